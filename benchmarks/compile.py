@@ -1,0 +1,44 @@
+"""Time to compile a shipped schedule as written: takes nothing, prints median milliseconds.
+
+    python -m benchmarks.compile
+
+The best of several medians is printed: other work on the machine can only slow a round down.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+from rota import (
+    DeclarativeSchedule,
+    KernelGeometry,
+    Pipeline4Wave,
+    PipelineSchedule,
+    SingleBufferSchedule,
+    compile_schedule,
+)
+
+ROUNDS, CALLS = 7, 40
+
+
+def median_milliseconds(schedule: PipelineSchedule) -> float:
+    """Median of one round of compilations."""
+    times = []
+    for _ in range(CALLS):
+        start = time.perf_counter()
+        compile_schedule(schedule, sync="as_written")
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) * 1e3
+
+
+def main() -> None:
+    """Print the table."""
+    print("schedule              ms")
+    for schedule in (Pipeline4Wave(KernelGeometry()), DeclarativeSchedule(), SingleBufferSchedule(4)):
+        best = min(median_milliseconds(schedule) for _ in range(ROUNDS))
+        print(f"{type(schedule).__name__:20}  {best:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""The result: takes what every step derived, gives one frozen value that later steps prove, draw and emit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.declare.config import PipelineConfig
+from rota.declare.op import OpDesc
+from rota.errors import Finding
+from rota.graph.edge import DepEdge
+from rota.order.problem import Ordering
+from rota.program.config import ScheduleConfig
+from rota.program.entry import ScheduleEntry
+from rota.program.listing import listing
+from rota.program.program import PipelineProgram
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledSchedule:
+    """A pipelined loop: its phases, how they came about, and what was found on the way.
+
+    `program` and `ordering` are None for a single buffer, whose body is its kernel.  Wave group 1 executes one extra
+    barrier after `warp_stagger_index` prologue entries when the config staggers.
+    """
+
+    name: str
+    config: PipelineConfig
+    schedule_config: ScheduleConfig
+    body: tuple[OpDesc, ...]
+    edges: tuple[DepEdge, ...]
+    prologue: tuple[ScheduleEntry, ...]
+    kernel: tuple[ScheduleEntry, ...]
+    epilogue: tuple[ScheduleEntry, ...]
+    kernel_deps: tuple[DepEdge, ...]
+    warp_stagger_index: int
+    program: PipelineProgram | None = None
+    ordering: Ordering | None = None
+    findings: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"<CompiledSchedule {self.name}: {len(self.body)} ops, prologue {len(self.prologue)}, "
+            f"kernel {len(self.kernel)}, epilogue {len(self.epilogue)} entries, {len(self.findings)} findings>"
+        )
+
+    def __str__(self) -> str:
+        return "\n\n".join(
+            listing(title, entries)
+            for title, entries in (
+                (f"{self.name}: prologue", self.prologue),
+                (f"{self.name}: kernel", self.kernel),
+                (f"{self.name}: epilogue", self.epilogue),
+            )
+        )

@@ -1,0 +1,99 @@
+"""Field checks shared by the declared values: takes a value, gives it back or an error that names the field."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import fields
+from types import FrameType
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from rota.errors import Concern, DeclarationError, Finding, SourceLine
+
+T = TypeVar("T")
+
+
+class _DataclassInstance(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+def author_line() -> SourceLine | None:
+    """The nearest caller outside `rota.declare`: the line where the author declared an op."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("rota.declare"):
+        frame = frame.f_back
+    return SourceLine(frame.f_code.co_filename, frame.f_lineno) if frame else None
+
+
+def bad_field(
+    owner: object, name: str, value: object, expected: str, source: SourceLine | None = None
+) -> DeclarationError:
+    """The D102 error for one field."""
+    return DeclarationError(
+        Finding(
+            code="D102",
+            message=f"{type(owner).__name__}.{name} is {value!r}; expected {expected}",
+            concerns=(Concern(label=f"{type(owner).__name__}.{name}", source=source),),
+            evidence=(("got", f"{value!r} ({type(value).__name__})"), ("expected", expected)),
+        )
+    )
+
+
+def is_int(value: object) -> bool:
+    """A whole number that is not a disguised truth value."""
+    return isinstance(value, int) and value is not True and value is not False
+
+
+def check_ints(owner: object, names: Iterable[str], *, least: int = 0, most: int | None = None) -> None:
+    """Every named field is a whole number within [least, most]."""
+    for name in names:
+        value = getattr(owner, name)
+        if not is_int(value) or value < least or (most is not None and value > most):
+            span = f"at least {least}" if most is None else f"from {least} to {most}"
+            raise bad_field(owner, name, value, f"a whole number, {span}")
+
+
+def check_types(owner: _DataclassInstance, kinds: dict[str, type | tuple[type, ...]]) -> None:
+    """Every named field is an instance of its kind."""
+    for field in fields(owner):
+        kind = kinds.get(field.name)
+        if kind is not None and not isinstance(getattr(owner, field.name), kind):
+            wanted = kind if isinstance(kind, tuple) else (kind,)
+            raise bad_field(owner, field.name, getattr(owner, field.name), " or ".join(k.__name__ for k in wanted))
+
+
+def expect(what: str, value: object, kind: type[T]) -> T:
+    """`value` as it is, or a D104 error that names what it was meant to be."""
+    if not isinstance(value, kind):
+        raise DeclarationError(
+            Finding(
+                code="D104",
+                message=f"{what} is {type(value).__name__}; expected {kind.__name__}",
+                evidence=(("got", repr(value)[:80]), ("expected", kind.__name__)),
+            )
+        )
+    return value
+
+
+def check_elements(what: str, values: object, kind: type[T]) -> tuple[T, ...]:
+    """`values` as a tuple of `kind`, or a D104 error that names the first element that isn't one."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise DeclarationError(
+            Finding(
+                code="D104",
+                message=f"{what} must be a sequence of {kind.__name__}, got {type(values).__name__}",
+                evidence=(("got", repr(values)[:80]), ("expected", f"a sequence of {kind.__name__}")),
+            )
+        )
+    elements = tuple(values)
+    for index, element in enumerate(elements):
+        if not isinstance(element, kind):
+            raise DeclarationError(
+                Finding(
+                    code="D104",
+                    message=f"{what} holds {type(element).__name__} at index {index}; expected {kind.__name__}",
+                    concerns=(Concern(label=repr(element)[:80], index=index),),
+                    evidence=(("got", type(element).__name__), ("expected", kind.__name__)),
+                )
+            )
+    return elements

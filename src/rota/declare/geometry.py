@@ -1,0 +1,35 @@
+"""The kernel's shape in elements: takes tile and instruction sizes, gives a frozen `KernelGeometry`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.declare.check import check_ints, check_types
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelGeometry:
+    """Workgroup tile (BM x BN x BK), MMA instruction shape, element size and counter costs per load.
+
+    The upper-case names are the ones kernel authors write on the board.  A cost of 0 tokens means "not counted": waits
+    that would be derived from it become full drains, which is the safe reading.
+    """
+
+    BM: int = 256
+    BN: int = 256
+    BK: int = 64
+    MMA_M: int = 16
+    MMA_N: int = 16
+    MMA_K: int = 32
+    elem_bytes: int = 2
+    simd_width: int = 8
+    is_fp8: bool = False
+    vm_per_load_a: int = 4
+    vm_per_load_b: int = 4
+    lgkm_per_load_a: int = 0
+    lgkm_per_load_b: int = 0
+
+    def __post_init__(self) -> None:
+        check_ints(self, ("BM", "BN", "BK", "MMA_M", "MMA_N", "MMA_K", "elem_bytes", "simd_width"), least=1)
+        check_ints(self, ("vm_per_load_a", "vm_per_load_b", "lgkm_per_load_a", "lgkm_per_load_b"))
+        check_types(self, {"is_fp8": bool})

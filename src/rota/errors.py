@@ -1,0 +1,154 @@
+"""What goes wrong, as data: takes facts about a mistake, gives a `Finding` and, when work can't go on, an exception.
+
+The exception tree (every one carries the findings that caused it)::
+
+    RotaError
+    ├── DeclarationError    D   an op, a config or a target is malformed
+    ├── GraphError          G   the dependency graph is malformed
+    ├── OrderError          O   no order was found, or a scheduler returned a wrong one
+    ├── ProgramError        P W B   blocks, phases, waits or barriers can't be built
+    └── NotYetError         N   a named part of rota that isn't built yet
+
+Code families: D declare, G graph, O order, P program and phases, W waits, B barriers, R races, V values,
+L limits (registers, LDS, counters), T toolchain, I isa audit, N not yet.  `CODES` lists every code with its meaning.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import NamedTuple
+
+CODES: Mapping[str, str] = MappingProxyType(
+    {
+        "D101": "a kernel op's tag lies outside 0..127, the range that kernels own",
+        "D102": "a field has a value of the wrong type or outside its range",
+        "D103": "the target's cost model has no entry for an op's tag",
+        "D104": "a body, block list or edge list holds something that is not of its element type",
+        "D105": "a name (strategy, scheduler, field, kernel) is not known",
+        "D106": "stages and partitions don't fit together",
+        "D107": "an op names a stage that the pipeline doesn't have",
+        "G101": "an edge points outside the body",
+        "G102": "an op depends on itself within one iteration",
+        "G103": "ops depend on each other in a circle within one iteration",
+        "G104": "an edge has a negative loop distance",
+        "O101": "a scheduler returned something that is not an order of the body's ops",
+        "O102": "a scheduler returned an order that breaks a dependency or a budget",
+        "O103": "a dependency points backwards across partitions that are kept apart",
+        "O201": "no order fits the VGPR budget",
+        "O202": "no order keeps to the load limit between two computes",
+        "O203": "no order satisfies all constraints together",
+        "O204": "the time limit ended the search before any order was found",
+        "P101": "the number of computes doesn't equal the number of blocks",
+        "P102": "a load, fragment or compute would be lost or duplicated",
+        "P103": "a fragment reads a stage that belongs neither to its partition nor to a rotation",
+        "P104": "no load fetches a tile ahead",
+        "P105": "some partitions complete another partition's stage and others don't",
+        "P106": "a block holds more loads than max_globals allows",
+        "P107": "a load overwrites a tile that a later block of its partition still reads",
+        "P108": "a hook has no effect in this mode and would be dropped",
+        "P109": "a knob has no effect on this schedule",
+        "P110": "a bootstrap fragment has no prefetch that fills its tile",
+        "P111": "explicit blocks don't match the program's blocks",
+        "P112": "the single-buffer body lacks an op that its phases need",
+        "W101": "a first block's lgkm wait may leave that block's own fragments in flight",
+        "N101": "this part of rota isn't built yet",
+    }
+)
+
+
+class Severity(enum.Enum):
+    """How bad a finding is."""
+
+    ERROR = "error"  # the result is wrong or missing
+    WARNING = "warning"  # suspicious by structure alone; the proof decides
+    NOTE = "note"  # something the author asked for has no effect
+
+
+class SourceLine(NamedTuple):
+    """Where the author declared something."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concern:
+    """One end of a finding: an op, entry, edge or field, where it stands and where the author wrote it."""
+
+    label: str
+    index: int | None = None
+    role: str = ""
+    source: SourceLine | None = None
+
+    def __str__(self) -> str:
+        place = f"  --> {self.source}   " if self.source else "  --> "
+        number = f"#{self.index} " if self.index is not None else ""
+        return f"{place}{number}{self.label}" + (f"   {self.role}" if self.role else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One mistake as data: what, between which ends, shown by which numbers, mended how."""
+
+    code: str
+    message: str
+    severity: Severity = Severity.ERROR
+    concerns: tuple[Concern, ...] = ()
+    evidence: tuple[tuple[str, str | int], ...] = ()
+    fixes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.code not in CODES:
+            raise AssertionError(f"{self.code} is not in CODES: every code has a meaning, a page and a test")
+
+    def __str__(self) -> str:
+        lines = [f"{self.severity.value}[{self.code}]: {self.message}"]
+        lines += [str(concern) for concern in self.concerns]
+        lines += [f"   {name}: {value}" for name, value in self.evidence]
+        if self.fixes:
+            lines.append("help:")
+            lines += [f"   {number}. {fix}" for number, fix in enumerate(self.fixes, 1)]
+        return "\n".join(lines)
+
+
+class RotaError(Exception):
+    """Base of all errors that rota raises on purpose; `findings` holds the causes, worst first."""
+
+    def __init__(self, *findings: Finding) -> None:
+        self.findings: tuple[Finding, ...] = findings
+        super().__init__("\n\n".join(str(finding) for finding in findings))
+
+
+class DeclarationError(RotaError):
+    """An op, a config or a target is malformed."""
+
+
+class GraphError(RotaError):
+    """The dependency graph is malformed."""
+
+
+class OrderError(RotaError):
+    """No order was found, or a scheduler returned a wrong one."""
+
+
+class ProgramError(RotaError):
+    """Blocks, phases, waits or barriers can't be built."""
+
+
+class NotYetError(RotaError):
+    """A named part of rota that isn't built yet."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Fix texts for a misspelt name: the nearest known one, and the whole list."""
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1, cutoff=0.5)
+    guess = (f"did you mean {close[0]!r}?",) if close else ()
+    return (*guess, f"known: {', '.join(names)}")

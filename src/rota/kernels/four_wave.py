@@ -1,0 +1,129 @@
+"""The 4-wave GEMM loop with cross-stage register rotation: takes a geometry, gives `Pipeline4Wave`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rota.compiler.schedule import PipelineSchedule
+from rota.declare.body import PipelineBody
+from rota.declare.check import bad_field
+from rota.declare.config import PipelineConfig, WarpStaggerRule
+from rota.declare.geometry import KernelGeometry
+from rota.declare.op import OpDesc
+from rota.declare.vocabulary import (
+    CHANNEL_A,
+    CHANNEL_B,
+    DoubleBufferTag,
+    KOffsetKind,
+    OpRole,
+    SchedulingStrategy,
+)
+from rota.graph.derive import derive_edges_from_ops
+from rota.graph.edge import DepEdge
+from rota.graph.rotation import derive_cross_stage_rotation_edges, filter_spurious_cross_stage_flow
+from rota.program.block import emit_minimal_barrier_block
+from rota.program.config import ScheduleConfig
+from rota.program.program import PipelineProgram
+from rota.program.strategies import BarrierStrategy, WaitStrategy
+from rota.targets.amd import mi355x_target
+from rota.targets.cost import annotate_ops
+from rota.targets.profile import TargetProfile
+
+_PARTITION_OFFSETS = (KOffsetKind.K0, KOffsetKind.K1)
+
+
+class Pipeline4Wave(PipelineSchedule):
+    """Four mini-iterations of (load, fragment, MMA) per K-partition, in the order a kernel author would type them.
+
+    The leading fragments of the next partition are read from the other stage while this one still computes, so the
+    loop needs a barrier only at a partition's top and where reads change stage.
+    """
+
+    def __init__(
+        self,
+        geometry: KernelGeometry,
+        config: ScheduleConfig | None = None,
+        target: TargetProfile | None = None,
+    ) -> None:
+        """What the rotation depends on is set again, whatever `config` says."""
+        for name, value, kind in (
+            ("geometry", geometry, KernelGeometry),
+            ("config", config, ScheduleConfig),
+            ("target", target, TargetProfile),
+        ):
+            if not isinstance(value, kind) and not (value is None and name != "geometry"):
+                raise bad_field(self, name, value, kind.__name__)
+        self.geometry = geometry
+        self.target = (target or mi355x_target(4, 4, 1)).with_pipeline(
+            warp_stagger=WarpStaggerRule.none(),
+            lgkm_per_load_a=geometry.lgkm_per_load_a,
+            lgkm_per_load_b=geometry.lgkm_per_load_b,
+            cross_stage_rotation=True,
+        )
+        self._sched = (config or self._default_schedule_config()).but(
+            scheduling=SchedulingStrategy.IDENTITY,
+            minimal_barriers=True,
+            omit_mma_set_prio=True,
+            inter_block_lgkm_drain=True,
+            partial_prologue_drain=True,
+        )
+
+    @staticmethod
+    def _default_schedule_config() -> ScheduleConfig:
+        return ScheduleConfig.from_strategies(
+            **BarrierStrategy.minimal_no_set_prio(),
+            **WaitStrategy.auto_with_inter_block_drain(partial_prologue_drain=True),
+        )
+
+    def config(self) -> PipelineConfig:
+        """The target's pipeline config."""
+        return self.target.pipeline
+
+    def schedule_config(self) -> ScheduleConfig:
+        """The knobs, with the rotation's invariants in place."""
+        return self._sched
+
+    def declare_ops(self) -> tuple[OpDesc, ...]:
+        """The 24 logical ops of both partitions, mini-iteration by mini-iteration."""
+        tags = DoubleBufferTag
+        body = PipelineBody()
+        for own, k in enumerate(_PARTITION_OFFSETS):
+            other = 1 - own
+            body.load(tags.LOAD_A, channel=CHANNEL_A, stage=own, subtile=0, k_offset=k)
+            body.frag(tags.MMA_LOAD_B, channel=CHANNEL_B, stage=own, subtile=1)
+            body.compute(tags.MMA, row=0, column=0)
+
+            body.load(tags.LOAD_B, channel=CHANNEL_B, stage=own, subtile=0, k_offset=k)
+            body.frag(tags.MMA_LOAD_A, channel=CHANNEL_A, stage=own, subtile=1)
+            body.compute(tags.MMA, row=0, column=1)
+
+            body.load(tags.LOAD_B, channel=CHANNEL_B, stage=own, subtile=1, k_offset=k)
+            body.frag(tags.MMA_LOAD_A, channel=CHANNEL_A, stage=other, subtile=0)
+            body.compute(tags.MMA, row=1, column=0)
+
+            body.load(tags.LOAD_A, channel=CHANNEL_A, stage=own, subtile=1, k_offset=k)
+            body.frag(tags.MMA_LOAD_B, channel=CHANNEL_B, stage=other, subtile=0)
+            body.compute(tags.MMA, row=1, column=1)
+        return body.build()
+
+    def build_body(self) -> tuple[OpDesc, ...]:
+        """Costs attached; no reorder, which would match rotating fragments with the wrong partition's MMAs."""
+        return annotate_ops(self.declare_ops(), self.target.cost_model)
+
+    def bootstrap_frags(self) -> tuple[OpDesc, ...]:
+        """The leading A and B fragments of stage 0, which no partition before the first one has read."""
+        return (
+            OpDesc(tag=DoubleBufferTag.MMA_LOAD_A, channel=CHANNEL_A, role=OpRole.FRAGMENT_LOAD),
+            OpDesc(tag=DoubleBufferTag.MMA_LOAD_B, channel=CHANNEL_B, role=OpRole.FRAGMENT_LOAD),
+        )
+
+    def derive_edges(self, body: Sequence[OpDesc]) -> tuple[DepEdge, ...]:
+        """The default edges, with those of rotating fragments led to the partition they feed."""
+        config = self.config()
+        kept = filter_spurious_cross_stage_flow(derive_edges_from_ops(body, config), body, config)
+        return (*kept, *derive_cross_stage_rotation_edges(body, config))
+
+    def build_explicit_blocks(self, body: Sequence[OpDesc], program: PipelineProgram) -> tuple[tuple[OpDesc, ...], ...]:
+        """Every block in the minimal-barrier shape; its ops and waits are the program's."""
+        wrap = self._sched.wrap_waits_with_sched_barrier
+        return tuple(emit_minimal_barrier_block(block, wrap) for block in program.blocks)

@@ -1,0 +1,118 @@
+"""Ordering as free functions: takes a `LoopBody` and budgets, gives an `Ordering`; or reorders between barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from rota.declare.op import OpDesc
+from rota.declare.vocabulary import OpRole
+from rota.errors import Finding, OrderError
+from rota.graph.edge import DepEdge
+from rota.graph.loop_body import LoopBody
+from rota.order.bounds import peak_lower_bound
+from rota.order.cpsat import CpSatScheduler
+from rota.order.evaluate import evaluate_order, makespan_lower_bound
+from rota.order.greedy import GreedyScheduler
+from rota.order.problem import UNLIMITED_VGPR, Ordering, OrderProblem, Scheduler
+
+
+def optimal_schedule(body: LoopBody, max_vgpr: int = UNLIMITED_VGPR, scheduler: Scheduler | None = None) -> Ordering:
+    """Least makespan, then least register peak, over all orders within the budget."""
+    return (scheduler or CpSatScheduler()).order(OrderProblem(body=body, max_vgpr=max_vgpr))
+
+
+def optimal_schedule_with_halves(
+    body: LoopBody,
+    *,
+    partitions: int = 2,
+    max_globals: int = 0,
+    lds_contention_penalty: int = 0,
+    max_vgpr: int = UNLIMITED_VGPR,
+) -> Ordering:
+    """The same with the partitions kept apart, at most `max_globals` loads between two computes, and port conflicts."""
+    return CpSatScheduler().order(
+        OrderProblem(
+            body=body,
+            partitions=partitions,
+            max_globals=max_globals,
+            lds_contention_penalty=lds_contention_penalty,
+            max_vgpr=max_vgpr,
+        )
+    )
+
+
+def greedy_schedule(body: LoopBody, partitions: int = 2, lds_contention_penalty: int = 0) -> Ordering:
+    """Partition by partition, always the lowest-index ready op."""
+    return GreedyScheduler().order(
+        OrderProblem(body=body, partitions=partitions, lds_contention_penalty=lds_contention_penalty)
+    )
+
+
+def simple_greedy_schedule(body: LoopBody, lds_contention_penalty: int = 0) -> Ordering:
+    """Always the lowest-index ready op of the whole body."""
+    return greedy_schedule(body, 1, lds_contention_penalty)
+
+
+def optimize_within_barriers(ops: Sequence[OpDesc], edges: Sequence[DepEdge]) -> tuple[OpDesc, ...]:
+    """Order the ops between two barriers optimally; the barriers stay, and no op crosses one.
+
+    A segment that is already as short and needs as few registers as any order of it is kept as it stands.
+    """
+    graph = LoopBody(ops, edges)
+    cuts = [index for index, op in enumerate(graph.ops) if op.role is OpRole.SYNC]
+    bounds = [-1, *cuts, len(graph.ops)]
+    _check_barriers_kept(graph, cuts)
+    result: list[OpDesc] = []
+    for before, after in pairwise(bounds):
+        members = range(before + 1, after)
+        result += [graph.ops[members[place]] for place in _best_order(_segment(graph, members))]
+        result += graph.ops[after : after + 1]
+    return tuple(result)
+
+
+def _segment(graph: LoopBody, members: range) -> LoopBody:
+    """The ops of one segment with the dependencies among them."""
+    first = members.start
+    edges = [
+        DepEdge(edge.producer_idx - first, edge.consumer_idx - first, edge.dep_kind)
+        for edge in graph.edges
+        if edge.loop_distance == 0 and edge.producer_idx in members and edge.consumer_idx in members
+    ]
+    return LoopBody(graph.ops[first : members.stop], edges)
+
+
+def _best_order(segment: LoopBody) -> tuple[int, ...]:
+    problem = OrderProblem(body=segment)
+    given = tuple(range(len(segment.ops)))
+    if any(producer > index for index, producers in enumerate(segment.predecessors()) for producer in producers):
+        return CpSatScheduler().order(problem).order
+    cost = evaluate_order(segment, given)
+    if cost == (makespan_lower_bound(segment), peak_lower_bound(problem)):
+        return given
+    best = CpSatScheduler().order(problem)
+    return given if cost == (best.makespan, best.vgpr_peak) else best.order
+
+
+def _check_barriers_kept(graph: LoopBody, cuts: Sequence[int]) -> None:
+    """A barrier stays where it is, so no dependency may point backwards across one."""
+    for edge in graph.edges:
+        producer, consumer = edge.producer_idx, edge.consumer_idx
+        if edge.loop_distance or producer < consumer:
+            continue
+        crossed = next((cut for cut in cuts if consumer <= cut <= producer), None)
+        if crossed is not None:
+            ops = graph.ops
+            raise OrderError(
+                Finding(
+                    code="O103",
+                    message=f"{ops[consumer]} stands before a barrier and depends on {ops[producer]} behind it",
+                    concerns=(
+                        ops[producer].concern(producer, "must come first"),
+                        ops[crossed].concern(crossed, "the barrier between them"),
+                        ops[consumer].concern(consumer, "must come later"),
+                    ),
+                    evidence=(("edge", f"{edge.dep_kind.value} distance 0"), ("barriers", len(cuts))),
+                    fixes=("loop_distance=1 if the result of the iteration before is meant",),
+                )
+            )

@@ -1,0 +1,52 @@
+"""The phases of a single buffer: takes the body, gives prologue, kernel and epilogue entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rota.declare.config import PipelineConfig
+from rota.declare.op import OpDesc
+from rota.declare.vocabulary import OpRole, Phase
+from rota.errors import Finding, ProgramError
+from rota.program.entry import ScheduleEntry, entries_of
+
+
+class SingleBufferPhases(NamedTuple):
+    """The three parts of the pipelined loop."""
+
+    prologue: tuple[ScheduleEntry, ...]
+    kernel: tuple[ScheduleEntry, ...]
+    epilogue: tuple[ScheduleEntry, ...]
+
+
+def derive_single_buffer_phases(body: Sequence[OpDesc], config: PipelineConfig) -> SingleBufferPhases:
+    """One tile in LDS, one in registers: the prologue stages two tiles, the epilogue computes the last two."""
+    loads = [op for op in body if op.role is OpRole.GLOBAL_LOAD]
+    stores = [op for op in body if op.role is OpRole.SHARED_STORE]
+    fragments = [op for op in body if op.role is OpRole.FRAGMENT_LOAD]
+    computes = [op for op in body if op.role is OpRole.COMPUTE]
+    for name, found in (
+        ("global load", loads),
+        ("shared store", stores),
+        ("fragment load", fragments),
+        ("compute", computes),
+    ):
+        if not found:
+            raise ProgramError(
+                Finding(
+                    code="P112",
+                    message=f"a single-buffer body needs a {name}; this one has none",
+                    evidence=((f"{name}s", 0), ("ops in the body", len(body))),
+                )
+            )
+    carried = [op for op in fragments if config.loop_carried.carries(op)]
+    others = [op for op in fragments if not config.loop_carried.carries(op)]
+    fence, barrier = OpDesc.schedule_barrier(), OpDesc.barrier()
+    prologue = [*loads, *stores, barrier, *loads, *carried, fence]
+    epilogue = [fence, *others, barrier, *stores, *computes, fence, barrier, *fragments, *computes, fence]
+    return SingleBufferPhases(
+        prologue=entries_of(prologue, Phase.PROLOGUE),
+        kernel=entries_of(body, Phase.KERNEL),
+        epilogue=entries_of(epilogue, Phase.EPILOGUE),
+    )

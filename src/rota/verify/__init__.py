@@ -1,0 +1,1 @@
+"""Is it right, for every trip count and interleaving: takes finished entries, gives a report (planned)."""

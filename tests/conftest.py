@@ -1,0 +1,37 @@
+"""Prints the conformance table at the end of a run, also when the tests ran in worker processes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+_WIDTH = 20
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [*terminalreporter.stats.get("passed", []), *terminalreporter.stats.get("failed", [])]
+    table: list[dict[str, Any]] = [
+        json.loads(value) for report in reports for name, value in report.user_properties if name == "conformance"
+    ]
+    if not table:
+        return
+    terminalreporter.section("conformance with the reference's measured behaviour")
+    terminalreporter.write_line(
+        f"{'file':{_WIDTH}}  cases   fields  exact  equal*  different  intended deviations (number: cases)"
+    )
+    for line in sorted(table, key=lambda entry: str(entry["file"])):
+        deviations = ", ".join(f"{number}: {count}" for number, count in line["deviations"].items())
+        terminalreporter.write_line(
+            f"{line['file']:{_WIDTH}}  {line['cases']:5}  {line['fields']:7}  {line['exact']:5}  {line['equal']:6}  "
+            f"{line['different']:9}  {deviations or '-'}"
+        )
+    total = {name: sum(line[name] for line in table) for name in ("cases", "fields", "exact", "equal", "different")}
+    terminalreporter.write_line(
+        f"{'all':{_WIDTH}}  {total['cases']:5}  {total['fields']:7}  {total['exact']:5}  {total['equal']:6}  "
+        f"{total['different']:9}"
+    )
+    terminalreporter.write_line(
+        "* equal in every field once the named faults of the reference are put back; docs/deviations.md says which"
+    )

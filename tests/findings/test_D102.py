@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from rota import BlockSizing, KernelGeometry, OpDesc, PipelineBody, PipelineConfig, ScheduleConfig, SingleBufferSchedule
+from tests.findings.smallest import raised
+
+WRONG: Any = cast("Any", "two")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: OpDesc.logical(1, stage=-1),
+        lambda: OpDesc.logical(1, stage=WRONG),
+        lambda: OpDesc.logical(WRONG),
+        lambda: OpDesc.logical(1, channel=-2),
+        lambda: OpDesc.logical(1, k_offset=WRONG),
+        lambda: OpDesc(tag=1, role=WRONG),
+        lambda: OpDesc(tag=1, resource=WRONG),
+        lambda: OpDesc.wait_vm(WRONG),
+        lambda: OpDesc.wait_lgkm(-1),
+        lambda: OpDesc.sched_group_barrier(WRONG, 1),
+        lambda: PipelineConfig(depth=0),
+        lambda: PipelineConfig(ch0_match_field=2),
+        lambda: PipelineConfig(block_sizing=WRONG),
+        lambda: BlockSizing(heavy=-1, light=1),
+        lambda: ScheduleConfig(auto_waits=WRONG),
+        lambda: ScheduleConfig(max_vgpr=-1),
+        lambda: KernelGeometry(BM=0),
+        lambda: PipelineBody().grid(1, WRONG, 2),
+        lambda: SingleBufferSchedule(0),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name(call: Any) -> None:
+    raised("D102", call)
+
+
+def test_the_text_names_field_value_and_range() -> None:
+    finding = raised("D102", lambda: PipelineConfig(depth=0))
+    assert finding.message == "PipelineConfig.depth is 0; expected a whole number, at least 1"

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from rota import LoopBody, TargetCostModel, annotate_ops, compile_schedule, derive_edges_from_ops, mi355x_target
+from tests.findings.smallest import Small, raised
+
+WRONG: Any = cast("Any", ["an op"])
+NUMBER: Any = cast("Any", 7)
+
+
+class BadConfig(Small):
+    def config(self) -> Any:
+        return None
+
+
+class BadKnobs(Small):
+    def schedule_config(self) -> Any:
+        return {}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: annotate_ops(WRONG, mi355x_target().cost_model),
+        lambda: annotate_ops(NUMBER, mi355x_target().cost_model),
+        lambda: derive_edges_from_ops(WRONG, mi355x_target().pipeline),
+        lambda: LoopBody(WRONG, ()),
+        lambda: LoopBody((), WRONG),
+        lambda: TargetCostModel(NUMBER),
+        lambda: compile_schedule(NUMBER),
+        lambda: compile_schedule(Small(ops=WRONG)),
+        lambda: compile_schedule(Small(explicit=lambda program: WRONG)),
+        lambda: compile_schedule(BadConfig()),
+        lambda: compile_schedule(BadKnobs()),
+    ],
+)
+def test_a_list_of_something_else_is_refused(call: Any) -> None:
+    raised("D104", call)
+
+
+def test_the_text_names_the_place_in_the_list() -> None:
+    finding = raised("D104", lambda: compile_schedule(Small(ops=WRONG)))
+    assert finding.message == "build_body() holds str at index 0; expected OpDesc"

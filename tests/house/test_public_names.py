@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+
+import rota
+
+SEED_NAMES = [
+    "PipelineSchedule",
+    "ScheduleConfig",
+    "build_kernel_program",
+    "derive_prologue_from_program",
+    "derive_epilogue_from_program",
+    "ScheduleCompiler",
+    "compile_schedule",
+    "Pipeline4Wave",
+    "DeclarativeSchedule",
+    "SingleBufferSchedule",
+    "CompiledSchedule",
+    "ResourceKind",
+    "OpRole",
+    "KOffsetKind",
+    "Phase",
+    "OpDesc",
+    "OpCost",
+    "TargetCostModel",
+    "annotate_ops",
+    "DepEdge",
+    "LoopBody",
+    "ScheduleEntry",
+    "LoopCarriedSpec",
+    "BlockSizing",
+    "FragOrder",
+    "WarpStaggerRule",
+    "PipelineConfig",
+    "BarrierStrategy",
+    "WaitStrategy",
+    "LoadStrategy",
+    "KernelGeometry",
+    "TargetProfile",
+    "mi355x_target",
+    "mi355x_single_buffer_target",
+    "PipelineBody",
+    "EdgeRule",
+    "derive_edges_from_ops",
+    "filter_spurious_cross_stage_flow",
+    "derive_cross_stage_rotation_edges",
+    "optimal_schedule",
+    "optimize_within_barriers",
+    "mma_block_interleave_list",
+    "double_buffer_reorder",
+    "single_buffer_reorder",
+    "derive_waits_from_blocks",
+    "derive_drain_mask",
+    "verify_schedule",
+    "MMABlockSpec",
+    "emit_minimal_barrier_block",
+    "PipelineProgram",
+    "SchedulingStrategy",
+    "Finding",
+    "RotaError",
+]
+
+
+def test_every_name_of_the_seed_is_public() -> None:
+    assert set(SEED_NAMES) <= set(rota.__all__)
+
+
+def test_all_is_sorted_complete_and_importable() -> None:
+    public = {
+        name for name, value in vars(rota).items() if not name.startswith("_") and not inspect.ismodule(value)
+    } | {"__version__"}
+    assert set(rota.__all__) == public
+    assert len(rota.__all__) == len(set(rota.__all__))
+
+
+def test_public_names_are_the_very_objects_of_their_home_modules() -> None:
+    for name in rota.__all__:
+        value = getattr(rota, name)
+        home = getattr(value, "__module__", None)
+        if home is not None and home.startswith("rota."):
+            assert getattr(importlib.import_module(home), name) is value
+
+
+def test_every_module_imports() -> None:
+    names = [info.name for info in pkgutil.walk_packages(rota.__path__, "rota.")]
+    assert len(names) > 40
+    for name in names:
+        importlib.import_module(name)

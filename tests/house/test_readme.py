@@ -1,0 +1,30 @@
+"""The README's code runs and prints what the README says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rota
+
+README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+
+
+def test_the_example_prints_what_the_readme_shows() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (shown,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
+    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert ran.stdout == shown
+    lines = [line for line in code.splitlines() if line and not line.startswith(("from", "print"))]
+    assert len(lines) <= 30
+
+
+def test_the_shown_error_is_the_real_one() -> None:
+    (shown,) = re.findall(r"```\n(error\[.*?)```", README, re.DOTALL)
+    with pytest.raises(rota.DeclarationError) as caught:
+        rota.PipelineConfig(depth=3, num_partitions=4)
+    assert str(caught.value) == shown.strip()
