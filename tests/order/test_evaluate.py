@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from rota.order.evaluate import Evaluation, evaluate_order, makespan_lower_bound, vgpr_lower_bound
+from rota.order.evaluate import Evaluation, evaluate_order, makespan_lower_bound
 from rota.order.problem import OrderProblem
 from tests.order.bodies import body, op, problems
 from tests.order.exhaustive import legal_orders
@@ -69,7 +69,6 @@ def test_the_live_count_may_fall_below_zero_and_the_peak_not() -> None:
 def test_an_empty_body_costs_nothing() -> None:
     assert evaluate_order(body([]), ()) == Evaluation(0, 0)
     assert makespan_lower_bound(body([]), 4) == 0
-    assert vgpr_lower_bound(body([])) == 0
 
 
 def test_the_bound_is_the_longest_chain() -> None:
@@ -85,11 +84,6 @@ def test_the_last_port_op_needs_no_penalty_of_its_own() -> None:
     graph = body([op("frag", 20), op("frag", 20), op("frag", 20)])
     assert makespan_lower_bound(graph, 50) == 2 * 50 + 20
     assert makespan_lower_bound(graph, 50) == evaluate_order(graph, (0, 1, 2), 50).makespan
-
-
-def test_the_register_bound_is_what_stays_live_or_the_largest_op() -> None:
-    assert vgpr_lower_bound(body([op("frag", 1, define=8), op("frag", 1, define=4)])) == 12
-    assert vgpr_lower_bound(body([op("frag", 1, define=8, kill=8), op("frag", 1, define=4, kill=4)])) == 8
 
 
 @given(problems())

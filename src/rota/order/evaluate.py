@@ -72,17 +72,3 @@ def makespan_lower_bound(body: LoopBody, lds_contention_penalty: int = 0) -> int
     if port and lds_contention_penalty:
         bounds.append((len(port) - 1) * lds_contention_penalty + min(op.latency for op in port))
     return max(bounds, default=0)
-
-
-def vgpr_lower_bound(body: LoopBody) -> int:
-    """The higher of: the most that one op defines; what is live at the end, before the last op frees its share.
-
-    The first holds only where the live count never falls below zero, that is where no op frees registers that came in
-    from the iteration before; `bounds.peak_lower_bound` holds for every body.
-    """
-    if not body.ops:
-        return 0
-    left = sum(op.vgpr_def - op.vgpr_kill for op in body.ops)
-    has_successor = {p for producers in body.predecessors() for p in producers}
-    last_kill = min(op.vgpr_kill for index, op in enumerate(body.ops) if index not in has_successor)
-    return max(left + last_kill, *(op.vgpr_def for op in body.ops))

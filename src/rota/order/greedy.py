@@ -5,7 +5,8 @@ from __future__ import annotations
 import heapq
 
 from rota.errors import Finding, OrderError
-from rota.order.evaluate import evaluate_order, makespan_lower_bound, vgpr_lower_bound
+from rota.order.bounds import peak_lower_bound
+from rota.order.evaluate import evaluate_order, makespan_lower_bound
 from rota.order.problem import Certificate, Ordering, OrderProblem, Proof
 
 
@@ -87,7 +88,7 @@ def measured(problem: OrderProblem, order: tuple[int, ...], by: str) -> Ordering
         certificate=Certificate(
             proof=Proof.NONE,
             bound=makespan_lower_bound(problem.body, problem.lds_contention_penalty),
-            vgpr_bound=vgpr_lower_bound(problem.body),
+            vgpr_bound=peak_lower_bound(problem),
             by=by,
         ),
     )

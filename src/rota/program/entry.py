@@ -12,18 +12,24 @@ from rota.declare.vocabulary import Phase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleEntry:
-    """An op with its ordinal in its phase; a prefetch may be left out when no tile is left to fetch."""
+    """An op with its ordinal in its phase; a prefetch may be left out when no tile is left to fetch.
+
+    `group` names the one wave group that executes the entry; None stands for all of them.
+    """
 
     op: OpDesc
     time_slot: int
     phase: Phase
     is_prefetch: bool = False
+    group: int | None = None
 
     def __post_init__(self) -> None:
         kinds = (type(self.op), type(self.time_slot), type(self.phase), type(self.is_prefetch))
         if kinds != (OpDesc, int, Phase, bool) or self.time_slot < 0:  # one test: a phase has hundreds of entries
             check_types(self, {"op": OpDesc, "phase": Phase, "is_prefetch": bool})
             check_ints(self, ("time_slot",))
+        if self.group is not None:
+            check_ints(self, ("group",))
 
     def __str__(self) -> str:
         return f"#{self.time_slot} {self.op}" + (" (prefetch)" if self.is_prefetch else "")
