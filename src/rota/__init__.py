@@ -28,12 +28,13 @@ from rota.errors import (
     DeclarationError,
     Finding,
     GraphError,
-    NotYetError,
     OrderError,
     ProgramError,
+    ProofError,
     RotaError,
     Severity,
     SourceLine,
+    Witness,
 )
 from rota.graph.derive import derive_edges_from_ops
 from rota.graph.edge import DepEdge, DepKind
@@ -53,7 +54,7 @@ from rota.order.optimal import (
     optimize_within_barriers,
     simple_greedy_schedule,
 )
-from rota.order.problem import Certificate, Ordering, OrderProblem, Proof, Scheduler
+from rota.order.problem import OrderCertificate, Ordering, OrderProblem, Proof, Scheduler
 from rota.order.registry import scheduler_named
 from rota.order.reorder import double_buffer_reorder, mma_block_interleave_list, single_buffer_reorder
 from rota.program.block import MMABlockSpec, emit_minimal_barrier_block
@@ -65,14 +66,20 @@ from rota.program.phases import derive_epilogue_from_program, derive_prologue_fr
 from rota.program.program import PipelineProgram
 from rota.program.strategies import BarrierStrategy, LoadStrategy, WaitStrategy
 from rota.program.waits import derive_drain_mask, derive_waits_from_blocks
+from rota.sync.repair import Repair
 from rota.targets.amd import mi355x_single_buffer_target, mi355x_target
 from rota.targets.cost import OpCost, TargetCostModel, annotate_ops
+from rota.targets.machine import GFX942, GFX950, Machine
 from rota.targets.profile import TargetProfile
+from rota.verify.prove import verify
+from rota.verify.report import Certificate, Report
 from rota.version import __version__
 
 __all__ = [
     "CODES",
     "DOUBLE_BUFFER_RULES",
+    "GFX942",
+    "GFX950",
     "SINGLE_BUFFER_RULES",
     "BarrierStrategy",
     "BlockSizing",
@@ -99,10 +106,11 @@ __all__ = [
     "LoopBody",
     "LoopCarriedSpec",
     "MMABlockSpec",
-    "NotYetError",
+    "Machine",
     "OpCost",
     "OpDesc",
     "OpRole",
+    "OrderCertificate",
     "OrderError",
     "OrderProblem",
     "Ordering",
@@ -114,6 +122,9 @@ __all__ = [
     "PipelineSchedule",
     "ProgramError",
     "Proof",
+    "ProofError",
+    "Repair",
+    "Report",
     "ResourceKind",
     "RotaError",
     "SchedGroupHints",
@@ -130,6 +141,7 @@ __all__ = [
     "TargetProfile",
     "WaitStrategy",
     "WarpStaggerRule",
+    "Witness",
     "__version__",
     "annotate_ops",
     "build_kernel_program",
@@ -157,5 +169,6 @@ __all__ = [
     "scheduler_named",
     "simple_greedy_schedule",
     "single_buffer_reorder",
+    "verify",
     "verify_schedule",
 ]

@@ -7,10 +7,10 @@ The exception tree (every one carries the findings that caused it)::
     ├── GraphError          G   the dependency graph is malformed
     ├── OrderError          O   no order was found, or a scheduler returned a wrong one
     ├── ProgramError        P W B   blocks, phases, waits or barriers can't be built
-    └── NotYetError         N   a named part of rota that isn't built yet
+    └── ProofError          R V B L   the proof of a schedule fails
 
 Code families: D declare, G graph, O order, P program and phases, W waits, B barriers, R races, V values,
-L limits (registers, LDS, counters), T toolchain, I isa audit, N not yet.  `CODES` lists every code with its meaning.
+L limits (registers, LDS, counters), T toolchain, I isa audit.  `CODES` lists every code with its meaning.
 """
 
 from __future__ import annotations
@@ -55,7 +55,20 @@ CODES: Mapping[str, str] = MappingProxyType(
         "P111": "explicit blocks don't match the program's blocks",
         "P112": "the single-buffer body lacks an op that its phases need",
         "W101": "a first block's lgkm wait may leave that block's own fragments in flight",
-        "N101": "this part of rota isn't built yet",
+        "R101": "two loads of one wave into one tile are under way at once",
+        "R102": "a tile is read before every wave's part of it has landed",
+        "R103": "a tile is overwritten before every wave has finished reading it",
+        "R104": "a compute uses registers whose load no planned wait covers",
+        "V101": "a compute multiplies operands of different K-tiles",
+        "V102": "a K-tile is accumulated twice",
+        "V103": "a K-tile is never accumulated",
+        "V104": "an op reads what nothing has written",
+        "V105": "a K-tile beyond the end is accumulated",
+        "B101": "wave groups execute different numbers of barriers",
+        "L101": "a wait's count is encoded as no wait at all",
+        "L102": "more memory ops are under way than their counter can hold",
+        "L103": "the tiles don't fit into LDS",
+        "L104": "the registers don't fit into a lane's file",
     }
 )
 
@@ -94,6 +107,26 @@ class Concern:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """An interleaving that turns a race into a wrong result, for the executor to replay.
+
+    In every stretch between two barriers the wave of group `ahead` runs first and its memory ops land at once; the
+    wave of group `behind` runs last and its memory ops land as late as its waits allow.
+    """
+
+    kind: str
+    trip_count: int
+    ahead: int
+    behind: int
+
+    def __str__(self) -> str:
+        return (
+            f"trip count {self.trip_count}: a wave of group {self.ahead} runs ahead to every barrier, "
+            f"one of group {self.behind} stays behind with its memory ops under way"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One mistake as data: what, between which ends, shown by which numbers, mended how."""
 
@@ -103,6 +136,7 @@ class Finding:
     concerns: tuple[Concern, ...] = ()
     evidence: tuple[tuple[str, str | int], ...] = ()
     fixes: tuple[str, ...] = ()
+    witness: Witness | None = None
 
     def __post_init__(self) -> None:
         if self.code not in CODES:
@@ -112,6 +146,8 @@ class Finding:
         lines = [f"{self.severity.value}[{self.code}]: {self.message}"]
         lines += [str(concern) for concern in self.concerns]
         lines += [f"   {name}: {value}" for name, value in self.evidence]
+        if self.witness is not None:
+            lines.append(f"   witness: {self.witness}")
         if self.fixes:
             lines.append("help:")
             lines += [f"   {number}. {fix}" for number, fix in enumerate(self.fixes, 1)]
@@ -142,8 +178,8 @@ class ProgramError(RotaError):
     """Blocks, phases, waits or barriers can't be built."""
 
 
-class NotYetError(RotaError):
-    """A named part of rota that isn't built yet."""
+class ProofError(RotaError):
+    """The proof of a schedule fails."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:

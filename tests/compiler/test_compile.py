@@ -52,7 +52,7 @@ def test_entries_are_numbered_and_carry_their_phase(schedule: PipelineSchedule) 
 
 
 def test_the_listing_shows_all_phases_and_the_repr_is_one_line() -> None:
-    compiled = compile_schedule(Pipeline4Wave(KernelGeometry()))
+    compiled = compile_schedule(Pipeline4Wave(KernelGeometry()), sync="as_written")
     text = str(compiled)
     assert [line for line in text.splitlines() if not line.startswith("  ") and line] == [
         "Pipeline4Wave: prologue: 14 entries, 2 waits, 2 barriers, 0 fences",

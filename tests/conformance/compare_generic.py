@@ -45,7 +45,7 @@ def compare_single_buffer(case: Case) -> Comparison:
     result.equal("logical", rows(schedule.declare_ops()), recorded(case, case["logical"]))
     reordered = single_buffer_reorder(annotate_ops(schedule.declare_ops(), schedule.target.cost_model), config)
     result.equal("reordered", rows(reordered), recorded(case, case["reordered"]))
-    compiled = compile_schedule(schedule)
+    compiled = compile_schedule(schedule, sync="as_written")
     body = compiled.body
     result.equal("body", rows(body), recorded(case, case["body"]))
     result.equal("edges", edge_rows(compiled.edges), case["edges"])

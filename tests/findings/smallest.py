@@ -82,6 +82,6 @@ def raised(code: str, call: Callable[[], Any]) -> Finding:
 
 def reported(code: str, schedule: PipelineSchedule) -> list[Finding]:
     """The findings with `code` that a compilation attaches; at least one."""
-    found = [finding for finding in compile_schedule(schedule).findings if finding.code == code]
+    found = [finding for finding in compile_schedule(schedule, sync="as_written").findings if finding.code == code]
     assert found
     return found

@@ -4,7 +4,7 @@ from rota import FrameworkTag, SchedGroupHints, SingleBufferSchedule, compile_sc
 
 
 def test_without_hints_the_kernel_is_the_body() -> None:
-    compiled = compile_schedule(SingleBufferSchedule(3))
+    compiled = compile_schedule(SingleBufferSchedule(3), sync="as_written")
     assert tuple(entry.op for entry in compiled.kernel) == compiled.body
     assert compiled.program is None
     assert compiled.kernel_deps == compiled.edges

@@ -10,7 +10,7 @@ import pytest
 from rota.errors import Finding, OrderError
 from rota.order.check import check_ordering, loads_between_computes, surplus_note
 from rota.order.evaluate import evaluate_order
-from rota.order.problem import Certificate, Ordering, OrderProblem, Proof
+from rota.order.problem import OrderCertificate, Ordering, OrderProblem, Proof
 from tests.order.bodies import body, op
 
 # Two halves of load, fragment, MMA; the fragment feeds the MMA.
@@ -25,7 +25,7 @@ HONEST = (0, 1, 2, 3, 4, 5)
 
 def answer(problem: OrderProblem, order: tuple[int, ...], **changes: Any) -> Ordering:
     cost = evaluate_order(problem.body, order, problem.lds_contention_penalty)
-    certificate = Certificate(proof=Proof.NONE, bound=0, vgpr_bound=0, by="test")
+    certificate = OrderCertificate(proof=Proof.NONE, bound=0, vgpr_bound=0, by="test")
     ordering = Ordering(order=order, makespan=cost.makespan, vgpr_peak=cost.vgpr_peak, certificate=certificate)
     return replace(ordering, **changes)
 
@@ -130,7 +130,7 @@ def test_the_penalty_counts_in_the_stated_makespan() -> None:
     ],
 )
 def test_a_certificate_that_its_own_order_contradicts_is_O102(proof: Proof, bound: int, vgpr_bound: int) -> None:
-    certificate = Certificate(proof=proof, bound=bound, vgpr_bound=vgpr_bound, by="test")
+    certificate = OrderCertificate(proof=proof, bound=bound, vgpr_bound=vgpr_bound, by="test")
     assert refusal(PROBLEM, answer(PROBLEM, HONEST, certificate=certificate)).code == "O102"
 
 
@@ -173,7 +173,7 @@ class TestSurplusLoads:
     graph = body([op("load", 9), op("load", 9), op("load", 9), op("mma", 4), op("mma", 4)])
     problem = OrderProblem(body=graph, max_globals=1)
     note = "max_globals 1 exceeded in 1 gap; redistribution moves 2 loads"
-    certificate = Certificate(proof=Proof.OPTIMAL, bound=9, vgpr_bound=0, by="greedy", notes=(note,))
+    certificate = OrderCertificate(proof=Proof.OPTIMAL, bound=9, vgpr_bound=0, by="greedy", notes=(note,))
     greedy = (0, 1, 2, 3, 4)
 
     def test_the_note_counts_gaps_and_loads(self) -> None:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from rota.compiler.build import build_ordered_program
 from rota.compiler.compiled import CompiledSchedule
 from rota.compiler.hooks import dropped_hooks
+from rota.compiler.proved import proved, repaired
 from rota.compiler.schedule import PipelineSchedule
 from rota.declare.check import check_elements, expect
 from rota.declare.config import PipelineConfig
 from rota.declare.op import OpDesc
-from rota.errors import DeclarationError, Finding, NotYetError, did_you_mean
+from rota.errors import DeclarationError, Finding, did_you_mean
 from rota.graph.edge import DepEdge
 from rota.graph.loop_body import LoopBody
 from rota.program.checks import check_explicit_blocks, check_nothing_lost, verify_schedule
@@ -25,8 +26,12 @@ from rota.program.single_buffer import derive_single_buffer_phases
 SYNC_MODES = ("as_written", "repair", "strict")
 
 
-def compile_schedule(schedule: PipelineSchedule, sync: str = "as_written") -> CompiledSchedule:
-    """Compile; `as_written` gives exactly what the rules derive, with the findings attached."""
+def compile_schedule(schedule: PipelineSchedule, sync: str = "repair") -> CompiledSchedule:
+    """Compile a schedule.
+
+    `repair` adds the fewest barriers and waits that make the proof hold and lists them; `strict` raises instead;
+    `as_written` gives exactly what the rules derive, unproved.
+    """
     return ScheduleCompiler(sync=sync).compile(schedule)
 
 
@@ -34,7 +39,7 @@ def compile_schedule(schedule: PipelineSchedule, sync: str = "as_written") -> Co
 class ScheduleCompiler:
     """A configured compiler; one value serves any number of schedules."""
 
-    sync: str = "as_written"
+    sync: str = "repair"
 
     def __post_init__(self) -> None:
         if self.sync not in SYNC_MODES:
@@ -45,17 +50,15 @@ class ScheduleCompiler:
                     fixes=did_you_mean(str(self.sync), SYNC_MODES),
                 )
             )
-        if self.sync != "as_written":
-            raise NotYetError(
-                Finding(
-                    code="N101",
-                    message=f'sync="{self.sync}" comes with the race proof, which isn\'t built yet',
-                    fixes=('sync="as_written" compiles what the rules derive and attaches structural findings',),
-                )
-            )
 
     def compile(self, schedule: PipelineSchedule) -> CompiledSchedule:
-        """All phases of the schedule."""
+        """All phases of the schedule, proved unless they are wanted as written."""
+        written = self._as_written(schedule)
+        if self.sync == "as_written":
+            return written
+        return proved(written) if self.sync == "strict" else repaired(written)
+
+    def _as_written(self, schedule: PipelineSchedule) -> CompiledSchedule:
         expect("the schedule", schedule, PipelineSchedule)  # type: ignore[type-abstract]
         config = expect("config()", schedule.config(), PipelineConfig)
         sched = expect("schedule_config()", schedule.schedule_config(), ScheduleConfig)
@@ -93,6 +96,8 @@ class ScheduleCompiler:
             epilogue=derive_epilogue_from_program(program, config),
             kernel_deps=derive_kernel_deps(kernel, bounds),
             warp_stagger_index=stagger_index(body, len(prologue), config),
+            machine=schedule.machine(),
+            lds_bytes=schedule.lds_bytes(),
             program=program,
             ordering=ordering,
             findings=(
@@ -124,6 +129,8 @@ class ScheduleCompiler:
             epilogue=phases.epilogue,
             kernel_deps=edges,
             warp_stagger_index=stagger_index(body, len(phases.prologue), config),
+            machine=schedule.machine(),
+            lds_bytes=schedule.lds_bytes(),
             findings=(*check_nothing_lost(body, kernel), *dropped_hooks(schedule, config, sched, None)),
         )
 

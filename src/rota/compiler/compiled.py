@@ -13,6 +13,9 @@ from rota.program.config import ScheduleConfig
 from rota.program.entry import ScheduleEntry
 from rota.program.listing import listing
 from rota.program.program import PipelineProgram
+from rota.sync.repair import Repair
+from rota.targets.machine import GFX950, Machine
+from rota.verify.report import Certificate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +23,9 @@ class CompiledSchedule:
     """A pipelined loop: its phases, how they came about, and what was found on the way.
 
     `program` and `ordering` are None for a single buffer, whose body is its kernel.  Wave group 1 executes one extra
-    barrier after `warp_stagger_index` prologue entries when the config staggers.
+    barrier after `warp_stagger_index` prologue entries when the config staggers.  `compiler_tracks_registers` says that
+    the back end's compiler waits for register loads by itself, as LLVM does for loads it can see.  `repairs` lists what
+    was added to make the proof hold; without a proof (`sync="as_written"`) there is no certificate.
     """
 
     name: str
@@ -33,9 +38,19 @@ class CompiledSchedule:
     epilogue: tuple[ScheduleEntry, ...]
     kernel_deps: tuple[DepEdge, ...]
     warp_stagger_index: int
+    machine: Machine = GFX950
+    lds_bytes: int | None = None
+    compiler_tracks_registers: bool = True
     program: PipelineProgram | None = None
     ordering: Ordering | None = None
     findings: tuple[Finding, ...] = ()
+    repairs: tuple[Repair, ...] = ()
+    certificate: Certificate | None = None
+
+    @property
+    def registers(self) -> int | None:
+        """Registers per lane that the order keeps live, where ops say what they define and free."""
+        return self.ordering.vgpr_peak if self.ordering else None
 
     def __repr__(self) -> str:
         return (

@@ -12,6 +12,7 @@ from rota.graph.edge import DepEdge
 from rota.program.config import ScheduleConfig
 from rota.program.entry import ScheduleEntry
 from rota.program.program import PipelineProgram
+from rota.targets.machine import GFX950, Machine
 
 
 class PipelineSchedule(ABC):
@@ -24,6 +25,14 @@ class PipelineSchedule(ABC):
     @abstractmethod
     def build_body(self) -> Sequence[OpDesc]:
         """The data ops of one loop iteration, costs attached, in the author's order."""
+
+    def machine(self) -> Machine:
+        """The machine that the schedule is for; by default MI355X."""
+        return GFX950
+
+    def lds_bytes(self) -> int | None:
+        """Bytes of LDS that the stages take, if the schedule knows its geometry; by default not stated."""
+        return None
 
     def derive_edges(self, body: Sequence[OpDesc]) -> Sequence[DepEdge]:
         """Dependencies of the body; by default inferred from roles and config."""

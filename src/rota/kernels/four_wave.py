@@ -27,6 +27,7 @@ from rota.program.program import PipelineProgram
 from rota.program.strategies import BarrierStrategy, WaitStrategy
 from rota.targets.amd import mi355x_target
 from rota.targets.cost import annotate_ops
+from rota.targets.machine import Machine
 from rota.targets.profile import TargetProfile
 
 _PARTITION_OFFSETS = (KOffsetKind.K0, KOffsetKind.K1)
@@ -78,6 +79,15 @@ class Pipeline4Wave(PipelineSchedule):
     def config(self) -> PipelineConfig:
         """The target's pipeline config."""
         return self.target.pipeline
+
+    def machine(self) -> Machine:
+        """The target's machine."""
+        return self.target.machine
+
+    def lds_bytes(self) -> int:
+        """Every stage holds one K-tile of A and B."""
+        geometry = self.geometry
+        return self.config().depth * (geometry.BM + geometry.BN) * geometry.BK * geometry.elem_bytes
 
     def schedule_config(self) -> ScheduleConfig:
         """The knobs, with the rotation's invariants in place."""

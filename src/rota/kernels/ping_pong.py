@@ -12,6 +12,7 @@ from rota.order.reorder import double_buffer_reorder
 from rota.program.config import ScheduleConfig
 from rota.targets.amd import mi355x_target
 from rota.targets.cost import annotate_ops
+from rota.targets.machine import Machine
 from rota.targets.profile import TargetProfile
 
 _PARTITION_OFFSETS = (KOffsetKind.K0, KOffsetKind.K1)
@@ -33,6 +34,10 @@ class DeclarativeSchedule(PipelineSchedule):
     def config(self) -> PipelineConfig:
         """The target's pipeline config."""
         return self.target.pipeline
+
+    def machine(self) -> Machine:
+        """The target's machine."""
+        return self.target.machine
 
     def schedule_config(self) -> ScheduleConfig:
         """The knobs as given."""

@@ -17,6 +17,7 @@ from rota.order.reorder import single_buffer_reorder
 from rota.program.entry import ScheduleEntry
 from rota.targets.amd import mi355x_single_buffer_target
 from rota.targets.cost import annotate_ops
+from rota.targets.machine import Machine
 from rota.targets.profile import TargetProfile
 
 _WIDE_MMA = 32
@@ -59,6 +60,10 @@ class SingleBufferSchedule(PipelineSchedule):
     def config(self) -> PipelineConfig:
         """The target's pipeline config."""
         return self.target.pipeline
+
+    def machine(self) -> Machine:
+        """The target's machine."""
+        return self.target.machine
 
     def declare_ops(self) -> tuple[OpDesc, ...]:
         """The logical ops of one iteration."""

@@ -45,5 +45,5 @@ def peak_lower_bound(problem: OrderProblem) -> int:
         floors.append(live)
     has_successor = {producer for producers in problem.body.predecessors() for producer in producers}
     last = [op.vgpr_kill for i, op in enumerate(ops) if i not in has_successor and part[i] == part[-1]]
-    floors.append(sum(net) + min(last))
+    floors.append(sum(net) + min(last, default=0))  # none where dependencies point back to an earlier part
     return max(floors)

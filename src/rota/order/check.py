@@ -13,7 +13,7 @@ from rota.declare.vocabulary import OpRole
 from rota.errors import Concern, Finding, OrderError
 from rota.order.evaluate import evaluate_order, makespan_lower_bound
 from rota.order.greedy import greedy_order
-from rota.order.problem import Certificate, Ordering, OrderProblem, Proof
+from rota.order.problem import OrderCertificate, Ordering, OrderProblem, Proof
 
 
 def check_ordering(problem: OrderProblem, ordering: Ordering, *, budgets: bool = True) -> None:
@@ -60,9 +60,9 @@ def surplus_note(problem: OrderProblem, order: Iterable[int]) -> str | None:
 
 def _check_kind(returned: object) -> None:
     """A scheduler is anybody's code: what it returns may be of any type."""
-    if not isinstance(returned, Ordering) or not isinstance(returned.certificate, Certificate):
+    if not isinstance(returned, Ordering) or not isinstance(returned.certificate, OrderCertificate):
         kind = type(returned).__name__
-        raise _broken("O101", "the scheduler returned no Ordering with a Certificate", (), (("returned", kind),))
+        raise _broken("O101", "the scheduler returned no Ordering with a OrderCertificate", (), (("returned", kind),))
 
 
 def _check_permutation(problem: OrderProblem, order: Sequence[int]) -> None:

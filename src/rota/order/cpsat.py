@@ -18,7 +18,8 @@ from rota.order.check import check_ordering, loads_between_computes, surplus_not
 from rota.order.cpsat_findings import Refusal, cannot_fit, library_missing, over_budget, unanswered
 from rota.order.cpsat_model import Facts, Goal, Limits, Outcome, SerialGroup, Solution, gather_facts
 from rota.order.evaluate import Evaluation, evaluate_order
-from rota.order.problem import Certificate, Ordering, OrderProblem, Proof
+from rota.order.greedy import greedy_order, measured
+from rota.order.problem import OrderCertificate, Ordering, OrderProblem, Proof
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -49,18 +50,19 @@ class CpSatScheduler:
     def order(self, problem: OrderProblem) -> Ordering:
         """The best order, or an `OrderError` that says which limits leave none."""
         started = perf_counter()
-        facts = gather_facts(problem)
-        cost = _measure(facts, facts.seed)
-        if not facts.peak_varies and cost.vgpr_peak > problem.max_vgpr:
-            raise over_budget(facts)
-        surplus = surplus_note(problem, facts.seed)
-        if cost == (facts.makespan_bound, facts.peak_bound) and cost.vgpr_peak <= problem.max_vgpr:
-            notes = (surplus,) if surplus else ()
+        seed = measured(problem, greedy_order(problem), "greedy")
+        surplus = surplus_note(problem, seed.order)
+        known = seed.certificate
+        within_budget = seed.vgpr_peak <= problem.max_vgpr
+        if within_budget and (seed.makespan, seed.vgpr_peak) == (known.bound, known.vgpr_bound):
             # No order is better, so there is nothing to search for; surplus loads are redistribution's business.
-            answer = _certified(facts, facts.seed, cost, by="greedy", started=started, notes=notes)
-        else:
-            seed_fits = surplus is None and cost.vgpr_peak <= problem.max_vgpr
-            answer = self._search(facts, seed_fits=seed_fits, started=started)
+            notes = (surplus,) if surplus else ()
+            seconds = perf_counter() - started
+            return replace(seed, certificate=replace(known, proof=Proof.OPTIMAL, seconds=seconds, notes=notes))
+        facts = gather_facts(problem)
+        if not facts.peak_varies and not within_budget:
+            raise over_budget(facts)
+        answer = self._search(facts, seed_fits=surplus is None and within_budget, started=started)
         check_ordering(problem, answer)
         return answer
 
@@ -297,20 +299,17 @@ def _better(facts: Facts, kept: tuple[int, ...], found: tuple[int, ...] | None) 
     return found if found is not None and _measure(facts, found) < _measure(facts, kept) else kept
 
 
-def _certified(
-    facts: Facts, order: tuple[int, ...], proved: Evaluation, *, by: str, started: float, notes: tuple[str, ...] = ()
-) -> Ordering:
+def _certified(facts: Facts, order: tuple[int, ...], proved: Evaluation, *, by: str, started: float) -> Ordering:
     cost = _measure(facts, order)
     return Ordering(
         order=order,
         makespan=cost.makespan,
         vgpr_peak=cost.vgpr_peak,
-        certificate=Certificate(
+        certificate=OrderCertificate(
             proof=Proof.OPTIMAL if cost == proved else Proof.FEASIBLE,
             bound=proved.makespan,
             vgpr_bound=proved.vgpr_peak,
             by=by,
             seconds=perf_counter() - started,
-            notes=notes,
         ),
     )

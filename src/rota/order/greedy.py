@@ -7,7 +7,7 @@ import heapq
 from rota.errors import Finding, OrderError
 from rota.order.bounds import peak_lower_bound
 from rota.order.evaluate import evaluate_order, makespan_lower_bound
-from rota.order.problem import Certificate, Ordering, OrderProblem, Proof
+from rota.order.problem import OrderCertificate, Ordering, OrderProblem, Proof
 
 
 class IdentityScheduler:
@@ -85,7 +85,7 @@ def measured(problem: OrderProblem, order: tuple[int, ...], by: str) -> Ordering
         order=order,
         makespan=cost.makespan,
         vgpr_peak=cost.vgpr_peak,
-        certificate=Certificate(
+        certificate=OrderCertificate(
             proof=Proof.NONE,
             bound=makespan_lower_bound(problem.body, problem.lds_contention_penalty),
             vgpr_bound=peak_lower_bound(problem),

@@ -50,7 +50,7 @@ class Proof(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Certificate:
+class OrderCertificate:
     """How good an order is, in the evaluation model of `order.evaluate`."""
 
     proof: Proof
@@ -68,7 +68,7 @@ class Ordering:
     order: tuple[int, ...]
     makespan: int
     vgpr_peak: int
-    certificate: Certificate
+    certificate: OrderCertificate
 
     @property
     def gap(self) -> int:

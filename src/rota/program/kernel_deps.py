@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from rota.declare.vocabulary import FrameworkTag, OpRole
 from rota.graph.edge import DepEdge
@@ -32,6 +32,5 @@ def derive_kernel_deps(kernel: Sequence[ScheduleEntry], bounds: Sequence[int]) -
 
 def partition_entry_bounds(program: PipelineProgram) -> tuple[int, ...]:
     """Where each partition starts among the kernel's entries, and where the last one ends."""
-    places = program.block_places()
-    size = program.blocks_per_partition
-    return (*(places[index].first for index in range(0, len(places), size)), program.total_entries)
+    starts = [0, *accumulate(len(program.block_ops(index)) for index in range(len(program.blocks)))]
+    return tuple(starts[:: program.blocks_per_partition])

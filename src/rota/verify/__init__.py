@@ -1,1 +1,1 @@
-"""Is it right, for every trip count and interleaving: takes finished entries, gives a report (planned)."""
+"""Is it right, for every trip count and interleaving: takes finished entries and the machine, gives a report."""

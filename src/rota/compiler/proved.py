@@ -1,0 +1,67 @@
+"""Proof and repair of a compiled schedule: takes it as written, gives it certified, or an error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rota.compiler.compiled import CompiledSchedule
+from rota.errors import Finding, ProofError
+from rota.graph.edge import DepEdge
+from rota.sync.repair import repair
+from rota.verify.prove import verify
+from rota.verify.report import Report
+
+
+def proved(written: CompiledSchedule) -> CompiledSchedule:
+    """The schedule with its certificate; if the proof fails, the findings, with a repair where one was proved."""
+    report = verify(written)
+    if report.clean:
+        return _certified(written, report)
+    mended = _mended(written)
+    fixes: tuple[str, ...] = ()
+    if verify(mended).clean:
+        fixes = (f'sync="repair" makes {len(mended.repairs)} changes: ' + "; ".join(map(str, mended.repairs)),)
+    raise ProofError(*(_with_fixes(finding, fixes) for finding in report.errors))
+
+
+def repaired(written: CompiledSchedule) -> CompiledSchedule:
+    """The schedule with what its proof needs added; wrong values can't be mended by waiting and stay an error."""
+    report = verify(written)
+    if report.clean:
+        return _certified(written, report)
+    mended = _mended(written)
+    report = verify(mended)
+    if not report.clean:
+        raise ProofError(*report.errors)
+    return _certified(mended, report)
+
+
+def _mended(written: CompiledSchedule) -> CompiledSchedule:
+    done = repair(written, written.machine, compiler_waits=written.compiler_tracks_registers)
+    return replace(
+        written,
+        prologue=done.prologue,
+        kernel=done.kernel,
+        epilogue=done.epilogue,
+        kernel_deps=_moved(written, done.kernel_slots),
+        warp_stagger_index=done.warp_stagger_index,
+        repairs=done.repairs,
+    )
+
+
+def _moved(written: CompiledSchedule, slots: tuple[int, ...]) -> tuple[DepEdge, ...]:
+    """Kernel dependencies follow their entries; a single buffer's are those of its body."""
+    if written.program is None:
+        return written.kernel_deps
+    return tuple(
+        replace(dep, producer_idx=slots[dep.producer_idx], consumer_idx=slots[dep.consumer_idx])
+        for dep in written.kernel_deps
+    )
+
+
+def _certified(compiled: CompiledSchedule, report: Report) -> CompiledSchedule:
+    return replace(compiled, certificate=report.certificate, findings=(*compiled.findings, *report.findings))
+
+
+def _with_fixes(finding: Finding, fixes: tuple[str, ...]) -> Finding:
+    return replace(finding, fixes=(*finding.fixes, *fixes)) if finding.code.startswith(("R", "L")) else finding

@@ -1,0 +1,71 @@
+"""The operands and their product: takes a pipeline's shape, gives A and B in tiles and A @ B in accumulators.
+
+Entries are whole numbers in float64, so every sum is exact and right means equal.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from rota.declare.config import PipelineConfig
+from rota.declare.effects import Place, Space
+from rota.declare.op import OpDesc
+from rota.declare.vocabulary import CHANNEL_A, CHANNEL_B
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_DEPTH = 2  # elements of K in a tile
+_LARGEST = 999  # products of K-tiles stay far below 2**53, up to which float64 counts exactly
+
+
+class Matrices(NamedTuple):
+    """A and B by [block, K-tile, slice, k] and the accumulators' right values by [row, column].
+
+    A slice is the row of A, or the column of B, that one wave writes.  Behind the K-tiles follow a tile of zeros and,
+    last, where GARBAGE points, a tile of NaN.
+    """
+
+    a: Floats
+    b: Floats
+    product: dict[Place, Floats]
+
+    @property
+    def nothing(self) -> int:
+        """The number of the tile of zeros."""
+        tiles: int = self.a.shape[1]
+        return tiles - 2
+
+
+@lru_cache(maxsize=64)
+def matrices_of(config: PipelineConfig, blocks: int, tiles: int, slices: int) -> Matrices:
+    """Operands for `blocks` blocks of each operand: rows of A and columns of B, or slices of K in a single buffer.
+
+    An accumulator of a double buffer multiplies one block of each operand; a single buffer has one accumulator, which
+    adds up all slices.  The numbers are always the same ones for the same shape.
+    """
+    import numpy as np
+
+    random = np.random.default_rng(blocks)
+    both = np.zeros((2, blocks, tiles + 2, slices, _DEPTH))
+    both[:, :, :tiles] = random.integers(-_LARGEST, _LARGEST, (2, blocks, tiles, slices, _DEPTH), endpoint=True)
+    both[:, :, -1] = np.nan
+    both.flags.writeable = False  # shared by all callers
+    a, b = both
+    rows, columns = (block[:, :tiles].swapaxes(1, 2).reshape(blocks, slices, -1) for block in (a, b))
+    product: dict[Place, Floats] = {}
+    if config.depth < 2:
+        product[Place(Space.ACCUMULATOR, -1, 0, 0)] = sum(
+            (rows[block] @ columns[block].T for block in range(blocks)), start=np.zeros((slices, slices))
+        )
+        return Matrices(a, b, product)
+    for row in range(config.m_mmas):
+        for column in range(config.n_mmas):
+            cell = OpDesc(tag=0, stage=row, subtile=column)
+            left, right = (config.compute_match_key(channel, cell) for channel in (CHANNEL_A, CHANNEL_B))
+            product[Place(Space.ACCUMULATOR, -1, row, column)] = rows[left] @ columns[right].T
+    return Matrices(a, b, product)

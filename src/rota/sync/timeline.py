@@ -1,0 +1,81 @@
+"""A loop written out for one trip count: takes its steps, gives the moments in order with barrier and token counts."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rota.declare.effects import Action, Counter
+from rota.declare.vocabulary import Phase
+from rota.program.loop import LoopSteps, Step
+
+
+class Gap(NamedTuple):
+    """A place in the program where something can be inserted: in front of a phase's step `slot`, or at its end."""
+
+    phase: Phase
+    slot: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """Moment i executes `steps[i]`; the counts are those just before it.
+
+    `epoch`: barriers that group 0 has passed; `spread`: how many barriers the last group lies behind it; `tokens`: all
+    tokens issued so far per counter.
+    """
+
+    steps: tuple[Step, ...]
+    gaps: tuple[tuple[Gap, ...], ...]
+    epoch: tuple[int, ...]
+    spread: tuple[int, ...]
+    tokens: dict[Counter, tuple[int, ...]]
+    waits: dict[Counter, tuple[int, ...]]
+
+    def waits_between(self, counter: Counter, earlier: int, later: int) -> tuple[int, ...]:
+        """Moments of the waits on a counter that every group executes."""
+        waits = self.waits[counter]
+        return waits[bisect_left(waits, earlier) : bisect_left(waits, later)]
+
+    def gaps_between(self, earlier: int, later: int) -> Iterator[tuple[int, Gap]]:
+        """Every gap behind moment `earlier` and in front of `later`, with the moment it stands in front of."""
+        for moment in range(earlier + 1, later + 1):
+            for gap in self.gaps[moment]:
+                yield moment, gap
+
+
+def written_out(steps: LoopSteps, trips: int) -> Timeline:
+    """Prologue, `trips` times the kernel, epilogue."""
+    sequence: list[Step] = []
+    gaps: list[tuple[Gap, ...]] = []
+    ended: tuple[Gap, ...] = ()
+    for phase, times in ((Phase.PROLOGUE, 1), (Phase.KERNEL, trips), (Phase.EPILOGUE, 1)):
+        part = steps.phase(phase)
+        for _ in range(times):
+            for index, step in enumerate(part):
+                sequence.append(step)
+                gaps.append((*ended, Gap(phase, index)))
+                ended = ()
+            ended = (*ended, Gap(phase, len(part)))
+    epoch, spread = [0], [0]
+    tokens: dict[Counter, list[int]] = {counter: [0] for counter in Counter}
+    waits: dict[Counter, list[int]] = {counter: [] for counter in Counter}
+    for moment, step in enumerate(sequence):
+        effect = step.effect
+        passes = effect.action is Action.BARRIER
+        epoch.append(epoch[-1] + (passes and step.group in (None, 0)))
+        spread.append(spread[-1] + (passes and step.group == 1) - (passes and step.group == 0))
+        if effect.action is Action.WAIT and effect.counter is not None and step.group is None:
+            waits[effect.counter].append(moment)
+        for counter, issued in tokens.items():
+            issued.append(issued[-1] + (effect.tokens if effect.counter is counter else 0))
+    return Timeline(
+        steps=tuple(sequence),
+        gaps=tuple(gaps),
+        epoch=tuple(epoch),
+        spread=tuple(spread),
+        tokens={counter: tuple(counts) for counter, counts in tokens.items()},
+        waits={counter: tuple(moments) for counter, moments in waits.items()},
+    )

@@ -1,0 +1,138 @@
+"""Races and register hazards: takes the machine before a step, gives a finding for each access it collides with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rota.declare.effects import Action, Counter, Place
+from rota.declare.vocabulary import Phase
+from rota.errors import Concern, Finding, Severity, Witness
+from rota.program.loop import Step
+from rota.verify.machine import AbstractMachine, Access
+from rota.verify.report import REGISTER_WAITS
+
+_MESSAGES = {
+    "R101": "LDS race: a wave's load into a tile is issued while its earlier load into it may still land",
+    "R102": "LDS race: a tile is read before every wave's part of it has landed",
+    "R103": "LDS race: a tile is overwritten while a wave may still be reading it",
+}
+_RULES = {
+    "R101": "the earlier load is covered by a wait of its own wave before the later one issues",
+    "R102": "every wave's part lands, by its own wait, before a barrier that the reader passes before it reads",
+    "R103": "every wave's read is complete, by its own wait, before a barrier that the writer passes before it writes",
+}
+_KINDS = {"R101": "WAW", "R102": "RAW", "R103": "WAR", "R104": "REG"}
+_WAIT_NAMES = {Counter.VM: "wait_vm", Counter.LGKM: "wait_lgkm"}
+
+
+def read_hazards(machine: AbstractMachine, step: Step, trip: int) -> Iterator[Finding]:
+    """The tile's last write must be over in every wave."""
+    place = step.effect.reads[0]
+    writer = machine.writer.get(place)
+    if writer is not None and not writer.over_before(machine.epoch):
+        yield _race("R102", machine, writer, step, place=place, trip=trip)
+
+
+def write_hazards(machine: AbstractMachine, step: Step, trip: int) -> Iterator[Finding]:
+    """The tile's reads must be over in every wave, and an earlier load of the same wave must have landed.
+
+    Each wave writes its own slice, so only its own earlier write can land on top of the new one; LDS writes of the ds
+    class keep their order among themselves.
+    """
+    place = step.effect.writes[0]
+    for reader in machine.readers.get(place, ()):
+        if not reader.over_before(machine.epoch):
+            yield _race("R103", machine, reader, step, place=place, trip=trip)
+    writer = machine.writer.get(place)
+    in_order = writer is not None and writer.step.effect.action is step.effect.action is Action.LDS_WRITE
+    if writer is not None and not writer.covered and not in_order:
+        yield _race("R101", machine, writer, step, place=place, trip=trip)
+
+
+def register_hazard(
+    machine: AbstractMachine, loader: Access, step: Step, place: Place, trip: int, *, compiler_waits: bool
+) -> Finding:
+    """A register is used before a planned wait covers its load: wrong, or a wait that the compiler will add."""
+    counter = loader.step.effect.counter
+    younger = machine.younger_tokens(loader, 0)
+    wait = f"{_WAIT_NAMES[counter]}({younger})" if counter else "a wait"
+    message = f"{place} are used while their load may be under way"
+    if compiler_waits:
+        message = f"the compiler will add {wait}: {place} are used while their load may be under way"
+    return Finding(
+        code="R104",
+        severity=Severity.NOTE if compiler_waits else Severity.ERROR,
+        message=message,
+        concerns=(_end(loader.step, loader.issued, f"loads {place}"), _end(step, machine.epochs, f"uses {place}")),
+        evidence=(
+            ("found", _cover_text(machine, loader, machine.epoch)),
+            *((("assumption", REGISTER_WAITS),) if compiler_waits else ()),
+        ),
+        fixes=(f"{wait} in front of {step.entry.op}",),
+        witness=None if compiler_waits else Witness(kind="REG", trip_count=trips_at(step, trip), ahead=0, behind=0),
+    )
+
+
+def trips_at(step: Step, trip: int) -> int:
+    """The smallest trip count at which `step` is executed in `trip`: the epilogue counts as the trip after the last."""
+    return trip - 1 if step.entry.phase is Phase.EPILOGUE else trip
+
+
+def _race(code: str, machine: AbstractMachine, earlier: Access, step: Step, *, place: Place, trip: int) -> Finding:
+    verb = {Action.LDS_READ: "reads"}
+    first = verb.get(earlier.step.effect.action, "writes")
+    second = verb.get(step.effect.action, "writes")
+    late = max(range(len(earlier.done)), key=lambda g: (earlier.done[g] is None, earlier.done[g] or 0, g))
+    ahead = min(range(len(machine.epochs)), key=lambda g: (machine.epochs[g], g))
+    kind = _KINDS[code]
+    same_wave = kind == "WAW"
+    return Finding(
+        code=code,
+        message=_MESSAGES[code],
+        concerns=(
+            _end(earlier.step, earlier.issued, f"{first} {place}"),
+            _end(step, machine.epochs, f"{second} {place}"),
+        ),
+        evidence=(
+            ("rule", _RULES[code]),
+            ("found", _cover_text(machine, earlier, machine.epoch)),
+            ("first seen at trip count", trips_at(step, trip)),
+        ),
+        witness=Witness(
+            kind=kind,
+            trip_count=trips_at(step, trip),
+            ahead=late if same_wave else ahead,
+            behind=late,
+        ),
+    )
+
+
+def _end(step: Step, epochs: tuple[int, ...] | list[int], does: str) -> Concern:
+    entry = step.entry
+    epoch = "/".join(str(epoch) for epoch in dict.fromkeys(epochs))
+    return Concern(
+        label=str(entry.op),
+        index=entry.time_slot,
+        role=f"{entry.phase.value.lower()}, epoch {epoch}: {does}",
+        source=entry.op.source,
+    )
+
+
+def _cover_text(machine: AbstractMachine, access: Access, epoch: int) -> str:
+    """Why `access` isn't known to be over: no wait, a wait too weak, or a wait with no barrier behind it."""
+    counter = access.step.effect.counter
+    if counter is None:
+        return "nothing tracks it"
+    if access.covered:
+        latest = max(done for done in access.done if done is not None)
+        return f"covered by a wait in epoch {latest}, with no barrier between that wait and epoch {epoch}"
+    group = access.done.index(None)
+    younger = machine.younger_tokens(access, group)
+    last = machine.last_wait.get(counter)
+    if last is None or last.number < access.number:
+        return f"{counter.value} holds {younger} younger tokens, and no wait on it stands between the two"
+    entry = last.step.entry
+    return (
+        f"{counter.value} holds {younger} younger tokens; {entry.op} at {entry.phase.value.lower()} "
+        f"#{entry.time_slot} leaves it under way"
+    )

@@ -1,0 +1,59 @@
+"""What a proof says: takes findings and the terms of the proof, gives a `Report` with, if clean, a `Certificate`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.errors import Finding, Severity
+
+REGISTER_WAITS = "register waits inserted by the compiler"
+"""A compute or store waits for the loads into its registers, even where the schedule plans no wait."""
+
+ORDER_KEPT = "the compiler keeps the order of the entries and adds at most stronger waits"
+TILES_APART = "tile addresses do not overlap"
+SAME_PATH = "every wave takes the same path"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """What was proved, about which trip counts, on which facts, under which named assumptions."""
+
+    obligations: tuple[str, ...]
+    explicit_trip_counts: int
+    repeats_every: int
+    facts: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    not_stated: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        head = f"proved for every trip count: 0 to {self.explicit_trip_counts - 1} explicitly, the rest by induction"
+        lines = [
+            f"{head} (the state at the loop edge repeats every {self.repeats_every})",
+            *(f"  proved: {text}" for text in self.obligations),
+            *(f"  fact: {text}" for text in self.facts),
+            *(f"  assumes: {text}" for text in self.assumptions),
+            *(f"  not stated by the schedule: {text}" for text in self.not_stated),
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All findings, worst first, and the certificate if none of them is an error."""
+
+    findings: tuple[Finding, ...]
+    certificate: Certificate | None
+
+    @property
+    def clean(self) -> bool:
+        """No finding is an error."""
+        return self.certificate is not None
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that make the schedule wrong."""
+        return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
+
+    def __str__(self) -> str:
+        parts = [str(finding) for finding in self.findings]
+        return "\n\n".join([*parts, str(self.certificate)] if self.certificate else parts)
