@@ -120,9 +120,12 @@ class Witness:
     behind: int
 
     def __str__(self) -> str:
+        ahead, behind = "one wave", "another"
+        if self.ahead != self.behind:
+            ahead, behind = f"a wave of group {self.ahead}", f"one of group {self.behind}"
         return (
-            f"trip count {self.trip_count}: a wave of group {self.ahead} runs ahead to every barrier, "
-            f"one of group {self.behind} stays behind with its memory ops under way"
+            f"at trip count {self.trip_count}, {ahead} runs ahead to every barrier, "
+            f"{behind} stays behind with its memory ops under way"
         )
 
 

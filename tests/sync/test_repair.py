@@ -104,7 +104,7 @@ def test_strict_names_the_epilogues_reads_and_the_loads_in_flight_and_offers_the
         load_end, read_end = finding.concerns
         assert load_end.label.startswith("load_")
         assert read_end.role.startswith("epilogue")
-        assert finding.fixes[-1].startswith('sync="repair" makes 2 changes: epilogue #1: added wait_vm(0)')
+        assert finding.fixes[-1] == 'sync="repair" was proved: epilogue #1 added wait_vm(0), epilogue #2 added barrier'
 
 
 def test_a_clean_schedule_is_left_alone() -> None:

@@ -49,8 +49,9 @@ class CompiledSchedule:
 
     @property
     def registers(self) -> int | None:
-        """Registers per lane that the order keeps live, where ops say what they define and free."""
-        return self.ordering.vgpr_peak if self.ordering else None
+        """Registers per lane that the order keeps live; not stated by ops that only define and never free any."""
+        frees = any(op.vgpr_kill for op in self.body)
+        return self.ordering.vgpr_peak if self.ordering and frees else None
 
     def __repr__(self) -> str:
         return (
@@ -59,11 +60,11 @@ class CompiledSchedule:
         )
 
     def __str__(self) -> str:
-        return "\n\n".join(
-            listing(title, entries)
-            for title, entries in (
-                (f"{self.name}: prologue", self.prologue),
-                (f"{self.name}: kernel", self.kernel),
-                (f"{self.name}: epilogue", self.epilogue),
-            )
-        )
+        parts = [
+            listing(f"{self.name}: prologue", self.prologue),
+            listing(f"{self.name}: kernel", self.kernel),
+            listing(f"{self.name}: epilogue", self.epilogue),
+        ]
+        if self.repairs:
+            parts.append("\n".join([f"{self.name}: repairs", *(f"  {change}" for change in self.repairs)]))
+        return "\n\n".join(parts)

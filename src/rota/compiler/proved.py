@@ -11,6 +11,8 @@ from rota.sync.repair import repair
 from rota.verify.prove import verify
 from rota.verify.report import Report
 
+_NOT_MENDED_BY_WAITING = ("V", "B")
+
 
 def proved(written: CompiledSchedule) -> CompiledSchedule:
     """The schedule with its certificate; if the proof fails, the findings, with a repair where one was proved."""
@@ -20,7 +22,7 @@ def proved(written: CompiledSchedule) -> CompiledSchedule:
     mended = _mended(written)
     fixes: tuple[str, ...] = ()
     if verify(mended).clean:
-        fixes = (f'sync="repair" makes {len(mended.repairs)} changes: ' + "; ".join(map(str, mended.repairs)),)
+        fixes = ('sync="repair" was proved: ' + ", ".join(change.change for change in mended.repairs),)
     raise ProofError(*(_with_fixes(finding, fixes) for finding in report.errors))
 
 
@@ -29,6 +31,9 @@ def repaired(written: CompiledSchedule) -> CompiledSchedule:
     report = verify(written)
     if report.clean:
         return _certified(written, report)
+    hopeless = [finding for finding in report.errors if finding.code.startswith(_NOT_MENDED_BY_WAITING)]
+    if hopeless:
+        raise ProofError(*hopeless)
     mended = _mended(written)
     report = verify(mended)
     if not report.clean:

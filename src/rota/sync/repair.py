@@ -30,9 +30,14 @@ class Repair:
     before: OpDesc | None
     reason: str
 
-    def __str__(self) -> str:
+    @property
+    def change(self) -> str:
+        """What was done where, without the reason."""
         what = f"{self.before} became {self.op}" if self.before else f"added {self.op}"
-        return f"{self.phase.value.lower()} #{self.slot}: {what}: {self.reason}"
+        return f"{self.phase.value.lower()} #{self.slot} {what}"
+
+    def __str__(self) -> str:
+        return f"{self.change}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,7 @@ class AbstractMachine:
         self.epochs = [0] * groups
         self.number = 0
         self.queues: dict[Counter, list[deque[Access]]] = {c: [deque() for _ in range(groups)] for c in Counter}
+        self.pending: dict[Counter, list[int]] = {c: [0] * groups for c in Counter}
         self.fullest: dict[Counter, tuple[int, Step | None]] = dict.fromkeys(Counter, (0, None))
         self.last_wait: dict[Counter, LastWait] = {}
         self.writer: dict[Place, Access] = {}
@@ -82,7 +83,7 @@ class AbstractMachine:
             return
         for group, queue in enumerate(self.queues[counter]):
             if step.group is None or step.group == group:
-                self._complete(queue, group, count)
+                self._complete(counter, queue, group, count)
         self.last_wait[counter] = LastWait(step, self.number)
 
     def issue(self, step: Step, trip: int) -> Access:
@@ -90,11 +91,11 @@ class AbstractMachine:
         counter = step.effect.counter
         access = Access(step, trip, self.number, tuple(self.epochs), [None] * len(self.epochs))
         if counter is not None:
-            for queue in self.queues[counter]:
+            for group, queue in enumerate(self.queues[counter]):
                 queue.append(access)
-            pending = sum(other.step.effect.tokens for other in self.queues[counter][0])
-            if pending > self.fullest[counter][0]:
-                self.fullest[counter] = (pending, step)
+                self.pending[counter][group] += step.effect.tokens
+            if self.pending[counter][0] > self.fullest[counter][0]:
+                self.fullest[counter] = (self.pending[counter][0], step)
         return access
 
     def cover(self, access: Access) -> None:
@@ -104,7 +105,7 @@ class AbstractMachine:
             return
         for group, queue in enumerate(self.queues[counter]):
             while access.done[group] is None and queue:
-                queue.popleft().done[group] = self.epochs[group]
+                self._pop(counter, queue, group)
 
     def younger_tokens(self, access: Access, group: int) -> int:
         """How many tokens stand behind `access` in its group's queue."""
@@ -113,13 +114,15 @@ class AbstractMachine:
             return 0
         return sum(o.step.effect.tokens for o in self.queues[counter][group] if o.number > access.number)
 
-    def _complete(self, queue: deque[Access], group: int, count: int) -> None:
-        pending = sum(access.step.effect.tokens for access in queue)
-        while queue:
-            pending -= queue[0].step.effect.tokens
-            if count > pending:
-                return
-            queue.popleft().done[group] = self.epochs[group]
+    def _complete(self, counter: Counter, queue: deque[Access], group: int, count: int) -> None:
+        """An op is complete when the wait's count is no more than the tokens behind it."""
+        while queue and count <= self.pending[counter][group] - queue[0].step.effect.tokens:
+            self._pop(counter, queue, group)
+
+    def _pop(self, counter: Counter, queue: deque[Access], group: int) -> None:
+        access = queue.popleft()
+        access.done[group] = self.epochs[group]
+        self.pending[counter][group] -= access.step.effect.tokens
 
     def fork(self) -> AbstractMachine:
         """A copy that goes its own way; accesses that are shared between tables stay shared."""
@@ -136,6 +139,7 @@ class AbstractMachine:
         other.epochs = list(self.epochs)
         other.number = self.number
         other.queues = {c: [deque(map(copy, queue)) for queue in queues] for c, queues in self.queues.items()}
+        other.pending = {counter: list(tokens) for counter, tokens in self.pending.items()}
         other.fullest = dict(self.fullest)
         other.last_wait = dict(self.last_wait)
         other.writer = {place: copy(access) for place, access in self.writer.items()}
