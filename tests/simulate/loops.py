@@ -42,6 +42,7 @@ class Loop:
     config: PipelineConfig = PipelineConfig(m_mmas=1, n_mmas=1)
     schedule_config: ScheduleConfig = ScheduleConfig()
     warp_stagger_index: int = 0
+    trip_tiles: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

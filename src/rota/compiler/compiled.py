@@ -41,6 +41,7 @@ class CompiledSchedule:
     machine: Machine = GFX950
     lds_bytes: int | None = None
     compiler_tracks_registers: bool = True
+    trip_tiles: tuple[int, int] | None = None
     program: PipelineProgram | None = None
     ordering: Ordering | None = None
     findings: tuple[Finding, ...] = ()

@@ -48,6 +48,20 @@ class Place(NamedTuple):
         return f"accumulator [{self.stage},{self.subtile}]"
 
 
+class Version(NamedTuple):
+    """A value, or an op, of one iteration; in an effect the iteration is counted from the trip's k."""
+
+    name: str
+    iteration: int
+
+    def at(self, k: int) -> Version:
+        """The same, counted from iteration 0."""
+        return Version(self.name, self.iteration + k)
+
+    def __str__(self) -> str:
+        return f"{self.name} of iteration {self.iteration}"
+
+
 class Action(enum.Enum):
     """What kind of thing an op is to the machine."""
 
@@ -67,6 +81,9 @@ class Effect:
 
     `tokens` are appended to `counter` when it issues; a wait leaves at most `wait_value` of them pending.  `fetches` is
     the K-tile that a load fetches, relative to the trip's k; None means the tile after the one it fetched last.
+
+    An op of a loop declared by values says exactly what it is: the `instance` it stands for, the versions it `wants` in
+    the places it reads, and the versions it `makes` in those it writes.
     """
 
     action: Action
@@ -76,6 +93,9 @@ class Effect:
     reads: tuple[Place, ...] = ()
     writes: tuple[Place, ...] = ()
     fetches: int | None = None
+    instance: Version | None = None
+    wants: tuple[tuple[Place, Version], ...] = ()
+    makes: tuple[tuple[Place, Version], ...] = ()
 
 
 _STAGING = 1  # the `stage` by which staging registers differ from fragment registers

@@ -25,7 +25,7 @@ class OpDesc:
     """An operation with its place in the pipeline and its cost.
 
     `stage` and `subtile` name an LDS tile for loads and fragments, and the (m, n) position for computes.
-    `source` is where the author declared it; it takes no part in equality, so equal ops stay equal.
+    `label` is a name of its own and `source` where the author declared it; neither takes part in equality.
     """
 
     tag: int
@@ -41,6 +41,7 @@ class OpDesc:
     channel: int = NO_CHANNEL
     vgpr_def: int = 0
     vgpr_kill: int = 0
+    label: str = field(default="", compare=False, repr=False)
     source: SourceLine | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -175,6 +176,8 @@ class OpDesc:
                 return self.name
             group = f"{self.subtile}, " if self.tag == FrameworkTag.SCHED_GROUP_BARRIER else ""
             return f"{self.name}({group}{self.wait_value})"
+        if self.label:
+            return f"{self.label} s{self.stage}"
         if self.role in (OpRole.COMPUTE, OpRole.VALU_COMPUTE):
             return f"{self.name}[{self.stage},{self.subtile}]"
         k = f" {self.k_offset.name.lower()}" if self.k_offset is not KOffsetKind.NONE else ""

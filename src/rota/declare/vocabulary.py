@@ -103,6 +103,16 @@ class SingleBufferTag(enum.IntEnum):
     COMPUTE = 3
 
 
+class LoopTag(enum.IntEnum):
+    """Tags of ops that come from a loop declared by values; the subtile numbers the op."""
+
+    LOAD = 0
+    FRAGMENT = 1
+    MMA = 2
+    VALU = 3
+    STORE = 4
+
+
 class InstructionGroup(enum.IntEnum):
     """The instruction groups that a sched_group_barrier hint can name."""
 

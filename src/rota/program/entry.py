@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rota.declare.check import check_ints, check_types
+from rota.declare.effects import Effect
 from rota.declare.op import OpDesc
 from rota.declare.vocabulary import Phase
 
@@ -14,7 +15,8 @@ from rota.declare.vocabulary import Phase
 class ScheduleEntry:
     """An op with its ordinal in its phase; a prefetch may be left out when no tile is left to fetch.
 
-    `group` names the one wave group that executes the entry; None stands for all of them.
+    `group` names the one wave group that executes the entry; None stands for all of them.  `effect` is what the entry
+    does, where that doesn't follow from its op and the pipeline config.
     """
 
     op: OpDesc
@@ -22,6 +24,7 @@ class ScheduleEntry:
     phase: Phase
     is_prefetch: bool = False
     group: int | None = None
+    effect: Effect | None = None
 
     def __post_init__(self) -> None:
         kinds = (type(self.op), type(self.time_slot), type(self.phase), type(self.is_prefetch))
@@ -30,6 +33,8 @@ class ScheduleEntry:
             check_ints(self, ("time_slot",))
         if self.group is not None:
             check_ints(self, ("group",))
+        if self.effect is not None:
+            check_types(self, {"effect": Effect})
 
     def __str__(self) -> str:
         return f"#{self.time_slot} {self.op}" + (" (prefetch)" if self.is_prefetch else "")

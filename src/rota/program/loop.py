@@ -62,6 +62,11 @@ class ScheduledLoop(Protocol):
         ...
 
     @property
+    def trip_tiles(self) -> tuple[int, int] | None:
+        """K-tiles per trip and outside the loop, where they don't follow from the config."""
+        ...
+
+    @property
     def warp_stagger_index(self) -> int:
         """After how many prologue entries group 1 falls back."""
         ...
@@ -110,20 +115,23 @@ def steps_of(loop: ScheduledLoop) -> LoopSteps:
     effects: dict[OpDesc, Effect] = {}
 
     def step(entry: ScheduleEntry) -> Step:
-        effect = effects.get(entry.op)
+        effect = entry.effect or effects.get(entry.op)
         if effect is None:
             effect = effects[entry.op] = effect_of(entry.op, config, fallback)
         return Step(entry, effect, entry.group)
 
     staggered = config.warp_stagger.enabled
     double = config.depth >= 2
+    per_trip, outside = (config.num_partitions, config.num_partitions) if double else (1, 2)
+    if loop.trip_tiles is not None:
+        per_trip, outside = loop.trip_tiles
     return LoopSteps(
         prologue=tuple(map(step, _staggered_prologue(loop) if staggered else loop.prologue)),
         kernel=tuple(map(step, loop.kernel)),
         epilogue=tuple(map(step, _with_closing_barrier(loop.epilogue) if staggered else loop.epilogue)),
         groups=2 if staggered else 1,
-        tiles_per_trip=config.num_partitions if double else 1,
-        tiles_outside=config.num_partitions if double else 2,
+        tiles_per_trip=per_trip,
+        tiles_outside=outside,
     )
 
 

@@ -82,14 +82,20 @@ class Obligation:
 
 
 def open_obligations(steps: LoopSteps, machine: Machine, *, compiler_waits: bool) -> tuple[Obligation, ...]:
-    """Every obligation that isn't met, over the first few trip counts."""
+    """Every obligation that isn't met, over the first few trip counts.
+
+    Between two given entries the same steps lie whenever the distance is the same, so one trip count stands for all.
+    """
     found: list[Obligation] = []
+    seen: set[tuple[object, ...]] = set()
     for trips in _EXPLICIT_TRIPS:
         timeline = written_out(steps, trips)
         for earlier, later, crosses in _conflicts(timeline, compiler_waits=compiler_waits):
             counter = timeline.steps[earlier].effect.counter
-            if counter is None:
+            key = (timeline.gaps[earlier][-1], timeline.gaps[later][-1], later - earlier, crosses)
+            if counter is None or key in seen:
                 continue
+            seen.add(key)
             obligation = Obligation(
                 timeline=timeline,
                 earlier=earlier,
@@ -110,13 +116,11 @@ def _conflicts(timeline: Timeline, *, compiler_waits: bool) -> Iterator[_Conflic
     loader: dict[Place, int] = {}
     for now, step in enumerate(timeline.steps):
         effect = step.effect
-        if effect.action is Action.LDS_READ:
-            tile = effect.reads[0]
+        for tile in effect.reads if effect.action is Action.LDS_READ else ():
             if tile in writer:
                 yield _Conflict(writer[tile], now, crosses=True)
             readers.setdefault(tile, []).append(now)
-        elif effect.action in (Action.DMA, Action.LDS_WRITE):
-            tile = effect.writes[0]
+        for tile in effect.writes if effect.action in (Action.DMA, Action.LDS_WRITE) else ():
             yield from (_Conflict(reader, now, crosses=True) for reader in readers.get(tile, ()))
             # Each wave writes its own slice, and LDS writes of the ds class keep their order.
             if tile in writer and effect.action is Action.DMA:

@@ -27,10 +27,10 @@ _WAIT_NAMES = {Counter.VM: "wait_vm", Counter.LGKM: "wait_lgkm"}
 
 def read_hazards(machine: AbstractMachine, step: Step, trip: int) -> Iterator[Finding]:
     """The tile's last write must be over in every wave."""
-    place = step.effect.reads[0]
-    writer = machine.writer.get(place)
-    if writer is not None and not writer.over_before(machine.epoch):
-        yield _race("R102", machine, writer, step, place=place, trip=trip)
+    for place in step.effect.reads:
+        writer = machine.writer.get(place)
+        if writer is not None and not writer.over_before(machine.epoch):
+            yield _race("R102", machine, writer, step, place=place, trip=trip)
 
 
 def write_hazards(machine: AbstractMachine, step: Step, trip: int) -> Iterator[Finding]:
@@ -39,14 +39,14 @@ def write_hazards(machine: AbstractMachine, step: Step, trip: int) -> Iterator[F
     Each wave writes its own slice, so only its own earlier write can land on top of the new one; LDS writes of the ds
     class keep their order among themselves.
     """
-    place = step.effect.writes[0]
-    for reader in machine.readers.get(place, ()):
-        if not reader.over_before(machine.epoch):
-            yield _race("R103", machine, reader, step, place=place, trip=trip)
-    writer = machine.writer.get(place)
-    in_order = writer is not None and writer.step.effect.action is step.effect.action is Action.LDS_WRITE
-    if writer is not None and not writer.covered and not in_order:
-        yield _race("R101", machine, writer, step, place=place, trip=trip)
+    for place in step.effect.writes:
+        for reader in machine.readers.get(place, ()):
+            if not reader.over_before(machine.epoch):
+                yield _race("R103", machine, reader, step, place=place, trip=trip)
+        writer = machine.writer.get(place)
+        in_order = writer is not None and writer.step.effect.action is step.effect.action is Action.LDS_WRITE
+        if writer is not None and not writer.covered and not in_order:
+            yield _race("R101", machine, writer, step, place=place, trip=trip)
 
 
 def register_hazard(

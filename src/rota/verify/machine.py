@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rota.declare.effects import Counter, Place
+from rota.declare.effects import Counter, Place, Version
 from rota.program.loop import Step
 from rota.targets.machine import Machine
 from rota.verify.accumulate import Taken
@@ -61,8 +61,10 @@ class AbstractMachine:
         self.readers: dict[Place, list[Access]] = {}
         self.loading: dict[Place, Access] = {}
         self.holds: dict[Place, int] = {}
+        self.versions: dict[Place, Version] = {}
         self.fetched: dict[Place, int] = {}
         self.taken: dict[tuple[Place, int], Taken] = {}
+        self.executed: dict[str, Taken] = {}
 
     @property
     def epoch(self) -> int:
@@ -146,8 +148,10 @@ class AbstractMachine:
         other.readers = {place: list(map(copy, accesses)) for place, accesses in self.readers.items()}
         other.loading = {place: copy(access) for place, access in self.loading.items()}
         other.holds = dict(self.holds)
+        other.versions = dict(self.versions)
         other.fetched = dict(self.fetched)
         other.taken = {key: taken.fork() for key, taken in self.taken.items()}
+        other.executed = {name: taken.fork() for name, taken in self.executed.items()}
         return other
 
     def forget_the_past(self) -> None:
@@ -197,6 +201,8 @@ class AbstractMachine:
             frozenset((place, tuple(map(seen, accesses))) for place, accesses in self.readers.items()),
             frozenset((place, seen(access)) for place, access in self.loading.items()),
             frozenset((place, max(tile - base, stale)) for place, tile in self.holds.items()),
+            frozenset((place, v.name, max(v.iteration - base, stale)) for place, v in self.versions.items()),
+            frozenset((name, taken.relative(base, stale)) for name, taken in self.executed.items()),
             frozenset((place, tile - base) for place, tile in self.fetched.items()),
             frozenset((key, taken.relative(base, stale)) for key, taken in self.taken.items()),
         )

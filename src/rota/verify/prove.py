@@ -26,6 +26,7 @@ from rota.verify.report import (
     Report,
 )
 from rota.verify.values import accumulate, complete, hopeless, undefined
+from rota.verify.versions import all_executed, execute_once, wrong_versions
 
 _OBLIGATIONS = (
     "RAW: every wave's part of a tile lands before any wave reads it",
@@ -116,15 +117,20 @@ class _Proof:
             ending = machine.fork()
             self._run(ending, Phase.EPILOGUE, trips + 1)
             self._record(complete(ending, steps, steps.total_tiles(trips)))
+            self._record(all_executed(ending, steps, steps.total_tiles(trips)))
             self._run(machine, Phase.KERNEL, trips + 1)
         raise AssertionError(f"the state at the loop edge doesn't repeat within {_MOST_TRIPS} trips")
 
     def _run(self, machine: AbstractMachine, phase: Phase, trip: int) -> None:
-        actions = self._actions
+        actions, k = self._actions, self.steps.k_of(phase, trip)
         for step in self.steps.phase(phase):
             act = actions.get(step.effect.action)
             if act is not None:
                 act(machine, step, trip)
+            instance = step.effect.instance
+            if instance is not None:
+                self._record(wrong_versions(machine, step, k))
+                self._record(execute_once(machine, step, instance, k))
             machine.number += 1
 
     def _dma(self, machine: AbstractMachine, step: Step, trip: int) -> None:
@@ -132,38 +138,47 @@ class _Proof:
         self._record(write_hazards(machine, step, trip))
         machine.writer[place] = machine.issue(step, trip)
         machine.readers[place] = []
-        machine.holds[place] = self.steps.k_of(step.entry.phase, trip) + (step.effect.fetches or 0)
+        if step.effect.instance is None:
+            machine.holds[place] = self.steps.k_of(step.entry.phase, trip) + (step.effect.fetches or 0)
 
     def _load_registers(self, machine: AbstractMachine, step: Step, trip: int) -> None:
         (place,) = step.effect.writes
         machine.loading[place] = machine.issue(step, trip)
-        machine.fetched[place] = machine.fetched.get(place, -1) + 1
-        machine.holds[place] = machine.fetched[place]
+        if step.effect.instance is None:
+            machine.fetched[place] = machine.fetched.get(place, -1) + 1
+            machine.holds[place] = machine.fetched[place]
 
     def _read(self, machine: AbstractMachine, step: Step, trip: int) -> None:
-        (tile,), (register,) = step.effect.reads, step.effect.writes
-        self._record(undefined(machine, step, step.effect.reads))
         self._record(read_hazards(machine, step, trip))
         access = machine.issue(step, trip)
-        machine.readers.setdefault(tile, []).append(access)
-        machine.loading[register] = access
-        self._move(machine, tile, register)
+        for tile in step.effect.reads:
+            machine.readers.setdefault(tile, []).append(access)
+        for register in step.effect.writes:
+            machine.loading[register] = access
+        if step.effect.instance is None:
+            self._record(undefined(machine, step, step.effect.reads))
+            self._move(machine, step.effect.reads[0], step.effect.writes[0])
 
     def _write(self, machine: AbstractMachine, step: Step, trip: int) -> None:
-        (register,), (tile,) = step.effect.reads, step.effect.writes
         self._use(machine, step, trip)
         self._record(write_hazards(machine, step, trip))
-        machine.writer[tile] = machine.issue(step, trip)
-        machine.readers[tile] = []
-        self._move(machine, register, tile)
+        access = machine.issue(step, trip)
+        for tile in step.effect.writes:
+            machine.writer[tile], machine.readers[tile] = access, []
+        if step.effect.instance is None:
+            self._move(machine, step.effect.reads[0], step.effect.writes[0])
 
     def _compute(self, machine: AbstractMachine, step: Step, trip: int) -> None:
         self._use(machine, step, trip)
-        self._record(accumulate(machine, step))
+        if step.effect.instance is None:
+            self._record(accumulate(machine, step))
+        for place in step.effect.writes:  # the architecture's own interlock protects results
+            machine.loading.pop(place, None)
 
     def _use(self, machine: AbstractMachine, step: Step, trip: int) -> None:
         """Registers are used: their loads must be complete, by a planned wait or by the compiler's own."""
-        self._record(undefined(machine, step, step.effect.reads))
+        if step.effect.instance is None:
+            self._record(undefined(machine, step, step.effect.reads))
         tracked = self.compiled.compiler_tracks_registers
         for place in step.effect.reads:
             loader = machine.loading.get(place)

@@ -58,7 +58,11 @@ def hopeless(machine: AbstractMachine, base: int, tiles_per_trip: int) -> Iterat
 
 def complete(machine: AbstractMachine, steps: LoopSteps, total: int) -> Iterator[Finding]:
     """At the end every accumulator has taken in the tiles 0 .. total - 1, and no other."""
-    computes = [s for s in (*steps.kernel, *steps.epilogue) if s.effect.action is Action.COMPUTE]
+    computes = [
+        step
+        for step in (*steps.kernel, *steps.epilogue)
+        if step.effect.action is Action.COMPUTE and step.effect.instance is None
+    ]
     for key in dict.fromkeys(accumulator_key(step) for step in computes):
         taken = machine.taken.get(key, Taken()).fork()
         while taken.upto < total:

@@ -1,0 +1,110 @@
+"""The loop builder: takes one call per value and op, gives a `LoopSpec`; no stages, no buffers, no waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rota.declare.check import author_line, check_elements
+from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
+
+_LANES = 64
+_REGISTER_BYTES = 4
+
+
+class Loop:
+    """Collects values and ops of one iteration; `build()` checks them and hands them over.
+
+    Methods that make a value return its name, to be passed to the ops that use it.
+    """
+
+    def __init__(self, name: str, *, waves: int) -> None:
+        self.name = name
+        self.waves = waves
+        self._values: list[Value] = []
+        self._ops: list[LoopOp] = []
+
+    def tile(self, name: str, *, size: int) -> str:
+        """An LDS tile of `size` bytes."""
+        return self._value(name, Home.LDS, size)
+
+    def accumulator(self, name: str, *, registers: int) -> str:
+        """A sum over all iterations, `registers` per lane."""
+        return self._value(name, Home.ACCUMULATOR, registers)
+
+    def load(self, tile: str, *, name: str | None = None, instructions: int = 1, moved: int) -> str:
+        """A DMA of `moved` bytes into a tile, `instructions` per wave; several loads may each bring a part."""
+        name = name or f"load_{tile}"
+        return self._op(name, Work.LOAD, writes=(tile,), instructions=instructions, moved=moved)
+
+    def fragment(self, name: str, tile: str, *, registers: int, instructions: int = 1) -> str:
+        """A read of a tile into `registers` per lane; the registers are a value of the op's own name."""
+        self._value(name, Home.REGISTERS, registers)
+        moved = registers * _REGISTER_BYTES * _LANES * self.waves
+        self._op(
+            f"read_{name}",
+            Work.FRAGMENT,
+            reads=(Read(value=tile),),
+            writes=(name,),
+            instructions=instructions,
+            moved=moved,
+        )
+        return name
+
+    def mma(
+        self, accumulator: str, *operands: str, instruction: str, instructions: int = 1, name: str | None = None
+    ) -> str:
+        """Add the product of register operands to an accumulator."""
+        return self._op(
+            name or f"mma_{accumulator}",
+            Work.MMA,
+            reads=tuple(Read(value=operand) for operand in operands),
+            writes=(accumulator,),
+            instructions=instructions,
+            instruction=instruction,
+        )
+
+    def valu(self, name: str, reads: Sequence[str | Read], *, registers: int, instructions: int = 1) -> str:
+        """A vector op that makes `registers` per lane from register values of this or earlier iterations."""
+        self._value(name, Home.REGISTERS, registers)
+        operands = check_elements("reads", reads, object)
+        self._op(
+            f"make_{name}",
+            Work.VALU,
+            reads=tuple(read if isinstance(read, Read) else Read(value=str(read)) for read in operands),
+            writes=(name,),
+            instructions=instructions,
+        )
+        return name
+
+    def build(self) -> LoopSpec:
+        """The checked loop."""
+        return LoopSpec(name=self.name, waves=self.waves, values=tuple(self._values), ops=tuple(self._ops))
+
+    def _value(self, name: str, home: Home, size: int) -> str:
+        self._values.append(Value(name=name, home=home, size=size))
+        return name
+
+    def _op(
+        self,
+        name: str,
+        work: Work,
+        *,
+        reads: tuple[Read, ...] = (),
+        writes: tuple[str, ...] = (),
+        instructions: int = 1,
+        moved: int = 0,
+        instruction: str = "",
+    ) -> str:
+        self._ops.append(
+            LoopOp(
+                name=name,
+                work=work,
+                reads=reads,
+                writes=writes,
+                instructions=instructions,
+                moved=moved,
+                instruction=instruction,
+                source=author_line(),
+            )
+        )
+        return name

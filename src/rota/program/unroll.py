@@ -1,0 +1,166 @@
+"""Phases from start times: takes a loop by values and when its ops start, gives prologue, kernel and epilogue entries.
+
+Period n executes op i for iteration n - stage(i).  The prologue is the periods in which iterations only begin, the
+kernel `unroll` periods in which all stages are busy, the epilogue those in which they only end.  It is unrolled by the
+number of copies of its values, so that every buffer slot is a constant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rota.declare.check import check_ints
+from rota.declare.effects import Action, Counter, Effect, Place, Space, Version
+from rota.declare.op import OpDesc
+from rota.declare.values import Home, LoopOp, LoopSpec, Work
+from rota.declare.vocabulary import LoopTag, OpRole, Phase
+from rota.program.entry import ScheduleEntry
+
+_ROLES = {
+    Work.LOAD: (LoopTag.LOAD, OpRole.GLOBAL_LOAD),
+    Work.FRAGMENT: (LoopTag.FRAGMENT, OpRole.FRAGMENT_LOAD),
+    Work.MMA: (LoopTag.MMA, OpRole.COMPUTE),
+    Work.VALU: (LoopTag.VALU, OpRole.VALU_COMPUTE),
+    Work.STORE: (LoopTag.STORE, OpRole.SHARED_STORE),
+}
+_ACTIONS = {
+    Work.LOAD: (Action.DMA, Counter.VM),
+    Work.FRAGMENT: (Action.LDS_READ, Counter.LGKM),
+    Work.STORE: (Action.LDS_WRITE, Counter.LGKM),
+    Work.MMA: (Action.COMPUTE, None),
+    Work.VALU: (Action.COMPUTE, None),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """When each op starts, in slots, how often iterations start, and how many copies each value has."""
+
+    interval: int
+    starts: tuple[int, ...]
+    copies: tuple[tuple[str, int], ...]
+
+    def __post_init__(self) -> None:
+        check_ints(self, ("interval",), least=1)
+
+    def stage(self, op: int) -> int:
+        """How many iterations begin between op's own and the period in which it runs."""
+        return self.starts[op] // self.interval
+
+    @property
+    def stages(self) -> int:
+        """Iterations under way at once."""
+        return max((start // self.interval for start in self.starts), default=0) + 1
+
+    @property
+    def unroll(self) -> int:
+        """Periods after which every value is back in its first copy."""
+        return math.lcm(1, *(count for _, count in self.copies))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnrolledLoop:
+    """The phases, and the K-tiles they compute: `unroll` per trip, the rest outside the loop."""
+
+    prologue: tuple[ScheduleEntry, ...]
+    kernel: tuple[ScheduleEntry, ...]
+    epilogue: tuple[ScheduleEntry, ...]
+    trip_tiles: tuple[int, int]
+
+
+def derive_loop_phases(spec: LoopSpec, placement: Placement, remainder: int = 0) -> UnrolledLoop:
+    """Entries without any synchronisation; `remainder` more iterations run outside the loop."""
+    stages, unroll = placement.stages, placement.unroll
+    maker = _EntryMaker(spec, placement)
+    ramp = stages - 1
+    return UnrolledLoop(
+        prologue=maker.phase(Phase.PROLOGUE, [(n, range(n + 1)) for n in range(ramp)], 0),
+        kernel=maker.phase(Phase.KERNEL, [(n, range(stages)) for n in range(unroll)], ramp - unroll),
+        epilogue=maker.phase(
+            Phase.EPILOGUE,
+            [(n, range(max(n - remainder + 1, 0), stages)) for n in range(remainder + ramp)],
+            ramp - unroll,
+        ),
+        trip_tiles=(unroll, ramp + remainder),
+    )
+
+
+class _EntryMaker:
+    """Makes the entries of a phase, period by period, each period in the order of its slots."""
+
+    def __init__(self, spec: LoopSpec, placement: Placement) -> None:
+        self.spec = spec
+        self.placement = placement
+        self.copies: Mapping[str, int] = dict(placement.copies)
+        self.number = {value.name: index for index, value in enumerate(spec.values)}
+        self.home = {value.name: value.home for value in spec.values}
+        self.order = sorted(range(len(spec.ops)), key=lambda op: (placement.starts[op] % placement.interval, op))
+
+    def phase(self, phase: Phase, periods: list[tuple[int, range]], offset: int) -> tuple[ScheduleEntry, ...]:
+        """`periods` are (number, stages that run in it); iterations count from `offset` on."""
+        entries: list[ScheduleEntry] = []
+        for period, stages in periods:
+            for op in self.order:
+                stage = self.placement.stage(op)
+                if stage in stages:
+                    iteration = offset + period - stage
+                    entries.append(
+                        ScheduleEntry(
+                            op=self._desc(op, iteration),
+                            time_slot=len(entries),
+                            phase=phase,
+                            effect=self._effect(op, iteration),
+                        )
+                    )
+        return tuple(entries)
+
+    def _desc(self, index: int, iteration: int) -> OpDesc:
+        op = self.spec.ops[index]
+        tag, role = _ROLES[op.work]
+        slot = iteration % max((self.copies.get(name, 1) for name in self._values(op)), default=1)
+        return OpDesc(tag=tag, stage=slot, subtile=index, role=role, label=op.name, source=op.source)
+
+    def _effect(self, index: int, iteration: int) -> Effect:
+        op = self.spec.ops[index]
+        action, counter = _ACTIONS[op.work]
+        wants = tuple(
+            (place, Version(read.value, iteration - read.distance))
+            for read in op.reads
+            for place in self._places(read.value, iteration - read.distance)
+        )
+        makes = tuple(
+            (place, Version(value, iteration))
+            for value in op.writes
+            if self.home[value] is not Home.ACCUMULATOR
+            for place in self._places(value, iteration, writer=op)
+        )
+        sums = tuple(
+            place for value in op.writes if self.home[value] is Home.ACCUMULATOR for place in self._places(value, 0)
+        )
+        return Effect(
+            action=action,
+            counter=counter,
+            tokens=op.instructions if counter else 0,
+            reads=tuple(place for place, _ in wants),
+            writes=(*(place for place, _ in makes), *sums),
+            instance=Version(op.name, iteration),
+            wants=wants,
+            makes=makes,
+        )
+
+    def _places(self, value: str, iteration: int, writer: LoopOp | None = None) -> tuple[Place, ...]:
+        """Where a value of an iteration lies: an LDS tile in as many parts as ops write it, each part on its own."""
+        home, number = self.home[value], self.number[value]
+        if home is Home.ACCUMULATOR:
+            return (Place(Space.ACCUMULATOR, -1, number, 0),)
+        slot = iteration % self.copies.get(value, 1)
+        if home is Home.REGISTERS:
+            return (Place(Space.REGISTER, number, slot, 0),)
+        parts = self.spec.writers(value)
+        return tuple(Place(Space.LDS, number, slot, part) for part, op in enumerate(parts) if writer in (None, op))
+
+    @staticmethod
+    def _values(op: LoopOp) -> tuple[str, ...]:
+        return (*op.writes, *(read.value for read in op.reads))
