@@ -1,0 +1,99 @@
+"""What a loop's ops cost on a machine: takes a loop by values and its rates, gives unit times and precedences in slots.
+
+Units are shared: an op's time on the MMA unit or VALU counts the waves of its SIMD, that on the LDS port and the DMA
+path all waves of the workgroup.  Latencies are planning numbers (see `targets.rates`).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rota.declare.values import Home, LoopOp, LoopSpec, Work
+from rota.targets.rates import SIMDS, Rates, slots
+
+
+class Unit(enum.Enum):
+    """What an op occupies; each unit takes one op at a time."""
+
+    MMA = "MMA unit"
+    VALU = "VALU"
+    LDS = "LDS port"
+    DMA = "DMA path"
+
+
+class Timing(NamedTuple):
+    """An op holds `unit` for `occupancy` slots; its result is there `latency` slots after it started."""
+
+    unit: Unit
+    occupancy: int
+    latency: int
+
+
+class Precedence(NamedTuple):
+    """start(later, iteration k + distance) >= start(earlier, iteration k) + delay; `why` in words."""
+
+    earlier: int
+    later: int
+    delay: int
+    distance: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopTimes:
+    """Timings per op, and how busy each unit is per iteration, DMA writes into LDS included."""
+
+    timings: tuple[Timing, ...]
+    busy: tuple[tuple[Unit, int], ...]
+
+    @property
+    def least_interval(self) -> int:
+        """No schedule starts iterations faster than its busiest unit allows."""
+        return max((count for _, count in self.busy), default=1)
+
+
+def time_loop(spec: LoopSpec, rates: Rates) -> LoopTimes:
+    """Timings of all ops and the load of all units."""
+    timings = tuple(_timing(op, spec, rates) for op in spec.ops)
+    busy = {unit: sum(t.occupancy for t in timings if t.unit is unit) for unit in Unit}
+    landed = sum(op.moved for op in spec.ops if op.work is Work.LOAD)
+    busy[Unit.LDS] += slots(-(-landed // rates.lds_write.value))
+    return LoopTimes(timings=timings, busy=tuple((unit, count) for unit, count in busy.items() if count))
+
+
+def precedences(spec: LoopSpec, times: LoopTimes, copies: Mapping[str, int]) -> Iterator[Precedence]:
+    """Flow from writers to readers; and from readers to the write that takes their copy for a later iteration."""
+    number = {op.name: index for index, op in enumerate(spec.ops)}
+    for reader, op in enumerate(spec.ops):
+        for read in op.reads:
+            home, count = spec.value(read.value).home, copies.get(read.value, 1)
+            for made_by in spec.writers(read.value):
+                writer = number[made_by.name]
+                if home is not Home.ACCUMULATOR:
+                    latency = times.timings[writer].latency
+                    yield Precedence(writer, reader, latency, read.distance, f"{op.name} uses {read.value}")
+                if writer != reader:  # an op may overwrite what it reads itself
+                    held = times.timings[reader].latency if home is Home.LDS else times.timings[reader].occupancy
+                    why = f"{made_by.name} overwrites the copy of {read.value} that {op.name} reads"
+                    yield Precedence(reader, writer, held, count - read.distance, why)
+
+
+def _timing(op: LoopOp, spec: LoopSpec, rates: Rates) -> Timing:
+    waves_per_simd = -(-spec.waves // SIMDS)
+    if op.work is Work.LOAD:
+        busy = slots(-(-op.moved // rates.dma.value))
+        return Timing(Unit.DMA, busy, busy + slots(rates.dma_latency.value))
+    if op.work is Work.FRAGMENT:
+        busy = slots(-(-op.moved // rates.lds_read.value))
+        return Timing(Unit.LDS, busy, busy + slots(rates.lds_latency.value))
+    if op.work is Work.STORE:
+        busy = slots(-(-op.moved // rates.lds_write.value))
+        return Timing(Unit.LDS, busy, busy + slots(rates.lds_latency.value))
+    if op.work is Work.MMA:
+        busy = op.instructions * rates.passes(op.instruction) * waves_per_simd
+        return Timing(Unit.MMA, busy, busy)
+    busy = op.instructions * waves_per_simd
+    return Timing(Unit.VALU, busy, busy)

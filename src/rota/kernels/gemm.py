@@ -1,0 +1,134 @@
+"""GEMM loops by values: takes a workgroup tile, waves and a matrix instruction, gives a `LoopSpec`.
+
+At tile granularity an op is a quadrant's worth of instructions; at instruction granularity every DMA, LDS read and MFMA
+is an op of its own, which is how the best hand-made kernels interleave.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.declare.check import bad_field, check_ints
+from rota.declare.loop import Loop
+from rota.declare.values import LoopSpec
+from rota.targets.rates import LANES, REGISTER_BYTES
+
+_WAVE_GRIDS = {4: (2, 2), 8: (2, 4)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GemmShape:
+    """A workgroup tile (rows x columns x depth of K), its waves, element size and matrix instruction.
+
+    `dma_bytes` and `read_bytes` are what one lane moves with one DMA or LDS read instruction; `mma` is the shape of one
+    matrix instruction (rows and columns, depth of K).
+    """
+
+    name: str
+    instruction: str
+    mma: tuple[int, int]
+    rows: int = 256
+    columns: int = 256
+    depth: int = 64
+    waves: int = 8
+    element_bytes: int = 2
+    dma_bytes: int = 16
+    read_bytes: int = 16
+
+    def __post_init__(self) -> None:
+        check_ints(self, ("rows", "columns", "depth", "element_bytes", "dma_bytes", "read_bytes"), least=1)
+        if self.waves not in _WAVE_GRIDS:
+            raise bad_field(self, "waves", self.waves, "4 (2x2) or 8 (2x4)")
+
+    @property
+    def wave_tile(self) -> tuple[int, int]:
+        """Rows and columns that one wave computes."""
+        down, across = _WAVE_GRIDS[self.waves]
+        return self.rows // down, self.columns // across
+
+    def loop(self, *, instructions: bool = False) -> LoopSpec:
+        """The loop, in quadrants or in single instructions."""
+        return _by_instruction(self) if instructions else _by_quadrant(self)
+
+
+def _by_quadrant(shape: GemmShape) -> LoopSpec:
+    """Halves of A and B, and the four quadrants of the wave tile that they make."""
+    loop = Loop(shape.name, waves=shape.waves)
+    halves = 2
+    fragments: dict[str, list[str]] = {}
+    for operand, extent, own in zip("AB", (shape.rows, shape.columns), shape.wave_tile, strict=True):
+        size = extent // halves * shape.depth * shape.element_bytes
+        part = own // halves * shape.depth * shape.element_bytes
+        tiles = [loop.tile(f"{operand}{half}", size=size) for half in range(halves)]
+        for tile in tiles:
+            loop.load(tile, instructions=size // (shape.dma_bytes * LANES * shape.waves), moved=size)
+        fragments[operand] = [
+            loop.fragment(
+                tile.lower(),
+                tile,
+                registers=part // (REGISTER_BYTES * LANES),
+                instructions=part // (shape.read_bytes * LANES),
+            )
+            for tile in tiles
+        ]
+    down, across = (own // halves for own in shape.wave_tile)
+    side, k = shape.mma
+    count = (down // side) * (across // side) * (shape.depth // k)
+    for row in range(halves):
+        for column in range(halves):
+            accumulator = loop.accumulator(f"c{row}{column}", registers=down * across // LANES)
+            operands = fragments["A"][row], fragments["B"][column]
+            loop.mma(accumulator, *operands, instruction=shape.instruction, instructions=count)
+    return loop.build()
+
+
+def _by_instruction(shape: GemmShape) -> LoopSpec:
+    """Every DMA, LDS read and MFMA of one wave is an op."""
+    loop = Loop(shape.name, waves=shape.waves)
+    side, k = shape.mma
+    per_dma = shape.dma_bytes * LANES * shape.waves
+    registers = shape.read_bytes // REGISTER_BYTES
+    pieces: dict[str, list[list[str]]] = {}
+    for operand, extent, own in zip("AB", (shape.rows, shape.columns), shape.wave_tile, strict=True):
+        size = extent * shape.depth * shape.element_bytes
+        tile = loop.tile(operand, size=size)
+        for number in range(size // per_dma):
+            loop.load(tile, name=f"load_{operand}{number}", moved=per_dma)
+        steps = shape.depth * side * shape.element_bytes // (shape.read_bytes * LANES)
+        pieces[operand] = [
+            [loop.fragment(f"{operand.lower()}{part}_{step}", tile, registers=registers) for step in range(steps)]
+            for part in range(own // side)
+        ]
+    for step in range(shape.depth // k):
+        for row, a in enumerate(pieces["A"]):
+            for column, b in enumerate(pieces["B"]):
+                name = f"c{row}_{column}"
+                if step == 0:
+                    loop.accumulator(name, registers=side * side // LANES)
+                operands = (*_of_step(a, step, shape), *_of_step(b, step, shape))
+                loop.mma(name, *operands, instruction=shape.instruction, name=f"mma{step}_{row}_{column}")
+    return loop.build()
+
+
+def _of_step(pieces: list[str], step: int, shape: GemmShape) -> list[str]:
+    """The LDS reads that bring one K step of the matrix instruction: several where it is deep, else a shared one."""
+    steps = shape.depth // shape.mma[1]
+    start = step * len(pieces) // steps
+    return pieces[start : max(start + 1, (step + 1) * len(pieces) // steps)]
+
+
+BF16 = "v_mfma_f32_16x16x32_bf16"
+
+GEMM_SHAPES: tuple[GemmShape, ...] = (
+    GemmShape(name="gemm_bf16_256x256x64_8wave", instruction=BF16, mma=(16, 32)),
+    GemmShape(name="gemm_bf16_256x256x64_4wave", instruction=BF16, mma=(16, 32), waves=4),
+    GemmShape(name="gemm_bf16_128x128x64_4wave", instruction=BF16, mma=(16, 32), rows=128, columns=128, waves=4),
+    GemmShape(
+        name="gemm_fp8_256x256x128_8wave",
+        instruction="v_mfma_f32_16x16x128_f8f6f4",
+        mma=(16, 128),
+        depth=128,
+        element_bytes=1,
+    ),
+)
+"""The GEMMs that ship for MI355X."""

@@ -1,0 +1,94 @@
+"""Unit times of GEMM loops, against numbers that can be counted by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rota import GFX942, GFX950, Machine
+from rota.declare.loop import Loop
+from rota.declare.values import LoopSpec, Read
+from rota.graph.timing import Unit, precedences, time_loop
+from rota.kernels.gemm import BF16, GEMM_SHAPES, GemmShape
+from rota.targets.rates import Rates, rates_of, slots
+from tests.findings.smallest import raised
+
+MI300X = GemmShape(
+    name="gemm_bf16_mi300x", instruction="v_mfma_f32_16x16x16_bf16", mma=(16, 16), dma_bytes=4, read_bytes=8
+)
+
+
+@pytest.mark.parametrize("instructions", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "machine", "busy"),
+    [
+        # 256 x 256 x 64 x 2 flop at 1,024 flop a clock and SIMD; 192 KiB read and 64 KiB written; 64 KiB fetched.
+        (GEMM_SHAPES[0], GFX950, {Unit.MMA: 512, Unit.LDS: 192 + 128, Unit.DMA: 256}),
+        (GEMM_SHAPES[1], GFX950, {Unit.MMA: 512, Unit.LDS: 128 + 128, Unit.DMA: 256}),
+        (GEMM_SHAPES[2], GFX950, {Unit.MMA: 128, Unit.LDS: 64 + 64, Unit.DMA: 128}),
+        (GEMM_SHAPES[3], GFX950, {Unit.MMA: 512, Unit.LDS: 192 + 128, Unit.DMA: 256}),
+        (MI300X, GFX942, {Unit.MMA: 1024, Unit.LDS: 384 + 128, Unit.DMA: 256}),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_how_busy_each_unit_is(shape: GemmShape, machine: Machine, busy: dict[Unit, int], instructions: bool) -> None:
+    times = time_loop(shape.loop(instructions=instructions), rates_of(machine))
+    assert dict(times.busy) == busy
+    assert times.least_interval == busy[Unit.MMA]
+
+
+@pytest.mark.parametrize(
+    ("shape", "ops"), list(zip(GEMM_SHAPES, (96, 176, 56, 64), strict=True)), ids=lambda v: str(v)[:30]
+)
+def test_single_instructions_are_counted_per_wave(shape: GemmShape, ops: int) -> None:
+    assert len(shape.loop(instructions=True).ops) == ops
+
+
+def test_registers_and_lds_are_the_same_at_both_granularities() -> None:
+    for shape in GEMM_SHAPES:
+        coarse, fine = shape.loop(), shape.loop(instructions=True)
+        for home in {value.home for value in coarse.values}:
+            sizes = [sum(value.size for value in spec.values if value.home is home) for spec in (coarse, fine)]
+            assert sizes[0] == sizes[1]
+
+
+def test_waves_other_than_four_or_eight_are_refused() -> None:
+    raised("D102", lambda: replace(GEMM_SHAPES[0], waves=6))
+
+
+def test_unknown_instructions_and_machines_are_refused_with_a_guess() -> None:
+    rates: Rates = rates_of(GFX950)
+    assert "did you mean" in raised("D105", lambda: rates.passes("v_mfma_f32_16x16x32_bf1")).fixes[0]
+    assert rates.passes(BF16) == 4
+    raised("D105", lambda: rates_of(replace(GFX950, arch="gfx9999")))
+    assert [slots(clocks) for clocks in (0, 1, 4, 5)] == [0, 1, 1, 2]
+
+
+def small() -> LoopSpec:
+    loop = Loop("small", waves=4)
+    tile = loop.tile("A", size=1024)
+    loop.load(tile, moved=1024)
+    a = loop.fragment("a", tile, registers=4)
+    loop.valu("top", [a, Read(value="top", distance=1)], registers=1)
+    loop.mma(loop.accumulator("c", registers=4), a, "top", instruction=BF16)
+    return loop.build()
+
+
+def test_flow_goes_forward_and_reuse_comes_back_after_as_many_iterations_as_there_are_copies() -> None:
+    spec = small()
+    found = {
+        (spec.ops[p.earlier].name, spec.ops[p.later].name, p.distance): p.delay
+        for p in precedences(spec, time_loop(spec, rates_of(GFX950)), {"A": 2})
+    }
+    assert found == {
+        ("load_A", "read_a", 0): 4 + 200,
+        ("read_a", "load_A", 2): 4 + 16,
+        ("read_a", "make_top", 0): 4 + 16,
+        ("make_top", "read_a", 1): 1,
+        ("make_top", "make_top", 1): 1,
+        ("read_a", "mma_c", 0): 4 + 16,
+        ("mma_c", "read_a", 1): 4,
+        ("make_top", "mma_c", 0): 1,
+        ("mma_c", "make_top", 1): 4,
+    }
