@@ -1,7 +1,11 @@
 """rota software-pipelines GPU kernel loops: takes the ops of one iteration, gives a scheduled, checked program.
 
-Everything a kernel author needs is importable from here; the home modules hold the same names.
+Everything a kernel author needs is importable from here; the home modules hold the same names.  Searches, repairs
+and loops by values are loaded when they are first asked for, which keeps `import rota` cheap.
 """
+
+import importlib
+from typing import TYPE_CHECKING
 
 from rota.compiler.build import build_kernel_program
 from rota.compiler.compile import ScheduleCompiler, compile_schedule
@@ -44,7 +48,6 @@ from rota.graph.rules import DOUBLE_BUFFER_RULES, SINGLE_BUFFER_RULES, EdgeRule
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.ping_pong import DeclarativeSchedule
 from rota.kernels.single_buffer import SchedGroupHints, SingleBufferSchedule
-from rota.order.cpsat import CpSatScheduler
 from rota.order.evaluate import evaluate_order, makespan_lower_bound
 from rota.order.greedy import GreedyScheduler, IdentityScheduler
 from rota.order.optimal import (
@@ -66,7 +69,6 @@ from rota.program.phases import derive_epilogue_from_program, derive_prologue_fr
 from rota.program.program import PipelineProgram
 from rota.program.strategies import BarrierStrategy, LoadStrategy, WaitStrategy
 from rota.program.waits import derive_drain_mask, derive_waits_from_blocks
-from rota.sync.repair import Repair
 from rota.targets.amd import mi355x_single_buffer_target, mi355x_target
 from rota.targets.cost import OpCost, TargetCostModel, annotate_ops
 from rota.targets.machine import GFX942, GFX950, Machine
@@ -74,6 +76,32 @@ from rota.targets.profile import TargetProfile
 from rota.verify.prove import verify
 from rota.verify.report import Certificate, Report
 from rota.version import __version__
+
+if TYPE_CHECKING:
+    from rota.compiler.loop import compile_loop
+    from rota.declare.loop import Loop
+    from rota.declare.values import LoopSpec, Read
+    from rota.graph.modulo import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
+    from rota.order.cpsat import CpSatScheduler
+    from rota.order.modulo import ModuloScheduler
+    from rota.order.modulo_schedule import ModuloSchedule
+    from rota.sync.repair import Repair
+
+_LOADED_WHEN_ASKED_FOR = {
+    "CpSatScheduler": "rota.order.cpsat",
+    "Repair": "rota.sync.repair",
+    "compile_loop": "rota.compiler.loop",
+    "Loop": "rota.declare.loop",
+    "LoopSpec": "rota.declare.values",
+    "Read": "rota.declare.values",
+    "ModuloEdge": "rota.graph.modulo",
+    "ModuloOp": "rota.graph.modulo",
+    "ModuloProblem": "rota.graph.modulo",
+    "Resource": "rota.graph.modulo",
+    "Use": "rota.graph.modulo",
+    "ModuloScheduler": "rota.order.modulo",
+    "ModuloSchedule": "rota.order.modulo_schedule",
+}
 
 __all__ = [
     "CODES",
@@ -103,10 +131,17 @@ __all__ = [
     "KOffsetKind",
     "KernelGeometry",
     "LoadStrategy",
+    "Loop",
     "LoopBody",
     "LoopCarriedSpec",
+    "LoopSpec",
     "MMABlockSpec",
     "Machine",
+    "ModuloEdge",
+    "ModuloOp",
+    "ModuloProblem",
+    "ModuloSchedule",
+    "ModuloScheduler",
     "OpCost",
     "OpDesc",
     "OpRole",
@@ -123,8 +158,10 @@ __all__ = [
     "ProgramError",
     "Proof",
     "ProofError",
+    "Read",
     "Repair",
     "Report",
+    "Resource",
     "ResourceKind",
     "RotaError",
     "SchedGroupHints",
@@ -139,12 +176,14 @@ __all__ = [
     "SourceLine",
     "TargetCostModel",
     "TargetProfile",
+    "Use",
     "WaitStrategy",
     "WarpStaggerRule",
     "Witness",
     "__version__",
     "annotate_ops",
     "build_kernel_program",
+    "compile_loop",
     "compile_schedule",
     "count_sync",
     "derive_cross_stage_rotation_edges",
@@ -172,3 +211,12 @@ __all__ = [
     "verify",
     "verify_schedule",
 ]
+
+
+def __getattr__(name: str) -> object:
+    home = _LOADED_WHEN_ASKED_FOR.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value

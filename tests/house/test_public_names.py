@@ -4,6 +4,8 @@ import importlib
 import inspect
 import pkgutil
 
+import pytest
+
 import rota
 
 SEED_NAMES = [
@@ -67,12 +69,20 @@ def test_every_name_of_the_seed_is_public() -> None:
     assert set(SEED_NAMES) <= set(rota.__all__)
 
 
-def test_all_is_sorted_complete_and_importable() -> None:
+def test_all_is_complete_and_importable() -> None:
+    for name in rota.__all__:
+        getattr(rota, name)  # what is loaded when asked for is there from now on
+    helpers = {"importlib", "TYPE_CHECKING"}
     public = {
         name for name, value in vars(rota).items() if not name.startswith("_") and not inspect.ismodule(value)
-    } | {"__version__"}
-    assert set(rota.__all__) == public
+    } - helpers
+    assert set(rota.__all__) == public | {"__version__"}
     assert len(rota.__all__) == len(set(rota.__all__))
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'compile_lop'"):
+        rota.compile_lop  # noqa: B018
 
 
 def test_public_names_are_the_very_objects_of_their_home_modules() -> None:

@@ -12,11 +12,15 @@ import pytest
 import rota
 
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
 
 
-def test_the_example_prints_what_the_readme_shows() -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    (shown,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
+def test_every_block_of_code_has_its_output() -> None:
+    assert len(EXAMPLES) == README.count("```python") == README.count("```text") == 2
+
+
+@pytest.mark.parametrize(("code", "shown"), EXAMPLES, ids=["by stages", "by values"])
+def test_an_example_prints_what_the_readme_shows(code: str, shown: str) -> None:
     ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert ran.stdout == shown
     lines = [line for line in code.splitlines() if line and not line.startswith(("from", "print"))]

@@ -32,8 +32,8 @@ TRIPS = range(5)
 POLICIES: tuple[Policy, ...] = (Latest(), Earliest(), Random())
 
 
-def at_some_trip_count(loop: CompiledSchedule, **options: bool) -> Execution:
-    done = [execute(loop, trips, policy=POLICIES, **options) for trips in TRIPS]
+def at_some_trip_count(loop: CompiledSchedule, *, compiler_waits: bool = True) -> Execution:
+    done = [execute(loop, trips, policy=POLICIES, compiler_waits=compiler_waits) for trips in TRIPS]
     return next((each for each in done if not each.right), done[0])
 
 

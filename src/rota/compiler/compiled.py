@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rota.declare.config import PipelineConfig
 from rota.declare.op import OpDesc
@@ -13,16 +14,20 @@ from rota.program.config import ScheduleConfig
 from rota.program.entry import ScheduleEntry
 from rota.program.listing import listing
 from rota.program.program import PipelineProgram
-from rota.sync.repair import Repair
 from rota.targets.machine import GFX950, Machine
 from rota.verify.report import Certificate
+
+if TYPE_CHECKING:
+    from rota.order.modulo_schedule import ModuloSchedule
+    from rota.sync.repair import Repair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledSchedule:
     """A pipelined loop: its phases, how they came about, and what was found on the way.
 
-    `program` and `ordering` are None for a single buffer, whose body is its kernel.  Wave group 1 executes one extra
+    `program` and `ordering` are None for a single buffer, whose body is its kernel; a loop by values has `modulo`, its
+    initiation interval and start times, instead.  Wave group 1 executes one extra
     barrier after `warp_stagger_index` prologue entries when the config staggers.  `compiler_tracks_registers` says that
     the back end's compiler waits for register loads by itself, as LLVM does for loads it can see.  `repairs` lists what
     was added to make the proof hold; without a proof (`sync="as_written"`) there is no certificate.
@@ -44,6 +49,7 @@ class CompiledSchedule:
     trip_tiles: tuple[int, int] | None = None
     program: PipelineProgram | None = None
     ordering: Ordering | None = None
+    modulo: ModuloSchedule | None = None
     findings: tuple[Finding, ...] = ()
     repairs: tuple[Repair, ...] = ()
     certificate: Certificate | None = None

@@ -7,7 +7,6 @@ from dataclasses import replace
 from rota.compiler.compiled import CompiledSchedule
 from rota.errors import Finding, ProofError
 from rota.graph.edge import DepEdge
-from rota.sync.repair import repair
 from rota.verify.prove import verify
 from rota.verify.report import Report
 
@@ -42,6 +41,8 @@ def repaired(written: CompiledSchedule) -> CompiledSchedule:
 
 
 def _mended(written: CompiledSchedule) -> CompiledSchedule:
+    from rota.sync.repair import repair  # loaded when something is missing, not with rota
+
     done = repair(written, written.machine, compiler_waits=written.compiler_tracks_registers)
     return replace(
         written,

@@ -63,14 +63,31 @@ class Loop:
             instruction=instruction,
         )
 
+    def product(
+        self, name: str, operands: Sequence[str | Read], *, registers: int, instruction: str, instructions: int = 1
+    ) -> str:
+        """A matrix op that makes `registers` per lane, not a sum over iterations, from register values.
+
+        What it adds its product to is an operand like the others, and may be carried.
+        """
+        self._value(name, Home.REGISTERS, registers)
+        self._op(
+            f"mma_{name}",
+            Work.MMA,
+            reads=_reads(operands),
+            writes=(name,),
+            instructions=instructions,
+            instruction=instruction,
+        )
+        return name
+
     def valu(self, name: str, reads: Sequence[str | Read], *, registers: int, instructions: int = 1) -> str:
         """A vector op that makes `registers` per lane from register values of this or earlier iterations."""
         self._value(name, Home.REGISTERS, registers)
-        operands = check_elements("reads", reads, object)
         self._op(
             f"make_{name}",
             Work.VALU,
-            reads=tuple(read if isinstance(read, Read) else Read(value=str(read)) for read in operands),
+            reads=_reads(reads),
             writes=(name,),
             instructions=instructions,
         )
@@ -108,3 +125,8 @@ class Loop:
             )
         )
         return name
+
+
+def _reads(operands: Sequence[str | Read]) -> tuple[Read, ...]:
+    each = check_elements("reads", operands, object)
+    return tuple(read if isinstance(read, Read) else Read(value=str(read)) for read in each)

@@ -81,6 +81,34 @@ def precedences(spec: LoopSpec, times: LoopTimes, copies: Mapping[str, int]) -> 
                     yield Precedence(reader, writer, held, count - read.distance, why)
 
 
+def least_register_copies(spec: LoopSpec) -> dict[str, int]:
+    """Copies without which no order exists: an op that needs a value and an older version of it needs both at once."""
+    feeds: dict[str, set[str]] = {op.name: set() for op in spec.ops}
+    for op in spec.ops:
+        for read in op.reads:
+            for writer in spec.writers(read.value) if read.distance == 0 else ():
+                feeds[writer.name].add(op.name)
+    least: dict[str, int] = {}
+    for value in spec.values:
+        if value.home is Home.REGISTERS:
+            (writer,) = spec.writers(value.name)
+            fed = _reached(writer.name, feeds)
+            late = [r.distance for op in spec.ops if op.name in fed for r in op.reads if r.value == value.name]
+            least[value.name] = 1 + max(late, default=0)
+    return least
+
+
+def _reached(start: str, feeds: Mapping[str, set[str]]) -> set[str]:
+    """Ops that depend on `start` within one iteration."""
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        for op in feeds[waiting.pop()] - found:
+            found.add(op)
+            waiting.append(op)
+    return found
+
+
 def _timing(op: LoopOp, spec: LoopSpec, rates: Rates) -> Timing:
     waves_per_simd = -(-spec.waves // SIMDS)
     if op.work is Work.LOAD:

@@ -7,6 +7,7 @@ is an op of its own, which is how the best hand-made kernels interleave.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from rota.declare.check import bad_field, check_ints
 from rota.declare.loop import Loop
@@ -132,3 +133,12 @@ GEMM_SHAPES: tuple[GemmShape, ...] = (
     ),
 )
 """The GEMMs that ship for MI355X."""
+
+_CDNA3: dict[str, Any] = {"instruction": "v_mfma_f32_16x16x16_bf16", "mma": (16, 16), "dma_bytes": 4, "read_bytes": 8}
+
+MI300X_GEMM_SHAPES: tuple[GemmShape, ...] = (
+    GemmShape(name="gemm_bf16_256x256x64_8wave_mi300x", **_CDNA3),
+    GemmShape(name="gemm_bf16_256x256x64_4wave_mi300x", waves=4, **_CDNA3),
+    GemmShape(name="gemm_bf16_128x128x64_4wave_mi300x", rows=128, columns=128, waves=4, **_CDNA3),
+)
+"""The GEMMs that ship for MI300X, whose DMA moves 4 bytes a lane and whose LDS holds 64 KiB."""

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from rota.declare.op import OpDesc
-from rota.declare.vocabulary import OpRole
+from rota.declare.vocabulary import OpRole, SchedulingStrategy
 from rota.errors import Finding, OrderError
 from rota.graph.edge import DepEdge
 from rota.graph.loop_body import LoopBody
 from rota.order.bounds import peak_lower_bound
-from rota.order.cpsat import CpSatScheduler
 from rota.order.evaluate import evaluate_order, makespan_lower_bound
 from rota.order.greedy import GreedyScheduler
 from rota.order.problem import UNLIMITED_VGPR, Ordering, OrderProblem, Scheduler
+from rota.order.registry import scheduler_named
 
 
 def optimal_schedule(body: LoopBody, max_vgpr: int = UNLIMITED_VGPR, scheduler: Scheduler | None = None) -> Ordering:
     """Least makespan, then least register peak, over all orders within the budget."""
-    return (scheduler or CpSatScheduler()).order(OrderProblem(body=body, max_vgpr=max_vgpr))
+    return (scheduler or scheduler_named(SchedulingStrategy.CSP)).order(OrderProblem(body=body, max_vgpr=max_vgpr))
 
 
 def optimal_schedule_with_halves(
@@ -31,7 +31,7 @@ def optimal_schedule_with_halves(
     max_vgpr: int = UNLIMITED_VGPR,
 ) -> Ordering:
     """The same with the partitions kept apart, at most `max_globals` loads between two computes, and port conflicts."""
-    return CpSatScheduler().order(
+    return scheduler_named(SchedulingStrategy.CSP).order(
         OrderProblem(
             body=body,
             partitions=partitions,
@@ -86,11 +86,11 @@ def _best_order(segment: LoopBody) -> tuple[int, ...]:
     problem = OrderProblem(body=segment)
     given = tuple(range(len(segment.ops)))
     if any(producer > index for index, producers in enumerate(segment.predecessors()) for producer in producers):
-        return CpSatScheduler().order(problem).order
+        return scheduler_named(SchedulingStrategy.CSP).order(problem).order
     cost = evaluate_order(segment, given)
     if cost == (makespan_lower_bound(segment), peak_lower_bound(problem)):
         return given
-    best = CpSatScheduler().order(problem)
+    best = scheduler_named(SchedulingStrategy.CSP).order(problem)
     return given if cost == (best.makespan, best.vgpr_peak) else best.order
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 
 from rota.declare.vocabulary import SchedulingStrategy
 from rota.errors import DeclarationError, Finding, did_you_mean
-from rota.order.cpsat import CpSatScheduler
 from rota.order.greedy import GreedyScheduler, IdentityScheduler
 from rota.order.problem import Scheduler
 
@@ -17,11 +16,18 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "rota.schedulers"
 
+
+def _exact() -> Scheduler:
+    from rota.order.cpsat import CpSatScheduler  # loaded when an order is searched, not with rota
+
+    return CpSatScheduler()
+
+
 BUILT_IN: Mapping[str, Callable[[], Scheduler]] = MappingProxyType(
     {
         SchedulingStrategy.IDENTITY: IdentityScheduler,
         SchedulingStrategy.GREEDY: GreedyScheduler,
-        SchedulingStrategy.CSP: CpSatScheduler,
+        SchedulingStrategy.CSP: _exact,
     }
 )
 

@@ -1,10 +1,11 @@
-"""What a read sees: takes the times of all LDS accesses, gives the K-tile that each read found in each wave's slice.
+"""What a read sees: takes the times of all LDS accesses, gives what each read found in each wave's slice.
 
 A slice is poison from the issue of a write to its landing, and then holds what landed last.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from rota.declare.effects import Place, Space
@@ -27,20 +28,51 @@ def tiles_seen(group: Workgroup, clock: Clock) -> Ints:
     runs, waves, columns = clock.issue.shape
     written = _tiles_written(group, clock)
     seen = np.full((runs, waves, columns, waves), GARBAGE, dtype=np.intp)
-    for place in {place for trace in group.traces for place in trace.reads if place.space is Space.LDS}:
-        reads = group.per_wave([trace.reads.get(place, ()) for trace in group.traces], columns - 1)
-        # Youngest first: of writes that land at the same time, the youngest is found.
-        writes = group.per_wave([trace.writes.get(place, ())[::-1] for trace in group.traces], columns - 1)
-        if writes.size == 0:
-            continue
-        unseen = _younger_own_writes(group, place, reads, writes)
-        batch = max(1, _MOST_COMPARISONS // (reads.size * writes.size))
-        for start in range(0, runs, batch):
-            part = slice(start, start + batch)
-            found = _resolve(Clock(*(times[part] for times in clock)), written[part], reads, writes, unseen)
-            np.put_along_axis(seen[part], reads[np.newaxis, :, :, np.newaxis], found, axis=2)
+    for place in _places_read(group):
+        reads, found = _found(group, clock, place, written)
+        np.put_along_axis(seen, reads[np.newaxis, :, :, np.newaxis], found, axis=2)
     seen[:, :, -1] = GARBAGE  # where short rows were filled up
     return seen
+
+
+def writes_seen(group: Workgroup, clock: Clock) -> dict[Place, Ints]:
+    """Per place the write that each read of it found, by [run, wave, read, slice]; GARBAGE where it met poison.
+
+    Reads and writes of a place are numbered per wave, in program order.
+    """
+    import numpy as np
+
+    runs, _, columns = clock.issue.shape
+    seen: dict[Place, Ints] = {}
+    for place in _places_read(group):
+        numbers = [dict(zip(trace.writes.get(place, ()), itertools.count(), strict=False)) for trace in group.traces]
+        rows = [[number.get(index, GARBAGE) for index in range(columns)] for number in numbers]
+        written = group.per_wave(rows, GARBAGE)
+        _, seen[place] = _found(group, clock, place, np.broadcast_to(written, (runs, *written.shape)))
+    return seen
+
+
+def _places_read(group: Workgroup) -> set[Place]:
+    return {place for trace in group.traces for place in trace.reads if place.space is Space.LDS}
+
+
+def _found(group: Workgroup, clock: Clock, place: Place, written: Ints) -> tuple[Ints, Ints]:
+    """The reads of a place by [wave, read], and what `written` says of the write that each found in each slice."""
+    import numpy as np
+
+    runs, waves, columns = clock.issue.shape
+    reads = group.per_wave([trace.reads.get(place, ()) for trace in group.traces], columns - 1)
+    # Youngest first: of writes that land at the same time, the youngest is found.
+    writes = group.per_wave([trace.writes.get(place, ())[::-1] for trace in group.traces], columns - 1)
+    found = np.full((runs, *reads.shape, waves), GARBAGE, dtype=np.intp)
+    if writes.size == 0:
+        return reads, found
+    unseen = _younger_own_writes(group, place, reads, writes)
+    batch = max(1, _MOST_COMPARISONS // (reads.size * writes.size))
+    for start in range(0, runs, batch):
+        part = slice(start, start + batch)
+        found[part] = _resolve(Clock(*(times[part] for times in clock)), written[part], reads, writes, unseen)
+    return reads, found
 
 
 def _tiles_written(group: Workgroup, clock: Clock) -> Ints:

@@ -40,6 +40,7 @@ class MemoryOp(NamedTuple):
 
     `cover` is the first step behind which it is complete, the trace's length if there is none.  `tile` is the K-tile
     it fetches; `source` the memory op whose registers a store writes to LDS; `block` the part of the operand it moves.
+    In a loop declared by values these three say nothing: its data follow from what its ops mean.
     """
 
     step: int
@@ -175,17 +176,20 @@ class _Walk:
         self._start(step.effect, MemoryOp(ordinal, -1, Line.REGISTER, tile=self._fetched(step, trip)))
 
     def _lds_read(self, step: Step, trip: int, ordinal: int) -> None:
-        (register,) = step.effect.writes
-        self._start(step.effect, MemoryOp(ordinal, -1, Line.DS, block=register.subtile))
+        block = next((register.subtile for register in step.effect.writes), 0)
+        self._start(step.effect, MemoryOp(ordinal, -1, Line.DS, block=block))
 
     def _lds_write(self, step: Step, trip: int, ordinal: int) -> None:
-        (register,) = step.effect.reads
-        self._start(step.effect, MemoryOp(ordinal, -1, Line.DS, source=self._used(register, ordinal)))
+        loads = [self._used(register, ordinal) for register in step.effect.reads]
+        self._start(step.effect, MemoryOp(ordinal, -1, Line.DS, source=next(iter(loads), None)))
 
     def _compute(self, step: Step, trip: int, ordinal: int) -> None:
         loads = [self._used(register, ordinal) for register in step.effect.reads]
-        # A single buffer's fragment holds a slice of both operands.
-        self._computes.setdefault(step.effect.writes[0], []).append(Compute(ordinal, (loads[0], loads[-1])))
+        for place in step.effect.writes:  # from here on it holds a result, which is there at once
+            self._loaded_by.pop(place, None)
+        if step.effect.instance is None:
+            # A single buffer's fragment holds a slice of both operands.
+            self._computes.setdefault(step.effect.writes[0], []).append(Compute(ordinal, (loads[0], loads[-1])))
 
     def _wait(self, step: Step, trip: int, ordinal: int) -> None:
         counter, count = step.effect.counter, step.effect.wait_value
@@ -212,6 +216,8 @@ class _Walk:
         self._pending[counter].append((index, self._issued[counter]))
 
     def _fetched(self, step: Step, trip: int) -> int:
+        if step.effect.instance is not None:  # its data isn't told by a K-tile
+            return GARBAGE
         if step.effect.fetches is None:
             (place,) = step.effect.writes
             tile = self._fetches[place]

@@ -82,7 +82,7 @@ class Obligation:
 
 
 def open_obligations(steps: LoopSteps, machine: Machine, *, compiler_waits: bool) -> tuple[Obligation, ...]:
-    """Every obligation that isn't met, over the first few trip counts.
+    """The obligations that aren't met and from which all others follow, over the first few trip counts.
 
     Between two given entries the same steps lie whenever the distance is the same, so one trip count stands for all.
     """
@@ -90,7 +90,7 @@ def open_obligations(steps: LoopSteps, machine: Machine, *, compiler_waits: bool
     seen: set[tuple[object, ...]] = set()
     for trips in _EXPLICIT_TRIPS:
         timeline = written_out(steps, trips)
-        for earlier, later, crosses in _conflicts(timeline, compiler_waits=compiler_waits):
+        for earlier, later, crosses in _tightest(timeline, compiler_waits=compiler_waits):
             counter = timeline.steps[earlier].effect.counter
             key = (timeline.gaps[earlier][-1], timeline.gaps[later][-1], later - earlier, crosses)
             if counter is None or key in seen:
@@ -107,6 +107,21 @@ def open_obligations(steps: LoopSteps, machine: Machine, *, compiler_waits: bool
             if not obligation.met(machine):
                 found.append(obligation)
     return tuple(found)
+
+
+def _tightest(timeline: Timeline, *, compiler_waits: bool) -> Iterator[_Conflict]:
+    """Conflicts that contain no other one of the same counter.
+
+    What covers an op covers all older ones on its counter, and a barrier between the inner two lies between the outer
+    two as well: so the outer conflict is met whenever the inner one is.
+    """
+    latest: dict[tuple[Counter | None, bool], int] = {}
+    conflicts = sorted(_conflicts(timeline, compiler_waits=compiler_waits), key=lambda c: (c.later, -c.earlier))
+    for conflict in conflicts:
+        counter = timeline.steps[conflict.earlier].effect.counter
+        if latest.get((counter, conflict.crosses), -1) < conflict.earlier:
+            latest[counter, conflict.crosses] = conflict.earlier
+            yield conflict
 
 
 def _conflicts(timeline: Timeline, *, compiler_waits: bool) -> Iterator[_Conflict]:

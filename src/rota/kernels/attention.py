@@ -1,0 +1,88 @@
+"""Attention forward by values: takes rows, keys and head size, gives a `LoopSpec` over tiles of keys and values.
+
+Each wave keeps its rows of Q in registers.  The softmax is online: a running maximum and sum are carried from tile to
+tile, and the output is rescaled when the maximum grows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.declare.check import check_ints
+from rota.declare.loop import Loop
+from rota.declare.values import LoopSpec, Read
+from rota.targets.rates import LANES, REGISTER_BYTES
+
+_SCALE_AND_MAX, _EXPONENTIAL, _SUM = 3, 11, 5  # vector instructions per two scores, counted for packed arithmetic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionShape:
+    """Rows of Q per wave, keys per tile, head size, waves; `mma` is the matrix instruction's side and K step."""
+
+    name: str
+    instruction: str
+    mma: tuple[int, int]
+    rows: int = 32
+    keys: int = 64
+    head: int = 128
+    waves: int = 4
+    element_bytes: int = 2
+    dma_bytes: int = 16
+    read_bytes: int = 16
+
+    def __post_init__(self) -> None:
+        check_ints(self, ("rows", "keys", "head", "waves", "element_bytes", "dma_bytes", "read_bytes"), least=1)
+
+    def loop(self) -> LoopSpec:
+        """Scores, softmax and output of one tile of keys."""
+        loop = Loop(self.name, waves=self.waves)
+        size = self.keys * self.head * self.element_bytes
+        fragments = {}
+        for tile, fragment in (("K", "k"), ("V", "v")):
+            loop.load(
+                loop.tile(tile, size=size),
+                instructions=max(size // (self.dma_bytes * LANES * self.waves), 1),
+                moved=size,
+            )
+            fragments[fragment] = loop.fragment(
+                fragment,
+                tile,
+                registers=size // (REGISTER_BYTES * LANES),
+                instructions=size // (self.read_bytes * LANES),
+            )
+        scores, output = self.rows * self.keys // LANES, self.rows * self.head // LANES
+        side, k = self.mma
+        s = loop.product(
+            "s",
+            [fragments["k"]],
+            registers=scores,
+            instruction=self.instruction,
+            instructions=(self.rows // side) * (self.keys // side) * (self.head // k),
+        )
+        m = loop.valu("m", [s, Read(value="m", distance=1)], registers=1, instructions=scores * _SCALE_AND_MAX // 2)
+        alpha = loop.valu("alpha", [m, Read(value="m", distance=1)], registers=1, instructions=8)
+        p = loop.valu("p", [s, m], registers=scores // 2, instructions=scores * _EXPONENTIAL // 2)
+        loop.valu("l", [p, alpha, Read(value="l", distance=1)], registers=1, instructions=scores * _SUM // 4)
+        scaled = loop.valu("scaled", [alpha, Read(value="o", distance=1)], registers=output, instructions=output)
+        loop.product(
+            "o",
+            [p, fragments["v"], scaled],
+            registers=output,
+            instruction=self.instruction,
+            instructions=(self.rows // side) * (self.head // side) * (self.keys // k),
+        )
+        return loop.build()
+
+
+ATTENTION = AttentionShape(name="attention_bf16_head128", instruction="v_mfma_f32_16x16x32_bf16", mma=(16, 32))
+"""Attention forward for MI355X: four waves of 32 rows, 64 keys a tile."""
+
+MI300X_ATTENTION = AttentionShape(
+    name="attention_bf16_head128_mi300x",
+    instruction="v_mfma_f32_16x16x16_bf16",
+    mma=(16, 16),
+    dma_bytes=4,
+    read_bytes=8,
+)
+"""The same for MI300X."""

@@ -1,0 +1,239 @@
+"""The waves of a loop declared by values at work: takes op instances one by one, gives registers, tiles and sums.
+
+All waves of all runs are executed together, in program order.  When things happened is the clock's business, what a
+read of a tile found that of LDS; a register is NaN until its load has landed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rota.declare.effects import Place, Space, Version
+from rota.declare.values import Home, Work
+from rota.simulate.clock import Clock
+from rota.simulate.declared import Declared, Moment, moments_of
+from rota.simulate.lds import writes_seen
+from rota.simulate.reference import Plain, initial_value, results_of
+from rota.simulate.trace import Workgroup
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+    Ints = NDArray[np.intp]
+
+
+class _Register(NamedTuple):
+    """What a register holds by [run, wave, ...], and since when by [run, wave]."""
+
+    content: Floats
+    since: Floats
+
+
+class Operand(NamedTuple):
+    """What an op found by [run, wave, ...] where a version was due."""
+
+    due: Version
+    found: Floats
+
+
+Watch = Callable[[Moment, Sequence[Operand]], None]
+
+
+class _Numbers:
+    """Which of a wave's accesses to a place a memory op is."""
+
+    def __init__(self, accesses: dict[Place, tuple[int, ...]]) -> None:
+        self.most = {place: len(ops) for place, ops in accesses.items()}
+        self._of = {place: {op: number for number, op in enumerate(ops)} for place, ops in accesses.items()}
+
+    def of(self, place: Place, op: int | None) -> int:
+        """Its number; -1, which stands for nothing, if the wave's group doesn't execute it."""
+        return -1 if op is None else self._of[place][op]
+
+
+class Waves:
+    """Registers, tiles and sums between two moments; `plain` tells the shapes."""
+
+    def __init__(self, loop: Declared, group: Workgroup, clock: Clock, plain: Plain, total: int) -> None:
+        self.loop = loop
+        self.group = group
+        self.clock = clock
+        self.plain = plain
+        self.total = total
+        self.shape: tuple[int, int] = (clock.steps.shape[0], group.size)
+        self.registers: dict[Place, _Register] = {}
+        self.tiles: dict[Place, Floats] = {}
+        self.sums: dict[str, Floats] = {}
+        self.last: dict[str, Place] = {}
+        self.seen = writes_seen(group, clock)
+        self.memory = [{op.step: index for index, op in enumerate(trace.memory)} for trace in group.traces]
+        self.reads = [_Numbers(trace.reads) for trace in group.traces]
+        self.writes = [_Numbers(trace.writes) for trace in group.traces]
+
+    def execute_all(self, watch: Watch | None = None) -> None:
+        """Everything, in program order; `watch` is told the operands of each op."""
+        moments = list(moments_of(self.loop, self.group))
+        # What a DMA brings is known beforehand: it may land, and be read, before program order gets to it.
+        for moment in moments:
+            if moment.op.work is Work.LOAD:
+                self._load(moment)
+        for moment in moments:
+            if moment.op.work is not Work.LOAD:
+                self._execute(moment, watch)
+
+    def result(self, name: str, like: Floats) -> Floats:
+        """An accumulator's sum, or what the register of a carried value's last version holds at the end."""
+        import numpy as np
+
+        shape = (*self.shape, *like.shape[1:])
+        if self.loop.spec.value(name).home is Home.ACCUMULATOR:
+            return self.sums.get(name, np.zeros(shape))
+        if name not in self.last:
+            return np.full(shape, np.nan)
+        return _fitting(self.registers[self.last[name]].content, shape)
+
+    def _execute(self, moment: Moment, watch: Watch | None) -> None:
+        import numpy as np
+
+        operands = list(self._operands(moment))
+        if watch is not None:
+            watch(moment, operands)
+        made = results_of(self.loop.meaning, moment.op, tuple(operand.found for operand in operands))
+        results = dict(zip(moment.op.writes, made, strict=True))
+        for name, place in zip(self.loop.outputs(moment.op), moment.step.effect.writes, strict=True):
+            own = np.broadcast_to(results[name], (*self.shape, *results[name].shape[2:]))
+            if place.space is Space.ACCUMULATOR:
+                self.sums[name] = self.sums.get(name, 0.0) + np.where(_over(self._active(moment), own), own, 0.0)
+            elif place.space is Space.LDS:
+                self._store(moment, place, own)
+            else:
+                self._set_register(moment, name, place, own)
+
+    def _operands(self, moment: Moment) -> Iterator[Operand]:
+        """What is read of each value; before the first iteration its initial value."""
+        import numpy as np
+
+        places = iter(moment.step.effect.reads)
+        for read in moment.op.reads:
+            own = [next(places) for _ in range(self.loop.parts(read.value))]
+            due = Version(read.value, moment.iteration - read.distance)
+            if due.iteration < 0:
+                initial = initial_value(self.loop.spec, self.loop.meaning, due, self.group.size)
+                found = np.broadcast_to(initial, (*self.shape, *initial.shape[2:]))
+            elif moment.op.work is Work.FRAGMENT:
+                found = np.stack([self._read(moment, place, read.value) for place in own], axis=2)
+            else:
+                found = self._used(moment, own[0], read.value)
+            yield Operand(due, found)
+
+    def _used(self, moment: Moment, place: Place, value: str) -> Floats:
+        """A register when the op issues: NaN while its load is under way, or if nothing was ever written."""
+        import numpy as np
+
+        shape = (*self.shape, *self.plain.like(value))
+        held = self.registers.get(place)
+        if held is None:
+            return np.full(shape, np.nan)
+        now = self._times(self.clock.steps, moment.ordinals)
+        return _fitting(np.where(_over(held.since <= now, held.content), held.content, np.nan), shape)
+
+    def _read(self, moment: Moment, place: Place, value: str) -> Floats:
+        """A part of a tile by [run, wave, slice, ...], each slice as LDS decides."""
+        import numpy as np
+
+        shape = (*self.shape, *self.plain.like(value)[1:])
+        tile = self.tiles.get(place)
+        if tile is None:
+            return np.full(shape, np.nan)
+        slices = np.arange(self.group.size)
+        found = self.seen[place][:, slices, self._numbers(self.reads, moment, place)]
+        run = np.arange(self.shape[0])[:, np.newaxis, np.newaxis] if len(tile) > 1 else 0
+        return _fitting(tile[run, found, slices], shape)
+
+    def _load(self, moment: Moment) -> None:
+        """A wave writes its slice of what its load brings; iterations that don't exist bring NaN."""
+        import numpy as np
+
+        for value, place in zip(self.loop.outputs(moment.op), moment.step.effect.writes, strict=True):
+            part = self.loop.spec.writers(value).index(moment.op)
+            brought = self.loop.meaning.loaded(value, part, max(moment.iteration, 0), self.group.size)
+            if not 0 <= moment.iteration < self.total:
+                brought = np.full(brought.shape, np.nan)
+            self._store(moment, place, brought[np.newaxis])
+
+    def _store(self, moment: Moment, place: Place, content: Floats) -> None:
+        """`content` by [run, slice, ...] as what the write brings; the row behind all writes stays NaN.
+
+        A store of another wave that a read found before program order got to it is NaN: a mixture with the wave's own
+        older slice, it is wrong whatever it holds.
+        """
+        import numpy as np
+
+        tile = self.tiles.get(place)
+        if tile is None:
+            rows = max(numbers.most.get(place, 0) for numbers in self.writes) + 1
+            tile = np.full((len(content), rows, *content.shape[1:]), np.nan)
+        elif len(tile) < len(content):  # written by loads, which are the same in all runs, and by stores
+            tile = np.repeat(tile, len(content), axis=0)
+        numbers = self._numbers(self.writes, moment, place)
+        waves = np.flatnonzero(self._active(moment)[0])
+        tile[:, numbers[waves], waves] = _fitting(content, (len(content), *tile.shape[2:]))[:, waves]
+        self.tiles[place] = tile
+
+    def _set_register(self, moment: Moment, name: str, place: Place, content: Floats) -> None:
+        """A fragment is there when it has landed, the result of a compute at once."""
+        import numpy as np
+
+        since = np.full(self.shape, -np.inf)
+        if moment.op.work is Work.FRAGMENT:
+            since = self._times(self.clock.land, self._memory_ops(moment))
+        held = self.registers.get(place)
+        if held is not None:
+            active = self._active(moment)
+            content = np.where(_over(active, content), content, _fitting(held.content, content.shape))
+            since = np.where(active, since, held.since)
+        self.registers[place] = _Register(content, since)
+        if moment.iteration == self.total - 1:
+            self.last[name] = place
+
+    def _active(self, moment: Moment) -> Bools:
+        """Which waves execute it, by [1, wave]."""
+        import numpy as np
+
+        return self._per_wave([ordinal is not None for ordinal in moment.ordinals]).astype(np.bool_)[np.newaxis]
+
+    def _memory_ops(self, moment: Moment) -> list[int | None]:
+        pairs = zip(moment.ordinals, self.memory, strict=True)
+        return [None if ordinal is None else memory[ordinal] for ordinal, memory in pairs]
+
+    def _numbers(self, accesses: Sequence[_Numbers], moment: Moment, place: Place) -> Ints:
+        pairs = zip(accesses, self._memory_ops(moment), strict=True)
+        return self._per_wave([numbers.of(place, op) for numbers, op in pairs])
+
+    def _times(self, table: Floats, columns: Sequence[int | None]) -> Floats:
+        """A time per run and wave; the last column, which never comes, for a group that doesn't take part."""
+        import numpy as np
+
+        indices = self._per_wave([-1 if column is None else column for column in columns])
+        return table[:, np.arange(self.group.size), indices]
+
+    def _per_wave(self, per_group: Sequence[int]) -> Ints:
+        return self.group.per_wave([[number] for number in per_group], 0)[:, 0]
+
+
+def _fitting(content: Floats, shape: tuple[int, ...]) -> Floats:
+    """The content, or NaN where it has the shape of another value: a wrong place was read or written."""
+    import numpy as np
+
+    return content if content.shape == shape else np.full(shape, np.nan)
+
+
+def _over(mask: Bools, content: Floats) -> Bools:
+    """A mask by [run, wave] with as many axes as what it is laid over."""
+    import numpy as np
+
+    return np.expand_dims(mask, tuple(range(mask.ndim, content.ndim)))

@@ -1,0 +1,95 @@
+"""Loops by values, from declaration to proof."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from rota import GFX942, GFX950, Machine, count_sync, verify
+from rota.compiler.loop import compile_loop
+from rota.declare.loop import Loop
+from rota.declare.values import LoopSpec, Read
+from rota.kernels.gemm import BF16, GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
+from rota.order.modulo_schedule import ModuloProof
+from tests.findings.smallest import raised
+
+SHIPPED = [(shape, GFX950) for shape in GEMM_SHAPES] + [(shape, GFX942) for shape in MI300X_GEMM_SHAPES]
+
+
+@pytest.mark.parametrize(("shape", "machine"), SHIPPED, ids=lambda value: getattr(value, "name", ""))
+def test_a_gemm_reaches_the_bound_of_its_mma_unit_and_is_proved(shape: GemmShape, machine: Machine) -> None:
+    compiled = compile_loop(shape.loop(), machine)
+    assert compiled.modulo is not None
+    assert compiled.modulo.certificate.proof is ModuloProof.MEETS_BOUND
+    assert "MMA unit busy" in str(compiled.modulo.certificate.mii)
+    assert compiled.certificate is not None
+    assert compiled.lds_bytes is not None
+    assert compiled.lds_bytes <= machine.lds_bytes.value
+    assert compiled.trip_tiles is not None
+    assert count_sync(compiled.kernel).barriers <= 2 * compiled.trip_tiles[0]
+
+
+def test_single_instructions_reach_the_same_interval() -> None:
+    compiled = compile_loop(MI300X_GEMM_SHAPES[0].loop(instructions=True), GFX942)
+    assert compiled.modulo is not None
+    assert compiled.modulo.ii == 1024
+    assert verify(compiled).clean
+
+
+@pytest.mark.parametrize("remainder", [0, 1, 2])
+def test_iterations_that_do_not_divide_run_outside_the_loop(remainder: int) -> None:
+    compiled = compile_loop(GEMM_SHAPES[2].loop(), remainder=remainder)
+    assert compiled.modulo is not None
+    assert compiled.trip_tiles == (3, compiled.modulo.stage_count - 1 + remainder)
+
+
+def carried(instructions: int) -> LoopSpec:
+    """A recurrence: each iteration's sum needs the one before."""
+    loop = Loop("scan", waves=4)
+    tile = loop.tile("A", size=4096)
+    loop.load(tile, moved=4096)
+    a = loop.fragment("a", tile, registers=4)
+    loop.valu("total", [a, Read(value="total", distance=1)], registers=1, instructions=instructions)
+    return loop.build()
+
+
+def test_a_recurrence_bounds_the_interval_and_is_named() -> None:
+    compiled = compile_loop(carried(500))
+    assert compiled.modulo is not None
+    assert compiled.modulo.ii == 500
+    assert compiled.certificate is not None
+
+
+def test_tiles_that_fit_no_lds_are_refused() -> None:
+    huge = replace(GEMM_SHAPES[0], rows=1024, columns=1024)
+    finding = raised("L104", lambda: compile_loop(huge.loop()))
+    assert ("limit", 256) in finding.evidence
+    tiny = replace(GFX950, lds_bytes=GFX950.lds_bytes._replace(value=1024))
+    finding = raised("L103", lambda: compile_loop(GEMM_SHAPES[0].loop(), tiny))
+    assert ("limit", 1024) in finding.evidence
+    assert ("bytes", 65536) in finding.evidence
+
+
+def test_less_lds_means_fewer_copies_and_says_so() -> None:
+    wide, narrow = compile_loop(GEMM_SHAPES[2].loop()), compile_loop(MI300X_GEMM_SHAPES[2].loop(), GFX942)
+    assert (wide.lds_bytes, narrow.lds_bytes) == (3 * 32 * 1024, 2 * 32 * 1024)
+
+
+@pytest.mark.parametrize("junk", [None, 3, "gemm"])
+def test_junk_is_refused(junk: object) -> None:
+    raised("D104", lambda: compile_loop(cast("Any", junk)))
+    raised("D104", lambda: compile_loop(carried(1), cast("Any", junk)))
+
+
+def test_a_negative_remainder_is_refused() -> None:
+    raised("D102", lambda: compile_loop(carried(1), remainder=-1))
+
+
+def test_an_instruction_that_the_machine_lacks_is_refused() -> None:
+    loop = Loop("gemm", waves=4)
+    tile = loop.tile("A", size=4096)
+    loop.load(tile, moved=4096)
+    loop.mma(loop.accumulator("c", registers=4), loop.fragment("a", tile, registers=4), instruction=BF16)
+    raised("D105", lambda: compile_loop(loop.build(), GFX942))

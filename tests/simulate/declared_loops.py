@@ -1,0 +1,165 @@
+"""Loops declared by values to execute: takes a declaration and start times, gives the schedule and its mutants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+
+from rota import CompiledSchedule, OpDesc, PipelineConfig, ScheduleConfig, ScheduleEntry, WarpStaggerRule
+from rota.compiler.proved import repaired
+from rota.declare.effects import Action, Effect, Place, Space, Version
+from rota.declare.loop import Loop
+from rota.declare.values import LoopSpec, Read
+from rota.declare.vocabulary import FrameworkTag, Phase
+from rota.program.unroll import Placement, derive_loop_phases
+from rota.simulate.pace import Earliest, Latest, Policy, Random
+
+MFMA = "v_mfma_f32_16x16x32_bf16"
+POLICIES: tuple[Policy, ...] = (Latest(), Earliest(), Random())
+COPIES = (("A", 2), ("B", 2))
+
+GEMM_PLACEMENTS = {
+    "one stage": ((0, 10, 60, 70, 80), 1),
+    "two stages": ((0, 10, 120, 130, 150), 2),
+    "the MMA a period later": ((0, 10, 60, 70, 150), 2),
+    "four stages": ((0, 10, 220, 230, 310), 3),
+}
+
+
+def gemm() -> LoopSpec:
+    loop = Loop("gemm", waves=4)
+    tiles = [loop.tile(name, size=16384) for name in ("A", "B")]
+    for tile in tiles:
+        loop.load(tile, instructions=4, moved=16384)
+    a, b = (loop.fragment(tile.lower(), tile, registers=16, instructions=4) for tile in tiles)
+    loop.mma(loop.accumulator("c", registers=64), a, b, instruction=MFMA, instructions=32)
+    return loop.build()
+
+
+def attention(parts: int = 1) -> LoopSpec:
+    loop = Loop("attention", waves=4)
+    for tile in ("K", "V"):
+        loop.tile(tile, size=4096)
+        for part in range(parts):
+            loop.load(tile, name=f"load_{tile}{part}", moved=4096 // parts)
+    k, v = (loop.fragment(tile.lower(), tile, registers=8) for tile in ("K", "V"))
+    s = loop.product("s", [k], registers=4, instruction=MFMA)
+    m = loop.valu("m", [s, Read(value="m", distance=1)], registers=1)
+    alpha = loop.valu("alpha", [m, Read(value="m", distance=1)], registers=1)
+    p = loop.valu("p", [s, m], registers=4)
+    loop.valu("l", [p, alpha, Read(value="l", distance=1)], registers=1)
+    scaled = loop.valu("scaled", [alpha, Read(value="o", distance=1)], registers=4)
+    loop.product("o", [p, v, scaled], registers=4, instruction=MFMA)
+    return loop.build()
+
+
+def placed(starts: tuple[int, ...], interval: int = 100, **copies: int) -> Placement:
+    return Placement(interval=interval, starts=starts, copies=tuple(copies.items()))
+
+
+def gemm_placement(name: str) -> Placement:
+    starts, copies = GEMM_PLACEMENTS[name]
+    return placed(starts, A=copies, B=copies)
+
+
+def bare(spec: LoopSpec, placement: Placement, remainder: int = 0, *, stagger: bool = False) -> CompiledSchedule:
+    """The loop without any synchronisation."""
+    phases = derive_loop_phases(spec, placement, remainder)
+    rule = WarpStaggerRule.fixed(0) if stagger else WarpStaggerRule.none()
+    return CompiledSchedule(
+        name=spec.name,
+        config=PipelineConfig(depth=1, num_partitions=1, warp_stagger=rule),
+        schedule_config=ScheduleConfig(),
+        body=(),
+        edges=(),
+        prologue=phases.prologue,
+        kernel=phases.kernel,
+        epilogue=phases.epilogue,
+        kernel_deps=(),
+        warp_stagger_index=0 if stagger else len(phases.prologue) + 1,
+        trip_tiles=phases.trip_tiles,
+    )
+
+
+@cache
+def mended_gemm(name: str, remainder: int = 0) -> CompiledSchedule:
+    return repaired(bare(gemm(), gemm_placement(name), remainder))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """A schedule that differs in one entry."""
+
+    description: str
+    schedule: CompiledSchedule
+
+
+def mutants_of(schedule: CompiledSchedule) -> Iterator[Mutant]:
+    """One entry deleted, swapped with the next, weakened, at another buffer, or a load of another iteration.
+
+    What is left out: an op executed twice, which may be harmless (a proof of exactly once refuses it all the same), and
+    another iteration for anything but a load, which changes what the entry claims but not what the machine does.
+    """
+    for phase in Phase:
+        name = phase.value.lower()
+        entries: tuple[ScheduleEntry, ...] = getattr(schedule, name)
+        for slot, entry in enumerate(entries):
+            for what, changed in _instead_of(entry):
+                yield _mutant(
+                    schedule, f"{name} {entry}: {what}", name, [*entries[:slot], *changed, *entries[slot + 1 :]]
+                )
+        for slot, (first, second) in enumerate(pairwise(entries)):
+            if (first.op, first.effect) != (second.op, second.effect):
+                swapped = [*entries[:slot], second, first, *entries[slot + 2 :]]
+                yield _mutant(schedule, f"{name} {first}: behind {second.op}", name, swapped)
+
+
+def _mutant(schedule: CompiledSchedule, description: str, name: str, entries: list[ScheduleEntry]) -> Mutant:
+    numbered = tuple(replace(entry, time_slot=slot) for slot, entry in enumerate(entries))
+    changed = replace(schedule, certificate=None, repairs=(), **{name: numbered})  # type: ignore[arg-type]
+    return Mutant(description=description, schedule=replace(changed, warp_stagger_index=len(changed.prologue) + 1))
+
+
+def _instead_of(entry: ScheduleEntry) -> Iterator[tuple[str, list[ScheduleEntry]]]:
+    yield "deleted", []
+    waits = {FrameworkTag.WAIT_VM: OpDesc.wait_vm, FrameworkTag.WAIT_LGKM: OpDesc.wait_lgkm}
+    for tag, wait in waits.items():
+        if entry.op.is_framework and entry.op.tag == tag:
+            for more in (1, 4):
+                yield f"{more} weaker", [replace(entry, op=wait(entry.op.wait_value + more))]
+    if entry.effect is not None and entry.effect.instance is not None:
+        for what, effect in (*_elsewhere(entry.effect), *_other_iterations(entry.effect)):
+            yield what, [replace(entry, effect=effect)]
+
+
+def _elsewhere(effect: Effect) -> Iterator[tuple[str, Effect]]:
+    """Each buffer of a tile replaced by its neighbours."""
+    for place in dict.fromkeys((*effect.reads, *effect.writes)):
+        if place.space is Space.LDS:
+            for stage in {0, 1, 2} - {place.stage}:
+                moved = {place: place._replace(stage=stage)}
+                yield f"{place} became {moved[place]}", _with_places(effect, moved)
+
+
+def _with_places(effect: Effect, moved: dict[Place, Place]) -> Effect:
+    return replace(
+        effect,
+        reads=tuple(moved.get(place, place) for place in effect.reads),
+        writes=tuple(moved.get(place, place) for place in effect.writes),
+        wants=tuple((moved.get(place, place), version) for place, version in effect.wants),
+        makes=tuple((moved.get(place, place), version) for place, version in effect.makes),
+    )
+
+
+def _other_iterations(effect: Effect) -> Iterator[tuple[str, Effect]]:
+    """A load of the iteration before or behind."""
+
+    def by(version: Version, shift: int) -> Version:
+        return version._replace(iteration=version.iteration + shift)
+
+    if effect.action is Action.DMA and effect.instance is not None:
+        for shift in (-1, 1):
+            makes = tuple((place, by(version, shift)) for place, version in effect.makes)
+            yield f"{shift:+} iteration", replace(effect, instance=by(effect.instance, shift), makes=makes)
