@@ -121,6 +121,12 @@ def test_a_fixed_interval_above_the_bound_claims_nothing() -> None:
     assert schedule.certificate.proof is ModuloProof.OPEN
 
 
+def test_a_fixed_interval_is_searched_where_the_heuristic_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modulo, "iterative_starts", lambda *_: None)
+    schedule = ModuloScheduler().schedule_at(crossed(), 4)
+    assert (schedule.certificate.by, schedule.certificate.refuted) == ("cpsat", ())
+
+
 def test_an_op_that_meets_itself_fits_nowhere() -> None:
     twice = problem([op("x", on("alu", 2), on("alu", 1, 1))], [], ALU)
     with pytest.raises(OrderError) as caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from threading import Event
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from rota.graph.bounds import derive_mii
 from rota.graph.modulo import ModuloProblem, Resource
 from rota.order import cpsat_modulo, modulo_explain
 from rota.order.cpsat_model import Outcome
-from rota.order.cpsat_modulo import Encoding, ModuloModel, Turn, build_model, count, decide
+from rota.order.cpsat_modulo import Decision, Encoding, ModuloModel, Turn, _Search, build_model, count, decide
 from rota.order.ims import iterative_starts
 from rota.order.modulo_explain import explain
 from rota.order.modulo_model import Contest, Frame, Hold, derive_core, derive_starts, derive_structure
@@ -121,6 +122,27 @@ def test_several_workers_race_and_agree(monkeypatch: pytest.MonkeyPatch) -> None
     for ii, outcome in ((3, Outcome.INFEASIBLE), (4, Outcome.FEASIBLE)):
         assert decide(derive_core(derive_structure(crossed()), ii), 30.0, workers=2).outcome is outcome
     assert decide(derive_core(derive_structure(crossed()), 3), 0.0, workers=2).outcome is Outcome.OPEN
+
+
+def test_who_decides_first_stops_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = Event()
+
+    class Busy(ModuloModel):
+        def stop(self) -> None:
+            super().stop()
+            stopped.set()
+
+    def slice_(search: _Search, turn: Turn, number: int, workers: int) -> Decision | None:
+        if turn.encoding is Encoding.COUNTS:
+            return Decision(outcome=Outcome.INFEASIBLE)
+        search._models[turn.encoding] = Busy(4, {})
+        assert stopped.wait(30.0)
+        return None
+
+    monkeypatch.setattr(_Search, "_slice", slice_)
+    core = derive_core(derive_structure(crossed()), 3)
+    assert decide(core, 30.0, workers=3).outcome is Outcome.INFEASIBLE
+    assert stopped.is_set()
 
 
 def test_a_counting_model_that_would_be_too_large_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:

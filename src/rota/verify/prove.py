@@ -26,7 +26,7 @@ from rota.verify.report import (
     Report,
 )
 from rota.verify.values import accumulate, complete, hopeless, undefined
-from rota.verify.versions import all_executed, execute_once, wrong_versions
+from rota.verify.versions import all_executed, execute_once, first_iterations, wrong_versions
 
 _OBLIGATIONS = (
     "RAW: every wave's part of a tile lands before any wave reads it",
@@ -105,11 +105,13 @@ class _Proof:
         machine = AbstractMachine(self.compiled.machine, steps.groups)
         self._run(machine, Phase.PROLOGUE, 0)
         seen: dict[tuple[object, ...], int] = {}
+        first_wants = first_iterations(steps)
         for trips in range(_MOST_TRIPS):
             base = steps.tiles_per_trip * trips
             machine.forget_the_past()
             self._record(hopeless(machine, base, steps.tiles_per_trip))
-            state = machine.state(base, steps.tiles_per_trip)
+            # Before iteration 0 nothing is due: as long as an op still reaches back there, the trip itself matters.
+            state = (min(base, first_wants), *machine.state(base, steps.tiles_per_trip))
             if state in seen:
                 self._record(full_counters(machine.fullest, self.compiled.machine))
                 return trips, trips - seen[state]

@@ -29,6 +29,12 @@ def wrong_versions(machine: AbstractMachine, step: Step, k: int) -> Iterator[Fin
             )
 
 
+def first_iterations(steps: LoopSteps) -> int:
+    """From this k on every op of the loop and behind it wants versions of iterations that were really executed."""
+    wants = (want for step in (*steps.kernel, *steps.epilogue) for _, want in step.effect.wants)
+    return max((-want.iteration for want in wants), default=0)
+
+
 def execute_once(machine: AbstractMachine, step: Step, instance: Version, k: int) -> Iterator[Finding]:
     """No op is executed twice for one iteration."""
     number = instance.at(k).iteration
