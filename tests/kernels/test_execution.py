@@ -1,0 +1,30 @@
+"""The shipped loops by values on real numbers: equal to A @ B, or to a NumPy softmax attention, at every trip count."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota import GFX942, GFX950, Machine
+from rota.compiler.loop import compile_loop
+from rota.declare.values import LoopSpec
+from rota.kernels.attention import ATTENTION, MI300X_ATTENTION
+from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES
+from rota.simulate.meaning import Meaning
+from rota.simulate.meanings import Attention, Gemm
+from rota.simulate.pace import Earliest, Latest, Random
+from rota.simulate.values import execute
+
+GEMMS = [(shape.loop(), GFX950) for shape in GEMM_SHAPES] + [(shape.loop(), GFX942) for shape in MI300X_GEMM_SHAPES]
+LOOPS: list[tuple[LoopSpec, Machine, Meaning]] = [
+    *((spec, machine, Gemm(spec=spec)) for spec, machine in GEMMS),
+    (ATTENTION.loop(), GFX950, Attention()),
+    (MI300X_ATTENTION.loop(), GFX942, Attention()),
+]
+
+
+@pytest.mark.parametrize(("spec", "machine", "meaning"), LOOPS, ids=[spec.name for spec, *_ in LOOPS])
+def test_a_shipped_loop_computes_what_it_should(spec: LoopSpec, machine: Machine, meaning: Meaning) -> None:
+    compiled = compile_loop(spec, machine)
+    for trips in range(9):
+        ran = execute(compiled, trips, policy=(Latest(), Earliest(), Random(seeds=20)), spec=spec, meaning=meaning)
+        assert ran.right, (trips, ran.first_wrong)
