@@ -13,8 +13,8 @@ HEAVY = frozenset({"click", "numpy", "ortools", "pandas", "perfetto", "ray", "ri
 MOST_MILLISECONDS = 150
 RUNS = 7
 
-# Only the import statement is timed: starting the interpreter is not rota's doing.  Processor time, because the clock on
-# the wall also counts what other processes do.
+# Only the import statement is timed: starting the interpreter is not rota's doing.  Processor time, because the clock
+# on the wall also counts what other processes do.
 PROBE = """
 import sys, time
 start = time.process_time_ns()

@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rota.compiler.compiled import CompiledSchedule
-from rota.errors import Finding, ProofError
+from rota.errors import Finding, ProofError, Severity
 from rota.graph.edge import DepEdge
 from rota.verify.prove import verify
 from rota.verify.report import Report
 
 _NOT_MENDED_BY_WAITING = ("V", "B")
+_NOT_SHOWN_MINIMAL = Finding(
+    code="W102",
+    severity=Severity.NOTE,
+    message="the repair is proved, but the time limit came before it was shown to be the smallest",
+)
 
 
 def proved(written: CompiledSchedule) -> CompiledSchedule:
@@ -52,6 +57,7 @@ def _mended(written: CompiledSchedule) -> CompiledSchedule:
         kernel_deps=_moved(written, done.kernel_slots),
         warp_stagger_index=done.warp_stagger_index,
         repairs=done.repairs,
+        findings=written.findings if done.minimal else (*written.findings, _NOT_SHOWN_MINIMAL),
     )
 
 

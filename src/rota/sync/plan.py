@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 # One barrier outweighs any number of waits; one wait, added or strengthened, any choice of place outside or inside the
 # loop; that any loss of strength.
 _BARRIER, _WAIT, _IN_LOOP = 10**9, 10**6, 10**4
-_SECONDS = 30.0
+TIME_LIMIT = 30.0
+"""Seconds that the choice may take."""
 
 
 class WaitSite(NamedTuple):
@@ -53,15 +54,29 @@ class _Option(NamedTuple):
     gaps: tuple[Gap, ...]
 
 
-def plan_repairs(obligations: Sequence[Obligation], machine: Machine) -> Plan | None:
-    """The best plan, or None if nothing that can be inserted would help."""
+def plan_repairs(obligations: Sequence[Obligation], machine: Machine) -> Plan:
+    """The best plan, or one that is merely safe if the time limit comes before any other."""
     if not obligations:
         return Plan(barriers={}, waits={}, reasons={}, optimal=True)
     places = _barrier_gaps(obligations)
     options = [_options(obligation, places, machine) for obligation in obligations]
-    if not all(options):
-        return None
-    return _solve(obligations, options, machine)
+    return _solve(obligations, options, machine) or _safe(obligations)
+
+
+def _safe(obligations: Sequence[Obligation]) -> Plan:
+    """A full drain, and as many barriers as it takes, in front of every op that must wait."""
+    barriers: dict[Gap, int] = {}
+    waits: dict[WaitSite, int] = {}
+    reasons: dict[Gap | WaitSite, Obligation] = {}
+    for obligation in obligations:
+        gap = obligation.timeline.gaps[obligation.later][-1]
+        needed = obligation.barriers_needed(obligation.later)
+        waits[WaitSite(gap, obligation.counter, None)] = 0
+        reasons.setdefault(WaitSite(gap, obligation.counter, None), obligation)
+        if needed:
+            barriers[gap] = max(barriers.get(gap, 0), needed)
+            reasons.setdefault(gap, obligation)
+    return Plan(barriers=barriers, waits=waits, reasons=reasons, optimal=False)
 
 
 def _barrier_gaps(obligations: Sequence[Obligation]) -> frozenset[Gap]:
@@ -158,7 +173,7 @@ def _solve(obligations: Sequence[Obligation], options: Sequence[Sequence[_Option
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 0
-    solver.parameters.max_time_in_seconds = _SECONDS
+    solver.parameters.max_time_in_seconds = TIME_LIMIT
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None

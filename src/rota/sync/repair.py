@@ -61,7 +61,7 @@ def repair(loop: ScheduledLoop, machine: Machine, *, compiler_waits: bool) -> Re
         steps, prologue=clamped[Phase.PROLOGUE], kernel=clamped[Phase.KERNEL], epilogue=clamped[Phase.EPILOGUE]
     )
     plan = plan_repairs(open_obligations(mended, machine, compiler_waits=compiler_waits), machine)
-    return _applied(loop, steps, mended, plan or Plan(barriers={}, waits={}, reasons={}, optimal=False))
+    return _applied(loop, steps, mended, plan)
 
 
 def _clamped(step: Step, machine: Machine) -> Step:

@@ -30,6 +30,18 @@ def barrier_counts(steps: LoopSteps) -> Iterator[Finding]:
             )
 
 
+def lone_groups(steps: LoopSteps) -> Iterator[Finding]:
+    """Only waits and barriers may differ between groups: data that one group alone moves is missing in the other."""
+    for step in (*steps.prologue, *steps.kernel, *steps.epilogue):
+        if step.group is not None and step.effect.action not in (Action.BARRIER, Action.WAIT, Action.NOTHING):
+            yield Finding(
+                code="B102",
+                message=f"{step.entry.op} is executed by wave group {step.group} alone",
+                concerns=(_concern(step, step.entry.phase.value.lower()),),
+                evidence=(("group", step.group), ("groups", steps.groups)),
+            )
+
+
 def wait_encodings(steps: LoopSteps, machine: Machine) -> Iterator[Finding]:
     """A count with all bits set, or one that doesn't fit its field, doesn't wait."""
     for step in (*steps.prologue, *steps.kernel, *steps.epilogue):

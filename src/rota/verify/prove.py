@@ -15,7 +15,7 @@ from rota.errors import Finding, Severity
 from rota.program.loop import LoopSteps, ScheduledLoop, Step, steps_of
 from rota.targets.machine import Machine
 from rota.verify.hazards import read_hazards, register_hazard, write_hazards
-from rota.verify.limits import barrier_counts, budgets, full_counters, wait_encodings
+from rota.verify.limits import barrier_counts, budgets, full_counters, lone_groups, wait_encodings
 from rota.verify.machine import AbstractMachine
 from rota.verify.report import (
     ORDER_KEPT,
@@ -92,6 +92,7 @@ class _Proof:
     def report(self) -> Report:
         compiled, steps = self.compiled, self.steps
         self._record(barrier_counts(steps))
+        self._record(lone_groups(steps))
         explicit, period = (0, 0) if self.found else self._replay()  # groups that never meet have no epochs
         self._record(wait_encodings(steps, compiled.machine))
         self._record(budgets(compiled.machine, compiled.lds_bytes, compiled.registers))
@@ -136,12 +137,12 @@ class _Proof:
             machine.number += 1
 
     def _dma(self, machine: AbstractMachine, step: Step, trip: int) -> None:
-        (place,) = step.effect.writes
         self._record(write_hazards(machine, step, trip))
-        machine.writer[place] = machine.issue(step, trip)
-        machine.readers[place] = []
-        if step.effect.instance is None:
-            machine.holds[place] = self.steps.k_of(step.entry.phase, trip) + (step.effect.fetches or 0)
+        access = machine.issue(step, trip)
+        for place in step.effect.writes:
+            machine.writer[place], machine.readers[place] = access, []
+            if step.effect.instance is None:
+                machine.holds[place] = self.steps.k_of(step.entry.phase, trip) + (step.effect.fetches or 0)
 
     def _load_registers(self, machine: AbstractMachine, step: Step, trip: int) -> None:
         (place,) = step.effect.writes
