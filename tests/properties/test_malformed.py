@@ -96,10 +96,14 @@ def corrupted(draw: st.DrawFn) -> tuple[type, dict[str, object]]:
 
 
 def _acceptable(kind: type, name: str, bad: object, current: object) -> bool:
-    optional_wait = kind is MMABlockSpec and name in {"entry_wait", "entry_wait_lgkm", "pre_sync"}
+    optional = {
+        MMABlockSpec: {"entry_wait", "entry_wait_lgkm", "pre_sync"},
+        ScheduleEntry: {"group", "effect"},
+    }
+    may_be_absent = name in optional.get(kind, set())
     signed = kind is DepEdge and isinstance(current, int)
     empty_program = name == "blocks" and bad in ([], {}, b"")
-    return (optional_wait and bad is None) or (signed and isinstance(bad, int)) or empty_program
+    return (may_be_absent and bad is None) or (signed and isinstance(bad, int)) or empty_program
 
 
 @settings(max_examples=400, deadline=None)

@@ -17,6 +17,7 @@ from rota.declare.vocabulary import (
 )
 from rota.errors import Concern, DeclarationError, Finding, SourceLine
 
+_KINDS = (("k_offset", KOffsetKind), ("resource", ResourceKind), ("role", OpRole), ("label", str))
 _COUNTS = ("stage", "subtile", "vm_cost", "lgkm_cost", "wait_value", "latency", "vgpr_def", "vgpr_kill")
 
 
@@ -57,12 +58,9 @@ class OpDesc:
             raise bad_field(
                 self, "channel", self.channel, "0 (A), 1 (B), a further operand, or -1 for none", self.source
             )
-        if not isinstance(self.k_offset, KOffsetKind):
-            raise bad_field(self, "k_offset", self.k_offset, "a KOffsetKind", self.source)
-        if not isinstance(self.resource, ResourceKind):
-            raise bad_field(self, "resource", self.resource, "a ResourceKind", self.source)
-        if not isinstance(self.role, OpRole):
-            raise bad_field(self, "role", self.role, "an OpRole", self.source)
+        for name, kind in _KINDS:
+            if not isinstance(getattr(self, name), kind):
+                raise bad_field(self, name, getattr(self, name), f"a {kind.__name__}", self.source)
         if self.tag > MAX_KERNEL_TAG and self.role is not OpRole.SYNC and self.role is not OpRole.FENCE:
             raise DeclarationError(
                 Finding(
