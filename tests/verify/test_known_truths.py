@@ -132,3 +132,13 @@ def test_public_bug_a_barrier_skipped_by_one_group() -> None:
         kernel = list(CLEAN.kernel)
         kernel[slot] = replace(kernel[slot], group=1)
         assert {finding.code for finding in verify(replace(CLEAN, kernel=tuple(kernel))).errors} == {"B101"}
+
+
+def test_a_report_reads_as_its_findings_or_as_its_certificate() -> None:
+    racy, clean = verify(reference_loop(FOUR_WAVE[0])), verify(CLEAN)
+    assert str(racy).startswith("error[R102]: LDS race")
+    assert racy.certificate is None
+    text = str(clean)
+    assert text.startswith("proved for every trip count: 0 to 1 explicitly")
+    assert "  assumes: tile addresses do not overlap" in text
+    assert "  not stated by the schedule: LDS bytes" in text
