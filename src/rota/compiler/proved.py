@@ -23,10 +23,10 @@ def proved(written: CompiledSchedule) -> CompiledSchedule:
     report = verify(written)
     if report.clean:
         return _certified(written, report)
-    mended = _mended(written)
+    better = mended(written)
     fixes: tuple[str, ...] = ()
-    if verify(mended).clean:
-        fixes = ('sync="repair" was proved: ' + ", ".join(change.change for change in mended.repairs),)
+    if verify(better).clean:
+        fixes = ('sync="repair" was proved: ' + ", ".join(change.change for change in better.repairs),)
     raise ProofError(*(_with_fixes(finding, fixes) for finding in report.errors))
 
 
@@ -38,14 +38,15 @@ def repaired(written: CompiledSchedule) -> CompiledSchedule:
     hopeless = [finding for finding in report.errors if finding.code.startswith(_NOT_MENDED_BY_WAITING)]
     if hopeless:
         raise ProofError(*hopeless)
-    mended = _mended(written)
-    report = verify(mended)
+    better = mended(written)
+    report = verify(better)
     if not report.clean:
         raise ProofError(*report.errors)
-    return _certified(mended, report)
+    return _certified(better, report)
 
 
-def _mended(written: CompiledSchedule) -> CompiledSchedule:
+def mended(written: CompiledSchedule) -> CompiledSchedule:
+    """The schedule with its repairs, not proved yet."""
     from rota.sync.repair import repair  # loaded when something is missing, not with rota
 
     done = repair(written, written.machine, compiler_waits=written.compiler_tracks_registers)
