@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from rota import CompiledSchedule, PipelineConfig, ProofError, ScheduleConfig, verify
+from rota import ProofError, verify
+from rota.compiler.loop import unsynchronised
 from rota.compiler.proved import repaired
 from rota.declare.loop import Loop
 from rota.declare.values import LoopSpec, Read
-from rota.program.unroll import Placement, derive_loop_phases
+from rota.program.unroll import Placement
 
 MFMA = "v_mfma_f32_16x16x32_bf16"
 COPIES = (("A", 2), ("B", 2))
@@ -24,23 +25,6 @@ def gemm() -> LoopSpec:
     a, b = (loop.fragment(tile.lower(), tile, registers=16, instructions=4) for tile in tiles)
     loop.mma(loop.accumulator("c", registers=64), a, b, instruction=MFMA, instructions=32)
     return loop.build()
-
-
-def bare(spec: LoopSpec, placement: Placement, remainder: int = 0) -> CompiledSchedule:
-    phases = derive_loop_phases(spec, placement, remainder)
-    return CompiledSchedule(
-        name=spec.name,
-        config=PipelineConfig(depth=1, num_partitions=1),
-        schedule_config=ScheduleConfig(),
-        body=(),
-        edges=(),
-        prologue=phases.prologue,
-        kernel=phases.kernel,
-        epilogue=phases.epilogue,
-        kernel_deps=(),
-        warp_stagger_index=len(phases.prologue) + 1,
-        trip_tiles=phases.trip_tiles,
-    )
 
 
 @pytest.mark.parametrize(
@@ -58,7 +42,7 @@ def test_a_gemm_from_values_is_proved_for_every_trip_count(
     starts: tuple[int, ...], copies: int, remainder: int
 ) -> None:
     placement = Placement(interval=100, starts=starts, copies=(("A", copies), ("B", copies)))
-    compiled = repaired(bare(gemm(), placement, remainder))
+    compiled = repaired(unsynchronised(gemm(), placement, remainder))
     assert compiled.certificate is not None
     assert compiled.trip_tiles == (copies, placement.stages - 1 + remainder)
     kernel_ops = [entry.op.label for entry in compiled.kernel if not entry.op.is_framework]
@@ -69,19 +53,19 @@ def test_a_tile_overwritten_before_it_is_read_is_a_wrong_version() -> None:
     # The reads run three periods behind the loads, but only two copies exist.
     placement = Placement(interval=100, starts=(0, 10, 320, 330, 340), copies=COPIES)
     with pytest.raises(ProofError) as caught:
-        repaired(bare(gemm(), placement))
+        repaired(unsynchronised(gemm(), placement))
     assert {finding.code for finding in caught.value.findings} == {"V106"}
     three = Placement(interval=100, starts=(0, 10, 320, 330, 340), copies=(("A", 4), ("B", 4)))
-    assert repaired(bare(gemm(), three)).certificate is not None
+    assert repaired(unsynchronised(gemm(), three)).certificate is not None
 
 
 def test_an_mma_before_its_fragment_is_a_wrong_version() -> None:
     placement = Placement(interval=100, starts=(0, 10, 120, 130, 110), copies=COPIES)
-    assert "V106" in {finding.code for finding in verify(bare(gemm(), placement)).errors}
+    assert "V106" in {finding.code for finding in verify(unsynchronised(gemm(), placement)).errors}
 
 
 def test_an_epilogue_without_an_op_is_reported() -> None:
-    made = bare(gemm(), Placement(interval=100, starts=(0, 10, 120, 130, 150), copies=COPIES))
+    made = unsynchronised(gemm(), Placement(interval=100, starts=(0, 10, 120, 130, 150), copies=COPIES))
     assert "V107" in {f.code for f in verify(replace(made, epilogue=made.epilogue[:-1])).errors}
 
 
@@ -96,6 +80,6 @@ def carried() -> LoopSpec:
 
 def test_a_carried_value_is_read_from_the_iteration_before() -> None:
     good = Placement(interval=50, starts=(0, 60, 90), copies=(("A", 2),))
-    assert repaired(bare(carried(), good)).certificate is not None
-    effects = [entry.effect for entry in bare(carried(), good).kernel if entry.op.label == "make_best"]
+    assert repaired(unsynchronised(carried(), good)).certificate is not None
+    effects = [entry.effect for entry in unsynchronised(carried(), good).kernel if entry.op.label == "make_best"]
     assert [effect.wants[1][1].iteration for effect in effects if effect] == [-3, -2]

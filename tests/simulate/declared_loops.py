@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 
-from rota import CompiledSchedule, OpDesc, PipelineConfig, ScheduleConfig, ScheduleEntry, WarpStaggerRule
+from rota import CompiledSchedule, OpDesc, ScheduleEntry, WarpStaggerRule
+from rota.compiler.loop import unsynchronised
 from rota.compiler.proved import repaired
 from rota.declare.effects import Action, Effect, Place, Space, Version
 from rota.declare.loop import Loop
 from rota.declare.values import LoopSpec, Read
 from rota.declare.vocabulary import FrameworkTag, Phase
-from rota.program.unroll import Placement, derive_loop_phases
+from rota.program.unroll import Placement
 from rota.simulate.pace import Earliest, Latest, Policy, Random
 
 MFMA = "v_mfma_f32_16x16x32_bf16"
@@ -66,21 +67,10 @@ def gemm_placement(name: str) -> Placement:
 
 def bare(spec: LoopSpec, placement: Placement, remainder: int = 0, *, stagger: bool = False) -> CompiledSchedule:
     """The loop without any synchronisation."""
-    phases = derive_loop_phases(spec, placement, remainder)
-    rule = WarpStaggerRule.fixed(0) if stagger else WarpStaggerRule.none()
-    return CompiledSchedule(
-        name=spec.name,
-        config=PipelineConfig(depth=1, num_partitions=1, warp_stagger=rule),
-        schedule_config=ScheduleConfig(),
-        body=(),
-        edges=(),
-        prologue=phases.prologue,
-        kernel=phases.kernel,
-        epilogue=phases.epilogue,
-        kernel_deps=(),
-        warp_stagger_index=0 if stagger else len(phases.prologue) + 1,
-        trip_tiles=phases.trip_tiles,
-    )
+    made = unsynchronised(spec, placement, remainder)
+    if not stagger:
+        return made
+    return replace(made, config=made.config.but(warp_stagger=WarpStaggerRule.fixed(0)), warp_stagger_index=0)
 
 
 @cache

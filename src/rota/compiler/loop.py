@@ -43,8 +43,14 @@ def compile_loop(
     times = time_loop(loop, rates_of(machine))
     copies, found = _shallowest(loop, machine, times, scheduler or ModuloScheduler())
     placement = Placement(interval=found.ii, starts=found.starts, copies=tuple(sorted(copies.items())))
+    bare = unsynchronised(loop, placement, remainder)
+    return repaired(replace(bare, machine=machine, lds_bytes=_lds_bytes(loop, copies), modulo=found))
+
+
+def unsynchronised(loop: LoopSpec, placement: Placement, remainder: int = 0) -> CompiledSchedule:
+    """The phases of a loop whose ops start when `placement` says, without a single wait or barrier."""
     phases = derive_loop_phases(loop, placement, remainder)
-    bare = CompiledSchedule(
+    return CompiledSchedule(
         name=loop.name,
         config=PipelineConfig(depth=1, num_partitions=1),
         schedule_config=ScheduleConfig(),
@@ -55,12 +61,8 @@ def compile_loop(
         epilogue=phases.epilogue,
         kernel_deps=(),
         warp_stagger_index=len(phases.prologue) + 1,
-        machine=machine,
-        lds_bytes=_lds_bytes(loop, copies),
         trip_tiles=phases.trip_tiles,
-        modulo=found,
     )
-    return repaired(bare)
 
 
 def modulo_problem(loop: LoopSpec, times: LoopTimes, copies: Mapping[str, int]) -> ModuloProblem:

@@ -14,6 +14,7 @@ from rota.declare.config import PipelineConfig
 from rota.declare.effects import Effect, effect_of
 from rota.declare.op import OpDesc
 from rota.declare.vocabulary import Phase
+from rota.errors import Concern
 from rota.program.entry import ScheduleEntry
 
 _LEADING, _TRAILING = 0, 1
@@ -78,6 +79,11 @@ class Step(NamedTuple):
     entry: ScheduleEntry
     effect: Effect
     group: int | None
+
+    def concern(self, role: str | None = None) -> Concern:
+        """This step as one end of a finding; by default with its phase."""
+        where = self.entry.phase.value.lower() if role is None else role
+        return self.entry.op.concern(self.entry.time_slot, where)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,16 +87,9 @@ def _barrier_gaps(obligations: Sequence[Obligation]) -> frozenset[Gap]:
             continue
         timeline = obligation.timeline
         places.add(timeline.gaps[obligation.later][-1])
-        places.update(
-            gap
-            for _, gap in timeline.gaps_between(obligation.earlier, obligation.later)
-            if _ends_phase(gap, timeline.gaps)
-        )
+        # The ends of phases stand in front of the gap that each moment opens with.
+        places.update(*(timeline.gaps[moment][:-1] for moment in range(obligation.earlier + 1, obligation.later + 1)))
     return frozenset(places)
-
-
-def _ends_phase(gap: Gap, gaps: Sequence[tuple[Gap, ...]]) -> bool:
-    return any(len(here) > 1 and gap in here[:-1] for here in gaps)
 
 
 def _options(obligation: Obligation, places: frozenset[Gap], machine: Machine) -> list[_Option]:

@@ -108,14 +108,8 @@ def _race(code: str, machine: AbstractMachine, earlier: Access, step: Step, *, p
 
 
 def _end(step: Step, epochs: tuple[int, ...] | list[int], does: str) -> Concern:
-    entry = step.entry
     epoch = "/".join(str(epoch) for epoch in dict.fromkeys(epochs))
-    return Concern(
-        label=str(entry.op),
-        index=entry.time_slot,
-        role=f"{entry.phase.value.lower()}, epoch {epoch}: {does}",
-        source=entry.op.source,
-    )
+    return step.concern(f"{step.entry.phase.value.lower()}, epoch {epoch}: {does}")
 
 
 def _cover_text(machine: AbstractMachine, access: Access, epoch: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rota.declare.effects import Action, Counter
-from rota.errors import Concern, Finding, Severity
+from rota.errors import Finding, Severity
 from rota.program.loop import LoopSteps, Step
 from rota.targets.machine import Machine
 
@@ -25,7 +25,7 @@ def barrier_counts(steps: LoopSteps) -> Iterator[Finding]:
             yield Finding(
                 code="B101",
                 message=f"{where}: groups execute {' and '.join(map(str, counts))} barriers; one would wait for ever",
-                concerns=tuple(_concern(step, f"only group {step.group}") for step in alone),
+                concerns=tuple(step.concern(f"only group {step.group}") for step in alone),
                 evidence=tuple((f"barriers of group {group}", count) for group, count in enumerate(counts)),
             )
 
@@ -37,7 +37,7 @@ def lone_groups(steps: LoopSteps) -> Iterator[Finding]:
             yield Finding(
                 code="B102",
                 message=f"{step.entry.op} is executed by wave group {step.group} alone",
-                concerns=(_concern(step, step.entry.phase.value.lower()),),
+                concerns=(step.concern(),),
                 evidence=(("group", step.group), ("groups", steps.groups)),
             )
 
@@ -51,7 +51,7 @@ def wait_encodings(steps: LoopSteps, machine: Machine) -> Iterator[Finding]:
             yield Finding(
                 code="L101",
                 message=f"{step.entry.op} waits for nothing: the largest {counter.value} wait is {largest}",
-                concerns=(_concern(step, step.entry.phase.value.lower()),),
+                concerns=(step.concern(),),
                 evidence=(("count", count), ("largest real wait", largest)),
                 fixes=(f"{step.entry.op.name}({largest})",),
             )
@@ -65,7 +65,7 @@ def full_counters(fullest: dict[Counter, tuple[int, Step | None]], machine: Mach
                 code="L102",
                 severity=Severity.NOTE,
                 message=f"{pending} tokens are under way at once; {counter.value} holds {machine.no_wait(counter)}",
-                concerns=(_concern(step, "stalls until an older op has completed"),),
+                concerns=(step.concern("stalls until an older op has completed"),),
                 evidence=(("tokens", pending), ("counter holds", machine.no_wait(counter))),
             )
 
@@ -84,7 +84,3 @@ def budgets(machine: Machine, lds_bytes: int | None, registers: int | None) -> I
             message=f"the loop needs {registers} registers a lane; {machine.name} has {machine.vgprs_per_lane.value}",
             evidence=(("registers", registers), ("limit", machine.vgprs_per_lane.value)),
         )
-
-
-def _concern(step: Step, role: str) -> Concern:
-    return Concern(label=str(step.entry.op), index=step.entry.time_slot, role=role, source=step.entry.op.source)

@@ -18,7 +18,7 @@ def undefined(machine: AbstractMachine, step: Step, places: Iterable[Place]) -> 
             yield Finding(
                 code="V104",
                 message=f"{step.entry.op} reads {place}, which nothing has written",
-                concerns=(_concern(step),),
+                concerns=(step.concern(),),
             )
 
 
@@ -33,7 +33,7 @@ def accumulate(machine: AbstractMachine, step: Step) -> Iterator[Finding]:
         yield Finding(
             code="V101",
             message=f"{step.entry.op} multiplies operands of different K-tiles",
-            concerns=(_concern(step),),
+            concerns=(step.concern(),),
             evidence=(("operands", text),),
         )
         return
@@ -42,7 +42,7 @@ def accumulate(machine: AbstractMachine, step: Step) -> Iterator[Finding]:
         yield Finding(
             code="V102",
             message=f"{step.entry.op} accumulates K-tile {tile} a second time",
-            concerns=(_concern(step),),
+            concerns=(step.concern(),),
             evidence=(("K-tile", tile),),
         )
 
@@ -90,8 +90,3 @@ def _missing(key: tuple[Place, int], tile: int) -> Finding:
         concerns=(Concern(label=str(key[0])),),
         evidence=(("K-tile", tile),),
     )
-
-
-def _concern(step: Step) -> Concern:
-    entry = step.entry
-    return Concern(label=str(entry.op), index=entry.time_slot, role=entry.phase.value.lower(), source=entry.op.source)

@@ -24,7 +24,7 @@ def wrong_versions(machine: AbstractMachine, step: Step, k: int) -> Iterator[Fin
             yield Finding(
                 code="V106",
                 message=f"{step.entry.op} wants {due.name}, but {place} holds another version",
-                concerns=(_concern(step),),
+                concerns=(step.concern(),),
                 evidence=(("due", str(due)), ("found", str(found or "nothing"))),
             )
 
@@ -42,7 +42,7 @@ def execute_once(machine: AbstractMachine, step: Step, instance: Version, k: int
         yield Finding(
             code="V107",
             message=f"{step.entry.op} is executed a second time for iteration {number}",
-            concerns=(_concern(step),),
+            concerns=(step.concern(),),
             evidence=(("iteration", number),),
         )
     for place, made in step.effect.makes:
@@ -61,8 +61,3 @@ def all_executed(machine: AbstractMachine, steps: LoopSteps, total: int) -> Iter
                 concerns=(Concern(label=name),),
                 evidence=(("iterations from 0 without a gap", taken.upto), ("due", total)),
             )
-
-
-def _concern(step: Step) -> Concern:
-    entry = step.entry
-    return Concern(label=str(entry.op), index=entry.time_slot, role=entry.phase.value.lower(), source=entry.op.source)
