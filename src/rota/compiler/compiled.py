@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rota.declare.config import PipelineConfig
 from rota.declare.op import OpDesc
+from rota.declare.values import LoopSpec
 from rota.errors import Finding
 from rota.graph.edge import DepEdge
 from rota.order.problem import Ordering
@@ -19,6 +20,7 @@ from rota.verify.report import Certificate
 
 if TYPE_CHECKING:
     from rota.order.modulo_schedule import ModuloSchedule
+    from rota.program.unroll import Placement
     from rota.sync.repair import Repair
 
 
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
 class CompiledSchedule:
     """A pipelined loop: its phases, how they came about, and what was found on the way.
 
-    `program` and `ordering` are None for a single buffer, whose body is its kernel; a loop by values has `modulo`, its
-    initiation interval and start times, instead.  Wave group 1 executes one extra
-    barrier after `warp_stagger_index` prologue entries when the config staggers.  `compiler_tracks_registers` says that
-    the back end's compiler waits for register loads by itself, as LLVM does for loads it can see.  `repairs` lists what
-    was added to make the proof hold; without a proof (`sync="as_written"`) there is no certificate.
+    `program` and `ordering` are None for a single buffer, whose body is its kernel; a loop by values has the `loop` as
+    declared, its `placement` (start times and copies) and `modulo`, the interval's certificate, instead.  Wave group 1
+    executes one extra barrier after `warp_stagger_index` prologue entries when the config staggers.
+
+    `compiler_tracks_registers` says that the back end's compiler waits for register loads by itself, as LLVM does for
+    loads it can see.  `repairs` lists what was added to make the proof hold; without a proof (`sync="as_written"`)
+    there is no certificate.
     """
 
     name: str
@@ -49,6 +53,8 @@ class CompiledSchedule:
     trip_tiles: tuple[int, int] | None = None
     program: PipelineProgram | None = None
     ordering: Ordering | None = None
+    loop: LoopSpec | None = None
+    placement: Placement | None = None
     modulo: ModuloSchedule | None = None
     findings: tuple[Finding, ...] = ()
     repairs: tuple[Repair, ...] = ()

@@ -62,6 +62,8 @@ def unsynchronised(loop: LoopSpec, placement: Placement, remainder: int = 0) -> 
         kernel_deps=(),
         warp_stagger_index=len(phases.prologue) + 1,
         trip_tiles=phases.trip_tiles,
+        loop=loop,
+        placement=placement,
     )
 
 
