@@ -12,8 +12,8 @@ import time
 from dataclasses import replace
 
 from rota import GFX950
-from rota.compiler.loop import modulo_problem
 from rota.declare.values import Home
+from rota.graph.loop_problem import modulo_problem
 from rota.graph.timing import time_loop
 from rota.kernels.gemm import GEMM_SHAPES, GemmShape
 from rota.order.cpsat_modulo import decide

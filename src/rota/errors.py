@@ -45,6 +45,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "O203": "no order satisfies all constraints together",
         "O204": "the time limit ended the search before any order was found",
         "O301": "no schedule at this initiation interval",
+        "O302": "no schedule for staggered wave groups",
         "P101": "the number of computes doesn't equal the number of blocks",
         "P102": "a load, fragment or compute would be lost or duplicated",
         "P103": "a fragment reads a stage that belongs neither to its partition nor to a rotation",

@@ -67,7 +67,7 @@ def gemm_placement(name: str) -> Placement:
 
 def bare(spec: LoopSpec, placement: Placement, remainder: int = 0, *, stagger: bool = False) -> CompiledSchedule:
     """The loop without any synchronisation."""
-    made = unsynchronised(spec, placement, remainder)
+    made = replace(unsynchronised(spec, placement, remainder), compiler_tracks_registers=True)
     if not stagger:
         return made
     return replace(made, config=made.config.but(warp_stagger=WarpStaggerRule.fixed(0)), warp_stagger_index=0)

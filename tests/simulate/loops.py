@@ -43,6 +43,7 @@ class Loop:
     schedule_config: ScheduleConfig = ScheduleConfig()
     warp_stagger_index: int = 0
     trip_tiles: tuple[int, int] | None = None
+    compiler_tracks_registers: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

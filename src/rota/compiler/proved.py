@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rota.compiler.compiled import CompiledSchedule
 from rota.errors import Finding, ProofError, Severity
 from rota.graph.edge import DepEdge
 from rota.verify.prove import verify
 from rota.verify.report import Report
+
+if TYPE_CHECKING:
+    from rota.sync.repair import Repaired
 
 _NOT_MENDED_BY_WAITING = ("V", "B")
 _NOT_SHOWN_MINIMAL = Finding(
@@ -49,7 +53,11 @@ def mended(written: CompiledSchedule) -> CompiledSchedule:
     """The schedule with its repairs, not proved yet."""
     from rota.sync.repair import repair  # loaded when something is missing, not with rota
 
-    done = repair(written, written.machine, compiler_waits=written.compiler_tracks_registers)
+    return applied(written, repair(written, written.machine, compiler_waits=written.compiler_tracks_registers))
+
+
+def applied(written: CompiledSchedule, done: Repaired) -> CompiledSchedule:
+    """The schedule with waits and barriers put in."""
     return replace(
         written,
         prologue=done.prologue,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.declare.values import Home, LoopOp, LoopSpec, Work
+from rota.targets.machine import Fact
 from rota.targets.rates import SIMDS, Rates, slots
 
 
@@ -44,24 +45,33 @@ class Precedence(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopTimes:
-    """Timings per op, and how busy each unit is per iteration, DMA writes into LDS included."""
+    """Timings per op, and how busy each unit is per iteration, DMA writes into LDS included.
+
+    `groups` of waves run apart: a timing is that of one group's share, and the others follow with theirs.
+    """
 
     timings: tuple[Timing, ...]
     busy: tuple[tuple[Unit, int], ...]
+    groups: int = 1
 
     @property
     def least_interval(self) -> int:
         """No schedule starts iterations faster than its busiest unit allows."""
         return max((count for _, count in self.busy), default=1)
 
+    def latency(self, unit: Unit) -> int:
+        """How long the slowest op of a unit takes beyond the time for which it holds the unit."""
+        return max((t.latency - t.occupancy for t in self.timings if t.unit is unit), default=0)
 
-def time_loop(spec: LoopSpec, rates: Rates) -> LoopTimes:
+
+def time_loop(spec: LoopSpec, rates: Rates, groups: int = 1) -> LoopTimes:
     """Timings of all ops and the load of all units."""
-    timings = tuple(_timing(op, spec, rates) for op in spec.ops)
-    busy = {unit: sum(t.occupancy for t in timings if t.unit is unit) for unit in Unit}
+    timings = tuple(_timing(op, spec, rates, groups) for op in spec.ops)
+    busy = {unit: groups * sum(t.occupancy for t in timings if t.unit is unit) for unit in Unit}
     landed = sum(op.moved for op in spec.ops if op.work is Work.LOAD)
     busy[Unit.LDS] += slots(-(-landed // rates.lds_write.value))
-    return LoopTimes(timings=timings, busy=tuple((unit, count) for unit, count in busy.items() if count))
+    loads = tuple((unit, count) for unit, count in busy.items() if count)
+    return LoopTimes(timings=timings, busy=loads, groups=groups)
 
 
 def precedences(spec: LoopSpec, times: LoopTimes, copies: Mapping[str, int]) -> Iterator[Precedence]:
@@ -109,19 +119,20 @@ def _reached(start: str, feeds: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
-def _timing(op: LoopOp, spec: LoopSpec, rates: Rates) -> Timing:
-    waves_per_simd = -(-spec.waves // SIMDS)
+def _timing(op: LoopOp, spec: LoopSpec, rates: Rates, groups: int) -> Timing:
+    waves_per_simd = -(-spec.waves // (SIMDS * groups))
     if op.work is Work.LOAD:
-        busy = slots(-(-op.moved // rates.dma.value))
+        busy = _transfer(op, rates.dma, groups)
         return Timing(Unit.DMA, busy, busy + slots(rates.dma_latency.value))
-    if op.work is Work.FRAGMENT:
-        busy = slots(-(-op.moved // rates.lds_read.value))
-        return Timing(Unit.LDS, busy, busy + slots(rates.lds_latency.value))
-    if op.work is Work.STORE:
-        busy = slots(-(-op.moved // rates.lds_write.value))
+    if op.work in (Work.FRAGMENT, Work.STORE):
+        busy = _transfer(op, rates.lds_read if op.work is Work.FRAGMENT else rates.lds_write, groups)
         return Timing(Unit.LDS, busy, busy + slots(rates.lds_latency.value))
     if op.work is Work.MMA:
         busy = op.instructions * rates.passes(op.instruction) * waves_per_simd
         return Timing(Unit.MMA, busy, busy)
     busy = op.instructions * waves_per_simd
     return Timing(Unit.VALU, busy, busy)
+
+
+def _transfer(op: LoopOp, rate: Fact, groups: int) -> int:
+    return slots(-(-op.moved // (rate.value * groups)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count as iter_count
 from itertools import pairwise
 from threading import Event
@@ -53,10 +53,15 @@ _REFUTE = Turn(Encoding.COUNTS, linear=2, probing=0, share=1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """How a search ended, and the starts of the core's ops where it found some."""
+    """How a search ended, and the starts of the core's ops where it found some.
+
+    `named` are the values of variables that constraints added under a name; `best` if no answer suits the aim better.
+    """
 
     outcome: Outcome
     starts: Mapping[int, int] | None = None
+    named: Mapping[str, int] = field(default_factory=dict)
+    best: bool = False
 
 
 class ModuloModel:
@@ -68,10 +73,12 @@ class ModuloModel:
         except ImportError as error:
             raise library_missing(error) from error
         self.ii = ii
+        self.latest = max((frame.latest for frame in frames.values()), default=0)
         self.model = cp_model.CpModel()
         self.start: dict[int, cp_model.IntVar] = {}
         self.slot: dict[int, cp_model.IntVar] = {}
         self.stage: dict[int, cp_model.IntVar] = {}
+        self.named: dict[str, cp_model.IntVar] = {}
         self._assumed: dict[int, str] = {}
         self._solver: cp_model.CpSolver | None = None
         self._positions: dict[tuple[int, int], cp_model.IntVar] = {}
@@ -84,6 +91,18 @@ class ModuloModel:
         for constraint in constraints:
             constraint(self)
         return self
+
+    def name(self, name: str, low: int, high: int) -> cp_model.IntVar:
+        """A variable whose value the decision tells."""
+        self.named[name] = self.model.new_int_var(low, high, name)
+        return self.named[name]
+
+    def begin_with(self, known: Decision) -> None:
+        """Search from an answer of a model with the same variables and fewer constraints."""
+        for op, start in (known.starts or {}).items():
+            self.model.add_hint(self.start[op], start)
+        for name, value in known.named.items():
+            self.model.add_hint(self.named[name], value)
 
     def assume(self, words: str) -> cp_model.IntVar:
         """A literal that switches a constraint on; `smallest_conflict` speaks of it in these words."""
@@ -130,8 +149,12 @@ class ModuloModel:
         self._solver = solver
         status = solver.solve(self.model)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            starts = {op: solver.value(start) for op, start in self.start.items()}
-            return Decision(outcome=Outcome.FEASIBLE, starts=starts)
+            return Decision(
+                outcome=Outcome.FEASIBLE,
+                starts={op: solver.value(start) for op, start in self.start.items()},
+                named={name: solver.value(variable) for name, variable in self.named.items()},
+                best=status == cp_model.OPTIMAL,
+            )
         return Decision(outcome=Outcome.INFEASIBLE if status == cp_model.INFEASIBLE else Outcome.OPEN)
 
     def stop(self) -> None:

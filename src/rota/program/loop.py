@@ -68,6 +68,11 @@ class ScheduledLoop(Protocol):
         ...
 
     @property
+    def compiler_tracks_registers(self) -> bool:
+        """Does the compiler wait for register loads by itself?"""
+        ...
+
+    @property
     def warp_stagger_index(self) -> int:
         """After how many prologue entries group 1 falls back."""
         ...

@@ -8,7 +8,7 @@ number of copies of its values, so that every buffer slot is a constant.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rota.declare.check import check_ints
@@ -36,11 +36,18 @@ _ACTIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """When each op starts, in slots, how often iterations start, and how many copies each value has."""
+    """When each op starts, in slots, how often iterations start, and how many copies each value has.
+
+    `barriers` are the slots of the loop's barriers, where the search for starts placed them; then no load holds up its
+    barrier unless it is `landing_slack` slots late, and no read its first use unless it is `read_slack` late.
+    """
 
     interval: int
     starts: tuple[int, ...]
     copies: tuple[tuple[str, int], ...]
+    barriers: tuple[int, ...] = ()
+    landing_slack: int = 0
+    read_slack: int = 0
 
     def __post_init__(self) -> None:
         check_ints(self, ("interval",), least=1)
@@ -48,6 +55,10 @@ class Placement:
     def stage(self, op: int) -> int:
         """How many iterations begin between op's own and the period in which it runs."""
         return self.starts[op] // self.interval
+
+    def __str__(self) -> str:
+        late = f"; loads may be {self.landing_slack} slots late, reads {self.read_slack}" if self.barriers else ""
+        return f"{self.stages} stages, unroll {self.unroll}, {len(self.barriers)} barriers an iteration{late}"
 
     @property
     def stages(self) -> int:
@@ -62,11 +73,15 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnrolledLoop:
-    """The phases, and the K-tiles they compute: `unroll` per trip, the rest outside the loop."""
+    """The phases, and the K-tiles they compute: `unroll` per trip, the rest outside the loop.
+
+    `times` say for each phase when its entries start, in slots from the beginning of the phase.
+    """
 
     prologue: tuple[ScheduleEntry, ...]
     kernel: tuple[ScheduleEntry, ...]
     epilogue: tuple[ScheduleEntry, ...]
+    times: Mapping[Phase, tuple[int, ...]]
     trip_tiles: tuple[int, int]
 
 
@@ -75,14 +90,16 @@ def derive_loop_phases(spec: LoopSpec, placement: Placement, remainder: int = 0)
     stages, unroll = placement.stages, placement.unroll
     maker = _EntryMaker(spec, placement)
     ramp = stages - 1
+    periods = {
+        Phase.PROLOGUE: [range(n + 1) for n in range(ramp)],
+        Phase.KERNEL: [range(stages)] * unroll,
+        Phase.EPILOGUE: [range(max(n - remainder + 1, 0), stages) for n in range(remainder + ramp)],
+    }
     return UnrolledLoop(
-        prologue=maker.phase(Phase.PROLOGUE, [(n, range(n + 1)) for n in range(ramp)], 0),
-        kernel=maker.phase(Phase.KERNEL, [(n, range(stages)) for n in range(unroll)], ramp - unroll),
-        epilogue=maker.phase(
-            Phase.EPILOGUE,
-            [(n, range(max(n - remainder + 1, 0), stages)) for n in range(remainder + ramp)],
-            ramp - unroll,
-        ),
+        prologue=maker.phase(Phase.PROLOGUE, periods[Phase.PROLOGUE], 0),
+        kernel=maker.phase(Phase.KERNEL, periods[Phase.KERNEL], ramp - unroll),
+        epilogue=maker.phase(Phase.EPILOGUE, periods[Phase.EPILOGUE], ramp - unroll),
+        times={phase: maker.times(running) for phase, running in periods.items()},
         trip_tiles=(unroll, ramp + remainder),
     )
 
@@ -98,23 +115,26 @@ class _EntryMaker:
         self.home = {value.name: value.home for value in spec.values}
         self.order = sorted(range(len(spec.ops)), key=lambda op: (placement.starts[op] % placement.interval, op))
 
-    def phase(self, phase: Phase, periods: list[tuple[int, range]], offset: int) -> tuple[ScheduleEntry, ...]:
-        """`periods` are (number, stages that run in it); iterations count from `offset` on."""
-        entries: list[ScheduleEntry] = []
-        for period, stages in periods:
-            for op in self.order:
-                stage = self.placement.stage(op)
-                if stage in stages:
-                    iteration = offset + period - stage
-                    entries.append(
-                        ScheduleEntry(
-                            op=self._desc(op, iteration),
-                            time_slot=len(entries),
-                            phase=phase,
-                            effect=self._effect(op, iteration),
-                        )
-                    )
-        return tuple(entries)
+    def phase(self, phase: Phase, periods: Sequence[range], offset: int) -> tuple[ScheduleEntry, ...]:
+        """`periods` are the stages that run in each; iterations count from `offset` on."""
+        return tuple(
+            ScheduleEntry(
+                op=self._desc(op, offset + period - self.placement.stage(op)),
+                time_slot=place,
+                phase=phase,
+                effect=self._effect(op, offset + period - self.placement.stage(op)),
+            )
+            for place, (period, op) in enumerate(self._running(periods))
+        )
+
+    def times(self, periods: Sequence[range]) -> tuple[int, ...]:
+        """When the entries of these periods start."""
+        interval = self.placement.interval
+        return tuple(period * interval + self.placement.starts[op] % interval for period, op in self._running(periods))
+
+    def _running(self, periods: Sequence[range]) -> Iterator[tuple[int, int]]:
+        for period, stages in enumerate(periods):
+            yield from ((period, op) for op in self.order if self.placement.stage(op) in stages)
 
     def _desc(self, index: int, iteration: int) -> OpDesc:
         op = self.spec.ops[index]

@@ -91,17 +91,19 @@ def execute(
     *,
     policy: Policy | Sequence[Policy] = LATE_AND_RANDOM,
     waves_per_group: int | None = None,
-    compiler_waits: bool = True,
+    compiler_waits: bool | None = None,
     spec: LoopSpec | None = None,
     meaning: Meaning | None = None,
 ) -> Execution:
     """Run the loop under every run of the policies; by default as late as allowed, and by 50 random seeds.
 
-    A loop declared by values needs its declaration `spec`; `meaning` says what its ops compute, by default numbers
+    Whether the compiler waits for registers is what the schedule says, unless `compiler_waits` says otherwise.  A loop
+    declared by values needs its declaration `spec`; `meaning` says what its ops compute, by default numbers
     that any wrong operand changes.
     """
     _check_loop(loop)
-    setup = Setup(trip_count=trip_count, waves_per_group=waves_per_group, compiler_waits=compiler_waits)
+    tracked = loop.compiler_tracks_registers if compiler_waits is None else compiler_waits
+    setup = Setup(trip_count=trip_count, waves_per_group=waves_per_group, compiler_waits=tracked)
     chosen = _chosen(policy)
     steps = steps_of(loop)
     declared = _declared(steps, spec, meaning)
@@ -124,7 +126,7 @@ def replay(
     loop: ScheduledLoop,
     witness: Witness,
     *,
-    compiler_waits: bool = True,
+    compiler_waits: bool | None = None,
     spec: LoopSpec | None = None,
     meaning: Meaning | None = None,
 ) -> Execution:

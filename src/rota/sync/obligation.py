@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.declare.effects import Action, Counter, Effect, Place, Space
+from rota.program.entry import ScheduleEntry
 from rota.program.loop import LoopSteps, Step
 from rota.sync.timeline import Timeline, written_out
 from rota.targets.machine import Machine
@@ -75,18 +76,28 @@ class Obligation:
 
     def __str__(self) -> str:
         first, second = (step.entry for step in self.ends)
-        return (
-            f"{first.op} ({first.phase.value.lower()} #{first.time_slot}) must be over "
-            f"before {second.op} ({second.phase.value.lower()} #{second.time_slot})"
-        )
+        return in_words(first, second)
+
+
+def in_words(first: ScheduleEntry, second: ScheduleEntry) -> str:
+    """An obligation between two entries."""
+    return (
+        f"{first.op} ({first.phase.value.lower()} #{first.time_slot}) must be over "
+        f"before {second.op} ({second.phase.value.lower()} #{second.time_slot})"
+    )
 
 
 def open_obligations(steps: LoopSteps, machine: Machine, *, compiler_waits: bool) -> tuple[Obligation, ...]:
-    """The obligations that aren't met and from which all others follow, over the first few trip counts.
+    """The obligations that the loop's own waits and barriers don't meet."""
+    every = all_obligations(steps, compiler_waits=compiler_waits)
+    return tuple(obligation for obligation in every if not obligation.met(machine))
+
+
+def all_obligations(steps: LoopSteps, *, compiler_waits: bool) -> Iterator[Obligation]:
+    """The obligations from which all others follow, over the first few trip counts.
 
     Between two given entries the same steps lie whenever the distance is the same, so one trip count stands for all.
     """
-    found: list[Obligation] = []
     seen: set[tuple[object, ...]] = set()
     for trips in _EXPLICIT_TRIPS:
         timeline = written_out(steps, trips)
@@ -96,7 +107,7 @@ def open_obligations(steps: LoopSteps, machine: Machine, *, compiler_waits: bool
             if counter is None or key in seen:
                 continue
             seen.add(key)
-            obligation = Obligation(
+            yield Obligation(
                 timeline=timeline,
                 earlier=earlier,
                 later=later,
@@ -104,9 +115,6 @@ def open_obligations(steps: LoopSteps, machine: Machine, *, compiler_waits: bool
                 counter=counter,
                 compiler_covers=_first_use(timeline, earlier, later) if compiler_waits else None,
             )
-            if not obligation.met(machine):
-                found.append(obligation)
-    return tuple(found)
 
 
 def _tightest(timeline: Timeline, *, compiler_waits: bool) -> Iterator[_Conflict]:

@@ -17,7 +17,8 @@ from rota.sync.plan import Plan, WaitSite, plan_repairs
 from rota.sync.timeline import Gap
 from rota.targets.machine import Machine
 
-_WAITS = {Counter.VM: OpDesc.wait_vm, Counter.LGKM: OpDesc.wait_lgkm}
+WAITS = {Counter.VM: OpDesc.wait_vm, Counter.LGKM: OpDesc.wait_lgkm}
+"""What waits for a counter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ def _clamped(step: Step, machine: Machine) -> Step:
     if effect.wait_value <= largest:
         return step
     return step._replace(
-        entry=replace(step.entry, op=_WAITS[effect.counter](largest)), effect=replace(effect, wait_value=largest)
+        entry=replace(step.entry, op=WAITS[effect.counter](largest)), effect=replace(effect, wait_value=largest)
     )
 
 
@@ -90,7 +91,7 @@ class _PhaseWriter:
         """Put new waits, then new barriers into a gap."""
         for site, count in self.plan.waits.items():
             if site.existing is None and site.gap == gap:
-                self._add(_WAITS[site.counter](count), site)
+                self._add(WAITS[site.counter](count), site)
         for _ in range(self.plan.barriers.get(gap, 0)):
             self._add(OpDesc.barrier(), gap)
 
@@ -99,7 +100,7 @@ class _PhaseWriter:
         op, reason = clamped.entry.op, "a larger count would be encoded as no wait"
         for site, count in self.plan.waits.items():
             if site.existing is not None and site.gap == gap:
-                op, reason = _WAITS[site.counter](count), self._reason(site)
+                op, reason = WAITS[site.counter](count), self._reason(site)
         if op != written.entry.op:
             self.repairs.append((len(self.entries), op, written.entry.op, reason))
         self.entries.append((replace(written.entry, op=op), real))

@@ -24,7 +24,7 @@ class Timeline:
     """Moment i executes `steps[i]`; the counts are those just before it.
 
     `epoch`: barriers that group 0 has passed; `spread`: how many barriers the last group lies behind it; `tokens`: all
-    tokens issued so far per counter.
+    tokens issued so far per counter; `waits` and `barriers`: the moments at which every group executes one.
     """
 
     steps: tuple[Step, ...]
@@ -33,11 +33,16 @@ class Timeline:
     spread: tuple[int, ...]
     tokens: dict[Counter, tuple[int, ...]]
     waits: dict[Counter, tuple[int, ...]]
+    barriers: tuple[int, ...]
 
     def waits_between(self, counter: Counter, earlier: int, later: int) -> tuple[int, ...]:
         """Moments of the waits on a counter that every group executes."""
         waits = self.waits[counter]
         return waits[bisect_left(waits, earlier) : bisect_left(waits, later)]
+
+    def barriers_between(self, earlier: int, later: int) -> tuple[int, ...]:
+        """Moments of the barriers that every group executes."""
+        return self.barriers[bisect_left(self.barriers, earlier) : bisect_left(self.barriers, later)]
 
     def gaps_between(self, earlier: int, later: int) -> Iterator[tuple[int, Gap]]:
         """Every gap behind moment `earlier` and in front of `later`, with the moment it stands in front of."""
@@ -78,4 +83,9 @@ def written_out(steps: LoopSteps, trips: int) -> Timeline:
         spread=tuple(spread),
         tokens={counter: tuple(counts) for counter, counts in tokens.items()},
         waits={counter: tuple(moments) for counter, moments in waits.items()},
+        barriers=tuple(
+            moment
+            for moment, step in enumerate(sequence)
+            if step.effect.action is Action.BARRIER and step.group is None
+        ),
     )

@@ -51,11 +51,6 @@ class Provable(ScheduledLoop, Protocol):
         ...
 
     @property
-    def compiler_tracks_registers(self) -> bool:
-        """Does the compiler wait for register loads by itself?"""
-        ...
-
-    @property
     def lds_bytes(self) -> int | None:
         """Bytes of LDS, where the schedule knows its geometry."""
         ...

@@ -1,0 +1,93 @@
+"""How many copies each value gets: takes a loop and a machine, gives the fewest that reach the least interval.
+
+LDS tiles first, then registers too; all tiles alike, so that the loop is unrolled no further than it must be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from rota.declare.values import Home, LoopSpec
+from rota.errors import Finding, OrderError
+from rota.graph.loop_problem import modulo_problem
+from rota.graph.timing import LoopTimes, least_register_copies
+from rota.order.modulo import ModuloScheduler
+from rota.order.modulo_schedule import ModuloSchedule
+from rota.targets.machine import Machine
+from rota.targets.rates import SIMDS
+
+_MOST_COPIES = 4
+_FIRST_LOOK = 4.0  # seconds
+
+
+def shallowest(
+    loop: LoopSpec, machine: Machine, times: LoopTimes, scheduler: ModuloScheduler
+) -> tuple[dict[str, int], ModuloSchedule]:
+    """The fewest copies that reach the interval of the busiest unit, or else the least interval that any reaches.
+
+    Too few copies can take the search all its time, so every number of them gets a short one first.
+    """
+    depths = list(depths_that_fit(loop, machine))
+    best: tuple[dict[str, int], ModuloSchedule] | None = None
+    for limit in (min(_FIRST_LOOK, scheduler.time_limit), scheduler.time_limit):
+        for copies in depths:
+            found = replace(scheduler, time_limit=limit).schedule(modulo_problem(loop, times, copies))
+            if best is None or found.ii < best[1].ii:
+                best = copies, found
+            if found.ii <= times.least_interval:
+                return copies, found
+        if best is not None and best[1].certificate.optimal:
+            return best
+    if best is None:
+        need = lds_bytes(loop, {})
+        raise OrderError(
+            Finding(
+                code="L103",
+                message=f"one copy of each tile takes {need} bytes; {machine.name} has {machine.lds_bytes.value}",
+                evidence=(("bytes", need), ("limit", machine.lds_bytes.value)),
+                fixes=("a smaller tile, or a shallower K step",),
+            )
+        )
+    return best
+
+
+def depths_that_fit(loop: LoopSpec, machine: Machine) -> Iterator[dict[str, int]]:
+    """Equal numbers of copies for all tiles, and for all registers, as long as they fit."""
+    tiles = [value.name for value in loop.values if value.home is Home.LDS]
+    least = least_register_copies(loop)
+    for of_registers in (1, 2):
+        for of_tiles in range(1, (_MOST_COPIES if tiles else 1) + 1):
+            registers = {name: max(count, of_registers) for name, count in least.items()}
+            copies = {**dict.fromkeys(tiles, of_tiles), **registers}
+            fits = lds_bytes(loop, copies) <= machine.lds_bytes.value
+            if fits and _registers(loop, copies) <= _register_limit(loop, machine):
+                yield copies
+
+
+def lds_bytes(loop: LoopSpec, copies: Mapping[str, int]) -> int:
+    """What the tiles take, with so many copies of each."""
+    return sum(value.size * copies.get(value.name, 1) for value in loop.values if value.home is Home.LDS)
+
+
+def _registers(loop: LoopSpec, copies: Mapping[str, int]) -> int:
+    return sum(value.size * copies.get(value.name, 1) for value in loop.values if value.home is not Home.LDS)
+
+
+def _register_limit(loop: LoopSpec, machine: Machine) -> int:
+    """Waves of one SIMD share its register file."""
+    return machine.vgprs_per_lane.value // -(-loop.waves // SIMDS)
+
+
+def check_registers(loop: LoopSpec, machine: Machine) -> None:
+    """One copy of each value fits the registers of a wave."""
+    need, limit = _registers(loop, {}), _register_limit(loop, machine)
+    if need > limit:
+        raise OrderError(
+            Finding(
+                code="L104",
+                message=f"one copy of each value takes {need} registers a lane; {loop.waves} waves leave {limit}",
+                evidence=(("registers", need), ("limit", limit)),
+                fixes=("fewer waves, or smaller fragments",),
+            )
+        )

@@ -1,0 +1,148 @@
+"""Room in a loop by values: takes the least interval found for it, gives a placement with barriers and slack.
+
+Loads get half of their latency to spare where that can be had, with more copies of their tiles if LDS holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from time import perf_counter
+
+from rota.declare.values import Home, LoopSpec, Work
+from rota.errors import Finding, OrderError
+from rota.graph.bounds import derive_mii
+from rota.graph.handover import derive_deliveries, derive_handovers
+from rota.graph.loop_problem import modulo_problem
+from rota.graph.timing import LoopTimes, Unit
+from rota.order.modulo_check import check_modulo_schedule
+from rota.order.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSchedule
+from rota.order.settle import Choice, settle
+from rota.order.settle_check import check_settled
+from rota.program.unroll import Placement
+
+_READING = 4  # times its latency is the slack wished for a read of LDS
+_CLUSTERS = 2  # turns of a staggered wave group at the matrix unit per iteration; each takes two barriers
+
+
+def in_lockstep(
+    loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]]
+) -> tuple[ModuloSchedule, Placement] | None:
+    """All waves run alike, at this interval and one of these depths; None if no such placement was found.
+
+    Registers in several copies unroll the loop, so they are left for when tiles alone don't do.
+    """
+    turns = _turns(loop, times, ii)
+    choices = [_choice(loop, times, each, pinned=turns) for each in depths]
+    fewest = min((choice.registers for choice in choices), default=0)
+    lean = [choice for choice in choices if choice.registers == fewest]
+    rich = [choice for choice in choices if choice.registers > fewest]
+    return _placed(lean, ii, times) or _placed(rich, ii, times)
+
+
+def staggered(
+    loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]]
+) -> tuple[ModuloSchedule, Placement]:
+    """Two groups of waves, the second a barrier behind: each computes in the segments in which the other doesn't."""
+    segment, rest = divmod(ii, 2 * _CLUSTERS)
+    mma = [op for op, timing in enumerate(times.timings) if timing.unit is Unit.MMA]
+    share, odd = divmod(len(mma), _CLUSTERS)
+    pinned: dict[int, int] = {}
+    for cluster in range(_CLUSTERS):
+        now = 2 * cluster * segment
+        for op in mma[cluster * share : (cluster + 1) * share]:
+            pinned[op] = now
+            now += times.timings[op].occupancy
+        odd = odd or now > (2 * cluster + 1) * segment
+    if rest or odd or not mma:
+        raise _no_turns(loop, f"its {len(mma)} matrix ops don't make {_CLUSTERS} equal turns of {segment} slots")
+    barriers = tuple(range(0, ii, segment))
+    choices = [_choice(loop, times, each, pinned=pinned, barriers=barriers) for each in depths]
+    placed = _placed(choices, ii, times)
+    if placed is None:
+        raise _no_turns(loop, f"loads and reads don't fit between turns of {segment} slots")
+    return placed
+
+
+def _no_turns(loop: LoopSpec, why: str) -> OrderError:
+    return OrderError(
+        Finding(
+            code="O302",
+            message=f"{loop.name} has no schedule for two staggered wave groups: {why}",
+            evidence=(("wave groups", 2), ("barriers an iteration", 2 * _CLUSTERS)),
+            fixes=("stagger=False runs all waves alike",),
+        )
+    )
+
+
+def _choice(
+    loop: LoopSpec,
+    times: LoopTimes,
+    copies: Mapping[str, int],
+    *,
+    pinned: Mapping[int, int],
+    barriers: Sequence[int] = (),
+) -> Choice:
+    behind = barriers[1] - barriers[0] if barriers else 0
+    tiles = [copies[value.name] for value in loop.values if value.home is Home.LDS]
+    return Choice(
+        problem=modulo_problem(loop, times, copies, behind),
+        copies=tuple(sorted(copies.items())),
+        registers=sum(value.size * copies.get(value.name, 1) for value in loop.values if value.home is not Home.LDS),
+        handovers=tuple(derive_handovers(loop, copies)),
+        deliveries=tuple(derive_deliveries(loop)),
+        stages=range(2, max(tiles, default=0) + 3),
+        pinned=pinned,
+        chains=tuple(_slices(loop)),
+        barriers=tuple(barriers) or None,
+        behind=behind,
+    )
+
+
+def _turns(loop: LoopSpec, times: LoopTimes, ii: int) -> dict[int, int]:
+    """Matrix ops that keep their unit busy throughout run in the order in which the author declared them."""
+    turns, now = {}, 0
+    for op, timing in enumerate(times.timings):
+        if timing.unit is Unit.MMA:
+            turns[op] = now
+            now += timing.occupancy
+    return turns if now == ii and all(op.work is not Work.VALU for op in loop.ops) else {}
+
+
+def _slices(loop: LoopSpec) -> Iterator[tuple[int, ...]]:
+    """Loads that bring the parts of one tile do so in the order in which they were declared."""
+    for value in loop.values:
+        if value.home is Home.LDS:
+            yield tuple(index for index, op in enumerate(loop.ops) if value.name in op.writes)
+
+
+def _placed(choices: Sequence[Choice], ii: int, times: LoopTimes) -> tuple[ModuloSchedule, Placement] | None:
+    started = perf_counter()
+    bounds = [derive_mii(choice.problem) for choice in choices]
+    possible = [(choice, bound) for choice, bound in zip(choices, bounds, strict=True) if bound.ii <= ii]
+    settled = settle(
+        [choice for choice, _ in possible], ii, times.latency(Unit.DMA) // 2, _READING * times.latency(Unit.LDS)
+    )
+    if settled is None:
+        return None
+    chosen, bound = possible[settled.choice]
+    found = ModuloSchedule(
+        ii=ii,
+        starts=settled.starts,
+        certificate=ModuloCertificate(
+            proof=ModuloProof.MEETS_BOUND if bound.ii == ii else ModuloProof.OPEN,
+            mii=bound,
+            lower=bound.ii,
+            by="cpsat",
+            seconds=perf_counter() - started,
+        ),
+    )
+    check_modulo_schedule(chosen.problem, found)
+    check_settled(chosen, settled, ii)
+    return found, Placement(
+        interval=ii,
+        starts=settled.starts,
+        copies=chosen.copies,
+        barriers=settled.barriers,
+        landing_slack=settled.landing_slack,
+        read_slack=settled.read_slack,
+    )

@@ -1,0 +1,36 @@
+"""A loop by values as a modulo-scheduling problem: takes ops, their times and copies, gives a `ModuloProblem`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rota.declare.values import LoopSpec
+from rota.graph.modulo import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
+from rota.graph.timing import LoopTimes, Unit, precedences
+
+
+def modulo_problem(loop: LoopSpec, times: LoopTimes, copies: Mapping[str, int], behind: int = 0) -> ModuloProblem:
+    """The loop as ops, edges and units, for a given number of copies per value.
+
+    Groups of waves that run apart hold each unit once more, each group `behind` slots after the one before.
+    """
+    used = {timing.unit for timing in times.timings}
+    return ModuloProblem(
+        ops=tuple(
+            ModuloOp(
+                name=op.name,
+                latency=timing.latency,
+                uses=tuple(
+                    Use(resource=timing.unit.value, occupancy=timing.occupancy, offset=group * behind)
+                    for group in range(times.groups)
+                    if timing.occupancy
+                ),
+            )
+            for op, timing in zip(loop.ops, times.timings, strict=True)
+        ),
+        edges=tuple(
+            ModuloEdge(producer=p.earlier, consumer=p.later, delay=p.delay, distance=p.distance)
+            for p in precedences(loop, times, copies)
+        ),
+        resources=tuple(Resource(name=unit.value) for unit in Unit if unit in used),
+    )

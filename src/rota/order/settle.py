@@ -1,0 +1,185 @@
+"""Room for what is uncertain: takes a loop at its least II, gives starts with barriers and slack.
+
+A schedule that merely has the least II stalls as soon as a load is late.  Of all schedules of that II this picks one
+in which loads land with time to spare before the barrier that waits for them, then the one whose tightest LDS read has
+the most, then the one that holds its registers the shortest.  Fewer barriers and fewer stages come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rota.graph.handover import Delivery, Handover
+from rota.graph.modulo import ModuloProblem
+from rota.order.cpsat_model import Outcome
+from rota.order.cpsat_modulo import Decision, Encoding, ModuloModel, Turn, keep_gaps, share
+from rota.order.meeting import (
+    READ_SLACK,
+    barrier_name,
+    demand_read_slack,
+    fix_barriers,
+    hand_over,
+    keep_turns,
+    place_barriers,
+    shorten_lives,
+)
+from rota.order.modulo_model import Contest, Frame, Gap, Hold
+
+_MOST_BARRIERS = 4
+# In the solver's own, reproducible measure, of which one unit is about four seconds: to find, per op and at least; and
+# to improve.
+_EFFORT_PER_OP, _LEAST_EFFORT, _POLISH = 0.002, 0.05, 0.15
+_SECONDS = 20.0  # for any one search, in case the measure deceives
+_SEARCH = Turn(Encoding.INTERVALS, linear=1, probing=2, share=1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One way to run the loop: its problem, what it hands over, and what is settled beforehand.
+
+    `pinned` ops start at the given slot of the last stage; the ops of a chain start in turn; `barriers` are slots,
+    where they are not free, and groups of waves pass each of them `behind` slots apart.
+    """
+
+    problem: ModuloProblem
+    copies: tuple[tuple[str, int], ...]
+    registers: int
+    handovers: tuple[Handover, ...]
+    deliveries: tuple[Delivery, ...]
+    stages: range
+    pinned: Mapping[int, int] = field(default_factory=dict)
+    chains: tuple[tuple[int, ...], ...] = ()
+    barriers: tuple[int, ...] | None = None
+    behind: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """Starts, the slots of the barriers, how late loads and reads may be, and which of the choices it is."""
+
+    choice: int
+    starts: tuple[int, ...]
+    barriers: tuple[int, ...]
+    landing_slack: int
+    read_slack: int
+
+
+def settle(choices: Sequence[Choice], ii: int, landing: int, reading: int, *, seed: int = 0) -> Settled | None:
+    """The fewest barriers, then the earlier choice, that leaves loads the wanted slack, or half of it, and so on.
+
+    None if none was found within the effort, which proves nothing.
+    """
+    for slack in _halves(landing):
+        for barriers in range(_MOST_BARRIERS + 1):
+            for number, choice in enumerate(choices):
+                if barriers not in _barrier_counts(choice):
+                    continue
+                for stages in choice.stages:
+                    request = _Request(choice=choice, ii=ii, barriers=barriers, stages=stages, slack=slack, seed=seed)
+                    found = request.roomiest(reading)
+                    if found is not None:
+                        return _settled(number, found, choice, ii, slack)
+    return None
+
+
+def _halves(slack: int) -> Iterator[int]:
+    while slack > 0:
+        yield slack
+        slack //= 2
+    yield 0
+
+
+def _barrier_counts(choice: Choice) -> range:
+    if not choice.handovers:
+        return range(1)
+    if choice.barriers is not None:
+        return range(len(choice.barriers), len(choice.barriers) + 1)
+    return range(1, _MOST_BARRIERS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """One number of barriers and stages, and the slack that loads must have."""
+
+    choice: Choice
+    ii: int
+    barriers: int
+    stages: int
+    slack: int
+    seed: int
+
+    def roomiest(self, reading: int) -> Decision | None:
+        """A schedule whose least read slack is as large as was found, and then its registers' lives short."""
+        found = self._solved(0)
+        if found is None:
+            return None
+        # Asked for outright, slack is found far faster than when it is the solver's aim.
+        for wanted in _halves(reading):
+            better = found if wanted <= found.named[READ_SLACK] else self._solved(wanted)
+            if better is not None:
+                found = better
+                break
+        model = self._model(found.named[READ_SLACK])
+        model.begin_with(found)
+        model.model.maximize(model.named[READ_SLACK])
+        found = _better(found, model.solve(_SECONDS, _SEARCH, seed=self.seed, effort=_POLISH))
+        model = self._model(found.named[READ_SLACK])
+        model.begin_with(found)
+        model.apply(shorten_lives(self.choice.deliveries))
+        return _better(found, model.solve(_SECONDS, _SEARCH, seed=self.seed, effort=_POLISH))
+
+    def _solved(self, reading: int) -> Decision | None:
+        effort = _LEAST_EFFORT + _EFFORT_PER_OP * len(self.choice.problem.ops)
+        found = self._model(reading).solve(_SECONDS, _SEARCH, seed=self.seed, effort=effort)
+        return found if found.outcome is Outcome.FEASIBLE else None
+
+    def _model(self, reading: int) -> ModuloModel:
+        choice, ii = self.choice, self.ii
+        problem, last = choice.problem, (self.stages - 1) * ii
+        frames = {
+            op: Frame(earliest=last + choice.pinned[op], latest=last + choice.pinned[op])
+            if op in choice.pinned
+            else Frame(earliest=0, latest=self.stages * ii - 1)
+            for op in range(len(problem.ops))
+        }
+        gaps = [Gap(first=p, second=c, least=delay - distance * ii) for p, c, delay, distance in problem.arcs]
+        return ModuloModel(ii, frames).apply(
+            keep_gaps(gaps),
+            *(share(contest, Encoding.INTERVALS) for contest in _contests(choice)),
+            keep_turns(choice.chains),
+            demand_read_slack(choice.deliveries, problem, reading),
+            place_barriers(self.barriers) if choice.barriers is None else fix_barriers(choice.barriers),
+            hand_over(choice.handovers, problem, self.slack, choice.behind),
+        )
+
+
+def _better(known: Decision, found: Decision) -> Decision:
+    return known if found.starts is None else found
+
+
+def _contests(choice: Choice) -> Iterator[Contest]:
+    """Resources on which not everything is pinned; uses longer than II don't occur at an II that units can bear."""
+    for resource in choice.problem.resources:
+        holds = tuple(
+            Hold(op=op, offset=use.offset, length=use.occupancy)
+            for op, described in enumerate(choice.problem.ops)
+            for use in described.uses
+            if use.resource == resource.name
+        )
+        if not all(hold.op in choice.pinned for hold in holds):
+            yield Contest(resource=resource.name, places=resource.capacity, holds=holds)
+
+
+def _settled(number: int, found: Decision, choice: Choice, ii: int, slack: int) -> Settled:
+    starts = found.starts or {}
+    ordered = tuple(starts[op] for op in range(len(choice.problem.ops)))
+    shift = min(ordered, default=0) // ii * ii
+    slots = sorted(value for name, value in found.named.items() if name.startswith(barrier_name(0)[:-1]))
+    return Settled(
+        choice=number,
+        starts=tuple(start - shift for start in ordered),
+        barriers=tuple(slots),
+        landing_slack=slack,
+        read_slack=found.named[READ_SLACK],
+    )

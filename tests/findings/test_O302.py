@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from rota import GFX942
+from rota.compiler.loop import compile_loop
+from rota.declare.loop import Loop
+from rota.kernels.gemm import BF16, MI300X_GEMM_SHAPES
+from tests.findings.smallest import raised
+
+
+def test_one_matrix_op_cannot_be_shared_out_to_two_turns() -> None:
+    loop = Loop("gemm", waves=8)
+    tile = loop.tile("A", size=8192)
+    loop.load(tile, moved=8192)
+    loop.mma(loop.accumulator("c", registers=4), loop.fragment("a", tile, registers=4), instruction=BF16)
+    finding = raised("O302", lambda: compile_loop(loop.build(), stagger=True))
+    assert "1 matrix ops" in finding.message
+
+
+def test_a_single_buffer_leaves_no_time_between_the_turns() -> None:
+    finding = raised("O302", lambda: compile_loop(MI300X_GEMM_SHAPES[0].loop(), GFX942, stagger=True))
+    assert "256 slots" in finding.message
