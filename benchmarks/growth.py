@@ -19,7 +19,7 @@ from rota.kernels.gemm import GEMM_SHAPES, GemmShape
 from rota.order.cpsat_modulo import decide
 from rota.order.modulo import ModuloScheduler
 from rota.order.modulo_model import derive_core, derive_structure
-from rota.targets.rates import rates_of
+from rota.targets.timing import timing_of
 
 SOLVER_SECONDS = 60.0
 FOUR_WAVES = GEMM_SHAPES[1]
@@ -36,7 +36,7 @@ def main() -> None:
 def _print_row(shape: GemmShape) -> None:
     loop = shape.loop(instructions=True)
     copies = {value.name: 4 for value in loop.values if value.home is Home.LDS}
-    problem = modulo_problem(loop, time_loop(loop, rates_of(GFX950)), copies)
+    problem = modulo_problem(loop, time_loop(loop, timing_of(GFX950)), copies)
     start = time.perf_counter()
     found = ModuloScheduler().schedule(problem)
     ours = time.perf_counter() - start

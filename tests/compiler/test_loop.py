@@ -53,7 +53,7 @@ def carried(instructions: int) -> LoopSpec:
     loop = Loop("scan", waves=4)
     tile = loop.tile("A", size=4096)
     loop.load(tile, moved=4096)
-    a = loop.fragment("a", tile, registers=4)
+    a = loop.fragment("a", tile, registers=4, instructions=2)
     loop.valu("total", [a, Read(value="total", distance=1)], registers=1, instructions=instructions)
     return loop.build()
 

@@ -7,7 +7,7 @@ from rota.compiler.loop import compile_loop
 from rota.graph.timing import Unit, least_register_copies, time_loop
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION, AttentionShape
 from rota.order.modulo_schedule import ModuloProof
-from rota.targets.rates import rates_of
+from rota.targets.timing import timing_of
 
 
 @pytest.mark.parametrize(("shape", "machine"), [(ATTENTION, GFX950), (MI300X_ATTENTION, GFX942)])
@@ -16,12 +16,12 @@ def test_attention_is_proved_with_its_least_interval_at_this_grain(shape: Attent
     assert compiled.certificate is not None
     assert compiled.modulo is not None
     assert compiled.modulo.certificate.proof is ModuloProof.REFUTED
-    busiest = time_loop(shape.loop(), rates_of(machine)).least_interval
+    busiest = time_loop(shape.loop(), timing_of(machine)).least_interval
     assert busiest <= compiled.modulo.ii < 2 * busiest
 
 
 def test_the_vector_unit_binds_on_mi355x() -> None:
-    assert dict(time_loop(ATTENTION.loop(), rates_of(GFX950)).busy) == {
+    assert dict(time_loop(ATTENTION.loop(), timing_of(GFX950)).busy) == {
         Unit.MMA: 256,
         Unit.VALU: 336,
         Unit.LDS: 2 * 64 + 64,

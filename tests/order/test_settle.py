@@ -35,7 +35,6 @@ def choice(copies: int, *, barriers: tuple[int, ...] | None = None, behind: int 
             resources=(Resource(name="path"), Resource(name="port"), Resource(name="unit")),
         ),
         copies=(("A", copies),),
-        registers=4,
         handovers=(
             Handover("A", (LOAD,), (READ,), 0, lands=True),
             Handover("A", (READ,), (LOAD,), copies, lands=False),

@@ -5,6 +5,7 @@ LDS tiles first, then registers too; all tiles alike, so that the loop is unroll
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -60,8 +61,8 @@ def depths_that_fit(loop: LoopSpec, machine: Machine) -> Iterator[dict[str, int]
         for of_tiles in range(1, (_MOST_COPIES if tiles else 1) + 1):
             registers = {name: max(count, of_registers) for name, count in least.items()}
             copies = {**dict.fromkeys(tiles, of_tiles), **registers}
-            fits = lds_bytes(loop, copies) <= machine.lds_bytes.value
-            if fits and _registers(loop, copies) <= _register_limit(loop, machine):
+            fits = lds_bytes(loop, copies) <= machine.lds_bytes.value and math.lcm(*copies.values()) <= _MOST_COPIES
+            if fits and registers_taken(loop, copies) <= _register_limit(loop, machine):
                 yield copies
 
 
@@ -70,8 +71,10 @@ def lds_bytes(loop: LoopSpec, copies: Mapping[str, int]) -> int:
     return sum(value.size * copies.get(value.name, 1) for value in loop.values if value.home is Home.LDS)
 
 
-def _registers(loop: LoopSpec, copies: Mapping[str, int]) -> int:
-    return sum(value.size * copies.get(value.name, 1) for value in loop.values if value.home is not Home.LDS)
+def registers_taken(loop: LoopSpec, copies: Mapping[str, int]) -> int:
+    """What the values take, per lane, with so many copies of each."""
+    own = [value for value in loop.values if value.home is not Home.LDS and not value.into]
+    return sum(value.size * copies.get(value.name, 1) for value in own)
 
 
 def _register_limit(loop: LoopSpec, machine: Machine) -> int:
@@ -81,7 +84,7 @@ def _register_limit(loop: LoopSpec, machine: Machine) -> int:
 
 def check_registers(loop: LoopSpec, machine: Machine) -> None:
     """One copy of each value fits the registers of a wave."""
-    need, limit = _registers(loop, {}), _register_limit(loop, machine)
+    need, limit = registers_taken(loop, {}), _register_limit(loop, machine)
     if need > limit:
         raise OrderError(
             Finding(

@@ -19,7 +19,7 @@ from rota.program.unroll import Placement, UnrolledLoop, derive_loop_phases
 from rota.sync.sites import derive_sites
 from rota.sync.synthesis import synthesise
 from rota.targets.machine import GFX950, Machine
-from rota.targets.rates import rates_of
+from rota.targets.timing import timing_of
 
 
 def compile_loop(
@@ -41,7 +41,7 @@ def compile_loop(
     if not is_int(remainder) or remainder < 0:
         raise bad_field(loop, "remainder", remainder, "a whole number, at least 0")
     check_registers(loop, machine)
-    times = time_loop(loop, rates_of(machine), groups=2 if stagger else 1)
+    times = time_loop(loop, timing_of(machine), groups=2 if stagger else 1)
     found, placement = _placed(loop, machine, times, scheduler or ModuloScheduler())
     phases = derive_loop_phases(loop, placement, remainder)
     bare = replace(

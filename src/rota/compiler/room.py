@@ -6,15 +6,18 @@ Loads get half of their latency to spare where that can be had, with more copies
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter
 
-from rota.declare.values import Home, LoopSpec, Work
+from rota.compiler.depth import registers_taken
+from rota.declare.values import Home, LoopSpec
 from rota.errors import Finding, OrderError
 from rota.graph.bounds import derive_mii
 from rota.graph.handover import derive_deliveries, derive_handovers
 from rota.graph.loop_problem import modulo_problem
+from rota.graph.modulo import ModuloProblem
 from rota.graph.timing import LoopTimes, Unit
-from rota.order.modulo_check import check_modulo_schedule
+from rota.order.modulo_check import check_starts
 from rota.order.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSchedule
 from rota.order.settle import Choice, settle
 from rota.order.settle_check import check_settled
@@ -29,14 +32,23 @@ def in_lockstep(
 ) -> tuple[ModuloSchedule, Placement] | None:
     """All waves run alike, at this interval and one of these depths; None if no such placement was found.
 
+    The busiest unit's ops have the author's order, and every instruction a turn of its wave; if that is not found,
+    turns are left to the order itself, which brings them about a few slots late, and an order in tiles is free.
     Registers in several copies unroll the loop, so they are left for when tiles alone don't do.
     """
-    turns = _turns(loop, times, ii)
-    choices = [_choice(loop, times, each, pinned=turns) for each in depths]
-    fewest = min((choice.registers for choice in choices), default=0)
-    lean = [choice for choice in choices if choice.registers == fewest]
-    rich = [choice for choice in choices if choice.registers > fewest]
-    return _placed(lean, ii, times) or _placed(rich, ii, times)
+    turns = _turns(times, ii)
+    untimed = replace(times, timings=tuple(time._replace(issue=0) for time in times.timings))
+    single = untimed != times
+    fewest = min((registers_taken(loop, each) for each in depths), default=0)
+    lean = [each for each in depths if registers_taken(loop, each) == fewest]
+    rich = [each for each in depths if registers_taken(loop, each) > fewest]
+    for these in (lean, rich):
+        ways = ((turns, times), (turns, untimed)) if single else ((turns, times), ({}, times))
+        choices = [_choice(loop, known, each, pinned=pinned) for pinned, known in ways for each in these]
+        placed = _placed(choices, [modulo_problem(loop, times, each) for _ in ways for each in these], ii, times)
+        if placed is not None:
+            return placed
+    return None
 
 
 def staggered(
@@ -57,7 +69,7 @@ def staggered(
         raise _no_turns(loop, f"its {len(mma)} matrix ops don't make {_CLUSTERS} equal turns of {segment} slots")
     barriers = tuple(range(0, ii, segment))
     choices = [_choice(loop, times, each, pinned=pinned, barriers=barriers) for each in depths]
-    placed = _placed(choices, ii, times)
+    placed = _placed(choices, [choice.problem for choice in choices], ii, times)
     if placed is None:
         raise _no_turns(loop, f"loads and reads don't fit between turns of {segment} slots")
     return placed
@@ -83,41 +95,56 @@ def _choice(
     barriers: Sequence[int] = (),
 ) -> Choice:
     behind = barriers[1] - barriers[0] if barriers else 0
+    made = {value for op in pinned for value in loop.ops[op].writes}
     tiles = [copies[value.name] for value in loop.values if value.home is Home.LDS]
     return Choice(
         problem=modulo_problem(loop, times, copies, behind),
         copies=tuple(sorted(copies.items())),
-        registers=sum(value.size * copies.get(value.name, 1) for value in loop.values if value.home is not Home.LDS),
         handovers=tuple(derive_handovers(loop, copies)),
         deliveries=tuple(derive_deliveries(loop)),
         stages=range(2, max(tiles, default=0) + 3),
         pinned=pinned,
-        chains=tuple(_slices(loop)),
+        staged=any(value in made for op in loop.ops for value in (read.value for read in op.reads)),
+        chains=tuple(_chains(loop)),
         barriers=tuple(barriers) or None,
         behind=behind,
     )
 
 
-def _turns(loop: LoopSpec, times: LoopTimes, ii: int) -> dict[int, int]:
-    """Matrix ops that keep their unit busy throughout run in the order in which the author declared them."""
+def _turns(times: LoopTimes, ii: int) -> dict[int, int]:
+    """The ops of the busiest unit in the order in which the author declared them, spread evenly over the interval.
+
+    Of the many orders of what keeps a unit busy throughout one is as good as another, and the author's has a reason;
+    with it the search has only what is served by this unit, and serves it, left to place.
+    """
+    busy = dict(times.busy)
+    spine = max((Unit.MMA, Unit.VALU), key=lambda unit: busy.get(unit, 0))
     turns, now = {}, 0
     for op, timing in enumerate(times.timings):
-        if timing.unit is Unit.MMA:
-            turns[op] = now
+        if timing.unit is spine:
+            turns[op] = now * ii // busy[spine]
             now += timing.occupancy
-    return turns if now == ii and all(op.work is not Work.VALU for op in loop.ops) else {}
+    return turns
 
 
-def _slices(loop: LoopSpec) -> Iterator[tuple[int, ...]]:
-    """Loads that bring the parts of one tile do so in the order in which they were declared."""
+def _chains(loop: LoopSpec) -> Iterator[tuple[int, ...]]:
+    """Loads that bring parts of one tile start in the order of declaration, reads of it in that of their first use."""
+    first_use: dict[int, int] = {}
+    for reader, user, _ in derive_deliveries(loop):
+        first_use.setdefault(reader, user)
     for value in loop.values:
         if value.home is Home.LDS:
             yield tuple(index for index, op in enumerate(loop.ops) if value.name in op.writes)
+            readers = [index for index, op in enumerate(loop.ops) if any(r.value == value.name for r in op.reads)]
+            yield tuple(sorted(readers, key=lambda reader: first_use.get(reader, reader)))
 
 
-def _placed(choices: Sequence[Choice], ii: int, times: LoopTimes) -> tuple[ModuloSchedule, Placement] | None:
+def _placed(
+    choices: Sequence[Choice], whole: Sequence[ModuloProblem], ii: int, times: LoopTimes
+) -> tuple[ModuloSchedule, Placement] | None:
+    """The certificate is about the `whole` problem of a choice, which may leave turns to the order."""
     started = perf_counter()
-    bounds = [derive_mii(choice.problem) for choice in choices]
+    bounds = [derive_mii(problem) for problem in whole]
     possible = [(choice, bound) for choice, bound in zip(choices, bounds, strict=True) if bound.ii <= ii]
     settled = settle(
         [choice for choice, _ in possible], ii, times.latency(Unit.DMA) // 2, _READING * times.latency(Unit.LDS)
@@ -136,7 +163,7 @@ def _placed(choices: Sequence[Choice], ii: int, times: LoopTimes) -> tuple[Modul
             seconds=perf_counter() - started,
         ),
     )
-    check_modulo_schedule(chosen.problem, found)
+    check_starts(chosen.problem, found)
     check_settled(chosen, settled, ii)
     return found, Placement(
         interval=ii,
@@ -145,4 +172,5 @@ def _placed(choices: Sequence[Choice], ii: int, times: LoopTimes) -> tuple[Modul
         barriers=settled.barriers,
         landing_slack=settled.landing_slack,
         read_slack=settled.read_slack,
+        turns=any(use.resource == Unit.ISSUE.value for op in chosen.problem.ops for use in op.uses),
     )

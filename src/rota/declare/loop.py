@@ -31,6 +31,10 @@ class Loop:
         """A sum over all iterations, `registers` per lane."""
         return self._value(name, Home.ACCUMULATOR, registers)
 
+    def input(self, name: str, *, registers: int) -> str:
+        """What the loop only reads, `registers` per lane, filled before it begins."""
+        return self._value(name, Home.INPUT, registers)
+
     def load(self, tile: str, *, name: str | None = None, instructions: int = 1, moved: int) -> str:
         """A DMA of `moved` bytes into a tile, `instructions` per wave; several loads may each bring a part."""
         name = name or f"load_{tile}"
@@ -64,13 +68,21 @@ class Loop:
         )
 
     def product(
-        self, name: str, operands: Sequence[str | Read], *, registers: int, instruction: str, instructions: int = 1
+        self,
+        name: str,
+        operands: Sequence[str | Read],
+        *,
+        registers: int,
+        instruction: str,
+        instructions: int = 1,
+        into: str = "",
     ) -> str:
         """A matrix op that makes `registers` per lane, not a sum over iterations, from register values.
 
-        What it adds its product to is an operand like the others, and may be carried.
+        What it adds its product to is an operand like the others, and may be carried; `into` a value means in its
+        registers, which is how a matrix instruction adds to what is there.
         """
-        self._value(name, Home.REGISTERS, registers)
+        self._value(name, Home.REGISTERS, registers, into)
         self._op(
             f"mma_{name}",
             Work.MMA,
@@ -81,9 +93,14 @@ class Loop:
         )
         return name
 
-    def valu(self, name: str, reads: Sequence[str | Read], *, registers: int, instructions: int = 1) -> str:
-        """A vector op that makes `registers` per lane from register values of this or earlier iterations."""
-        self._value(name, Home.REGISTERS, registers)
+    def valu(
+        self, name: str, reads: Sequence[str | Read], *, registers: int, instructions: int = 1, into: str = ""
+    ) -> str:
+        """A vector op that makes `registers` per lane from register values of this or earlier iterations.
+
+        `into` a value means in its registers.
+        """
+        self._value(name, Home.REGISTERS, registers, into)
         self._op(
             f"make_{name}",
             Work.VALU,
@@ -97,8 +114,14 @@ class Loop:
         """The checked loop."""
         return LoopSpec(name=self.name, waves=self.waves, values=tuple(self._values), ops=tuple(self._ops))
 
-    def _value(self, name: str, home: Home, size: int) -> str:
-        self._values.append(Value(name=name, home=home, size=size))
+    def store(self, tile: str, value: str, *, moved: int, instructions: int = 1, name: str | None = None) -> str:
+        """Write registers into a tile, `moved` bytes for the whole workgroup."""
+        reads = (Read(value=value),)
+        name = name or f"store_{tile}"
+        return self._op(name, Work.STORE, reads=reads, writes=(tile,), instructions=instructions, moved=moved)
+
+    def _value(self, name: str, home: Home, size: int, into: str = "") -> str:
+        self._values.append(Value(name=name, home=home, size=size, into=into))
         return name
 
     def _op(
@@ -112,11 +135,13 @@ class Loop:
         moved: int = 0,
         instruction: str = "",
     ) -> str:
+        inputs = {value.name for value in self._values if value.home is Home.INPUT}
         self._ops.append(
             LoopOp(
                 name=name,
                 work=work,
-                reads=reads,
+                reads=tuple(read for read in reads if read.value not in inputs),
+                inputs=tuple(read.value for read in reads if read.value in inputs),
                 writes=writes,
                 instructions=instructions,
                 moved=moved,

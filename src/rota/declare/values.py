@@ -19,6 +19,7 @@ class Home(enum.Enum):
     LDS = "LDS"  # shared by the workgroup, sized in bytes; each wave writes its slice
     REGISTERS = "registers"  # private to a wave, sized in registers per lane
     ACCUMULATOR = "accumulator"  # private to a wave, added to in any order, kept over all iterations
+    INPUT = "input"  # registers that are filled before the loop and only read in it
 
 
 class Work(enum.Enum):
@@ -33,14 +34,18 @@ class Work(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """A named value of one iteration: bytes of LDS for the workgroup, or registers per lane."""
+    """A named value of one iteration: bytes of LDS for the workgroup, or registers per lane.
+
+    A register value may take over the registers of another one, `into` which it is then written.
+    """
 
     name: str
     home: Home
     size: int
+    into: str = ""
 
     def __post_init__(self) -> None:
-        check_types(self, {"name": str, "home": Home})
+        check_types(self, {"name": str, "home": Home, "into": str})
         check_ints(self, ("size",), least=1)
         if not self.name.isidentifier():
             raise bad_field(self, "name", self.name, "a name that could stand in source code")
@@ -60,7 +65,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopOp:
-    """One op of one iteration.
+    """One op of one iteration; `inputs` are what it reads that never changes.
 
     `instructions` are issued by each wave; `moved` bytes pass through the memory path for the whole workgroup (loads,
     fragments, stores); `instruction` names the matrix instruction of an MMA; a VALU op takes a slot per instruction.
@@ -70,6 +75,7 @@ class LoopOp:
     work: Work
     reads: tuple[Read, ...] = ()
     writes: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
     instructions: int = 1
     moved: int = 0
     instruction: str = ""
@@ -81,6 +87,7 @@ class LoopOp:
         check_ints(self, ("moved",))
         check_elements(f"reads of {self.name}", self.reads, Read)
         check_elements(f"writes of {self.name}", self.writes, str)
+        check_elements(f"inputs of {self.name}", self.inputs, str)
         if not self.name.isidentifier():
             raise bad_field(self, "name", self.name, "a name that could stand in source code", self.source)
 
@@ -106,7 +113,7 @@ class LoopSpec:
         _unique("op", [op.name for op in self.ops])
         known = {value.name for value in self.values}
         for op in self.ops:
-            for name in (*(read.value for read in op.reads), *op.writes):
+            for name in (*(read.value for read in op.reads), *op.writes, *op.inputs):
                 if name not in known:
                     raise DeclarationError(
                         Finding(
@@ -117,6 +124,7 @@ class LoopSpec:
                         )
                     )
         self._check_writers()
+        self._check_shared_registers()
 
     def value(self, name: str) -> Value:
         """The value of that name."""
@@ -126,10 +134,47 @@ class LoopSpec:
         """The ops that make a value; several may each make a part of an LDS tile, or add to an accumulator."""
         return tuple(op for op in self.ops if name in op.writes)
 
+    def registers_of(self, name: str) -> tuple[str, ...]:
+        """The values that take turns in the registers of a value, in the order in which they do."""
+        first = self.value(name)
+        while first.into:
+            first = self.value(first.into)
+        turns = [first.name]
+        follower = {value.into: value.name for value in self.values if value.into}
+        while turns[-1] in follower:
+            turns.append(follower[turns[-1]])
+        return tuple(turns)
+
+    def _check_shared_registers(self) -> None:
+        known = {value.name: value for value in self.values}
+        taken: set[str] = set()
+        for place, value in enumerate(self.values):
+            if not value.into:
+                continue
+            before = known.get(value.into)
+            if before is None or before.home is not Home.REGISTERS or value.home is not Home.REGISTERS:
+                wrong = "which is no register value"
+            elif before.size != value.size:
+                wrong = f"which has {before.size} registers"
+            elif value.into in taken or before not in self.values[:place]:
+                wrong = "which another value took over, or which comes later"
+            else:
+                taken.add(value.into)
+                continue
+            raise DeclarationError(
+                Finding(
+                    code="D108",
+                    message=f"{value.name}, {value.size} registers, can't be written into {value.into!r}, {wrong}",
+                    evidence=(("value", value.name), ("into", value.into)),
+                )
+            )
+
     def _check_writers(self) -> None:
         for value in self.values:
             writers = self.writers(value.name)
             several = value.home is not Home.REGISTERS
+            if value.home is Home.INPUT and not writers:
+                continue
             if not writers or (len(writers) > 1 and not several):
                 raise DeclarationError(
                     Finding(

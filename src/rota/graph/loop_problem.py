@@ -14,16 +14,19 @@ def modulo_problem(loop: LoopSpec, times: LoopTimes, copies: Mapping[str, int], 
 
     Groups of waves that run apart hold each unit once more, each group `behind` slots after the one before.
     """
-    used = {timing.unit for timing in times.timings}
+    used = {timing.unit for timing in times.timings} | {Unit.ISSUE for timing in times.timings if timing.issue}
     return ModuloProblem(
         ops=tuple(
             ModuloOp(
                 name=op.name,
                 latency=timing.latency,
-                uses=tuple(
-                    Use(resource=timing.unit.value, occupancy=timing.occupancy, offset=group * behind)
-                    for group in range(times.groups)
-                    if timing.occupancy
+                uses=(
+                    *(
+                        Use(resource=timing.unit.value, occupancy=timing.occupancy, offset=group * behind)
+                        for group in range(times.groups)
+                        if timing.occupancy
+                    ),
+                    *((Use(resource=Unit.ISSUE.value, occupancy=timing.issue),) if timing.issue else ()),
                 ),
             )
             for op, timing in zip(loop.ops, times.timings, strict=True)

@@ -1,7 +1,8 @@
 """What a loop's ops cost on a machine: takes a loop by values and its rates, gives unit times and precedences in slots.
 
 Units are shared: an op's time on the MMA unit or VALU counts the waves of its SIMD, that on the LDS port and the DMA
-path all waves of the workgroup.  Latencies are planning numbers (see `targets.rates`).
+path all waves of the workgroup.  A wave issues one instruction a slot, of whatever kind; scalar instructions around a
+DMA are not counted.  Latencies are planning numbers (see `targets.rates`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import NamedTuple
 
 from rota.declare.values import Home, LoopOp, LoopSpec, Work
 from rota.targets.machine import Fact
-from rota.targets.rates import SIMDS, Rates, slots
+from rota.targets.rates import SIMDS, slots
+from rota.targets.timing import Timing
 
 
 class Unit(enum.Enum):
@@ -23,14 +25,19 @@ class Unit(enum.Enum):
     VALU = "VALU"
     LDS = "LDS port"
     DMA = "DMA path"
+    ISSUE = "issue turns of a wave"
 
 
-class Timing(NamedTuple):
-    """An op holds `unit` for `occupancy` slots; its result is there `latency` slots after it started."""
+class OpTime(NamedTuple):
+    """An op holds `unit` for `occupancy` slots; its result is there `latency` slots after it started.
+
+    `issue` turns of its wave go to it; 0 for the many instructions of a tile, which leave turns between them.
+    """
 
     unit: Unit
     occupancy: int
     latency: int
+    issue: int = 0
 
 
 class Precedence(NamedTuple):
@@ -50,7 +57,7 @@ class LoopTimes:
     `groups` of waves run apart: a timing is that of one group's share, and the others follow with theirs.
     """
 
-    timings: tuple[Timing, ...]
+    timings: tuple[OpTime, ...]
     busy: tuple[tuple[Unit, int], ...]
     groups: int = 1
 
@@ -64,35 +71,52 @@ class LoopTimes:
         return max((t.latency - t.occupancy for t in self.timings if t.unit is unit), default=0)
 
 
-def time_loop(spec: LoopSpec, rates: Rates, groups: int = 1) -> LoopTimes:
-    """Timings of all ops and the load of all units."""
-    timings = tuple(_timing(op, spec, rates, groups) for op in spec.ops)
-    busy = {unit: groups * sum(t.occupancy for t in timings if t.unit is unit) for unit in Unit}
+def time_loop(spec: LoopSpec, unit: Timing, groups: int = 1) -> LoopTimes:
+    """Times of all ops and the load of all units."""
+    alone = all(op.instructions == 1 for op in spec.ops if op.work is not Work.VALU)
+    timings = tuple(_time(op, spec, unit, groups, alone=alone) for op in spec.ops)
+    busy = {each: groups * sum(t.occupancy for t in timings if t.unit is each) for each in Unit}
     landed = sum(op.moved for op in spec.ops if op.work is Work.LOAD)
-    busy[Unit.LDS] += slots(-(-landed // rates.lds_write.value))
-    loads = tuple((unit, count) for unit, count in busy.items() if count)
+    busy[Unit.LDS] += slots(-(-landed // unit.rates.lds_write.value))
+    busy[Unit.ISSUE] = sum(t.issue for t in timings)
+    loads = tuple((each, count) for each, count in busy.items() if count)
     return LoopTimes(timings=timings, busy=loads, groups=groups)
 
 
 def precedences(spec: LoopSpec, times: LoopTimes, copies: Mapping[str, int]) -> Iterator[Precedence]:
     """Flow from writers to readers; and from readers to the write that takes their copy for a later iteration."""
     number = {op.name: index for index, op in enumerate(spec.ops)}
+    turns = {value.name: _turns(spec, value.name) for value in spec.values}
     for reader, op in enumerate(spec.ops):
         for read in op.reads:
-            home, count = spec.value(read.value).home, copies.get(read.value, 1)
-            for made_by in spec.writers(read.value):
+            home = spec.value(read.value).home
+            for made_by in spec.writers(read.value) if home is not Home.ACCUMULATOR else ():
                 writer = number[made_by.name]
-                if home is not Home.ACCUMULATOR:
-                    latency = times.timings[writer].latency
-                    yield Precedence(writer, reader, latency, read.distance, f"{op.name} uses {read.value}")
+                # A matrix op adds to the result of another as soon as that has left the unit, if it stays in place.
+                adds = made_by.work is op.work is Work.MMA and any(spec.value(w).into == read.value for w in op.writes)
+                delay = times.timings[writer].occupancy if adds else times.timings[writer].latency
+                yield Precedence(writer, reader, delay, read.distance, f"{op.name} uses {read.value}")
+            first, after, later = turns[read.value]
+            for taken_by in spec.writers(after):
+                writer = number[taken_by.name]
                 if writer != reader:  # an op may overwrite what it reads itself
                     held = times.timings[reader].latency if home is Home.LDS else times.timings[reader].occupancy
-                    why = f"{made_by.name} overwrites the copy of {read.value} that {op.name} reads"
-                    yield Precedence(reader, writer, held, count - read.distance, why)
+                    why = f"{taken_by.name} overwrites the copy of {read.value} that {op.name} reads"
+                    yield Precedence(reader, writer, held, later * copies.get(first, 1) - read.distance, why)
+
+
+def _turns(spec: LoopSpec, name: str) -> tuple[str, str, int]:
+    """Whose registers a value has, which value takes them next, and whether that is one of a later iteration."""
+    turns = spec.registers_of(name)
+    place = turns.index(name) + 1
+    return turns[0], turns[place % len(turns)], place // len(turns)
 
 
 def least_register_copies(spec: LoopSpec) -> dict[str, int]:
-    """Copies without which no order exists: an op that needs a value and an older version of it needs both at once."""
+    """Copies without which no order exists: an op that needs a value and an older version of it needs both at once.
+
+    Values that share registers share their copies, counted for the first of them.
+    """
     feeds: dict[str, set[str]] = {op.name: set() for op in spec.ops}
     for op in spec.ops:
         for read in op.reads:
@@ -100,10 +124,10 @@ def least_register_copies(spec: LoopSpec) -> dict[str, int]:
                 feeds[writer.name].add(op.name)
     least: dict[str, int] = {}
     for value in spec.values:
-        if value.home is Home.REGISTERS:
+        if value.home is Home.REGISTERS and not value.into:
             (writer,) = spec.writers(value.name)
-            fed = _reached(writer.name, feeds)
-            late = [r.distance for op in spec.ops if op.name in fed for r in op.reads if r.value == value.name]
+            fed, turns = _reached(writer.name, feeds), spec.registers_of(value.name)
+            late = [r.distance for op in spec.ops if op.name in fed for r in op.reads if r.value in turns]
             least[value.name] = 1 + max(late, default=0)
     return least
 
@@ -119,19 +143,20 @@ def _reached(start: str, feeds: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
-def _timing(op: LoopOp, spec: LoopSpec, rates: Rates, groups: int) -> Timing:
+def _time(op: LoopOp, spec: LoopSpec, unit: Timing, groups: int, *, alone: bool) -> OpTime:
     waves_per_simd = -(-spec.waves // (SIMDS * groups))
+    rates = unit.rates
     if op.work is Work.LOAD:
         busy = _transfer(op, rates.dma, groups)
-        return Timing(Unit.DMA, busy, busy + slots(rates.dma_latency.value))
+        return OpTime(Unit.DMA, busy, busy + slots(rates.dma_latency.value), int(alone))
     if op.work in (Work.FRAGMENT, Work.STORE):
         busy = _transfer(op, rates.lds_read if op.work is Work.FRAGMENT else rates.lds_write, groups)
-        return Timing(Unit.LDS, busy, busy + slots(rates.lds_latency.value))
+        return OpTime(Unit.LDS, busy, busy + slots(rates.lds_latency.value), int(alone))
     if op.work is Work.MMA:
         busy = op.instructions * rates.passes(op.instruction) * waves_per_simd
-        return Timing(Unit.MMA, busy, busy)
+        return OpTime(Unit.MMA, busy, busy + unit.result_turns.value, int(alone))
     busy = op.instructions * waves_per_simd
-    return Timing(Unit.VALU, busy, busy)
+    return OpTime(Unit.VALU, busy, busy, op.instructions * alone)
 
 
 def _transfer(op: LoopOp, rate: Fact, groups: int) -> int:

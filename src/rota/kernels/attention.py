@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from rota.declare.check import check_ints
 from rota.declare.loop import Loop
 from rota.declare.values import LoopSpec, Read
+from rota.kernels.attention_instructions import by_instruction
 from rota.targets.rates import LANES, REGISTER_BYTES
 
 _SCALE_AND_MAX, _EXPONENTIAL, _SUM = 3, 11, 5  # vector instructions per two scores, counted for packed arithmetic
@@ -34,45 +35,51 @@ class AttentionShape:
     def __post_init__(self) -> None:
         check_ints(self, ("rows", "keys", "head", "waves", "element_bytes", "dma_bytes", "read_bytes"), least=1)
 
-    def loop(self) -> LoopSpec:
-        """Scores, softmax and output of one tile of keys."""
-        loop = Loop(self.name, waves=self.waves)
-        size = self.keys * self.head * self.element_bytes
-        fragments = {}
-        for tile, fragment in (("K", "k"), ("V", "v")):
-            loop.load(
-                loop.tile(tile, size=size),
-                instructions=max(size // (self.dma_bytes * LANES * self.waves), 1),
-                moved=size,
-            )
-            fragments[fragment] = loop.fragment(
-                fragment,
-                tile,
-                registers=size // (REGISTER_BYTES * LANES),
-                instructions=size // (self.read_bytes * LANES),
-            )
-        scores, output = self.rows * self.keys // LANES, self.rows * self.head // LANES
-        side, k = self.mma
-        s = loop.product(
-            "s",
-            [fragments["k"]],
-            registers=scores,
-            instruction=self.instruction,
-            instructions=(self.rows // side) * (self.keys // side) * (self.head // k),
+    def loop(self, *, instructions: bool = False) -> LoopSpec:
+        """Scores, softmax and output of one tile of keys, in whole tiles or in single instructions."""
+        return by_instruction(self) if instructions else _by_tile(self)
+
+
+def _by_tile(shape: AttentionShape) -> LoopSpec:
+    loop = Loop(shape.name, waves=shape.waves)
+    size = shape.keys * shape.head * shape.element_bytes
+    q = loop.input("q", registers=shape.rows * shape.head * shape.element_bytes // (REGISTER_BYTES * LANES))
+    fragments = {}
+    for tile, fragment in (("K", "k"), ("V", "v")):
+        loop.load(
+            loop.tile(tile, size=size),
+            instructions=max(size // (shape.dma_bytes * LANES * shape.waves), 1),
+            moved=size,
         )
-        m = loop.valu("m", [s, Read(value="m", distance=1)], registers=1, instructions=scores * _SCALE_AND_MAX // 2)
-        alpha = loop.valu("alpha", [m, Read(value="m", distance=1)], registers=1, instructions=8)
-        p = loop.valu("p", [s, m], registers=scores // 2, instructions=scores * _EXPONENTIAL // 2)
-        loop.valu("l", [p, alpha, Read(value="l", distance=1)], registers=1, instructions=scores * _SUM // 4)
-        scaled = loop.valu("scaled", [alpha, Read(value="o", distance=1)], registers=output, instructions=output)
-        loop.product(
-            "o",
-            [p, fragments["v"], scaled],
-            registers=output,
-            instruction=self.instruction,
-            instructions=(self.rows // side) * (self.head // side) * (self.keys // k),
+        fragments[fragment] = loop.fragment(
+            fragment,
+            tile,
+            registers=size // (REGISTER_BYTES * LANES),
+            instructions=size // (shape.read_bytes * LANES),
         )
-        return loop.build()
+    scores, output = shape.rows * shape.keys // LANES, shape.rows * shape.head // LANES
+    side, k = shape.mma
+    s = loop.product(
+        "s",
+        [q, fragments["k"]],
+        registers=scores,
+        instruction=shape.instruction,
+        instructions=(shape.rows // side) * (shape.keys // side) * (shape.head // k),
+    )
+    m = loop.valu("m", [s, Read(value="m", distance=1)], registers=1, instructions=scores * _SCALE_AND_MAX // 2)
+    alpha = loop.valu("alpha", [m, Read(value="m", distance=1)], registers=1, instructions=8)
+    p = loop.valu("p", [s, m], registers=scores // 2, instructions=scores * _EXPONENTIAL // 2)
+    loop.valu("l", [p, alpha, Read(value="l", distance=1)], registers=1, instructions=scores * _SUM // 4)
+    scaled = loop.valu("scaled", [alpha, Read(value="o", distance=1)], registers=output, instructions=output)
+    loop.product(
+        "o",
+        [p, fragments["v"], scaled],
+        registers=output,
+        instruction=shape.instruction,
+        instructions=(shape.rows // side) * (shape.head // side) * (shape.keys // k),
+        into=scaled,
+    )
+    return loop.build()
 
 
 ATTENTION = AttentionShape(name="attention_bf16_head128", instruction="v_mfma_f32_16x16x32_bf16", mma=(16, 32))
@@ -80,8 +87,8 @@ ATTENTION = AttentionShape(name="attention_bf16_head128", instruction="v_mfma_f3
 
 MI300X_ATTENTION = AttentionShape(
     name="attention_bf16_head128_mi300x",
-    instruction="v_mfma_f32_16x16x16_bf16",
-    mma=(16, 16),
+    instruction="v_mfma_f32_32x32x8_bf16",
+    mma=(32, 8),
     dma_bytes=4,
     read_bytes=8,
 )

@@ -7,7 +7,7 @@ of a handover lies inside all others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from rota.graph.handover import Delivery, Handover
@@ -80,6 +80,16 @@ def hand_over(handovers: Sequence[Handover], problem: ModuloProblem, landing_sla
                 on.model.add(pivot >= on.start[op] + problem.ops[op].latency + slack)
             for op in handover.after:
                 on.model.add(pivot + behind <= on.start[op] + handover.distance * on.ii)
+
+    return constrain
+
+
+def pin_slots(slots: Mapping[int, int]) -> Constraint:
+    """Ops whose slot is given; their stages stay free."""
+
+    def constrain(on: ModuloModel) -> None:
+        for op, slot in slots.items():
+            on.model.add(on.slot[op] == slot)
 
     return constrain
 

@@ -39,7 +39,8 @@ class Placement:
     """When each op starts, in slots, how often iterations start, and how many copies each value has.
 
     `barriers` are the slots of the loop's barriers, where the search for starts placed them; then no load holds up its
-    barrier unless it is `landing_slack` slots late, and no read its first use unless it is `read_slack` late.
+    barrier unless it is `landing_slack` slots late, and no read its first use unless it is `read_slack` late.  With
+    `turns` no two instructions want the same turn of their wave.
     """
 
     interval: int
@@ -48,6 +49,7 @@ class Placement:
     barriers: tuple[int, ...] = ()
     landing_slack: int = 0
     read_slack: int = 0
+    turns: bool = False
 
     def __post_init__(self) -> None:
         check_ints(self, ("interval",), least=1)
@@ -111,6 +113,8 @@ class _EntryMaker:
         self.spec = spec
         self.placement = placement
         self.copies: Mapping[str, int] = dict(placement.copies)
+        # Values that share registers have the number, and the copies, of the first of them.
+        self.first = {value.name: spec.registers_of(value.name)[0] for value in spec.values}
         self.number = {value.name: index for index, value in enumerate(spec.values)}
         self.home = {value.name: value.home for value in spec.values}
         self.order = sorted(range(len(spec.ops)), key=lambda op: (placement.starts[op] % placement.interval, op))
@@ -139,7 +143,7 @@ class _EntryMaker:
     def _desc(self, index: int, iteration: int) -> OpDesc:
         op = self.spec.ops[index]
         tag, role = _ROLES[op.work]
-        slot = iteration % max((self.copies.get(name, 1) for name in self._values(op)), default=1)
+        slot = iteration % max((self.copies.get(self.first[name], 1) for name in self._values(op)), default=1)
         return OpDesc(tag=tag, stage=slot, subtile=index, role=role, label=op.name, source=op.source)
 
     def _effect(self, index: int, iteration: int) -> Effect:
@@ -172,10 +176,11 @@ class _EntryMaker:
 
     def _places(self, value: str, iteration: int, writer: LoopOp | None = None) -> tuple[Place, ...]:
         """Where a value of an iteration lies: an LDS tile in as many parts as ops write it, each part on its own."""
-        home, number = self.home[value], self.number[value]
+        home, first = self.home[value], self.first[value]
+        number = self.number[first]
         if home is Home.ACCUMULATOR:
             return (Place(Space.ACCUMULATOR, -1, number, 0),)
-        slot = iteration % self.copies.get(value, 1)
+        slot = iteration % self.copies.get(first, 1)
         if home is Home.REGISTERS:
             return (Place(Space.REGISTER, number, slot, 0),)
         parts = self.spec.writers(value)
