@@ -1,0 +1,109 @@
+"""The shipped loops predicted: takes nothing or parts of names, prints cycles, busy shares, TFLOP/s and stall causes.
+
+    python -m benchmarks.predict [PART_OF_NAME ...]
+
+Every figure is the prediction of one model with estimated latencies, not a measurement.  The anchors below the table
+were measured by others, on whole kernels; a steady loop without launch, result stores and power limits is faster.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from statistics import fmean
+from typing import NamedTuple
+
+from rota import GFX942, GFX950, CompiledSchedule, KernelGeometry, compile_schedule
+from rota.compiler.loop import compile_loop
+from rota.errors import OrderError
+from rota.kernels.attention import ATTENTION, MI300X_ATTENTION
+from rota.kernels.four_wave import Pipeline4Wave
+from rota.kernels.gemm import BF16, GEMM_SHAPES, MI300X_GEMM_SHAPES
+from rota.kernels.ping_pong import DeclarativeSchedule
+from rota.kernels.single_buffer import SingleBufferSchedule
+from rota.simulate.parameters import nominal
+from rota.simulate.predict import predict
+from rota.simulate.timeline import Cause
+from rota.simulate.work import TileShape
+from rota.targets.amd import mi355x_target
+from rota.targets.timing import timing_of
+
+JITTER = 400
+SEEDS = range(1, 9)  # one draw may lie most of a point off the mean
+ANCHORS = """
+Published for MI355X and 8192 x 8192 x 8192, measured by others on whole kernels (TFLOP/s):
+  bf16  HipKittens 1610, the reference 1312        fp8  HipKittens 3327, the reference 2608
+A prediction far below them would be a wrong model or a bad schedule.  One above them says nothing about beating them:
+it leaves out launch, prologue, epilogue, stores, caches other than by their latency, and the clock that power allows.
+"""
+
+
+class Row(NamedTuple):
+    """A loop, how to compile it, and the shape that a tile-granular one needs."""
+
+    name: str
+    compile: Callable[[], CompiledSchedule]
+    shape: TileShape | None = None
+
+
+def rows() -> Iterator[Row]:
+    """Loops by values at both grains, eight waves also in turns, attention, and the bodies declared in tiles."""
+    for shapes, machine in ((GEMM_SHAPES, GFX950), (MI300X_GEMM_SHAPES, GFX942)):
+        for shape in shapes:
+            fine, coarse = shape.loop(instructions=True), shape.loop()
+            yield Row(shape.name, partial(compile_loop, fine, machine))
+            if shape.waves == 8:
+                yield Row(f"{shape.name}, staggered", partial(compile_loop, fine, machine, stagger=True))
+            yield Row(f"{shape.name}, in tiles", partial(compile_loop, coarse, machine))
+    for attention, machine in ((ATTENTION, GFX950), (MI300X_ATTENTION, GFX942)):
+        yield Row(attention.name, partial(compile_loop, attention.loop(), machine))
+    geometry = KernelGeometry()
+    eight, four = (TileShape(geometry=geometry, waves=waves, instruction=BF16) for waves in (8, 4))
+    yield Row("ping_pong", lambda: compile_schedule(DeclarativeSchedule(target=mi355x_target(2, 2))), eight)
+    yield Row("four_wave", lambda: compile_schedule(Pipeline4Wave(geometry)), four)
+    yield Row("single_buffer", lambda: compile_schedule(SingleBufferSchedule(2)), four)
+
+
+def main(parts: Sequence[str]) -> None:
+    """Print the table."""
+    print("predicted by one model with estimated latencies, not measured")
+    print(
+        f"{'loop':48} {'cycles':>7} {'least':>6} {'MMA':>6} {'jitter':>6} {'TFLOP/s':>8} {'band':>13}  "
+        "bound by; why MMA units were idle and what waves stood for, clk per K-tile; what it hangs on"
+    )
+    for row in rows():
+        if not parts or any(part in row.name for part in parts):
+            _print_row(row)
+    print(ANCHORS)
+
+
+def _print_row(row: Row) -> None:
+    try:
+        compiled = row.compile()
+    except OrderError as error:
+        print(f"{row.name:48} not compiled: {error.findings[0].code} {error.findings[0].message}", flush=True)
+        return
+    found = predict(compiled, row.shape)
+    uneven = nominal(timing_of(compiled.machine)).but(dma_jitter=JITTER)
+    jitter = fmean(
+        predict(compiled, row.shape, parameters=uneven.but(seed=seed), band=False).mma_share for seed in SEEDS
+    )
+    low, high = found.tflops_band
+    idle = _top(found.idle_causes)
+    causes = _top(pair for pair in found.causes if pair[0] is not Cause.MMA_BUSY)
+    hangs = ", ".join(dict.fromkeys(each.name for each in found.hangs_on[:4])) or "no estimate by more than 1 %"
+    band = f"{low:.0f}..{high:.0f}"
+    print(
+        f"{row.name:48} {found.cycles:7.0f} {found.least_cycles:6.0f} {found.mma_share:6.1%} {jitter:6.1%} "
+        f"{found.tflops:8.0f} {band:>13}  {found.bound_by}; MMA idle: {idle}; waves: {causes}; {hangs}",
+        flush=True,
+    )
+
+
+def _top(causes: Iterable[tuple[Cause, float]]) -> str:
+    return ", ".join(f"{cause} {clocks:.0f}" for cause, clocks in list(causes)[:3] if clocks >= 1) or "nothing"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,13 @@
+"""The cycle model's own speed, for an idle machine, and its growth."""
+
+from __future__ import annotations
+
+from benchmarks.simulation import measure
+from benchmarks.undisturbed import slowdown
+
+
+def test_a_hundred_thousand_instructions_a_second_and_linear_growth() -> None:
+    short, long = measure(8, 10), measure(8, 40)
+    assert long.entries / long.seconds * slowdown() > 100_000
+    assert long.issued > 3.5 * short.issued
+    assert long.seconds / long.issued < 2 * short.seconds / short.issued
