@@ -1,0 +1,177 @@
+"""Two schedules side by side: takes a before and an after, gives their entries aligned, and what changed in numbers.
+
+Entries are aligned by what they do; a wait keeps its place when only its count changes.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import groupby
+from typing import NamedTuple
+
+from rota.compiler.compiled import CompiledSchedule
+from rota.declare.vocabulary import Phase
+from rota.program.entry import ScheduleEntry
+from rota.program.listing import count_sync
+from rota.view.scene import PREDICTED
+
+
+class Change(enum.Enum):
+    """What became of an entry; the value is its sign in a listing."""
+
+    SAME = " "
+    CHANGED = "~"  # the same kind of wait or hint, with another count
+    MOVED = ">"
+    REMOVED = "-"
+    ADDED = "+"
+
+
+class Row(NamedTuple):
+    """An entry before and after; one of both is missing where it was added or removed."""
+
+    change: Change
+    before: ScheduleEntry | None
+    after: ScheduleEntry | None
+
+    def __str__(self) -> str:
+        if self.before is None or self.after is None:
+            return f"{self.change.value} {self.before or self.after}"
+        if self.change is Change.CHANGED:
+            return f"{self.change.value} #{self.before.time_slot} {self.before.op} -> {self.after}"
+        if self.change is Change.MOVED:
+            return f"{self.change.value} #{self.before.time_slot} -> {self.after}"
+        return f"{self.change.value} {self.after}"
+
+
+class Figure(NamedTuple):
+    """A number of both schedules."""
+
+    name: str
+    before: float
+    after: float
+
+    @property
+    def difference(self) -> str:
+        """How much more or less, with the share where that says more; nothing if equal."""
+        more = self.after - self.before
+        if not more:
+            return ""
+        share = f" ({100 * more / self.before:+.1f} %)" if self.before and PREDICTED in self.name else ""
+        return f"{more:+,.0f}{share}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleDiff:
+    """The names, the figures, and the rows of every phase in the order of the listing after."""
+
+    before: str
+    after: str
+    figures: tuple[Figure, ...]
+    phases: tuple[tuple[Phase, tuple[Row, ...]], ...]
+
+    @property
+    def same(self) -> bool:
+        """The entries are equal, one by one."""
+        return all(row.change is Change.SAME for _, rows in self.phases for row in rows)
+
+    def __str__(self) -> str:
+        wide = max(len(figure.name) for figure in self.figures)
+        lines = [f"{self.before} -> {self.after}"]
+        for figure in self.figures:
+            line = f"  {figure.name:{wide}}  {figure.before:>8,.0f}  {figure.after:>8,.0f}  {figure.difference}"
+            lines.append(line.rstrip())
+        if self.same:
+            lines.append("the entries are the same")
+        for phase, rows in self.phases:
+            lines += _listing(phase, rows)
+        return "\n".join(lines)
+
+
+def diff(before: CompiledSchedule, after: CompiledSchedule, cycles: tuple[float, float] | None = None) -> ScheduleDiff:
+    """Compare two schedules; `cycles` are the clocks a K-tile that were predicted for them."""
+    figures = [
+        Figure(f"{phase.value.lower()} {name}", one, other)
+        for phase in Phase
+        for name, one, other in zip(
+            ("entries", "waits", "barriers"), _counts(before, phase), _counts(after, phase), strict=True
+        )
+    ]
+    if cycles is not None:
+        figures.insert(0, Figure(f"clk a K-tile, {PREDICTED}", *cycles))
+    return ScheduleDiff(
+        before=before.name,
+        after=after.name,
+        figures=tuple(figures),
+        phases=tuple((phase, tuple(_with_moves(_aligned(_of(before, phase), _of(after, phase))))) for phase in Phase),
+    )
+
+
+def _of(compiled: CompiledSchedule, phase: Phase) -> tuple[ScheduleEntry, ...]:
+    return {Phase.PROLOGUE: compiled.prologue, Phase.KERNEL: compiled.kernel, Phase.EPILOGUE: compiled.epilogue}[phase]
+
+
+def _counts(compiled: CompiledSchedule, phase: Phase) -> tuple[int, int, int]:
+    entries = _of(compiled, phase)
+    sync = count_sync(entries)
+    return len(entries), sync.waits, sync.barriers
+
+
+def _key(entry: ScheduleEntry) -> tuple[str, int | None]:
+    """What an entry does, without a wait's count."""
+    return (entry.op.name if entry.op.is_framework else str(entry.op)), entry.group
+
+
+def _aligned(before: Sequence[ScheduleEntry], after: Sequence[ScheduleEntry]) -> Iterator[Row]:
+    """Data ops first, as they are what a schedule orders; then the waits and hints between two that match."""
+    data = [[n for n, entry in enumerate(entries) if not entry.op.is_framework] for entries in (before, after)]
+    keys = [[_key(entries[n]) for n in numbers] for entries, numbers in zip((before, after), data, strict=True)]
+    start = start_after = 0
+    for block in SequenceMatcher(None, keys[0], keys[1], autojunk=False).get_matching_blocks():
+        for offset in range(block.size):
+            one, other = data[0][block.a + offset], data[1][block.b + offset]
+            yield from _aligned_gap(before[start:one], after[start_after:other])
+            yield Row(Change.SAME, before[one], after[other])
+            start, start_after = one + 1, other + 1
+    yield from _aligned_gap(before[start:], after[start_after:])
+
+
+def _aligned_gap(before: Sequence[ScheduleEntry], after: Sequence[ScheduleEntry]) -> Iterator[Row]:
+    matcher = SequenceMatcher(None, [*map(_key, before)], [*map(_key, after)], autojunk=False)
+    for tag, start, end, start_after, end_after in matcher.get_opcodes():
+        if tag == "equal":
+            for one, other in zip(before[start:end], after[start_after:end_after], strict=True):
+                yield Row(Change.SAME if str(one.op) == str(other.op) else Change.CHANGED, one, other)
+        else:
+            yield from (Row(Change.REMOVED, entry, None) for entry in before[start:end])
+            yield from (Row(Change.ADDED, None, entry) for entry in after[start_after:end_after])
+
+
+def _with_moves(rows: Iterator[Row]) -> list[Row]:
+    """A data op that went from one place and came to another has moved; it is shown where it stands now."""
+    every = list(rows)
+    gone: defaultdict[tuple[str, int | None], list[int]] = defaultdict(list)
+    for number, row in enumerate(every):
+        if row.change is Change.REMOVED and row.before is not None and not row.before.op.is_framework:
+            gone[_key(row.before)].append(number)
+    left_out = set()
+    for number, row in enumerate(every):
+        if row.change is Change.ADDED and row.after is not None and gone[_key(row.after)]:
+            source = gone[_key(row.after)].pop(0)
+            left_out.add(source)
+            every[number] = Row(Change.MOVED, every[source].before, row.after)
+    return [row for number, row in enumerate(every) if number not in left_out]
+
+
+def _listing(phase: Phase, rows: Sequence[Row]) -> list[str]:
+    """The rows that changed, with how many equal ones lie between; nothing for a phase without a change."""
+    if all(row.change is Change.SAME for row in rows):
+        return []
+    lines = [f"{phase.value.lower()}:"]
+    for same, run in groupby(rows, key=lambda row: row.change is Change.SAME):
+        part = list(run)
+        lines += [f"      {len(part)} the same"] if same else [f"  {row}" for row in part]
+    return lines

@@ -1,0 +1,255 @@
+"""The picture: takes a `Scene`, gives one self-contained SVG.
+
+MMA on top, then VALU, LDS and global memory; shade = K-tile of the trip, hatched = stalled, bar = barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rota.view.pack import pack
+from rota.view.scene import PREDICTED, Band, Bar, Buffer, Curve, Lane, Mark, Scene, clipped, ticks
+from rota.view.style import class_of, style_sheet
+from rota.view.svg import Plot, attribute, content, title, width_of
+
+WIDTH = 1280
+LEFT, RIGHT = 140, 18
+_TOP = 92
+_LANE, _STALL, _CURVE, _BUFFER, _ROW, _GAP = 24, 15, 34, 11, 13, 5
+_TRACK_HEIGHTS = ((1, 24.0), (4, 14.0), (10, 7.0), (1_000_000, 4.0))
+_MARK_ROWS = 3
+_NAMES = {Lane.MMA: "MMA", Lane.VALU: "VALU", Lane.LDS: "LDS", Lane.GLOBAL: "global memory"}
+
+
+def draw(scene: Scene, width: int = WIDTH) -> str:
+    """The scene as SVG, `width` pixels wide and as high as its bands need."""
+    return _Drawing(scene, width).svg()
+
+
+class _Drawing:
+    """Walks down the picture: `y` is where the next element goes."""
+
+    def __init__(self, scene: Scene, width: int) -> None:
+        self.scene = scene
+        self.width = width
+        self.plot = Plot(scene.start, scene.end, width - LEFT - RIGHT)
+        self.names: list[str] = []
+        self.y: float = _TOP
+
+    def svg(self) -> str:
+        """The finished markup."""
+        for band in self.scene.bands:
+            self._band(band, named=len(self.scene.bands) > 1)
+        if self.scene.buffers:
+            self._buffers(self.scene.buffers)
+        bottom = self.y
+        axis = self._axis(bottom)
+        foot = self._foot()
+        height = self.y + 6
+        head = (
+            f'<text x="16" y="26" class="title">{content(self.scene.title)}</text>'
+            f'<text x="16" y="46" class="faint">{content(" · ".join((*self.scene.facts, PREDICTED)))}</text>'
+        )
+        inner = self.plot.width
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="rota" width="{self.width}" height="{height:g}" role="img"'
+            f" aria-label={attribute(self.scene.headline)}>"
+            f"<style>{style_sheet()}</style>{_DEFS}"
+            f'<rect class="ground" width="100%" height="100%"/>'
+            f'<svg class="plot" x="{LEFT}" width="{inner:g}" height="{height:g}" overflow="visible">'
+            f"{axis}{''.join(self.plot.parts)}</svg>"
+            f'<g class="names"><rect class="ground" width="{LEFT - 6}" height="{height:g}"/>{"".join(self.names)}</g>'
+            f'<g class="head">{head}{foot}</g></svg>\n'
+        )
+
+    def _axis(self, bottom: float) -> str:
+        """Round times, and a bracket over each iteration."""
+        scene, plot = self.scene, self.plot
+        parts = []
+        for after in ticks(scene.end - scene.start, 12):
+            time = scene.start + after
+            parts.append(plot.vertical(time, _TOP - 6, bottom, "grid"))
+            parts.append(f'<text x="{plot.x(time)}" y="{_TOP - 10}" class="tiny faint mid halo">{after:,}</text>')
+        for start, end in zip(scene.windows, scene.windows[1:], strict=False):
+            inside = clipped(start, end, scene)
+            if inside is not None:
+                parts.append(plot.rect(inside, _TOP - 35, 15, ' class="panel"'))
+                parts.append(plot.vertical(inside[0], _TOP - 35, bottom, "window"))
+                parts.append(plot.vertical(inside[1], _TOP - 35, bottom, "window"))
+                label = f"iteration, {end - start:,.0f} clk"
+                parts.append(f'<g class="mark">{plot.label(label, inside, _TOP - 24, 10)}</g>')
+        self.names.append(f'<text x="16" y="{_TOP - 10}" class="tiny faint">clk</text>')
+        return "".join(parts)
+
+    def _band(self, band: Band, *, named: bool) -> None:
+        top = self.y
+        if named:
+            self.names.append(f'<text x="16" y="{self.y + 12:g}" class="small name">{content(band.name)}</text>')
+            self.y += 18
+        first = self.y
+        for lane, bars in band.lanes:
+            self._lane(lane, bars, band)
+        if band.stalls or band.waits:
+            self._name("stalled", self.y + 11)
+            self._stalls(band, self.y, _STALL, labelled=True)
+            self.y += _STALL + 2
+        for mark in band.barriers:
+            if self.scene.start <= mark.at <= self.scene.end:
+                line = self.plot.vertical(mark.at, first - 3, self.y, "barrier")
+                self.plot.add(f'<g class="mark" stroke-width="2">{title(mark.details)}{line}</g>')
+        self.plot.flush()
+        self._marks(band.waits)
+        for curve in band.curves:
+            self._curve(curve)
+        self.y += 8
+        if named:
+            self.names.append(f'<rect class="panel" x="6" y="{top + 2:g}" width="3" height="{self.y - top - 10:g}"/>')
+
+    def _lane(self, lane: Lane, bars: Sequence[Bar], band: Band) -> None:
+        """One row of bars, or as many thinner ones as bars overlap: loads are under way together."""
+        tracks = pack([bar for bar in bars if clipped(bar.start, bar.end, self.scene)])
+        rows = 1 + max((track for _, track in tracks), default=0)
+        each = next(height for most, height in _TRACK_HEIGHTS if rows <= most)
+        self._name(_NAMES[lane], self.y + 16)
+        height = max(rows * each, _LANE)
+        self.plot.add(f'<rect class="panel" y="{self.y:g}" width="100%" height="{height:g}"/>')
+        if lane is Lane.MMA:  # shows through wherever the unit has nothing to do
+            self._stalls(band, self.y, height, labelled=False)
+        for bar, track in tracks:
+            inside = clipped(bar.start, bar.end, self.scene) or (bar.start, bar.end)
+            links = f" data-key={attribute(bar.key)} data-needs={attribute(' '.join(bar.needs))}" if bar.key else ""
+            y = self.y + track * each
+            thin = each - 2 if each > 4 else each - 1
+            shade = class_of(lane, bar.stage)
+            self.plot.add(
+                f'<g class="bar {shade}"{links}>{title(bar.details)}{self._shape(bar, inside, y + 1, thin)}</g>'
+            )
+            if thin >= 11:
+                halo = " halo" if bar.pieces else ""
+                self.plot.add_label(f"bar {shade}{halo}", self.plot.label(bar.label, inside, y + thin / 2 + 5))
+        self.y += height + _GAP
+
+    def _shape(self, bar: Bar, inside: tuple[float, float], y: float, height: float) -> str:
+        """One box with an edge where that doesn't eat it up, or a pale one around the pieces."""
+        wide = (inside[1] - inside[0]) / self.plot.span * self.plot.width
+        if not bar.pieces:
+            return self.plot.rect(inside, y, height, ' class="edge"' if wide >= 6 else "")
+        pieces = [clipped(start, end, self.scene) for start, end in bar.pieces]
+        boxes = "".join(self.plot.rect(piece, y, height) for piece in pieces if piece)
+        return self.plot.rect(inside, y, height, ' class="around"') + boxes
+
+    def _name(self, text: str, y: float) -> None:
+        self.names.append(f'<text x="16" y="{y:g}">{content(text)}</text>')
+
+    def _stalls(self, band: Band, y: float, height: float, *, labelled: bool) -> None:
+        for stall in band.stalls:
+            inside = clipped(stall.start, stall.end, self.scene)
+            if inside is not None:
+                label = self.plot.label(stall.cause, inside, y + 11, 10) if labelled else ""
+                box = self.plot.rect(inside, y + 0.5, height - 1, ' fill="url(#rota-hatch)"')
+                self.plot.add(f'<g class="{"stall" if labelled else "idle"}">{title(stall.details)}{box}{label}</g>')
+
+    def _marks(self, marks: Sequence[Mark]) -> None:
+        """Triangles with the wait's name, in the first of three rows that has room; the rest keep the triangle."""
+        inside = sorted((mark for mark in marks if self.scene.start <= mark.at <= self.scene.end), key=lambda m: m.at)
+        ends = [float("-inf")] * _MARK_ROWS
+        used = 0
+        for number, mark in enumerate(inside):
+            at = self.plot.share(mark.at) * self.plot.width
+            need = width_of(mark.label, 10) + 12
+            row = next((row for row, end in enumerate(ends) if at >= end), None)
+            if row is not None:
+                ends[row] = at + need
+                used = max(used, row + 1)
+            after = inside[number + 1].at if number + 1 < len(inside) else self.scene.end
+            share = self.plot.share(after) - self.plot.share(mark.at)
+            tight = ' class="tight"' if row is None else ""
+            place = f'data-share="{share:.5f}" data-need="{need:.0f}"' if row is None else ""
+            y = self.y + 9 + _ROW * (row or 0)
+            self.plot.add(
+                f'<g class="mark">{title(mark.details)}'
+                f'<svg x="{self.plot.x(mark.at)}" y="{self.y:g}" overflow="visible">{_TRIANGLE}</svg>'
+                f'<text x="{self.plot.x(mark.at)}" dx="5" y="{y:g}" {place}{tight}>{content(mark.label)}</text></g>'
+            )
+        self.y += _ROW * max(used, 1) + 3 if inside else 0
+
+    def _curve(self, curve: Curve) -> None:
+        before = [point for point in curve.points if point[0] <= self.scene.start][-1:]
+        points = [(max(time, self.scene.start), level) for time, level in before]
+        points += [point for point in curve.points if self.scene.start < point[0] < self.scene.end]
+        if not points:
+            return
+        peak = max(level for _, level in points)
+        near = curve.limit is not None and peak * 2.5 >= curve.limit
+        top = 1.08 * max(peak, 1, curve.limit if near and curve.limit else 0)
+        line = self.plot.step_line([(time, level / top) for time, level in points], self.scene.end)
+        limit = ""
+        if near and curve.limit is not None:
+            height = 100 * (1 - curve.limit / top)
+            limit = f'<line class="limit" x1="0" x2="1000" y1="{height:.1f}" y2="{height:.1f}"/>'
+        first = 1000 * self.plot.share(points[0][0])
+        bound = f" of {curve.limit:,}" if curve.limit is not None else ""
+        self.plot.add(
+            f'<svg y="{self.y:g}" width="100%" height="{_CURVE}" viewBox="0 0 1000 100" preserveAspectRatio="none">'
+            f"{title((f'{curve.name}: at most {peak:,}{bound} {curve.unit} here',))}"
+            f'<path class="area" d="{line}V100H{first:.2f}z"/><path class="line" d="{line}"/>{limit}</svg>'
+        )
+        self._name(curve.name, self.y + 14)
+        self.names.append(f'<text x="16" y="{self.y + 27:g}" class="tiny faint">peak {peak:,}{bound}</text>')
+        self.y += _CURVE + _GAP
+
+    def _buffers(self, buffers: Iterable[Buffer]) -> None:
+        self.names.append(f'<text x="16" y="{self.y + 11:g}" class="small name">LDS buffers in use</text>')
+        self.y += 18
+        for buffer in buffers:
+            self.names.append(f'<text x="16" y="{self.y + 9:g}" class="small">{content(buffer.name)}</text>')
+            self.plot.add(f'<rect class="panel" y="{self.y:g}" width="100%" height="{_BUFFER}"/>')
+            for span in buffer.spans:
+                inside = clipped(span.start, span.end, self.scene)
+                if inside is not None:
+                    first, last = span.start - self.scene.start, span.end - self.scene.start
+                    text = f"{buffer.name}: in use from {first:,.0f} to {last:,.0f}"
+                    box = self.plot.rect(inside, self.y + 1.5, _BUFFER - 3)
+                    self.plot.add(f'<g class="bar {class_of(Lane.GLOBAL, 1)}">{title((text,))}{box}</g>')
+            self.y += _BUFFER + 2
+        self.y += 8
+
+    def _foot(self) -> str:
+        """The legend, then the notes."""
+        self.y += 16
+        x = float(LEFT)
+        parts = []
+        stages = 1 + max((bar.stage for band in self.scene.bands for _, bars in band.lanes for bar in bars), default=0)
+        keys = [
+            (
+                f'<g class="bar {class_of(Lane.LDS, stage)}"><rect x="{{x}}" y="{{y}}" width="16" height="10"/></g>',
+                f"K-tile {stage}",
+            )
+            for stage in range(min(stages, 4))
+        ]
+        keys += [
+            ('<g class="stall"><rect x="{x}" y="{y}" width="16" height="10" fill="url(#rota-hatch)"/></g>', "stalled"),
+            ('<rect class="wait" x="{bar}" y="{y}" width="2" height="11"/>', "barrier"),
+            (
+                '<svg x="{bar}" y="{y}" overflow="visible"><path class="wait" d="M0,2l3,6h-6z"/></svg>',
+                "a wait is passed",
+            ),
+        ]
+        for shape, text in keys:
+            parts.append(shape.format(x=f"{x:g}", y=f"{self.y - 9:g}", bar=f"{x + 8:g}"))
+            parts.append(f'<text x="{x + 22:g}" y="{self.y:g}" class="small faint">{text}</text>')
+            x += 22 + width_of(text, 10.5) + 18
+        hint = "point at anything: entry, source line, why it stands there"
+        parts.append(f'<text x="{x:g}" y="{self.y:g}" class="small faint">{hint}</text>')
+        for note in self.scene.notes:
+            self.y += 15
+            parts.append(f'<text x="{LEFT}" y="{self.y:g}" class="small faint">{content(note)}</text>')
+        self.y += 6
+        return "".join(parts)
+
+
+_TRIANGLE = '<path class="wait" d="M0,0l3,6h-6z"/>'
+_DEFS = (
+    '<defs><pattern id="rota-hatch" width="5" height="5" patternTransform="rotate(45)" patternUnits="userSpaceOnUse">'
+    '<line class="hatch" x1="0" y1="0" x2="0" y2="5" stroke-width="2"/></pattern></defs>'
+)

@@ -1,0 +1,46 @@
+"""For notebooks: takes a compiled schedule and its predicted timeline, gives an object that shows itself.
+
+As a notebook's last expression it is the picture with a folded table of entries; printed, the terminal's timeline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.compiler.compiled import CompiledSchedule
+from rota.view.arrange import Prediction, arrange
+from rota.view.draw import draw
+from rota.view.page import fragment, page
+from rota.view.scene import Scene
+from rota.view.terminal import text_timeline
+from rota.view.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A schedule with the scene of its predicted steady state; every rendering is made when it is asked for."""
+
+    compiled: CompiledSchedule
+    scene: Scene
+
+    def __str__(self) -> str:
+        return text_timeline(self.scene)
+
+    def __repr__(self) -> str:
+        return f"<Shown {self.scene.headline}>"
+
+    def _repr_html_(self) -> str:
+        return fragment(self.scene, self.compiled)
+
+    def svg(self) -> str:
+        """The picture alone."""
+        return draw(self.scene)
+
+    def html(self) -> str:
+        """The picture on a page of its own, with entries and controls."""
+        return page(self.scene, self.compiled)
+
+
+def show(compiled: CompiledSchedule, timeline: Timeline, prediction: Prediction | None = None) -> Shown:
+    """The steady state of a schedule, ready to be shown; a prediction adds speed and bound to the headline."""
+    return Shown(compiled=compiled, scene=arrange(compiled, timeline, prediction))

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from rota import CompiledSchedule, KernelGeometry, OpDesc, OpRole, ResourceKind, compile_schedule
+from rota.declare.effects import Counter
+from rota.declare.vocabulary import Phase
+from rota.kernels.ping_pong import DeclarativeSchedule
+from rota.simulate.predict import predict
+from rota.simulate.record import record
+from rota.simulate.timeline import At, Cause, Lane, Slice, Stall, Timeline
+from rota.simulate.work import TileShape
+from rota.targets.rates import SIMDS
+from rota.view.arrange import arrange, busy_share, short_name
+from rota.view.scene import Lane as SceneLane
+from tests.view.kernels import by_values, four_wave, ping_pong
+
+Kernel = Callable[[], tuple[CompiledSchedule, Timeline]]
+KERNELS = pytest.mark.parametrize("kernel", [ping_pong, four_wave, by_values])
+
+
+def piece(start: int, end: int, wave: int = 0, slot: int = 7, lane: Lane = Lane.MMA) -> Slice:
+    return Slice(wave, lane, start, end, end, At(Phase.KERNEL, slot, 0), "mma[0,0]", 1)
+
+
+@KERNELS
+def test_every_slice_of_simd_0_is_in_a_bar(kernel: Kernel) -> None:
+    compiled, timeline = kernel()
+    scene = arrange(compiled, timeline)
+    waves = range(0, timeline.waves, SIMDS)
+    bands = scene.bands if len(waves) == 1 else scene.bands[1:]
+    for wave, band in zip(waves, bands, strict=True):
+        assert band.name.startswith(f"wave {wave}")
+        drawn = sorted(piece for _, bars in band.lanes for bar in bars for piece in bar.worked)
+        assert drawn == sorted((each.start, each.end) for each in timeline.slices if each.wave == wave)
+        assert {mark.at for mark in band.barriers} == {c.released for c in timeline.crossings if c.wave == wave}
+
+
+def test_groups_are_named_only_when_there_are_several() -> None:
+    assert [band.name for band in arrange(*ping_pong()).bands] == [
+        "SIMD 0 · 2 waves",
+        "wave 0 · group 0",
+        "wave 4 · group 1",
+    ]
+    assert [band.name for band in arrange(*by_values()).bands] == ["SIMD 0 · 2 waves", "wave 0", "wave 4"]
+    assert [band.name for band in arrange(*four_wave()).bands] == ["wave 0"]
+
+
+def test_the_shared_unit_joins_neighbours_of_one_wave_only() -> None:
+    compiled, timeline = ping_pong()
+    start = timeline.window[0]
+    slices = (piece(start, start + 5), piece(start + 5, start + 9), piece(start + 9, start + 12, wave=4))
+    unit = arrange(compiled, replace(timeline, slices=slices)).bands[0]
+    assert [(bar.start - start, bar.end - start, bar.label) for bar in unit.bars(SceneLane.MMA)] == [
+        (0, 9, "wave 0"),
+        (9, 12, "wave 4"),
+    ]
+
+
+def test_busy_share_counts_overlaps_once_and_only_this_simd_and_window() -> None:
+    _, timeline = ping_pong()
+    slices = (
+        piece(-50, 10),
+        piece(5, 20, wave=4),
+        piece(30, 40),
+        piece(30, 90, wave=1),
+        piece(50, 60, lane=Lane.LDS),
+        piece(95, 200),
+    )
+    assert busy_share(replace(timeline, window=(0, 100), slices=slices)) == pytest.approx(0.35)
+
+
+def test_an_entry_in_pieces_is_one_bar() -> None:
+    compiled, timeline = four_wave()
+    scene = arrange(compiled, replace(timeline, slices=(piece(0, 4, lane=Lane.LDS), piece(8, 12, lane=Lane.LDS))))
+    (bar,) = scene.bands[0].bars(SceneLane.LDS)
+    assert (bar.start, bar.end, bar.pieces) == (0, 12, ((0, 4), (8, 12)))
+
+
+def test_stalls_at_one_entry_are_one_and_named_by_their_wait() -> None:
+    compiled, timeline = four_wave()
+    at = At(Phase.KERNEL, 12, 1)
+    stalls = (
+        Stall(0, 10, 30, Cause.VMCNT, at, "wait_vm(16)"),
+        Stall(0, 30, 35, Cause.DMA_PATH, at, "wait_vm(16)"),
+        Stall(0, 40, 50, Cause.BARRIER, At(Phase.KERNEL, 14, 1), "barrier"),
+        Stall(0, 60, 90, Cause.MMA_BUSY, At(Phase.KERNEL, 18, 1), "mma[1,0]"),
+    )
+    band = arrange(compiled, replace(timeline, stalls=stalls)).bands[0]
+    assert [(stall.start, stall.end, stall.cause) for stall in band.stalls] == [
+        (10, 35, "vmcnt(16)"),
+        (40, 50, "barrier"),
+    ]
+    assert band.stalls[0].details[0] == "stalled 25 clk: wait vmcnt 20 clk, DMA path 5 clk"
+    assert [(mark.at, mark.label) for mark in band.waits] == [(35, "vmcnt(16)")]
+
+
+def test_notes_name_the_worst_causes_of_the_window() -> None:
+    compiled, timeline = four_wave()
+    at = At(Phase.KERNEL, 12, 1)
+    stalls = (
+        Stall(0, 0, 120, Cause.VMCNT, at, "wait_vm(16)"),
+        Stall(0, 150, 160, Cause.BARRIER, at, "barrier"),
+        Stall(0, 170, 199, Cause.MMA_BUSY, at, "mma"),
+        Stall(1, 100, 200, Cause.LGKMCNT, at, "wait_lgkm(0)"),
+    )
+    scene = arrange(compiled, replace(timeline, window=(100, 200), stalls=stalls))
+    assert scene.notes == ("wave 0 stands still for: wait vmcnt 20 %, barrier 10 % of the time",)
+    assert arrange(compiled, replace(timeline, stalls=())).notes == ()
+
+
+def test_details_tell_entry_time_source_and_reason() -> None:
+    compiled, timeline = ping_pong()
+    band = arrange(compiled, timeline).bands[1]
+    bar = next(bar for bar in band.bars(SceneLane.MMA) if bar.start >= timeline.window[0])
+    head, when, source, *why = bar.details
+    assert head.startswith("mma[")
+    assert "· kernel #" in head
+    assert head.endswith("· wave 0")
+    assert when.startswith("clk ")
+    assert source.startswith("kernels/ping_pong.py:")
+    assert why[0].startswith("uses what #")
+    assert set(bar.needs) <= {bar.key for _, bars in band.lanes for bar in bars}
+
+
+def test_a_slice_of_an_unknown_entry_keeps_its_own_label() -> None:
+    compiled, timeline = four_wave()
+    band = arrange(compiled, replace(timeline, slices=(piece(0, 5, slot=999),))).bands[0]
+    assert [(bar.label, bar.stage, bar.needs) for bar in band.bars(SceneLane.MMA)] == [("mma[0,0]", 0, ())]
+
+
+def test_curves_carry_their_limits() -> None:
+    compiled, timeline = ping_pong()
+    for wave, band in ((0, arrange(compiled, timeline).bands[1]), (4, arrange(compiled, timeline).bands[2])):
+        curves = {curve.name: curve for curve in band.curves}
+        assert (curves["vmcnt"].limit, curves["lgkmcnt"].limit) == (63, 15)
+        own = [level for level in timeline.levels if level.wave == wave and level.counter is Counter.VM]
+        assert max(level for _, level in curves["vmcnt"].points) == max(level.tokens for level in own)
+        assert ("live registers" in curves) == (wave == 0)  # the toy machine counts those of wave 0 alone
+
+
+def test_the_headline_tells_interval_certificate_share_and_speed() -> None:
+    class Fast:
+        bound_by = "MMA unit"
+        tflops = 1234.0
+        tflops_band = (1000.0, 1500.4)
+
+    compiled, timeline = by_values()
+    assert compiled.modulo is not None
+    facts = arrange(compiled, timeline, Fast()).facts
+    start, end = timeline.window
+    assert facts == (
+        "MI355X",
+        f"II {4 * compiled.modulo.ii:,} clk (proven least)",
+        f"{(end - start) / 2:,.0f} clk a K-tile",
+        f"MMA {100 * busy_share(timeline):.0f} % busy",
+        "bound: MMA unit",
+        "1,234 TFLOP/s (1,000 to 1,500)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("op", "short"),
+    [
+        (OpDesc.wait_vm(4), "wait_vm(4)"),
+        (OpDesc(tag=2, label="load_A0", role=OpRole.GLOBAL_LOAD), "A0"),
+        (OpDesc(tag=2, label="mma0_3_1", role=OpRole.COMPUTE), "0_3_1"),
+        (OpDesc(tag=2, label="mma", role=OpRole.COMPUTE), "mma"),
+        (OpDesc(tag=2, label="make_p", role=OpRole.VALU_COMPUTE), "p"),
+        (OpDesc(tag=5, stage=1, role=OpRole.COMPUTE, resource=ResourceKind.MMA_UNIT), "[1,0]"),
+    ],
+)
+def test_short_names(op: OpDesc, short: str) -> None:
+    assert short_name(op) == short
+
+
+def test_short_names_of_ping_pong_tell_loads_from_reads() -> None:
+    names = {str(op): short_name(op) for op in ping_pong()[0].body}
+    assert names["load_a s1 t1 k_prev"] == "A1"
+    assert names["mma_load_b s0 t0"] == "b0"
+
+
+def test_a_simulated_timeline_is_one_that_can_be_arranged() -> None:
+    compiled = compile_schedule(DeclarativeSchedule())
+    shape = TileShape(geometry=KernelGeometry(), waves=8, instruction="v_mfma_f32_16x16x32_bf16")
+    predicted = predict(compiled, shape, band=False)
+    scene = arrange(compiled, record(compiled, shape), predicted)
+    share = next(fact for fact in scene.facts if fact.startswith("MMA "))
+    assert float(share.split()[1]) == pytest.approx(100 * predicted.mma_share, abs=3)
+    assert len(scene.bands) == 3
