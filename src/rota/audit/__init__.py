@@ -1,0 +1,1 @@
+"""Checks what a compiler made of a schedule: toolchains, code objects, and their instructions against the entries."""

@@ -1,0 +1,53 @@
+"""What a kernel demands of a launch: takes the numbers of its descriptor and notes, gives `KernelFacts`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LANES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """One explicit or hidden argument: where it lies in the kernarg segment, and what it is."""
+
+    name: str
+    offset: int
+    size: int
+    kind: str  # value_kind of the notes: global_buffer, by_value, hidden_block_count_x, ...
+
+    @property
+    def hidden(self) -> bool:
+        """Filled by the runtime, not by the caller."""
+        return self.kind.startswith("hidden_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelFacts:
+    """Registers, memory and initial state of one kernel.
+
+    `user_sgprs` names what the first SGPRs hold, a name per value in hardware order (the kernarg pointer takes two);
+    `workgroup_ids` says which of x, y and z follow them; `workitem_ids` is 0, 1 or 2 for x, xy or xyz in v0.
+    """
+
+    name: str
+    arch: str
+    vgprs: int  # of both files together, as the notes count them
+    agprs: int
+    sgprs: int
+    vgpr_spills: int
+    sgpr_spills: int
+    lds_bytes: int
+    private_bytes: int
+    kernarg_bytes: int
+    max_workgroup: int
+    arguments: tuple[Argument, ...]
+    user_sgprs: tuple[tuple[str, int], ...]
+    workgroup_ids: tuple[bool, bool, bool]
+    workitem_ids: int
+    accum_offset: int
+
+    @property
+    def spills(self) -> int:
+        """Registers that went to memory."""
+        return self.vgpr_spills + self.sgpr_spills

@@ -1,0 +1,87 @@
+"""The local data share of a workgroup: takes reads and writes that take time, gives data, or poison where they meet.
+
+A word carries a mark while a write to it is under way.  A read needs its words unmarked and unchanged from its issue to
+its landing; where they are not, any value could have come back, so poison does.  LDS instructions of one wave are
+ordered among themselves, so a wave's own writes don't disturb its reads; loads from memory are ordered with nothing.
+What would meet in another interleaving is for `order` to say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rota.simulate.isa.order import AccessOrder
+from rota.simulate.isa.wave import POISON, Faults
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rota.simulate.isa.listing import Instruction
+
+    Words = NDArray[np.int64]
+
+FREE, BY_DMA = 0, -1  # marks; wave w writes with mark w + 1
+
+
+class Lds:
+    """Words, and per word a mark, who wrote it last, and the number of that write."""
+
+    def __init__(self, size: int, faults: Faults) -> None:
+        self._faults = faults
+        self.words = np.full((size + 3) // 4, POISON, np.uint32)
+        self.bytes = self.words.view(np.uint8)
+        self._marks = np.zeros(len(self.words), np.int16)
+        self._last = np.zeros(len(self.words), np.int16)
+        self._serials = np.zeros(len(self.words), np.int64)
+        self._serial = 0
+        self.size = size
+        self.order = AccessOrder(len(self.words), faults)
+
+    def sample(self, index: Words, wave: int) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+        """The words now, and which of them another write is under way to."""
+        marks = self._marks[index]
+        return self.words[index], (marks != FREE) & (marks != wave + 1)
+
+    def since(
+        self, before: NDArray[np.uint32], index: Words, wave: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+        """What a read brings that began with `before`: words disturbed since are said to be; the wave's own are not."""
+        now, marked = self.sample(index, wave)
+        own = self._last[index] == wave + 1
+        return np.where(own, before, now), marked | ((now != before) & ~own)
+
+    def begin(self, index: Words, mark: int, instruction: Instruction) -> int:
+        """Marks words that a write is under way to; gives the number of the write."""
+        marks = self._marks[index]
+        if ((marks != FREE) & (marks != mark)).any() or (mark == BY_DMA and marks.any()):
+            self._faults.add(
+                "I106", instruction, f"{instruction.opcode} writes LDS while another write to it is under way"
+            )
+        self._marks[index] = self._last[index] = mark
+        self._serial += 1
+        self._serials[index] = self._serial
+        return self._serial
+
+    def end(self, index: Words, serial: int) -> None:
+        """Takes the marks of a write away."""
+        self._marks[self.still(index, serial)] = FREE
+
+    def still(self, index: Words, serial: int) -> Words:
+        """The words of a write that no later one has taken over."""
+        still: Words = index[self._serials[index] == serial]
+        return still
+
+    def within(self, address: NDArray[np.int64], size: int, instruction: Instruction) -> NDArray[np.bool_]:
+        """Which lanes stay inside the allocation."""
+        inside: NDArray[np.bool_] = (address >= 0) & (address + size <= self.size)
+        if not inside.all():
+            self._faults.add(
+                "I105",
+                instruction,
+                f"{instruction.opcode} leaves LDS",
+                ("address", f"{int(address[~inside][0]):#x}"),
+                ("LDS bytes", self.size),
+            )
+        return inside

@@ -1,0 +1,54 @@
+"""A kernel ready to run: takes its facts and its instructions, gives a `KernelProgram` of decoded steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.errors import Finding, IsaError
+from rota.simulate.isa.control import decode_control
+from rota.simulate.isa.kernel import KernelFacts
+from rota.simulate.isa.listing import Instruction, read_listing
+from rota.simulate.isa.matrix import decode_matrix
+from rota.simulate.isa.operand import unknown
+from rota.simulate.isa.scalar import decode_scalar
+from rota.simulate.isa.shared_memory import decode_shared
+from rota.simulate.isa.step import Step
+from rota.simulate.isa.vector import decode_vector
+from rota.simulate.isa.vector_memory import decode_memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelProgram:
+    """Decoded once, run under as many interleavings as wanted."""
+
+    facts: KernelFacts
+    steps: tuple[Step, ...]
+
+
+def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...]) -> KernelProgram:
+    """Decodes a kernel; every instruction that isn't known is named, all of them at once."""
+    instructions = read_listing(listing, facts.name) if isinstance(listing, str) else listing
+    steps: list[Step] = []
+    refused: dict[str, Finding] = {}
+    for instruction in instructions:
+        try:
+            steps.append(_decode(instruction, facts.arch))
+        except IsaError as error:
+            refused.setdefault(error.findings[0].message, error.findings[0])
+    if refused:
+        raise IsaError(*refused.values())
+    return KernelProgram(facts=facts, steps=tuple(steps))
+
+
+def _decode(instruction: Instruction, arch: str) -> Step:
+    step = (
+        decode_control(instruction)
+        or decode_matrix(instruction, arch)
+        or decode_shared(instruction)
+        or decode_memory(instruction)
+        or decode_vector(instruction)
+        or decode_scalar(instruction)
+    )
+    if step is None:
+        raise unknown(instruction)
+    return step

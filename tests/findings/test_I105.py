@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rota.simulate.isa.memory import BASE
+from tests.simulate.isa.single import execute, fresh
+
+
+def test_an_address_behind_a_buffer() -> None:
+    wave = fresh(buffers=(np.zeros(16, np.uint8),))
+    end = wave.memory.address(0) + 16
+    for address, where in (
+        (end, "0 bytes behind the end of buffer 0"),
+        (end - 2, "too near the end of buffer 0"),
+        (BASE, "before any buffer"),
+    ):
+        wave = fresh({0: address & 0xFFFF_FFFF, 1: address >> 32}, buffers=(np.zeros(16, np.uint8),))
+        (finding,) = execute("global_load_dword v2, v[0:1], off", wave).faults.findings()
+        assert finding.code == "I105"
+        assert dict(finding.evidence)["where"] == where
+
+
+def test_an_address_behind_lds() -> None:
+    (finding,) = execute("ds_read_b32 v1, v0", fresh({0: 4096})).faults.findings()
+    assert finding.code == "I105"
+    assert dict(finding.evidence) == {"address": "0x1000", "LDS bytes": 4096}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ds_read_b32 v0, v1 offset:1", "ds_read_b32 uses LDS, but its address is not a multiple of 4"),
+        ("ds_read_b64 v[4:5], v2", "ds_read_b64 uses LDS, but its address is not a multiple of 4"),
+        ("buffer_load_dword v1, s[4:7], 0 offen lds", "buffer_load_dword uses LDS, but its m0 is not a multiple of 4"),
+        ("buffer_load_dword v0, v1, s[8:11], 0 offen", "buffer_load_dword uses a resource with a stride"),
+    ],
+)
+def test_an_address_that_is_not_one(text: str, message: str) -> None:
+    zeros = dict.fromkeys(range(4, 12), 0)
+    wave = execute(text, fresh({1: 0, 2: 2}, {**zeros, 9: 0x10000, 124: 2}))
+    assert [(finding.code, finding.message) for finding in wave.faults.findings()] == [("I105", message)]

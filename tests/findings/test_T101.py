@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+from rota.audit.toolchain import find_toolchain
+from tests.findings.smallest import raised
+
+
+def test_a_compiler_that_is_not_there() -> None:
+    finding = raised("T101", lambda: find_toolchain("no-such-clang++"))
+    assert finding.message == "no toolchain found: no-such-clang++"
+    assert finding.fixes[0] == "apt-get install clang-22 lld-22 llvm-22"
