@@ -1,0 +1,49 @@
+"""The zoo's machine code, executed: takes the shipped kernels, prints for how many interleavings each one is right.
+
+Run `python -m benchmarks.execution [--only TEXT] [--seeds N]` from the repository's root.  Each kernel is emitted,
+compiled and run by the interpreter for trip counts 0, 1, 2 and 5: latest and earliest completion, waves backwards,
+every wave ahead of and behind the others, drawn turns.  C must equal NumPy's.  The exit status is 1 if it doesn't once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from time import perf_counter
+
+from rota.audit.toolchain import find_toolchain
+from rota.emit.hip_gemm import emit_gemm
+from rota.simulate.isa.interleaving import interleavings
+from tests.emit.execution import GemmRun
+from tests.emit.kernels import ZOO
+
+TRIPS = (0, 1, 2, 5)
+LEAST = 20  # interleavings of each trip count
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="kernels whose name contains this text")
+    parser.add_argument("--seeds", type=int, default=12, help="drawn interleavings of each trip count")
+    options = parser.parse_args(arguments)
+    toolchain = find_toolchain()
+    print(f"| kernel | target | interleavings | right for trips {', '.join(map(str, TRIPS))} | seconds a run |")
+    print("|" + " --- |" * 5)
+    wrong = 0
+    for name in (name for name in ZOO if options.only in name):
+        compiled, geometry = ZOO[name]()
+        run = GemmRun(compiled, geometry, toolchain.compile(emit_gemm(compiled, geometry), compiled.machine.arch))
+        orders = interleavings(run.tile.waves, max(options.seeds, LEAST - 1 - 2 * run.tile.waves))
+        start = perf_counter()
+        right = [sum(run.run(trips, order).right for order in orders) for trips in TRIPS]
+        seconds = (perf_counter() - start) / (len(TRIPS) * len(orders))
+        wrong += sum(right) != len(TRIPS) * len(orders)
+        shown = ", ".join(map(str, right))
+        print(f"| {name} | {compiled.machine.arch} | {len(orders)} | {shown} | {seconds:.2f} |", flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,198 @@
+"""The audit: takes a schedule and the code object made of it, gives an `Audit` that says whether it still is it."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from rota.audit.code_object import CodeObject
+from rota.audit.compare import Comparison, Verdict, WaitMatch, compare
+from rota.audit.expected import Expected, expected_counts, expected_gemm
+from rota.audit.identity import wrong_operands
+from rota.audit.machine_loop import Kind, MachineLoop, read_machine_loop
+from rota.audit.reprove import reprove
+from rota.compiler.compiled import CompiledSchedule
+from rota.declare.geometry import KernelGeometry
+from rota.declare.vocabulary import Phase
+from rota.emit.gemm_binding import GemmBinding
+from rota.emit.gemm_tile import Element, GemmTile, gemm_tile
+from rota.emit.register_waits import with_register_waits
+from rota.errors import Finding, IsaError, Severity
+from rota.simulate.isa.kernel import KernelFacts
+from rota.targets.machine import Machine
+from rota.targets.rates import SIMDS
+from rota.verify.report import Certificate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """Registers that hold data, LDS bytes, and how many registers a wave may take at all."""
+
+    registers: int
+    limit: int
+    lds_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """What became of a schedule in machine code; `certificate` is the proof on the code's own waits and barriers."""
+
+    name: str
+    toolchain: str
+    facts: KernelFacts
+    prediction: Prediction | None
+    entries: int
+    instructions: int
+    waits: tuple[WaitMatch, ...]
+    fused: int
+    barriers: int
+    findings: tuple[Finding, ...]
+    certificate: Certificate | None
+
+    @property
+    def clean(self) -> bool:
+        """The machine code is the schedule, or waits for more."""
+        return not any(finding.severity is Severity.ERROR for finding in self.findings)
+
+    @property
+    def exact(self) -> bool:
+        """The machine code is the schedule: nothing moved, added or taken away."""
+        return not self.findings
+
+    def tally(self, verdict: Verdict) -> int:
+        """How many waits have a verdict."""
+        return sum(match.verdict is verdict for match in self.waits)
+
+    def __str__(self) -> str:
+        facts = self.facts
+        waits = ", ".join(f"{self.tally(verdict)} {verdict.value}" for verdict in Verdict)
+        predicted = ""
+        if self.prediction is not None:
+            predicted = f"; {self.prediction.registers} of them predicted for data, at most {self.prediction.limit}"
+        lines = [
+            f"{self.name} by {self.toolchain}: {'the schedule' if self.exact else 'see the findings'}",
+            f"  {self.entries} entries are {self.instructions} instructions, {self.barriers} barriers",
+            f"  waits: {waits}, {self.fused} fused",
+            f"  registers {facts.vgprs} ({facts.agprs} AGPRs), {facts.sgprs} SGPRs{predicted}",
+            f"  LDS {facts.lds_bytes} bytes, spills {facts.spills}, private memory {facts.private_bytes} bytes",
+        ]
+        if self.certificate is not None:
+            lines.append(f"  on its own waits and barriers {str(self.certificate).splitlines()[0]}")
+        return "\n\n".join(["\n".join(lines), *map(str, self.findings)])
+
+
+def audit_gemm(
+    compiled: CompiledSchedule,
+    geometry: KernelGeometry,
+    code: CodeObject,
+    *,
+    element: Element | None = None,
+    waves: int | None = None,
+    kernel: str | None = None,
+) -> Audit:
+    """An emitted GEMM: order, waits, barriers, and what each instruction works on."""
+    planned = with_register_waits(compiled)
+    tile = gemm_tile(planned, geometry, element=element, waves=waves)
+    binding = GemmBinding(planned, tile)
+    expected = expected_gemm(planned, binding)
+    loop = read_machine_loop(code.instructions(kernel))
+    comparison = compare(expected, loop)
+    wrong = wrong_operands(comparison.pairs, loop, binding)
+    prediction = _predicted(tile, binding, planned.machine)
+    return _audited(
+        planned,
+        code.kernel(kernel),
+        code.toolchain,
+        expected=expected,
+        loop=loop,
+        comparison=comparison,
+        wrong=wrong,
+        prediction=prediction,
+    )
+
+
+def audit_skeleton(
+    compiled: CompiledSchedule, code: CodeObject, *, kernel: str | None = None, valu: Collection[str] = ()
+) -> Audit:
+    """A kernel around a skeleton whose functions issue as many instructions as the loop declares for its ops.
+
+    `valu` are the opcodes by which the author's vector ops are known.
+    """
+    planned = with_register_waits(compiled)
+    expected = expected_counts(planned)
+    loop = read_machine_loop(code.instructions(kernel), valu)
+    return _audited(
+        planned, code.kernel(kernel), code.toolchain, expected=expected, loop=loop, comparison=compare(expected, loop)
+    )
+
+
+def _predicted(tile: GemmTile, binding: GemmBinding, machine: Machine) -> Prediction:
+    return Prediction(
+        registers=tile.accumulator_registers + tile.fragment_registers * binding.copies,
+        limit=machine.vgprs_per_lane.value // -(-tile.waves // SIMDS),
+        lds_bytes=binding.lds_bytes,
+    )
+
+
+def _audited(
+    planned: CompiledSchedule,
+    facts: KernelFacts,
+    toolchain: str,
+    *,
+    expected: Expected,
+    loop: MachineLoop,
+    comparison: Comparison,
+    wrong: Sequence[Finding] = (),
+    prediction: Prediction | None = None,
+) -> Audit:
+    findings = [*comparison.findings, *wrong, *_resources(facts, prediction)]
+    certificate = None
+    if not any(finding.code == "I202" for finding in findings):
+        try:
+            report = reprove(planned, expected, loop)
+        except IsaError as error:
+            findings += error.findings
+        else:
+            findings += report.errors
+            certificate = report.certificate
+    kinds = Tally(event.kind for phase in Phase for event in loop.phase(phase))
+    return Audit(
+        name=facts.name,
+        toolchain=toolchain,
+        facts=facts,
+        prediction=prediction,
+        entries=len(planned.prologue) + len(planned.kernel) + len(planned.epilogue),
+        instructions=len(comparison.pairs),
+        waits=comparison.waits,
+        fused=comparison.fused,
+        barriers=kinds[Kind.BARRIER],
+        findings=tuple(sorted(findings, key=lambda finding: list(Severity).index(finding.severity))),
+        certificate=certificate,
+    )
+
+
+def _resources(facts: KernelFacts, prediction: Prediction | None) -> list[Finding]:
+    findings: list[Finding] = []
+    if facts.spills or facts.private_bytes:
+        findings.append(
+            Finding(
+                code="I206",
+                message=f"{facts.spills} registers were spilled; reloads add waits of their own",
+                evidence=(("spilled registers", facts.spills), ("private bytes", facts.private_bytes)),
+            )
+        )
+    if prediction is None:
+        return findings
+    if facts.vgprs > prediction.limit or facts.lds_bytes != prediction.lds_bytes:
+        findings.append(
+            Finding(
+                code="I207",
+                message="the kernel doesn't take what was predicted",
+                evidence=(
+                    ("registers", f"{facts.vgprs}, at most {prediction.limit}"),
+                    ("LDS bytes", f"{facts.lds_bytes}, predicted {prediction.lds_bytes}"),
+                ),
+            )
+        )
+    return findings

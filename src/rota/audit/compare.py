@@ -1,0 +1,258 @@
+"""Schedule against machine code: takes expected and found events, gives what was kept, moved, weakened or added.
+
+Between two data instructions only the strongest wait of each counter on each side of a barrier matters: the compiler
+fuses waits that stand side by side.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter as Tally
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rota.audit.expected import Expected, ExpectedEvent
+from rota.audit.machine_loop import Kind, MachineEvent, MachineLoop
+from rota.declare.effects import Counter
+from rota.declare.vocabulary import Phase
+from rota.errors import Concern, Finding, Severity
+
+DATA = (Kind.DMA, Kind.READ, Kind.WRITE, Kind.MFMA, Kind.VALU, Kind.PRIORITY)
+"""Kinds whose order is the schedule's; waits and barriers stand between them."""
+
+
+class Verdict(enum.Enum):
+    """How a wait in machine code relates to the schedule's."""
+
+    EQUAL = "equal"
+    STRONGER = "stronger"
+    WEAKER = "weaker"
+    ADDED = "added"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitMatch:
+    """One wait after fusing: the counts that the schedule and the machine code name; None is no wait there."""
+
+    phase: Phase
+    before: str
+    counter: Counter
+    planned: int | None
+    found: int | None
+
+    @property
+    def verdict(self) -> Verdict:
+        """A smaller count waits for more."""
+        if self.planned is None:
+            return Verdict.ADDED
+        if self.found is None or self.found > self.planned:
+            return Verdict.WEAKER
+        return Verdict.EQUAL if self.found == self.planned else Verdict.STRONGER
+
+    def __str__(self) -> str:
+        planned, found = ("none" if count is None else count for count in (self.planned, self.found))
+        return f"{self.phase.value.lower()}, before {self.before}: {self.counter.value} {planned} became {found}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Pairs of data events where the order was kept, all waits, how many of them were fused away, and findings."""
+
+    pairs: tuple[tuple[ExpectedEvent, MachineEvent], ...]
+    waits: tuple[WaitMatch, ...]
+    fused: int
+    findings: tuple[Finding, ...]
+
+
+class _Sync(NamedTuple):
+    """A wait with its counts, or a barrier that all waves or one group alone executes."""
+
+    is_barrier: bool
+    waits: tuple[tuple[Counter, int], ...]
+    alone: bool
+    exempt: bool
+
+
+class _Stretch(NamedTuple):
+    """A phase: its data events, and what synchronises before each of them and behind the last."""
+
+    kinds: tuple[tuple[Kind, int], ...]
+    gaps: tuple[tuple[_Sync, ...], ...]
+
+
+def compare(expected: Expected, found: MachineLoop) -> Comparison:
+    """All three phases; where the order of a phase differs, its waits can't be compared."""
+    pairs: list[tuple[ExpectedEvent, MachineEvent]] = []
+    waits: list[WaitMatch] = []
+    findings: list[Finding] = []
+    fused = 0
+    for phase in Phase:
+        events = found.phase(phase)
+        planned = [event for event in expected[phase] if event.kind in DATA]
+        coded = [event for event in events if event.kind in DATA]
+        plan, code = _planned(expected[phase]), _coded(events, in_loop=phase is Phase.KERNEL)
+        difference = _first_difference(phase, plan, code, planned, coded)
+        if difference is not None:
+            findings.append(difference)
+            continue
+        pairs += zip(planned, coded, strict=True)
+        for index, (want, have) in enumerate(zip(plan.gaps, code.gaps, strict=True)):
+            closing = index == len(planned) and phase is Phase.EPILOGUE
+            where = str(planned[index].step.entry) if index < len(planned) else "the end"
+            findings += _barriers(phase, where, want, have)
+            waits += _waits(phase, where, want, have, closing=closing)
+            fused += max(0, _count(want) - _count(have))
+    return Comparison(
+        pairs=tuple(pairs),
+        waits=tuple(waits),
+        fused=fused,
+        findings=(*findings, *(finding for match in waits for finding in _judged(match))),
+    )
+
+
+def _planned(events: Sequence[ExpectedEvent]) -> _Stretch:
+    kinds: list[tuple[Kind, int]] = []
+    gaps: list[list[_Sync]] = [[]]
+    for event in events:
+        effect = event.step.effect
+        if event.kind is Kind.WAIT and effect.counter is not None:
+            gaps[-1].append(
+                _Sync(is_barrier=False, waits=((effect.counter, effect.wait_value),), alone=False, exempt=False)
+            )
+        elif event.kind is Kind.BARRIER:
+            gaps[-1].append(_Sync(is_barrier=True, waits=(), alone=event.step.group is not None, exempt=False))
+        else:
+            kinds.append((event.kind, event.step.entry.op.wait_value))
+            gaps.append([])
+    return _Stretch(tuple(kinds), tuple(map(tuple, gaps)))
+
+
+def _coded(events: Sequence[MachineEvent], *, in_loop: bool) -> _Stretch:
+    kinds: list[tuple[Kind, int]] = []
+    gaps: list[list[_Sync]] = [[]]
+    for event in events:
+        if event.kind is Kind.WAIT:
+            gaps[-1].append(
+                _Sync(is_barrier=False, waits=event.waits, alone=False, exempt=event.serves_scalars and not in_loop)
+            )
+        elif event.kind is Kind.BARRIER:
+            gaps[-1].append(_Sync(is_barrier=True, waits=(), alone=event.conditional, exempt=False))
+        else:
+            kinds.append((event.kind, event.level))
+            gaps.append([])
+    return _Stretch(tuple(kinds), tuple(map(tuple, gaps)))
+
+
+def _first_difference(
+    phase: Phase, plan: _Stretch, code: _Stretch, planned: Sequence[ExpectedEvent], coded: Sequence[MachineEvent]
+) -> Finding | None:
+    if plan.kinds == code.kinds:
+        return None
+    shorter = min(len(plan.kinds), len(code.kinds))
+    at = next((index for index in range(shorter) if plan.kinds[index] != code.kinds[index]), shorter)
+    concerns: list[Concern] = []
+    if at < len(planned):
+        concerns.append(planned[at].step.concern("due here"))
+    if at < len(coded):
+        event = coded[at]
+        concerns.append(Concern(label=event.instruction.text, index=event.number, role="stands here in machine code"))
+    return Finding(
+        code="I202",
+        message=f"the machine code of the {phase.value.lower()} departs from the schedule after {at} instructions",
+        concerns=tuple(concerns),
+        evidence=(
+            ("instructions in the schedule", len(plan.kinds)),
+            ("instructions in the machine code", len(code.kinds)),
+            ("waits in the schedule", _wait_text(plan)),
+            ("waits in the machine code", _wait_text(code)),
+        ),
+    )
+
+
+def _wait_text(stretch: _Stretch) -> str:
+    """How often each wait stands in a phase; full drains come first."""
+    waits = Tally(wait for gap in stretch.gaps for sync in gap for wait in sync.waits)
+    ordered = sorted(waits.items(), key=lambda item: (item[0][1], item[0][0].value))
+    return ", ".join(f"{times} x {counter.value}({count})" for (counter, count), times in ordered) or "none"
+
+
+def _barriers(phase: Phase, where: str, want: Sequence[_Sync], have: Sequence[_Sync]) -> Iterator[Finding]:
+    planned = [each.alone for each in want if each.is_barrier]
+    coded = [each.alone for each in have if each.is_barrier]
+    if planned != coded:
+        yield Finding(
+            code="I205",
+            message=f"{phase.value.lower()}, before {where}: the schedule has {_barrier_text(planned)}, "
+            f"the machine code {_barrier_text(coded)}",
+            evidence=(("planned", len(planned)), ("found", len(coded))),
+        )
+
+
+def _barrier_text(alone: Sequence[bool]) -> str:
+    text = f"{len(alone)} barrier" + ("" if len(alone) == 1 else "s")
+    return text + (f", {sum(alone)} of one wave group alone" if any(alone) else "")
+
+
+def _waits(
+    phase: Phase, where: str, want: Sequence[_Sync], have: Sequence[_Sync], *, closing: bool
+) -> Iterator[WaitMatch]:
+    """Stretches between barriers, one by one; what the machine code waits for behind the last entry is its own."""
+    plan, code = _between_barriers(want), _between_barriers(have)
+    for index in range(max(len(plan), len(code))):
+        planned = _strongest(plan[index]) if index < len(plan) else {}
+        found = _strongest(code[index]) if index < len(code) else {}
+        needed = {
+            counter
+            for each in (code[index] if index < len(code) else ())
+            if not each.exempt
+            for counter, _ in each.waits
+        }
+        for counter in Counter:
+            added = counter not in planned
+            if counter in planned or (counter in needed and not closing):
+                yield WaitMatch(
+                    phase=phase,
+                    before=where,
+                    counter=counter,
+                    planned=None if added else planned[counter],
+                    found=found.get(counter),
+                )
+
+
+def _between_barriers(syncs: Sequence[_Sync]) -> list[list[_Sync]]:
+    parts: list[list[_Sync]] = [[]]
+    for each in syncs:
+        if each.is_barrier:
+            parts.append([])
+        else:
+            parts[-1].append(each)
+    return parts
+
+
+def _strongest(syncs: Sequence[_Sync]) -> dict[Counter, int]:
+    counts: dict[Counter, int] = {}
+    for each in syncs:
+        for counter, count in each.waits:
+            counts[counter] = min(count, counts.get(counter, count))
+    return counts
+
+
+def _count(syncs: Sequence[_Sync]) -> int:
+    return sum(not each.is_barrier for each in syncs)
+
+
+def _judged(match: WaitMatch) -> Iterator[Finding]:
+    evidence: tuple[tuple[str, str | int], ...] = (
+        ("planned", "no wait" if match.planned is None else match.planned),
+        ("found", "no wait" if match.found is None else match.found),
+    )
+    if match.verdict is Verdict.WEAKER:
+        yield Finding(code="I204", message=f"the machine code waits for less: {match}", evidence=evidence)
+    elif match.verdict is not Verdict.EQUAL:
+        yield Finding(
+            code="I208",
+            severity=Severity.WARNING,
+            message=f"the compiler waits for more: {match}",
+            evidence=evidence,
+        )

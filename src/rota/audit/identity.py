@@ -1,0 +1,182 @@
+"""Do instructions work on what their entries name: takes paired events of a GEMM, gives a finding for each misfit.
+
+Addresses and registers are the compiler's choice, but must be chosen alike everywhere: a tile's bytes at one distance
+from its place in the schedule, a fragment read into the registers that its matrix instructions take, an accumulator
+always in the same ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+from rota.audit.expected import ExpectedEvent
+from rota.audit.machine_loop import MachineEvent, MachineLoop
+from rota.declare.vocabulary import Phase
+from rota.emit.gemm_binding import Dma, GemmBinding, LdsRead, Mfma
+from rota.emit.gemm_tile import Operand
+from rota.errors import Concern, Finding
+from rota.simulate.isa.listing import Instruction
+
+Pair = tuple[ExpectedEvent, MachineEvent]
+Register = str
+_Piece = tuple[Operand, int, int, int, int]  # operand, copy, part, piece, and which register of it
+_SPAN = re.compile(r"([va])(?:\[(\d+):(\d+)\]|(\d+))")
+_OFFSET = re.compile(r"offset:(\d+)")
+_COPIES = ("v_mov_b32", "v_mov_b64", "v_accvgpr_mov", "v_accvgpr_read", "v_accvgpr_write")
+_SUMS = ("v_or_b32", "v_add_u32")  # an OR with a constant adds it where the compiler knows that no bits meet
+
+
+def wrong_operands(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBinding) -> list[Finding]:
+    """All findings, in the order of the machine code."""
+    return [*_wrong_dmas(pairs, binding), *_wrong_addresses(pairs, loop), *_wrong_registers(pairs, loop, binding)]
+
+
+def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding) -> Iterator[Finding]:
+    """The LDS address is a constant of the instruction; the resource tells A from B."""
+    resources: dict[Operand, Counter[str]] = defaultdict(Counter)
+    for planned, found in pairs:
+        if isinstance(planned.bound, Dma):
+            resources[planned.bound.operand][found.instruction.operands[1]] += 1
+    usual = {operand: seen.most_common(1)[0][0] for operand, seen in resources.items()}
+    for planned, found in pairs:
+        dma = planned.bound
+        if not isinstance(dma, Dma):
+            continue
+        lds = dma.lds + (binding.buffer_bytes(Operand.A) if dma.operand is Operand.B else 0)
+        if found.lds is not None and found.lds != lds:
+            yield _wrong(planned, found, "LDS byte", lds, found.lds)
+        if found.instruction.operands[1] != usual[dma.operand]:
+            yield _wrong(planned, found, "buffer resource", usual[dma.operand], found.instruction.operands[1])
+
+
+def _wrong_addresses(pairs: Sequence[Pair], loop: MachineLoop) -> Iterator[Finding]:
+    """Reads of a piece through one lane address differ only by where their tiles and parts begin."""
+    bases = _bases(loop.instructions, {found.number for planned, found in pairs if isinstance(planned.bound, LdsRead)})
+    distances: dict[tuple[object, ...], Counter[int]] = defaultdict(Counter)
+    reads: list[tuple[ExpectedEvent, MachineEvent, tuple[object, ...], int, int]] = []
+    for planned, found in pairs:
+        read = planned.bound
+        if isinstance(read, LdsRead):
+            base, constant = bases[found.number]
+            constant += sum(int(match[1]) for text in found.instruction.modifiers if (match := _OFFSET.match(text)))
+            key: tuple[object, ...] = (read.operand, read.piece, base)
+            distances[key][constant - read.lds] += 1
+            reads.append((planned, found, key, read.lds, constant))
+    for planned, found, where, lds, constant in reads:
+        usual = distances[where].most_common(1)[0][0]
+        if constant - lds != usual:
+            yield _wrong(planned, found, "LDS byte", lds, constant - usual)
+
+
+def _bases(instructions: Sequence[Instruction], wanted: set[int]) -> dict[int, tuple[tuple[Register, int], int]]:
+    """For each read, the register its address comes from, at which definition, and the constant added since."""
+    defined: Counter[Register] = Counter()
+    sums: dict[Register, tuple[tuple[Register, int], int]] = {}
+    found: dict[int, tuple[tuple[Register, int], int]] = {}
+    for number, each in enumerate(instructions):
+        if number in wanted:
+            register = each.operands[1]
+            found[number] = sums.get(register, ((register, defined[register]), 0))
+        if not each.opcode.startswith("v_") or not each.operands:
+            continue
+        source = None
+        if each.opcode.startswith(_SUMS) and each.operands[1].startswith(("0x", *"0123456789")):
+            register = each.operands[2]
+            base, constant = sums.get(register, ((register, defined[register]), 0))
+            source = base, constant + int(each.operands[1], 0)
+        for register in _registers(each.operands[0]):
+            defined[register] += 1
+            sums.pop(register, None)
+            if source is not None:
+                sums[register] = source
+    return found
+
+
+def _wrong_registers(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBinding) -> Iterator[Finding]:
+    """Follow fragments through registers: with no trip, and with two, since a trip takes what the one before left."""
+    by_number = {found.number: (planned, found) for planned, found in pairs}
+    spans = {
+        Phase.PROLOGUE: range(loop.first),
+        Phase.KERNEL: range(loop.first, loop.last + 1),
+        Phase.EPILOGUE: range(loop.last + 1, len(loop.instructions)),
+    }
+    accumulators: dict[tuple[int, int], tuple[Register, ...]] = {}
+    seen: set[int] = set()
+    for phases in ((Phase.EPILOGUE,), (Phase.KERNEL, Phase.KERNEL, Phase.EPILOGUE)):
+        held: dict[Register, _Piece] = {}
+        for phase in (Phase.PROLOGUE, *phases):
+            for number in spans[phase]:
+                if number in by_number:
+                    for finding in _follow(*by_number[number], held, accumulators, binding):
+                        if number not in seen:
+                            seen.add(number)
+                            yield finding
+                elif loop.instructions[number].opcode.startswith(_COPIES):
+                    _copy(loop.instructions[number], held)
+
+
+def _follow(
+    planned: ExpectedEvent,
+    found: MachineEvent,
+    held: dict[Register, _Piece],
+    accumulators: dict[tuple[int, int], tuple[Register, ...]],
+    binding: GemmBinding,
+) -> Iterator[Finding]:
+    bound, operands = planned.bound, found.instruction.operands
+    if isinstance(bound, LdsRead):
+        for index, register in enumerate(_registers(operands[0])):
+            held[register] = (bound.operand, bound.copy, bound.part, bound.piece, index)
+    elif isinstance(bound, Mfma):
+        for operand, text in ((Operand.A, operands[1]), (Operand.B, operands[2])):
+            due = list(_due(bound, operand, binding))
+            have = [held.get(register) for register in _registers(text)]
+            if have != due:
+                shown = ", ".join(sorted({_shown(piece) for piece in have}))
+                yield _wrong(planned, found, f"{operand.name} in {text}", _shown(due[0]), shown)
+        registers = tuple(_registers(operands[0]))
+        usual = accumulators.setdefault((bound.a_part, bound.b_part), registers)
+        if registers != usual or operands[3] != operands[0]:
+            yield _wrong(planned, found, "accumulator", " ".join(usual), f"{operands[0]} from {operands[3]}")
+
+
+def _due(mfma: Mfma, operand: Operand, binding: GemmBinding) -> Iterator[_Piece]:
+    copy, part = (mfma.a_copy, mfma.a_part) if operand is Operand.A else (mfma.b_copy, mfma.b_part)
+    per_step = binding.tile.pieces_per_step
+    for piece in range(mfma.step * per_step, (mfma.step + 1) * per_step):
+        for index in range(binding.tile.read_bytes // 4):
+            yield operand, copy, part, piece, index
+
+
+def _copy(instruction: Instruction, held: dict[Register, _Piece]) -> None:
+    targets, sources = _registers(instruction.operands[0]), list(_registers(instruction.operands[1]))
+    for target, source in zip(targets, sources or [""] * 2, strict=False):
+        if source in held:
+            held[target] = held[source]
+        else:
+            held.pop(target, None)
+
+
+def _registers(operand: str) -> Iterator[Register]:
+    match = _SPAN.fullmatch(operand)
+    if match is not None:
+        first, last = (match[2], match[3]) if match[2] else (match[4], match[4])
+        for number in range(int(first), int(last) + 1):
+            yield f"{match[1]}{number}"
+
+
+def _shown(piece: _Piece | None) -> str:
+    return "nothing that was read" if piece is None else f"{piece[0].value}[{piece[1]}][{piece[2]}][{piece[3]}]"
+
+
+def _wrong(planned: ExpectedEvent, found: MachineEvent, what: str, due: object, have: object) -> Finding:
+    return Finding(
+        code="I203",
+        message=f"{planned.step.entry.op} works on another {what} than the schedule says",
+        concerns=(
+            planned.step.concern(),
+            Concern(label=found.instruction.text, index=found.number, role="in machine code"),
+        ),
+        evidence=(("due", str(due)), ("found", str(have))),
+    )

@@ -1,0 +1,160 @@
+"""A kernel's loop in machine code: takes its instructions, gives the `MachineEvent`s of prologue, loop and epilogue.
+
+Events are what a schedule speaks of: DMAs, LDS reads and writes, matrix instructions, waits, barriers, priorities.
+Address arithmetic, s_nop and the store of the results are none.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from rota.declare.effects import Counter
+from rota.declare.vocabulary import Phase
+from rota.errors import Finding, IsaError
+from rota.simulate.isa.listing import Instruction
+
+_WAIT = re.compile(r"(vmcnt|lgkmcnt)\((\d+)\)")
+_COUNTERS = {counter.value: counter for counter in Counter}
+_SCALAR_LOADS = ("s_load", "s_buffer_load")
+
+
+class Kind(enum.Enum):
+    """What an event is."""
+
+    DMA = "DMA"
+    READ = "LDS read"
+    WRITE = "LDS write"
+    MFMA = "matrix instruction"
+    VALU = "vector instruction"
+    WAIT = "wait"
+    BARRIER = "barrier"
+    PRIORITY = "priority"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineEvent:
+    """One event, and the number of its instruction.
+
+    A wait has the counts it names, a DMA the constant part of its LDS address, a priority its level.  A branch may
+    skip what is `conditional`.  `serves_scalars` is a wait at which scalar loads were under way: they need it.
+    """
+
+    kind: Kind
+    number: int
+    instruction: Instruction
+    waits: tuple[tuple[Counter, int], ...] = ()
+    lds: int | None = None
+    level: int = 0
+    conditional: bool = False
+    serves_scalars: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineLoop:
+    """The events of each phase, and all instructions with the span that is the loop."""
+
+    prologue: tuple[MachineEvent, ...]
+    kernel: tuple[MachineEvent, ...]
+    epilogue: tuple[MachineEvent, ...]
+    instructions: tuple[Instruction, ...]
+    first: int
+    last: int
+
+    def phase(self, phase: Phase) -> tuple[MachineEvent, ...]:
+        """The events of one phase."""
+        return {Phase.PROLOGUE: self.prologue, Phase.KERNEL: self.kernel, Phase.EPILOGUE: self.epilogue}[phase]
+
+
+def read_machine_loop(instructions: Sequence[Instruction], valu: Collection[str] = ()) -> MachineLoop:
+    """The only loop of the kernel; `valu` are opcodes that count as events, where a schedule has vector ops."""
+    loops = [
+        (instruction.target, number)
+        for number, instruction in enumerate(instructions)
+        if instruction.target is not None and instruction.target <= number
+    ]
+    if len(loops) != 1:
+        raise IsaError(
+            Finding(
+                code="I201",
+                message=f"the machine code has {len(loops)} loops; a schedule is one",
+                evidence=tuple(("loop", f"instructions {first} to {last}") for first, last in loops),
+            )
+        )
+    ((first, last),) = loops
+    events = tuple(_events(instructions, valu))
+    return MachineLoop(
+        prologue=tuple(event for event in events if event.number < first),
+        kernel=tuple(event for event in events if first <= event.number <= last),
+        epilogue=tuple(event for event in events if event.number > last),
+        instructions=tuple(instructions),
+        first=first,
+        last=last,
+    )
+
+
+def _events(instructions: Sequence[Instruction], valu: Collection[str]) -> Iterator[MachineEvent]:
+    skipped = {
+        number
+        for start, branch in enumerate(instructions)
+        if branch.target is not None and branch.target > start and not _spans_loop(instructions, start, branch.target)
+        for number in range(start + 1, branch.target)
+    }
+    scalars, m0 = False, None
+    for number, each in enumerate(instructions):
+        scalars = scalars or each.opcode.startswith(_SCALAR_LOADS)
+        if each.operands[:1] == ("m0",):
+            m0 = _constant(each.operands[-1]) if each.opcode.startswith("s_add") else None
+        kind = _kind(each, valu)
+        if kind is None:
+            continue
+        waits: tuple[tuple[Counter, int], ...] = ()
+        serves = False
+        if kind is Kind.WAIT:
+            waits = tuple((_COUNTERS[name], int(count)) for name, count in _WAIT.findall(each.text))
+            serves = scalars and (Counter.LGKM, 0) in waits
+            scalars = scalars and not serves
+        yield MachineEvent(
+            kind=kind,
+            number=number,
+            instruction=each,
+            waits=waits,
+            lds=m0 if kind is Kind.DMA else None,
+            level=int(each.operands[0]) if kind is Kind.PRIORITY else 0,
+            conditional=number in skipped,
+            serves_scalars=serves,
+        )
+
+
+def _spans_loop(instructions: Sequence[Instruction], start: int, end: int) -> bool:
+    """A branch over the whole loop is the one that zero trips take."""
+    return any(
+        each.target is not None and each.target <= number
+        for number, each in enumerate(instructions[start + 1 : end], start + 1)
+    )
+
+
+def _kind(instruction: Instruction, valu: Collection[str]) -> Kind | None:
+    opcode = instruction.opcode
+    if "lds" in instruction.modifiers:
+        return Kind.DMA
+    if opcode in valu:
+        return Kind.VALU
+    prefixes = {
+        "ds_read": Kind.READ,
+        "ds_write": Kind.WRITE,
+        "v_mfma": Kind.MFMA,
+        "s_waitcnt": Kind.WAIT,
+        "s_barrier": Kind.BARRIER,
+        "s_setprio": Kind.PRIORITY,
+    }
+    return next((kind for prefix, kind in prefixes.items() if opcode.startswith(prefix)), None)
+
+
+def _constant(operand: str) -> int | None:
+    try:
+        return int(operand, 0)
+    except ValueError:
+        return None

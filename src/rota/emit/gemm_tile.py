@@ -1,0 +1,189 @@
+"""A GEMM's tile on a machine: takes geometry, waves, element and machine, gives what one wave moves and computes.
+
+C = A x B^T: A is M x K, B is N x K, C is M x N, all row-major, C in fp32.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from rota.compiler.compiled import CompiledSchedule
+from rota.declare.check import bad_field, check_types
+from rota.declare.geometry import KernelGeometry
+from rota.errors import EmissionError, Finding
+from rota.targets.machine import GFX950, Machine
+from rota.targets.rates import LANES, REGISTER_BYTES, SIMDS, rates_of
+
+_WAVE_GRIDS = {4: (2, 2), 8: (2, 4)}
+_WIDEST_READ = 16
+_WIDEST_DMA = {GFX950.arch: 16}  # bytes a lane; CDNA3 moves at most 4 (LLVM 22 assembler)
+_NARROW_DMA = 4
+
+
+class Element(enum.Enum):
+    """What A and B hold; the value is how matrix instructions spell it."""
+
+    BF16 = "bf16"
+    FP16 = "f16"
+    FP8 = "f8f6f4"
+
+    @property
+    def bytes(self) -> int:
+        """Size of one."""
+        return 1 if self is Element.FP8 else 2
+
+
+class Operand(enum.Enum):
+    """The two factors; A has the rows of C, B its columns."""
+
+    A = "a"
+    B = "b"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GemmTile:
+    """One workgroup's tile: the geometry, split among waves in a grid of 2 x 2 or 2 x 4.
+
+    A *part* is the rows (columns) that one matrix instruction takes, a *step* its depth of K, and a *piece* what one
+    LDS read brings of a part: a step is one piece, or several where a lane needs more than 16 bytes of it.
+    """
+
+    geometry: KernelGeometry
+    waves: int
+    element: Element
+    machine: Machine
+
+    def __post_init__(self) -> None:
+        check_types(self, {"geometry": KernelGeometry, "element": Element, "machine": Machine})
+        if self.waves not in _WAVE_GRIDS:
+            raise bad_field(self, "waves", self.waves, "4 (2x2) or 8 (2x4)")
+        geometry = self.geometry
+        if geometry.elem_bytes != self.element.bytes:
+            raise bad_field(self, "element", self.element, f"an element of {geometry.elem_bytes} bytes")
+        rates_of(self.machine).passes(self.instruction)
+        whole = {
+            "MMA_M equals MMA_N": geometry.MMA_M == geometry.MMA_N,
+            "MMA_M is 16 or 32": geometry.MMA_M in (16, 32),
+            "a lane reads at least what its DMA brings": self.read_bytes >= self.dma_bytes,
+            "BK is a multiple of MMA_K": geometry.BK % geometry.MMA_K == 0,
+            "a K-tile's row is a power of 2 that a wave's DMA fills whole": self.row_bytes & (self.row_bytes - 1) == 0
+            and self.row_bytes <= self.dma_bytes * LANES,
+            "BM and BN are multiples of what the waves compute": all(
+                self.rows(operand) % (self.across(operand) * self.side) == 0 for operand in Operand
+            ),
+        }
+        broken = tuple(rule for rule, holds in whole.items() if not holds)
+        if broken:
+            raise EmissionError(
+                Finding(
+                    code="T203",
+                    message=f"no kernel is written for {geometry} with {self.waves} waves",
+                    evidence=tuple(("rule", rule) for rule in broken),
+                )
+            )
+
+    @property
+    def instruction(self) -> str:
+        """The matrix instruction."""
+        geometry = self.geometry
+        return f"v_mfma_f32_{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}_{self.element.value}"
+
+    @property
+    def side(self) -> int:
+        """Rows and columns of one matrix instruction."""
+        return self.geometry.MMA_M
+
+    @property
+    def lane_groups(self) -> int:
+        """Groups of lanes that hold the same rows of a part, each another stretch of K."""
+        return LANES // self.side
+
+    @property
+    def row_bytes(self) -> int:
+        """One row of a K-tile."""
+        return self.geometry.BK * self.element.bytes
+
+    @property
+    def dma_bytes(self) -> int:
+        """What one lane moves with one DMA."""
+        return _WIDEST_DMA.get(self.machine.arch, _NARROW_DMA)
+
+    @property
+    def read_bytes(self) -> int:
+        """What one lane reads with one LDS read."""
+        return min(_WIDEST_READ, self._lane_bytes)
+
+    @property
+    def pieces_per_step(self) -> int:
+        """LDS reads that bring one lane's operand of a matrix instruction."""
+        return self._lane_bytes // self.read_bytes
+
+    @property
+    def steps(self) -> int:
+        """Matrix instructions along a K-tile."""
+        return self.geometry.BK // self.geometry.MMA_K
+
+    @property
+    def accumulator_registers(self) -> int:
+        """Registers a lane holds of C."""
+        return self.own_rows(Operand.A) * self.own_rows(Operand.B) // LANES
+
+    @property
+    def part_registers(self) -> int:
+        """Registers a lane holds of C for one matrix instruction."""
+        return self.side * self.side // LANES
+
+    @property
+    def fragment_registers(self) -> int:
+        """Registers a lane holds of one K-tile of A and B."""
+        rows = sum(self.own_rows(operand) for operand in Operand)
+        return rows * self.row_bytes // (LANES * REGISTER_BYTES)
+
+    @property
+    def accumulates_in_agprs(self) -> bool:
+        """Does C leave too little of the 256 registers that all instructions can name?"""
+        addressable, addresses = 256, 40
+        return self.waves <= SIMDS and self.accumulator_registers + self.fragment_registers + addresses > addressable
+
+    def rows(self, operand: Operand) -> int:
+        """Rows of the workgroup's tile of A, or of B (which are columns of C)."""
+        return self.geometry.BM if operand is Operand.A else self.geometry.BN
+
+    def across(self, operand: Operand) -> int:
+        """Waves that share the rows of an operand among them."""
+        return _WAVE_GRIDS[self.waves][0 if operand is Operand.A else 1]
+
+    def own_rows(self, operand: Operand) -> int:
+        """Rows that one wave multiplies."""
+        return self.rows(operand) // self.across(operand)
+
+    def tile_bytes(self, operand: Operand) -> int:
+        """LDS bytes of one K-tile."""
+        return self.rows(operand) * self.row_bytes
+
+    @property
+    def dma_rows(self) -> int:
+        """Rows that one DMA of all waves brings."""
+        return self.dma_bytes * LANES * self.waves // self.row_bytes
+
+    @property
+    def _lane_bytes(self) -> int:
+        return self.side * self.geometry.MMA_K * self.element.bytes // LANES
+
+
+def gemm_tile(
+    compiled: CompiledSchedule, geometry: KernelGeometry, *, element: Element | None = None, waves: int | None = None
+) -> GemmTile:
+    """The tile a schedule is for; what a loop by values says itself need not be said again.
+
+    Two staggered groups are eight waves, one of each group on every SIMD.
+    """
+    loop = compiled.loop
+    if waves is None:
+        waves = loop.waves if loop else 2 * SIMDS if compiled.config.warp_stagger.enabled else SIMDS
+    if element is None:
+        spoken = next((op.instruction.rpartition("_")[2] for op in loop.ops if op.instruction), "") if loop else ""
+        known = {each.value: each for each in Element}
+        element = known.get(spoken, Element.FP8 if geometry.is_fp8 else Element.BF16)
+    return GemmTile(geometry=geometry, waves=waves, element=element, machine=compiled.machine)

@@ -1,0 +1,272 @@
+"""A GEMM kernel in HIP: takes a compiled schedule and a geometry, gives source whose machine code is the schedule.
+
+The idiom: a compiler fence after every instruction; DMAs and matrix instructions as opaque asm, to which the compiler
+adds no waits; LDS reads it can see, so that it still guards their registers; waits and barriers as builtins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rota.compiler.compiled import CompiledSchedule
+from rota.declare.geometry import KernelGeometry
+from rota.declare.vocabulary import FrameworkTag, Phase
+from rota.emit.gemm_binding import Dma, GemmBinding, Instruction, LdsRead, Mfma
+from rota.emit.gemm_tile import Element, GemmTile, Operand, gemm_tile
+from rota.emit.gemm_words import gemm_words
+from rota.emit.lds_layout import bank_conflicts, free_layout, plain_layout
+from rota.emit.names import identifier
+from rota.emit.reasons import sync_reasons
+from rota.emit.register_waits import with_register_waits
+from rota.emit.sync_text import sync_text
+from rota.program.loop import LoopSteps, Step, steps_of
+from rota.targets.rates import LANES, SIMDS
+
+_SPOKEN = {Element.BF16: "bf16", Element.FP16: "fp16", Element.FP8: "fp8 (OCP E4M3)"}
+_FAR_APART = 100  # the column of comments
+
+
+def emit_gemm(
+    compiled: CompiledSchedule,
+    geometry: KernelGeometry,
+    *,
+    element: Element | None = None,
+    waves: int | None = None,
+    tails: Sequence[CompiledSchedule] = (),
+) -> str:
+    """A complete kernel; waits for registers are planned first where the schedule left them to the compiler.
+
+    `tails` are the same loop compiled with other remainders, for the numbers of K-tiles that whole trips don't reach:
+    one more kernel each, named after how many more K-tiles it computes outside its loop.
+    """
+    variants = [with_register_waits(each) for each in (compiled, *tails)]
+    tile = gemm_tile(variants[0], geometry, element=element, waves=waves)
+    kernels = [GemmKernel(each, tile) for each in variants]
+    least = kernels[0].steps.tiles_outside
+    lines = [f"// C = A x B^T on {tile.machine.name} ({tile.machine.arch}).", *gemm_words(tile)]
+    for kernel in kernels:
+        more = kernel.steps.tiles_outside - least
+        lines += ["", *kernel.lines(identifier(kernel.compiled.name + (f"_tail{more}" if more else "")))]
+    return "\n".join([*lines, ""])
+
+
+class GemmKernel:
+    """Writes one kernel from top to bottom."""
+
+    def __init__(self, compiled: CompiledSchedule, tile: GemmTile) -> None:
+        self.compiled = compiled
+        self.tile = tile
+        self.layout = free_layout(tile)
+        self.binding = GemmBinding(compiled, tile)
+        self.steps: LoopSteps = steps_of(compiled)
+        self.reasons = sync_reasons(compiled)
+
+    def lines(self, name: str) -> Iterator[str]:
+        """The kernel under a name."""
+        trip = self.steps.tiles_per_trip * self.tile.row_bytes
+        yield from self._contract(name)
+        yield from self._opening(name)
+        yield from self._phase(Phase.PROLOGUE)
+        yield ""
+        yield f"  int k = {trip};  // bytes of K before this trip's tiles"
+        yield "  #pragma clang loop unroll(disable)"
+        yield "  for (; trips > 0; --trips) {"
+        yield from self._phase(Phase.KERNEL)
+        yield f"    k += {trip};"
+        yield "  }"
+        yield ""
+        yield from self._phase(Phase.EPILOGUE)
+        yield from self._closing()
+
+    def _contract(self, name: str) -> Iterator[str]:
+        geometry, steps, tile = self.tile.geometry, self.steps, self.tile
+        free, plain = (bank_conflicts(tile, layout) for layout in (self.layout, plain_layout(tile)))
+        yield f"// {name}"
+        yield f"// A: M x K, B: N x K, {_SPOKEN[tile.element]}, row-major; C: M x N, fp32, row-major."
+        yield (
+            f"// Launch: grid (M / {geometry.BM}, N / {geometry.BN}), {tile.waves * LANES} threads; "
+            f"M and N are multiples of {geometry.BM} and {geometry.BN}."
+        )
+        yield (
+            f"// K / {geometry.BK} = {steps.tiles_outside} + {steps.tiles_per_trip} * trips, for any trips >= 0; "
+            f"{max(geometry.BM, geometry.BN)} rows take less than 2 GiB."
+        )
+        yield (
+            f"// LDS: {self.binding.lds_bytes} bytes; bank conflicts of a part's reads: {free} clocks "
+            f"({plain} without the exchange of chunks)."
+        )
+        yield f"// The schedule is {str(self.compiled.certificate).splitlines()[0]}."
+        yield "// Comments give the entry: its number in its phase, its op, and why a wait or barrier stands there."
+
+    def _opening(self, name: str) -> Iterator[str]:
+        tile, binding, geometry = self.tile, self.binding, self.tile.geometry
+        threads, per_simd = tile.waves * LANES, -(-tile.waves // SIMDS)
+        size = tile.element.bytes
+        yield (
+            f'extern "C" __attribute__((global, amdgpu_flat_work_group_size({threads}, {threads}), '
+            f"amdgpu_waves_per_eu({per_simd}, {per_simd})))"
+        )
+        yield f"void {name}(const void* A, const void* B, float* C, int N, int K) {{"
+        yield f"  __attribute__((shared, aligned(16))) static char memory[{binding.lds_bytes}];"
+        yield "  const int thread = __builtin_amdgcn_workitem_id_x(), lane = thread & 63;"
+        yield "  const int wave = __builtin_amdgcn_readfirstlane(thread >> 6);"
+        across = tile.across(Operand.B)
+        yield f"  const int wave_row = wave / {across}, wave_column = wave % {across};"
+        if self.steps.groups > 1:
+            yield f"  const int wave_group = wave / {tile.waves // self.steps.groups};"
+        yield "  const int tile_row = __builtin_amdgcn_workgroup_id_x();"
+        yield "  const int tile_column = __builtin_amdgcn_workgroup_id_y();"
+        yield f"  const int row_bytes = K * {size};"
+        yield f"  int trips = (K / {geometry.BK} - {self.steps.tiles_outside}) / {self.steps.tiles_per_trip};"
+        yield ""
+        yield "  // Buffer resources: base, size in bytes (beyond it loads give 0), raw format."
+        for operand, where in ((Operand.A, "tile_row"), (Operand.B, "tile_column")):
+            name, rows = operand.value, tile.rows(operand)
+            yield f"  const u64 {name}_base = (u64){operand.name} + (u64){where} * {rows} * row_bytes;"
+            yield (
+                f"  const resource {name}_global = {{(u32){name}_base, (u32)({name}_base >> 32) & 0xffff, "
+                f"(u32){rows} * row_bytes, 0x00027000u}};"
+            )
+        yield ""
+        yield f"  // A DMA of all waves fills {tile.dma_rows} rows; a lane fetches the chunk that belongs at its place."
+        yield f"  const u32 lds_wave = (u32)(u64)(LDS char*)memory + wave * {LANES * tile.dma_bytes};"
+        yield f"  const int dma_rows = {tile.dma_rows} * row_bytes;  // from one DMA to the next in global memory"
+        yield from self._fetches()
+        yield ""
+        yield "  // Each lane's place in the first part of A and of B, for each piece of it."
+        yield f"  const int lane_row = lane % {tile.side}, lane_group = lane / {tile.side};"
+        yield from self._places()
+        yield ""
+        m, n = binding.parts(Operand.A), binding.parts(Operand.B)
+        pieces = tile.steps * tile.pieces_per_step
+        yield f"  piece a[{binding.copies}][{m}][{pieces}], b[{binding.copies}][{n}][{pieces}];"
+        yield f"  part c[{m}][{n}];"
+        for row in range(m):
+            yield "  " + " ".join(f"c[{row}][{column}] = 0; PIN(c[{row}][{column}])" for column in range(n))
+        yield '  asm volatile("s_nop 1"); FENCE  // a matrix instruction reads a register 2 slots after it was set'
+        yield ""
+
+    def _fetches(self) -> Iterator[str]:
+        """Where in a DMA's rows each lane fetches: as many offsets as DMAs until the exchange of chunks repeats."""
+        tile, layout = self.tile, self.layout
+        lanes, lanes_per_chunk = tile.row_bytes // tile.dma_bytes, layout.chunk_bytes // tile.dma_bytes
+        chunk, within = f"thread % {lanes}", ""
+        if lanes_per_chunk > 1:
+            chunk, within = f"{chunk} / {lanes_per_chunk}", f" + thread % {lanes_per_chunk} * {tile.dma_bytes}"
+        yield f"  const int row = thread / {lanes}, chunk = {chunk};"
+        for pattern in range(self._patterns()):
+            row = f"(row + {pattern * tile.dma_rows})" if pattern else "row"
+            place = f"{self._exchanged('chunk', row)} * {layout.chunk_bytes}{within}"
+            yield f"  const int fetch{pattern} = row * row_bytes + {place};"
+
+    def _places(self) -> Iterator[str]:
+        tile, layout, start = self.tile, self.layout, 0
+        for operand, where in ((Operand.A, "wave_row"), (Operand.B, "wave_column")):
+            name = operand.value
+            yield f"  const int {name}_row = {where} * {self.binding.wave_rows(operand)} + lane_row;"
+            for piece in range(tile.steps * tile.pieces_per_step):
+                chunk = f"({piece * tile.lane_groups} + lane_group)"
+                place = f"{self._exchanged(chunk, f'{name}_row')} * {layout.chunk_bytes}"
+                yield (
+                    f"  LDS const char* const {name}_lane{piece} = "
+                    f"(LDS const char*)memory + {start} + {name}_row * {tile.row_bytes} + {place};"
+                )
+            start += self.binding.buffer_bytes(operand)
+
+    def _exchanged(self, chunk: str, row: str) -> str:
+        layout = self.layout
+        shifted = f"{row} >> {layout.shift}" if layout.shift else row
+        return f"({chunk} ^ ({shifted} & {layout.mask}))"
+
+    def _patterns(self) -> int:
+        return max(1, self.layout.period // self.tile.dma_rows)
+
+    def _phase(self, phase: Phase) -> Iterator[str]:
+        indent = "    " if phase is Phase.KERNEL else "  "
+        yield f"{indent}// {phase.value.lower()}"
+        for step in self.steps.phase(phase):
+            what = f"#{step.entry.time_slot} {step.entry.op}"
+            texts = [self._instruction(each, phase) for each in self.binding.instructions(step)]
+            if step.entry.op.is_framework:
+                texts, why = [sync_text(step)], self._why(step)
+                what = f"{what}: {why}" if why else what
+            for text in texts:
+                yield f"{indent}{text}".ljust(_FAR_APART) + f"// {what}"
+
+    def _why(self, step: Step) -> str:
+        if step.group is not None:
+            return "the other group runs one barrier behind"
+        return self.reasons.get((step.entry.phase, step.entry.time_slot), "") if _is_sync(step) else ""
+
+    def _read_for_nothing(self) -> list[str]:
+        """Registers that the epilogue reads once more than it uses them; the compiler would drop the read."""
+        unused: dict[str, None] = {}
+        for step in self.steps.epilogue:
+            for each in self.binding.instructions(step):
+                if isinstance(each, LdsRead):
+                    unused[self._register(each.operand, each.copy, each.part, each.piece)] = None
+                elif isinstance(each, Mfma):
+                    for register in (*self._factor(each, Operand.A), *self._factor(each, Operand.B)):
+                        unused.pop(register, None)
+        return list(unused)
+
+    def _instruction(self, instruction: Instruction, phase: Phase) -> str:
+        if isinstance(instruction, Dma):
+            return self._dma(instruction, phase)
+        if isinstance(instruction, LdsRead):
+            operand, piece = instruction.operand, instruction.piece
+            target = self._register(operand, instruction.copy, instruction.part, piece)
+            return f"READ({target}, {operand.value}_lane{piece}, {instruction.lds})"
+        factors = (*self._factor(instruction, Operand.A), *self._factor(instruction, Operand.B))
+        return f"MFMA(c[{instruction.a_part}][{instruction.b_part}], {', '.join(factors)})"
+
+    def _dma(self, dma: Dma, phase: Phase) -> str:
+        operand = dma.operand
+        lds = dma.lds + (self.binding.buffer_bytes(Operand.A) if operand is Operand.B else 0)
+        terms = ["k"] if phase is not Phase.PROLOGUE else []
+        terms += [str(dma.k_tile * self.tile.row_bytes)] if dma.k_tile else []
+        terms += [f"{dma.number} * dma_rows"] if dma.number else []
+        offset = " + ".join(terms) or "0"
+        return f"DMA({operand.value}_global, {lds}, fetch{dma.number % self._patterns()}, {offset})"
+
+    def _factor(self, mfma: Mfma, operand: Operand) -> list[str]:
+        """The registers of one operand."""
+        per_step = self.tile.pieces_per_step
+        copy, part = (mfma.a_copy, mfma.a_part) if operand is Operand.A else (mfma.b_copy, mfma.b_part)
+        pieces = range(mfma.step * per_step, (mfma.step + 1) * per_step)
+        return [self._register(operand, copy, part, piece) for piece in pieces]
+
+    @staticmethod
+    def _register(operand: Operand, copy: int, part: int, piece: int) -> str:
+        return f"{operand.value}[{copy}][{part}][{piece}]"
+
+    def _closing(self) -> Iterator[str]:
+        tile, binding = self.tile, self.binding
+        a_rows, b_rows = binding.wave_rows(Operand.A), binding.wave_rows(Operand.B)
+        m, n = binding.parts(Operand.A), binding.parts(Operand.B)
+        yield ""
+        kept = " ".join(f'asm volatile("" :: "v"({each}));' for each in self._read_for_nothing())
+        if kept:
+            yield f"  {kept} FENCE  // nothing uses these, but the schedule reads them"
+        yield '  asm volatile("s_nop 15\\n\\ts_nop 3"); FENCE  // the last results are in their registers'
+        for row in range(m):
+            yield "  " + " ".join(f"PIN(c[{row}][{column}])" for column in range(n))
+        yield (
+            f"  float* const out = C + (u64)(tile_row * {tile.geometry.BM} + wave_row * {a_rows} + lane_group * 4) * N "
+            f"+ tile_column * {tile.geometry.BN} + wave_column * {b_rows} + lane_row;"
+        )
+        stores = " ".join(
+            f"out[(u64)(row + {register // 4 * 4 * tile.lane_groups + register % 4}) * N + column] = value[{register}];"
+            for register in range(tile.part_registers)
+        )
+        yield f"  #define STORE(value, row, column) {stores}"
+        for row in range(m):
+            for column in range(n):
+                first, second = binding.first_row(Operand.A, row), binding.first_row(Operand.B, column)
+                yield f"  STORE(c[{row}][{column}], {first}, {second})"
+        yield "  #undef STORE"
+        yield "}"
+
+
+def _is_sync(step: Step) -> bool:
+    return step.entry.op.tag in (FrameworkTag.BARRIER, FrameworkTag.WAIT_VM, FrameworkTag.WAIT_LGKM)

@@ -1,0 +1,31 @@
+"""Names in source: takes a name, gives it back if C++ can use it as it is."""
+
+from __future__ import annotations
+
+import re
+
+from rota.errors import EmissionError, Finding
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?")  # the standard keeps a leading _ and any __ for itself
+_KEYWORDS = frozenset(
+    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class
+    compl concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default
+    delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long
+    mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
+    reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch template this
+    thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
+    xor_eq""".split()  # noqa: SIM905  # a list literal would take a line each
+)
+
+
+def identifier(name: str) -> str:
+    """`name`, if it is a plain C++ identifier that no keyword takes."""
+    if not _PLAIN.fullmatch(name) or name in _KEYWORDS:
+        raise EmissionError(
+            Finding(
+                code="T201",
+                message=f"{name!r} can't be a name in C++ source",
+                evidence=(("expected", "a letter, then letters, digits and single underscores; no keyword"),),
+            )
+        )
+    return name

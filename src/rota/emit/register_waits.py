@@ -1,0 +1,43 @@
+"""Register waits made explicit: takes a schedule that leaves them to the compiler, gives it with all waits planned.
+
+LLVM adds a wait of its own before a register is used while its load is under way.  Planned waits take their place, so
+that the machine code holds no wait which the schedule doesn't.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rota.compiler.compiled import CompiledSchedule
+from rota.compiler.proved import repaired
+from rota.declare.vocabulary import Phase
+from rota.sync.repair import Repair
+
+_FOUND_BY_THE_PROOF = ("R", "V", "B", "L")
+
+
+def with_register_waits(compiled: CompiledSchedule) -> CompiledSchedule:
+    """The schedule, repaired and proved without help from a compiler; repairs of before keep their reasons."""
+    if not compiled.compiler_tracks_registers and compiled.certificate is not None:
+        return compiled
+    found = tuple(finding for finding in compiled.findings if not finding.code.startswith(_FOUND_BY_THE_PROOF))
+    done = repaired(replace(compiled, compiler_tracks_registers=False, repairs=(), findings=found, certificate=None))
+    return replace(done, repairs=tuple(_merged(compiled, done)))
+
+
+def _merged(before: CompiledSchedule, after: CompiledSchedule) -> list[Repair]:
+    new = {(repair.phase, repair.slot): repair for repair in after.repairs}
+    merged = dict(new)
+    for phase, entries in (
+        (Phase.PROLOGUE, after.prologue),
+        (Phase.KERNEL, after.kernel),
+        (Phase.EPILOGUE, after.epilogue),
+    ):
+        added = {slot for (where, slot), repair in new.items() if where is phase and repair.before is None}
+        kept = [slot for slot in range(len(entries)) if slot not in added]
+        for repair in before.repairs:
+            if repair.phase is phase:
+                slot = kept[repair.slot]
+                merged.setdefault((phase, slot), replace(repair, slot=slot))
+    order = list(Phase)
+    return sorted(merged.values(), key=lambda repair: (order.index(repair.phase), repair.slot))

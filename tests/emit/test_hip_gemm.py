@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from rota.audit.toolchain import find_toolchain
+from rota.emit.gemm_tile import Element
+from rota.emit.hip_gemm import emit_gemm
+from rota.program.loop import steps_of
+from rota.simulate.isa.interleaving import LATEST, drawn
+from tests.emit.execution import GemmRun
+from tests.emit.kernels import SMALL, SMALL_MI300X, Emitted, by_values, four_wave, ping_pong
+
+
+def run_of(emitted: Emitted) -> GemmRun:
+    compiled, geometry = emitted
+    return GemmRun(compiled, geometry, find_toolchain().compile(emit_gemm(compiled, geometry), compiled.machine.arch))
+
+
+@pytest.mark.parametrize("name", [SMALL_MI300X, "gemm_fp16_128x128x64_4wave_mi300x"])
+def test_the_machine_code_multiplies(name: str) -> None:
+    run = run_of(by_values(name))
+    for trips, interleaving in product((0, 1), (LATEST, drawn(7))):
+        assert run.run(trips, interleaving).right
+
+
+def test_every_workgroup_has_its_own_tile() -> None:
+    assert run_of(by_values(SMALL_MI300X)).run(0, LATEST, grid=(2, 3)).right
+
+
+def test_a_tail_reaches_the_numbers_of_tiles_between_trips() -> None:
+    compiled, geometry = by_values(SMALL_MI300X)
+    tail, _ = by_values(SMALL_MI300X, remainder=1)
+    assert steps_of(tail).tiles_outside == steps_of(compiled).tiles_outside + 1
+    code = find_toolchain().compile(emit_gemm(compiled, geometry, tails=[tail]), "gfx942")
+    run = GemmRun(tail, geometry, code, f"{compiled.name}_tail1")
+    assert run.run(0, LATEST).right
+    assert run.run(1, drawn(7)).right
+
+
+def test_each_line_says_which_entry_it_is() -> None:
+    compiled, geometry = by_values(SMALL)
+    source = emit_gemm(compiled, geometry)
+    calls = [line for line in source.splitlines() if line.strip().startswith(("DMA(", "READ(", "MFMA(", "WAIT", "BAR"))]
+    assert all("// #" in line for line in calls)
+    assert all(": " in line.split("// #")[1] for line in calls if "WAIT" in line or "BARRIER" in line)
+
+
+def test_the_contract_stands_at_the_top() -> None:
+    source = emit_gemm(*ping_pong())
+    assert "// K / 64 = 2 + 2 * trips, for any trips >= 0" in source
+    assert "C: M x N, fp32, row-major" in source
+    assert "512 threads" in source
+    assert "proved for every trip count" in source
+
+
+def test_reads_that_nothing_uses_are_kept() -> None:
+    """The rotation's last fragments feed a partition that never comes."""
+    assert "nothing uses these, but the schedule reads them" in emit_gemm(*four_wave())
+    assert "nothing uses these" not in emit_gemm(*ping_pong())
+
+
+def test_elements_can_be_chosen_where_the_schedule_names_none() -> None:
+    compiled, geometry = ping_pong()
+    assert "v_mfma_f32_16x16x32_f16" in emit_gemm(compiled, geometry, element=Element.FP16)
+    assert "v_mfma_f32_16x16x32_bf16" in emit_gemm(compiled, geometry)

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import pytest
+
+from rota.declare.vocabulary import Phase
+from tests.audit.tiny import codes, tiny_audit, tiny_phases
+
+
+@pytest.mark.parametrize("counter", ["vmcnt", "lgkmcnt"])
+@pytest.mark.parametrize("missing", [True, False])
+def test_a_weaker_or_missing_wait_is_found_and_the_proof_fails(counter: str, missing: bool) -> None:
+    phases = tiny_phases()
+    lines = phases[Phase.KERNEL]
+    number = next(n for n, line in enumerate(lines) if counter in line)
+    count = int(lines[number].removesuffix(")").rpartition("(")[2])
+    lines[number] = "s_nop 0" if missing else f"s_waitcnt {counter}({count + 1})"
+    audit = tiny_audit(phases)
+    assert "I204" in codes(audit)
+    assert any(code.startswith("R") for code in codes(audit))
+    assert audit.certificate is None
+    assert not audit.clean
