@@ -7,7 +7,10 @@ The exception tree (every one carries the findings that caused it)::
     ├── GraphError          G   the dependency graph is malformed
     ├── OrderError          O   no order was found, or a scheduler returned a wrong one
     ├── ProgramError        P W B   blocks, phases, waits or barriers can't be built
-    └── ProofError          R V B L   the proof of a schedule fails
+    ├── ProofError          R V B L   the proof of a schedule fails
+    ├── EmissionError       T   a schedule can't be written as source, or read from a document
+    ├── ToolchainError      T   a compiler is missing or refuses its input
+    └── IsaError            I   machine code can't be read, or does what the machine forbids
 
 Code families: D declare, G graph, O order, P program and phases, W waits, B barriers, R races, V values,
 L limits (registers, LDS, counters), T toolchain, I isa audit.  `CODES` lists every code with its meaning.
@@ -32,6 +35,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "D106": "stages and partitions don't fit together",
         "D107": "an op names a stage that the pipeline doesn't have",
         "D108": "a loop's value or op is declared twice, or a value has the wrong number of writers",
+        "D109": "a schedule doesn't say how many instructions its ops stand for",
         "G101": "an edge points outside the body",
         "G102": "an op depends on itself within one iteration",
         "G103": "ops depend on each other in a circle within one iteration",
@@ -77,6 +81,31 @@ CODES: Mapping[str, str] = MappingProxyType(
         "L102": "more memory ops are under way than their counter can hold",
         "L103": "the tiles don't fit into LDS",
         "L104": "the registers don't fit into a lane's file",
+        "T101": "no toolchain for the target was found",
+        "T102": "the compiler refused the source",
+        "T103": "a code object can't be read",
+        "T201": "a name can't stand in source",
+        "T202": "an op's tokens are not the instructions that are emitted for it",
+        "T203": "a schedule and a geometry don't make a kernel that can be written",
+        "T204": "an exchange document is malformed",
+        "T301": "a package that an output needs is not installed",
+        "I101": "a listing doesn't show the instructions asked for",
+        "I102": "an instruction is not known to the interpreter",
+        "I103": "an instruction uses a register that a memory op under way still holds",
+        "I104": "an instruction comes fewer wait states behind another than the machine demands",
+        "I105": "a memory access belongs to no buffer, or leaves LDS",
+        "I106": "LDS is read or written while a write to it is under way",
+        "I107": "a launch doesn't fit its kernel",
+        "I108": "a wave doesn't end",
+        "I109": "LDS accesses of two waves are not kept apart by a wait and a barrier",
+        "I201": "machine code and schedule can't be laid side by side",
+        "I202": "the machine code's order is not the schedule's",
+        "I203": "an instruction works on another tile, register or accumulator than its entry",
+        "I204": "a wait in the machine code is weaker than the schedule's, or missing",
+        "I205": "a barrier of the schedule is missing in the machine code, or there is one more",
+        "I206": "the compiler spilled registers to memory",
+        "I207": "a kernel takes other memory or more registers than the schedule has",
+        "I208": "the compiler added a wait, or made one stronger",
     }
 )
 
@@ -191,6 +220,18 @@ class ProgramError(RotaError):
 
 class ProofError(RotaError):
     """The proof of a schedule fails."""
+
+
+class EmissionError(RotaError):
+    """A schedule can't be written as source, or read from an exchange document."""
+
+
+class ToolchainError(RotaError):
+    """A compiler is missing or refuses its input."""
+
+
+class IsaError(RotaError):
+    """Machine code can't be read, or does what the machine forbids."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:

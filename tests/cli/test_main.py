@@ -1,40 +1,125 @@
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+import click
 import pytest
-from click.testing import CliRunner, Result
 
-from rota import __version__
-from rota.cli.main import main
-
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(main, words)
+from rota import Finding, ProofError, __version__
+from rota.cli import main as command
+from tests.cli.command import data, rota
 
 
 def test_version() -> None:
-    assert run("--version").output.strip() == f"rota, version {__version__}"
+    assert rota("--version").output.strip() == f"rota, version {__version__}"
 
 
-def test_kernels_are_listed_and_each_can_be_shown() -> None:
-    names = run("kernels").output.split()
-    assert names == ["four_wave", "ping_pong", "single_buffer"]
-    for name in names:
-        shown = run("show", name)
-        assert shown.exit_code == 0
-        assert "kernel:" in shown.output
-
-
-def test_a_misspelt_kernel_is_a_usage_error_with_a_guess() -> None:
-    result = run("show", "four_waves")
+def test_a_misspelt_command_is_a_usage_error() -> None:
+    result = rota("chek ping_pong")
     assert result.exit_code == 2
-    assert "did you mean 'four_wave'?" in result.output
+    assert result.stdout == ""
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+    """A command `fail` that raises what it is told to, from a line of rota's own."""
+
+    def install(error: BaseException) -> None:
+        def fail() -> NoReturn:
+            raise error
+
+        monkeypatch.setitem(command.main.commands, "fail", click.Command("fail", callback=fail))
+        monkeypatch.setattr(command, "_authors_line", lambda _: None)
+
+    return install
+
+
+def test_findings_end_in_status_1(failing: Callable[[BaseException], None]) -> None:
+    failing(ProofError(Finding(code="R102", message="too early")))
+    result = rota("fail")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "error[R102]: too early\n"
+
+
+def test_an_unexpected_error_ends_in_status_3_and_one_line(failing: Callable[[BaseException], None]) -> None:
+    failing(RuntimeError("lost"))
+    result = rota("fail")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr.startswith("internal error: RuntimeError: lost   (ROTA_DEBUG=1 shows the traceback")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_library_fails_on_behalf_of_rota(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.cli.explain.give", shutil.copy2)  # called with a text and a dict, it fails deep inside
+    result = rota("explain R102")
+    assert result.exit_code == 3
+    assert result.stderr.startswith("internal error: TypeError: ")
+
+
+def test_the_traceback_is_there_when_asked_for(failing: Callable[[BaseException], None]) -> None:
+    failing(RuntimeError("lost"))
+    result = rota("fail", ROTA_DEBUG="1")
+    assert result.exit_code == 3
+    assert "Traceback (most recent call last)" in result.stderr
+
+
+def test_ctrl_c_ends_in_the_shells_status(failing: Callable[[BaseException], None]) -> None:
+    failing(KeyboardInterrupt())
+    assert rota("fail").exit_code == 130
+
+
+def test_a_reader_that_went_away_is_no_internal_error() -> None:
+    line = "from rota.cli.main import main; main(['explain'])"
+    with subprocess.Popen([sys.executable, "-c", line], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        _, stderr = process.communicate()
+    assert b"internal error" not in stderr
+    assert b"Traceback" not in stderr
+
+
+@pytest.mark.parametrize(("environment", "styled"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_no_color_is_respected(environment: dict[str, str], styled: bool) -> None:
+    from click.testing import CliRunner
+
+    result = CliRunner(env=environment).invoke(command.main, ["check", "ping_pong"], color=True)
+    assert result.exit_code == 0
+    assert ("\x1b[" in result.output) is styled
 
 
 def test_explain_says_what_a_code_means() -> None:
-    assert run("explain", "G103").output.startswith("G103: ops depend on each other in a circle")
-    assert run("explain", "X999").exit_code == 2
+    assert rota("explain g103").output.startswith("G103: ops depend on each other in a circle")
+    assert data("explain R102")["family"] == "races"
+    assert rota("explain R10").exit_code == 2
+    assert "`rota explain` lists them" in rota("explain X999").output
 
 
-@pytest.mark.parametrize("command", ["show", "kernels", "explain"])
-def test_every_command_has_help(command: str) -> None:
-    assert run(command, "--help").exit_code == 0
+def test_explain_lists_every_code() -> None:
+    from rota import CODES
+
+    lines = rota("explain").output.splitlines()
+    assert [line[:4] for line in lines] == list(CODES)
+    assert data("explain") == dict(CODES)
+
+
+def test_targets_gives_facts_with_confidence_and_source() -> None:
+    machines = {machine["name"]: machine for machine in data("targets")}
+    assert set(machines) == {"MI355X", "MI300X"}
+    facts = {fact["name"]: fact for fact in machines["MI300X"]["facts"]}
+    assert (facts["lds_bytes"]["value"], facts["lds_bytes"]["confidence"]) == (65536, "documented")
+    assert facts["dma_latency"]["low"] < facts["dma_latency"]["value"] < facts["dma_latency"]["high"]
+    assert all(fact["source"] for fact in facts.values())
+    names = [fact["name"] for fact in machines["MI300X"]["facts"]]
+    assert len(names) == len(set(names))
+
+
+def test_targets_shows_one_machine_by_either_name() -> None:
+    assert rota("targets mi355x").output == rota("targets gfx950").output
+    assert "MI300X" not in rota("targets MI355X").output
+    refused = rota("targets mi35x")
+    assert refused.exit_code == 2
+    assert "did you mean 'mi355x'?" in refused.output

@@ -1,55 +1,96 @@
-"""The command's entry point: takes arguments, gives the version, the shipped kernels or a kernel's listing."""
+"""The command's entry point: takes arguments, runs one command, gives its exit status.
+
+0 all is well, 1 findings, 2 usage, 3 internal error, 130 interrupted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import errno
+import os
+import sysconfig
+import traceback
+from pathlib import Path
 
 import click
 
-from rota.compiler.compile import compile_schedule
-from rota.compiler.schedule import PipelineSchedule
-from rota.declare.geometry import KernelGeometry
-from rota.errors import CODES, did_you_mean
-from rota.kernels.four_wave import Pipeline4Wave
-from rota.kernels.ping_pong import DeclarativeSchedule
-from rota.kernels.single_buffer import SingleBufferSchedule
+import rota
+from rota.cli.audit import audit
+from rota.cli.check import check
+from rota.cli.diff import diff
+from rota.cli.emit import emit
+from rota.cli.explain import explain
+from rota.cli.kernels import kernels
+from rota.cli.output import JSON, give, tell
+from rota.cli.show import show
+from rota.cli.targets import targets
+from rota.cli.trace import trace
+from rota.errors import RotaError
 from rota.version import __version__
 
-_KERNELS: dict[str, Callable[[], PipelineSchedule]] = {
-    "four_wave": lambda: Pipeline4Wave(KernelGeometry()),
-    "ping_pong": DeclarativeSchedule,
-    "single_buffer": lambda: SingleBufferSchedule(num_k_tiles=2),
-}
+FINDINGS, USAGE, INTERNAL, INTERRUPTED = 1, 2, 3, 130
+DEBUG = "ROTA_DEBUG"
 
 
-@click.group()
+class Guarded(click.Group):
+    """Commands whose errors become exit statuses."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; findings are data where JSON was asked for."""
+        try:
+            return super().invoke(ctx)
+        except RotaError as error:
+            if ctx.meta.get(JSON, False):
+                give("", {"ok": False, "findings": error.findings})
+            else:
+                tell(str(error))
+            ctx.exit(FINDINGS)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except KeyboardInterrupt:
+            tell("interrupted")
+            ctx.exit(INTERRUPTED)
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:  # `rota show ... | head`
+                raise
+            if os.environ.get(DEBUG):
+                traceback.print_exc()
+            tell(_unexpected(error))
+            ctx.exit(USAGE if _authors_line(error) else INTERNAL)
+
+
+def _unexpected(error: Exception) -> str:
+    what = f"{type(error).__name__}: {error}"
+    line = _authors_line(error)
+    if line is not None:
+        return f"error in {line}: {what}   ({DEBUG}=1 shows the traceback)"
+    return f"internal error: {what}   ({DEBUG}=1 shows the traceback; please report it)"
+
+
+def _authors_line(error: Exception) -> str | None:
+    """Where a kernel's own code failed, if it wasn't rota's; libraries fail on behalf of who called them."""
+    package = str(Path(rota.__file__).parent)
+    libraries = ("<", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename.startswith(package):
+            return None
+        if not frame.filename.startswith(libraries):
+            return f"{frame.filename}:{frame.lineno}"
+    return None
+
+
+@click.group(
+    cls=Guarded,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="\b\nA KERNEL is a name that `rota kernels` lists, file.py:Name or package.module:Name."
+    "\nExit status: 0 all is well, 1 findings, 2 usage, 3 internal error.",
+)
 @click.version_option(__version__, prog_name="rota")
-def main() -> None:
-    """Software-pipeline GPU kernel loops."""
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Software-pipeline GPU kernel loops: schedule, prove, predict and show them without a GPU."""
+    if os.environ.get("NO_COLOR"):  # https://no-color.org
+        context.color = False
 
 
-@main.command()
-def kernels() -> None:
-    """List the shipped kernels."""
-    click.echo("\n".join(_KERNELS))
-
-
-@main.command()
-@click.argument("kernel")
-def show(kernel: str) -> None:
-    """Print the entries of KERNEL, phase by phase."""
-    if kernel not in _KERNELS:
-        raise click.UsageError(f"no kernel named {kernel!r}; " + "; ".join(did_you_mean(kernel, _KERNELS)))
-    compiled = compile_schedule(_KERNELS[kernel]())
-    click.echo(str(compiled))
-    for finding in compiled.findings:
-        click.echo(f"\n{finding}", err=True)
-
-
-@main.command()
-@click.argument("code")
-def explain(code: str) -> None:
-    """Say what a finding's CODE means."""
-    if code not in CODES:
-        raise click.UsageError(f"no finding has the code {code!r}; " + "; ".join(did_you_mean(code, CODES)))
-    click.echo(f"{code}: {CODES[code]}")
+for command in (check, show, trace, diff, emit, audit, explain, kernels, targets):
+    main.add_command(command)

@@ -1,0 +1,41 @@
+"""`rota explain`: takes a finding's code, gives what it means."""
+
+from __future__ import annotations
+
+import click
+
+from rota.cli.output import give, json_option
+from rota.errors import CODES, did_you_mean
+
+_FAMILIES = {
+    "D": "declare",
+    "G": "graph",
+    "O": "order",
+    "P": "program and phases",
+    "W": "waits",
+    "B": "barriers",
+    "R": "races",
+    "V": "values",
+    "L": "limits",
+    "T": "toolchain",
+    "I": "isa audit",
+}
+
+
+@click.command(epilog="\b\nExamples:\n  rota explain R102\n  rota explain")
+@click.argument("code", required=False)
+@json_option
+def explain(code: str | None) -> None:
+    """Say what a finding's CODE means.
+
+    Without one, list them all.
+    """
+    if code is None:
+        give("\n".join(f"{each}  {meaning}" for each, meaning in CODES.items()), CODES)
+        return
+    known = code.upper()
+    if known not in CODES:
+        guesses = did_you_mean(known, CODES)[:-1]
+        raise click.UsageError("; ".join([f"no finding has the code {code!r}", *guesses, "`rota explain` lists them"]))
+    family = _FAMILIES[known[0]]
+    give(f"{known}: {CODES[known]}   ({family})", {"code": known, "meaning": CODES[known], "family": family})

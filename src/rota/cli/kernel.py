@@ -1,0 +1,108 @@
+"""A kernel named on the command line: takes a shipped name, file.py:Name or package.module:Name, gives a `Kernel`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import TypeVar
+
+import click
+
+from rota.cli.progress import progress
+from rota.cli.setting import changed
+from rota.compiler.compiled import CompiledSchedule
+from rota.compiler.schedule import PipelineSchedule
+from rota.declare.values import LoopSpec
+from rota.errors import RotaError, did_you_mean
+from rota.kernels.catalogue import full_names, shipped_kernels
+from rota.kernels.kernel import Kernel, LoopShape
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def kernel_argument(command: Command) -> Command:
+    """Adds KERNEL."""
+    return click.argument("kernel")(command)
+
+
+def set_option(command: Command) -> Command:
+    """Adds `--set`."""
+    return click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="FIELD=VALUE",
+        help="Change a setting; fields of dataclasses by path, as waits.auto_drain=true. Repeatable.",
+    )(command)
+
+
+def find_kernel(name: str, settings: Sequence[str] = ()) -> Kernel:
+    """The kernel of that name with its settings changed; a usage error if there is none."""
+    kernel = _written(name) if ":" in name else _shipped(name)
+    for text in settings:
+        kernel = changed(kernel, text)
+    return kernel
+
+
+def compiled_kernel(kernel: Kernel) -> CompiledSchedule:
+    """The kernel's schedule under the name by which it was asked for."""
+    with progress(f"compiling {kernel.name}"):
+        return replace(kernel.compile(), name=kernel.name)
+
+
+def _shipped(name: str) -> Kernel:
+    known = shipped_kernels()
+    found = known.get(full_names().get(name, name))
+    if found is None:
+        fixes = (*did_you_mean(name, known), "or your own: file.py:Name, package.module:Name")
+        raise click.UsageError(f"no kernel is named {name!r}\n" + "\n".join(fixes))
+    return found
+
+
+def _written(name: str) -> Kernel:
+    place, _, attribute = name.rpartition(":")
+    module = _module(place)
+    if not hasattr(module, attribute):
+        own = [key for key, value in vars(module).items() if not key.startswith("_") and _may_be_meant(module, value)]
+        raise click.UsageError(f"{place} has no {attribute!r}\n" + "\n".join(did_you_mean(attribute, own)))
+    return Kernel(name=attribute, source=getattr(module, attribute))
+
+
+def _module(place: str) -> ModuleType:
+    """A file is loaded as itself, with its folder open to imports, as `python file.py` does."""
+    if place.endswith(".py") and not Path(place).is_file():
+        raise click.UsageError(f"there is no file {place}")
+    try:
+        return _loaded(Path(place)) if place.endswith(".py") else _imported(place)
+    except RotaError:
+        raise
+    except Exception as error:
+        raise click.UsageError(f"{place} can't be loaded: {type(error).__name__}: {error}") from error
+
+
+def _imported(name: str) -> ModuleType:
+    sys.path.insert(0, str(Path.cwd()))
+    return importlib.import_module(name)
+
+
+def _loaded(path: Path) -> ModuleType:
+    sys.path.insert(0, str(path.parent.resolve()))
+    loader = importlib.machinery.SourceFileLoader(path.stem, str(path))
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)
+    sys.modules[path.stem] = module  # dataclasses look their module up
+    loader.exec_module(module)
+    return module
+
+
+def _may_be_meant(module: ModuleType, value: object) -> bool:
+    """Is it a kernel's value, or a class or function that was written there rather than imported?"""
+    if isinstance(value, PipelineSchedule | LoopSpec | LoopShape) and not isinstance(value, type):
+        return True
+    return (inspect.isroutine(value) or inspect.isclass(value)) and value.__module__ == module.__name__

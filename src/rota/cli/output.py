@@ -1,0 +1,78 @@
+"""What a command gives: takes values, gives text or JSON on stdout, files, and colour where it is wanted."""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from rota.errors import Finding
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+JSON = "rota.json"
+"""Under this name the context remembers that JSON was asked for, so that errors come as JSON too."""
+
+_COLOURS = {"ok": "green", "error": "red", "warning": "yellow", "note": "blue"}
+_HEAD = re.compile(r"^(ok|error|warning|note)(?=  |\[)", re.MULTILINE)
+
+
+def json_option(command: Command) -> Command:
+    """Adds `--json`."""
+
+    def remember(context: click.Context, _: click.Parameter, value: bool) -> None:
+        context.meta[JSON] = value
+
+    return click.option("--json", is_flag=True, callback=remember, expose_value=False, help="Data instead of text.")(
+        command
+    )
+
+
+def give(text: str, data: object) -> None:
+    """Data on stdout: as text, or as JSON where that was asked for."""
+    wants_json = click.get_current_context().meta.get(JSON, False)
+    click.echo(json.dumps(plain(data), indent=2, ensure_ascii=False) if wants_json else coloured(text))
+
+
+def tell(text: str) -> None:
+    """What is not data, on stderr."""
+    click.echo(coloured(text), err=True)
+
+
+def coloured(text: str) -> str:
+    """The first word of every finding in its colour; click drops it where no terminal or NO_COLOR says so."""
+    return _HEAD.sub(lambda found: click.style(found[1], fg=_COLOURS[found[1]], bold=True), text)
+
+
+def in_full(findings: tuple[Finding, ...]) -> str:
+    """Findings as text, a blank line between two."""
+    return "\n\n".join(str(finding) for finding in findings)
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """A file; where it can't be written, a usage error."""
+    try:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    except OSError as error:
+        raise click.UsageError(f"{path} can't be written: {error.strerror or error}") from error
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401  # any value becomes JSON
+    """A value as JSON has it: dataclasses and named tuples as objects, enums by value."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {name: plain(part) for name, part in zip(value._fields, value, strict=True)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -1,0 +1,156 @@
+"""A setting from the command line: takes a kernel and `field=value`, gives the kernel with that field changed.
+
+The fields of the kernel's dataclasses are the options.  A field is named by its path or by enough of the path's end.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import click
+
+from rota.errors import did_you_mean
+from rota.kernels.kernel import Kernel
+from rota.program.config import ScheduleConfig
+from rota.program.strategies import BarrierStrategy, LoadStrategy, WaitStrategy
+from rota.targets.machine import GFX942, GFX950, Machine
+
+_TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_MACHINES: Mapping[str, Machine] = {
+    name.lower(): machine for machine in (GFX950, GFX942) for name in (machine.name, machine.arch)
+}
+_STRATEGIES = {"waits": WaitStrategy, "barriers": BarrierStrategy, "loads": LoadStrategy}
+"""Groups of a schedule's knobs, by which they may be named too."""
+
+
+class Leaf(NamedTuple):
+    """A field that can be set: its path, its value, its declared type and other paths to it."""
+
+    path: tuple[str, ...]
+    value: object
+    kind: Any
+    also: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The path as it is typed."""
+        return ".".join(self.path)
+
+    def answers_to(self, name: str) -> bool:
+        """Is `name` this field's path, or the end of it?"""
+        return any(path == name or path.endswith(f".{name}") for path in (self.name, *self.also))
+
+
+def changed(kernel: Kernel, text: str) -> Kernel:
+    """The kernel with `text`, as field=value, put in."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"--set {text}: expected field=value")
+    leaf = _leaf(kernel, name.strip())
+    try:
+        parsed = _parsed(value.strip(), leaf.kind)
+    except ValueError as error:
+        raise click.UsageError(f"--set {text}: {error}") from error
+    top, *inner = leaf.path
+    return kernel.but(top, _with(kernel.settings()[top].value, inner, parsed))
+
+
+def leaves(kernel: Kernel) -> tuple[Leaf, ...]:
+    """Every field that can be set."""
+    found: list[Leaf] = []
+    for name, setting in kernel.settings().items():
+        found += _under((name,), setting.value, setting.kind)
+    return tuple(found)
+
+
+def _leaf(kernel: Kernel, name: str) -> Leaf:
+    known = leaves(kernel)
+    exact = [leaf for leaf in known if leaf.name == name]
+    matching = exact or [leaf for leaf in known if leaf.answers_to(name)]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        several = ", ".join(leaf.name for leaf in matching)
+        raise click.UsageError(f"--set {name}: {kernel.name} has several fields of that name: {several}")
+    guesses = did_you_mean(name, {end for leaf in known for end in (leaf.name, leaf.path[-1], *leaf.also)})[:-1]
+    listed = "`rota kernels KERNEL` lists its fields"
+    raise click.UsageError("; ".join([f"--set {name}: {kernel.name} has no such field", *guesses, listed]))
+
+
+def _under(path: tuple[str, ...], value: object, kind: object) -> Iterator[Leaf]:
+    if not is_dataclass(value) or isinstance(value, type | Machine):
+        if _parsable(kind):
+            yield Leaf(path, value, kind)
+        return
+    hints = get_type_hints(type(value))
+    for field in fields(value):
+        for leaf in _under((*path, field.name), getattr(value, field.name), hints[field.name]):
+            groups = _STRATEGIES if isinstance(value, ScheduleConfig) else {}
+            named = (name for name, group in groups.items() if field.name in {each.name for each in fields(group)})
+            yield leaf._replace(also=tuple(f"{name}.{field.name}" for name in named))
+
+
+def _with(value: Any, path: list[str], parsed: object) -> object:  # noqa: ANN401  # some dataclass
+    if not path:
+        return parsed
+    first, *rest = path
+    return replace(value, **{first: _with(getattr(value, first), rest, parsed)})
+
+
+def _parsable(kind: Any) -> bool:  # noqa: ANN401  # a type hint
+    if get_origin(kind) in (Union, UnionType):
+        return any(_parsable(member) for member in get_args(kind) if member is not NoneType)
+    if get_origin(kind) is tuple:
+        return all(member is int for member in get_args(kind))
+    return isinstance(kind, type) and (kind in (bool, int, float, str, Machine) or issubclass(kind, enum.Enum))
+
+
+def _parsed(text: str, kind: Any) -> object:  # noqa: ANN401  # a type hint
+    """The value that a text stands for; a ValueError says what was expected."""
+    if get_origin(kind) in (Union, UnionType):
+        return _first_parsed(text, get_args(kind))
+    if get_origin(kind) is tuple:
+        return _numbers(text, len(get_args(kind)))
+    if kind is str:
+        return text
+    if kind in (int, float):
+        try:
+            return int(text, 0) if kind is int else float(text)
+        except ValueError:
+            raise ValueError(f"expected {'a whole number' if kind is int else 'a number'}, not {text!r}") from None
+    return _chosen(text.lower(), kind)
+
+
+def _numbers(text: str, count: int) -> tuple[int, ...]:
+    parts = text.replace("x", ",").split(",")
+    if len(parts) != count or not all(part.strip().isdigit() for part in parts):
+        raise ValueError(f"expected {count} whole numbers, as {'x'.join(['16'] * count)}, not {text!r}")
+    return tuple(int(part) for part in parts)
+
+
+def _first_parsed(text: str, kinds: tuple[Any, ...]) -> object:
+    if NoneType in kinds and text.lower() == "none":
+        return None
+    errors = []
+    for kind in kinds:
+        if _parsable(kind):
+            try:
+                return _parsed(text, kind)
+            except ValueError as error:
+                errors.append(str(error))
+    raise ValueError("; ".join(errors))
+
+
+def _chosen(text: str, kind: Any) -> object:  # noqa: ANN401  # a truth value, a machine or an enum
+    known: Mapping[str, object] = {bool: _TRUTH, Machine: _MACHINES}.get(kind, {}) or {
+        str(name).lower(): member for member in kind for name in (member.name, member.value)
+    }
+    if text in known:
+        return known[text]
+    if kind is bool:
+        raise ValueError(f"expected true or false, not {text!r}")
+    raise ValueError(f"expected a {kind.__name__}, not {text!r}; " + "; ".join(did_you_mean(text, known)))

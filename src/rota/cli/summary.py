@@ -1,0 +1,99 @@
+"""A compiled kernel in one line: takes a `CompiledSchedule`, gives a `Summary` of what is known about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.compiler.compiled import CompiledSchedule
+from rota.declare.values import Home
+from rota.errors import Severity
+from rota.order.problem import Proof
+from rota.program.listing import count_sync
+from rota.targets.rates import CLOCKS_PER_SLOT, SIMDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What `rota check` says; None where the schedule doesn't state it.
+
+    Barriers and waits are those of one trip; `added` counts what a repair put in, in all phases.
+    """
+
+    kernel: str
+    machine: str
+    ops: int
+    quality: str
+    lds_bytes: int | None
+    lds_limit: int
+    registers: int | None
+    register_limit: int
+    barriers: int
+    waits: int
+    added: int
+    notes: int
+    proved: bool
+
+    def __str__(self) -> str:
+        parts = [f"ok  {self.kernel}", f"{self.ops} ops", self.quality]
+        if self.lds_bytes is not None:
+            parts.append(f"LDS {_kib(self.lds_bytes)}/{_kib(self.lds_limit)} KiB")
+        if self.registers is not None:
+            parts.append(f"VGPR {self.registers}/{self.register_limit}")
+        parts += [_several(self.barriers, "barrier"), _several(self.waits, "wait")]
+        if self.added:
+            parts.append(f"{self.added} added by repair")
+        if self.notes:
+            parts.append(_several(self.notes, "note"))
+        return "  ".join([*parts, "proved for every trip count" if self.proved else "not proved, as written"])
+
+
+def summarise(kernel: str, compiled: CompiledSchedule) -> Summary:
+    """What is known about a schedule that has no errors."""
+    loop = compiled.loop
+    sync = count_sync(compiled.kernel)
+    return Summary(
+        kernel=kernel,
+        machine=compiled.machine.name,
+        ops=len(compiled.body) if loop is None else len(loop.ops),
+        quality=_quality(compiled),
+        lds_bytes=compiled.lds_bytes,
+        lds_limit=compiled.machine.lds_bytes.value,
+        registers=_registers(compiled),
+        register_limit=compiled.machine.vgprs_per_lane.value // (1 if loop is None else -(-loop.waves // SIMDS)),
+        barriers=sync.barriers,
+        waits=sync.waits,
+        added=len(compiled.repairs) if loop is None else 0,
+        notes=sum(finding.severity is not Severity.ERROR for finding in compiled.findings),
+        proved=compiled.certificate is not None,
+    )
+
+
+def _quality(compiled: CompiledSchedule) -> str:
+    """The interval and its proof, or else how good the order of one iteration is."""
+    if compiled.modulo is not None:
+        clocks, lower = (slots * CLOCKS_PER_SLOT for slots in (compiled.modulo.ii, compiled.modulo.certificate.lower))
+        known = "proven least" if compiled.modulo.certificate.optimal else f"at least {lower:,}"
+        return f"II {clocks:,} clk ({known})"
+    if compiled.ordering is None:
+        return "the author's order"
+    makespan, certificate = compiled.ordering.makespan, compiled.ordering.certificate
+    if certificate.proof is Proof.NONE:
+        return f"makespan {makespan:,} (the author's order)"
+    known = "proven least" if certificate.proof is Proof.OPTIMAL else f"at least {certificate.bound:,}"
+    return f"makespan {makespan:,} ({known})"
+
+
+def _registers(compiled: CompiledSchedule) -> int | None:
+    """By values: all copies of everything that lives in registers."""
+    if compiled.loop is None or compiled.placement is None:
+        return compiled.registers
+    copies = dict(compiled.placement.copies)
+    return sum(value.size * copies.get(value.name, 1) for value in compiled.loop.values if value.home is not Home.LDS)
+
+
+def _kib(size: int) -> str:
+    return f"{size / 1024:g}"
+
+
+def _several(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"

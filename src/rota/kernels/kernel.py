@@ -1,0 +1,237 @@
+"""A kernel with its settings: takes what an author wrote, gives a `Kernel` that can be changed and compiled.
+
+An author writes a `PipelineSchedule` class or value, a `LoopSpec`, a value with a `loop()` such as `GemmShape`, or a
+function that returns one of these.  The parameters of the class or function are settings, and so are the fields of
+every dataclass among them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import dataclass, field, is_dataclass, replace
+from types import MappingProxyType, UnionType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_hints, runtime_checkable
+
+from rota.compiler.compile import ScheduleCompiler
+from rota.compiler.compiled import CompiledSchedule
+from rota.compiler.schedule import PipelineSchedule
+from rota.declare.geometry import KernelGeometry
+from rota.declare.values import LoopSpec
+from rota.errors import DeclarationError, Finding
+from rota.kernels.gemm import BF16, GemmShape
+from rota.program.config import ScheduleConfig
+from rota.targets.machine import GFX950, Machine
+from rota.targets.profile import TargetProfile
+
+if TYPE_CHECKING:
+    from rota.simulate.work import TileShape
+
+
+class Setting(NamedTuple):
+    """A value and its declared type."""
+
+    value: object
+    kind: Any
+
+
+@runtime_checkable
+class LoopShape(Protocol):
+    """A value that gives a loop, as `GemmShape` does."""
+
+    @property
+    def loop(self) -> Callable[..., LoopSpec]:
+        """Makes the loop; its keyword parameters are settings."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """What can be compiled; `changes` are settings that differ from what the author wrote.
+
+    `geometry` and `waves` say what the ops of a body declared in tiles stand for, for predictions alone.
+    """
+
+    name: str
+    source: object
+    about: str = ""
+    machine: Machine = GFX950
+    waves: int | None = None
+    changes: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+
+    def but(self, name: str, value: object) -> Kernel:
+        """The same kernel with one setting changed."""
+        return replace(self, changes=MappingProxyType({**self.changes, name: value}))
+
+    def settings(self) -> dict[str, Setting]:
+        """Every setting by name, as it stands."""
+        found = _parameters(self.source)
+        missing = [name for name, setting in found.items() if setting.value is inspect.Parameter.empty]
+        if not any(name not in self.changes for name in missing):
+            found |= self._settings_of(self._made(), found)
+        return {name: setting._replace(value=self.changes.get(name, setting.value)) for name, setting in found.items()}
+
+    def compile(self) -> CompiledSchedule:
+        """The schedule, proved; wrong ones end in a `RotaError`."""
+        return self._compiled(str(self.changes.get("sync", "repair")))
+
+    def as_written(self) -> CompiledSchedule:
+        """The schedule as its author wrote it, unproved; a loop by values is synchronised by rota in any case."""
+        return self._compiled("as_written")
+
+    def shape(self) -> TileShape | None:
+        """What a prediction needs for a body declared in tiles; loops by values say it themselves."""
+        settings = self.settings()
+        if "instruction" not in settings or "sync" not in settings:
+            return None
+        from rota.simulate.work import TileShape
+
+        chosen: dict[str, Any] = {name: settings[name].value for name in ("geometry", "waves", "instruction")}
+        return TileShape(**chosen)
+
+    def geometry(self) -> KernelGeometry:
+        """The workgroup's tile and the matrix instruction, for a GEMM to be emitted."""
+        settings = self.settings()
+        shape: Any = settings["shape"].value if "shape" in settings else None
+        if isinstance(shape, GemmShape):
+            side, k = shape.mma
+            return KernelGeometry(
+                BM=shape.rows,
+                BN=shape.columns,
+                BK=shape.depth,
+                MMA_M=side,
+                MMA_N=side,
+                MMA_K=k,
+                elem_bytes=shape.element_bytes,
+                is_fp8=shape.element_bytes == 1,
+            )
+        given = settings["geometry"].value if "geometry" in settings else None
+        return given if isinstance(given, KernelGeometry) else KernelGeometry()
+
+    def _compiled(self, sync: str) -> CompiledSchedule:
+        made = self._made()
+        if isinstance(made, PipelineSchedule):
+            return ScheduleCompiler(sync=sync).compile(made)
+        from rota.compiler.loop import compile_loop
+
+        settings = self.settings()
+        options: dict[str, Any] = {name: settings[name].value for name in ("remainder", "stagger", "scheduler")}
+        machine: Any = settings["machine"].value
+        return compile_loop(self._loop(made), machine, **options)
+
+    def _made(self) -> PipelineSchedule | LoopSpec | LoopShape:
+        """The source called with the parameters that were changed or have no default."""
+        if not _is_maker(self.source):
+            made = self.source
+        else:
+            given = dict(_given(self.source, self.changes, self.name))
+            made = self.source(**given)  # type: ignore[operator]
+        if isinstance(made, PipelineSchedule) and "config" in self.changes and "config" not in _parameters(self.source):
+            knobs = self.changes["config"]
+            made = copy(made)  # the author's value stays as it is
+            vars(made)["schedule_config"] = lambda: knobs
+        if not isinstance(made, PipelineSchedule | LoopSpec | LoopShape):
+            raise DeclarationError(
+                Finding(
+                    code="D104",
+                    message=f"{self.name} is {type(made).__name__}; expected a PipelineSchedule, a LoopSpec, a value "
+                    "with a loop(), or a class or function that gives one",
+                    evidence=(("got", repr(made)[:80]),),
+                )
+            )
+        changed: Any = self.changes.get("shape" if isinstance(made, LoopShape) else "loop", made)
+        return made if isinstance(made, PipelineSchedule) else changed
+
+    def _loop(self, made: LoopSpec | LoopShape) -> LoopSpec:
+        if isinstance(made, LoopSpec):
+            return made
+        chosen = {name: self.changes[name] for name in _parameters(made.loop) if name in self.changes}
+        return made.loop(**chosen)
+
+    def _settings_of(
+        self, made: PipelineSchedule | LoopSpec | LoopShape, parameters: Mapping[str, Setting]
+    ) -> dict[str, Setting]:
+        """The settings that a kernel of this kind has beside its parameters."""
+        if isinstance(made, PipelineSchedule):
+            return self._of_schedule(made, parameters)
+        from rota.order.modulo import ModuloScheduler
+
+        found = {"loop": Setting(made, LoopSpec)}
+        if not isinstance(made, LoopSpec):
+            found = {"shape": Setting(made, type(made)), **_parameters(made.loop)}
+        return found | {
+            "machine": Setting(self.machine, Machine),
+            "stagger": Setting(value=False, kind=bool),
+            "remainder": Setting(0, int),
+            "scheduler": Setting(ModuloScheduler(), ModuloScheduler),
+        }
+
+    def _of_schedule(self, made: PipelineSchedule, parameters: Mapping[str, Setting]) -> dict[str, Setting]:
+        found = {"config": Setting(made.schedule_config(), ScheduleConfig)}
+        target = getattr(made, "target", None)
+        if "target" in parameters and isinstance(target, TargetProfile):
+            found["target"] = Setting(target, TargetProfile)
+        geometry = getattr(made, "geometry", None)
+        if not isinstance(geometry, KernelGeometry):
+            geometry = KernelGeometry()
+        waves = self.waves or (8 if made.config().warp_stagger.enabled else 4)
+        return found | {
+            "geometry": Setting(geometry, KernelGeometry),
+            "waves": Setting(waves, int),
+            "instruction": Setting(BF16, str),
+            "sync": Setting("repair", str),
+        }
+
+
+def _is_maker(source: object) -> bool:
+    return inspect.isclass(source) or inspect.isroutine(source)
+
+
+def _parameters(source: object) -> dict[str, Setting]:
+    """Parameters of a class or function; one that wants a dataclass with defaults has these as its default."""
+    annotated = source.__init__ if inspect.isclass(source) else source
+    if not callable(source) or not _is_maker(source):
+        return {}
+    hints = get_type_hints(annotated)
+    found = {}
+    for name, parameter in inspect.signature(source).parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        kind = _without_none(hints.get(name, object))
+        value = parameter.default
+        if value is parameter.empty and is_dataclass(kind) and isinstance(kind, type):
+            value = _default_of(kind)
+        found[name] = Setting(value, kind)
+    return found
+
+
+def _given(source: object, changes: Mapping[str, object], owner: str) -> Mapping[str, object]:
+    given = {}
+    required = inspect.signature(source).parameters if callable(source) else {}
+    for name, setting in _parameters(source).items():
+        if name in changes:
+            given[name] = changes[name]
+        elif required[name].default is inspect.Parameter.empty:
+            if setting.value is inspect.Parameter.empty:
+                raise DeclarationError(
+                    Finding(
+                        code="D102",
+                        message=f"{owner} needs a value for its parameter {name}",
+                        fixes=(f"--set {name}=VALUE",),
+                    )
+                )
+            given[name] = setting.value
+    return given
+
+
+def _default_of(kind: type) -> object:
+    try:
+        return kind()
+    except TypeError:  # some field has no default
+        return inspect.Parameter.empty
+
+
+def _without_none(kind: Any) -> Any:  # noqa: ANN401  # a type hint has no type of its own
+    members = tuple(member for member in get_args(kind) if member is not type(None))
+    return members[0] if isinstance(kind, UnionType) and len(members) == 1 else kind

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.undisturbed import slowdown
+from rota.cli.summary import summarise
+from rota.kernels.catalogue import shipped_kernels
+from rota.order.modulo_schedule import ModuloProof
+from tests.cli.command import data, rota
+
+MOST_SECONDS = 0.7
+
+
+def test_all_is_well_in_one_line() -> None:
+    result = rota("check ping_pong")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    (line,) = result.stdout.splitlines()
+    assert line.startswith("ok  ping_pong  24 ops  makespan ")
+    assert "(proven least)" in line
+    assert line.endswith("  proved for every trip count")
+
+
+def test_a_loop_by_values_tells_its_interval_and_budgets() -> None:
+    # A wave computes 64x64 of 128x128, 64 deep: 4 x 4 x 2 MFMAs of 16x16x32, each of 4 passes of 4 clk.
+    line = rota("check gemm_small").stdout
+    assert "II 512 clk (proven least)" in line
+    summary = data("check gemm_small")["summary"]
+    assert summary["lds_bytes"] % (2 * 128 * 64 * 2) == 0  # whole copies of a tile of A and one of B
+    assert summary["registers"] >= 128 * 128 // 4 // 64  # the accumulators alone
+    assert summary["register_limit"] == 512
+    assert summary["lds_limit"] == 160 * 1024
+
+
+def test_an_interval_that_may_not_be_the_least_says_so() -> None:
+    compiled = shipped_kernels()["gemm_small"].compile()
+    assert compiled.modulo is not None
+    certificate = replace(compiled.modulo.certificate, proof=ModuloProof.OPEN, lower=100)
+    line = str(summarise("k", replace(compiled, modulo=replace(compiled.modulo, certificate=certificate))))
+    assert "II 512 clk (at least 400)" in line
+
+
+def test_strict_findings_are_the_answer_and_end_in_status_1() -> None:
+    result = rota("check four_wave --set sync=strict")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("error[R10")
+    given = data("check four_wave --set sync=strict", status=1)
+    assert given["ok"] is False
+    codes = {finding["code"] for finding in given["findings"]}
+    assert "R102" in codes
+    assert all(finding["severity"] == "error" for finding in given["findings"])
+
+
+def test_notes_repairs_and_certificate_on_request() -> None:
+    brief, full = rota("check four_wave").stdout, rota("check four_wave --notes").stdout
+    assert full.startswith(brief.rstrip())
+    assert "4 added by repair" in brief
+    assert sum("wait_lgkm" in line or "added" in line for line in full.splitlines()[1:]) >= 4
+    assert "assumes: tile addresses do not overlap" in full
+
+
+def test_as_written_is_not_called_proved() -> None:
+    result = rota("check four_wave --set sync=as_written")
+    assert result.exit_code == 0
+    assert result.stdout.rstrip().endswith("not proved, as written")
+
+
+def test_a_witness_is_replayed_and_computes_something_wrong() -> None:
+    result = rota("check four_wave --replay r102")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("replayed R102: wrong: ")
+    assert result.stderr.startswith("error[R102]")
+    assert data("check four_wave --replay R102", status=1)["right"] is False
+
+
+@pytest.mark.parametrize("kernel", ["ping_pong", "gemm_small"])
+def test_there_is_nothing_to_replay_in_a_proved_kernel(kernel: str) -> None:
+    result = rota(f"check {kernel} --replay R102")
+    assert result.exit_code == 2
+    assert "has no finding R102 to replay" in result.output
+
+
+def test_replay_names_the_codes_that_can_be() -> None:
+    assert "known: R102" in rota("check four_wave --replay R101").output
+
+
+def test_a_misspelt_kernel_is_a_usage_error_with_a_guess() -> None:
+    result = rota("check four_waves")
+    assert result.exit_code == 2
+    assert "did you mean 'four_wave'?" in result.output
+
+
+def test_kernels_are_listed_with_what_they_are() -> None:
+    listed = data("kernels")
+    assert [kernel["name"] for kernel in listed] == list(shipped_kernels())
+    assert rota("kernels").output.split()[0] == "four_wave"
+    full = {kernel["also"]: kernel["name"] for kernel in listed if kernel["also"]}
+    assert full["gemm_bf16_128x128x64_4wave"] == "gemm_small"
+    assert rota("check gemm_bf16_128x128x64_4wave").output == rota("check gemm_small").output
+
+
+CHECK = """
+import sys
+from rota.cli.main import main
+main(["check", "ping_pong"], standalone_mode=False)
+assert "ortools" not in sys.modules, "a solver was loaded"
+assert "numpy" not in sys.modules
+"""
+
+
+def test_a_check_without_a_solver_takes_at_most_0_7_seconds_start_up_included() -> None:
+    command = [sys.executable, "-c", CHECK]
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True)
+        times.append((time.perf_counter() - start) / slowdown())
+    # Noise only ever adds time.
+    assert min(times) <= MOST_SECONDS

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rota.audit.toolchain import find_toolchain
+from rota.cli.emit import source_of
+from rota.emit.exchange import from_json
+from rota.errors import ToolchainError
+from tests.cli.command import data, rota
+
+
+def test_a_document_holds_the_schedule() -> None:
+    result = rota("emit ping_pong --form json")
+    assert result.exit_code == 0
+    listed = data("show ping_pong --listing")
+    assert [str(entry.op) for entry in from_json(result.stdout).kernel] == [entry["op"] for entry in listed["kernel"]]
+
+
+@pytest.mark.parametrize("kernel", ["four_wave", "gemm_small", "gemm_fp8", "gemm_small_mi300x"])
+def test_a_gemm_is_written_under_the_name_it_was_asked_for(kernel: str) -> None:
+    assert f" {kernel}(" in data(f"emit {kernel}")["source"]
+
+
+def test_source_goes_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert rota("emit gemm_small --form skeleton -o order.h").stdout == "order.h\n"
+    assert Path("order.h").read_text("utf-8") == rota("emit gemm_small --form skeleton").stdout
+
+
+def test_what_is_no_gemm_is_a_finding() -> None:
+    result = rota("emit attention")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error[T203]")
+    assert data("emit attention", status=1)["findings"][0]["code"] == "T203"
+
+
+def test_a_compiler_that_is_not_there_is_a_finding() -> None:
+    result = rota("audit ping_pong --compiler no-such-compiler")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error[T101]")
+
+
+@pytest.fixture
+def _toolchain() -> None:
+    try:
+        find_toolchain()
+    except ToolchainError:
+        pytest.skip("no compiler for AMD GPUs")
+
+
+@pytest.mark.usefixtures("_toolchain")
+def test_the_machine_code_is_the_schedule() -> None:
+    result = rota("audit ping_pong")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("ping_pong by ")
+    assert data("audit gemm_small")["exact"] is True
+
+
+@pytest.mark.usefixtures("_toolchain")
+def test_machine_code_that_is_not_the_schedule_ends_in_status_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_a_barrier(*arguments: object) -> str:
+        source = source_of(*arguments)  # type: ignore[arg-type]
+        assert "__builtin_amdgcn_s_barrier();" in source
+        return source.replace("__builtin_amdgcn_s_barrier();", "", 1)
+
+    monkeypatch.setattr("rota.cli.audit.source_of", without_a_barrier)
+    given = data("audit ping_pong", status=1)
+    assert given["ok"] is False
+    assert "I205" in {finding["code"] for finding in given["audit"]["findings"]}

@@ -1,0 +1,65 @@
+"""Every command that a help text or the README names is run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from rota.audit.toolchain import found_toolchains
+from rota.cli.main import main
+from tests.cli.command import rota
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def examples(command: click.Command) -> Iterator[str]:
+    for line in (command.epilog or "").splitlines():
+        if line.startswith("  rota "):
+            yield line.strip()
+
+
+IN_HELP = [example for command in main.commands.values() for example in examples(command)]
+BLOCKS = "".join(README.split("```")[1::2])
+IN_README = re.findall(r"^(rota [^#\n]*?)\s*(?:#.*)?$", BLOCKS, re.MULTILINE) + re.findall(r"`(rota [^`]+)`", README)
+
+
+@pytest.mark.parametrize("name", main.commands)
+def test_a_command_has_help_with_an_example_that_names_it(name: str) -> None:
+    result = rota(f"{name} --help")
+    assert result.exit_code == 0
+    assert f"\n    rota {name}" in result.output
+    assert "--json" in result.output
+
+
+@pytest.mark.parametrize("line", list(dict.fromkeys([*IN_HELP, *IN_README])))
+def test_an_example_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    _skip_without_a_compiler(line)
+    words = line.removeprefix("rota ")
+    result = rota(words)
+    assert result.exit_code == (1 if "--replay" in words or "sync=strict" in words else 0), result.output
+    for file in re.findall(r"(?:-o|--html|--svg) (\S+)", words):
+        assert (tmp_path / file).stat().st_size > 0
+
+
+@pytest.mark.parametrize("name", main.commands)
+def test_json_is_all_that_stands_on_stdout(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = next(examples(main.commands[name])).removeprefix("rota ")
+    _skip_without_a_compiler(f"rota {first}")
+    json.loads(rota(f"{first} --json").stdout)
+
+
+def _skip_without_a_compiler(line: str) -> None:
+    if line.startswith("rota audit") and not any(found_toolchains()):
+        pytest.skip("no compiler for AMD GPUs")
+
+
+def test_the_readme_names_every_command() -> None:
+    assert {line.split()[1] for line in IN_README} >= set(main.commands)

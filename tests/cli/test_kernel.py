@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rota import GFX950, DeclarationError, DeclarativeSchedule, KernelGeometry, Pipeline4Wave
+from rota.kernels.gemm import GEMM_SHAPES, GemmShape
+from rota.kernels.kernel import Kernel
+from tests.cli.command import data, rota
+
+FILE = '''
+from dataclasses import replace
+
+from rota import DeclarativeSchedule, KernelGeometry, PipelineSchedule, Pipeline4Wave
+from rota.kernels.gemm import GEMM_SHAPES
+
+
+class Mine(PipelineSchedule):
+    """No parameters: its hooks say everything."""
+
+    inner = Pipeline4Wave(KernelGeometry())
+
+    def config(self):
+        return self.inner.config()
+
+    def build_body(self):
+        return self.inner.build_body()
+
+    def derive_edges(self, body):
+        return self.inner.derive_edges(body)
+
+    def bootstrap_frags(self):
+        return self.inner.bootstrap_frags()
+
+    def schedule_config(self):
+        return self.inner.schedule_config()
+
+
+class Needs(DeclarativeSchedule):
+    def __init__(self, tiles: int, *rest, **others):
+        super().__init__()
+        self.tiles = tiles
+
+
+class Broken(Mine):
+    def build_body(self):
+        return {}["missing"]
+
+
+value = DeclarativeSchedule()
+small = GEMM_SHAPES[2]
+spec = small.loop()
+
+
+def shape(depth: int = 64):
+    return replace(small, depth=depth)
+
+
+def loop(depth: int = 64):
+    return shape(depth).loop()
+
+
+number = 3
+'''
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "mine_for_test.py").write_text(FILE)
+    (tmp_path / "wrong_for_test.py").write_text("1 / 0")
+    (tmp_path / "malformed_for_test.py").write_text("import rota\nrota.PipelineConfig(depth=0)")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("place", ["mine_for_test.py", "mine_for_test"])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("value", "24 ops"),
+        ("Mine", "24 ops"),
+        ("small", "12 ops  II 512 clk"),
+        ("spec", "12 ops  II 512 clk"),
+        ("shape", "12 ops  II 512 clk"),
+        ("loop", "12 ops  II 512 clk"),
+        ("loop --set depth=128", "12 ops  II 1,024 clk"),
+        ("shape --set depth=128", "12 ops  II 1,024 clk"),
+        ("small --set depth=128", "12 ops  II 1,024 clk"),
+        ("Needs --set tiles=3", "24 ops"),
+    ],
+)
+def test_an_author_may_write_any_of_these(place: str, name: str, words: str) -> None:
+    result = rota(f"check {place}:{name}")
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith(f"ok  {name.split(maxsplit=1)[0]}  {words}")
+
+
+def test_knobs_of_a_class_without_parameters_can_be_set() -> None:
+    before = data("check mine_for_test.py:Mine")["summary"]
+    after = data("check mine_for_test.py:Mine --set barriers.minimal_barriers=false --set sync=as_written")["summary"]
+    assert before["barriers"] < after["barriers"]
+
+
+@pytest.mark.parametrize(
+    ("place", "status", "complaint"),
+    [
+        (
+            "mine_for_test.py:smal",
+            2,
+            "did you mean 'small'?\nknown: Broken, Mine, Needs, loop, shape, small, spec, value",
+        ),
+        ("none_for_test.py:x", 2, "there is no file none_for_test.py"),
+        ("none_for_test:x", 2, "can't be loaded: ModuleNotFoundError"),
+        ("wrong_for_test.py:x", 2, "can't be loaded: ZeroDivisionError"),
+        ("malformed_for_test.py:x", 1, "error[D102]: PipelineConfig.depth is 0"),
+        ("mine_for_test.py:number", 1, "error[D104]: number is int"),
+        ("mine_for_test.py:Needs", 1, "Needs needs a value for its parameter tiles"),
+        ("mine_for_test.py:Broken", 2, "KeyError: 'missing'"),
+    ],
+)
+def test_what_is_no_kernel_is_refused_in_words(place: str, status: int, complaint: str) -> None:
+    result = rota(f"check {place}")
+    assert result.exit_code == status
+    assert complaint in result.output
+    assert "internal error" not in result.output
+
+
+def test_an_error_in_the_authors_code_names_the_line(folder: Path) -> None:
+    line = 1 + FILE.splitlines().index('        return {}["missing"]')
+    assert f"mine_for_test.py:{line}: KeyError" in rota("check mine_for_test.py:Broken").output
+
+
+def test_a_body_in_tiles_says_which_shape_it_was_predicted_for() -> None:
+    result = rota("show mine_for_test.py:Mine --set geometry.BM=128")
+    assert result.exit_code == 0
+    assert "predicted for 128x256x64, 4 waves" in result.stderr
+    assert "predicted for" not in rota("show four_wave").stderr
+
+
+def test_an_authors_value_is_not_touched() -> None:
+    value = DeclarativeSchedule()
+    kernel = Kernel(name="value", source=value)
+    knobs = value.schedule_config().but(auto_drain=True)
+    assert len(kernel.but("config", knobs).compile().kernel) > len(kernel.compile().kernel)
+    assert not value.schedule_config().auto_drain
+
+
+def test_a_required_dataclass_without_defaults_needs_one() -> None:
+    def made(shape: GemmShape) -> GemmShape:
+        return shape
+
+    made.__annotations__["shape"] = GemmShape
+    made.__annotations__["return"] = GemmShape
+    kernel = Kernel(name="made", source=made)
+    with pytest.raises(DeclarationError, match="made needs a value for its parameter shape"):
+        kernel.compile()
+    assert list(kernel.settings()) == ["shape"]
+
+
+def test_a_loop_without_a_shape_has_the_default_geometry() -> None:
+    assert Kernel(name="loop", source=GEMM_SHAPES[2].loop()).geometry() == KernelGeometry()
+    geometry = Kernel(name="shape", source=GEMM_SHAPES[2]).geometry()
+    assert (geometry.BM, geometry.BN, geometry.BK) == (128, 128, 64)
+
+
+def test_a_required_dataclass_with_defaults_needs_no_word() -> None:
+    kernel = Kernel(name="k", source=Pipeline4Wave)
+    assert kernel.compile().machine is GFX950
+    shape = kernel.but("waves", 8).shape()
+    assert shape is not None
+    assert shape.waves == 8

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.cli.command import data, rota
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_timeline_is_plain_text_of_at_most_100_columns() -> None:
+    result = rota("show ping_pong")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("ping_pong · MI355X · ")
+    assert "predicted, not measured" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 100
+    assert "\x1b" not in result.stdout
+
+
+def test_files_are_written_and_named() -> None:
+    result = rota("show four_wave --html page.html --svg picture.svg")
+    assert result.exit_code == 0
+    assert {"page.html", "picture.svg"} <= set(result.stdout.split())
+    assert Path("page.html").read_text("utf-8").startswith("<!doctype html>")
+    assert ET.fromstring(Path("picture.svg").read_text("utf-8")).tag.endswith("svg")
+
+
+def test_a_file_that_cannot_be_written_is_a_usage_error() -> None:
+    result = rota("show ping_pong --svg nowhere/picture.svg")
+    assert result.exit_code == 2
+    assert "nowhere/picture.svg can't be written: No such file or directory" in result.output
+
+
+def test_json_of_show_is_the_prediction() -> None:
+    given = data("show gemm_small")
+    prediction = given["prediction"]
+    assert 0 < prediction["mma_share"] <= 1
+    assert prediction["cycles_band"]["low"] <= prediction["cycles"] <= prediction["cycles_band"]["high"]
+
+
+def test_the_listing_has_every_entry() -> None:
+    text = rota("show single_buffer --listing")
+    assert "single_buffer: kernel: " in text.stdout
+    assert text.stderr == "8 notes; `rota check --notes` prints them\n"
+    given = data("show single_buffer --listing")
+    for phase in ("prologue", "kernel", "epilogue"):
+        assert f"{phase}: {len(given[phase])} entries" in text.stdout
+    assert len(given["repairs"]) == 5
+    assert rota("show ping_pong --listing").stderr == ""
+
+
+def test_a_trace_is_named_after_its_kernel() -> None:
+    pytest.importorskip("perfetto")
+    result = rota("trace ping_pong")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("ping_pong.perfetto-trace: ")
+    assert Path("ping_pong.perfetto-trace").stat().st_size == data("trace ping_pong -o other")["bytes"]
+
+
+def test_a_kernel_does_not_differ_from_itself() -> None:
+    assert data("diff ping_pong ping_pong")["same"] is True
+    assert "the entries are the same" in rota("diff ping_pong").stdout
+
+
+def test_settings_are_what_the_second_schedule_differs_in() -> None:
+    given = data("diff ping_pong --set waits.auto_drain=true")
+    assert (given["before"], given["after"]) == ("ping_pong", "ping_pong waits.auto_drain=true")
+    added = [row["text"] for row in given["rows"] if row["change"] == "added"]
+    assert added
+    assert all("wait_lgkm(0)" in text for text in added)
+    figures = {figure["name"]: figure for figure in given["figures"]}
+    assert figures["kernel waits"]["after"] - figures["kernel waits"]["before"] == len(added)
+
+
+def test_a_diff_as_a_page() -> None:
+    assert rota("diff ping_pong four_wave --html diff.html").stdout == "diff.html\n"
+    assert Path("diff.html").read_text("utf-8").startswith("<!doctype html>")

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+
+import click
+import pytest
+
+from rota import GFX942, KernelGeometry, ScheduleConfig, SchedulingStrategy
+from rota.cli.setting import changed, leaves
+from rota.kernels.catalogue import shipped_kernels
+from rota.kernels.gemm import GEMM_SHAPES, GemmShape
+from rota.kernels.kernel import Kernel
+from tests.cli.command import data, rota
+
+
+def setting(kernel: str, text: str, name: str) -> object:
+    return changed(shipped_kernels()[kernel], text).settings()[name].value
+
+
+@pytest.mark.parametrize("path", ["config.auto_drain", "auto_drain", "waits.auto_drain"])
+def test_a_field_is_named_by_its_path_its_end_or_its_strategy(path: str) -> None:
+    config = setting("ping_pong", f"{path}=yes", "config")
+    assert isinstance(config, ScheduleConfig)
+    assert config.auto_drain is True
+
+
+def test_the_schedule_follows_the_setting() -> None:
+    waits = [data(f"check ping_pong {words}")["summary"]["waits"] for words in ("", "--set waits.auto_drain=true")]
+    assert waits[0] < waits[1]
+
+
+def test_several_settings_add_up() -> None:
+    kernel = changed(changed(shipped_kernels()["four_wave"], "BM=128"), "geometry.BN = 0x80")
+    assert kernel.settings()["geometry"].value == KernelGeometry(BM=128, BN=128, lgkm_per_load_a=8, lgkm_per_load_b=8)
+    assert kernel.compile().lds_bytes == 2 * (128 + 128) * 64 * 2
+
+
+def test_values_are_parsed_by_type() -> None:
+    shape = setting("gemm_small", "mma=32x16", "shape")
+    assert isinstance(shape, GemmShape)
+    assert shape.mma == (32, 16)
+    assert setting("gemm_small", "machine=MI300X", "machine") is GFX942
+    assert setting("gemm_small", "stagger=on", "stagger") is True
+    config = setting("ping_pong", "scheduling=greedy", "config")
+    assert isinstance(config, ScheduleConfig)
+    assert config.scheduling is SchedulingStrategy.GREEDY
+    assert getattr(setting("gemm_small", "time_limit=0.5", "scheduler"), "time_limit", None) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("auto_drain", "expected field=value"),
+        ("auto_drian=true", "did you mean 'auto_drain'?"),
+        ("auto_drain=maybe", "expected true or false, not 'maybe'"),
+        ("BM=large", "expected a whole number, not 'large'"),
+        ("lgkm_per_load_a=3", "several fields of that name: geometry.lgkm_per_load_a, config.lgkm_per_load_a"),
+        ("target.machine=mi35x", "did you mean 'mi355x'?"),
+        ("loop_carried.role=computer", "did you mean 'compute'?"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_a_usage_error(text: str, complaint: str) -> None:
+    result = rota(f"check four_wave --set {text}")
+    assert result.exit_code == 2
+    assert complaint in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [("mma=16", "expected 2 whole numbers, as 16x16"), ("time_limit=soon", "expected a number, not 'soon'")],
+)
+def test_the_same_for_a_loop_by_values(text: str, complaint: str) -> None:
+    with pytest.raises(click.UsageError, match=complaint):
+        changed(shipped_kernels()["gemm_small"], text)
+
+
+def test_a_value_outside_its_range_is_a_finding() -> None:
+    result = rota("check four_wave --set geometry.BM=0")
+    assert result.exit_code == 1
+    assert "error[D102]: KernelGeometry.BM is 0" in result.output
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    limit: int | None = 3
+    colour: Colour | int = 1
+
+
+def with_options(options: Options) -> GemmShape:
+    return replace(GEMM_SHAPES[0], name=str(options))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("limit=none", Options(limit=None)),
+        ("limit=7", Options(limit=7)),
+        ("colour=red", Options(colour=Colour.RED)),
+        ("colour=4", Options(colour=4)),
+    ],
+)
+def test_optional_fields_and_alternatives_of_a_functions_parameter(text: str, expected: Options) -> None:
+    kernel = changed(Kernel(name="k", source=with_options), text)
+    assert kernel.settings()["options"].value == expected
+    assert getattr(kernel.settings()["shape"].value, "name", "") == str(expected)
+
+
+def test_what_fits_none_of_the_alternatives_is_refused() -> None:
+    with pytest.raises(click.UsageError, match=r"expected a Colour, not 'blue'.*expected a whole number"):
+        changed(Kernel(name="k", source=with_options), "colour=blue")
+
+
+def test_settings_are_listed_as_they_would_be_typed() -> None:
+    listed = data("kernels four_wave")
+    assert listed["config.scheduling"] == "identity"
+    assert listed["geometry.is_fp8"] == "false"
+    assert listed["target.machine"] == "gfx950"
+    assert data("kernels gemm_small --set mma=32x16")["shape.mma"] == "32x16"
+    kernel = shipped_kernels()["gemm_small"]
+    for name, value in data("kernels gemm_small").items():
+        again = changed(kernel, f"{name}={value}")
+        assert {leaf.name: leaf.value for leaf in leaves(again)} == {leaf.name: leaf.value for leaf in leaves(kernel)}
