@@ -1,54 +1,118 @@
 """The shipped loops by values: takes nothing, prints interval, certificate, buffers and synchronisation of each.
 
-    python -m benchmarks.zoo [--tiles]
+    python -m benchmarks.zoo [--tiles] [--execute] [PART_OF_NAME ...]
 
-With `--tiles` only the loops at tile granularity.  Nothing is measured on a GPU; latencies are planning numbers.
+With `--tiles` only the loops at tile granularity; with `--execute` each is also run on numbers at the trip counts 0 to
+8, with everything as late and as early as can be and by random seeds: a GEMM must equal A @ B, attention a softmax over
+all keys at once, the others the same iterations one after the other.  Nothing is measured on a GPU; latencies are
+planning numbers.  The price of the barriers is their number times 8 clocks, an estimate, over the interval.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from rota import GFX942, GFX950, Machine, count_sync
+from rota import GFX942, GFX950, CompiledSchedule, Machine, count_sync
+from rota.compiler.depth import registers_taken
 from rota.compiler.loop import compile_loop
 from rota.declare.values import LoopSpec
+from rota.errors import DeclarationError, OrderError
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION
-from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
+from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES
+from rota.simulate.attention_meaning import AttentionInstructions
+from rota.simulate.meaning import Meaning, Mixing
+from rota.simulate.meanings import Attention, Gemm
+from rota.simulate.pace import Earliest, Latest, Random
+from rota.simulate.values import execute
+from rota.targets.rates import CLOCKS_PER_SLOT
+from rota.targets.timing import timing_of
+
+TRIPS = range(9)
+
+
+class Row(NamedTuple):
+    """A loop, its machine, and whether two groups of waves take turns."""
+
+    loop: LoopSpec
+    machine: Machine
+    grain: str
+    stagger: bool = False
+
+
+def rows(*, only_tiles: bool = False) -> Iterator[Row]:
+    """Every shipped loop at both grains; eight waves also staggered."""
+    for shapes, machine in ((GEMM_SHAPES, GFX950), (MI300X_GEMM_SHAPES, GFX942)):
+        for shape in shapes:
+            for fine in (False,) if only_tiles else (False, True):
+                grain = "instruction" if fine else "tile"
+                yield Row(shape.loop(instructions=fine), machine, grain)
+                if shape.waves == 8:
+                    yield Row(shape.loop(instructions=fine), machine, grain, stagger=True)
+    for attention, machine in ((ATTENTION, GFX950), (MI300X_ATTENTION, GFX942)):
+        yield Row(attention.loop(), machine, "tile")
+        if not only_tiles:
+            yield Row(attention.loop(instructions=True), machine, "instruction")
+
+
+def meaning_of(row: Row) -> Meaning:
+    """What the loop computes, where there is a formula for it; numbers that any wrong operand changes otherwise."""
+    if row.loop.name.startswith("attention"):
+        return AttentionInstructions(spec=row.loop) if row.grain == "instruction" else Attention()
+    try:
+        return Gemm(spec=row.loop)
+    except DeclarationError:  # one MMA of several fragments an operand
+        return Mixing()
+
+
+def right(row: Row, compiled: CompiledSchedule) -> bool:
+    """Does the loop compute what it should, at every trip count tried?"""
+    policy = (Latest(), Earliest(), Random(seeds=5))
+    meaning = meaning_of(row)
+    return all(execute(compiled, trips, policy=policy, spec=row.loop, meaning=meaning).right for trips in TRIPS)
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tiles", action="store_true", help="tile granularity only")
-    only_tiles = parser.parse_args().tiles
+    parser.add_argument("--execute", action="store_true", help="run each on numbers, too")
+    parser.add_argument("parts", nargs="*", help="parts of names")
+    asked = parser.parse_args()
     print(
-        f"{'loop':36} {'grain':11} {'ops':>4} {'II':>5} {'MII':>5}  {'certificate':12} {'stages':>6} {'copies':>6} "
-        f"{'LDS KiB':>8} {'barriers':>8} {'waits':>6} {'seconds':>8}   per K-tile; what binds"
+        f"{'loop':35} {'grain':11} {'ops':>4} {'II':>5} {'MII':>5} {'certificate':11} {'stages':>6} {'unroll':>6} "
+        f"{'LDS KiB':>7} {'VGPRs':>5} {'barriers':>8} {'price':>6} {'waits':>6} {'slack':>9} {'turns':>6} {'right':>5} "
+        f"{'seconds':>7}  per K-tile, slots of 4 clocks; what binds"
     )
-    shapes: list[tuple[GemmShape, Machine]] = [(shape, GFX950) for shape in GEMM_SHAPES]
-    shapes += [(shape, GFX942) for shape in MI300X_GEMM_SHAPES]
-    for shape, machine in shapes:
-        for fine in (False,) if only_tiles else (False, True):
-            _print_row(shape.loop(instructions=fine), machine, "instruction" if fine else "tile")
-    for attention, machine in ((ATTENTION, GFX950), (MI300X_ATTENTION, GFX942)):
-        _print_row(attention.loop(), machine, "tile")
+    for row in rows(only_tiles=asked.tiles):
+        if not asked.parts or any(part in row.loop.name for part in asked.parts):
+            _print_row(row, run=asked.execute)
 
 
-def _print_row(loop: LoopSpec, machine: Machine, grain: str) -> None:
+def _print_row(row: Row, *, run: bool) -> None:
+    grain = row.grain + (", turns" if row.stagger else "")
     start = time.perf_counter()
-    compiled = compile_loop(loop, machine)
+    try:
+        compiled = compile_loop(row.loop, row.machine, stagger=row.stagger)
+    except OrderError as error:
+        print(f"{row.loop.name:35} {grain:11} {error.findings[0].code}: {error.findings[0].message}")
+        return
     took = time.perf_counter() - start
-    found = compiled.modulo
-    if found is None or compiled.trip_tiles is None or compiled.lds_bytes is None:
-        raise AssertionError("a loop by values has an interval, trips and a size")
-    tiles = compiled.trip_tiles[0]
-    sync = count_sync(compiled.kernel)
+    found, placement = compiled.modulo, compiled.placement
+    if found is None or placement is None or compiled.lds_bytes is None or compiled.certificate is None:
+        raise AssertionError("a loop by values has an interval, a placement, a size and a proof")
+    sync, unroll = count_sync(compiled.kernel), placement.unroll
+    price = timing_of(row.machine).barrier.fact.value * sync.barriers / unroll / (found.ii * CLOCKS_PER_SLOT)
     print(
-        f"{loop.name:36} {grain:11} {len(loop.ops):4} {found.ii:5} "
-        f"{found.certificate.mii.ii:5}  {found.certificate.proof.value[:12]:12} {found.stage_count:6} {tiles:6} "
-        f"{compiled.lds_bytes // 1024:8} {sync.barriers / tiles:8.1f} {sync.waits / tiles:6.1f} {took:8.2f}   "
-        f"{found.certificate.mii}"
+        f"{row.loop.name:35} {grain[:11]:11} {len(row.loop.ops):4} {found.ii:5} {found.certificate.mii.ii:5} "
+        f"{found.certificate.proof.value[:11]:11} {placement.stages:6} {unroll:6} {compiled.lds_bytes // 1024:7} "
+        f"{registers_taken(row.loop, dict(placement.copies)):5} {sync.barriers / unroll:8.1f} {price:6.1%} "
+        f"{sync.waits / unroll:6.1f} {f'{placement.landing_slack}/{placement.read_slack}':>9} "
+        f"{'placed' if placement.turns else '-':>6} {('yes' if right(row, compiled) else 'NO') if run else '-':>5} "
+        f"{took:7.2f}  {found.certificate.mii}",
+        flush=True,
     )
 
 

@@ -9,6 +9,7 @@ from rota.compiler.loop import compile_loop
 from rota.declare.values import LoopSpec
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES
+from rota.simulate.attention_meaning import AttentionInstructions
 from rota.simulate.meaning import Meaning
 from rota.simulate.meanings import Attention, Gemm
 from rota.simulate.pace import Earliest, Latest, Random
@@ -27,4 +28,33 @@ def test_a_shipped_loop_computes_what_it_should(spec: LoopSpec, machine: Machine
     compiled = compile_loop(spec, machine)
     for trips in range(9):
         ran = execute(compiled, trips, policy=(Latest(), Earliest(), Random(seeds=20)), spec=spec, meaning=meaning)
+        assert ran.right, (trips, ran.first_wrong)
+
+
+FINE: list[tuple[LoopSpec, Machine]] = [
+    (GEMM_SHAPES[0].loop(instructions=True), GFX950),
+    (GEMM_SHAPES[2].loop(instructions=True), GFX950),
+    (GEMM_SHAPES[3].loop(instructions=True), GFX950),
+]
+
+
+@pytest.mark.parametrize(("spec", "machine"), FINE, ids=[spec.name for spec, _ in FINE])
+@pytest.mark.parametrize("stagger", [False, True])
+def test_single_instructions_compute_the_same(spec: LoopSpec, machine: Machine, *, stagger: bool) -> None:
+    if stagger and spec.waves < 8:
+        pytest.skip("four waves make no two groups on one SIMD")
+    compiled = compile_loop(spec, machine, stagger=stagger)
+    for trips in (0, 1, 2, 5):
+        ran = execute(compiled, trips, policy=(Latest(), Earliest(), Random(seeds=3)), spec=spec)
+        assert ran.right, (trips, ran.first_wrong)
+
+
+def test_attention_in_single_instructions_is_a_softmax() -> None:
+    spec = ATTENTION.loop(instructions=True)
+    compiled = compile_loop(spec, GFX950)
+    assert compiled.modulo is not None
+    assert compiled.modulo.ii == compiled.modulo.certificate.mii.ii
+    for trips in (0, 1, 3):
+        policy = (Latest(), Earliest(), Random(seeds=2))
+        ran = execute(compiled, trips, policy=policy, spec=spec, meaning=AttentionInstructions(spec=spec))
         assert ran.right, (trips, ran.first_wrong)

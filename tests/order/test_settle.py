@@ -11,6 +11,7 @@ from rota.graph.handover import Delivery, Handover
 from rota.graph.modulo import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
 from rota.order.settle import Choice, Settled, settle
 from rota.order.settle_check import check_settled
+from rota.order.stopping import Stop
 from tests.findings.smallest import raised
 
 LOAD, READ, COMPUTE = range(3)
@@ -113,3 +114,11 @@ def test_a_claim_that_does_not_hold_is_found(change: dict[str, Any], what: str) 
     check_settled(choice(1), good, II)
     finding = raised("O102", lambda: check_settled(choice(1), replace(good, **change), II))
     assert what in finding.message
+
+
+def test_a_stopped_search_finds_nothing_more() -> None:
+    stop = Stop()
+    with stop.governing():
+        assert settle([choice(2)], II, landing=0, reading=0) is not None
+        stop.ask()
+        assert settle([choice(2)], II, landing=0, reading=0) is None

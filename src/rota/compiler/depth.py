@@ -15,6 +15,7 @@ from rota.graph.loop_problem import modulo_problem
 from rota.graph.timing import LoopTimes, least_register_copies
 from rota.order.modulo import ModuloScheduler
 from rota.order.modulo_schedule import ModuloSchedule
+from rota.order.stopping import stopped
 from rota.targets.machine import Machine
 from rota.targets.rates import SIMDS
 
@@ -34,10 +35,10 @@ def shallowest(
     for limit in (min(_FIRST_LOOK, scheduler.time_limit), scheduler.time_limit):
         for copies in depths:
             found = replace(scheduler, time_limit=limit).schedule(modulo_problem(loop, times, copies))
-            if best is None or found.ii < best[1].ii:
+            if best is None or _worth(found) < _worth(best[1]):
                 best = copies, found
-            if found.ii <= times.least_interval:
-                return copies, found
+            if found.ii <= times.least_interval or stopped():
+                return best
         if best is not None and best[1].certificate.optimal:
             return best
     if best is None:
@@ -51,6 +52,11 @@ def shallowest(
             )
         )
     return best
+
+
+def _worth(found: ModuloSchedule) -> tuple[int, bool]:
+    """A smaller interval first; of equal ones that which is proved least."""
+    return found.ii, not found.certificate.optimal
 
 
 def depths_that_fit(loop: LoopSpec, machine: Machine) -> Iterator[dict[str, int]]:

@@ -61,12 +61,12 @@ def _placed(
     """At the interval of the busiest unit if there is room at any depth, else at the least interval there is."""
     depths = tuple(depths_that_fit(loop, machine))
     if times.groups > 1:
-        return staggered(loop, times, times.least_interval, depths)
-    placed = in_lockstep(loop, times, times.least_interval, depths)
+        return staggered(loop, times, times.least_interval, depths, scheduler.seed)
+    placed = in_lockstep(loop, times, times.least_interval, depths, scheduler.seed)
     if placed is not None:
         return placed
     copies, found = shallowest(loop, machine, times, scheduler)
-    placed = in_lockstep(loop, times, found.ii, (copies,))
+    placed = in_lockstep(loop, times, found.ii, (copies,), scheduler.seed)
     if placed is not None:
         return replace(found, starts=placed[0].starts), placed[1]
     return found, Placement(interval=found.ii, starts=found.starts, copies=tuple(sorted(copies.items())))

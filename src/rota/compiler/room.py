@@ -23,12 +23,13 @@ from rota.order.settle import Choice, settle
 from rota.order.settle_check import check_settled
 from rota.program.unroll import Placement
 
+_ROOM_FOR_TURNS = 0.9  # of the interval: with more instructions than this no search has found each one a turn
 _READING = 4  # times its latency is the slack wished for a read of LDS
 _CLUSTERS = 2  # turns of a staggered wave group at the matrix unit per iteration; each takes two barriers
 
 
 def in_lockstep(
-    loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]]
+    loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]], seed: int = 0
 ) -> tuple[ModuloSchedule, Placement] | None:
     """All waves run alike, at this interval and one of these depths; None if no such placement was found.
 
@@ -38,21 +39,22 @@ def in_lockstep(
     """
     turns = _turns(times, ii)
     untimed = replace(times, timings=tuple(time._replace(issue=0) for time in times.timings))
-    single = untimed != times
+    issued = dict(times.busy).get(Unit.ISSUE, 0)
     fewest = min((registers_taken(loop, each) for each in depths), default=0)
     lean = [each for each in depths if registers_taken(loop, each) == fewest]
     rich = [each for each in depths if registers_taken(loop, each) > fewest]
     for these in (lean, rich):
-        ways = ((turns, times), (turns, untimed)) if single else ((turns, times), ({}, times))
+        ways = [(turns, times)] if issued <= _ROOM_FOR_TURNS * ii else []
+        ways.append((turns, untimed) if issued else ({}, times))
         choices = [_choice(loop, known, each, pinned=pinned) for pinned, known in ways for each in these]
-        placed = _placed(choices, [modulo_problem(loop, times, each) for _ in ways for each in these], ii, times)
+        placed = _placed(choices, [modulo_problem(loop, times, each) for _ in ways for each in these], ii, times, seed)
         if placed is not None:
             return placed
     return None
 
 
 def staggered(
-    loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]]
+    loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]], seed: int = 0
 ) -> tuple[ModuloSchedule, Placement]:
     """Two groups of waves, the second a barrier behind: each computes in the segments in which the other doesn't."""
     segment, rest = divmod(ii, 2 * _CLUSTERS)
@@ -69,7 +71,7 @@ def staggered(
         raise _no_turns(loop, f"its {len(mma)} matrix ops don't make {_CLUSTERS} equal turns of {segment} slots")
     barriers = tuple(range(0, ii, segment))
     choices = [_choice(loop, times, each, pinned=pinned, barriers=barriers) for each in depths]
-    placed = _placed(choices, [choice.problem for choice in choices], ii, times)
+    placed = _placed(choices, [choice.problem for choice in choices], ii, times, seed)
     if placed is None:
         raise _no_turns(loop, f"loads and reads don't fit between turns of {segment} slots")
     return placed
@@ -140,14 +142,18 @@ def _chains(loop: LoopSpec) -> Iterator[tuple[int, ...]]:
 
 
 def _placed(
-    choices: Sequence[Choice], whole: Sequence[ModuloProblem], ii: int, times: LoopTimes
+    choices: Sequence[Choice], whole: Sequence[ModuloProblem], ii: int, times: LoopTimes, seed: int
 ) -> tuple[ModuloSchedule, Placement] | None:
     """The certificate is about the `whole` problem of a choice, which may leave turns to the order."""
     started = perf_counter()
     bounds = [derive_mii(problem) for problem in whole]
     possible = [(choice, bound) for choice, bound in zip(choices, bounds, strict=True) if bound.ii <= ii]
     settled = settle(
-        [choice for choice, _ in possible], ii, times.latency(Unit.DMA) // 2, _READING * times.latency(Unit.LDS)
+        [choice for choice, _ in possible],
+        ii,
+        times.latency(Unit.DMA) // 2,
+        _READING * times.latency(Unit.LDS),
+        seed=seed,
     )
     if settled is None:
         return None

@@ -1,8 +1,8 @@
 """What a loop's ops cost on a machine: takes a loop by values and its rates, gives unit times and precedences in slots.
 
 Units are shared: an op's time on the MMA unit or VALU counts the waves of its SIMD, that on the LDS port and the DMA
-path all waves of the workgroup.  A wave issues one instruction a slot, of whatever kind; scalar instructions around a
-DMA are not counted.  Latencies are planning numbers (see `targets.rates`).
+path all waves of the workgroup.  A wave issues one instruction a slot, of whatever kind, those that set up a DMA
+included.  Latencies are planning numbers (see `targets.rates`).
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _time(op: LoopOp, spec: LoopSpec, unit: Timing, groups: int, *, alone: bool)
     rates = unit.rates
     if op.work is Work.LOAD:
         busy = _transfer(op, rates.dma, groups)
-        return OpTime(Unit.DMA, busy, busy + slots(rates.dma_latency.value), int(alone))
+        return OpTime(Unit.DMA, busy, busy + slots(rates.dma_latency.value), (1 + unit.dma_setup.fact.value) * alone)
     if op.work in (Work.FRAGMENT, Work.STORE):
         busy = _transfer(op, rates.lds_read if op.work is Work.FRAGMENT else rates.lds_write, groups)
         return OpTime(Unit.LDS, busy, busy + slots(rates.lds_latency.value), int(alone))

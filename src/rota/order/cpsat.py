@@ -20,6 +20,7 @@ from rota.order.cpsat_model import Facts, Goal, Limits, Outcome, SerialGroup, So
 from rota.order.evaluate import Evaluation, evaluate_order
 from rota.order.greedy import greedy_order, measured
 from rota.order.problem import OrderCertificate, Ordering, OrderProblem, Proof
+from rota.order.stopping import solve
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -133,7 +134,7 @@ class CpSatScheduler:
         if seconds <= 0:
             return Solution(outcome=Outcome.OPEN)
         solver.parameters.max_time_in_seconds = seconds
-        status = solver.solve(model.model)
+        status = solve(solver, model.model)
         if status == cp_model.INFEASIBLE:
             return Solution(outcome=Outcome.INFEASIBLE)
         proved = solver.best_objective_bound

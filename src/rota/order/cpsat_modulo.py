@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from itertools import count as iter_count
 from itertools import pairwise
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rota.order.cpsat_findings import library_missing
 from rota.order.cpsat_model import Outcome
 from rota.order.modulo_model import Contest, Core, Frame, Gap
+from rota.order.stopping import solve, stopped
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -147,7 +149,7 @@ class ModuloModel:
         if effort is not None:
             solver.parameters.max_deterministic_time = effort
         self._solver = solver
-        status = solver.solve(self.model)
+        status = solve(solver, self.model)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return Decision(
                 outcome=Outcome.FEASIBLE,
@@ -178,7 +180,7 @@ class ModuloModel:
             self.model.clear_assumptions()
             self.model.add_assumptions([self.model.get_bool_var_from_proto_index(index) for index in assumed])
             solver.parameters.max_time_in_seconds = max(deadline - perf_counter(), 0.0)
-            if solver.solve(self.model) != cp_model.INFEASIBLE:
+            if solve(solver, self.model) != cp_model.INFEASIBLE:
                 return None
             blamed = set(solver.sufficient_assumptions_for_infeasibility())
             return [index for index in assumed if index in blamed]
@@ -346,7 +348,9 @@ class _Search:
 
         with ThreadPoolExecutor(len(turns)) as pool:
             shares = [(workers + place) // len(turns) for place in range(len(turns))]
-            running = [pool.submit(run, turn, share) for turn, share in zip(turns, shares, strict=True)]
+            running = [
+                pool.submit(copy_context().run, run, turn, share) for turn, share in zip(turns, shares, strict=True)
+            ]
             while wait(running, timeout=_LOOK_AROUND).not_done:
                 if decided.is_set():
                     for model in tuple(self._models.values()):
@@ -359,7 +363,7 @@ class _Search:
         if perf_counter() < self._deadline and turn.encoding not in self._models:
             self._models[turn.encoding] = build_model(self._core, turn.encoding)
         left = self._deadline - perf_counter()
-        if left <= 0:
+        if left <= 0 or stopped():
             return Decision(outcome=Outcome.OPEN)
         effort = _FIRST_SLICE * _GROWTH**number * turn.share
         seed = (self._seed + number) % 2**31

@@ -21,6 +21,7 @@ from rota.order.modulo_explain import explain
 from rota.order.modulo_findings import below_bound, never_fits, unscheduled
 from rota.order.modulo_model import Structure, derive_core, derive_starts, derive_structure
 from rota.order.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSchedule
+from rota.order.stopping import stopped
 
 _LARGEST_SEED = 2**31 - 1
 
@@ -78,7 +79,7 @@ class ModuloScheduler:
         if _may_never_fit(problem):
             self._check_ever_fits(structure, deadline)
         ii, lower, undecided = mii.ii, mii.ii, False
-        while (left := deadline - perf_counter()) > 0:
+        while (left := deadline - perf_counter()) > 0 and not stopped():
             # Half of what is left: an II that can't be decided must not cost the schedule of a larger one.
             starts = self._search(structure, ii, left / 2)
             by = "cpsat"

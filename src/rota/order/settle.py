@@ -26,11 +26,12 @@ from rota.order.meeting import (
     shorten_lives,
 )
 from rota.order.modulo_model import Contest, Frame, Gap, Hold
+from rota.order.stopping import stopped
 
 _MOST_BARRIERS = 4
 # In the solver's own, reproducible measure, of which one unit is about four seconds: to find, per op, at least and at
 # most; and to improve.
-_EFFORT_PER_OP, _LEAST_EFFORT, _MOST_EFFORT, _POLISH = 0.002, 0.05, 0.5, 0.15
+_EFFORT_PER_OP, _LEAST_EFFORT, _MOST_EFFORT, _POLISH = 0.002, 0.05, 0.9, 0.15
 _SHARES = 0.3, 1.0  # of that effort, one search after the other
 _SECONDS = 20.0  # for any one search, in case the measure deceives
 _SEARCH = Turn(Encoding.INTERVALS, linear=1, probing=0, share=1.0)
@@ -71,13 +72,15 @@ def settle(choices: Sequence[Choice], ii: int, landing: int, reading: int, *, se
     """The fewest barriers, then the earlier choice, that leaves loads the wanted slack, or half of it, and so on.
 
     Search times have a heavy tail, so every request gets a short search before any gets a longer one, by another seed.
-    None if none was found within the effort, which proves nothing.
+    None if none was found within the effort, or before the search was stopped, which proves nothing.
     """
     for slack in _halves(landing, landing // 4):
         requests = tuple(_requests(choices, ii, slack, seed))
         for attempt, part in enumerate(_SHARES):
             left = []
             for request in requests:
+                if stopped():
+                    return None
                 tried = replace(request, seed=seed + attempt, share=part)
                 found = tried.solved(0)
                 if found.outcome is Outcome.FEASIBLE:

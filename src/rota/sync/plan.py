@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rota.declare.effects import Action, Counter
 from rota.declare.vocabulary import Phase
+from rota.order.stopping import solve
 from rota.program.loop import Step
 from rota.sync.obligation import Obligation
 from rota.sync.timeline import Gap
@@ -167,7 +168,7 @@ def _solve(obligations: Sequence[Obligation], options: Sequence[Sequence[_Option
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 0
     solver.parameters.max_time_in_seconds = TIME_LIMIT
-    status = solver.solve(model)
+    status = solve(solver, model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
     added = {gap: solver.value(number) for gap, number in barriers.items() if solver.value(number)}

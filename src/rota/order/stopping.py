@@ -1,0 +1,93 @@
+"""Ending searches early: takes a request from another thread, gives searches under way, and later ones, no more time.
+
+A search that is ended so ends as if its time limit had come: with the best that it has found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Event
+from typing import Any, Protocol, TypeVar
+
+Model_contra = TypeVar("Model_contra", contravariant=True)
+Status_co = TypeVar("Status_co", covariant=True)
+
+
+class Solver(Protocol[Model_contra, Status_co]):
+    """What is needed of the solver, whose doors are elsewhere."""
+
+    @property
+    def parameters(self) -> Any:  # noqa: ANN401  # the solver's own message
+        """Its settings."""
+        ...
+
+    def solve(self, model: Model_contra, /) -> Status_co:
+        """Search."""
+        ...
+
+    def stop_search(self) -> None:
+        """End the search under way, from another thread."""
+        ...
+
+
+_GRACE = 0.2  # seconds for a search that begins after the request: what must be searched for all the same is found so
+
+
+class Stop:
+    """Whether the searches of a block of code should end; may be asked for from any thread, and more than once."""
+
+    __slots__ = ("_asked", "_running")
+
+    def __init__(self) -> None:
+        self._asked = Event()
+        self._running: set[Solver[Any, Any]] = set()
+
+    def ask(self) -> None:
+        """End what is being searched and all that would be searched after it."""
+        self._asked.set()
+        for solver in tuple(self._running):
+            solver.stop_search()
+
+    @property
+    def asked(self) -> bool:
+        """Has anybody asked?"""
+        return self._asked.is_set()
+
+    @contextmanager
+    def governing(self) -> Iterator[None]:
+        """Searches inside the block heed this."""
+        token = _STOP.set(self)
+        try:
+            yield
+        finally:
+            _STOP.reset(token)
+
+    def run(self, solver: Solver[Model_contra, Status_co], model: Model_contra) -> Status_co:
+        """One search, ended when asked for."""
+        self._running.add(solver)
+        if self.asked:
+            solver.parameters.max_time_in_seconds = min(solver.parameters.max_time_in_seconds, _GRACE)
+        try:
+            return solver.solve(model)
+        finally:
+            self._running.discard(solver)
+
+
+_STOP: ContextVar[Stop | None] = ContextVar("stop", default=None)
+
+
+def stopped() -> bool:
+    """Should searches end here and now?"""
+    stop = _STOP.get()
+    return stop is not None and stop.asked
+
+
+def solve(solver: Solver[Model_contra, Status_co], model: Model_contra) -> Status_co:
+    """The solver's answer; it ends early if this is asked for."""
+    # The solver's own handling of Ctrl-C ends one search of many, leaves the signal without Python's handler, and
+    # aborts the process when the search runs in another thread than the one that the signal reaches (OR-Tools 9.15).
+    solver.parameters.catch_sigint_signal = False
+    stop = _STOP.get()
+    return solver.solve(model) if stop is None else stop.run(solver, model)
