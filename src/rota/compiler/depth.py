@@ -37,9 +37,9 @@ def shallowest(
             found = replace(scheduler, time_limit=limit).schedule(modulo_problem(loop, times, copies))
             if best is None or _worth(found) < _worth(best[1]):
                 best = copies, found
-            if found.ii <= times.least_interval or stopped():
-                return best
-        if best is not None and best[1].certificate.optimal:
+            if found.ii <= times.least_interval:
+                return copies, found
+        if best is not None and (best[1].certificate.optimal or stopped()):
             return best
     if best is None:
         need = lds_bytes(loop, {})

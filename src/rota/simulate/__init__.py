@@ -1,1 +1,1 @@
-"""What a schedule does: takes a compiled loop, gives what it computes on real numbers, wave by wave."""
+"""What a schedule does: takes a compiled loop or its machine code, gives what it computes and how long it takes."""

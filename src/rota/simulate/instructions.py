@@ -125,7 +125,9 @@ class _Encoder:
         self.known: dict[int, int] = {}
         self.registers: dict[Place, int] = {}
         self.producers: dict[Place, int] = {}
+        self.makers: dict[str, int] = {}
         for step in (*loop.prologue, *loop.kernel, *loop.epilogue):
+            self.makers |= {made.name: _kind(step) for _, made in step.effect.makes}
             for place in step.effect.writes:
                 if place.space is Space.REGISTER:
                     self.registers.setdefault(place, len(self.registers))
@@ -157,8 +159,14 @@ class _Encoder:
             self.known[id(step)] = self.key(Key(entry.phase, entry.time_slot, str(entry.op)), step)
         key, kind = self.known[id(step)], _kind(step)
         held, after = self.clocks(kind, step, work)
+        maker = {place: self.makers[wanted.name] for place, wanted in step.effect.wants if wanted.name in self.makers}
         needs = tuple(
-            (self.registers[place], self.later(kind, place)) for place in step.effect.reads if place in self.registers
+            (
+                self.registers[place],
+                self.later(kind, maker.get(place, self.producers[place]), place in step.effect.writes),
+            )
+            for place in step.effect.reads
+            if place in self.registers
         )
         makes = tuple(self.registers[place] for place in step.effect.writes if place in self.registers)
         last = work.instructions - 1
@@ -181,10 +189,13 @@ class _Encoder:
             return -(-work.moved // p.dma_rate), -(-work.moved // p.lds_write) if kind is Kind.DMA else 0
         return step.entry.op.wait_value, 0
 
-    def later(self, kind: Kind, place: Place) -> int:
-        """An MFMA waits longer for a VALU result than a VALU op does."""
-        late = kind is Kind.MFMA and self.producers[place] == Kind.VALU
-        return CLOCKS_PER_SLOT * self.parameters.operand_turns if late else 0
+    def later(self, kind: Kind, maker: int, in_place: bool) -> int:
+        """An MFMA waits longer for a VALU result than a VALU op does, and not at all for what it adds to in place."""
+        if kind is not Kind.MFMA:
+            return 0
+        if maker == Kind.MFMA and in_place:
+            return -CLOCKS_PER_SLOT * (self.parameters.result_turns + 1)
+        return CLOCKS_PER_SLOT * self.parameters.operand_turns if maker == Kind.VALU else 0
 
     def key(self, key: Key, step: Step | None) -> int:
         """A new number for an entry."""

@@ -1,1 +1,1 @@
-"""The least waits and barriers that make a program safe: takes phases of entries, gives them with repairs listed."""
+"""The least waits and barriers that make a program safe: takes entries, gives them with every change listed."""
