@@ -3,9 +3,11 @@
     python -m benchmarks.zoo [--tiles] [--execute] [PART_OF_NAME ...]
 
 With `--tiles` only the loops at tile granularity; with `--execute` each is also run on numbers at the trip counts 0 to
-8, with everything as late and as early as can be and by random seeds: a GEMM must equal A @ B, attention a softmax over
-all keys at once, the others the same iterations one after the other.  Nothing is measured on a GPU; latencies are
-planning numbers.  The price of the barriers is their number times 8 clocks, an estimate, over the interval.
+8, with everything as late and as early as can be and by random seeds: a GEMM in tiles must equal A @ B, attention a
+softmax over all keys at once, a GEMM in single instructions the same iterations one after the other.
+
+Nothing is measured on a GPU; latencies are planning numbers.  The price of the barriers is their number times 8 clocks,
+an estimate, over the interval.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from rota import GFX942, GFX950, CompiledSchedule, Machine, count_sync
 from rota.compiler.depth import registers_taken
 from rota.compiler.loop import compile_loop
 from rota.declare.values import LoopSpec
-from rota.errors import DeclarationError, OrderError
+from rota.errors import OrderError
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES
 from rota.simulate.attention_meaning import AttentionInstructions
@@ -59,12 +61,10 @@ def rows(*, only_tiles: bool = False) -> Iterator[Row]:
 
 def meaning_of(row: Row) -> Meaning:
     """What the loop computes, where there is a formula for it; numbers that any wrong operand changes otherwise."""
+    fine = row.grain == "instruction"
     if row.loop.name.startswith("attention"):
-        return AttentionInstructions(spec=row.loop) if row.grain == "instruction" else Attention()
-    try:
-        return Gemm(spec=row.loop)
-    except DeclarationError:  # one MMA of several fragments an operand
-        return Mixing()
+        return AttentionInstructions(spec=row.loop) if fine else Attention()
+    return Mixing() if fine else Gemm(spec=row.loop)
 
 
 def right(row: Row, compiled: CompiledSchedule) -> bool:

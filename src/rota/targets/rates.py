@@ -49,7 +49,7 @@ def _passes(count: int) -> Fact:
 
 
 _DMA = Fact(64, "bytes per clock", Confidence.ESTIMATE, "one cache line of 64 bytes a clock from L2")
-_DMA_LATENCY = Fact(800, "clocks", Confidence.ESTIMATE, "planning number for a load that hits L2")
+_DMA_LATENCY = Fact(800, "clocks", Confidence.ESTIMATE, "planning number for HBM; L2 takes 200 to 300")
 _LDS_LATENCY = Fact(64, "clocks", Confidence.ESTIMATE, "planning number for a read without conflicts")
 _BLOG = "ROCm blog, FP8 GEMM on CDNA4, table 1"
 
