@@ -28,7 +28,8 @@ def test_a_gemm_reaches_the_bound_of_its_mma_unit_and_is_proved(shape: GemmShape
     assert compiled.lds_bytes is not None
     assert compiled.lds_bytes <= machine.lds_bytes.value
     assert compiled.trip_tiles is not None
-    assert count_sync(compiled.kernel).barriers <= 2 * compiled.trip_tiles[0]
+    most = 2 if machine is GFX950 else 3  # less LDS leaves fewer copies, and loads wait for more reads
+    assert count_sync(compiled.kernel).barriers <= most * compiled.trip_tiles[0]
 
 
 def test_single_instructions_reach_the_same_interval() -> None:
@@ -44,7 +45,7 @@ def test_iterations_that_do_not_divide_run_outside_the_loop(remainder: int) -> N
     assert compiled.modulo is not None
     assert compiled.placement is not None
     unroll = dict(compiled.placement.copies)["A0"]
-    assert unroll >= 3  # a load of 232 slots with 100 to spare outlives two intervals of 128
+    assert unroll >= 3  # a load of 232 slots with time to spare outlives two intervals of 128
     assert compiled.trip_tiles == (unroll, compiled.modulo.stage_count - 1 + remainder)
 
 
