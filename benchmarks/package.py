@@ -1,0 +1,63 @@
+"""The package as users get it: takes nothing, builds it, installs it without the checkout, and tries what README shows.
+
+    python -m benchmarks.package
+
+Prints the sizes of sdist and wheel and how long the install took; ends with an error if the wheel holds what it
+shouldn't, or if a command or README's first example fails there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+COMMANDS = (("--version",), ("kernels",), ("check", "ping_pong"), ("check", "gemm_small"), ("explain", "R102"))
+
+
+def main() -> None:
+    """Build, look inside, install, try."""
+    with tempfile.TemporaryDirectory() as scratch:
+        dist = Path(scratch, "dist")
+        _run(sys.executable, "-m", "hatchling", "build", "-d", str(dist), at=ROOT)
+        (wheel,), (sdist,) = dist.glob("*.whl"), dist.glob("*.tar.gz")
+        names = zipfile.ZipFile(wheel).namelist()
+        stray = [name for name in names if not re.match(r"rota/|rota-[^/]*\.dist-info/", name)]
+        if stray:
+            raise SystemExit(f"the wheel holds {stray[:5]}")
+        sizes = (f"{kind} {file.stat().st_size / 1024:,.0f} KiB" for kind, file in (("sdist", sdist), ("wheel", wheel)))
+        print(f"{', '.join(sizes)}, {len(names)} files")
+        python = _installed(wheel, Path(scratch, "venv"))
+        for command in COMMANDS:
+            shown = _run(str(python.parent / "rota"), *command, at=Path(scratch)).splitlines()
+            print(f"$ rota {' '.join(command)}\n{shown[0]}")
+        example = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)[0]
+        print("README's first example:")
+        print(_run(str(python), "-c", example, at=Path(scratch)), end="")
+
+
+def _installed(wheel: Path, venv: Path) -> Path:
+    """The interpreter of a fresh environment that holds the wheel and what it needs."""
+    started = time.perf_counter()
+    _run(sys.executable, "-m", "venv", str(venv), at=ROOT)
+    python = venv / "bin" / "python"
+    quiet = ("--quiet", "--disable-pip-version-check")
+    _run(str(python), "-m", "pip", "install", *quiet, "-c", str(ROOT / "constraints.txt"), str(wheel), at=ROOT)
+    print(f"installed with all it needs in {time.perf_counter() - started:.0f} s")
+    return python
+
+
+def _run(*command: str, at: Path) -> str:
+    """What a command prints; nothing of the checkout is on its path."""
+    clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    return subprocess.run(command, cwd=at, env=clean, check=True, capture_output=True, text=True).stdout
+
+
+if __name__ == "__main__":
+    main()
