@@ -1,4 +1,7 @@
-"""Prints the conformance table at the end of a run, also when the tests ran in worker processes; fixes CI's draws."""
+"""Prints what was executed of the documentation, and the conformance table, at the end of a run; fixes CI's draws.
+
+Both also when the tests ran in worker processes.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.docs.summary import write_documentation
+
 _WIDTH = 20
 
 # A landing must not hang on the luck of a draw; on developers' machines Hypothesis goes on looking for new examples.
@@ -18,6 +23,7 @@ if os.environ.get("CI"):
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    write_documentation(terminalreporter)
     reports = [*terminalreporter.stats.get("passed", []), *terminalreporter.stats.get("failed", [])]
     table: list[dict[str, Any]] = [
         json.loads(value) for report in reports for name, value in report.user_properties if name == "conformance"

@@ -1,6 +1,8 @@
-"""`rota explain`: takes a finding's code, gives what it means."""
+"""`rota explain`: takes a finding's code, gives its page: what it means, the smallest example, what to do."""
 
 from __future__ import annotations
+
+from importlib import resources
 
 import click
 
@@ -28,7 +30,7 @@ _FAMILIES = {
 def explain(code: str | None) -> None:
     """Say what a finding's CODE means.
 
-    Without one, list them all.
+    With the smallest example that ends in it, and how to mend it.  Without a code, list them all.
     """
     if code is None:
         give("\n".join(f"{each}  {meaning}" for each, meaning in CODES.items()), CODES)
@@ -37,5 +39,6 @@ def explain(code: str | None) -> None:
     if known not in CODES:
         guesses = did_you_mean(known, CODES)[:-1]
         raise click.UsageError("; ".join([f"no finding has the code {code!r}", *guesses, "`rota explain` lists them"]))
-    family = _FAMILIES[known[0]]
-    give(f"{known}: {CODES[known]}   ({family})", {"code": known, "meaning": CODES[known], "family": family})
+    page = resources.files("rota").joinpath("findings", f"{known}.md").read_text("utf-8")
+    data = {"code": known, "meaning": CODES[known], "family": _FAMILIES[known[0]], "page": page}
+    give(page.removeprefix("# ").rstrip(), data)

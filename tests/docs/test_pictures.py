@@ -1,0 +1,24 @@
+"""A picture of the documentation is what the command beside it draws."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import rota
+from tests.docs.blocks import PICTURES, ROOT
+
+FOLDER = ROOT / "docs"
+
+
+def test_every_picture_names_its_command() -> None:
+    assert set(PICTURES) == {file.name for file in FOLDER.glob("*.svg")}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_is_up_to_date(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert rota(PICTURES[name]).exit_code == 0
+    drawn = (tmp_path / name).read_text("utf-8")
+    assert drawn == (FOLDER / name).read_text("utf-8"), f"in docs/: rota {PICTURES[name]}"

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from rota.audit.toolchain import found_toolchains
+from tests.docs.tutorial import type_tutorial
+
+MOST_SECONDS = 600
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not any(found_toolchains()), reason="no compiler for AMD GPUs")
+def test_the_tutorial_typed_literally_takes_less_than_ten_minutes(tmp_path: Path) -> None:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    assert type_tutorial(tmp_path, path) < MOST_SECONDS
+    written = {file.name for file in tmp_path.iterdir()}
+    assert {"my_gemm.html", "my_gemm2.hip"} <= written
