@@ -1,17 +1,25 @@
 """Why the idiom: takes an emitted kernel, prints what the compiler makes of it when it is written in the usual way.
 
-Run `python -m benchmarks.naive` from the repository's root.  The same kernel is compiled as emitted; with the builtin
-for LDS DMA in place of asm; with `__syncthreads()` in place of bare barriers too; and with builtins for everything and
-nothing that holds the compiler's scheduler.  Each is audited against the same schedule, and its waits are listed.
+Run `python -m benchmarks.naive [--reports]` from the repository's root.  The same kernel is compiled as emitted; with
+the builtin for LDS DMA in place of asm; with `__syncthreads()` in place of bare barriers too; and with builtins for
+everything and nothing that holds the compiler's scheduler, its waits written, left to the compiler, or left to
+`__syncthreads()`.  Each is audited against the same schedule.  The table is Markdown; `--reports` prints every finding.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
+from collections import Counter as Tally
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from rota.audit.audit import Audit, audit_gemm
+from rota.audit.code_object import CodeObject
+from rota.audit.machine_loop import Kind, read_machine_loop
 from rota.audit.toolchain import find_toolchain
+from rota.declare.effects import Counter
 from rota.emit.hip_gemm import emit_gemm
 from tests.emit.kernels import SMALL, Emitted, by_values
 
@@ -48,26 +56,65 @@ def naive(source: str) -> str:
     return re.sub(r"#define FENCE.*", "#define FENCE", source)
 
 
-def audits(emitted: Emitted) -> dict[str, Audit]:
-    """The three versions, each against the schedule."""
+def without_waits(source: str) -> str:
+    """The compiler's own waits are all there are."""
+    return re.sub(r"#define (WAIT_\w+)\(n\).*", r"#define \1(n)", source)
+
+
+VERSIONS: dict[str, Callable[[str], str]] = {
+    "as emitted": lambda source: source,
+    "with the builtin for DMA": with_builtin_dma,
+    "with __syncthreads() too": with_syncthreads,
+    "naive: builtins, no fences": naive,
+    "naive, no waits": lambda source: without_waits(naive(source)),
+    "naive, no waits, __syncthreads()": lambda source: without_waits(with_syncthreads(naive(source))),
+}
+
+
+class Version(NamedTuple):
+    """One way to write the kernel: its machine code and the audit against the schedule."""
+
+    code: CodeObject
+    audit: Audit
+
+    def waits(self) -> str:
+        """The loop's waits for DMAs."""
+        events = read_machine_loop(self.code.instructions()).kernel
+        found = Tally(
+            f"{counter.value}({count})"
+            for event in events
+            if event.kind is Kind.WAIT
+            for counter, count in event.waits
+            if counter is Counter.VM
+        )
+        return ", ".join(f"{number} x {wait}" for wait, number in sorted(found.items())) or "none"
+
+
+def versions(emitted: Emitted) -> dict[str, Version]:
+    """Each version, compiled and laid beside the schedule."""
     compiled, geometry = emitted
     source, toolchain = emit_gemm(compiled, geometry), find_toolchain()
-    versions = {
-        "as emitted": source,
-        "with the builtin for DMA": with_builtin_dma(source),
-        "with __syncthreads() too": with_syncthreads(source),
-        "naive: builtins, no fences": naive(source),
-    }
-    return {
-        version: audit_gemm(compiled, geometry, toolchain.compile(text, compiled.machine.arch))
-        for version, text in versions.items()
-    }
+    codes = {name: toolchain.compile(change(source), compiled.machine.arch) for name, change in VERSIONS.items()}
+    return {name: Version(code, audit_gemm(compiled, geometry, code)) for name, code in codes.items()}
 
 
-def main() -> int:
-    """Print the three reports."""
-    for version, audit in audits(by_values(SMALL)).items():
-        print(f"== {version}\n{audit}\n")
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table, or the reports."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--reports", action="store_true", help="every finding instead of the table")
+    found = versions(by_values(SMALL))
+    if parser.parse_args(arguments).reports:
+        for name, version in found.items():
+            print(f"== {name}\n{version.audit}\n")
+        return 0
+    print("| written | the schedule? | waits for DMAs in the loop | findings |")
+    print("|" + " --- |" * 4)
+    for name, version in found.items():
+        audit = version.audit
+        verdict = "yes" if audit.exact else "waits for more" if audit.clean else "no"
+        codes = Tally(finding.code for finding in audit.findings)
+        shown = ", ".join(f"{number} x {code}" for code, number in sorted(codes.items())) or "none"
+        print(f"| {name} | {verdict} | {version.waits()} | {shown} |")
     return 0
 
 

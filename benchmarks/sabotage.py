@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 from rota.audit.audit import Audit, audit_gemm
 from rota.audit.code_object import CodeObject
+from rota.audit.execution import load_emitted
 from rota.audit.toolchain import find_toolchain
 from rota.emit.hip_gemm import emit_gemm
 from rota.simulate.isa.interleaving import interleavings
+from rota.simulate.launch import GemmProgram
 from tests.audit import sabotage
-from tests.emit.execution import GemmRun
 from tests.emit.kernels import SMALL, SMALL_MI300X, Emitted, by_values, four_wave, ping_pong
 
 KERNELS: dict[str, Callable[[], Emitted]] = {
@@ -100,17 +101,15 @@ def _codes(audit: Audit) -> str:
 def _execution(emitted: Emitted, code: CodeObject) -> str:
     """The first interleaving under which C is wrong, or the interpreter finds a fault."""
     compiled, geometry = emitted
-    run = GemmRun(compiled, geometry, code)
-    return next(_wrong_runs(run), "right")
+    return next(_wrong_runs(load_emitted(compiled, geometry, code)), "right")
 
 
-def _wrong_runs(run: GemmRun) -> Iterator[str]:
+def _wrong_runs(gemm: GemmProgram) -> Iterator[str]:
     for trips in (2, 0):
-        for order in interleavings(run.tile.waves, 4):
-            result = run.run(trips, order)
+        for order in interleavings(gemm.waves, 4):
+            result = gemm.launch(trips, order)
             if not result.right:
-                found = result.findings[0].code if result.findings else "wrong C"
-                yield f"{found} ({trips} trips, {order.label})"
+                yield f"{result.findings[0].code} ({trips} trips, {order.label})"
 
 
 if __name__ == "__main__":

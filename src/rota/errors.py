@@ -98,6 +98,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I107": "a launch doesn't fit its kernel",
         "I108": "a wave doesn't end",
         "I109": "LDS accesses of two waves are not kept apart by a wait and a barrier",
+        "I110": "the machine code's result is not the product of its inputs",
         "I201": "machine code and schedule can't be laid side by side",
         "I202": "the machine code's order is not the schedule's",
         "I203": "an instruction works on another tile, register or accumulator than its entry",

@@ -10,15 +10,11 @@ from rota.audit.compare import Verdict
 from rota.audit.toolchain import find_toolchain
 from rota.emit.hip_gemm import emit_gemm
 from tests.audit import sabotage
-from tests.emit.kernels import FP8, SMALL, SMALL_MI300X, Emitted, by_values, four_wave, ping_pong, staggered
+from tests.emit.kernels import FP8, SMALL, SMALL_MI300X, Emitted, by_values, staggered
 
 KERNELS: dict[str, Callable[[], Emitted]] = {
     "small": lambda: by_values(SMALL),
-    "small mi300x": lambda: by_values(SMALL_MI300X),
-    "fp8": lambda: by_values(FP8),
     "staggered": lambda: staggered(FP8),
-    "ping-pong": ping_pong,
-    "four waves": four_wave,
 }
 
 

@@ -65,7 +65,7 @@ def test_machine_code_that_is_not_the_schedule_ends_in_status_1(monkeypatch: pyt
         assert "__builtin_amdgcn_s_barrier();" in source
         return source.replace("__builtin_amdgcn_s_barrier();", "", 1)
 
-    monkeypatch.setattr("rota.cli.audit.source_of", without_a_barrier)
+    monkeypatch.setattr("rota.cli.machine_code.source_of", without_a_barrier)
     given = data("audit ping_pong", status=1)
     assert given["ok"] is False
     assert "I205" in {finding["code"] for finding in given["audit"]["findings"]}

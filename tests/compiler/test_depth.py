@@ -6,7 +6,7 @@ from rota.order.stopping import Stop
 
 
 def test_a_stopped_search_gives_a_proved_schedule_all_the_same() -> None:
-    """The heuristic looks at every depth, and leaves no room; with one copy of each tile the interval would be 264."""
+    """The heuristic looks at every depth; one copy of each tile alone would have loads and reads take turns."""
     stop = Stop()
     stop.ask()
     with stop.governing():
@@ -14,4 +14,5 @@ def test_a_stopped_search_gives_a_proved_schedule_all_the_same() -> None:
     assert found.certificate is not None
     assert found.modulo is not None
     assert found.modulo.certificate.by == "ims"
-    assert found.modulo.ii < 264
+    assert found.placement is not None
+    assert dict(found.placement.copies)["A0"] > 1

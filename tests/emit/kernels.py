@@ -31,32 +31,18 @@ SHAPES["gemm_bf16_32x32_mma"] = replace(
 )
 
 
-def geometry_of(shape: GemmShape) -> KernelGeometry:
-    side, k = shape.mma
-    return KernelGeometry(
-        BM=shape.rows,
-        BN=shape.columns,
-        BK=shape.depth,
-        MMA_M=side,
-        MMA_N=side,
-        MMA_K=k,
-        elem_bytes=shape.element_bytes,
-        is_fp8=shape.element_bytes == 1,
-    )
-
-
 @cache
 def by_values(name: str, *, instructions: bool = False, remainder: int = 0) -> Emitted:
     shape = SHAPES[name]
     machine = GFX942 if name.endswith("mi300x") else GFX950
-    return compile_loop(shape.loop(instructions=instructions), machine, remainder=remainder), geometry_of(shape)
+    return compile_loop(shape.loop(instructions=instructions), machine, remainder=remainder), shape.geometry
 
 
 @cache
 def staggered(name: str) -> Emitted:
     """Two groups of four waves take turns at the matrix unit."""
     shape = SHAPES[name]
-    return compile_loop(shape.loop(instructions=True), GFX950, stagger=True), geometry_of(shape)
+    return compile_loop(shape.loop(instructions=True), GFX950, stagger=True), shape.geometry
 
 
 @cache

@@ -4,29 +4,31 @@ from itertools import product
 
 import pytest
 
+from rota.audit.execution import load_emitted
 from rota.audit.toolchain import find_toolchain
 from rota.emit.gemm_tile import Element
 from rota.emit.hip_gemm import emit_gemm
 from rota.program.loop import steps_of
 from rota.simulate.isa.interleaving import LATEST, drawn
-from tests.emit.execution import GemmRun
+from rota.simulate.launch import GemmProgram
 from tests.emit.kernels import SMALL, SMALL_MI300X, Emitted, by_values, four_wave, ping_pong
 
 
-def run_of(emitted: Emitted) -> GemmRun:
+def loaded(emitted: Emitted) -> GemmProgram:
     compiled, geometry = emitted
-    return GemmRun(compiled, geometry, find_toolchain().compile(emit_gemm(compiled, geometry), compiled.machine.arch))
+    code = find_toolchain().compile(emit_gemm(compiled, geometry), compiled.machine.arch)
+    return load_emitted(compiled, geometry, code)
 
 
 @pytest.mark.parametrize("name", [SMALL_MI300X, "gemm_fp16_128x128x64_4wave_mi300x"])
 def test_the_machine_code_multiplies(name: str) -> None:
-    run = run_of(by_values(name))
+    gemm = loaded(by_values(name))
     for trips, interleaving in product((0, 1), (LATEST, drawn(7))):
-        assert run.run(trips, interleaving).right
+        assert gemm.launch(trips, interleaving).right
 
 
 def test_every_workgroup_has_its_own_tile() -> None:
-    assert run_of(by_values(SMALL_MI300X)).run(0, LATEST, grid=(2, 3)).right
+    assert loaded(by_values(SMALL_MI300X)).launch(0, LATEST, grid=(2, 3)).right
 
 
 def test_a_tail_reaches_the_numbers_of_tiles_between_trips() -> None:
@@ -34,9 +36,9 @@ def test_a_tail_reaches_the_numbers_of_tiles_between_trips() -> None:
     tail, _ = by_values(SMALL_MI300X, remainder=1)
     assert steps_of(tail).tiles_outside == steps_of(compiled).tiles_outside + 1
     code = find_toolchain().compile(emit_gemm(compiled, geometry, tails=[tail]), "gfx942")
-    run = GemmRun(tail, geometry, code, f"{compiled.name}_tail1")
-    assert run.run(0, LATEST).right
-    assert run.run(1, drawn(7)).right
+    gemm = load_emitted(tail, geometry, code, kernel=f"{compiled.name}_tail1")
+    assert gemm.launch(0, LATEST).right
+    assert gemm.launch(1, drawn(7)).right
 
 
 def test_each_line_says_which_entry_it_is() -> None:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import click
 
-from rota.cli.progress import progress
+from rota.cli.search import searched
 from rota.cli.setting import changed
 from rota.compiler.compiled import CompiledSchedule
 from rota.compiler.schedule import PipelineSchedule
@@ -52,8 +52,7 @@ def find_kernel(name: str, settings: Sequence[str] = ()) -> Kernel:
 
 def compiled_kernel(kernel: Kernel) -> CompiledSchedule:
     """The kernel's schedule under the name by which it was asked for."""
-    with progress(f"compiling {kernel.name}"):
-        return replace(kernel.compile(), name=kernel.name)
+    return replace(searched(f"compiling {kernel.name}", kernel.compile), name=kernel.name)
 
 
 def _shipped(name: str) -> Kernel:

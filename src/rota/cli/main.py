@@ -21,6 +21,7 @@ from rota.cli.emit import emit
 from rota.cli.explain import explain
 from rota.cli.kernels import kernels
 from rota.cli.output import JSON, give, tell
+from rota.cli.run import run
 from rota.cli.show import show
 from rota.cli.targets import targets
 from rota.cli.trace import trace
@@ -92,5 +93,5 @@ def main(context: click.Context) -> None:
         context.color = False
 
 
-for command in (check, show, trace, diff, emit, audit, explain, kernels, targets):
+for command in (check, show, trace, diff, emit, audit, run, explain, kernels, targets):
     main.add_command(command)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rota.declare.check import bad_field, check_ints
+from rota.declare.geometry import KernelGeometry
 from rota.declare.loop import Loop
 from rota.declare.values import LoopSpec
 from rota.targets.rates import LANES, REGISTER_BYTES
@@ -46,6 +47,21 @@ class GemmShape:
         """Rows and columns that one wave computes."""
         down, across = _WAVE_GRIDS[self.waves]
         return self.rows // down, self.columns // across
+
+    @property
+    def geometry(self) -> KernelGeometry:
+        """The workgroup's tile and the matrix instruction, as emission wants them."""
+        side, k = self.mma
+        return KernelGeometry(
+            BM=self.rows,
+            BN=self.columns,
+            BK=self.depth,
+            MMA_M=side,
+            MMA_N=side,
+            MMA_K=k,
+            elem_bytes=self.element_bytes,
+            is_fp8=self.element_bytes == 1,
+        )
 
     def loop(self, *, instructions: bool = False) -> LoopSpec:
         """The loop, in quadrants or in single instructions."""

@@ -95,17 +95,7 @@ class Kernel:
         settings = self.settings()
         shape: Any = settings["shape"].value if "shape" in settings else None
         if isinstance(shape, GemmShape):
-            side, k = shape.mma
-            return KernelGeometry(
-                BM=shape.rows,
-                BN=shape.columns,
-                BK=shape.depth,
-                MMA_M=side,
-                MMA_N=side,
-                MMA_K=k,
-                elem_bytes=shape.element_bytes,
-                is_fp8=shape.element_bytes == 1,
-            )
+            return shape.geometry
         given = settings["geometry"].value if "geometry" in settings else None
         return given if isinstance(given, KernelGeometry) else KernelGeometry()
 

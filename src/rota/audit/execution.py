@@ -1,0 +1,35 @@
+"""A code object made ready to run: takes the schedule and geometry it was emitted from, gives a `GemmProgram`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.audit.code_object import CodeObject
+from rota.compiler.compiled import CompiledSchedule
+from rota.declare.geometry import KernelGeometry
+from rota.emit.gemm_tile import gemm_tile
+
+if TYPE_CHECKING:
+    from rota.simulate.launch import GemmProgram
+
+
+def load_emitted(
+    compiled: CompiledSchedule,
+    geometry: KernelGeometry,
+    code: CodeObject,
+    *,
+    waves: int | None = None,
+    kernel: str | None = None,
+) -> GemmProgram:
+    """The emitted GEMM, or the one of that name where there are several."""
+    from rota.simulate.launch import load_gemm
+
+    tile = gemm_tile(compiled, geometry, waves=waves)
+    return load_gemm(
+        compiled,
+        geometry,
+        code.kernel(kernel),
+        code.instructions(kernel),
+        element=tile.element.value,
+        waves=tile.waves,
+    )

@@ -1,0 +1,46 @@
+"""A kernel's machine code: takes a kernel and a compiler's name, gives what that compiler made of the emitted GEMM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import click
+
+from rota.cli.emit import source_of
+from rota.cli.kernel import compiled_kernel
+from rota.cli.progress import progress
+from rota.compiler.compiled import CompiledSchedule
+from rota.kernels.kernel import Kernel
+
+if TYPE_CHECKING:
+    from rota.audit.code_object import CodeObject
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def compiler_option(command: Command) -> Command:
+    """Adds `--compiler`."""
+    return click.option(
+        "--compiler", metavar="NAME", help="A clang++ by path or name, or ziglang; by default the first found."
+    )(command)
+
+
+class Built(NamedTuple):
+    """The schedule, the machine code, and its waves where only the kernel's settings tell them."""
+
+    compiled: CompiledSchedule
+    code: CodeObject
+    waves: int | None
+
+
+def built(kernel: Kernel, compiler: str | None) -> Built:
+    """The compiler is looked for first: without one there is no need to search for a schedule."""
+    from rota.audit.toolchain import find_toolchain
+
+    toolchain = find_toolchain(compiler)
+    compiled = compiled_kernel(kernel)
+    shape = kernel.shape()
+    with progress(f"{toolchain.name} compiles {kernel.name}"):
+        code = toolchain.compile(source_of(kernel, compiled), compiled.machine.arch)
+    return Built(compiled, code, None if shape is None else shape.waves)

@@ -1,0 +1,61 @@
+"""`rota run`: takes a kernel, gives whether a compiler's machine code for it computes C, without a GPU."""
+
+from __future__ import annotations
+
+import click
+
+from rota.cli.kernel import find_kernel, kernel_argument, set_option
+from rota.cli.machine_code import built, compiler_option
+from rota.cli.output import give, in_full, json_option
+from rota.cli.progress import progress
+
+_MOST_TRIPS = 1000
+
+
+def _numbers(_: click.Context, parameter: click.Parameter, text: str) -> tuple[int, ...]:
+    """Numbers of trips, separated by commas; each once."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() and int(word) <= _MOST_TRIPS for word in words):
+        problem = f"{text!r} is no list of numbers from 0 to {_MOST_TRIPS}, as 0,1,2,5"
+        raise click.BadParameter(problem, param=parameter)
+    return tuple(dict.fromkeys(map(int, words)))
+
+
+@click.command(
+    epilog="\b\nExamples:\n  rota run gemm_small --trips 0,1 --seeds 0"
+    "\n  rota run gemm_small_mi300x --trips 1 --seeds 0 --compiler ziglang"
+)
+@kernel_argument
+@set_option
+@click.option("--trips", callback=_numbers, default="0,1,2,5", show_default=True, help="How often the loop goes round.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=0),
+    default=4,
+    show_default=True,
+    help="Drawn interleavings of the waves, beside the adversarial ones: two for each wave, and one.",
+)
+@compiler_option
+@json_option
+def run(kernel: str, settings: tuple[str, ...], trips: tuple[int, ...], seeds: int, compiler: str | None) -> None:
+    """Execute KERNEL's machine code on the CPU.
+
+    The emitted GEMM goes through a compiler, and its instructions are executed one by one: waves interleaved as
+    adversaries would and as seeds draw them, memory landing as late as waits allow, registers and LDS poisoned until
+    then.  C must equal NumPy's; numbers of full precision, once per trip count, within the rounding of fp32 sums.
+    """
+    from rota.audit.execution import load_emitted
+
+    chosen = find_kernel(kernel, settings)
+    compiled, code, waves = built(chosen, compiler)
+    gemm = load_emitted(compiled, chosen.geometry(), code, waves=waves)
+    results = []
+    for count in trips:
+        with progress(f"running {chosen.name} with {count} trips"):
+            results.append(gemm.run_trips(count, seeds))
+    right = all(result.right == result.runs for result in results)
+    lines = [f"{chosen.name} by {code.toolchain}, {compiled.machine.arch}", *(f"  {result}" for result in results)]
+    findings = tuple({finding.code: finding for result in results for finding in result.findings}.values())
+    give("\n\n".join(filter(None, ["\n".join(lines), in_full(findings)])), {"ok": right, "runs": results})
+    if not right:
+        click.get_current_context().exit(1)

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Event, Timer
+from typing import NoReturn
+
+import pytest
+
+from rota.cli.search import searched
+from rota.order.stopping import stopped
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_work_gives_its_result() -> None:
+    assert searched("adding", lambda: 2 + 3) == 5
+
+
+@pytest.mark.parametrize("kind", [ValueError, TimeoutError])
+def test_an_error_of_the_work_is_raised(kind: type[Exception]) -> None:
+    def fail() -> NoReturn:
+        raise kind
+
+    with pytest.raises(kind):
+        searched("failing", fail)
+
+
+def _interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_the_first_ctrl_c_asks_searches_to_stop_and_waits_for_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    def work() -> str:
+        while not stopped():
+            time.sleep(0.01)
+        return "the best so far"
+
+    Timer(0.2, _interrupt).start()
+    assert searched("searching", work) == "the best so far"
+    assert "stopping with the best found so far" in capsys.readouterr().err
+
+
+def test_the_second_ctrl_c_ends_it() -> None:
+    over = Event()
+    for seconds in (0.2, 0.6):
+        Timer(seconds, _interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        searched("searching", over.wait)
+    over.set()
+
+
+INTERRUPTED_SOON_AFTER_THE_FIRST_SEARCH_BEGINS = """
+import os, signal
+from threading import Timer
+from rota.cli.main import main
+from rota.order.stopping import Stop
+
+def watched(*arguments, run=Stop.run):
+    Stop.run = run
+    Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    return run(*arguments)
+
+Stop.run = watched
+main()
+"""
+
+
+def test_ctrl_c_ends_a_real_search_with_a_proved_schedule() -> None:
+    words = ["check", "attention", "--json", "--set", "instructions=true"]
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_SOON_AFTER_THE_FIRST_SEARCH_BEGINS, *words],
+        capture_output=True,
+        timeout=120,
+        cwd=ROOT,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert b"stopping with the best found so far" in ended.stderr
+    assert json.loads(ended.stdout)["summary"]["proved"] is True

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from rota.audit.execution import load_emitted
+from rota.audit.toolchain import find_toolchain
+from rota.emit.hip_gemm import emit_gemm
+from tests.emit.kernels import SMALL, by_values
+
+
+def test_a_matrix_instruction_left_out_makes_c_wrong() -> None:
+    compiled, geometry = by_values(SMALL)
+    source = emit_gemm(compiled, geometry)
+    code = find_toolchain().compile(source.replace("  MFMA(", "  // MFMA(", 1), compiled.machine.arch)
+    result = load_emitted(compiled, geometry, code).launch(1)
+    assert not result.right
+    (finding,) = result.findings
+    assert finding.code == "I110"
+    assert dict(finding.evidence)["trips"] == 1
