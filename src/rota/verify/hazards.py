@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rota.declare.effects import Action, Counter, Place
+from rota.declare.effects import Action, Counter, Place, Space
 from rota.declare.vocabulary import Phase
 from rota.errors import Concern, Finding, Severity, Witness
 from rota.program.loop import Step
@@ -56,14 +56,15 @@ def register_hazard(
     counter = loader.step.effect.counter
     younger = machine.younger_tokens(loader, 0)
     wait = f"{_WAIT_NAMES[counter]}({younger})" if counter else "a wait"
-    message = f"{place} are used while their load may be under way"
+    where = _named(place, loader.step, step)
+    message = f"{where} are used while their load may be under way"
     if compiler_waits:
-        message = f"the compiler will add {wait}: {place} are used while their load may be under way"
+        message = f"the compiler will add {wait}: {where} are used while their load may be under way"
     return Finding(
         code="R104",
         severity=Severity.NOTE if compiler_waits else Severity.ERROR,
         message=message,
-        concerns=(_end(loader.step, loader.issued, f"loads {place}"), _end(step, machine.epochs, f"uses {place}")),
+        concerns=(_end(loader.step, loader.issued, f"loads {where}"), _end(step, machine.epochs, f"uses {where}")),
         evidence=(
             ("found", _cover_text(machine, loader, machine.epoch)),
             *((("assumption", REGISTER_WAITS),) if compiler_waits else ()),
@@ -86,12 +87,13 @@ def _race(code: str, machine: AbstractMachine, earlier: Access, step: Step, *, p
     ahead = min(range(len(machine.epochs)), key=lambda g: (machine.epochs[g], g))
     kind = _KINDS[code]
     same_wave = kind == "WAW"
+    where = _named(place, earlier.step, step)
     return Finding(
         code=code,
         message=_MESSAGES[code],
         concerns=(
-            _end(earlier.step, earlier.issued, f"{first} {place}"),
-            _end(step, machine.epochs, f"{second} {place}"),
+            _end(earlier.step, earlier.issued, f"{first} {where}"),
+            _end(step, machine.epochs, f"{second} {where}"),
         ),
         evidence=(
             ("rule", _RULES[code]),
@@ -105,6 +107,17 @@ def _race(code: str, machine: AbstractMachine, earlier: Access, step: Step, *, p
             behind=late,
         ),
     )
+
+
+def _named(place: Place, *steps: Step) -> str:
+    """A place by the name of the value that it holds, where an op says which."""
+    for step in steps:
+        for held, version in (*step.effect.makes, *step.effect.wants):
+            if held == place and place.space is Space.LDS:
+                return f"part {place.subtile} of LDS {version.name}[{place.stage}]"
+            if held == place:
+                return f"registers {version.name}[{place.stage}]"
+    return str(place)
 
 
 def _end(step: Step, epochs: tuple[int, ...] | list[int], does: str) -> Concern:
@@ -127,6 +140,6 @@ def _cover_text(machine: AbstractMachine, access: Access, epoch: int) -> str:
         return f"{counter.value} holds {younger} younger tokens, and no wait on it stands between the two"
     entry = last.step.entry
     return (
-        f"{counter.value} holds {younger} younger tokens; {entry.op} at {entry.phase.value.lower()} "
-        f"#{entry.time_slot} leaves it under way"
+        f"{entry.op} at {entry.phase.value.lower()} #{entry.time_slot} leaves it under way; "
+        f"by now {counter.value} holds {younger} younger tokens"
     )

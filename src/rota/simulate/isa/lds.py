@@ -30,7 +30,8 @@ class Lds:
 
     def __init__(self, size: int, faults: Faults) -> None:
         self._faults = faults
-        self.words = np.full((size + 3) // 4, POISON, np.uint32)
+        # One word even without any LDS: what lies out of bounds is reported, and then read from somewhere.
+        self.words = np.full(max((size + 3) // 4, 1), POISON, np.uint32)
         self.bytes = self.words.view(np.uint8)
         self._marks = np.zeros(len(self.words), np.int16)
         self._last = np.zeros(len(self.words), np.int16)
