@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -122,3 +123,9 @@ def test_a_check_without_a_solver_takes_at_most_0_7_seconds_start_up_included() 
         times.append((time.perf_counter() - start) / slowdown())
     # Noise only ever adds time.
     assert min(times) <= MOST_SECONDS
+
+
+def test_registers_that_values_share_are_counted_once() -> None:
+    shown = rota("check attention --set instructions=true").stdout
+    used, limit = map(int, re.findall(r"VGPR (\d+)/(\d+)", shown)[0])
+    assert used <= limit == 512

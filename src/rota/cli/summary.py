@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rota.compiler.compiled import CompiledSchedule
-from rota.declare.values import Home
+from rota.compiler.depth import registers_taken
 from rota.errors import Severity
 from rota.order.problem import Proof
 from rota.program.listing import count_sync
@@ -88,7 +88,7 @@ def _registers(compiled: CompiledSchedule) -> int | None:
     if compiled.loop is None or compiled.placement is None:
         return compiled.registers
     copies = dict(compiled.placement.copies)
-    return sum(value.size * copies.get(value.name, 1) for value in compiled.loop.values if value.home is not Home.LDS)
+    return registers_taken(compiled.loop, copies)
 
 
 def _kib(size: int) -> str:
