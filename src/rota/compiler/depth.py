@@ -14,7 +14,7 @@ from rota.errors import Finding, OrderError
 from rota.graph.loop_problem import modulo_problem
 from rota.graph.timing import LoopTimes, least_register_copies
 from rota.order.modulo import ModuloScheduler
-from rota.order.modulo_schedule import ModuloSchedule
+from rota.order.modulo_schedule import ModuloProof, ModuloSchedule
 from rota.order.stopping import stopped
 from rota.targets.machine import Machine
 from rota.targets.rates import SIMDS
@@ -32,15 +32,17 @@ def shallowest(
     """
     depths = list(depths_that_fit(loop, machine))
     best: tuple[dict[str, int], ModuloSchedule] | None = None
+    lower: dict[int, int] = {}
     for limit in (min(_FIRST_LOOK, scheduler.time_limit), scheduler.time_limit):
-        for copies in depths:
+        for number, copies in enumerate(depths):
             found = replace(scheduler, time_limit=limit).schedule(modulo_problem(loop, times, copies))
+            lower[number] = max(found.certificate.lower, lower.get(number, 0))
             if best is None or _worth(found) < _worth(best[1]):
                 best = copies, found
             if found.ii <= times.least_interval:
                 return copies, found
         if best is not None and (best[1].certificate.optimal or stopped()):
-            return best
+            break
     if best is None:
         need = lds_bytes(loop, {})
         raise OrderError(
@@ -51,7 +53,14 @@ def shallowest(
                 fixes=("a smaller tile, or a shallower K step",),
             )
         )
-    return best
+    return best[0], among_depths(best[1], min(lower.values()))
+
+
+def among_depths(found: ModuloSchedule, lower: int) -> ModuloSchedule:
+    """What is proved about the interval once other numbers of copies count, for none of which it is below `lower`."""
+    if lower >= found.ii:
+        return found
+    return replace(found, certificate=replace(found.certificate, proof=ModuloProof.OPEN, lower=lower, refuted=()))
 
 
 def _worth(found: ModuloSchedule) -> tuple[int, bool]:
