@@ -3,7 +3,7 @@
     python -m benchmarks.package
 
 Prints the sizes of sdist and wheel and how long the install took; ends with an error if the wheel holds what it
-shouldn't, or if a command or README's first example fails there.
+shouldn't, or if a command, README's first example or the tutorial, typed literally, fails there.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ def main() -> None:
         example = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)[0]
         print("README's first example:")
         print(_run(str(python), "-c", example, at=Path(scratch)), end="")
+        path = os.pathsep.join((str(python.parent), os.environ["PATH"]))
+        print(_run(sys.executable, "-m", "tests.docs.tutorial", at=ROOT, PATH=path).splitlines()[-1])
 
 
 def _installed(wheel: Path, venv: Path) -> Path:
@@ -53,10 +55,13 @@ def _installed(wheel: Path, venv: Path) -> Path:
     return python
 
 
-def _run(*command: str, at: Path) -> str:
+def _run(*command: str, at: Path, **environment: str) -> str:
     """What a command prints; nothing of the checkout is on its path."""
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    return subprocess.run(command, cwd=at, env=clean, check=True, capture_output=True, text=True).stdout
+    ran = subprocess.run(command, cwd=at, env=clean | environment, check=False, capture_output=True, text=True)
+    if ran.returncode:
+        raise SystemExit(f"{' '.join(command)[:200]}\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}")
+    return ran.stdout
 
 
 if __name__ == "__main__":
