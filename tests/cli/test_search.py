@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Timer
 from typing import NoReturn
@@ -16,6 +17,14 @@ from rota.cli.search import searched
 from rota.order.stopping import stopped
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_is_heard() -> Iterator[None]:
+    """A shell starts what it puts into the background with SIGINT ignored, and Python leaves it so."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_work_gives_its_result() -> None:
@@ -37,7 +46,8 @@ def _interrupt() -> None:
 
 def test_the_first_ctrl_c_asks_searches_to_stop_and_waits_for_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
     def work() -> str:
-        while not stopped():
+        deadline = time.monotonic() + 30
+        while not stopped() and time.monotonic() < deadline:
             time.sleep(0.01)
         return "the best so far"
 
@@ -51,12 +61,13 @@ def test_the_second_ctrl_c_ends_it() -> None:
     for seconds in (0.2, 0.6):
         Timer(seconds, _interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        searched("searching", over.wait)
+        searched("searching", lambda: over.wait(30))
     over.set()
 
 
 INTERRUPTED_SOON_AFTER_THE_FIRST_SEARCH_BEGINS = """
 import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from threading import Timer
 from rota.cli.main import main
 from rota.order.stopping import Stop
