@@ -72,7 +72,7 @@ def perfetto_trace(compiled: CompiledSchedule, timeline: Timeline) -> bytes:
             Finding(
                 code="T301",
                 message="a Perfetto trace needs the package perfetto",
-                evidence=(("missing", missing.name or "perfetto"),),
+                evidence=(("missing", (missing.name or "perfetto").partition(".")[0]),),
                 fixes=("pip install 'rota[trace]'",),
             )
         ) from missing
