@@ -22,9 +22,9 @@ from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.gemm import BF16, GEMM_SHAPES, MI300X_GEMM_SHAPES
 from rota.kernels.ping_pong import DeclarativeSchedule
 from rota.kernels.single_buffer import SingleBufferSchedule
+from rota.program.timeline import Cause
 from rota.simulate.parameters import nominal
 from rota.simulate.predict import predict
-from rota.simulate.timeline import Cause
 from rota.simulate.work import TileShape
 from rota.targets.amd import mi355x_target
 from rota.targets.timing import timing_of

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
+from rota.program.timeline import Cause
 from rota.simulate.cycles import CAUSES, run
 from rota.simulate.instructions import Instruction, Kind
 from rota.simulate.parameters import Arbitration
 from rota.simulate.run import Run
-from rota.simulate.timeline import Cause
 from tests.simulate.programs import (
     BARRIER,
     DMA,

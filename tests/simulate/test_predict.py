@@ -12,10 +12,10 @@ from rota.declare.vocabulary import FrameworkTag
 from rota.errors import DeclarationError
 from rota.kernels.gemm import BF16
 from rota.program.entry import ScheduleEntry
+from rota.program.timeline import Cause
 from rota.simulate.instructions import Kind, encode
 from rota.simulate.parameters import Arbitration, nominal, variants
 from rota.simulate.predict import predict, rank
-from rota.simulate.timeline import Cause
 from rota.simulate.work import TileShape, flops_of
 from rota.targets.machine import Confidence
 from rota.targets.rates import rates_of

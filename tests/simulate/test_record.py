@@ -13,9 +13,9 @@ from rota.declare.effects import Counter
 from rota.declare.values import Home
 from rota.declare.vocabulary import FrameworkTag, Phase
 from rota.program.loop import steps_of
+from rota.program.timeline import Cause, Lane, Slice, Timeline
 from rota.simulate.parameters import nominal
 from rota.simulate.record import record
-from rota.simulate.timeline import Cause, Lane, Slice, Timeline
 from rota.simulate.work import TileShape
 from rota.targets.timing import timing_of
 from tests.simulate.timed_loops import NAMES, timed

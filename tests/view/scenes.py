@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rota.view.scene import Band, Bar, Buffer, Curve, Lane, Mark, Scene, Span, Stall
+from rota.program.timeline import Lane
+from rota.view.scene import Band, Bar, Buffer, Curve, Mark, Scene, Span, Stall
 
 HOSTILE = '</svg><script>alert("&")</script>'
 

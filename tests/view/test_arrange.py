@@ -9,13 +9,12 @@ from rota import CompiledSchedule, KernelGeometry, OpDesc, OpRole, ResourceKind,
 from rota.declare.effects import Counter
 from rota.declare.vocabulary import Phase
 from rota.kernels.ping_pong import DeclarativeSchedule
+from rota.program.timeline import At, Cause, Lane, Slice, Stall, Timeline
 from rota.simulate.predict import predict
 from rota.simulate.record import record
-from rota.simulate.timeline import At, Cause, Lane, Slice, Stall, Timeline
 from rota.simulate.work import TileShape
 from rota.targets.rates import SIMDS
 from rota.view.arrange import arrange, busy_share, short_name
-from rota.view.scene import Lane as SceneLane
 from tests.view.kernels import by_values, four_wave, ping_pong
 
 Kernel = Callable[[], tuple[CompiledSchedule, Timeline]]
@@ -54,7 +53,7 @@ def test_the_shared_unit_joins_neighbours_of_one_wave_only() -> None:
     start = timeline.window[0]
     slices = (piece(start, start + 5), piece(start + 5, start + 9), piece(start + 9, start + 12, wave=4))
     unit = arrange(compiled, replace(timeline, slices=slices)).bands[0]
-    assert [(bar.start - start, bar.end - start, bar.label) for bar in unit.bars(SceneLane.MMA)] == [
+    assert [(bar.start - start, bar.end - start, bar.label) for bar in unit.bars(Lane.MMA)] == [
         (0, 9, "wave 0"),
         (9, 12, "wave 4"),
     ]
@@ -76,7 +75,7 @@ def test_busy_share_counts_overlaps_once_and_only_this_simd_and_window() -> None
 def test_an_entry_in_pieces_is_one_bar() -> None:
     compiled, timeline = four_wave()
     scene = arrange(compiled, replace(timeline, slices=(piece(0, 4, lane=Lane.LDS), piece(8, 12, lane=Lane.LDS))))
-    (bar,) = scene.bands[0].bars(SceneLane.LDS)
+    (bar,) = scene.bands[0].bars(Lane.LDS)
     assert (bar.start, bar.end, bar.pieces) == (0, 12, ((0, 4), (8, 12)))
 
 
@@ -115,7 +114,7 @@ def test_notes_name_the_worst_causes_of_the_window() -> None:
 def test_details_tell_entry_time_source_and_reason() -> None:
     compiled, timeline = ping_pong()
     band = arrange(compiled, timeline).bands[1]
-    bar = next(bar for bar in band.bars(SceneLane.MMA) if bar.start >= timeline.window[0])
+    bar = next(bar for bar in band.bars(Lane.MMA) if bar.start >= timeline.window[0])
     head, when, source, *why = bar.details
     assert head.startswith("mma[")
     assert "· kernel #" in head
@@ -129,7 +128,7 @@ def test_details_tell_entry_time_source_and_reason() -> None:
 def test_a_slice_of_an_unknown_entry_keeps_its_own_label() -> None:
     compiled, timeline = four_wave()
     band = arrange(compiled, replace(timeline, slices=(piece(0, 5, slot=999),))).bands[0]
-    assert [(bar.label, bar.stage, bar.needs) for bar in band.bars(SceneLane.MMA)] == [("mma[0,0]", 0, ())]
+    assert [(bar.label, bar.stage, bar.needs) for bar in band.bars(Lane.MMA)] == [("mma[0,0]", 0, ())]
 
 
 def test_curves_carry_their_limits() -> None:

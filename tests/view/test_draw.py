@@ -7,8 +7,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from rota.program.timeline import Lane
 from rota.view.draw import LEFT, RIGHT, WIDTH, draw
-from rota.view.scene import Band, Bar, Buffer, Curve, Lane, Mark, Scene, Span, Stall
+from rota.view.scene import Band, Bar, Buffer, Curve, Mark, Scene, Span, Stall
 from tests.view.scenes import BAND, HOSTILE, SCENE, bar
 
 SVG = "{http://www.w3.org/2000/svg}"

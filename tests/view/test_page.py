@@ -9,7 +9,7 @@ import pytest
 
 from rota import CompiledSchedule
 from rota.program.loop import steps_of
-from rota.simulate.timeline import Timeline
+from rota.program.timeline import Timeline
 from rota.view.page import page
 from rota.view.show import show
 from tests.view.kernels import by_values, four_wave, ping_pong

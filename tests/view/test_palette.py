@@ -5,8 +5,8 @@ import itertools
 
 import pytest
 
+from rota.program.timeline import Lane
 from rota.view.palette import DARK, HUES, LIGHT, SHADES, Theme, contrast, fill, ink
-from rota.view.scene import Lane
 from rota.view.style import style_sheet
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])

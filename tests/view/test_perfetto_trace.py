@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rota import CompiledSchedule
-from rota.simulate.timeline import Timeline
+from rota.program.timeline import Timeline
 from rota.view.perfetto_trace import UNITS, WAITS, perfetto_trace, stable_name
 from tests.view.kernels import by_values, four_wave, ping_pong
 

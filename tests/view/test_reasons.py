@@ -8,8 +8,8 @@ import pytest
 from rota import CompiledSchedule, Loop, OpRole, Phase
 from rota.compiler.loop import unsynchronised
 from rota.program.loop import steps_of
+from rota.program.timeline import Timeline
 from rota.program.unroll import Placement
-from rota.simulate.timeline import Timeline
 from rota.view.reasons import Key, reasons_of
 from tests.view.kernels import by_values, four_wave, ping_pong
 

@@ -4,7 +4,8 @@ import itertools
 
 import pytest
 
-from rota.view.scene import Bar, Lane, Scene, clipped, ticks
+from rota.program.timeline import Lane
+from rota.view.scene import Bar, Scene, clipped, ticks
 from tests.view.scenes import BAND, SCENE
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.screens import OFFLINE, photograph, rendered
+from rota.program.timeline import Lane
 from rota.view.arrange import busy_share
 from rota.view.draw import LEFT, RIGHT, WIDTH
 from rota.view.palette import DARK, LIGHT, Theme, fill
-from rota.view.scene import Lane
 from rota.view.show import show
 from tests.view.kernels import four_wave
 from tests.view.png import Pixel, read_png

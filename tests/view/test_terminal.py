@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from rota.view.scene import Band, Lane, Mark, Scene, Stall
+from rota.program.timeline import Lane
+from rota.view.scene import Band, Mark, Scene, Stall
 from rota.view.terminal import COLUMNS, text_timeline
 from tests.view.scenes import BAND, SCENE, bar
 

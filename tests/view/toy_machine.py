@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from rota import CompiledSchedule, Phase
 from rota.declare.effects import Action, Counter, Place
 from rota.program.loop import Step, steps_of
-from rota.simulate.timeline import (
+from rota.program.timeline import (
     At,
     BufferUse,
     Cause,

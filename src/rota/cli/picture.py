@@ -11,8 +11,8 @@ from rota.compiler.compiled import CompiledSchedule
 from rota.kernels.kernel import Kernel
 
 if TYPE_CHECKING:
+    from rota.program.timeline import Timeline
     from rota.simulate.predict import Prediction
-    from rota.simulate.timeline import Timeline
 
 
 class Predicted(NamedTuple):

@@ -8,70 +8,19 @@ an exponential holds the vector unit for four slots and is counted as four.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from rota.declare.loop import Loop
 from rota.declare.values import LoopSpec, Read
 from rota.targets.rates import LANES, REGISTER_BYTES
 
+if TYPE_CHECKING:
+    from rota.kernels.attention import AttentionShape
+
 _EXPONENTIAL = 4  # slots: a quarter of the rate of other vector instructions
 
 
-class Shape(Protocol):
-    """Rows of Q per wave, keys per tile, head size, waves, and what instructions move."""
-
-    @property
-    def name(self) -> str:
-        """The loop's name."""
-        ...
-
-    @property
-    def instruction(self) -> str:
-        """The matrix instruction."""
-        ...
-
-    @property
-    def mma(self) -> tuple[int, int]:
-        """Its side and its depth of K."""
-        ...
-
-    @property
-    def rows(self) -> int:
-        """Rows of Q per wave."""
-        ...
-
-    @property
-    def keys(self) -> int:
-        """Keys per tile."""
-        ...
-
-    @property
-    def head(self) -> int:
-        """Head size."""
-        ...
-
-    @property
-    def waves(self) -> int:
-        """Waves of the workgroup."""
-        ...
-
-    @property
-    def element_bytes(self) -> int:
-        """Bytes of an element."""
-        ...
-
-    @property
-    def dma_bytes(self) -> int:
-        """Bytes that a lane moves with one DMA."""
-        ...
-
-    @property
-    def read_bytes(self) -> int:
-        """Bytes that a lane reads from LDS with one instruction."""
-        ...
-
-
-def by_instruction(shape: Shape) -> LoopSpec:
+def by_instruction(shape: AttentionShape) -> LoopSpec:
     """All ops of one tile of keys; the order of declaration is that of the computation."""
     return _Writer(shape).written()
 
@@ -79,7 +28,7 @@ def by_instruction(shape: Shape) -> LoopSpec:
 class _Writer:
     """Declares the loop part by part."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: AttentionShape) -> None:
         self.shape = shape
         self.loop = Loop(shape.name, waves=shape.waves)
         side, depth = shape.mma

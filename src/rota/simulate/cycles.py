@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heappop, heappush, heappushpop
 
+from rota.program.timeline import Cause, Lane
 from rota.simulate.instructions import Code, Instruction, Kind
 from rota.simulate.parameters import Arbitration, Parameters
 from rota.simulate.run import Crossed, Occupied, Run, Stood
 from rota.simulate.steady import period_of
-from rota.simulate.timeline import Cause, Lane
 from rota.simulate.wave import Landing, Wave
 from rota.targets.rates import CLOCKS_PER_SLOT, SIMDS
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.declare.vocabulary import Phase
+from rota.program.timeline import Cause
 from rota.simulate.cycles import CAUSES, run
 from rota.simulate.instructions import Code, encode
 from rota.simulate.parameters import Parameters, nominal, variants
 from rota.simulate.run import Lost as Clocks
 from rota.simulate.run import Run
-from rota.simulate.timeline import Cause
 from rota.simulate.work import TileShape, TimedLoop
 from rota.targets.rates import SIMDS
 from rota.targets.timing import timing_of

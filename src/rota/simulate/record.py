@@ -9,11 +9,7 @@ from itertools import accumulate
 
 from rota.declare.effects import Action, Counter, Place, Space
 from rota.declare.values import Home, LoopSpec
-from rota.simulate.cycles import run
-from rota.simulate.instructions import Code, Key, encode
-from rota.simulate.parameters import Parameters, nominal
-from rota.simulate.run import Occupied
-from rota.simulate.timeline import (
+from rota.program.timeline import (
     At,
     BufferUse,
     Crossing,
@@ -25,6 +21,10 @@ from rota.simulate.timeline import (
     Stall,
     Timeline,
 )
+from rota.simulate.cycles import run
+from rota.simulate.instructions import Code, Key, encode
+from rota.simulate.parameters import Parameters, nominal
+from rota.simulate.run import Occupied
 from rota.simulate.work import TileShape, TimedLoop
 from rota.targets.rates import SIMDS
 from rota.targets.timing import timing_of

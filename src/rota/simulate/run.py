@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rota.simulate.timeline import Cause, Lane
+from rota.program.timeline import Cause, Lane
 
 Lost = dict[tuple[int, int], int]
 """Clocks by (entry's key, cause's number)."""

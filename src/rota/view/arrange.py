@@ -15,16 +15,15 @@ from rota.compiler.compiled import CompiledSchedule
 from rota.declare.effects import Counter
 from rota.declare.op import OpDesc
 from rota.declare.vocabulary import OpRole
+from rota.program.timeline import At, Cause, Lane, Slice, Timeline
 from rota.targets.rates import CLOCKS_PER_SLOT, SIMDS
 from rota.view.reasons import Key, Reason, reasons_of
-from rota.view.scene import Band, Bar, Buffer, Curve, Lane, Mark, Scene, Span, Stall
-from rota.view.timeline import At, Slice, Timeline
+from rota.view.scene import Band, Bar, Buffer, Curve, Mark, Scene, Span, Stall
 
-LANES = {"MMA": Lane.MMA, "VALU": Lane.VALU, "LDS": Lane.LDS, "global memory": Lane.GLOBAL}
 _MOST_CAUSES = 3
 _VERB = re.compile(r"^(load_|read_|make_|mma_?)(?=.)")
 _COUNTERS = re.compile(r"^wait_(vm|lgkm)(\(\d+\))$")
-_AT_WORK = frozenset({"MMA busy", "issue turn"})
+_AT_WORK = frozenset({Cause.MMA_BUSY, Cause.ISSUE})
 """Causes that mean that the SIMD works for somebody: not what a reader looks for among stalls."""
 
 
@@ -89,7 +88,7 @@ def busy_share(timeline: Timeline) -> float:
     """How much of the steady trip the MMA unit of SIMD 0 is at work."""
     start, end = timeline.window
     busy, covered = 0, start
-    for piece in _of_waves(timeline.slices, range(0, timeline.waves, SIMDS), "MMA"):
+    for piece in _of_waves(timeline.slices, range(0, timeline.waves, SIMDS), Lane.MMA):
         first, last = max(piece.start, covered), min(piece.end, end)
         if first < last:
             busy += last - first
@@ -130,7 +129,7 @@ def _band(timeline: Timeline, wave: int, reasons: Mapping[Key, Reason]) -> Band:
     entries: defaultdict[tuple[Lane, At], list[Slice]] = defaultdict(list)
     for piece in timeline.slices:
         if piece.wave == wave:
-            entries[LANES[piece.lane], piece.at].append(piece)
+            entries[piece.lane, piece.at].append(piece)
     lanes = [
         (own, tuple(_bar(pieces, reasons, timeline) for (lane, _), pieces in entries.items() if lane is own))
         for own in Lane
@@ -153,7 +152,7 @@ def _band(timeline: Timeline, wave: int, reasons: Mapping[Key, Reason]) -> Band:
 def _shared_unit(timeline: Timeline, waves: Sequence[int]) -> Band:
     """The MMA unit itself: a shade per wave, neighbours of one wave joined, as its own band has the single ones."""
     joined: list[Bar] = []
-    for piece in _of_waves(timeline.slices, waves, "MMA"):
+    for piece in _of_waves(timeline.slices, waves, Lane.MMA):
         name = f"wave {piece.wave}"
         if joined and joined[-1].label == name and joined[-1].end == piece.start:
             joined[-1] = joined[-1]._replace(end=piece.end)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rota.program.timeline import Lane
 from rota.view.pack import pack
-from rota.view.scene import PREDICTED, Band, Bar, Buffer, Curve, Lane, Mark, Scene, clipped, ticks
+from rota.view.scene import PREDICTED, Band, Bar, Buffer, Curve, Mark, Scene, clipped, ticks
 from rota.view.style import class_of, style_sheet
 from rota.view.svg import Plot, attribute, content, title, width_of
 
@@ -18,7 +19,6 @@ _TOP = 92
 _LANE, _STALL, _CURVE, _BUFFER, _ROW, _GAP = 24, 15, 34, 11, 13, 5
 _TRACK_HEIGHTS = ((1, 24.0), (4, 14.0), (10, 7.0), (1_000_000, 4.0))
 _MARK_ROWS = 3
-_NAMES = {Lane.MMA: "MMA", Lane.VALU: "VALU", Lane.LDS: "LDS", Lane.GLOBAL: "global memory"}
 
 
 def draw(scene: Scene, width: int = WIDTH) -> str:
@@ -110,7 +110,7 @@ class _Drawing:
         tracks = pack([bar for bar in bars if clipped(bar.start, bar.end, self.scene)])
         rows = 1 + max((track for _, track in tracks), default=0)
         each = next(height for most, height in _TRACK_HEIGHTS if rows <= most)
-        self._name(_NAMES[lane], self.y + 16)
+        self._name(lane.value, self.y + 16)
         height = max(rows * each, _LANE)
         self.plot.add(f'<rect class="panel" y="{self.y:g}" width="100%" height="{height:g}"/>')
         if lane is Lane.MMA:  # shows through wherever the unit has nothing to do

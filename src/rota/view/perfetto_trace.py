@@ -17,15 +17,15 @@ from rota.compiler.compiled import CompiledSchedule
 from rota.declare.effects import Counter
 from rota.declare.vocabulary import OpRole, Phase
 from rota.errors import Finding, ToolchainError
+from rota.program.timeline import Lane, Slice, Stall, Timeline
 from rota.view.pack import pack
 from rota.view.reasons import Key, Reason, reasons_of
 from rota.view.scene import PREDICTED
-from rota.view.timeline import Slice, Stretch, Timeline
 
 if TYPE_CHECKING:
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as proto  # type: ignore[import-untyped]
 
-UNITS = ("MMA", "VALU", "LDS", "global memory")
+UNITS = tuple(lane.value for lane in Lane)
 WAITS = "waits"
 _ORDER = (*UNITS, WAITS, *(counter.value for counter in Counter), "live registers")
 _SEQUENCE = 1
@@ -133,7 +133,7 @@ def _levels(timeline: Timeline) -> Iterator[_Event]:
         yield _Event(now.clock, _Kind.LEVEL, _Track(now.wave, _ORDER[-1]), value=now.live)
 
 
-def _notes(stretch: Stretch, reasons: Mapping[Key, Reason]) -> tuple[tuple[str, str | int], ...]:
+def _notes(stretch: Slice | Stall, reasons: Mapping[Key, Reason]) -> tuple[tuple[str, str | int], ...]:
     """The entry, where it was declared, and what it waits for longest."""
     key = Key(stretch.at.phase, stretch.at.slot)
     notes: list[tuple[str, str | int]] = [("op", stretch.label), ("entry", str(key)), ("trip", stretch.at.trip)]

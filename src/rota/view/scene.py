@@ -5,20 +5,12 @@ Times are clocks of the compute unit.  A scene holds one stretch of steady state
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rota.program.timeline import Lane
+
 PREDICTED = "predicted, not measured"
-
-
-class Lane(enum.Enum):
-    """A unit of the compute unit, in the order in which bands show them: what must stay busy comes first."""
-
-    MMA = "MMA"
-    VALU = "VALU"
-    LDS = "LDS"
-    GLOBAL = "GLOBAL"
 
 
 class Bar(NamedTuple):

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rota.compiler.compiled import CompiledSchedule
+from rota.program.timeline import Timeline
 from rota.view.arrange import Prediction, arrange
 from rota.view.draw import draw
 from rota.view.page import fragment, page
 from rota.view.scene import Scene
 from rota.view.terminal import text_timeline
-from rota.view.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from functools import cache
 
+from rota.program.timeline import Lane
 from rota.view.palette import DARK, LIGHT, SHADES, Theme, fill, ink
-from rota.view.scene import Lane
 
 _SHAPE = """
 .rota{font:12px/1.35 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
@@ -34,7 +34,7 @@ _SHAPE = """
 
 def class_of(lane: Lane, stage: int) -> str:
     """The style class of a bar."""
-    return f"{lane.value.lower()}{stage % len(SHADES)}"
+    return f"{lane.name.lower()}{stage % len(SHADES)}"
 
 
 @cache

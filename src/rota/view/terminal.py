@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rota.view.scene import Band, Bar, Lane, Mark, Scene, Stall, clipped, ticks
+from rota.program.timeline import Lane
+from rota.view.scene import Band, Bar, Mark, Scene, Stall, clipped, ticks
 
 COLUMNS = 100
 _NAME = 8
@@ -17,7 +18,6 @@ _FILLS = ((0.75, "█"), (0.4, "▓"), (0.0, "▒"))
 _STALLED = "░"
 _FREE = " .▒▓█"
 """What a name may be written over."""
-_SHORT = {Lane.MMA: "MMA", Lane.VALU: "VALU", Lane.LDS: "LDS", Lane.GLOBAL: "GLOBAL"}
 
 
 def text_timeline(scene: Scene, columns: int = COLUMNS) -> str:
@@ -28,7 +28,7 @@ def text_timeline(scene: Scene, columns: int = COLUMNS) -> str:
         if len(scene.bands) > 1:
             lines.append(f"── {band.name} ".ljust(columns, "─")[:columns])
         for lane, bars in band.lanes:
-            lines.append(grid.row(_SHORT[lane], grid.lane(lane, bars, band.stalls)))
+            lines.append(grid.row(lane.name, grid.lane(lane, bars, band.stalls)))
         if band.waits or band.barriers:
             lines.append(grid.row("waits", grid.marks(band)))
     legend = f"a column is {grid.step:,.0f} clk · ░ stalled · │ barrier · ▲ a wait that held the wave up"

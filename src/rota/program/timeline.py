@@ -14,7 +14,7 @@ from rota.declare.vocabulary import Phase
 
 
 class Lane(enum.StrEnum):
-    """The unit that a slice shows."""
+    """The unit that a slice shows, in the order in which pictures show them: what must stay busy comes first."""
 
     MMA = "MMA"  # one per SIMD
     VALU = "VALU"  # one per SIMD
