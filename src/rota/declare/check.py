@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from types import FrameType
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from rota.errors import Concern, DeclarationError, Finding, SourceLine
+from rota.errors import Concern, DeclarationError, Finding, SourceLine, did_you_mean
 
 T = TypeVar("T")
 
@@ -51,6 +51,20 @@ def check_ints(owner: object, names: Iterable[str], *, least: int = 0, most: int
         if not is_int(value) or value < least or (most is not None and value > most):
             span = f"at least {least}" if most is None else f"from {least} to {most}"
             raise bad_field(owner, name, value, f"a whole number, {span}")
+
+
+def check_seconds(owner: object, name: str, *, zero: bool) -> None:
+    """The named field is a time; none at all only if `zero` makes sense."""
+    value = getattr(owner, name)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not (value > 0 or (zero and value == 0)):
+        raise bad_field(owner, name, value, f"a number of seconds, {'at least' if zero else 'more than'} 0")
+
+
+def known(name: str, table: Mapping[str, T], message: str) -> T:
+    """What the table has under a name, or a D105 error with this message and the nearest name."""
+    if name not in table:
+        raise DeclarationError(Finding(code="D105", message=message, fixes=did_you_mean(name, table)))
+    return table[name]
 
 
 def check_types(owner: _DataclassInstance, kinds: dict[str, type | tuple[type, ...]]) -> None:

@@ -12,11 +12,11 @@ from itertools import combinations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from rota.declare.check import bad_field, check_ints
+from rota.declare.check import check_ints, check_seconds
 from rota.errors import OrderError
 from rota.order.check import check_ordering, loads_between_computes, surplus_note
 from rota.order.cpsat_findings import Refusal, cannot_fit, library_missing, over_budget, unanswered
-from rota.order.cpsat_model import Facts, Goal, Limits, Outcome, SerialGroup, Solution, gather_facts
+from rota.order.cpsat_model import LARGEST_SEED, Facts, Goal, Limits, Outcome, SerialGroup, Solution, gather_facts
 from rota.order.evaluate import Evaluation, evaluate_order
 from rota.order.greedy import greedy_order, measured
 from rota.order.problem import OrderCertificate, Ordering, OrderProblem, Proof
@@ -25,7 +25,6 @@ from rota.order.stopping import solve
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-_LARGEST_SEED = 2**31 - 1
 _ROUNDING = 1e-6  # the solver states whole numbers as floats
 
 
@@ -43,10 +42,8 @@ class CpSatScheduler:
 
     def __post_init__(self) -> None:
         check_ints(self, ("workers",), least=1)
-        check_ints(self, ("seed",), most=_LARGEST_SEED)
-        limit: object = self.time_limit
-        if not isinstance(limit, int | float) or isinstance(limit, bool) or not limit > 0:
-            raise bad_field(self, "time_limit", limit, "a number of seconds, more than 0")
+        check_ints(self, ("seed",), most=LARGEST_SEED)
+        check_seconds(self, "time_limit", zero=False)
 
     def order(self, problem: OrderProblem) -> Ordering:
         """The best order, or an `OrderError` that says which limits leave none."""

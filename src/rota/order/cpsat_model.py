@@ -22,6 +22,7 @@ from rota.order.greedy import greedy_order
 from rota.order.problem import OrderProblem
 
 LARGEST_SUM = 2**40  # far above any kernel, far below where the solver's 64-bit sums could overflow
+LARGEST_SEED = 2**31 - 1  # of the solver
 
 
 class Goal(enum.Enum):

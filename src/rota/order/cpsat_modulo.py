@@ -19,7 +19,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.order.cpsat_findings import library_missing
-from rota.order.cpsat_model import Outcome
+from rota.order.cpsat_model import LARGEST_SEED, Outcome
 from rota.order.modulo_model import Contest, Core, Frame, Gap
 from rota.order.stopping import solve, stopped
 
@@ -366,6 +366,6 @@ class _Search:
         if left <= 0 or stopped():
             return Decision(outcome=Outcome.OPEN)
         effort = _FIRST_SLICE * _GROWTH**number * turn.share
-        seed = (self._seed + number) % 2**31
+        seed = (self._seed + number) % (LARGEST_SEED + 1)
         found = self._models[turn.encoding].solve(left, turn, workers=workers, seed=seed, effort=effort)
         return None if found.outcome is Outcome.OPEN else found

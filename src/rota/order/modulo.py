@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from time import perf_counter
 
-from rota.declare.check import bad_field, check_ints, expect, is_int
+from rota.declare.check import bad_field, check_ints, check_seconds, expect, is_int
 from rota.graph.bounds import MII, derive_mii
 from rota.graph.longest import strong_components
 from rota.graph.modulo import LONGEST, ModuloProblem
-from rota.order.cpsat_model import Outcome
+from rota.order.cpsat_model import LARGEST_SEED, Outcome
 from rota.order.cpsat_modulo import decide
 from rota.order.ims import iterative_starts
 from rota.order.modulo_check import check_modulo_schedule
@@ -22,8 +22,6 @@ from rota.order.modulo_findings import below_bound, never_fits, unscheduled
 from rota.order.modulo_model import Structure, derive_core, derive_starts, derive_structure
 from rota.order.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSchedule
 from rota.order.stopping import stopped
-
-_LARGEST_SEED = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +39,8 @@ class ModuloScheduler:
 
     def __post_init__(self) -> None:
         check_ints(self, ("workers",), least=1)
-        check_ints(self, ("seed",), most=_LARGEST_SEED)
-        limit: object = self.time_limit
-        if not isinstance(limit, int | float) or isinstance(limit, bool) or not limit >= 0:
-            raise bad_field(self, "time_limit", limit, "a number of seconds, at least 0")
+        check_ints(self, ("seed",), most=LARGEST_SEED)
+        check_seconds(self, "time_limit", zero=True)
 
     def schedule(self, problem: ModuloProblem) -> ModuloSchedule:
         """A schedule of the least II that was found, or an `OrderError` if there is none at any II."""

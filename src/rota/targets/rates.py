@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from rota.errors import DeclarationError, Finding, did_you_mean
+from rota.declare.check import known
 from rota.targets.machine import GFX942, GFX950, Confidence, Fact, Machine
 
 CLOCKS_PER_SLOT = 4
@@ -32,16 +32,8 @@ class Rates:
 
     def passes(self, instruction: str) -> int:
         """Slots that one matrix instruction holds its SIMD's MMA unit."""
-        fact = self.mfma_passes.get(instruction)
-        if fact is None:
-            raise DeclarationError(
-                Finding(
-                    code="D105",
-                    message=f"{self.machine.arch} has no matrix instruction {instruction!r} that rota knows",
-                    fixes=did_you_mean(instruction, self.mfma_passes),
-                )
-            )
-        return fact.value
+        message = f"{self.machine.arch} has no matrix instruction {instruction!r} that rota knows"
+        return known(instruction, self.mfma_passes, message).value
 
 
 def _passes(count: int) -> Fact:
@@ -99,16 +91,7 @@ _RATES = {
 
 def rates_of(machine: Machine) -> Rates:
     """The rates of a machine's compute unit."""
-    found = _RATES.get(machine.arch)
-    if found is None:
-        raise DeclarationError(
-            Finding(
-                code="D105",
-                message=f"no rates are known for {machine.arch!r}",
-                fixes=did_you_mean(machine.arch, _RATES),
-            )
-        )
-    return found
+    return known(machine.arch, _RATES, f"no rates are known for {machine.arch!r}")
 
 
 def slots(clocks: int) -> int:

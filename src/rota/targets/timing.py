@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
-from rota.errors import DeclarationError, Finding, did_you_mean
+from rota.declare.check import known
 from rota.targets.machine import GFX942, GFX950, Confidence, Fact, Machine
 from rota.targets.rates import Rates, rates_of
 
@@ -92,13 +92,4 @@ _TIMINGS = {
 
 def timing_of(machine: Machine) -> Timing:
     """The timing of a machine's compute unit."""
-    found = _TIMINGS.get(machine.arch)
-    if found is None:
-        raise DeclarationError(
-            Finding(
-                code="D105",
-                message=f"no timing is known for {machine.arch!r}",
-                fixes=did_you_mean(machine.arch, _TIMINGS),
-            )
-        )
-    return found
+    return known(machine.arch, _TIMINGS, f"no timing is known for {machine.arch!r}")
