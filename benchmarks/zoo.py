@@ -24,6 +24,7 @@ from rota.declare.values import LoopSpec
 from rota.errors import OrderError
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES
+from rota.program.unroll import Placement
 from rota.simulate.attention_meaning import AttentionInstructions
 from rota.simulate.meaning import Meaning, Mixing
 from rota.simulate.meanings import Attention, Gemm
@@ -110,10 +111,17 @@ def _print_row(row: Row, *, run: bool) -> None:
         f"{found.certificate.proof.value[:11]:11} {placement.stages:6} {unroll:6} {compiled.lds_bytes // 1024:7} "
         f"{registers_taken(row.loop, dict(placement.copies)):5} {sync.barriers / unroll:8.1f} {price:6.1%} "
         f"{sync.waits / unroll:6.1f} {f'{placement.landing_slack}/{placement.read_slack}':>9} "
-        f"{'placed' if placement.turns else '-':>6} {('yes' if right(row, compiled) else 'NO') if run else '-':>5} "
+        f"{_turns(row, placement):>6} {('yes' if right(row, compiled) else 'NO') if run else '-':>5} "
         f"{took:7.2f}  {found.certificate.mii}",
         flush=True,
     )
+
+
+def _turns(row: Row, placement: Placement) -> str:
+    """Has every instruction a turn of its wave, or is that left to the order?"""
+    if row.grain == "tile":
+        return "-"
+    return "left" if placement.turns_left else "placed"
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from rota import GFX942, GFX950, Machine, count_sync, verify
+from rota import GFX942, GFX950, Machine, ModuloScheduler, count_sync, verify
 from rota.compiler.loop import compile_loop
 from rota.declare.loop import Loop
 from rota.declare.values import LoopSpec, Read
@@ -37,6 +37,29 @@ def test_single_instructions_reach_the_same_interval() -> None:
     assert compiled.modulo is not None
     assert compiled.modulo.ii == 1024
     assert verify(compiled).clean
+
+
+def test_the_fewest_barriers_at_all_leave_loads_no_slack() -> None:
+    # With two copies one meeting hands the landed copy over and the copy that was read back.
+    loop = GEMM_SHAPES[0].loop()
+    fewest, roomy = compile_loop(loop, fewest_barriers=True), compile_loop(loop)
+    for compiled in (fewest, roomy):
+        assert compiled.modulo is not None
+        assert compiled.modulo.certificate.proof is ModuloProof.MEETS_BOUND
+        assert verify(compiled).clean
+    assert fewest.placement is not None
+    assert roomy.placement is not None
+    assert fewest.trip_tiles is not None
+    assert count_sync(fewest.kernel).barriers == fewest.trip_tiles[0]
+    assert len(fewest.placement.barriers) < len(roomy.placement.barriers)
+    assert fewest.placement.landing_slack < roomy.placement.landing_slack
+
+
+def test_without_time_to_search_the_heuristic_still_leads_to_a_proved_loop() -> None:
+    compiled = compile_loop(carried(500), scheduler=ModuloScheduler(time_limit=0))
+    assert verify(compiled).clean
+    assert compiled.placement is not None
+    assert compiled.placement.barriers == ()  # those it has were found by the repair
 
 
 @pytest.mark.parametrize("remainder", [0, 1, 2])

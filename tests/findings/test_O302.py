@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from rota import GFX942
+from rota import GFX942, ModuloScheduler
 from rota.compiler.loop import compile_loop
 from rota.declare.loop import Loop
-from rota.kernels.gemm import BF16, MI300X_GEMM_SHAPES
+from rota.kernels.gemm import BF16, GEMM_SHAPES, MI300X_GEMM_SHAPES
 from tests.findings.smallest import raised
 
 
@@ -19,3 +19,10 @@ def test_one_matrix_op_cannot_be_shared_out_to_two_turns() -> None:
 def test_a_single_buffer_leaves_no_time_between_the_turns() -> None:
     finding = raised("O302", lambda: compile_loop(MI300X_GEMM_SHAPES[0].loop(), GFX942, stagger=True))
     assert "256 slots" in finding.message
+
+
+def test_a_search_that_ended_early_does_not_say_that_there_is_none() -> None:
+    at_once = ModuloScheduler(time_limit=0)
+    finding = raised("O302", lambda: compile_loop(GEMM_SHAPES[0].loop(), stagger=True, scheduler=at_once))
+    assert "has no schedule" not in finding.message
+    assert "time_limit" in finding.fixes[0]

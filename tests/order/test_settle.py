@@ -9,6 +9,8 @@ import pytest
 
 from rota.graph.handover import Delivery, Handover
 from rota.graph.modulo import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
+from rota.order.cpsat_model import Outcome
+from rota.order.modulo import ModuloScheduler
 from rota.order.settle import Choice, Settled, settle
 from rota.order.settle_check import check_settled
 from rota.order.stopping import Stop
@@ -47,56 +49,55 @@ def choice(copies: int, *, barriers: tuple[int, ...] | None = None, behind: int 
     )
 
 
+def found_for(choices: list[Choice], *, landing: int = 0, reading: int = 0) -> Settled:
+    found = settle(choices, II, landing=landing, reading=reading, scheduler=ModuloScheduler())
+    assert isinstance(found, Settled)
+    return found
+
+
 def test_one_buffer_needs_two_barriers_and_two_buffers_one() -> None:
-    alone = settle([choice(1)], II, landing=0, reading=0)
-    assert alone is not None
+    alone = found_for([choice(1)], landing=0, reading=0)
     assert len(alone.barriers) == 2
-    doubled = settle([choice(2)], II, landing=0, reading=0)
-    assert doubled is not None
+    doubled = found_for([choice(2)], landing=0, reading=0)
     assert len(doubled.barriers) == 1
 
 
 def test_slack_is_halved_until_there_is_room() -> None:
     # One buffer: 10 to land, 4 to read, of 20 slots; of the 6 that are left a load can't have 8.
-    found = settle([choice(1)], II, landing=8, reading=0)
-    assert found is not None
+    found = found_for([choice(1)], landing=8, reading=0)
     assert found.landing_slack == 4
 
 
 def test_what_loads_leave_is_given_to_reads() -> None:
     # Landing takes 10 and 2 to spare, reading 4: what is left of 20, 4 slots, is all a read may be late.
-    found = settle([replace(choice(1), stages=range(2, 4))], II, landing=2, reading=16)
-    assert found is not None
+    found = found_for([replace(choice(1), stages=range(2, 4))], landing=2, reading=16)
     assert found.read_slack == 4
 
 
 def test_fewer_stages_come_before_slack() -> None:
-    found = settle([choice(1)], II, landing=2, reading=16)
-    assert found is not None
+    found = found_for([choice(1)], landing=2, reading=16)
     assert max(found.starts) < II
     assert found.read_slack == 3
 
 
 def test_a_deeper_buffer_is_taken_where_it_saves_a_barrier() -> None:
-    found = settle([choice(1), choice(2)], II, landing=0, reading=0)
-    assert found is not None
+    found = found_for([choice(1), choice(2)], landing=0, reading=0)
     assert (found.choice, len(found.barriers)) == (1, 1)
 
 
 def test_a_group_behind_needs_the_time_until_it_arrives() -> None:
     behind = choice(2, barriers=(0, 10), behind=10)
-    found = settle([behind], II, landing=0, reading=0)
-    assert found is not None
+    found = found_for([behind], landing=0, reading=0)
     starts = found.starts
     waited = next(slot for slot in range(starts[LOAD] + 10, starts[READ] - 9) if slot % 10 == 0)
     assert waited + 10 <= starts[READ]
-    assert settle([choice(1, barriers=(0, 10), behind=10)], II, landing=0, reading=0) is None
+    apart = choice(1, barriers=(0, 10), behind=10)
+    assert settle([apart], II, landing=0, reading=0, scheduler=ModuloScheduler()) is Outcome.INFEASIBLE
 
 
 def test_nothing_to_hand_over_takes_no_barrier() -> None:
     plain = replace(choice(2), handovers=())
-    found = settle([plain], II, landing=4, reading=4)
-    assert found is not None
+    found = found_for([plain], landing=4, reading=4)
     assert found.barriers == ()
 
 
@@ -116,9 +117,28 @@ def test_a_claim_that_does_not_hold_is_found(change: dict[str, Any], what: str) 
     assert what in finding.message
 
 
+def test_more_fixed_barriers_than_would_be_placed_freely() -> None:
+    found = found_for([choice(2, barriers=(0, 4, 8, 12, 16))])
+    assert found.barriers == (0, 4, 8, 12, 16)
+
+
 def test_a_stopped_search_finds_nothing_more() -> None:
     stop = Stop()
     with stop.governing():
-        assert settle([choice(2)], II, landing=0, reading=0) is not None
+        found_for([choice(2)])
         stop.ask()
-        assert settle([choice(2)], II, landing=0, reading=0) is None
+        assert settle([choice(2)], II, landing=0, reading=0, scheduler=ModuloScheduler()) is Outcome.OPEN
+
+
+def test_a_search_without_time_proves_nothing() -> None:
+    at_once = ModuloScheduler(time_limit=0)
+    assert settle([choice(2)], II, landing=0, reading=0, scheduler=at_once) is Outcome.OPEN
+    impossible = choice(1, barriers=(0, 10), behind=10)
+    assert settle([impossible], II, landing=0, reading=0, scheduler=at_once) is Outcome.OPEN
+
+
+def test_several_workers_find_as_well() -> None:
+    found = settle([choice(1)], II, landing=4, reading=1, scheduler=ModuloScheduler(workers=2))
+    assert isinstance(found, Settled)
+    check_settled(choice(1), found, II)
+    assert (len(found.barriers), found.landing_slack) == (2, 4)

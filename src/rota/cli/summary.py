@@ -73,7 +73,8 @@ def _quality(compiled: CompiledSchedule) -> str:
     if compiled.modulo is not None:
         clocks, lower = (slots * CLOCKS_PER_SLOT for slots in (compiled.modulo.ii, compiled.modulo.certificate.lower))
         known = "proven least" if compiled.modulo.certificate.optimal else f"at least {lower:,}"
-        return f"II {clocks:,} clk ({known})"
+        turns = ", issue turns left to the order" if compiled.placement and compiled.placement.turns_left else ""
+        return f"II {clocks:,} clk ({known}{turns})"
     if compiled.ordering is None:
         return "the author's order"
     makespan, certificate = compiled.ordering.makespan, compiled.ordering.certificate

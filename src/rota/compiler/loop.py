@@ -7,7 +7,7 @@ from dataclasses import replace
 from rota.compiler.compiled import CompiledSchedule
 from rota.compiler.depth import check_registers, depths_that_fit, lds_bytes, shallowest
 from rota.compiler.proved import applied, repaired
-from rota.compiler.room import in_lockstep, staggered
+from rota.compiler.room import in_lockstep, landing_wished, staggered
 from rota.declare.check import bad_field, expect, is_int
 from rota.declare.config import PipelineConfig, WarpStaggerRule
 from rota.declare.values import LoopSpec
@@ -28,13 +28,17 @@ def compile_loop(
     *,
     remainder: int = 0,
     stagger: bool = False,
+    fewest_barriers: bool = False,
     scheduler: ModuloScheduler | None = None,
 ) -> CompiledSchedule:
     """Find the least interval, derive the buffers, make room, unroll, synchronise, prove.
 
     A loop of N iterations runs as (N - outside) / unroll trips, where `trip_tiles` gives both numbers; `remainder` more
     iterations outside the loop reach the N that don't divide.  With `stagger` two groups of waves take turns at the
-    matrix units, one computing while the other moves data.
+    matrix units, one computing while the other moves data; their barriers have fixed places.
+
+    Barriers are the fewest that leave loads slack for coming late, or with `fewest_barriers` the fewest at all.
+    `scheduler.time_limit` bounds the search for an interval at each depth, and the one for slack.
     """
     expect("the loop", loop, LoopSpec)
     expect("the machine", machine, Machine)
@@ -42,7 +46,8 @@ def compile_loop(
         raise bad_field(loop, "remainder", remainder, "a whole number, at least 0")
     check_registers(loop, machine)
     times = time_loop(loop, timing_of(machine), groups=2 if stagger else 1)
-    found, placement = _placed(loop, machine, times, scheduler or ModuloScheduler())
+    landing = 0 if fewest_barriers else landing_wished(times)
+    found, placement = _placed(loop, machine, times, scheduler or ModuloScheduler(), landing)
     phases = derive_loop_phases(loop, placement, remainder)
     bare = replace(
         _bare(loop, placement, phases, stagger=stagger),
@@ -50,23 +55,25 @@ def compile_loop(
         lds_bytes=lds_bytes(loop, dict(placement.copies)),
         modulo=found,
     )
-    sites = derive_sites(loop, placement, times, times.groups)
-    done = synthesise(bare, phases.times, placement.interval, sites, machine) if placement.barriers else None
+    if not placement.barriers:
+        return repaired(bare)
+    sites = derive_sites(loop, placement, times)
+    done = synthesise(bare, phases.times, placement.interval, sites, machine)
     return repaired(bare if done is None else applied(bare, done))
 
 
 def _placed(
-    loop: LoopSpec, machine: Machine, times: LoopTimes, scheduler: ModuloScheduler
+    loop: LoopSpec, machine: Machine, times: LoopTimes, scheduler: ModuloScheduler, landing: int
 ) -> tuple[ModuloSchedule, Placement]:
     """At the interval of the busiest unit if there is room at any depth, else at the least interval there is."""
     depths = tuple(depths_that_fit(loop, machine))
     if times.groups > 1:
-        return staggered(loop, times, times.least_interval, depths, scheduler.seed)
-    placed = in_lockstep(loop, times, times.least_interval, depths, scheduler.seed)
+        return staggered(loop, times, times.least_interval, depths, scheduler=scheduler, landing=landing)
+    placed = in_lockstep(loop, times, times.least_interval, depths, scheduler=scheduler, landing=landing)
     if placed is not None:
         return placed
     copies, found = shallowest(loop, machine, times, scheduler)
-    placed = in_lockstep(loop, times, found.ii, (copies,), scheduler.seed)
+    placed = in_lockstep(loop, times, found.ii, (copies,), scheduler=scheduler, landing=landing)
     if placed is not None:
         return replace(found, starts=placed[0].starts), placed[1]
     return found, Placement(interval=found.ii, starts=found.starts, copies=tuple(sorted(copies.items())))

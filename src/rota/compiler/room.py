@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
+from typing import NamedTuple
 
 from rota.compiler.depth import registers_taken
 from rota.declare.values import Home, LoopSpec
 from rota.errors import Finding, OrderError
-from rota.graph.bounds import derive_mii
+from rota.graph.bounds import MII, derive_mii
 from rota.graph.handover import derive_deliveries, derive_handovers
 from rota.graph.loop_problem import modulo_problem
 from rota.graph.modulo import ModuloProblem
 from rota.graph.timing import LoopTimes, Unit
+from rota.order.cpsat_model import Outcome
+from rota.order.modulo import ModuloScheduler
 from rota.order.modulo_check import check_starts
 from rota.order.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSchedule
 from rota.order.settle import Choice, settle
@@ -29,8 +32,27 @@ _READING = 4  # times its latency is the slack wished for a read of LDS
 _CLUSTERS = 2  # turns of a staggered wave group at the matrix unit per iteration; each takes two barriers
 
 
+class _Candidate(NamedTuple):
+    """A choice, what is known about the least interval of its whole problem, and whether it leaves turns open."""
+
+    choice: Choice
+    bound: MII
+    turns_left: bool = False
+
+
+def landing_wished(times: LoopTimes) -> int:
+    """How many slots a load should have to spare."""
+    return times.latency(Unit.DMA) * 3 // 4
+
+
 def in_lockstep(
-    loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]], seed: int = 0
+    loop: LoopSpec,
+    times: LoopTimes,
+    ii: int,
+    depths: Sequence[Mapping[str, int]],
+    *,
+    scheduler: ModuloScheduler,
+    landing: int,
 ) -> tuple[ModuloSchedule, Placement] | None:
     """All waves run alike, at this interval and one of these depths; None if no such placement was found.
 
@@ -38,24 +60,45 @@ def in_lockstep(
     turns are left to the order itself, which brings them about a few slots late, and an order in tiles is free.
     Registers in several copies unroll the loop, so they are left for when tiles alone don't do.
     """
-    turns = _turns(times, ii)
-    untimed = replace(times, timings=tuple(time._replace(issue=0) for time in times.timings))
-    issued = dict(times.busy).get(Unit.ISSUE, 0)
     fewest = min((registers_taken(loop, each) for each in depths), default=0)
     lean = [each for each in depths if registers_taken(loop, each) == fewest]
     rich = [each for each in depths if registers_taken(loop, each) > fewest]
     for these in (lean, rich):
-        ways = [(turns, times)] if issued <= _ROOM_FOR_TURNS * ii else []
-        ways.append((turns, untimed) if issued else ({}, times))
-        choices = [_choice(loop, known, each, pinned=pinned) for pinned, known in ways for each in these]
-        placed = _placed(choices, [modulo_problem(loop, times, each) for _ in ways for each in these], ii, times, seed)
-        if placed is not None:
+        placed = _placed(_alike(loop, times, ii, these), ii, times, scheduler, landing)
+        if not isinstance(placed, Outcome):
             return placed
     return None
 
 
+def _alike(loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]]) -> list[_Candidate]:
+    turns, issued = _turns(times, ii), dict(times.busy).get(Unit.ISSUE, 0)
+    problems = [modulo_problem(loop, times, each) for each in depths]
+    known = [(each, problem, derive_mii(problem)) for each, problem in zip(depths, problems, strict=True)]
+    found = []
+    if issued <= _ROOM_FOR_TURNS * ii:
+        found += [_Candidate(_choice(loop, problem, each, pinned=turns), bound) for each, problem, bound in known]
+    for each, problem, bound in known:
+        choice = _choice(loop, problem, each, pinned=turns if issued else {})
+        if issued:
+            choice = replace(choice, problem=_without_turns(problem))
+        found.append(_Candidate(choice, bound, turns_left=issued > 0))
+    return found
+
+
+def _without_turns(problem: ModuloProblem) -> ModuloProblem:
+    turns = Unit.ISSUE.value
+    ops = (replace(op, uses=tuple(use for use in op.uses if use.resource != turns)) for op in problem.ops)
+    return replace(problem, ops=tuple(ops), resources=tuple(r for r in problem.resources if r.name != turns))
+
+
 def staggered(
-    loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]], seed: int = 0
+    loop: LoopSpec,
+    times: LoopTimes,
+    ii: int,
+    depths: Sequence[Mapping[str, int]],
+    *,
+    scheduler: ModuloScheduler,
+    landing: int,
 ) -> tuple[ModuloSchedule, Placement]:
     """Two groups of waves, the second a barrier behind: each computes in the segments in which the other doesn't."""
     segment, rest = divmod(ii, 2 * _CLUSTERS)
@@ -71,46 +114,56 @@ def staggered(
     if rest or odd or not mma:
         raise _no_turns(loop, f"its {len(mma)} matrix ops don't make {_CLUSTERS} equal turns of {segment} slots")
     barriers = tuple(range(0, ii, segment))
-    choices = [_choice(loop, times, each, pinned=pinned, barriers=barriers) for each in depths]
-    placed = _placed(choices, [choice.problem for choice in choices], ii, times, seed)
-    if placed is None:
+    problems = [modulo_problem(loop, times, each, segment) for each in depths]
+    candidates = [
+        _Candidate(_choice(loop, problem, each, pinned=pinned, barriers=barriers), derive_mii(problem))
+        for each, problem in zip(depths, problems, strict=True)
+    ]
+    placed = _placed(candidates, ii, times, scheduler, landing)
+    if placed is Outcome.INFEASIBLE:
         raise _no_turns(loop, f"loads and reads don't fit between turns of {segment} slots")
+    if isinstance(placed, Outcome):
+        raise _no_turns(loop)
     return placed
 
 
-def _no_turns(loop: LoopSpec, why: str) -> OrderError:
+def _no_turns(loop: LoopSpec, why: str = "") -> OrderError:
+    """Without a reason why there can be none, none was found."""
+    sought = "schedule for two staggered wave groups"
+    refuted = f"{loop.name} has no {sought}: {why}"
+    unknown = f"the search for a {sought} of {loop.name} ended with neither one nor a proof that there is none"
+    other = () if why else ("scheduler=ModuloScheduler(time_limit=...) searches longer, seed=... otherwise",)
     return OrderError(
         Finding(
             code="O302",
-            message=f"{loop.name} has no schedule for two staggered wave groups: {why}",
+            message=refuted if why else unknown,
             evidence=(("wave groups", 2), ("barriers an iteration", 2 * _CLUSTERS)),
-            fixes=("stagger=False runs all waves alike",),
+            fixes=(*other, "stagger=False runs all waves alike"),
         )
     )
 
 
 def _choice(
     loop: LoopSpec,
-    times: LoopTimes,
+    problem: ModuloProblem,
     copies: Mapping[str, int],
     *,
     pinned: Mapping[int, int],
     barriers: Sequence[int] = (),
 ) -> Choice:
-    behind = barriers[1] - barriers[0] if barriers else 0
     made = {value for op in pinned for value in loop.ops[op].writes}
     tiles = [copies[value.name] for value in loop.values if value.home is Home.LDS]
     return Choice(
-        problem=modulo_problem(loop, times, copies, behind),
+        problem=problem,
         copies=tuple(sorted(copies.items())),
         handovers=tuple(derive_handovers(loop, copies)),
         deliveries=tuple(derive_deliveries(loop)),
         stages=range(2, max(tiles, default=0) + 3),
         pinned=pinned,
-        staged=any(value in made for op in loop.ops for value in (read.value for read in op.reads)),
+        staged=any(read.value in made for op in loop.ops for read in op.reads),
         chains=tuple(_chains(loop)),
         barriers=tuple(barriers) or None,
-        behind=behind,
+        behind=barriers[1] - barriers[0] if barriers else 0,
     )
 
 
@@ -143,22 +196,21 @@ def _chains(loop: LoopSpec) -> Iterator[tuple[int, ...]]:
 
 
 def _placed(
-    choices: Sequence[Choice], whole: Sequence[ModuloProblem], ii: int, times: LoopTimes, seed: int
-) -> tuple[ModuloSchedule, Placement] | None:
-    """The certificate is about the `whole` problem of a choice, which may leave turns to the order."""
+    candidates: Sequence[_Candidate], ii: int, times: LoopTimes, scheduler: ModuloScheduler, landing: int
+) -> tuple[ModuloSchedule, Placement] | Outcome:
+    """The candidate that was settled; the certificate is about its whole problem, turns included."""
     started = perf_counter()
-    bounds = [derive_mii(problem) for problem in whole]
-    possible = [(choice, bound) for choice, bound in zip(choices, bounds, strict=True) if bound.ii <= ii]
+    possible = [each for each in candidates if each.bound.ii <= ii]
     settled = settle(
-        [choice for choice, _ in possible],
+        [each.choice for each in possible],
         ii,
-        times.latency(Unit.DMA) * 3 // 4,
-        _READING * times.latency(Unit.LDS),
-        seed=seed,
+        landing=landing,
+        reading=_READING * times.latency(Unit.LDS),
+        scheduler=scheduler,
     )
-    if settled is None:
-        return None
-    chosen, bound = possible[settled.choice]
+    if isinstance(settled, Outcome):
+        return settled
+    choice, bound, turns_left = possible[settled.choice]
     found = ModuloSchedule(
         ii=ii,
         starts=settled.starts,
@@ -170,14 +222,14 @@ def _placed(
             seconds=perf_counter() - started,
         ),
     )
-    check_starts(chosen.problem, found)
-    check_settled(chosen, settled, ii)
+    check_starts(choice.problem, found)
+    check_settled(choice, settled, ii)
     return found, Placement(
         interval=ii,
         starts=settled.starts,
-        copies=chosen.copies,
+        copies=choice.copies,
         barriers=settled.barriers,
         landing_slack=settled.landing_slack,
         read_slack=settled.read_slack,
-        turns=any(use.resource == Unit.ISSUE.value for op in chosen.problem.ops for use in op.uses),
+        turns_left=turns_left,
     )

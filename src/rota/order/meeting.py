@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 from rota.graph.handover import Delivery, Handover
 from rota.graph.modulo import ModuloProblem
@@ -20,16 +21,21 @@ READ_SLACK = "least read slack"
 Constraint = Callable[[ModuloModel], None]
 
 
-def barrier_name(number: int) -> str:
-    """The name of the variable that says in which slot a barrier stands."""
-    return f"barrier {number}"
+_BARRIER = "barrier "
+
+Named = TypeVar("Named")
+
+
+def of_barriers(named: Mapping[str, Named]) -> tuple[Named, ...]:
+    """Of what goes by the names of variables, that of the slots in which barriers stand."""
+    return tuple(what for name, what in named.items() if name.startswith(_BARRIER))
 
 
 def place_barriers(count: int) -> Constraint:
     """`count` barriers, each in a slot of its own; one stands ahead of the ops of its slot."""
 
     def constrain(on: ModuloModel) -> None:
-        barriers = [on.name(barrier_name(number), 0, on.ii - 1) for number in range(count)]
+        barriers = [on.name(f"{_BARRIER}{number}", 0, on.ii - 1) for number in range(count)]
         for first, second in pairwise(barriers):
             on.model.add(first < second)
 
@@ -41,7 +47,7 @@ def fix_barriers(slots: Sequence[int]) -> Constraint:
 
     def constrain(on: ModuloModel) -> None:
         for number, slot in enumerate(slots):
-            on.name(barrier_name(number), slot, slot)
+            on.name(f"{_BARRIER}{number}", slot, slot)
 
     return constrain
 
@@ -66,7 +72,7 @@ def hand_over(handovers: Sequence[Handover], problem: ModuloProblem, landing_sla
     """
 
     def constrain(on: ModuloModel) -> None:
-        barriers = [on.named[name] for name in on.named if name.startswith(barrier_name(0)[:-1])]
+        barriers = of_barriers(on.named)
         for handover in handovers:
             periods = on.latest // on.ii + 1 + handover.distance
             period = on.model.new_int_var(0, periods, f"period of {handover.value}")
@@ -103,6 +109,11 @@ def keep_turns(chains: Sequence[Sequence[int]]) -> Constraint:
                 on.model.add(on.start[first] < on.start[second])
 
     return constrain
+
+
+def lengthen_slack(on: ModuloModel) -> None:
+    """Aim at the most read slack."""
+    on.model.maximize(on.named[READ_SLACK])
 
 
 def shorten_lives(deliveries: Sequence[Delivery]) -> Constraint:

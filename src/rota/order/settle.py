@@ -7,28 +7,32 @@ the most, then the one that holds its registers the shortest.  Fewer barriers an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
 
 from rota.graph.handover import Delivery, Handover
 from rota.graph.modulo import ModuloProblem
-from rota.order.cpsat_model import Outcome
+from rota.order.cpsat_model import LARGEST_SEED, Outcome
 from rota.order.cpsat_modulo import Decision, Encoding, ModuloModel, Turn, keep_gaps, share
 from rota.order.meeting import (
     READ_SLACK,
-    barrier_name,
+    Constraint,
     demand_read_slack,
     fix_barriers,
     hand_over,
     keep_turns,
+    lengthen_slack,
+    of_barriers,
     pin_slots,
     place_barriers,
     shorten_lives,
 )
+from rota.order.modulo import ModuloScheduler
 from rota.order.modulo_model import Contest, Frame, Gap, Hold
 from rota.order.stopping import stopped
 
-_MOST_BARRIERS = 4
+_MOST_BARRIERS = 3  # an iteration, where their slots are free
 # In the solver's own, reproducible measure, of which one unit is about four seconds: to find, per op, at least and at
 # most; and to improve.
 _EFFORT_PER_OP, _LEAST_EFFORT, _MOST_EFFORT, _POLISH = 0.002, 0.05, 0.9, 0.15
@@ -68,44 +72,53 @@ class Settled:
     read_slack: int
 
 
-def settle(choices: Sequence[Choice], ii: int, landing: int, reading: int, *, seed: int = 0) -> Settled | None:
+def settle(
+    choices: Sequence[Choice], ii: int, *, landing: int, reading: int, scheduler: ModuloScheduler
+) -> Settled | Outcome:
     """The fewest barriers, then the earlier choice, that leaves loads the wanted slack, or half of it, and so on.
 
-    Search times have a heavy tail, so every request gets a short search before any gets a longer one, by another seed.
-    None if none was found within the effort, or before the search was stopped, which proves nothing.
+    Search times have a heavy tail, so every request gets a short search before any gets a longer one, by another seed;
+    in between, choices for which not even the easiest request is found are given up.  INFEASIBLE if that is refuted for
+    all of them; OPEN if no search found anything with its effort, or before the scheduler's time limit.
     """
+    deadline = perf_counter() + scheduler.time_limit
+    hopeful: tuple[int, ...] | None = None
     for slack in _halves(landing, landing // 4):
-        requests = tuple(_requests(choices, ii, slack, seed))
+        left = [each for each in _requests(choices, ii, slack) if hopeful is None or each.number in hopeful]
         for attempt, part in enumerate(_SHARES):
-            left = []
-            for request in requests:
-                if stopped():
-                    return None
-                tried = replace(request, seed=seed + attempt, share=part)
-                found = tried.solved(0)
+            search = _Search(scheduler=scheduler, deadline=deadline, attempt=attempt)
+            asked, left = left, []
+            for request in asked:
+                found = search.solve(request, part)
                 if found.outcome is Outcome.FEASIBLE:
-                    return _settled(tried, tried.roomiest(found, reading))
+                    return _settled(request, _roomiest(request, found, reading, search))
                 if found.outcome is Outcome.OPEN:
                     left.append(request)
-            requests = tuple(left)
-    return None
+            if hopeful is None:
+                easiest = [search.solve(_easiest(choices, number, ii)).outcome for number in range(len(choices))]
+                if all(outcome is Outcome.INFEASIBLE for outcome in easiest):
+                    return Outcome.INFEASIBLE
+                hopeful = tuple(number for number, outcome in enumerate(easiest) if outcome is Outcome.FEASIBLE)
+                left = [request for request in left if request.number in hopeful]
+    return Outcome.OPEN
 
 
-def _requests(choices: Sequence[Choice], ii: int, slack: int, seed: int) -> Iterator[_Request]:
-    for barriers in range(_MOST_BARRIERS + 1):
+def _easiest(choices: Sequence[Choice], number: int, ii: int) -> _Request:
+    """What any other request for a choice implies: the most barriers and stages, and no slack.
+
+    If this is refuted, all of them are; if it isn't found, none will be.
+    """
+    choice = choices[number]
+    barriers, stages = max(_barrier_counts(choice)), max(choice.stages)
+    return _Request(number=number, choice=choice, ii=ii, barriers=barriers, stages=stages, slack=0)
+
+
+def _requests(choices: Sequence[Choice], ii: int, slack: int) -> Iterator[_Request]:
+    for barriers in sorted({count for choice in choices for count in _barrier_counts(choice)}):
         for number, choice in enumerate(choices):
             if barriers in _barrier_counts(choice):
                 for stages in choice.stages:
-                    yield _Request(
-                        number=number,
-                        choice=choice,
-                        ii=ii,
-                        barriers=barriers,
-                        stages=stages,
-                        slack=slack,
-                        seed=seed,
-                        share=1.0,
-                    )
+                    yield _Request(number=number, choice=choice, ii=ii, barriers=barriers, stages=stages, slack=slack)
 
 
 def _halves(slack: int, least: int = 1) -> Iterator[int]:
@@ -121,12 +134,52 @@ def _barrier_counts(choice: Choice) -> range:
         return range(1)
     if choice.barriers is not None:
         return range(len(choice.barriers), len(choice.barriers) + 1)
-    return range(1, _MOST_BARRIERS)
+    return range(1, _MOST_BARRIERS + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """How to solve: whose seed and workers, until when, and the how-manieth attempt this is."""
+
+    scheduler: ModuloScheduler
+    deadline: float
+    attempt: int
+
+    def solve(self, request: _Request, part: float = 1.0, *, reading: int = 0) -> Decision:
+        """A schedule as requested, with so much read slack, if some part of the effort it is worth finds one."""
+        found = Decision(outcome=Outcome.OPEN)
+        for contests in _rounds(request.choice):
+            if self._over:
+                return Decision(outcome=Outcome.OPEN)
+            model = request.model(reading, contests)
+            model.begin_with(found)
+            found = self._run(model, part * request.effort)
+            if found.outcome is not Outcome.FEASIBLE:
+                break
+        return found
+
+    def polish(self, request: _Request, found: Decision, aim: Constraint) -> Decision:
+        """The schedule found, or one with no less read slack that is better by some aim."""
+        if self._over:
+            return found
+        model = request.model(found.named[READ_SLACK], _contests(request.choice))
+        model.begin_with(found)
+        better = self._run(model.apply(aim), _POLISH)
+        return found if better.starts is None else better
+
+    @property
+    def _over(self) -> bool:
+        return stopped() or perf_counter() >= self.deadline
+
+    def _run(self, model: ModuloModel, effort: float) -> Decision:
+        seconds = min(_SECONDS, max(self.deadline - perf_counter(), 0))
+        seed = (self.scheduler.seed + self.attempt) % (LARGEST_SEED + 1)
+        return model.solve(seconds, _SEARCH, workers=self.scheduler.workers, seed=seed, effort=effort)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """One number of barriers and stages, the slack that loads must have, and how hard to search."""
+    """One number of barriers and stages, and the slack that loads must have."""
 
     number: int
     choice: Choice
@@ -134,32 +187,14 @@ class _Request:
     barriers: int
     stages: int
     slack: int
-    seed: int
-    share: float
 
-    def solved(self, reading: int) -> Decision:
-        """A schedule with so much read slack, or why there is none."""
-        effort = self.share * min(_LEAST_EFFORT + _EFFORT_PER_OP * len(self.choice.problem.ops), _MOST_EFFORT)
-        return self._model(reading).solve(_SECONDS, _SEARCH, seed=self.seed, effort=effort)
+    @property
+    def effort(self) -> float:
+        """What to spend on finding it."""
+        return min(_LEAST_EFFORT + _EFFORT_PER_OP * len(self.choice.problem.ops), _MOST_EFFORT)
 
-    def roomiest(self, found: Decision, reading: int) -> Decision:
-        """A schedule whose least read slack is as large as was found, and then its registers' lives short."""
-        # Asked for outright, slack is found far faster than when it is the solver's aim.
-        for wanted in _halves(reading):
-            better = found if wanted <= found.named[READ_SLACK] else self.solved(wanted)
-            if better.starts is not None:
-                found = better
-                break
-        model = self._model(found.named[READ_SLACK])
-        model.begin_with(found)
-        model.model.maximize(model.named[READ_SLACK])
-        found = _better(found, model.solve(_SECONDS, _SEARCH, seed=self.seed, effort=_POLISH))
-        model = self._model(found.named[READ_SLACK])
-        model.begin_with(found)
-        model.apply(shorten_lives(self.choice.deliveries))
-        return _better(found, model.solve(_SECONDS, _SEARCH, seed=self.seed, effort=_POLISH))
-
-    def _model(self, reading: int) -> ModuloModel:
+    def model(self, reading: int, contests: Iterable[Contest]) -> ModuloModel:
+        """What must hold if reads are to have so much slack and ops keep to these contests."""
         choice, ii = self.choice, self.ii
         problem, last = choice.problem, (self.stages - 1) * ii
         frames = {
@@ -172,7 +207,7 @@ class _Request:
         return ModuloModel(ii, frames).apply(
             pin_slots(choice.pinned),
             keep_gaps(gaps),
-            *(share(contest, Encoding.INTERVALS) for contest in _contests(choice)),
+            *(share(contest, Encoding.INTERVALS) for contest in contests),
             keep_turns(choice.chains),
             demand_read_slack(choice.deliveries, problem, reading),
             place_barriers(self.barriers) if choice.barriers is None else fix_barriers(choice.barriers),
@@ -180,8 +215,29 @@ class _Request:
         )
 
 
-def _better(known: Decision, found: Decision) -> Decision:
-    return known if found.starts is None else found
+def _roomiest(request: _Request, found: Decision, reading: int, search: _Search) -> Decision:
+    """A schedule whose least read slack is as large as was found, and then its registers' lives short."""
+    # Asked for outright, slack is found far faster than when it is the solver's aim.
+    for wanted in _halves(reading):
+        better = found if wanted <= found.named[READ_SLACK] else search.solve(request, reading=wanted)
+        if better.starts is not None:
+            found = better
+            break
+    found = search.polish(request, found, lengthen_slack)
+    return search.polish(request, found, shorten_lives(request.choice.deliveries))
+
+
+def _rounds(choice: Choice) -> Iterator[tuple[Contest, ...]]:
+    """Contests to keep to, in one search after the other, each from what the one before has found.
+
+    A crowd without a single pinned op stays out of the first: once stages, reads and barriers have their places, room
+    for the many is soon found around them, while finding all at once is a matter of luck.
+    """
+    contests = tuple(_contests(choice))
+    crowd = max(contests, key=lambda contest: len(contest.holds), default=None)
+    if crowd is not None and not any(hold.op in choice.pinned for hold in crowd.holds):
+        yield tuple(contest for contest in contests if contest is not crowd)
+    yield contests
 
 
 def _contests(choice: Choice) -> Iterator[Contest]:
@@ -205,11 +261,10 @@ def _settled(request: _Request, found: Decision) -> Settled:
     starts, ii = found.starts or {}, request.ii
     ordered = tuple(starts[op] for op in range(len(request.choice.problem.ops)))
     shift = min(ordered, default=0) // ii * ii
-    slots = sorted(value for name, value in found.named.items() if name.startswith(barrier_name(0)[:-1]))
     return Settled(
         choice=request.number,
         starts=tuple(start - shift for start in ordered),
-        barriers=tuple(slots),
+        barriers=tuple(sorted(of_barriers(found.named))),
         landing_slack=request.slack,
         read_slack=found.named[READ_SLACK],
     )

@@ -39,8 +39,8 @@ class Placement:
     """When each op starts, in slots, how often iterations start, and how many copies each value has.
 
     `barriers` are the slots of the loop's barriers, where the search for starts placed them; then no load holds up its
-    barrier unless it is `landing_slack` slots late, and no read its first use unless it is `read_slack` late.  With
-    `turns` no two instructions want the same turn of their wave.
+    barrier unless it is `landing_slack` slots late, and no read its first use unless it is `read_slack` late.  Where
+    `turns_left`, two instructions of a wave may want the same turn, and one of them starts a little late.
     """
 
     interval: int
@@ -49,7 +49,7 @@ class Placement:
     barriers: tuple[int, ...] = ()
     landing_slack: int = 0
     read_slack: int = 0
-    turns: bool = False
+    turns_left: bool = False
 
     def __post_init__(self) -> None:
         check_ints(self, ("interval",), least=1)
@@ -60,7 +60,8 @@ class Placement:
 
     def __str__(self) -> str:
         late = f"; loads may be {self.landing_slack} slots late, reads {self.read_slack}" if self.barriers else ""
-        return f"{self.stages} stages, unroll {self.unroll}, {len(self.barriers)} barriers an iteration{late}"
+        turns = "; issue turns left to the order" if self.turns_left else ""
+        return f"{self.stages} stages, unroll {self.unroll}, {len(self.barriers)} barriers an iteration{late}{turns}"
 
     @property
     def stages(self) -> int:

@@ -30,9 +30,9 @@ class Window(NamedTuple):
     closes: int
 
 
-def derive_sites(spec: LoopSpec, placement: Placement, times: LoopTimes, groups: int) -> Sites:
+def derive_sites(spec: LoopSpec, placement: Placement, times: LoopTimes) -> Sites:
     """Barriers as placed, and the fewest slots for LDS waits; a group of waves runs a barrier behind the one before."""
-    reads = fewest_stabs(list(_windows(spec, placement, times, groups)), placement.interval)
+    reads = fewest_stabs(list(_windows(spec, placement, times)), placement.interval)
     return Sites(barriers=placement.barriers, reads=reads)
 
 
@@ -52,7 +52,7 @@ def _tour(windows: Sequence[Window], start: int, interval: int) -> tuple[int, ..
     return tuple(sorted(stabs))
 
 
-def _windows(spec: LoopSpec, placement: Placement, times: LoopTimes, groups: int) -> Iterator[Window]:
+def _windows(spec: LoopSpec, placement: Placement, times: LoopTimes) -> Iterator[Window]:
     starts, interval = placement.starts, placement.interval
     first_use: dict[int, int] = {}
     for reader, user, distance in derive_deliveries(spec):
@@ -64,7 +64,7 @@ def _windows(spec: LoopSpec, placement: Placement, times: LoopTimes, groups: int
         if handover.lands:
             continue
         overwritten = min(starts[op] + handover.distance * interval for op in handover.after)
-        for pivot in _barriers_before(overwritten, placement, groups):
+        for pivot in _barriers_before(overwritten, placement, times.groups):
             for reader in handover.before:
                 yield Window(starts[reader] + times.timings[reader].latency, pivot)
 

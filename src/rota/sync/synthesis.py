@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 
 from rota.declare.effects import Action, Counter, Effect
 from rota.declare.op import OpDesc
@@ -47,9 +48,11 @@ def synthesise(
         kernel=offer.phase(Phase.KERNEL, bare.kernel, times),
         epilogue=offer.phase(Phase.EPILOGUE, bare.epilogue, times),
     )
-    for obligation in all_obligations(steps, compiler_waits=False):
+    obligations = tuple(all_obligations(steps, compiler_waits=False))
+    for obligation in obligations:
         if not offer.met(obligation) and not offer.meet(obligation):
             return None
+    offer.trim(obligations)
     own = {id(entry) for entry in (*loop.prologue, *loop.kernel, *loop.epilogue)}
     written = {phase: tuple(offer.written(steps.phase(phase), own)) for phase in Phase}
     prologue = written[Phase.PROLOGUE]
@@ -84,7 +87,7 @@ class _Offer:
         periods = (times[phase][-1] // self.interval + 1) if times[phase] else 0
         due = [(period * self.interval + slot, barrier) for period in range(periods) for slot, barrier in places]
         found: list[Step] = []
-        for step, time in zip(steps, (*times[phase], *[periods * self.interval] * len(steps)), strict=False):
+        for step, time in zip(steps, chain(times[phase], repeat(periods * self.interval)), strict=False):
             here = [barrier for at, barrier in due if at <= time]
             due = due[len(here) :]
             found += self._at_gap(phase, here)
@@ -119,6 +122,25 @@ class _Offer:
                         self._ask(site, obligation, at)
                 return True
         return False
+
+    def trim(self, obligations: tuple[Obligation, ...]) -> None:
+        """Leave out and weaken what later sites have made needless; a site's reason is what would be unmet then."""
+        needed = [site for site in self.sites.values() if site.reason and not (self.staggered and site.counter is None)]
+        for site in needed:
+            first, site.reason = site.reason, None
+            site.reason = self._unmet(first, obligations)
+        for site in needed:
+            while site.reason and site.counter is not None:
+                site.count += 1
+                unmet = self._unmet(site.reason, obligations)
+                if unmet is not None:
+                    site.count, site.reason = site.count - 1, unmet
+                    break
+
+    def _unmet(self, first: Obligation | None, obligations: tuple[Obligation, ...]) -> Obligation | None:
+        """One that the sites don't meet, looked for where it is likely first."""
+        likely = () if first is None else (first,)
+        return next((each for each in (*likely, *obligations) if not self.met(each)), None)
 
     def written(self, steps: tuple[Step, ...], own: set[int]) -> Iterator[ScheduleEntry]:
         """The entries of a phase: the loop's own and the sites that are needed."""
