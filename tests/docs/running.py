@@ -84,7 +84,8 @@ def _python(block: Block, namespace: dict[str, object]) -> Shown:
 
 def _console(block: Block) -> Iterator[Shown]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "120"}
+    imported = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))  # the rota of these tests
+    environment = os.environ | {"PATH": path, "PYTHONPATH": imported, "NO_COLOR": "1", "COLUMNS": "120"}
     for command in commands_of(block):
         done = subprocess.run(
             command.line,
