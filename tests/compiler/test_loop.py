@@ -62,6 +62,17 @@ def test_without_time_to_search_the_heuristic_still_leads_to_a_proved_loop() -> 
     assert compiled.placement.barriers == ()  # those it has were found by the repair
 
 
+def test_the_certificate_speaks_of_versions_and_knows_the_registers() -> None:
+    compiled = compile_loop(carried(8))
+    assert compiled.placement is not None
+    copies = dict(compiled.placement.copies)
+    assert compiled.registers == 4 * copies.get("a", 1) + copies.get("total", 1)
+    assert compiled.certificate is not None
+    assert compiled.certificate.not_stated == ()
+    (values,) = [text for text in compiled.certificate.obligations if text.startswith("values: ")]
+    assert "version" in values  # there is neither an accumulator nor a product in it
+
+
 @pytest.mark.parametrize("remainder", [0, 1, 2])
 def test_iterations_that_do_not_divide_run_outside_the_loop(remainder: int) -> None:
     compiled = compile_loop(GEMM_SHAPES[2].loop(), remainder=remainder)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rota.compiler.compiled import CompiledSchedule
-from rota.compiler.depth import registers_taken
 from rota.errors import Severity
 from rota.order.problem import Proof
 from rota.program.listing import count_sync
@@ -58,7 +57,7 @@ def summarise(kernel: str, compiled: CompiledSchedule) -> Summary:
         quality=_quality(compiled),
         lds_bytes=compiled.lds_bytes,
         lds_limit=compiled.machine.lds_bytes.value,
-        registers=_registers(compiled),
+        registers=compiled.registers,
         register_limit=compiled.machine.vgprs_per_lane.value // (1 if loop is None else -(-loop.waves // SIMDS)),
         barriers=sync.barriers,
         waits=sync.waits,
@@ -82,14 +81,6 @@ def _quality(compiled: CompiledSchedule) -> str:
         return f"makespan {makespan:,} (the author's order)"
     known = "proven least" if certificate.proof is Proof.OPTIMAL else f"at least {certificate.bound:,}"
     return f"makespan {makespan:,} ({known})"
-
-
-def _registers(compiled: CompiledSchedule) -> int | None:
-    """By values: all copies of everything that lives in registers."""
-    if compiled.loop is None or compiled.placement is None:
-        return compiled.registers
-    copies = dict(compiled.placement.copies)
-    return registers_taken(compiled.loop, copies)
 
 
 def _kib(size: int) -> str:

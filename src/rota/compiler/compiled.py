@@ -62,7 +62,14 @@ class CompiledSchedule:
 
     @property
     def registers(self) -> int | None:
-        """Registers per lane that the order keeps live; not stated by ops that only define and never free any."""
+        """Registers per lane: by values all copies of everything, else what the order keeps live.
+
+        Ops that only define registers and never free any don't state it.
+        """
+        if self.loop is not None and self.placement is not None:
+            from rota.compiler.depth import registers_taken  # with its schedulers, which aren't loaded with rota
+
+            return registers_taken(self.loop, dict(self.placement.copies))
         frees = any(op.vgpr_kill for op in self.body)
         return self.ordering.vgpr_peak if self.ordering and frees else None
 

@@ -28,12 +28,15 @@ from rota.verify.report import (
 from rota.verify.values import accumulate, complete, hopeless, undefined
 from rota.verify.versions import all_executed, execute_once, first_iterations, wrong_versions
 
-_OBLIGATIONS = (
+_ORDERED = (
     "RAW: every wave's part of a tile lands before any wave reads it",
     "WAR: every wave has read a tile before any wave overwrites it",
     "WAW: a wave's loads into a tile land in order",
     "registers: a load is complete before its registers are used",
-    "values: every accumulator takes in every K-tile once, both operands of the same tile",
+)
+_ACCUMULATED = "values: every accumulator takes in every K-tile once, both operands of the same tile"
+_VERSIONED = "values: every op runs once per iteration and finds the version of each value that it wants"
+_LIMITS = (
     "barriers: all waves execute the same number",
     "waits: every count has a real encoding",
     "budgets: LDS and registers fit, as far as they are stated",
@@ -200,9 +203,10 @@ class _Proof:
 
     def _certificate(self, explicit: int, period: int) -> Certificate:
         machine = self.compiled.machine
+        by_values = any(step.effect.instance is not None for step in self.steps.kernel)
         sizes = {"LDS bytes": self.compiled.lds_bytes, "registers": self.compiled.registers}
         return Certificate(
-            obligations=_OBLIGATIONS,
+            obligations=(*_ORDERED, _VERSIONED if by_values else _ACCUMULATED, *_LIMITS),
             explicit_trip_counts=explicit,
             repeats_every=period,
             facts=tuple(
