@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from rota import BlockSizing, KernelGeometry, OpDesc, PipelineBody, PipelineConfig, ScheduleConfig, SingleBufferSchedule
+from rota.kernels.attention import ATTENTION
+from rota.kernels.gemm import GEMM_SHAPES
 from tests.findings.smallest import raised
 
+GEMM = GEMM_SHAPES[0]
 WRONG: Any = cast("Any", "two")
 
 
@@ -32,6 +36,13 @@ WRONG: Any = cast("Any", "two")
         lambda: KernelGeometry(BM=0),
         lambda: PipelineBody().grid(1, WRONG, 2),
         lambda: SingleBufferSchedule(0),
+        lambda: replace(GEMM, rows=100).loop(),
+        lambda: replace(GEMM, columns=96).loop(instructions=True),
+        lambda: replace(GEMM, depth=48).loop(),
+        lambda: replace(GEMM, rows=192).loop(),  # three DMAs for two halves
+        lambda: replace(GEMM, mma=(16, 16)).loop(),
+        lambda: replace(ATTENTION, keys=40).loop(),
+        lambda: replace(ATTENTION, mma=(32, 8)).loop(instructions=True),
     ],
 )
 def test_a_field_out_of_range_is_refused_by_name(call: Any) -> None:

@@ -12,6 +12,7 @@ from rota.declare.check import check_ints
 from rota.declare.loop import Loop
 from rota.declare.values import LoopSpec, Read
 from rota.kernels.attention_instructions import by_instruction
+from rota.kernels.fitting import check_fit
 from rota.targets.rates import LANES, REGISTER_BYTES
 
 _SCALE_AND_MAX, _EXPONENTIAL, _SUM = 3, 11, 5  # vector instructions per two scores, counted for packed arithmetic
@@ -37,6 +38,8 @@ class AttentionShape:
 
     def loop(self, *, instructions: bool = False) -> LoopSpec:
         """Scores, softmax and output of one tile of keys, in whole tiles or in single instructions."""
+        side, k = self.mma
+        check_fit(self, {"rows": side, "keys": max(side, k), "head": max(side, k)})  # both are powers of two
         return by_instruction(self) if instructions else _by_tile(self)
 
 

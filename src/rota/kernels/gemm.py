@@ -7,15 +7,18 @@ is an op of its own, which is how the best hand-made kernels interleave.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd, lcm
 from typing import Any
 
 from rota.declare.check import bad_field, check_ints
 from rota.declare.geometry import KernelGeometry
 from rota.declare.loop import Loop
 from rota.declare.values import LoopSpec
+from rota.kernels.fitting import check_fit
 from rota.targets.rates import LANES, REGISTER_BYTES
 
 _WAVE_GRIDS = {4: (2, 2), 8: (2, 4)}
+_HALVES = 2  # of A and of B, which make the quadrants of a wave's tile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,18 +68,22 @@ class GemmShape:
 
     def loop(self, *, instructions: bool = False) -> LoopSpec:
         """The loop, in quadrants or in single instructions."""
+        cut = 1 if instructions else _HALVES
+        dma = cut * self.dma_bytes * LANES * self.waves  # one instruction of all waves for each part
+        rows = dma // gcd(dma, self.depth * self.element_bytes)
+        down, across = (lcm(rows, cut * waves * self.mma[0]) for waves in _WAVE_GRIDS[self.waves])
+        check_fit(self, {"depth": self.mma[1], "rows": down, "columns": across})
         return _by_instruction(self) if instructions else _by_quadrant(self)
 
 
 def _by_quadrant(shape: GemmShape) -> LoopSpec:
     """Halves of A and B, and the four quadrants of the wave tile that they make."""
     loop = Loop(shape.name, waves=shape.waves)
-    halves = 2
     fragments: dict[str, list[str]] = {}
     for operand, extent, own in zip("AB", (shape.rows, shape.columns), shape.wave_tile, strict=True):
-        size = extent // halves * shape.depth * shape.element_bytes
-        part = own // halves * shape.depth * shape.element_bytes
-        tiles = [loop.tile(f"{operand}{half}", size=size) for half in range(halves)]
+        size = extent // _HALVES * shape.depth * shape.element_bytes
+        part = own // _HALVES * shape.depth * shape.element_bytes
+        tiles = [loop.tile(f"{operand}{half}", size=size) for half in range(_HALVES)]
         for tile in tiles:
             loop.load(tile, instructions=size // (shape.dma_bytes * LANES * shape.waves), moved=size)
         fragments[operand] = [
@@ -88,11 +95,11 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
             )
             for tile in tiles
         ]
-    down, across = (own // halves for own in shape.wave_tile)
+    down, across = (own // _HALVES for own in shape.wave_tile)
     side, k = shape.mma
     count = (down // side) * (across // side) * (shape.depth // k)
-    for row in range(halves):
-        for column in range(halves):
+    for row in range(_HALVES):
+        for column in range(_HALVES):
             accumulator = loop.accumulator(f"c{row}{column}", registers=down * across // LANES)
             operands = fragments["A"][row], fragments["B"][column]
             loop.mma(accumulator, *operands, instruction=shape.instruction, instructions=count)
