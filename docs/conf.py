@@ -30,9 +30,6 @@ autodoc_preserve_defaults = True
 default_role = "code"  # docstrings write `name` for code
 python_use_unqualified_type_names = True
 
-for _name in rota.__all__:
-    getattr(rota, _name)  # autodoc sees what is loaded, and some names are loaded when they are first asked for
-
 _VALUE = re.compile(r"= (\w+)\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
 
 
