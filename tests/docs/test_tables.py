@@ -1,0 +1,41 @@
+"""Tables of the documentation that are quick to make are what the code gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import naive
+from rota import GFX942, GFX950, Machine
+from rota.audit.toolchain import found_toolchains
+from rota.simulate.predict import predict
+from rota.targets.timing import timing_of
+from tests.docs.blocks import ROOT
+from tests.simulate.test_predict import INSTRUCTIONS, PUBLISHED
+from tests.simulate.timed_loops import only_mfmas
+
+CYCLES, EMISSION = ((ROOT / "docs" / name).read_text("utf-8") for name in ("cycles.md", "emission.md"))
+
+
+@pytest.mark.parametrize(("machine", "instruction"), INSTRUCTIONS)
+def test_peaks_of_the_model(machine: Machine, instruction: str) -> None:
+    published = PUBLISHED[machine.arch, instruction.rsplit("_", 1)[1]]
+    reached = [predict(only_mfmas(instruction, machine, waves=waves), band=False).tflops for waves in (4, 8)]
+    figures = (f"{published}", *(f"{each:.1f}" for each in reached), f"{min(reached) / published - 1:+.2%}")
+    assert f"| {machine.name} | `{instruction}` | {' | '.join(figures)} |\n" in CYCLES
+
+
+@pytest.mark.parametrize("machine", [GFX950, GFX942])
+def test_estimates_of_the_model(machine: Machine) -> None:
+    for name, estimate in timing_of(machine).estimates:
+        shown = f"| `{name}` | {estimate.fact.value} |", f"| `{name}` ({machine.name}) | {estimate.fact.value} |"
+        (row,) = [line for line in CYCLES.splitlines() if line.startswith(shown)]
+        span = f"{estimate.low} to {estimate.high}"
+        assert row.split(" | ")[2].startswith(span), name
+
+
+@pytest.mark.skipif(not any(found_toolchains()), reason="no compiler for AMD GPUs")
+def test_what_the_compiler_makes_of_naive_source(capsys: pytest.CaptureFixture[str]) -> None:
+    assert naive.main([]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("| ---")]
+    assert len(rows) == 7
+    assert "\n".join(rows[1:]) in EMISSION
