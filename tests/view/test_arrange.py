@@ -143,19 +143,25 @@ def test_curves_carry_their_limits() -> None:
 
 def test_the_headline_tells_interval_certificate_share_and_speed() -> None:
     class Fast:
+        cycles = 2514.4
+        mma_share = 0.814
         bound_by = "MMA unit"
         tflops = 1234.0
         tflops_band = (1000.0, 1500.4)
 
     compiled, timeline = by_values()
     assert compiled.modulo is not None
-    facts = arrange(compiled, timeline, Fast()).facts
+    machine_and_interval = ("MI355X", f"II {4 * compiled.modulo.ii:,} clk (proven least)")
     start, end = timeline.window
-    assert facts == (
-        "MI355X",
-        f"II {4 * compiled.modulo.ii:,} clk (proven least)",
+    assert arrange(compiled, timeline).facts == (
+        *machine_and_interval,
         f"{(end - start) / 2:,.0f} clk a K-tile",
         f"MMA {100 * busy_share(timeline):.0f} % busy",
+    )
+    assert arrange(compiled, timeline, Fast()).facts == (  # one trip's figures would not fit the rate
+        *machine_and_interval,
+        "2,514 clk a K-tile",
+        "MMA 81 % busy",
         "bound: MMA unit",
         "1,234 TFLOP/s (1,000 to 1,500)",
     )

@@ -31,6 +31,16 @@ class Prediction(Protocol):
     """What a headline tells of a prediction; `rota.simulate.predict` has the values."""
 
     @property
+    def cycles(self) -> float:
+        """Clocks per K-tile."""
+        ...
+
+    @property
+    def mma_share(self) -> float:
+        """How much of them the matrix unit is at work."""
+        ...
+
+    @property
     def bound_by(self) -> str:
         """The unit that can't go faster."""
         ...
@@ -97,13 +107,16 @@ def busy_share(timeline: Timeline) -> float:
 
 
 def _facts(compiled: CompiledSchedule, timeline: Timeline, prediction: Prediction | None) -> tuple[str, ...]:
+    """The drawn trip may be a little longer or shorter than the mean; with a prediction all figures are means."""
     start, end = timeline.window
+    cycles, busy = (end - start) / timeline.tiles_per_trip, busy_share(timeline)
+    if prediction is not None:
+        cycles, busy = prediction.cycles, prediction.mma_share
     facts = [timeline.machine]
     if compiled.modulo is not None:
         proved = "proven least" if compiled.modulo.certificate.optimal else "not proven least"
         facts.append(f"II {compiled.modulo.ii * CLOCKS_PER_SLOT:,} clk ({proved})")
-    facts.append(f"{(end - start) / timeline.tiles_per_trip:,.0f} clk a K-tile")
-    facts.append(f"MMA {100 * busy_share(timeline):.0f} % busy")
+    facts += [f"{cycles:,.0f} clk a K-tile", f"MMA {100 * busy:.0f} % busy"]
     if prediction is not None:
         low, high = prediction.tflops_band
         facts += [f"bound: {prediction.bound_by}", f"{prediction.tflops:,.0f} TFLOP/s ({low:,.0f} to {high:,.0f})"]
