@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.undisturbed import slowdown
 from rota.cli.summary import summarise
+from rota.errors import Finding, Severity
 from rota.kernels.catalogue import shipped_kernels
 from rota.order.modulo_schedule import ModuloProof
 from tests.cli.command import data, rota
@@ -44,6 +45,14 @@ def test_an_interval_that_may_not_be_the_least_says_so() -> None:
     certificate = replace(compiled.modulo.certificate, proof=ModuloProof.OPEN, lower=100)
     line = str(summarise("k", replace(compiled, modulo=replace(compiled.modulo, certificate=certificate))))
     assert "II 512 clk (at least 400)" in line
+
+
+def test_a_warning_is_not_called_a_note_and_greedy_is_not_called_the_author() -> None:
+    compiled = shipped_kernels()["four_wave"].compile()
+    assert "(the author's order)" in str(summarise("k", compiled))
+    findings = tuple(Finding(code="P105", message="", severity=severity) for severity in Severity)
+    assert "  1 warning  1 note  " in str(summarise("k", replace(compiled, findings=findings)))
+    assert " (greedy)  " in rota("check ping_pong --set config.scheduling=GREEDY").stdout
 
 
 def test_strict_findings_are_the_answer_and_end_in_status_1() -> None:

@@ -10,6 +10,8 @@ from rota.order.problem import Proof
 from rota.program.listing import count_sync
 from rota.targets.rates import CLOCKS_PER_SLOT, SIMDS
 
+_ORDERED_BY = {"identity": "the author's order"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
@@ -29,6 +31,7 @@ class Summary:
     barriers: int
     waits: int
     added: int
+    warnings: int
     notes: int
     proved: bool
 
@@ -41,8 +44,7 @@ class Summary:
         parts += [_several(self.barriers, "barrier"), _several(self.waits, "wait")]
         if self.added:
             parts.append(f"{self.added} added by repair")
-        if self.notes:
-            parts.append(_several(self.notes, "note"))
+        parts += [_several(count, word) for count, word in ((self.warnings, "warning"), (self.notes, "note")) if count]
         return "  ".join([*parts, "proved for every trip count" if self.proved else "not proved, as written"])
 
 
@@ -62,7 +64,8 @@ def summarise(kernel: str, compiled: CompiledSchedule) -> Summary:
         barriers=sync.barriers,
         waits=sync.waits,
         added=len(compiled.repairs) if loop is None else 0,
-        notes=sum(finding.severity is not Severity.ERROR for finding in compiled.findings),
+        warnings=sum(finding.severity is Severity.WARNING for finding in compiled.findings),
+        notes=sum(finding.severity is Severity.NOTE for finding in compiled.findings),
         proved=compiled.certificate is not None,
     )
 
@@ -78,7 +81,7 @@ def _quality(compiled: CompiledSchedule) -> str:
         return "the author's order"
     makespan, certificate = compiled.ordering.makespan, compiled.ordering.certificate
     if certificate.proof is Proof.NONE:
-        return f"makespan {makespan:,} (the author's order)"
+        return f"makespan {makespan:,} ({_ORDERED_BY.get(certificate.by, certificate.by)})"
     known = "proven least" if certificate.proof is Proof.OPTIMAL else f"at least {certificate.bound:,}"
     return f"makespan {makespan:,} ({known})"
 
