@@ -106,6 +106,6 @@ def check_registers(loop: LoopSpec, machine: Machine) -> None:
                 code="L104",
                 message=f"one copy of each value takes {need} registers a lane; {loop.waves} waves leave {limit}",
                 evidence=(("registers", need), ("limit", limit)),
-                fixes=("fewer waves, or smaller fragments",),
+                fixes=("a smaller tile per wave",),
             )
         )
