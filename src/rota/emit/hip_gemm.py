@@ -15,7 +15,7 @@ from rota.emit.gemm_binding import Dma, GemmBinding, Instruction, LdsRead, Mfma
 from rota.emit.gemm_tile import Element, GemmTile, Operand, gemm_tile
 from rota.emit.gemm_words import gemm_words
 from rota.emit.lds_layout import bank_conflicts, free_layout, plain_layout
-from rota.emit.names import identifier
+from rota.emit.names import comment, identifier
 from rota.emit.reasons import sync_reasons
 from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import sync_text
@@ -43,7 +43,7 @@ def emit_gemm(
     tile = gemm_tile(variants[0], geometry, element=element, waves=waves)
     kernels = [GemmKernel(each, tile) for each in variants]
     least = kernels[0].steps.tiles_outside
-    lines = [f"// C = A x B^T on {tile.machine.name} ({tile.machine.arch}).", *gemm_words(tile)]
+    lines = [comment(f"C = A x B^T on {tile.machine.name} ({tile.machine.arch})."), *gemm_words(tile)]
     for kernel in kernels:
         more = kernel.steps.tiles_outside - least
         lines += ["", *kernel.lines(identifier(kernel.compiled.name + (f"_tail{more}" if more else "")))]
@@ -191,7 +191,7 @@ class GemmKernel:
                 texts, why = [sync_text(step)], self._why(step)
                 what = f"{what}: {why}" if why else what
             for text in texts:
-                yield f"{indent}{text}".ljust(_FAR_APART) + f"// {what}"
+                yield f"{indent}{text}".ljust(_FAR_APART) + comment(what)
 
     def _why(self, step: Step) -> str:
         if step.group is not None:

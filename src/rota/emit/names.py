@@ -1,4 +1,4 @@
-"""Names in source: takes a name, gives it back if C++ can use it as it is."""
+"""Names and comments in source: takes a text, gives it back if C++ can use it as it is."""
 
 from __future__ import annotations
 
@@ -29,3 +29,16 @@ def identifier(name: str) -> str:
             )
         )
     return name
+
+
+def comment(text: str) -> str:
+    """`text` behind two slashes, if all of it stays there: no line ends, and none is joined to the next."""
+    if not text.isprintable() or "\\" in text:
+        raise EmissionError(
+            Finding(
+                code="T201",
+                message=f"{text!r:.80} can't be a comment in C++ source",
+                evidence=(("expected", "one line of printable characters, without a backslash"),),
+            )
+        )
+    return f"// {text}"

@@ -12,7 +12,7 @@ from rota.compiler.compiled import CompiledSchedule
 from rota.declare.effects import Action
 from rota.declare.values import Home, LoopOp, LoopSpec
 from rota.declare.vocabulary import OpRole, Phase
-from rota.emit.names import identifier
+from rota.emit.names import comment, identifier
 from rota.emit.reasons import sync_reasons
 from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import sync_text, sync_words, sync_words_end
@@ -56,7 +56,7 @@ def emit_skeleton(compiled: CompiledSchedule) -> str:
     groups = ", int wave_group" if steps.groups > 1 else ""
     group_note = ["// `wave_group` is 0 or 1, the same for all lanes of a wave."] if groups else []
     lines = [
-        f"// The order of {name} for {compiled.machine.name} ({compiled.machine.arch}).",
+        comment(f"The order of {name} for {compiled.machine.name} ({compiled.machine.arch})."),
         f"// It computes {steps.tiles_outside} + {steps.tiles_per_trip} * trips K-tiles, trips >= 0; k counts them.",
         *group_note,
         "// `Ops` supplies, always inlined, each issuing what the schedule counted for it and no wait of its own:",
@@ -99,7 +99,7 @@ def _phase(compiled: CompiledSchedule, phase: Phase, reasons: dict[tuple[Phase, 
             text = sync_text(step, _PREFIX)
             reason = reasons.get((phase, step.entry.time_slot), "") if step.group is None else ""
             why += f": {reason}" if reason else ""
-        yield f"  {text}".ljust(_COMMENT_COLUMN) + f"// {why}"
+        yield f"  {text}".ljust(_COMMENT_COLUMN) + comment(why)
 
 
 def _is_data(step: Step) -> bool:
