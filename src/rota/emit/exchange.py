@@ -16,6 +16,7 @@ from typing import Any
 
 from rota.compiler.compiled import CompiledSchedule
 from rota.declare.vocabulary import DoubleBufferTag, FrameworkTag, LoopTag, SingleBufferTag
+from rota.emit.agreement import disagreement
 from rota.errors import EmissionError, Finding, RotaError, SourceLine
 
 FORMAT = "rota.schedule"
@@ -36,10 +37,10 @@ def to_json(compiled: CompiledSchedule) -> str:
 
 
 def from_json(text: str) -> CompiledSchedule:
-    """The schedule that a document describes, every field checked."""
+    """The schedule that a document describes, every field checked, and proved again if it says that it is proved."""
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _malformed("the document", f"not JSON: {error}") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise _malformed("format", f"expected {FORMAT!r}")
@@ -48,6 +49,9 @@ def from_json(text: str) -> CompiledSchedule:
     if set(document) != {"format", "version", "schedule"}:
         raise _malformed("the document", "expected format, version and schedule, and nothing else")
     schedule: CompiledSchedule = _decoded(document["schedule"], CompiledSchedule, "schedule")
+    wrong = disagreement(schedule)
+    if wrong is not None:
+        raise _malformed(f"schedule.{wrong.field}", wrong.message)
     return schedule
 
 
