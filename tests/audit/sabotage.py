@@ -86,6 +86,12 @@ def other_address(distance: int) -> Callable[[str], str]:
     return change
 
 
+def of_another_element(line: str) -> str:
+    """The same registers, taken for fp16."""
+    c, a, b = line[line.index("(") + 1 : line.index(")  ")].split(", ")
+    return f'asm volatile("v_mfma_f32_16x16x16_f16 %0, %1, %2, %0" : "+v"({c}) : "v"({a}), "v"({b})); FENCE'
+
+
 def moved_up(source: str, which: Callable[[str], bool], over: Callable[[str], bool]) -> str:
     """The first line of the loop of one kind that follows one of another, moved before it."""
     lines = source.splitlines()

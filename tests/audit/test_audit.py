@@ -71,6 +71,7 @@ FAULTS: dict[str, tuple[Callable[[str], str], set[str]]] = {
         lambda s: sabotage.changed(s, sabotage.is_dma, lambda line: line.replace("a_global", "b_global")),
         {"I203"},
     ),
+    "wrong element": (lambda s: sabotage.changed(s, sabotage.is_mfma, sabotage.of_another_element), {"I203"}),
     "wrong accumulator": (
         lambda s: sabotage.changed(s, sabotage.is_mfma, lambda line: line.replace("c[0][0]", "c[1][1]")),
         {"I203"},

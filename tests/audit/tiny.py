@@ -80,5 +80,11 @@ def tiny_audit(phases: dict[Phase, list[str]], **facts: int) -> Audit:
     return audit_skeleton(tiny_loop(), code)
 
 
+def behind_a_branch(lines: list[str], text: str) -> list[str]:
+    """The lines, where a branch may skip the first that has this text."""
+    number = next(number for number, line in enumerate(lines) if text in line)
+    return [*lines[:number], "s_cbranch_scc0 .LBB0_7", lines[number], ".LBB0_7:", *lines[number + 1 :]]
+
+
 def codes(audit: Audit) -> set[str]:
     return {finding.code for finding in audit.findings}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rota.declare.vocabulary import Phase
-from tests.audit.tiny import codes, tiny_audit, tiny_phases
+from tests.audit.tiny import behind_a_branch, codes, tiny_audit, tiny_phases
 
 
 @pytest.mark.parametrize("counter", ["vmcnt", "lgkmcnt"])
@@ -19,3 +19,12 @@ def test_a_weaker_or_missing_wait_is_found_and_the_proof_fails(counter: str, mis
     assert any(code.startswith("R") for code in codes(audit))
     assert audit.certificate is None
     assert not audit.clean
+
+
+@pytest.mark.parametrize("counter", ["vmcnt", "lgkmcnt"])
+def test_a_wait_that_a_branch_may_skip_is_none(counter: str) -> None:
+    phases = tiny_phases()
+    phases[Phase.KERNEL] = behind_a_branch(phases[Phase.KERNEL], counter)
+    audit = tiny_audit(phases)
+    assert "I204" in codes(audit)
+    assert audit.certificate is None

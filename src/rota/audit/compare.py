@@ -97,6 +97,7 @@ def compare(expected: Expected, found: MachineLoop) -> Comparison:
             findings.append(difference)
             continue
         pairs += zip(planned, coded, strict=True)
+        findings += (_skippable(phase, event) for event in coded if event.conditional)
         for index, (want, have) in enumerate(zip(plan.gaps, code.gaps, strict=True)):
             closing = index == len(planned) and phase is Phase.EPILOGUE
             where = str(planned[index].step.entry) if index < len(planned) else "the end"
@@ -167,6 +168,14 @@ def _first_difference(
             ("waits in the schedule", _wait_text(plan)),
             ("waits in the machine code", _wait_text(code)),
         ),
+    )
+
+
+def _skippable(phase: Phase, event: MachineEvent) -> Finding:
+    return Finding(
+        code="I202",
+        message=f"a branch may skip an instruction of the {phase.value.lower()}, which the schedule always executes",
+        concerns=(Concern(label=event.instruction.text, index=event.number, role="in machine code"),),
     )
 
 

@@ -30,7 +30,24 @@ _SUMS = ("v_or_b32", "v_add_u32")  # an OR with a constant adds it where the com
 
 def wrong_operands(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBinding) -> list[Finding]:
     """All findings, in the order of the machine code."""
-    return [*_wrong_dmas(pairs, binding), *_wrong_addresses(pairs, loop), *_wrong_registers(pairs, loop, binding)]
+    return [
+        *_wrong_opcodes(pairs, binding),
+        *_wrong_dmas(pairs, binding),
+        *_wrong_addresses(pairs, loop),
+        *_wrong_registers(pairs, loop, binding),
+    ]
+
+
+def _wrong_opcodes(pairs: Sequence[Pair], binding: GemmBinding) -> Iterator[Finding]:
+    """Of the right kind, but of another width or element; no modifier of a matrix instruction means something else."""
+    tile = binding.tile
+    opcodes = {Dma: tile.dma_instruction, LdsRead: f"ds_read_b{8 * tile.read_bytes}", Mfma: tile.instruction}
+    for planned, found in pairs:
+        instruction = found.instruction
+        opcode = opcodes[type(planned.bound)] if planned.bound else instruction.opcode
+        modifiers = instruction.modifiers if isinstance(planned.bound, Mfma) else ()
+        if instruction.opcode != opcode or modifiers:
+            yield _wrong(planned, found, "kind of element", opcode, " ".join((instruction.opcode, *modifiers)))
 
 
 def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding) -> Iterator[Finding]:

@@ -84,7 +84,7 @@ def read_machine_loop(instructions: Sequence[Instruction], valu: Collection[str]
             )
         )
     ((first, last),) = loops
-    events = tuple(_events(instructions, valu))
+    events = tuple(_events(instructions, valu, range(first, last + 1)))
     return MachineLoop(
         prologue=tuple(event for event in events if event.number < first),
         kernel=tuple(event for event in events if first <= event.number <= last),
@@ -95,12 +95,14 @@ def read_machine_loop(instructions: Sequence[Instruction], valu: Collection[str]
     )
 
 
-def _events(instructions: Sequence[Instruction], valu: Collection[str]) -> Iterator[MachineEvent]:
+def _events(instructions: Sequence[Instruction], valu: Collection[str], loop: range) -> Iterator[MachineEvent]:
+    """A wait that a branch may skip promises nothing, and is none."""
     skipped = {
         number
         for start, branch in enumerate(instructions)
-        if branch.target is not None and branch.target > start and not _spans_loop(instructions, start, branch.target)
+        if branch.target is not None and branch.target > start
         for number in range(start + 1, branch.target)
+        if number not in loop or start in loop or branch.target in loop  # zero trips skip the loop as a whole
     }
     scalars, m0 = False, None
     for number, each in enumerate(instructions):
@@ -108,7 +110,7 @@ def _events(instructions: Sequence[Instruction], valu: Collection[str]) -> Itera
         if each.operands[:1] == ("m0",):
             m0 = _constant(each.operands[-1]) if each.opcode.startswith("s_add") else None
         kind = _kind(each, valu)
-        if kind is None:
+        if kind is None or (kind is Kind.WAIT and number in skipped):
             continue
         waits: tuple[tuple[Counter, int], ...] = ()
         serves = False
@@ -128,17 +130,9 @@ def _events(instructions: Sequence[Instruction], valu: Collection[str]) -> Itera
         )
 
 
-def _spans_loop(instructions: Sequence[Instruction], start: int, end: int) -> bool:
-    """A branch over the whole loop is the one that zero trips take."""
-    return any(
-        each.target is not None and each.target <= number
-        for number, each in enumerate(instructions[start + 1 : end], start + 1)
-    )
-
-
 def _kind(instruction: Instruction, valu: Collection[str]) -> Kind | None:
     opcode = instruction.opcode
-    if "lds" in instruction.modifiers:
+    if "lds" in instruction.modifiers or "_load_lds_" in opcode:
         return Kind.DMA
     if opcode in valu:
         return Kind.VALU

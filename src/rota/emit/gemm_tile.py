@@ -19,6 +19,7 @@ _WAVE_GRIDS = {4: (2, 2), 8: (2, 4)}
 _WIDEST_READ = 16
 _WIDEST_DMA = {GFX950.arch: 16}  # bytes a lane; CDNA3 moves at most 4 (LLVM 22 assembler)
 _NARROW_DMA = 4
+_DMA_WORDS = {16: "dwordx4", 4: "dword"}
 
 
 class Element(enum.Enum):
@@ -88,6 +89,11 @@ class GemmTile:
         """The matrix instruction."""
         geometry = self.geometry
         return f"v_mfma_f32_{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}_{self.element.value}"
+
+    @property
+    def dma_instruction(self) -> str:
+        """What moves `dma_bytes` of each lane to LDS."""
+        return f"buffer_load_{_DMA_WORDS[self.dma_bytes]}"
 
     @property
     def side(self) -> int:

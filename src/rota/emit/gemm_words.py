@@ -8,8 +8,6 @@ from rota.emit.gemm_tile import GemmTile
 from rota.emit.sync_text import sync_words
 from rota.targets.rates import REGISTER_BYTES
 
-_DMA_WORDS = {16: "dwordx4", 4: "dword"}
-
 
 def gemm_words(tile: GemmTile) -> Iterator[str]:
     """Types and macros."""
@@ -25,7 +23,7 @@ def gemm_words(tile: GemmTile) -> Iterator[str]:
     yield (
         "#define DMA(rsrc, lds, lane_offset, offset) "
         'asm volatile("s_add_u32 m0, %0, %1\\n\\ts_nop 0\\n\\t'
-        f'buffer_load_{_DMA_WORDS[tile.dma_bytes]} %2, %3, %4 offen lds" '
+        f'{tile.dma_instruction} %2, %3, %4 offen lds" '
         ':: "s"(lds_wave), "i"(lds), "v"(lane_offset), "s"(rsrc), "s"(offset) : "memory", "m0", "scc"); FENCE'
     )
     yield "#define READ(target, lane, lds) target = *(LDS const piece*)((lane) + (lds)); FENCE"
