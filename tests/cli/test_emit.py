@@ -36,6 +36,12 @@ def test_what_is_no_gemm_is_a_finding() -> None:
     assert data("emit attention", status=1)["findings"][0]["code"] == "T203"
 
 
+def test_the_matrix_instruction_of_a_body_in_tiles_is_the_one_that_was_set() -> None:
+    assert "v_mfma_f32_16x16x32_f16 " in data("emit four_wave --set instruction=v_mfma_f32_16x16x32_f16")["source"]
+    other = data("emit four_wave --set instruction=v_mfma_f32_32x32x16_bf16", status=1)
+    assert other["findings"][0]["code"] == "T203"
+
+
 def test_a_compiler_that_is_not_there_is_a_finding() -> None:
     result = rota("audit ping_pong --compiler no-such-compiler")
     assert result.exit_code == 1
@@ -69,3 +75,9 @@ def test_machine_code_that_is_not_the_schedule_ends_in_status_1(monkeypatch: pyt
     given = data("audit ping_pong", status=1)
     assert given["ok"] is False
     assert "I205" in {finding["code"] for finding in given["audit"]["findings"]}
+
+
+@pytest.mark.usefixtures("_toolchain")
+def test_machine_code_of_the_element_that_was_set_is_audited_and_run() -> None:
+    assert data("audit four_wave --set instruction=v_mfma_f32_16x16x32_f16")["exact"] is True
+    assert data("run four_wave --set instruction=v_mfma_f32_16x16x32_f16 --trips 0 --seeds 0")["ok"] is True

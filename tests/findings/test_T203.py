@@ -75,7 +75,7 @@ def bound(readers: int, *, mixed: bool = False) -> None:
         ]
     loop.accumulator("c", registers=16)
     operands = (pieces["A"][0], pieces["B"][-1]) if mixed else (*pieces["A"], *pieces["B"])
-    loop.mma("c", *operands, instruction="v_mfma_f32_16x16x32_bf16")
+    loop.mma("c", *operands, instruction="v_mfma_f32_16x16x32_bf16", instructions=2 * 2 * 2)
     spec = loop.build()
     compiled = unsynchronised(spec, Placement(interval=1, starts=tuple(range(len(spec.ops))), copies=()))
     binding = GemmBinding(compiled, SMALLEST)
@@ -112,3 +112,10 @@ def test_slices_with_different_numbers_of_copies_are_refused() -> None:
 @pytest.mark.parametrize(("waves", "element"), [(3, Element.BF16), (4, Element.FP8)])
 def test_waves_and_elements_that_do_not_fit_are_refused(waves: int, element: Element) -> None:
     raised("D102", lambda: GemmTile(geometry=GEOMETRY, waves=waves, element=element, machine=GFX950))
+
+
+def test_a_loop_with_another_matrix_instruction_than_the_geometry_is_refused() -> None:
+    compiled, geometry = by_values(SMALL)
+    finding = raised("T203", lambda: emit_gemm(compiled, replace(geometry, MMA_M=32, MMA_N=32, MMA_K=16)))
+    assert finding.message == "v_mfma_f32_16x16x32_bf16 is not written with this geometry"
+    raised("T203", lambda: emit_gemm(compiled, geometry, element=Element.FP16))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rota.audit.code_object import CodeObject
 from rota.compiler.compiled import CompiledSchedule
 from rota.declare.geometry import KernelGeometry
-from rota.emit.gemm_tile import gemm_tile
+from rota.emit.gemm_tile import Element, gemm_tile
 
 if TYPE_CHECKING:
     from rota.simulate.launch import GemmProgram
@@ -18,13 +18,14 @@ def load_emitted(
     geometry: KernelGeometry,
     code: CodeObject,
     *,
+    element: Element | None = None,
     waves: int | None = None,
     kernel: str | None = None,
 ) -> GemmProgram:
     """The emitted GEMM, or the one of that name where there are several."""
     from rota.simulate.launch import load_gemm
 
-    tile = gemm_tile(compiled, geometry, waves=waves)
+    tile = gemm_tile(compiled, geometry, element=element, waves=waves)
     return load_gemm(
         compiled,
         geometry,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from rota.cli.emit import gemm_form
 from rota.cli.kernel import find_kernel, kernel_argument, set_option
 from rota.cli.machine_code import built, compiler_option
 from rota.cli.output import give, json_option
@@ -23,8 +24,8 @@ def audit(kernel: str, settings: tuple[str, ...], compiler: str | None) -> None:
     from rota.audit.audit import audit_gemm
 
     chosen = find_kernel(kernel, settings)
-    compiled, code, waves = built(chosen, compiler)
-    found = audit_gemm(compiled, chosen.geometry(), code, waves=waves)
+    compiled, code = built(chosen, compiler)
+    found = audit_gemm(compiled, chosen.geometry(), code, **gemm_form(chosen))
     give(str(found), {"ok": found.clean, "exact": found.exact, "audit": found})
     if not found.clean:
         click.get_current_context().exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
@@ -10,6 +11,9 @@ from rota.cli.kernel import compiled_kernel, find_kernel, kernel_argument, set_o
 from rota.cli.output import give, json_option, write
 from rota.compiler.compiled import CompiledSchedule
 from rota.kernels.kernel import Kernel
+
+if TYPE_CHECKING:
+    from rota.emit.gemm_tile import Element
 
 
 @click.command(
@@ -51,5 +55,21 @@ def source_of(kernel: Kernel, compiled: CompiledSchedule, form: str = "hip") -> 
         return emit_skeleton(compiled)
     from rota.emit.hip_gemm import emit_gemm
 
+    return emit_gemm(compiled, kernel.geometry(), **gemm_form(kernel))
+
+
+class GemmForm(TypedDict, total=False):
+    """What a body declared in tiles leaves to the kernel's settings."""
+
+    element: Element
+    waves: int
+
+
+def gemm_form(kernel: Kernel) -> GemmForm:
+    """The settings; nothing for a loop by values, which says it itself."""
+    from rota.emit.gemm_tile import element_of
+
     shape = kernel.shape()
-    return emit_gemm(compiled, kernel.geometry(), waves=None if shape is None else shape.waves)
+    if shape is None:
+        return {}
+    return {"element": element_of(shape.instruction, shape.geometry), "waves": shape.waves}

@@ -27,11 +27,10 @@ def compiler_option(command: Command) -> Command:
 
 
 class Built(NamedTuple):
-    """The schedule, the machine code, and its waves where only the kernel's settings tell them."""
+    """The schedule and the machine code."""
 
     compiled: CompiledSchedule
     code: CodeObject
-    waves: int | None
 
 
 def built(kernel: Kernel, compiler: str | None) -> Built:
@@ -40,7 +39,6 @@ def built(kernel: Kernel, compiler: str | None) -> Built:
 
     toolchain = find_toolchain(compiler)
     compiled = compiled_kernel(kernel)
-    shape = kernel.shape()
     with progress(f"{toolchain.name} compiles {kernel.name}"):
         code = toolchain.compile(source_of(kernel, compiled), compiled.machine.arch)
-    return Built(compiled, code, None if shape is None else shape.waves)
+    return Built(compiled, code)

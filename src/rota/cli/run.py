@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from rota.cli.emit import gemm_form
 from rota.cli.kernel import find_kernel, kernel_argument, set_option
 from rota.cli.machine_code import built, compiler_option
 from rota.cli.output import give, in_full, json_option
@@ -47,8 +48,8 @@ def run(kernel: str, settings: tuple[str, ...], trips: tuple[int, ...], seeds: i
     from rota.audit.execution import load_emitted
 
     chosen = find_kernel(kernel, settings)
-    compiled, code, waves = built(chosen, compiler)
-    gemm = load_emitted(compiled, chosen.geometry(), code, waves=waves)
+    compiled, code = built(chosen, compiler)
+    gemm = load_emitted(compiled, chosen.geometry(), code, **gemm_form(chosen))
     results = []
     for count in trips:
         with progress(f"running {chosen.name} with {count} trips"):

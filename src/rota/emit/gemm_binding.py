@@ -113,24 +113,26 @@ class GemmBinding:
 
     def instructions(self, step: Step) -> tuple[Instruction, ...]:
         """What an op stands for, in order; nothing for waits, barriers and fences."""
-        action = step.effect.action
+        action, counted = step.effect.action, step.effect.tokens
         if action is Action.DMA:
             found: tuple[Instruction, ...] = tuple(self._dmas(step))
         elif action is Action.LDS_READ:
             found = tuple(self._reads(step))
         elif action is Action.COMPUTE:
-            return tuple(self._mfmas(step))
+            found = tuple(self._mfmas(step))
+            counted = self._names.loop.ops[step.entry.op.subtile].instructions if self._names else len(found)
         else:
             return ()
-        if step.effect.tokens != len(found):
+        if counted != len(found):
+            consequence = "its time" if action is Action.COMPUTE else "waits that follow"
             raise EmissionError(
                 Finding(
                     code="T202",
-                    message=f"{step.entry.op} counts {step.effect.tokens} tokens, but stands for {len(found)} "
-                    "instructions of each wave: waits that follow would be wrong",
+                    message=f"{step.entry.op} counts {counted}, but stands for {len(found)} instructions of each wave: "
+                    f"{consequence} would be wrong",
                     concerns=(step.concern(),),
-                    evidence=(("tokens", step.effect.tokens), ("instructions", len(found))),
-                    fixes=("give the target or geometry the counts of this tile and number of waves",),
+                    evidence=(("tokens" if step.effect.tokens else "declared", counted), ("instructions", len(found))),
+                    fixes=("give the loop, target or geometry the counts of this tile and number of waves",),
                 )
             )
         return found

@@ -87,8 +87,7 @@ class GemmTile:
     @property
     def instruction(self) -> str:
         """The matrix instruction."""
-        geometry = self.geometry
-        return f"v_mfma_f32_{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}_{self.element.value}"
+        return _instruction(self.geometry, self.element)
 
     @property
     def dma_instruction(self) -> str:
@@ -188,8 +187,26 @@ def gemm_tile(
     loop = compiled.loop
     if waves is None:
         waves = loop.waves if loop else 2 * SIMDS if compiled.config.warp_stagger.enabled else SIMDS
+    declared = {element_of(op.instruction, geometry) for op in loop.ops if op.instruction} if loop else set()
     if element is None:
-        spoken = next((op.instruction.rpartition("_")[2] for op in loop.ops if op.instruction), "") if loop else ""
-        known = {each.value: each for each in Element}
-        element = known.get(spoken, Element.FP8 if geometry.is_fp8 else Element.BF16)
+        element = declared.pop() if declared else Element.FP8 if geometry.is_fp8 else Element.BF16
+    if declared - {element}:
+        raise _another_instruction(f"the loop doesn't multiply {element.name} alone", geometry)
     return GemmTile(geometry=geometry, waves=waves, element=element, machine=compiled.machine)
+
+
+def element_of(instruction: str, geometry: KernelGeometry) -> Element:
+    """The element that a matrix instruction multiplies, which must have the geometry's shape."""
+    for element in Element:
+        if instruction == _instruction(geometry, element):
+            return element
+    raise _another_instruction(f"{instruction} is not written with this geometry", geometry)
+
+
+def _instruction(geometry: KernelGeometry, element: Element) -> str:
+    return f"v_mfma_f32_{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}_{element.value}"
+
+
+def _another_instruction(message: str, geometry: KernelGeometry) -> EmissionError:
+    written = tuple(("written", _instruction(geometry, element)) for element in Element)
+    return EmissionError(Finding(code="T203", message=message, evidence=written))
