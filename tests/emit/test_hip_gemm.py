@@ -52,8 +52,10 @@ def test_each_line_says_which_entry_it_is() -> None:
 def test_the_contract_stands_at_the_top() -> None:
     source = emit_gemm(*ping_pong())
     assert "// K / 64 = 2 + 2 * trips, for any trips >= 0" in source
-    assert "C: M x N, fp32, row-major" in source
-    assert "512 threads" in source
+    assert "C: M x N, fp32, row-major, overwritten" in source
+    assert "// Rows follow one another without gaps; A and B are aligned to 16 bytes." in source
+    assert "512 threads, no dynamic LDS" in source
+    assert "-O2 or -O3 (clang++ -x hip --offload-arch=gfx950)" in source
     assert "proved for every trip count" in source
 
 
@@ -67,3 +69,13 @@ def test_elements_can_be_chosen_where_the_schedule_names_none() -> None:
     compiled, geometry = ping_pong()
     assert "v_mfma_f32_16x16x32_f16" in emit_gemm(compiled, geometry, element=Element.FP16)
     assert "v_mfma_f32_16x16x32_bf16" in emit_gemm(compiled, geometry)
+
+
+@pytest.mark.parametrize("wrong", [("tile_column * 128", "0"), ("(u64)tile_row * 128", "(u64)0")])
+def test_a_workgroup_that_takes_the_tile_of_another_is_found(wrong: tuple[str, str]) -> None:
+    compiled, geometry = by_values(SMALL_MI300X)
+    source = emit_gemm(compiled, geometry)
+    assert wrong[0] in source
+    code = find_toolchain().compile(source.replace(*wrong), "gfx942")
+    result = load_emitted(compiled, geometry, code).run_trips(0, 0)
+    assert result.right == result.runs - 1

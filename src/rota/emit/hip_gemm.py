@@ -82,15 +82,18 @@ class GemmKernel:
         geometry, steps, tile = self.tile.geometry, self.steps, self.tile
         free, plain = (bank_conflicts(tile, layout) for layout in (self.layout, plain_layout(tile)))
         yield f"// {name}"
-        yield f"// A: M x K, B: N x K, {_SPOKEN[tile.element]}, row-major; C: M x N, fp32, row-major."
+        yield f"// A: M x K, B: N x K, {_SPOKEN[tile.element]}, row-major; C: M x N, fp32, row-major, overwritten."
+        yield "// Rows follow one another without gaps; A and B are aligned to 16 bytes."
         yield (
-            f"// Launch: grid (M / {geometry.BM}, N / {geometry.BN}), {tile.waves * LANES} threads; "
+            f"// Launch: grid (M / {geometry.BM}, N / {geometry.BN}), {tile.waves * LANES} threads, no dynamic LDS; "
             f"M and N are multiples of {geometry.BM} and {geometry.BN}."
         )
         yield (
             f"// K / {geometry.BK} = {steps.tiles_outside} + {steps.tiles_per_trip} * trips, for any trips >= 0; "
             f"{max(geometry.BM, geometry.BN)} rows take less than 2 GiB."
         )
+        yield "// The kernel checks none of these: where one doesn't hold, C is wrong."
+        yield f"// Compile with -O2 or -O3 (clang++ -x hip --offload-arch={tile.machine.arch})."
         yield (
             f"// LDS: {self.binding.lds_bytes} bytes; bank conflicts of a part's reads: {free} clocks "
             f"({plain} without the exchange of chunks)."

@@ -30,6 +30,7 @@ _LARGEST = 4
 _SIGNIFICANT_BITS = {"bf16": 8, "f16": 11, "f8f6f4": 4}
 _SMALLER = 4  # powers of two between the largest number of full precision and the smallest
 _UNIT_ROUNDOFF = 2.0**-24  # of fp32
+_SEVERAL = (2, 2)  # workgroups
 
 
 class Numbers(enum.Enum):
@@ -116,9 +117,12 @@ class GemmProgram:
         return Launched(got, due, bound, (*outcome.findings, *wrong))
 
     def run_trips(self, trips: int, seeds: int) -> TripRuns:
-        """Whole numbers under every adversarial and so many drawn interleavings, and once numbers of full precision."""
+        """Whole numbers under every adversarial and so many drawn interleavings, in one workgroup.
+
+        Once numbers of full precision, in several: a workgroup that takes another's tile is wrong only among others.
+        """
         runs = [self.launch(trips, order) for order in interleavings(self.waves, seeds)]
-        runs.append(self.launch(trips, numbers=Numbers.FULL))
+        runs.append(self.launch(trips, grid=_SEVERAL, numbers=Numbers.FULL))
         findings = {finding.code: finding for run in reversed(runs) for finding in reversed(run.findings)}
         return TripRuns(
             trips=trips,
