@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from rota.audit.audit import audit_skeleton
@@ -7,6 +9,7 @@ from rota.audit.toolchain import find_toolchain
 from rota.compiler.loop import compile_loop
 from rota.emit.skeleton import emit_skeleton
 from rota.kernels.attention import ATTENTION
+from rota.kernels.catalogue import shipped_kernels
 from tests.emit.kernels import SMALL, by_values, four_wave, ping_pong
 from tests.emit.stubs import VALU, kernel_around
 
@@ -47,3 +50,24 @@ def test_staggered_groups_ask_for_their_number() -> None:
 def test_values_that_share_registers_are_named() -> None:
     header = emit_skeleton(compile_loop(ATTENTION.loop()))
     assert "// o is written into the registers of scaled." in header
+
+
+def with_empty_functions(header: str) -> str:
+    """The header and a kernel that calls it, with functions as its comment declares them."""
+    declared = re.findall(r"^//   (.*void \w+\(.*\));$", header, re.MULTILINE)
+    functions = [f"{each.replace('void ', '__attribute__((device)) void ')} {{}}" for each in declared]
+    call = re.search(r"inline void (\w+)\(Ops& ops, int trips(, int wave_group)?\)", header)
+    assert call is not None
+    group = ", __builtin_amdgcn_workitem_id_x() >> 8" if call[2] else ""
+    kernel = f'extern "C" __attribute__((global)) void caller(int trips) {{ Ops ops; {call[1]}(ops, trips{group}); }}'
+    return "\n".join([header, "struct Ops {", *functions, "};", kernel, ""])
+
+
+@pytest.mark.parametrize("name", shipped_kernels())
+def test_functions_as_declared_are_all_that_a_header_needs(name: str) -> None:
+    compiled = shipped_kernels()[name].compile()
+    header = emit_skeleton(compiled)
+    code = find_toolchain().compile(with_empty_functions(header), compiled.machine.arch)
+    opcodes = [instruction.opcode for instruction in code.instructions("caller")]
+    assert opcodes.count("s_barrier") == len(re.findall(r"^ .*ROTA_BARRIER", header, re.MULTILINE)) > 0
+    assert opcodes.count("s_waitcnt") > 0
