@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -41,12 +42,21 @@ def test_a_tail_reaches_the_numbers_of_tiles_between_trips() -> None:
     assert gemm.launch(1, drawn(7)).right
 
 
-def test_each_line_says_which_entry_it_is() -> None:
-    compiled, geometry = by_values(SMALL)
-    source = emit_gemm(compiled, geometry)
+@pytest.mark.parametrize("emitted", [lambda: by_values(SMALL), ping_pong, four_wave])
+def test_each_line_says_which_entry_it_is(emitted: Callable[[], Emitted]) -> None:
+    source = emit_gemm(*emitted())
     calls = [line for line in source.splitlines() if line.strip().startswith(("DMA(", "READ(", "MFMA(", "WAIT", "BAR"))]
     assert all("// #" in line for line in calls)
     assert all(": " in line.split("// #")[1] for line in calls if "WAIT" in line or "BARRIER" in line)
+
+
+def test_barriers_of_one_group_say_which_group_waits() -> None:
+    """Group 1 has the extra barrier first, so it is the late one; group 0 has one more at the end."""
+    lines = [line.strip() for line in emit_gemm(*ping_pong()).splitlines() if "if (wave_group" in line]
+    assert [(line[:21], line.rpartition(": ")[2]) for line in lines] == [
+        ("if (wave_group == 1) ", "group 1 falls one barrier behind group 0"),
+        ("if (wave_group == 0) ", "group 0 lets group 1 catch up"),
+    ]
 
 
 def test_the_contract_stands_at_the_top() -> None:

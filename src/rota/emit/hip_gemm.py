@@ -10,16 +10,16 @@ from collections.abc import Iterator, Sequence
 
 from rota.compiler.compiled import CompiledSchedule
 from rota.declare.geometry import KernelGeometry
-from rota.declare.vocabulary import FrameworkTag, Phase
+from rota.declare.vocabulary import Phase
 from rota.emit.gemm_binding import Dma, GemmBinding, Instruction, LdsRead, Mfma
 from rota.emit.gemm_tile import Element, GemmTile, Operand, gemm_tile
 from rota.emit.gemm_words import gemm_words
 from rota.emit.lds_layout import bank_conflicts, free_layout, plain_layout
 from rota.emit.names import comment, identifier
-from rota.emit.reasons import sync_reasons
+from rota.emit.reasons import sync_reason, sync_reasons
 from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import sync_text
-from rota.program.loop import LoopSteps, Step, steps_of
+from rota.program.loop import LoopSteps, steps_of
 from rota.targets.rates import LANES, SIMDS
 
 _SPOKEN = {Element.BF16: "bf16", Element.FP16: "fp16", Element.FP8: "fp8 (OCP E4M3)"}
@@ -191,15 +191,10 @@ class GemmKernel:
             what = f"#{step.entry.time_slot} {step.entry.op}"
             texts = [self._instruction(each, phase) for each in self.binding.instructions(step)]
             if step.entry.op.is_framework:
-                texts, why = [sync_text(step)], self._why(step)
+                texts, why = [sync_text(step)], sync_reason(step, self.reasons)
                 what = f"{what}: {why}" if why else what
             for text in texts:
                 yield f"{indent}{text}".ljust(_FAR_APART) + comment(what)
-
-    def _why(self, step: Step) -> str:
-        if step.group is not None:
-            return "the other group runs one barrier behind"
-        return self.reasons.get((step.entry.phase, step.entry.time_slot), "") if _is_sync(step) else ""
 
     def _read_for_nothing(self) -> list[str]:
         """Registers that the epilogue reads once more than it uses them; the compiler would drop the read."""
@@ -269,7 +264,3 @@ class GemmKernel:
                 yield f"  STORE(c[{row}][{column}], {first}, {second})"
         yield "  #undef STORE"
         yield "}"
-
-
-def _is_sync(step: Step) -> bool:
-    return step.entry.op.tag in (FrameworkTag.BARRIER, FrameworkTag.WAIT_VM, FrameworkTag.WAIT_LGKM)

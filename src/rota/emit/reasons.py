@@ -11,13 +11,20 @@ from rota.program.loop import LoopSteps, Step, steps_of
 
 
 def sync_reasons(compiled: CompiledSchedule) -> dict[tuple[Phase, int], str]:
-    """By phase and slot: a repair's own reason, and for other waits what they complete.
-
-    Slots are those of the schedule's entries; the barriers that staggering adds belong to none of them.
-    """
+    """By phase and slot: a repair's own reason, and for other waits what they complete."""
     reasons = _completed(steps_of(compiled))
     reasons.update({(repair.phase, repair.slot): repair.reason for repair in compiled.repairs})
     return reasons
+
+
+def sync_reason(step: Step, reasons: dict[tuple[Phase, int], str]) -> str:
+    """Why a step stands there, if it synchronises; slots of `reasons` are not those of staggering's own barriers."""
+    if step.group is not None:
+        late = step.entry.phase is Phase.PROLOGUE
+        return "group 1 falls one barrier behind group 0" if late else "group 0 lets group 1 catch up"
+    if step.effect.action is Action.BARRIER:
+        return reasons.get((step.entry.phase, step.entry.time_slot), "the schedule's own")
+    return reasons.get((step.entry.phase, step.entry.time_slot), "")
 
 
 def _completed(steps: LoopSteps) -> dict[tuple[Phase, int], str]:

@@ -13,7 +13,7 @@ from rota.declare.effects import Action
 from rota.declare.values import Home, LoopOp, LoopSpec
 from rota.declare.vocabulary import OpRole, Phase
 from rota.emit.names import comment, identifier
-from rota.emit.reasons import sync_reasons
+from rota.emit.reasons import sync_reason, sync_reasons
 from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import sync_text, sync_words, sync_words_end
 from rota.program.loop import Step, steps_of
@@ -97,7 +97,7 @@ def _phase(compiled: CompiledSchedule, phase: Phase, reasons: dict[tuple[Phase, 
             text = f"{_call(compiled.loop, step).text('' if phase is Phase.PROLOGUE else 'k')} {_PREFIX}FENCE"
         else:
             text = sync_text(step, _PREFIX)
-            reason = reasons.get((phase, step.entry.time_slot), "") if step.group is None else ""
+            reason = sync_reason(step, reasons)
             why += f": {reason}" if reason else ""
         yield f"  {text}".ljust(_COMMENT_COLUMN) + comment(why)
 
