@@ -36,3 +36,10 @@ def test_words_of_a_document_stay_in_their_comments(emit: Callable[[CompiledSche
     reasoned = replace(compiled, repairs=tuple(replace(repair, reason=hostile) for repair in compiled.repairs))
     raised("T201", lambda: emit(renamed))
     raised("T201", lambda: emit(reasoned))
+
+
+@pytest.mark.parametrize("name", ["DMA", "READ", "LDS", "u32", "u64", "piece", "part", "resource", "FENCE"])
+def test_a_word_of_the_source_is_no_name_for_a_kernel(name: str) -> None:
+    compiled, geometry = by_values(SMALL_MI300X)
+    finding = raised("T201", lambda: emit_gemm(replace(compiled, name=name), geometry))
+    assert name in str(dict(finding.evidence)["taken"]).split(", ")

@@ -6,6 +6,7 @@ adds no waits; LDS reads it can see, so that it still guards their registers; wa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from rota.compiler.compiled import CompiledSchedule
@@ -24,6 +25,7 @@ from rota.targets.rates import LANES, SIMDS
 
 _SPOKEN = {Element.BF16: "bf16", Element.FP16: "fp16", Element.FP8: "fp8 (OCP E4M3)"}
 _FAR_APART = 100  # the column of comments
+_INTRODUCED = re.compile(r"^(?:typedef .*? (?=\w+(?: __attribute__|;))|#define )(\w+)")
 
 
 def emit_gemm(
@@ -43,10 +45,12 @@ def emit_gemm(
     tile = gemm_tile(variants[0], geometry, element=element, waves=waves)
     kernels = [GemmKernel(each, tile) for each in variants]
     least = kernels[0].steps.tiles_outside
-    lines = [comment(f"C = A x B^T on {tile.machine.name} ({tile.machine.arch})."), *gemm_words(tile)]
+    words = list(gemm_words(tile))
+    taken = {name for line in words for name in _INTRODUCED.findall(line)}
+    lines = [comment(f"C = A x B^T on {tile.machine.name} ({tile.machine.arch})."), *words]
     for kernel in kernels:
         more = kernel.steps.tiles_outside - least
-        lines += ["", *kernel.lines(identifier(kernel.compiled.name + (f"_tail{more}" if more else "")))]
+        lines += ["", *kernel.lines(identifier(kernel.compiled.name + (f"_tail{more}" if more else ""), taken))]
     return "\n".join([*lines, ""])
 
 

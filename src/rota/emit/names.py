@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from rota.errors import EmissionError, Finding
 
@@ -18,14 +19,17 @@ _KEYWORDS = frozenset(
 )
 
 
-def identifier(name: str) -> str:
-    """`name`, if it is a plain C++ identifier that no keyword takes."""
-    if not _PLAIN.fullmatch(name) or name in _KEYWORDS:
+def identifier(name: str, taken: Collection[str] = ()) -> str:
+    """`name`, if it is a plain C++ identifier that neither a keyword nor the source itself takes."""
+    if not _PLAIN.fullmatch(name) or name in _KEYWORDS or name in taken:
         raise EmissionError(
             Finding(
                 code="T201",
                 message=f"{name!r} can't be a name in C++ source",
-                evidence=(("expected", "a letter, then letters, digits and single underscores; no keyword"),),
+                evidence=(
+                    ("expected", "a letter, then letters, digits and single underscores; no keyword"),
+                    *((("taken", ", ".join(sorted(taken))),) if name in taken else ()),
+                ),
             )
         )
     return name
