@@ -41,14 +41,17 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...]) -> 
 
 
 def _decode(instruction: Instruction, arch: str) -> Step:
-    step = (
-        decode_control(instruction)
-        or decode_matrix(instruction, arch)
-        or decode_shared(instruction)
-        or decode_memory(instruction)
-        or decode_vector(instruction)
-        or decode_scalar(instruction)
-    )
+    try:
+        step = (
+            decode_control(instruction)
+            or decode_matrix(instruction, arch)
+            or decode_shared(instruction)
+            or decode_memory(instruction)
+            or decode_vector(instruction)
+            or decode_scalar(instruction)
+        )
+    except (LookupError, ValueError) as error:  # an operand too few, or no number where one is due
+        raise unknown(instruction, "form") from error
     if step is None:
         raise unknown(instruction)
     return step
