@@ -79,8 +79,9 @@ def test_toolchains_are_found_in_their_order(empty_machine: Path, monkeypatch: p
     assert find_toolchain(str(rocm)).compiler == (str(rocm),)
 
 
-def test_a_command_that_cannot_be_started_is_a_refusal() -> None:
-    broken = Toolchain(name="broken", compiler=("no-such-program",), linker=("no-such-program",), objdump=None)
+def test_a_command_that_cannot_be_started_is_a_refusal(tmp_path: Path) -> None:
+    (tmp_path / "program").touch(mode=0o600)
+    broken = Toolchain(name="broken", compiler=(str(tmp_path / "program"),), linker=(), objdump=None)
     with pytest.raises(ToolchainError, match="T102"):
         broken.compile("", "gfx950")
 

@@ -69,7 +69,8 @@ class Audit:
         waits = ", ".join(f"{self.tally(verdict)} {verdict.value}" for verdict in Verdict)
         predicted = ""
         if self.prediction is not None:
-            predicted = f"; {self.prediction.registers} of them predicted for data, at most {self.prediction.limit}"
+            registers, limit = self.prediction.registers, self.prediction.limit
+            predicted = f"; predicted {registers} for data, unless some share; {limit} at most"
         lines = [
             f"{self.name} by {self.toolchain}: {'the schedule' if self.exact else 'see the findings'}",
             f"  {self.entries} entries are {self.instructions} instructions, {self.barriers} barriers",

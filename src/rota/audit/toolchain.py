@@ -83,6 +83,8 @@ class Toolchain:
             done = subprocess.run(  # noqa: S603  # the commands are found below or named by the caller
                 command, cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=False
             )
+        except FileNotFoundError as error:  # a clang without its linker
+            raise _absent(f"{self.name} needs {command[0]}") from error
         except (OSError, subprocess.TimeoutExpired) as error:
             raise _refused(self.name, arch, command, str(error)) from error
         if done.returncode != 0:
