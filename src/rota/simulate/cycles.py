@@ -9,14 +9,14 @@ Memory ops of one counter complete in order, and a full counter stops the wave.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from heapq import heappop, heappush, heappushpop
 
 from rota.program.timeline import Cause, Lane
 from rota.simulate.instructions import Code, Instruction, Kind
 from rota.simulate.parameters import Arbitration, Parameters
 from rota.simulate.run import Crossed, Occupied, Run, Stood
-from rota.simulate.steady import period_of
+from rota.simulate.steady import state_of
 from rota.simulate.wave import Landing, Wave
 from rota.targets.rates import CLOCKS_PER_SLOT, SIMDS
 
@@ -29,6 +29,7 @@ _OF_PRODUCER = {Kind.LDS_READ: _LGKMCNT, Kind.GLOBAL_TO_REGISTER: _VMCNT}
 _MATH, _LDS, _GLOBAL, _SCALAR = range(4)
 _ASLEEP = -1
 _TURN = CLOCKS_PER_SLOT
+_TIMES = 3
 _MULTIPLIER, _INCREMENT, _MODULUS = 1664525, 1013904223, 1 << 32  # Numerical Recipes' quick generator
 
 
@@ -67,7 +68,7 @@ class _Unit:
         self.arrived: list[tuple[Wave, int, int]] = []
         self.live = code.waves
         self.random = parameters.seed
-        self.signatures: list[tuple[int, ...]] = []
+        self.states: dict[Hashable, list[int]] = {}
         self.period = 0
         self.occupied: list[Occupied] = []
         self.stood: list[Stood] = []
@@ -337,7 +338,7 @@ class _Unit:
             wave.pc += 1
         if wave.number == 0 and self.until_steady:
             self._look_for_period(wave, time)
-        return time + _TURN * self.p.loop_edge
+        return _ASLEEP if self.period else time + _TURN * self.p.loop_edge
 
     def _end(self, wave: Wave, _: Instruction, time: int) -> int:
         wave.ended = time
@@ -375,15 +376,13 @@ class _Unit:
         return self.random * (self.p.dma_jitter + 1) // _MODULUS
 
     def _look_for_period(self, wave: Wave, time: int) -> None:
-        """Stop when the state at wave 0's edge repeats."""
-        self.signatures.append(
-            (
-                time - wave.edges[-2],
-                max(self.path_free - time, 0),
-                max(self.port_free - time, 0),
-                len(self.landings),
-                *(each.pc for each in self.waves),
-                *(time - each.last for each in self.waves),
-            )
-        )
-        self.period = period_of(self.signatures)
+        """Stop when the unit is in the same state at wave 0's edge for the third time.
+
+        After the second the clocks repeat; after the third the books too, since every wave has begun and ended the
+        trips of the last period in it.
+        """
+        free = (self.path_free, self.port_free, *self.mma_free, *(turn for turns in self.turns for turn in turns))
+        seen = self.states.setdefault(state_of(time, self.waves, self.heap, self.landings, self.arrived, free=free), [])
+        seen.append(wave.trip)
+        if len(seen) == _TIMES:
+            self.period = seen[-1] - seen[-2]

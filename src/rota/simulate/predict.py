@@ -21,7 +21,8 @@ from rota.simulate.work import TileShape, TimedLoop
 from rota.targets.rates import SIMDS
 from rota.targets.timing import timing_of
 
-_TRIPS = 24
+_FEWEST_TRIPS, _MOST_TRIPS = 24, 256
+_PATIENCE = 50_000  # instructions to issue before a run that doesn't settle is given up
 _MATTERS = 0.01  # of the cycles
 
 
@@ -111,7 +112,7 @@ def predict(
     timing = timing_of(schedule.machine)
     base = parameters or nominal(timing)
     code = encode(schedule, base, shape)
-    nominal_run = run(code, base, trips=_TRIPS, until_steady=True)
+    nominal_run = _settled(code, base)
     cycles = nominal_run.clocks_per_trip / code.tiles_per_trip
     others = [
         Sensitivity(name, value, _cycles(schedule, shape, moved))
@@ -165,7 +166,13 @@ def _by_cause(lost: Iterable[Lost]) -> tuple[tuple[Cause, float], ...]:
 
 def _cycles(schedule: TimedLoop, shape: TileShape | None, parameters: Parameters) -> float:
     code = encode(schedule, parameters, shape)
-    return run(code, parameters, trips=_TRIPS, until_steady=True).clocks_per_trip / code.tiles_per_trip
+    return _settled(code, parameters).clocks_per_trip / code.tiles_per_trip
+
+
+def _settled(code: Code, parameters: Parameters) -> Run:
+    """Short loops get more trips: a latency spans many of them."""
+    trips = _PATIENCE // (code.waves * len(code.instructions[0]))
+    return run(code, parameters, trips=min(max(trips, _FEWEST_TRIPS), _MOST_TRIPS), until_steady=True)
 
 
 def _bounds(code: Code) -> dict[str, float]:
@@ -193,8 +200,10 @@ def _mean(code: Code, result: Run, waves: Iterable[Sequence[Clocks]], sharers: i
 
 
 def _steady(result: Run) -> str:
-    trips = len(result.edges[0]) - 1
+    trips = result.trips
     if result.period:
         every = "trip" if result.period == 1 else f"{result.period} trips"
         return f"steady: the unit's state repeats every {every}, seen three times by trip {trips}"
+    if result.apart:
+        return f"waves drift apart: mean of all {trips} trips, until the last wave is through"
     return f"not exactly periodic: mean of the last {result.averaged_over} of {trips} trips"

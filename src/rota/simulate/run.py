@@ -51,7 +51,7 @@ class Run:
 
     `idle` are the clocks for which a SIMD's matrix unit waited for the wave that then used it, by what held that up.
 
-    If `period` is not 0, the unit's state repeated every `period` trips at the end; else it never did.
+    If `period` is not 0, the unit's state repeated after the last `period` trips; else it never did.
     """
 
     edges: tuple[tuple[int, ...], ...]
@@ -65,12 +65,29 @@ class Run:
     crossed: tuple[Crossed, ...]
 
     @property
+    def apart(self) -> bool:
+        """Was a wave through before another was in its last trip?  Nothing ties them, and one starves."""
+        return not self.period and min(edges[-1] for edges in self.edges) < max(edges[-2] for edges in self.edges)
+
+    @property
+    def trips(self) -> int:
+        """How often wave 0 went round."""
+        return len(self.edges[0]) - 1
+
+    @property
     def averaged_over(self) -> int:
-        """The last trips that a mean is taken over: one period, or else the later half."""
-        return self.period or max((len(self.edges[0]) - 1) // 2, 1)
+        """The last trips that losses are averaged over: one period, all if waves drift apart, else the later half."""
+        return self.trips if self.apart else self._recent
 
     @property
     def clocks_per_trip(self) -> float:
-        """The steady rate, by wave 0's edges."""
-        edges, count = self.edges[0], self.averaged_over
-        return (edges[-1] - edges[-1 - count]) / count
+        """The steady rate, by wave 0's edges; if waves drift apart, not faster than the last of them came through."""
+        edges = self.edges[0]
+        recent = (edges[-1] - edges[-1 - self._recent]) / self._recent
+        if not self.apart:
+            return recent
+        return max(recent, (max(each[-1] for each in self.edges) - edges[0]) / self.trips)
+
+    @property
+    def _recent(self) -> int:
+        return self.period or max(self.trips // 2, 1)
