@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -24,6 +24,8 @@ from rota.targets.machine import Machine
 from rota.targets.rates import LANES, slots
 
 _WAVE_GRIDS = {4: (2, 2), 8: (2, 4)}
+_SHAPE = re.compile(r"_(\d+)x(\d+)x(\d+)")
+_MOVING = (OpRole.GLOBAL_LOAD, OpRole.SHARED_STORE, OpRole.FRAGMENT_LOAD)
 _WIDEST = 16  # bytes that one lane moves with one instruction
 
 
@@ -99,7 +101,7 @@ def waves_of(loop: TimedLoop, shape: TileShape | None) -> int:
 
 def flops_of(instruction: str) -> int:
     """Floating-point (or integer) operations of one MFMA, from the shape in its name: v_mfma_f32_16x16x32_bf16."""
-    shape = re.search(r"_(\d+)x(\d+)x(\d+)", instruction)
+    shape = _SHAPE.search(instruction)
     if shape is None:
         raise DeclarationError(Finding(code="D105", message=f"{instruction!r} doesn't name its shape, as 16x16x32"))
     rows, columns, depth = map(int, shape.groups())
@@ -117,7 +119,7 @@ def _by_values(spec: LoopSpec) -> Worker:
             return _framework(step)
         op = spec.ops[step.entry.op.subtile]
         name = op.instruction if op.work is LoopWork.MMA else ""
-        return Work(op.instructions, op.moved // (op.instructions * spec.waves), name)
+        return Work(op.instructions, -(-op.moved // (op.instructions * spec.waves)), name)
 
     return work
 
@@ -133,6 +135,9 @@ def _by_tiles(shape: TileShape, steps: LoopSteps) -> Worker:
     wave_rows, wave_columns = shape.wave_tile
     mfmas = (wave_rows // geometry.MMA_M) * (wave_columns // geometry.MMA_N) * (geometry.BK // geometry.MMA_K)
 
+    computes = sum(count for (role, _), count in kinds.items() if role is OpRole.COMPUTE)
+    _check_fit(shape, kinds, even=computes == 0 or mfmas * steps.tiles_per_trip % computes == 0)
+
     def work(step: Step) -> Work:
         op = step.entry.op
         if op.is_framework:
@@ -140,15 +145,50 @@ def _by_tiles(shape: TileShape, steps: LoopSteps) -> Worker:
         parts = kinds[op.role, op.channel] / steps.tiles_per_trip
         if op.role is OpRole.COMPUTE:
             return Work(round(mfmas / parts), 0, shape.instruction)
-        if op.role is OpRole.VALU_COMPUTE:
+        if op.role not in _MOVING:
             return Work(max(slots(op.latency), 1))
         fragment = op.role is OpRole.FRAGMENT_LOAD
         rows, columns = (wave_rows, wave_columns) if fragment else (geometry.BM, geometry.BN)
-        alone = sum(role is op.role for role, _ in kinds) == 1
-        extent = rows + columns if alone else {CHANNEL_A: rows, CHANNEL_B: columns}[op.channel]
+        extent = rows + columns if _alone(op.role, kinds) else {CHANNEL_A: rows, CHANNEL_B: columns}[op.channel]
         own = round(extent * deep / parts / (1 if fragment else shape.waves))
         # A cost of one token says "not counted", so that waits drain; then the widest instruction is meant.
         count = step.effect.tokens if step.effect.tokens > 1 else max(own // (_WIDEST * LANES), 1)
         return Work(count, own // count)
 
     return work
+
+
+def _alone(role: OpRole, kinds: Collection[tuple[OpRole, int]]) -> bool:
+    """Has the role one operand only?"""
+    return sum(other is role for other, _ in kinds) == 1
+
+
+def _check_fit(shape: TileShape, kinds: Collection[tuple[OpRole, int]], *, even: bool) -> None:
+    """Do whole instructions follow from the shape?"""
+    geometry, name = shape.geometry, shape.instruction
+    rows, columns = shape.wave_tile
+    down, across = _WAVE_GRIDS[shape.waves]
+    sides = f"{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}"
+    named = _SHAPE.search(name)
+    rules = {
+        f"MMA_M, MMA_N and MMA_K, {sides}, are those of {name}": named is None or named[0] == f"_{sides}",
+        f"elem_bytes, {geometry.elem_bytes}, is the size of {name}'s operands": named is None
+        or geometry.elem_bytes == (2 if name.endswith("16") else 1),
+        f"{shape.waves} waves, {down}x{across}, share BM x BN in whole MFMAs": (rows * down, columns * across)
+        == (geometry.BM, geometry.BN)
+        and rows % geometry.MMA_M == columns % geometry.MMA_N == 0,
+        "BK is a multiple of MMA_K": geometry.BK % geometry.MMA_K == 0,
+        "compute ops share the MFMAs evenly": even,
+        "what ops move belongs to A or B": all(
+            channel in (CHANNEL_A, CHANNEL_B) or _alone(role, kinds) for role, channel in kinds if role in _MOVING
+        ),
+    }
+    broken = tuple(rule for rule, holds in rules.items() if not holds)
+    if broken:
+        raise DeclarationError(
+            Finding(
+                code="D109",
+                message="the instructions of a body declared in tiles don't follow from its geometry",
+                evidence=tuple(("broken", rule) for rule in broken),
+            )
+        )
