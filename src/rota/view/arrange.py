@@ -32,12 +32,12 @@ class Prediction(Protocol):
 
     @property
     def cycles(self) -> float:
-        """Clocks per K-tile."""
+        """Clocks a K-tile, in the mean of the trips after which everything repeats."""
         ...
 
     @property
     def mma_share(self) -> float:
-        """How much of them the matrix unit is at work."""
+        """How much of that the MMA units are at work."""
         ...
 
     @property
@@ -107,20 +107,23 @@ def busy_share(timeline: Timeline) -> float:
 
 
 def _facts(compiled: CompiledSchedule, timeline: Timeline, prediction: Prediction | None) -> tuple[str, ...]:
-    """The drawn trip may be a little longer or shorter than the mean; with a prediction all figures are means."""
     start, end = timeline.window
-    cycles, busy = (end - start) / timeline.tiles_per_trip, busy_share(timeline)
-    if prediction is not None:
-        cycles, busy = prediction.cycles, prediction.mma_share
     facts = [timeline.machine]
     if compiled.modulo is not None:
         proved = "proven least" if compiled.modulo.certificate.optimal else "not proven least"
         facts.append(f"II {compiled.modulo.ii * CLOCKS_PER_SLOT:,} clk ({proved})")
-    facts += [f"{cycles:,.0f} clk a K-tile", f"MMA {100 * busy:.0f} % busy"]
-    if prediction is not None:
-        low, high = prediction.tflops_band
-        facts += [f"bound: {prediction.bound_by}", f"{prediction.tflops:,.0f} TFLOP/s ({low:,.0f} to {high:,.0f})"]
-    return tuple(facts)
+    drawn = f"{(end - start) / timeline.tiles_per_trip:,.0f}"
+    if prediction is None:
+        return (*facts, f"{drawn} clk a K-tile", f"MMA {100 * busy_share(timeline):.0f} % busy")
+    mean = f"{prediction.cycles:,.0f}"
+    low, high = prediction.tflops_band
+    return (
+        *facts,
+        f"{mean} clk a K-tile" + (f" ({drawn} in the trip drawn)" if drawn != mean else ""),
+        f"MMA {100 * prediction.mma_share:.0f} % busy",
+        f"bound: {prediction.bound_by}",
+        f"{prediction.tflops:,.0f} TFLOP/s ({low:,.0f} to {high:,.0f})",
+    )
 
 
 def _notes(timeline: Timeline) -> tuple[str, ...]:
