@@ -2,18 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rota.audit.toolchain import find_toolchain
 from rota.cli.emit import source_of
-from rota.errors import ToolchainError
 from tests.cli.command import data, rota
-
-
-@pytest.fixture
-def _toolchain() -> None:
-    try:
-        find_toolchain()
-    except ToolchainError:
-        pytest.skip("no compiler for AMD GPUs")
 
 
 @pytest.mark.usefixtures("_toolchain")
