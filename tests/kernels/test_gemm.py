@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from rota import DeclarationError
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
 
 
@@ -12,3 +16,28 @@ def test_geometry_and_loop_are_about_the_same_tile(shape: GemmShape) -> None:
     assert loop.value("B").size == geometry.BN * geometry.BK * geometry.elem_bytes
     assert f"{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}_" in shape.instruction
     assert geometry.is_fp8 == shape.instruction.endswith("f8f6f4")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"rows": 96}, "rows"),
+        ({"columns": 100}, "columns"),
+        ({"depth": 48}, "depth"),
+        ({"mma": (32, 16)}, "mma"),
+        ({"instruction": "v_mfma_f32_32x32x16_bf16"}, "mma"),
+        ({"element_bytes": 1}, "element_bytes"),
+        ({"dma_bytes": 3}, "dma_bytes"),
+        ({"read_bytes": 12}, "read_bytes"),
+    ],
+)
+@pytest.mark.parametrize("instructions", [False, True])
+def test_a_tile_that_no_whole_instructions_make_is_refused(
+    changes: dict[str, Any], field: str, instructions: bool
+) -> None:
+    shape = replace(GEMM_SHAPES[2], **changes)
+    if changes == {"rows": 96} and instructions:
+        assert shape.loop(instructions=True).value("A").size == 96 * 64 * 2  # three MFMAs a wave: no halves
+        return
+    with pytest.raises(DeclarationError, match=rf"D102.*GemmShape\.{field} "):
+        shape.loop(instructions=instructions)

@@ -7,7 +7,6 @@ is an op of its own, which is how the best hand-made kernels interleave.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gcd, lcm
 from typing import Any
 
 from rota.declare.check import bad_field, check_ints
@@ -68,12 +67,23 @@ class GemmShape:
 
     def loop(self, *, instructions: bool = False) -> LoopSpec:
         """The loop, in quadrants or in single instructions."""
-        cut = 1 if instructions else _HALVES
-        dma = cut * self.dma_bytes * LANES * self.waves  # one instruction of all waves for each part
-        rows = dma // gcd(dma, self.depth * self.element_bytes)
-        down, across = (lcm(rows, cut * waves * self.mma[0]) for waves in _WAVE_GRIDS[self.waves])
-        check_fit(self, {"depth": self.mma[1], "rows": down, "columns": across})
+        self._check_whole(1 if instructions else _HALVES)
         return _by_instruction(self) if instructions else _by_quadrant(self)
+
+    def _check_whole(self, parts: int) -> None:
+        """Do whole instructions make the tile, whose operands come in so many parts?"""
+        side, k = self.mma
+        down, across = (parts * waves * side for waves in _WAVE_GRIDS[self.waves])
+        check_fit(self, {"depth": k, "rows": down, "columns": across})
+        if self.element_bytes != (wide := 2 if self.instruction.endswith("16") else 1):
+            raise bad_field(self, "element_bytes", self.element_bytes, f"{wide}, as {self.instruction} has it")
+        line = self.depth * self.element_bytes
+        for extent in (self.rows, self.columns):
+            loaded = extent // parts * line
+            if loaded % (self.dma_bytes * LANES * self.waves):
+                raise bad_field(self, "dma_bytes", self.dma_bytes, f"a divisor of {loaded / LANES / self.waves:g}")
+        if side * line % (self.read_bytes * LANES):
+            raise bad_field(self, "read_bytes", self.read_bytes, f"a divisor of {side * line / LANES:g}")
 
 
 def _by_quadrant(shape: GemmShape) -> LoopSpec:
