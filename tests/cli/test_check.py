@@ -39,6 +39,11 @@ def test_a_loop_by_values_tells_its_interval_and_budgets() -> None:
     assert summary["lds_limit"] == 160 * 1024
 
 
+def test_an_order_is_called_by_who_made_it() -> None:
+    assert "makespan 420 (by greedy)" in rota("check ping_pong --set scheduling=greedy").output
+    assert "makespan 420 (the author's order)" in rota("check ping_pong --set scheduling=identity").output
+
+
 def test_an_interval_that_may_not_be_the_least_says_so() -> None:
     compiled = shipped_kernels()["gemm_small"].compile()
     assert compiled.modulo is not None

@@ -62,12 +62,48 @@ def loop(depth: int = 64):
 
 
 number = 3
+
+
+def undeclared(tiles, /):
+    return shape(tiles)
+
+
+def told(depth=64):
+    return shape(depth)
+
+
+def leaves():
+    raise SystemExit(7)
 '''
+
+CHECKED_ONLY = """
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rota.kernels.gemm import GEMM_SHAPES
+
+if TYPE_CHECKING:
+    from rota import TargetProfile
+
+
+@dataclass(frozen=True)
+class Shape:
+    depth: int = 64
+    target: TargetProfile | None = None
+
+    def loop(self, instructions: bool = False, target: TargetProfile | None = None):
+        return GEMM_SHAPES[2].loop(instructions=instructions)
+"""
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "mine_for_test.py").write_text(FILE)
+    (tmp_path / "checked_only_for_test.py").write_text(CHECKED_ONLY)
+    (tmp_path / "leaves_for_test.py").write_text("import sys\nsys.exit(5)")
+    (tmp_path / "syntax_for_test.py").write_text("def f(:")
     (tmp_path / "wrong_for_test.py").write_text("1 / 0")
     (tmp_path / "malformed_for_test.py").write_text("import rota\nrota.PipelineConfig(depth=0)")
     monkeypatch.chdir(tmp_path)
@@ -89,12 +125,31 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("shape --set depth=128", "12 ops  II 1,024 clk"),
         ("small --set depth=128", "12 ops  II 1,024 clk"),
         ("Needs --set tiles=3", "24 ops"),
+        ("told --set depth=128", "12 ops  II 1,024 clk"),
     ],
 )
 def test_an_author_may_write_any_of_these(place: str, name: str, words: str) -> None:
     result = rota(f"check {place}:{name}")
     assert result.exit_code == 0, result.output
     assert result.output.startswith(f"ok  {name.split(maxsplit=1)[0]}  {words}")
+
+
+def test_a_type_checkers_imports_are_not_needed() -> None:
+    assert rota("check checked_only_for_test.py:Shape").output.startswith("ok  Shape  12 ops")
+    assert rota("check checked_only_for_test.py:Shape --set instructions=true").output.startswith("ok  Shape  56 ops")
+    assert data("kernels checked_only_for_test.py:Shape")["depth"] == 64
+
+
+def test_a_kernel_without_any_setting_says_so() -> None:
+    result = rota("kernels mine_for_test.py:undeclared")
+    assert result.exit_code == 2
+    assert "has no field that --set could change" in result.output
+
+
+def test_a_knob_that_a_schedule_sets_itself_is_not_dropped_in_silence() -> None:
+    result = rota("check four_wave --set config.scheduling=greedy")
+    assert result.exit_code == 1
+    assert "four_wave sets scheduling itself" in result.output
 
 
 def test_knobs_of_a_class_without_parameters_can_be_set() -> None:
@@ -109,11 +164,16 @@ def test_knobs_of_a_class_without_parameters_can_be_set() -> None:
         (
             "mine_for_test.py:smal",
             2,
-            "did you mean 'small'?\nknown: Broken, Mine, Needs, loop, shape, small, spec, value",
+            "did you mean 'small'?\nknown: Broken, Mine, Needs, leaves, loop, shape, small, spec, told, undeclared",
         ),
         ("none_for_test.py:x", 2, "there is no file none_for_test.py"),
         ("none_for_test:x", 2, "can't be loaded: ModuleNotFoundError"),
-        ("wrong_for_test.py:x", 2, "can't be loaded: ZeroDivisionError"),
+        ("wrong_for_test.py:x", 2, "error in wrong_for_test.py:1: ZeroDivisionError"),
+        ("syntax_for_test.py:x", 2, "can't be loaded: SyntaxError: invalid syntax (syntax_for_test.py, line 1)"),
+        ("leaves_for_test.py:x", 2, "error in leaves_for_test.py:2: SystemExit: 5"),
+        ("mine_for_test.py:leaves", 2, "SystemExit: 7"),
+        (".x:y", 2, "can't be loaded: TypeError"),
+        ("mine_for_test.py:undeclared", 1, "give tiles a default"),
         ("malformed_for_test.py:x", 1, "error[D102]: PipelineConfig.depth is 0"),
         ("mine_for_test.py:number", 1, "error[D104]: number is int"),
         ("mine_for_test.py:Needs", 1, "Needs needs a value for its parameter tiles"),

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -33,7 +34,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
             raise error
 
         monkeypatch.setitem(command.main.commands, "fail", click.Command("fail", callback=fail))
-        monkeypatch.setattr(command, "_authors_line", lambda _: None)
+        monkeypatch.setattr(command, "authors_line", lambda _: None)
 
     return install
 
@@ -80,6 +81,17 @@ def test_a_reader_that_went_away_is_no_internal_error() -> None:
         _, stderr = process.communicate()
     assert b"internal error" not in stderr
     assert b"Traceback" not in stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_no_internal_error() -> None:
+    line = "from rota.cli.main import main; main(['explain'])"
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-c", line], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert ended.returncode == 2
+    assert "stdout can't be written: No space left on device" in ended.stderr
 
 
 @pytest.mark.parametrize(("environment", "styled"), [({}, True), ({"NO_COLOR": "1"}, False)])

@@ -6,6 +6,8 @@ import importlib
 import importlib.machinery
 import inspect
 import sys
+import sysconfig
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import TypeVar
 
 import click
 
+import rota
 from rota.cli.search import searched
 from rota.cli.setting import changed
 from rota.compiler.compiled import CompiledSchedule
@@ -82,6 +85,8 @@ def _module(place: str) -> ModuleType:
     except RotaError:
         raise
     except Exception as error:
+        if authors_line(error):
+            raise  # told with that line
         raise click.UsageError(f"{place} can't be loaded: {type(error).__name__}: {error}") from error
 
 
@@ -98,6 +103,18 @@ def _loaded(path: Path) -> ModuleType:
     sys.modules[path.stem] = module  # dataclasses look their module up
     loader.exec_module(module)
     return module
+
+
+def authors_line(error: BaseException) -> str | None:
+    """Where a kernel's own code failed, if it wasn't rota's; libraries fail on behalf of who called them."""
+    package = str(Path(rota.__file__).parent)
+    libraries = ("<", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename.startswith(package):
+            return None
+        if not frame.filename.startswith(libraries):
+            return f"{frame.filename}:{frame.lineno}"
+    return None
 
 
 def _may_be_meant(module: ModuleType, value: object) -> bool:

@@ -27,6 +27,8 @@ def kernels(kernel: str | None, settings: tuple[str, ...]) -> None:
         give("\n".join(f"{name:{wide}}  {machine}  {about}" for name, machine, about in rows), data)
         return
     found = leaves(find_kernel(kernel, settings))
+    if not found:
+        raise click.UsageError(f"{kernel} has no field that --set could change")
     wide = max(len(leaf.name) for leaf in found)
     text = "\n".join(f"{leaf.name:{wide}}  {_shown(leaf.value)}" for leaf in found)
     give(text, {leaf.name: _shown(leaf.value) for leaf in found})

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import errno
 import os
-import sysconfig
 import traceback
-from pathlib import Path
 
 import click
 
-import rota
 from rota.cli.audit import audit
 from rota.cli.check import check
 from rota.cli.diff import diff
 from rota.cli.emit import emit
 from rota.cli.explain import explain
+from rota.cli.kernel import authors_line
 from rota.cli.kernels import kernels
 from rota.cli.output import JSON, give, tell
 from rota.cli.run import run
@@ -50,33 +48,21 @@ class Guarded(click.Group):
         except KeyboardInterrupt:
             tell("interrupted")
             ctx.exit(INTERRUPTED)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # only a kernel's own code says sys.exit
             if isinstance(error, OSError) and error.errno == errno.EPIPE:  # `rota show ... | head`
                 raise
             if os.environ.get(DEBUG):
                 traceback.print_exc()
             tell(_unexpected(error))
-            ctx.exit(USAGE if _authors_line(error) else INTERNAL)
+            ctx.exit(USAGE if authors_line(error) else INTERNAL)
 
 
-def _unexpected(error: Exception) -> str:
+def _unexpected(error: BaseException) -> str:
     what = f"{type(error).__name__}: {error}"
-    line = _authors_line(error)
+    line = authors_line(error)
     if line is not None:
         return f"error in {line}: {what}   ({DEBUG}=1 shows the traceback)"
     return f"internal error: {what}   ({DEBUG}=1 shows the traceback; please report it)"
-
-
-def _authors_line(error: Exception) -> str | None:
-    """Where a kernel's own code failed, if it wasn't rota's; libraries fail on behalf of who called them."""
-    package = str(Path(rota.__file__).parent)
-    libraries = ("<", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if frame.filename.startswith(package):
-            return None
-        if not frame.filename.startswith(libraries):
-            return f"{frame.filename}:{frame.lineno}"
-    return None
 
 
 @click.group(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import errno
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -37,7 +38,13 @@ def json_option(command: Command) -> Command:
 def give(text: str, data: object) -> None:
     """Data on stdout: as text, or as JSON where that was asked for."""
     wants_json = click.get_current_context().meta.get(JSON, False)
-    click.echo(json.dumps(plain(data), indent=2, ensure_ascii=False) if wants_json else coloured(text))
+    shown = json.dumps(plain(data), indent=2, ensure_ascii=False) if wants_json else coloured(text)
+    try:
+        click.echo(shown)
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise
+        raise click.UsageError(f"stdout can't be written: {error.strerror or error}") from error
 
 
 def tell(text: str) -> None:

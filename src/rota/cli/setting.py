@@ -9,12 +9,12 @@ import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, Union, get_args, get_origin
 
 import click
 
 from rota.errors import did_you_mean
-from rota.kernels.kernel import Kernel
+from rota.kernels.kernel import Kernel, hints_of
 from rota.program.config import ScheduleConfig
 from rota.program.strategies import BarrierStrategy, LoadStrategy, WaitStrategy
 from rota.targets.machine import GFX942, GFX950, Machine
@@ -86,9 +86,9 @@ def _under(path: tuple[str, ...], value: object, kind: object) -> Iterator[Leaf]
         if _parsable(kind):
             yield Leaf(path, value, kind)
         return
-    hints = get_type_hints(type(value))
+    hints = hints_of(type(value))
     for field in fields(value):
-        for leaf in _under((*path, field.name), getattr(value, field.name), hints[field.name]):
+        for leaf in _under((*path, field.name), getattr(value, field.name), hints.get(field.name)):
             groups = _STRATEGIES if isinstance(value, ScheduleConfig) else {}
             named = (name for name, group in groups.items() if field.name in {each.name for each in fields(group)})
             yield leaf._replace(also=tuple(f"{name}.{field.name}" for name in named))

@@ -9,6 +9,7 @@ import click
 from rota.cli.kernel import compiled_kernel, find_kernel, kernel_argument, set_option
 from rota.cli.output import give, json_option, tell, write
 from rota.cli.picture import predicted
+from rota.cli.summary import several
 from rota.kernels.kernel import Kernel
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -54,4 +55,4 @@ def _list(kernel: Kernel) -> None:
     }
     give(str(compiled), {"name": compiled.name, **entries, "repairs": [str(change) for change in compiled.repairs]})
     if compiled.findings:
-        tell(f"{len(compiled.findings)} notes; `rota check --notes` prints them")
+        tell(f"{several(len(compiled.findings), 'note')}; `rota check --notes` prints them")

@@ -41,10 +41,10 @@ class Summary:
             parts.append(f"LDS {_kib(self.lds_bytes)}/{_kib(self.lds_limit)} KiB")
         if self.registers is not None:
             parts.append(f"VGPR {self.registers}/{self.register_limit}")
-        parts += [_several(self.barriers, "barrier"), _several(self.waits, "wait")]
+        parts += [several(self.barriers, "barrier"), several(self.waits, "wait")]
         if self.added:
             parts.append(f"{self.added} added by repair")
-        parts += [_several(count, word) for count, word in ((self.warnings, "warning"), (self.notes, "note")) if count]
+        parts += [several(count, word) for count, word in ((self.warnings, "warning"), (self.notes, "note")) if count]
         return "  ".join([*parts, "proved for every trip count" if self.proved else "not proved, as written"])
 
 
@@ -90,5 +90,6 @@ def _kib(size: int) -> str:
     return f"{size / 1024:g}"
 
 
-def _several(count: int, word: str) -> str:
+def several(count: int, word: str) -> str:
+    """A number and what it counts."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"

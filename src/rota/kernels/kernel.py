@@ -8,10 +8,12 @@ every dataclass among them.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field, is_dataclass, replace
-from types import MappingProxyType, UnionType
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from types import MappingProxyType, SimpleNamespace, UnionType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_hints, runtime_checkable
 
 from rota.compiler.compile import ScheduleCompiler
@@ -121,6 +123,8 @@ class Kernel:
             knobs = self.changes["config"]
             made = copy(made)  # the author's value stays as it is
             vars(made)["schedule_config"] = lambda: knobs
+        if isinstance(made, PipelineSchedule) and isinstance(asked := self.changes.get("config"), ScheduleConfig):
+            _check_taken(self.name, asked, made.schedule_config())
         if not isinstance(made, PipelineSchedule | LoopSpec | LoopShape):
             raise DeclarationError(
                 Finding(
@@ -180,16 +184,17 @@ def _is_maker(source: object) -> bool:
 
 def _parameters(source: object) -> dict[str, Setting]:
     """Parameters of a class or function; one that wants a dataclass with defaults has these as its default."""
-    annotated = source.__init__ if inspect.isclass(source) else source
+    annotated: Any = source.__init__ if inspect.isclass(source) else source
     if not callable(source) or not _is_maker(source):
         return {}
-    hints = get_type_hints(annotated)
+    hints = hints_of(annotated)
     found = {}
     for name, parameter in inspect.signature(source).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        kind = _without_none(hints.get(name, object))
         value = parameter.default
+        told = object if value is None or value is parameter.empty else type(value)
+        kind = _without_none(hints.get(name, told))
         if value is parameter.empty and is_dataclass(kind) and isinstance(kind, type):
             value = _default_of(kind)
         found[name] = Setting(value, kind)
@@ -208,11 +213,41 @@ def _given(source: object, changes: Mapping[str, object], owner: str) -> Mapping
                     Finding(
                         code="D102",
                         message=f"{owner} needs a value for its parameter {name}",
-                        fixes=(f"--set {name}=VALUE",),
+                        fixes=(
+                            f"--set {name}=VALUE, if it is declared as a bool, int, float, str or enum",
+                            f"give {name} a default",
+                        ),
                     )
                 )
             given[name] = setting.value
     return given
+
+
+def hints_of(owner: Any) -> dict[str, Any]:  # noqa: ANN401  # a class or something that can be called
+    """Declared types by name, but those that can't be resolved: a type checker's imports are not made at run time."""
+    found: dict[str, Any] = {}
+    for layer in reversed(owner.__mro__) if inspect.isclass(owner) else (inspect.unwrap(owner),):
+        module = sys.modules.get(getattr(layer, "__module__", ""))
+        for name, annotation in getattr(layer, "__annotations__", {}).items():
+            with suppress(NameError, AttributeError, TypeError, SyntaxError):
+                found |= get_type_hints(
+                    SimpleNamespace(__annotations__={name: annotation}), vars(module) if module else {}
+                )
+    return found
+
+
+def _check_taken(owner: str, asked: ScheduleConfig, taken: ScheduleConfig) -> None:
+    """A schedule may set knobs itself, whatever it is given."""
+    for knob in fields(asked):
+        wanted, kept = getattr(asked, knob.name), getattr(taken, knob.name)
+        if wanted != kept:
+            raise DeclarationError(
+                Finding(
+                    code="D102",
+                    message=f"{owner} sets {knob.name} itself and doesn't take another",
+                    evidence=(("asked", str(wanted)), ("kept", str(kept))),
+                )
+            )
 
 
 def _default_of(kind: type) -> object:
