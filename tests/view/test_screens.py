@@ -35,7 +35,7 @@ def test_the_picture_shows_what_the_timeline_says(theme: Theme, tmp_path: Path) 
     tally = Counter(pixel for row in rows for pixel in row)
     assert tally.most_common(1)[0][0] == rgb(theme.background)
     assert len(tally) > 50  # letters have soft edges
-    bars = {lane: {rgb(fill(lane, stage, theme)) for stage in range(2)} for lane in Lane}
+    bars = {lane: {rgb(fill(lane, stage)) for stage in range(2)} for lane in Lane}
     where = {
         lane: [y for y, row in enumerate(rows) if sum(pixel in colours for pixel in row) > 20]
         for lane, colours in bars.items()

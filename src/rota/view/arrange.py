@@ -133,10 +133,10 @@ def _notes(timeline: Timeline) -> tuple[str, ...]:
     for stall in timeline.stalls:
         if stall.wave == 0 and stall.cause not in _AT_WORK:
             lost[str(stall.cause)] += max(min(stall.end, end) - max(stall.start, start), 0)
-    worst = sorted(((clocks, cause) for cause, clocks in lost.items() if clocks), reverse=True)[:_MOST_CAUSES]
-    if not worst:
+    worst = sorted(((round(100 * clocks / (end - start)), cause) for cause, clocks in lost.items()), reverse=True)
+    shares = ", ".join(f"{cause} {share} %" for share, cause in worst[:_MOST_CAUSES] if share)
+    if not shares:
         return ()
-    shares = ", ".join(f"{cause} {100 * clocks / (end - start):.0f} %" for clocks, cause in worst)
     return (f"wave 0 stands still for: {shares} of the time",)
 
 

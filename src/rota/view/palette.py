@@ -18,12 +18,14 @@ HUES: dict[Lane, str] = {
     Lane.LDS: "#009e73",
     Lane.GLOBAL: "#0072b2",
 }
-SHADES = (1.0, 0.58, 0.34, 0.18)
-"""How much of the hue a stage keeps; the rest is background.  Later stages begin again."""
+SHADES = (1.0, 0.62, 0.42, 0.27)
+"""How much of the hue a stage keeps; the rest is white, which is seen on dark too.  Later stages begin again."""
+
+_WHITE = 255
 
 
 class Theme(NamedTuple):
-    """The colours of page and lines; bars follow from hues and background."""
+    """The colours of page and lines."""
 
     background: str
     panel: str
@@ -38,11 +40,10 @@ LIGHT = Theme("#ffffff", "#f5f6f8", "#16191d", "#5b636d", "#e3e6ea", "#7d8690", 
 DARK = Theme("#14171b", "#1d2126", "#e8eaed", "#9aa3ad", "#2c3138", "#8a939d", "#f4f5f6")
 
 
-def fill(lane: Lane, stage: int, theme: Theme) -> str:
-    """The colour of a bar."""
+def fill(lane: Lane, stage: int) -> str:
+    """The colour of a bar, on any page."""
     keep = SHADES[stage % len(SHADES)]
-    hue, ground = _rgb(HUES[lane]), _rgb(theme.background)
-    return _hex(tuple(round(keep * own + (1 - keep) * other) for own, other in zip(hue, ground, strict=True)))
+    return _hex(tuple(round(keep * own + (1 - keep) * _WHITE) for own in _rgb(HUES[lane])))
 
 
 def ink(background: str) -> str:

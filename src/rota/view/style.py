@@ -40,7 +40,17 @@ def class_of(lane: Lane, stage: int) -> str:
 @cache
 def style_sheet() -> str:
     """Shapes, light colours, and dark ones for readers who prefer them."""
-    return f"{_SHAPE}{_colours(LIGHT)}@media (prefers-color-scheme:dark){{\n{_colours(DARK)}}}\n"
+    return f"{_SHAPE}{_bars()}{_colours(LIGHT)}@media (prefers-color-scheme:dark){{\n{_colours(DARK)}}}\n"
+
+
+def _bars() -> str:
+    """A class is more particular than `.rota text`, so its ink stays."""
+    rules = []
+    for lane in Lane:
+        for stage in range(len(SHADES)):
+            name, colour = f".rota .{class_of(lane, stage)}", fill(lane, stage)
+            rules.append(f"{name} rect{{fill:{colour}}}\n{name} text{{fill:{ink(colour)}}}\n")
+    return "".join(rules)
 
 
 def _colours(theme: Theme) -> str:
@@ -64,10 +74,5 @@ def _colours(theme: Theme) -> str:
         (".rota text.halo,.rota .halo text", f"stroke:{theme.background};stroke-opacity:.85"),
         (".rota .bar:hover rect,.rota .bar.lit rect", f"stroke:{theme.text};stroke-width:2"),
     ]
-    for lane in Lane:
-        for stage in range(len(SHADES)):
-            colour = fill(lane, stage, theme)
-            rules.append((f".rota .{class_of(lane, stage)} rect", f"fill:{colour}"))
-            rules.append((f".rota .{class_of(lane, stage)} text", f"fill:{ink(colour)}"))
     rules.append((".rota .halo text", f"fill:{theme.text}"))
     return "".join(f"{selector}{{{body}}}\n" for selector, body in rules)
