@@ -80,3 +80,9 @@ def test_settings_are_what_the_second_schedule_differs_in() -> None:
 def test_a_diff_as_a_page() -> None:
     assert rota("diff ping_pong four_wave --html diff.html").stdout == "diff.html\n"
     assert Path("diff.html").read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_a_listing_is_no_picture(tmp_path: Path) -> None:
+    result = rota(f"show four_wave --listing --svg {tmp_path / 'x.svg'}")
+    assert result.exit_code == 2
+    assert "--listing prints text" in result.output

@@ -125,3 +125,7 @@ def test_settings_are_listed_as_they_would_be_typed() -> None:
     for name, value in data("kernels gemm_small").items():
         again = changed(kernel, f"{name}={value}")
         assert {leaf.name: leaf.value for leaf in leaves(again)} == {leaf.name: leaf.value for leaf in leaves(kernel)}
+
+
+def test_a_number_without_end_is_still_json() -> None:
+    assert data("kernels gemm_small --set scheduler.time_limit=inf")["scheduler.time_limit"] == "inf"

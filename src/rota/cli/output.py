@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -82,4 +83,5 @@ def plain(value: Any) -> Any:  # noqa: ANN401  # any value becomes JSON
         return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [plain(part) for part in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+    has_word = value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and isfinite(value))
+    return value if has_word else str(value)

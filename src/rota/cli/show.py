@@ -30,6 +30,8 @@ def show(kernel: str, settings: tuple[str, ...], html: Path | None, svg: Path | 
 
     It is what the cycle model predicts for the middle of the loop; nothing is measured.
     """
+    if listing and (html or svg):
+        raise click.UsageError("--listing prints text; --html and --svg write the picture")
     chosen = find_kernel(kernel, settings)
     if listing:
         _list(chosen)
