@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rota.errors import OrderError
 from rota.order.check import check_ordering
-from rota.order.greedy import GreedyScheduler, IdentityScheduler, greedy_order
+from rota.order.greedy import GreedyScheduler, IdentityScheduler, greedy_order, measured
 from rota.order.problem import OrderProblem, Proof
 from tests.order.bodies import body, op, problems
 
@@ -53,6 +56,17 @@ def test_identity_keeps_an_order_that_breaks_its_own_edges() -> None:
     ordering = IdentityScheduler().order(OrderProblem(body=graph))
     assert ordering.order == (0, 1)
     assert ordering.makespan == 20
+    assert ordering.certificate.bound == 20  # 36 only for orders that keep the edge
+    assert ordering.gap == 0
+
+
+@given(problems(most_ops=8), st.data())
+@settings(max_examples=60, deadline=None)
+def test_no_order_undercuts_its_bounds_whichever_edges_it_breaks(problem: OrderProblem, data: st.DataObject) -> None:
+    order = data.draw(st.permutations(range(len(problem.body.ops))))
+    ordering = measured(replace(problem, partitions=1), tuple(order), "anybody")
+    assert ordering.gap >= 0
+    assert ordering.certificate.vgpr_bound <= ordering.vgpr_peak
 
 
 def test_an_edge_backwards_across_partitions_is_O103() -> None:

@@ -10,8 +10,6 @@ from rota.order.problem import Proof
 from rota.program.listing import count_sync
 from rota.targets.rates import CLOCKS_PER_SLOT, SIMDS
 
-_ORDERED_BY = {"identity": "the author's order"}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
@@ -81,7 +79,8 @@ def _quality(compiled: CompiledSchedule) -> str:
         return "the author's order"
     makespan, certificate = compiled.ordering.makespan, compiled.ordering.certificate
     if certificate.proof is Proof.NONE:
-        return f"makespan {makespan:,} ({_ORDERED_BY.get(certificate.by, certificate.by)})"
+        order = "the author's order" if certificate.by == "identity" else f"by {certificate.by}"
+        return f"makespan {makespan:,} ({order})"
     known = "proven least" if certificate.proof is Proof.OPTIMAL else f"at least {certificate.bound:,}"
     return f"makespan {makespan:,} ({known})"
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import heapq
+from dataclasses import replace
 
 from rota.errors import Finding, OrderError
+from rota.graph.loop_body import LoopBody
 from rota.order.bounds import peak_lower_bound
 from rota.order.evaluate import evaluate_order, makespan_lower_bound
 from rota.order.problem import OrderCertificate, Ordering, OrderProblem, Proof
@@ -78,9 +80,17 @@ def check_partitions_forward(problem: OrderProblem) -> None:
             )
 
 
+def _kept(body: LoopBody, order: tuple[int, ...]) -> LoopBody:
+    """The body without edges within an iteration that the order breaks, as an author's own order may."""
+    place = {index: number for number, index in enumerate(order)}
+    kept = [edge for edge in body.edges if edge.loop_distance or place[edge.producer_idx] < place[edge.consumer_idx]]
+    return body if len(kept) == len(body.edges) else LoopBody(body.ops, kept)
+
+
 def measured(problem: OrderProblem, order: tuple[int, ...], by: str) -> Ordering:
-    """An order with its cost; optimal when it meets both lower bounds."""
+    """An order with its cost and its lower bounds, which are about orders that keep the same edges as this one."""
     cost = evaluate_order(problem.body, order, problem.lds_contention_penalty)
+    problem = replace(problem, body=_kept(problem.body, order))
     return Ordering(
         order=order,
         makespan=cost.makespan,
