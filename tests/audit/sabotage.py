@@ -60,6 +60,10 @@ def is_dma(line: str) -> bool:
     return "DMA(" in line
 
 
+def loads_a(line: str) -> bool:
+    return is_dma(line) and "a_global" in line
+
+
 def is_mfma(line: str) -> bool:
     return "MFMA(" in line
 

@@ -68,7 +68,7 @@ FAULTS: dict[str, tuple[Callable[[str], str], set[str]]] = {
         {"I203"},
     ),
     "wrong operand's memory": (
-        lambda s: sabotage.changed(s, sabotage.is_dma, lambda line: line.replace("a_global", "b_global")),
+        lambda s: sabotage.changed(s, sabotage.loads_a, lambda line: line.replace("a_global", "b_global")),
         {"I203"},
     ),
     "wrong element": (lambda s: sabotage.changed(s, sabotage.is_mfma, sabotage.of_another_element), {"I203"}),

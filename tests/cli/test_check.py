@@ -57,7 +57,7 @@ def test_a_warning_is_not_called_a_note_and_greedy_is_not_called_the_author() ->
     assert "(the author's order)" in str(summarise("k", compiled))
     findings = tuple(Finding(code="P105", message="", severity=severity) for severity in Severity)
     assert "  1 warning  1 note  " in str(summarise("k", replace(compiled, findings=findings)))
-    assert " (greedy)  " in rota("check ping_pong --set config.scheduling=GREEDY").stdout
+    assert " (by greedy)  " in rota("check ping_pong --set config.scheduling=GREEDY").stdout
 
 
 def test_strict_findings_are_the_answer_and_end_in_status_1() -> None:
