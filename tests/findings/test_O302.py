@@ -16,6 +16,11 @@ def test_one_matrix_op_cannot_be_shared_out_to_two_turns() -> None:
     assert "1 matrix ops" in finding.message
 
 
+def test_waves_that_share_no_matrix_unit_have_no_turns_to_take() -> None:
+    finding = raised("O302", lambda: compile_loop(GEMM_SHAPES[2].loop(), stagger=True))
+    assert "with 4 waves" in finding.message
+
+
 def test_a_single_buffer_leaves_no_time_between_the_turns() -> None:
     finding = raised("O302", lambda: compile_loop(MI300X_GEMM_SHAPES[0].loop(), GFX942, stagger=True))
     assert "256 slots" in finding.message

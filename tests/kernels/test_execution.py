@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rota import GFX942, GFX950, Machine
+from rota import GFX942, GFX950, CompiledSchedule, Machine
 from rota.compiler.loop import compile_loop
 from rota.declare.values import LoopSpec
+from rota.graph.timing import time_loop
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES
 from rota.simulate.attention_meaning import AttentionInstructions
@@ -14,6 +15,7 @@ from rota.simulate.meaning import Meaning
 from rota.simulate.meanings import Attention, Gemm
 from rota.simulate.pace import Earliest, Latest, Random
 from rota.simulate.values import execute
+from rota.targets.timing import timing_of
 
 GEMMS = [(shape.loop(), GFX950) for shape in GEMM_SHAPES] + [(shape.loop(), GFX942) for shape in MI300X_GEMM_SHAPES]
 LOOPS: list[tuple[LoopSpec, Machine, Meaning]] = [
@@ -49,11 +51,25 @@ def test_single_instructions_compute_the_same(spec: LoopSpec, machine: Machine, 
         assert ran.right, (trips, ran.first_wrong)
 
 
+def _check_turns(spec: LoopSpec, compiled: CompiledSchedule) -> None:
+    """No two instructions of a wave want the same turn, although every turn is taken."""
+    placement = compiled.placement
+    assert placement is not None
+    assert not placement.turns_left
+    taken = [
+        (start + turn) % placement.interval
+        for start, timing in zip(placement.starts, time_loop(spec, timing_of(compiled.machine)).timings, strict=True)
+        for turn in range(timing.issue)
+    ]
+    assert sorted(taken) == list(range(placement.interval))
+
+
 def test_attention_in_single_instructions_is_a_softmax() -> None:
     spec = ATTENTION.loop(instructions=True)
     compiled = compile_loop(spec, GFX950)
     assert compiled.modulo is not None
     assert compiled.modulo.ii == compiled.modulo.certificate.mii.ii
+    _check_turns(spec, compiled)
     for trips in (0, 1, 3):
         policy = (Latest(), Earliest(), Random(seeds=2))
         ran = execute(compiled, trips, policy=policy, spec=spec, meaning=AttentionInstructions(spec=spec))

@@ -26,8 +26,10 @@ from rota.order.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSch
 from rota.order.settle import Choice, settle
 from rota.order.settle_check import check_settled
 from rota.program.unroll import Placement
+from rota.targets.rates import SIMDS
 
 _ROOM_FOR_TURNS = 0.9  # of the interval: with more instructions than this no search has found each one a turn
+_WEAVING = 15.0  # seconds for a search for turns alone
 _READING = 4  # times its latency is the slack wished for a read of LDS
 _CLUSTERS = 2  # turns of a staggered wave group at the matrix unit per iteration; each takes two barriers
 
@@ -56,21 +58,47 @@ def in_lockstep(
 ) -> tuple[ModuloSchedule, Placement] | None:
     """All waves run alike, at this interval and one of these depths; None if no such placement was found.
 
-    The busiest unit's ops have the author's order, and every instruction a turn of its wave; if that is not found,
-    turns are left to the order itself, which brings them about a few slots late, and an order in tiles is free.
+    The busiest unit's ops have the author's order, or turns are woven first, and every instruction has a turn of its
+    wave; if that is not found, turns are left to the order itself, which brings them about a few slots late, and an
+    order in tiles is free.
     Registers in several copies unroll the loop, so they are left for when tiles alone don't do.
     """
     fewest = min((registers_taken(loop, each) for each in depths), default=0)
     lean = [each for each in depths if registers_taken(loop, each) == fewest]
     rich = [each for each in depths if registers_taken(loop, each) > fewest]
     for these in (lean, rich):
-        placed = _placed(_alike(loop, times, ii, these), ii, times, scheduler, landing)
-        if not isinstance(placed, Outcome):
-            return placed
+        for candidates in (_woven(loop, times, ii, these, scheduler), _spread(loop, times, ii, these)):
+            placed = _placed(candidates, ii, times, scheduler, landing)
+            if not isinstance(placed, Outcome):
+                return placed
     return None
 
 
-def _alike(loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]]) -> list[_Candidate]:
+def _woven(
+    loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]], scheduler: ModuloScheduler
+) -> list[_Candidate]:
+    """Where turns are scarce, computations keep the slots that a search for turns alone gave them.
+
+    Without barriers and slack such a search is quick at the fewest copies, whose schedules hold for more as well; and
+    with computations in their slots, so is the one for barriers and slack.
+    """
+    if not depths or dict(times.busy).get(Unit.ISSUE, 0) <= _ROOM_FOR_TURNS * ii:
+        return []
+    briefly = replace(scheduler, time_limit=min(_WEAVING, scheduler.time_limit))
+    starts = briefly.starts_at(modulo_problem(loop, times, depths[0]), ii)
+    if isinstance(starts, Outcome):
+        return []
+    units = enumerate(timing.unit for timing in times.timings)
+    pinned = {op: starts[op] % ii for op, unit in units if unit in (Unit.MMA, Unit.VALU)}
+    found = []
+    for each in depths:
+        problem = modulo_problem(loop, times, each)
+        choice = replace(_choice(loop, problem, each, pinned=pinned), chains=())
+        found.append(_Candidate(choice, derive_mii(problem)))
+    return found
+
+
+def _spread(loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]]) -> list[_Candidate]:
     turns, issued = _turns(times, ii), dict(times.busy).get(Unit.ISSUE, 0)
     problems = [modulo_problem(loop, times, each) for each in depths]
     known = [(each, problem, derive_mii(problem)) for each, problem in zip(depths, problems, strict=True)]
@@ -101,6 +129,8 @@ def staggered(
     landing: int,
 ) -> tuple[ModuloSchedule, Placement]:
     """Two groups of waves, the second a barrier behind: each computes in the segments in which the other doesn't."""
+    if loop.waves <= SIMDS:
+        raise _no_turns(loop, f"with {loop.waves} waves no two share a matrix unit, of which there are {SIMDS}")
     segment, rest = divmod(ii, 2 * _CLUSTERS)
     mma = [op for op, timing in enumerate(times.timings) if timing.unit is Unit.MMA]
     share, odd = divmod(len(mma), _CLUSTERS)

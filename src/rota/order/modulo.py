@@ -62,12 +62,16 @@ class ModuloScheduler:
         starts = iterative_starts(problem, ii)
         if starts is not None:
             return _certified(problem, mii, ii, starts, lower=mii.ii, by="ims", started=started)
-        found = self._search(derive_structure(problem), ii, self.time_limit)
+        found = self.starts_at(problem, ii)
         if found is Outcome.INFEASIBLE:
             raise explain(problem, ii, self.time_limit, seed=self.seed)
         if isinstance(found, Outcome):
             raise unscheduled(problem, ii, self.time_limit)
         return _certified(problem, mii, ii, found, lower=mii.ii, by="cpsat", started=started)
+
+    def starts_at(self, problem: ModuloProblem, ii: int) -> tuple[int, ...] | Outcome:
+        """Starts at exactly this II by search alone; or that there are none, or that the time came first."""
+        return self._search(derive_structure(problem), ii, self.time_limit)
 
     def _climb(self, structure: Structure, mii: MII, started: float) -> ModuloSchedule:
         """From the MII up; an II that is left open ends the refutations, and the search goes on for any schedule."""
