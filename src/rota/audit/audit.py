@@ -21,7 +21,7 @@ from rota.emit.register_waits import with_register_waits
 from rota.errors import Finding, IsaError, Severity
 from rota.simulate.isa.kernel import KernelFacts
 from rota.targets.machine import Machine
-from rota.targets.rates import SIMDS
+from rota.targets.rates import registers_per_lane
 from rota.verify.report import Certificate
 
 
@@ -131,7 +131,7 @@ def audit_skeleton(
 def _predicted(tile: GemmTile, binding: GemmBinding, machine: Machine) -> Prediction:
     return Prediction(
         registers=tile.accumulator_registers + tile.fragment_registers * binding.copies,
-        limit=machine.vgprs_per_lane.value // -(-tile.waves // SIMDS),
+        limit=registers_per_lane(machine, tile.waves),
         lds_bytes=binding.lds_bytes,
     )
 

@@ -8,7 +8,7 @@ from rota.compiler.compiled import CompiledSchedule
 from rota.errors import Severity
 from rota.order.problem import Proof
 from rota.program.listing import count_sync
-from rota.targets.rates import CLOCKS_PER_SLOT, SIMDS
+from rota.targets.rates import CLOCKS_PER_SLOT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def summarise(kernel: str, compiled: CompiledSchedule) -> Summary:
         lds_bytes=compiled.lds_bytes,
         lds_limit=compiled.machine.lds_bytes.value,
         registers=compiled.registers,
-        register_limit=compiled.machine.vgprs_per_lane.value // (1 if loop is None else -(-loop.waves // SIMDS)),
+        register_limit=compiled.register_limit,
         barriers=sync.barriers,
         waits=sync.waits,
         added=len(compiled.repairs) if loop is None else 0,

@@ -16,6 +16,7 @@ from rota.program.entry import ScheduleEntry
 from rota.program.listing import listing
 from rota.program.program import PipelineProgram
 from rota.targets.machine import GFX950, Machine
+from rota.targets.rates import registers_per_lane
 from rota.verify.report import Certificate
 
 if TYPE_CHECKING:
@@ -72,6 +73,11 @@ class CompiledSchedule:
             return registers_taken(self.loop, dict(self.placement.copies))
         frees = any(op.vgpr_kill for op in self.body)
         return self.ordering.vgpr_peak if self.ordering and frees else None
+
+    @property
+    def register_limit(self) -> int:
+        """Registers that a lane has; the waves of a SIMD share them, where the schedule says how many there are."""
+        return registers_per_lane(self.machine, 1 if self.loop is None else self.loop.waves)
 
     def __repr__(self) -> str:
         return (

@@ -17,7 +17,7 @@ from rota.order.modulo import ModuloScheduler
 from rota.order.modulo_schedule import ModuloProof, ModuloSchedule
 from rota.order.stopping import stopped
 from rota.targets.machine import Machine
-from rota.targets.rates import SIMDS
+from rota.targets.rates import registers_per_lane
 
 _MOST_COPIES = 4
 _FIRST_LOOK = 4.0  # seconds
@@ -77,7 +77,7 @@ def depths_that_fit(loop: LoopSpec, machine: Machine) -> Iterator[dict[str, int]
             registers = {name: max(count, of_registers) for name, count in least.items()}
             copies = {**dict.fromkeys(tiles, of_tiles), **registers}
             fits = lds_bytes(loop, copies) <= machine.lds_bytes.value and math.lcm(*copies.values()) <= _MOST_COPIES
-            if fits and registers_taken(loop, copies) <= _register_limit(loop, machine):
+            if fits and registers_taken(loop, copies) <= registers_per_lane(machine, loop.waves):
                 yield copies
 
 
@@ -92,14 +92,9 @@ def registers_taken(loop: LoopSpec, copies: Mapping[str, int]) -> int:
     return sum(value.size * copies.get(value.name, 1) for value in own)
 
 
-def _register_limit(loop: LoopSpec, machine: Machine) -> int:
-    """Waves of one SIMD share its register file."""
-    return machine.vgprs_per_lane.value // -(-loop.waves // SIMDS)
-
-
 def check_registers(loop: LoopSpec, machine: Machine) -> None:
     """One copy of each value fits the registers of a wave."""
-    need, limit = registers_taken(loop, {}), _register_limit(loop, machine)
+    need, limit = registers_taken(loop, {}), registers_per_lane(machine, loop.waves)
     if need > limit:
         raise OrderError(
             Finding(

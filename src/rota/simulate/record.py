@@ -26,7 +26,7 @@ from rota.simulate.instructions import Code, Key, encode
 from rota.simulate.parameters import Parameters, nominal
 from rota.simulate.run import Occupied
 from rota.simulate.work import TileShape, TimedLoop
-from rota.targets.rates import SIMDS
+from rota.targets.rates import registers_per_lane
 from rota.targets.timing import timing_of
 
 
@@ -63,7 +63,7 @@ def record(
         levels=tuple(_levels(code, result.occupied)),
         counter_limits=tuple((counter, schedule.machine.no_wait(counter)) for counter in Counter),
         registers=tuple(_registers(schedule.loop, doings, code.waves)),
-        register_limit=schedule.machine.vgprs_per_lane.value // -(-code.waves // SIMDS),
+        register_limit=registers_per_lane(schedule.machine, code.waves),
         buffers=tuple(_buffers(schedule.loop, doings)),
         flows=tuple(_flows(slices, doings)),
     )

@@ -94,6 +94,11 @@ def rates_of(machine: Machine) -> Rates:
     return known(machine.arch, _RATES, f"no rates are known for {machine.arch!r}")
 
 
+def registers_per_lane(machine: Machine, waves: int) -> int:
+    """What a lane has of its SIMD's registers, which so many waves of a workgroup share."""
+    return machine.vgprs_per_lane.value // -(-waves // SIMDS)
+
+
 def slots(clocks: int) -> int:
     """Clocks in whole slots, rounded up."""
     return -(-clocks // CLOCKS_PER_SLOT)

@@ -70,7 +70,7 @@ def full_counters(fullest: dict[Counter, tuple[int, Step | None]], machine: Mach
             )
 
 
-def budgets(machine: Machine, lds_bytes: int | None, registers: int | None) -> Iterator[Finding]:
+def budgets(machine: Machine, lds_bytes: int | None, registers: int | None, register_limit: int) -> Iterator[Finding]:
     """What the schedule says it needs must fit the machine."""
     if lds_bytes is not None and lds_bytes > machine.lds_bytes.value:
         yield Finding(
@@ -78,9 +78,9 @@ def budgets(machine: Machine, lds_bytes: int | None, registers: int | None) -> I
             message=f"the tiles take {lds_bytes} bytes of LDS; {machine.name} has {machine.lds_bytes.value}",
             evidence=(("bytes", lds_bytes), ("limit", machine.lds_bytes.value)),
         )
-    if registers is not None and registers > machine.vgprs_per_lane.value:
+    if registers is not None and registers > register_limit:
         yield Finding(
             code="L104",
-            message=f"the loop needs {registers} registers a lane; {machine.name} has {machine.vgprs_per_lane.value}",
-            evidence=(("registers", registers), ("limit", machine.vgprs_per_lane.value)),
+            message=f"the loop needs {registers} registers a lane; its waves on {machine.name} have {register_limit}",
+            evidence=(("registers", registers), ("limit", register_limit)),
         )

@@ -63,6 +63,11 @@ class Provable(ScheduledLoop, Protocol):
         """Registers per lane, where the schedule knows them."""
         ...
 
+    @property
+    def register_limit(self) -> int:
+        """Registers that a lane has."""
+        ...
+
 
 def verify(compiled: Provable) -> Report:
     """Prove a schedule race-free and right for every trip count, or say where it isn't."""
@@ -93,7 +98,7 @@ class _Proof:
         self._record(lone_groups(steps))
         explicit, period = (0, 0) if self.found else self._replay()  # groups that never meet have no epochs
         self._record(wait_encodings(steps, compiled.machine))
-        self._record(budgets(compiled.machine, compiled.lds_bytes, compiled.registers))
+        self._record(budgets(compiled.machine, compiled.lds_bytes, compiled.registers, compiled.register_limit))
         findings = sorted(self.found.values(), key=lambda finding: _SEVERITIES.index(finding.severity))
         certificate = None if self._wrong() else self._certificate(explicit, period)
         return Report(findings=tuple(findings), certificate=certificate)
