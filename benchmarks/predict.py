@@ -9,7 +9,7 @@ were measured by others, on whole kernels; a steady loop without launch, result 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from statistics import fmean
 from typing import NamedTuple
@@ -22,7 +22,6 @@ from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.gemm import BF16, GEMM_SHAPES, MI300X_GEMM_SHAPES
 from rota.kernels.ping_pong import DeclarativeSchedule
 from rota.kernels.single_buffer import SingleBufferSchedule
-from rota.program.timeline import Cause
 from rota.simulate.parameters import nominal
 from rota.simulate.predict import predict
 from rota.simulate.work import TileShape
@@ -67,43 +66,34 @@ def rows() -> Iterator[Row]:
 
 
 def main(parts: Sequence[str]) -> None:
-    """Print the table."""
-    print("predicted by one model with estimated latencies, not measured")
-    print(
-        f"{'loop':48} {'cycles':>7} {'least':>6} {'MMA':>6} {'jitter':>6} {'TFLOP/s':>8} {'band':>13}  "
-        "bound by; why MMA units were idle and what waves stood for, clk per K-tile; what it hangs on"
-    )
+    """Print the table, as it stands in docs/cycles.md."""
+    print("Predicted by one model with estimated latencies, not measured.\n")
+    print("| loop | clocks | least | MMA | jitter | TFLOP/s (band) | MMA idle | hangs on |")
+    print("|---|---:|---:|---:|---:|---:|---|---|")
     for row in rows():
         if not parts or any(part in row.name for part in parts):
-            _print_row(row)
+            print(line(row), flush=True)
     print(ANCHORS)
 
 
-def _print_row(row: Row) -> None:
+def line(row: Row) -> str:
+    """One loop: clocks per K-tile, busy shares, rates, why its matrix units were idle, what all that hangs on."""
     try:
         compiled = row.compile()
     except OrderError as error:
-        print(f"{row.name:48} not compiled: {error.findings[0].code} {error.findings[0].message}", flush=True)
-        return
+        return f"| {row.name} | - | - | - | - | - | not compiled: {error.findings[0].code} | |"
     found = predict(compiled, row.shape)
     uneven = nominal(timing_of(compiled.machine)).but(dma_jitter=JITTER)
     jitter = fmean(
         predict(compiled, row.shape, parameters=uneven.but(seed=seed), band=False).mma_share for seed in SEEDS
     )
     low, high = found.tflops_band
-    idle = _top(found.idle_causes)
-    causes = _top(pair for pair in found.causes if pair[0] is not Cause.MMA_BUSY)
+    idle = ", ".join(f"{cause} {clocks:.0f}" for cause, clocks in found.idle_causes[:3] if clocks >= 1) or "nothing"
     hangs = ", ".join(dict.fromkeys(each.name for each in found.hangs_on[:4])) or "no estimate by more than 1 %"
-    band = f"{low:.0f}..{high:.0f}"
-    print(
-        f"{row.name:48} {found.cycles:7.0f} {found.least_cycles:6.0f} {found.mma_share:6.1%} {jitter:6.1%} "
-        f"{found.tflops:8.0f} {band:>13}  {found.bound_by}; MMA idle: {idle}; waves: {causes}; {hangs}",
-        flush=True,
+    return (
+        f"| {row.name} | {found.cycles:.0f} | {found.least_cycles:.0f} | {found.mma_share:.1%} | {jitter:.1%} | "
+        f"{found.tflops:.0f} ({low:.0f} to {high:.0f}) | {idle} | {hangs} |"
     )
-
-
-def _top(causes: Iterable[tuple[Cause, float]]) -> str:
-    return ", ".join(f"{cause} {clocks:.0f}" for cause, clocks in list(causes)[:3] if clocks >= 1) or "nothing"
 
 
 if __name__ == "__main__":

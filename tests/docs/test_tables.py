@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import naive
+from benchmarks.predict import Row, line, rows
 from rota import GFX942, GFX950, Machine
 from rota.audit.toolchain import found_toolchains
 from rota.simulate.predict import predict
@@ -31,6 +32,14 @@ def test_estimates_of_the_model(machine: Machine) -> None:
         (row,) = [line for line in CYCLES.splitlines() if line.startswith(shown)]
         span = f"{estimate.low} to {estimate.high}"
         assert row.split(" | ")[2].startswith(span), name
+
+
+QUICK = ("ping_pong", "four_wave", "single_buffer", "gemm_bf16_128x128x64_4wave, in tiles")
+
+
+@pytest.mark.parametrize("row", [row for row in rows() if row.name in QUICK], ids=lambda row: row.name)
+def test_predictions_of_the_shipped_loops(row: Row) -> None:
+    assert line(row) in CYCLES.splitlines()
 
 
 @pytest.mark.skipif(not any(found_toolchains()), reason="no compiler for AMD GPUs")
