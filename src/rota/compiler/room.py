@@ -25,11 +25,13 @@ from rota.order.modulo_check import check_starts
 from rota.order.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSchedule
 from rota.order.settle import Choice, settle
 from rota.order.settle_check import check_settled
+from rota.order.weave import Issued, has_stages, weave
 from rota.program.unroll import Placement
 from rota.targets.rates import SIMDS
 
 _ROOM_FOR_TURNS = 0.9  # of the interval: with more instructions than this no search has found each one a turn
-_WEAVING = 15.0  # seconds for a search for turns alone
+_COMPUTE = (Unit.MMA, Unit.VALU)
+_WEAVING = 8.0  # seconds for a search for turns alone
 _READING = 4  # times its latency is the slack wished for a read of LDS
 _CLUSTERS = 2  # turns of a staggered wave group at the matrix unit per iteration; each takes two barriers
 
@@ -89,7 +91,7 @@ def _woven(
     if isinstance(starts, Outcome):
         return []
     units = enumerate(timing.unit for timing in times.timings)
-    pinned = {op: starts[op] % ii for op, unit in units if unit in (Unit.MMA, Unit.VALU)}
+    pinned = {op: starts[op] % ii for op, unit in units if unit in _COMPUTE}
     found = []
     for each in depths:
         problem = modulo_problem(loop, times, each)
@@ -102,15 +104,32 @@ def _spread(loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[
     turns, issued = _turns(times, ii), dict(times.busy).get(Unit.ISSUE, 0)
     problems = [modulo_problem(loop, times, each) for each in depths]
     known = [(each, problem, derive_mii(problem)) for each, problem in zip(depths, problems, strict=True)]
-    found = []
-    if issued <= _ROOM_FOR_TURNS * ii:
+    found, scarce = [], issued > _ROOM_FOR_TURNS * ii
+    if not scarce:
         found += [_Candidate(_choice(loop, problem, each, pinned=turns), bound) for each, problem, bound in known]
     for each, problem, bound in known:
-        choice = _choice(loop, problem, each, pinned=turns if issued else {})
+        pinned = (_interleaved(times, ii, problem) if scarce else None) or turns
+        choice = _choice(loop, problem, each, pinned=pinned if issued else {})
         if issued:
             choice = replace(choice, problem=_without_turns(problem))
         found.append(_Candidate(choice, bound, turns_left=issued > 0))
     return found
+
+
+def _interleaved(times: LoopTimes, ii: int, problem: ModuloProblem) -> dict[int, int] | None:
+    """Slots in which computations get in nobody's way, wherever on the circle the vector ops of an iteration begin."""
+    kinds: dict[Unit, list[Issued]] = {unit: [] for unit in Unit}
+    for op, (unit, occupancy, _, issue) in enumerate(times.timings):
+        kinds[unit].append(Issued(op, issue, max(occupancy, issue) if unit in _COMPUTE else issue))
+    vector = kinds[Unit.VALU]
+    others = [kind for unit, kind in kinds.items() if unit not in _COMPUTE]
+    for first in range(len(vector)):
+        slots = weave(kinds[Unit.MMA], [*others, vector[first:] + vector[:first]], ii)
+        if slots is not None:
+            pinned = {each.op: slots[each.op] for each in (*kinds[Unit.MMA], *vector)}
+            if has_stages(pinned, problem.arcs, ii):
+                return pinned
+    return None
 
 
 def _without_turns(problem: ModuloProblem) -> ModuloProblem:
