@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", help="parts of names")
     asked = parser.parse_args()
     print(
-        f"{'loop':35} {'grain':11} {'ops':>4} {'II':>5} {'MII':>5} {'certificate':11} {'stages':>6} {'unroll':>6} "
+        f"{'loop':35} {'grain':22} {'ops':>4} {'II':>5} {'MII':>5} {'certificate':11} {'stages':>6} {'unroll':>6} "
         f"{'LDS KiB':>7} {'VGPRs':>5} {'barriers':>8} {'price':>6} {'waits':>6} {'slack':>9} {'turns':>6} {'right':>5} "
         f"{'seconds':>7}  per K-tile, slots of 4 clocks; what binds"
     )
@@ -93,12 +93,12 @@ def main() -> None:
 
 
 def _print_row(row: Row, *, run: bool) -> None:
-    grain = row.grain + (", turns" if row.stagger else "")
+    grain = row.grain + (", staggered" if row.stagger else "")
     start = time.perf_counter()
     try:
         compiled = compile_loop(row.loop, row.machine, stagger=row.stagger)
     except OrderError as error:
-        print(f"{row.loop.name:35} {grain:11} {error.findings[0].code}: {error.findings[0].message}")
+        print(f"{row.loop.name:35} {grain:22} {error.findings[0].code}: {error.findings[0].message}")
         return
     took = time.perf_counter() - start
     found, placement = compiled.modulo, compiled.placement
@@ -107,7 +107,7 @@ def _print_row(row: Row, *, run: bool) -> None:
     sync, unroll = count_sync(compiled.kernel), placement.unroll
     price = timing_of(row.machine).barrier.fact.value * sync.barriers / unroll / (found.ii * CLOCKS_PER_SLOT)
     print(
-        f"{row.loop.name:35} {grain[:11]:11} {len(row.loop.ops):4} {found.ii:5} {found.certificate.mii.ii:5} "
+        f"{row.loop.name:35} {grain:22} {len(row.loop.ops):4} {found.ii:5} {found.certificate.mii.ii:5} "
         f"{found.certificate.proof.value[:11]:11} {placement.stages:6} {unroll:6} {compiled.lds_bytes // 1024:7} "
         f"{registers_taken(row.loop, dict(placement.copies)):5} {sync.barriers / unroll:8.1f} {price:6.1%} "
         f"{sync.waits / unroll:6.1f} {f'{placement.landing_slack}/{placement.read_slack}':>9} "

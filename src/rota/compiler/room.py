@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from rota.compiler.depth import registers_taken
+from rota.compiler.pins import interleaved, spread, turns_are_scarce, with_turns
 from rota.declare.values import Home, LoopSpec
 from rota.errors import Finding, OrderError
 from rota.graph.bounds import MII, derive_mii
@@ -25,13 +26,9 @@ from rota.order.modulo_check import check_starts
 from rota.order.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSchedule
 from rota.order.settle import Choice, settle
 from rota.order.settle_check import check_settled
-from rota.order.weave import Issued, has_stages, weave
 from rota.program.unroll import Placement
 from rota.targets.rates import SIMDS
 
-_ROOM_FOR_TURNS = 0.9  # of the interval: with more instructions than this no search has found each one a turn
-_COMPUTE = (Unit.MMA, Unit.VALU)
-_WEAVING = 8.0  # seconds for a search for turns alone
 _READING = 4  # times its latency is the slack wished for a read of LDS
 _CLUSTERS = 2  # turns of a staggered wave group at the matrix unit per iteration; each takes two barriers
 
@@ -60,76 +57,45 @@ def in_lockstep(
 ) -> tuple[ModuloSchedule, Placement] | None:
     """All waves run alike, at this interval and one of these depths; None if no such placement was found.
 
-    The busiest unit's ops have the author's order, or turns are woven first, and every instruction has a turn of its
-    wave; if that is not found, turns are left to the order itself, which brings them about a few slots late, and an
-    order in tiles is free.
     Registers in several copies unroll the loop, so they are left for when tiles alone don't do.
     """
     fewest = min((registers_taken(loop, each) for each in depths), default=0)
     lean = [each for each in depths if registers_taken(loop, each) == fewest]
     rich = [each for each in depths if registers_taken(loop, each) > fewest]
     for these in (lean, rich):
-        for candidates in (_woven(loop, times, ii, these, scheduler), _spread(loop, times, ii, these)):
+        for candidates in _ways(loop, times, ii, these, scheduler):
             placed = _placed(candidates, ii, times, scheduler, landing)
             if not isinstance(placed, Outcome):
                 return placed
     return None
 
 
-def _woven(
+def _ways(
     loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]], scheduler: ModuloScheduler
-) -> list[_Candidate]:
-    """Where turns are scarce, computations keep the slots that a search for turns alone gave them.
+) -> Iterator[list[_Candidate]]:
+    """Ways to go about it, better ones first: with a turn of its wave for every instruction, if that can be had.
 
-    Without barriers and slack such a search is quick at the fewest copies, whose schedules hold for more as well; and
-    with computations in their slots, so is the one for barriers and slack.
+    Else turns are left to the order, which brings them about a few slots late; and an order in tiles is free.
     """
-    if not depths or dict(times.busy).get(Unit.ISSUE, 0) <= _ROOM_FOR_TURNS * ii:
-        return []
-    briefly = replace(scheduler, time_limit=min(_WEAVING, scheduler.time_limit))
-    starts = briefly.starts_at(modulo_problem(loop, times, depths[0]), ii)
-    if isinstance(starts, Outcome):
-        return []
-    units = enumerate(timing.unit for timing in times.timings)
-    pinned = {op: starts[op] % ii for op, unit in units if unit in _COMPUTE}
-    found = []
-    for each in depths:
-        problem = modulo_problem(loop, times, each)
-        choice = replace(_choice(loop, problem, each, pinned=pinned), chains=())
-        found.append(_Candidate(choice, derive_mii(problem)))
-    return found
-
-
-def _spread(loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]]) -> list[_Candidate]:
-    turns, issued = _turns(times, ii), dict(times.busy).get(Unit.ISSUE, 0)
     problems = [modulo_problem(loop, times, each) for each in depths]
     known = [(each, problem, derive_mii(problem)) for each, problem in zip(depths, problems, strict=True)]
-    found, scarce = [], issued > _ROOM_FOR_TURNS * ii
+    even, issued, scarce = spread(times, ii), dict(times.busy).get(Unit.ISSUE, 0), turns_are_scarce(times, ii)
+    bearable = [problem for _, problem, bound in known if bound.ii <= ii]
+    # What holds for the fewest copies holds for more.
+    slots = with_turns(bearable[0], times, ii, scheduler) if scarce and bearable else None
+    if slots is not None:
+        choices = [(_choice(loop, problem, each, pinned=slots), bound) for each, problem, bound in known]
+        yield [_Candidate(replace(choice, chains=()), bound) for choice, bound in choices]
+    found = []
     if not scarce:
-        found += [_Candidate(_choice(loop, problem, each, pinned=turns), bound) for each, problem, bound in known]
+        found += [_Candidate(_choice(loop, problem, each, pinned=even), bound) for each, problem, bound in known]
     for each, problem, bound in known:
-        pinned = (_interleaved(times, ii, problem) if scarce else None) or turns
+        pinned = (interleaved(problem, times, ii) if scarce else None) or even
         choice = _choice(loop, problem, each, pinned=pinned if issued else {})
         if issued:
             choice = replace(choice, problem=_without_turns(problem))
         found.append(_Candidate(choice, bound, turns_left=issued > 0))
-    return found
-
-
-def _interleaved(times: LoopTimes, ii: int, problem: ModuloProblem) -> dict[int, int] | None:
-    """Slots in which computations get in nobody's way, wherever on the circle the vector ops of an iteration begin."""
-    kinds: dict[Unit, list[Issued]] = {unit: [] for unit in Unit}
-    for op, (unit, occupancy, _, issue) in enumerate(times.timings):
-        kinds[unit].append(Issued(op, issue, max(occupancy, issue) if unit in _COMPUTE else issue))
-    vector = kinds[Unit.VALU]
-    others = [kind for unit, kind in kinds.items() if unit not in _COMPUTE]
-    for first in range(len(vector)):
-        slots = weave(kinds[Unit.MMA], [*others, vector[first:] + vector[:first]], ii)
-        if slots is not None:
-            pinned = {each.op: slots[each.op] for each in (*kinds[Unit.MMA], *vector)}
-            if has_stages(pinned, problem.arcs, ii):
-                return pinned
-    return None
+    yield found
 
 
 def _without_turns(problem: ModuloProblem) -> ModuloProblem:
@@ -214,22 +180,6 @@ def _choice(
         barriers=tuple(barriers) or None,
         behind=barriers[1] - barriers[0] if barriers else 0,
     )
-
-
-def _turns(times: LoopTimes, ii: int) -> dict[int, int]:
-    """The ops of the busiest unit in the order in which the author declared them, spread evenly over the interval.
-
-    Of the many orders of what keeps a unit busy throughout one is as good as another, and the author's has a reason;
-    with it the search has only what is served by this unit, and serves it, left to place.
-    """
-    busy = dict(times.busy)
-    spine = max((Unit.MMA, Unit.VALU), key=lambda unit: busy.get(unit, 0))
-    turns, now = {}, 0
-    for op, timing in enumerate(times.timings):
-        if timing.unit is spine:
-            turns[op] = now * ii // busy[spine]
-            now += timing.occupancy
-    return turns
 
 
 def _chains(loop: LoopSpec) -> Iterator[tuple[int, ...]]:
