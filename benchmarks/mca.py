@@ -24,7 +24,7 @@ from rota.compiler.loop import compile_loop, unsynchronised
 from rota.compiler.proved import repaired
 from rota.declare.effects import Place
 from rota.declare.values import Home, LoopSpec, Work
-from rota.graph.timing import least_register_copies, time_loop
+from rota.graph.timing import least_copies, time_loop
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
 from rota.program.unroll import Placement
 from rota.simulate.cycles import run
@@ -54,7 +54,7 @@ def one_after_another(loop: LoopSpec, machine: Machine = GFX950) -> CompiledSche
     for place, number in enumerate(loads):
         starts[number] = place
     tiles = dict.fromkeys((value.name for value in loop.values if value.home is Home.LDS), 2)
-    copies = {**least_register_copies(loop), **tiles}
+    copies = {**least_copies(loop), **tiles}
     bare = unsynchronised(loop, Placement(interval=clock, starts=tuple(starts), copies=tuple(copies.items())))
     return repaired(replace(bare, machine=machine))
 

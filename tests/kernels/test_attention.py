@@ -4,7 +4,7 @@ import pytest
 
 from rota import GFX942, GFX950, Machine
 from rota.compiler.loop import compile_loop
-from rota.graph.timing import Unit, least_register_copies, time_loop
+from rota.graph.timing import Unit, least_copies, time_loop
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION, AttentionShape
 from rota.order.modulo_schedule import ModuloProof
 from rota.targets.timing import timing_of
@@ -30,5 +30,5 @@ def test_the_vector_unit_binds_on_mi355x() -> None:
 
 
 def test_only_the_running_maximum_is_needed_in_two_versions_at_once() -> None:
-    copies = least_register_copies(ATTENTION.loop())
+    copies = least_copies(ATTENTION.loop())
     assert {name for name, count in copies.items() if count > 1} == {"m"}

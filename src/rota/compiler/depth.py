@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from rota.declare.values import Home, LoopSpec
 from rota.errors import Finding, OrderError
+from rota.graph.longest import Arc, Circle, longest_starts
 from rota.graph.loop_problem import modulo_problem
-from rota.graph.timing import LoopTimes, least_register_copies
+from rota.graph.timing import LoopTimes, least_copies, precedences
 from rota.order.modulo import ModuloScheduler
 from rota.order.modulo_schedule import ModuloProof, ModuloSchedule
 from rota.order.stopping import stopped
@@ -30,7 +31,7 @@ def shallowest(
 
     Too few copies can take the search all its time, so every number of them gets a short one first.
     """
-    depths = list(depths_that_fit(loop, machine))
+    depths = depths_that_fit(loop, machine, times)
     best: tuple[dict[str, int], ModuloSchedule] | None = None
     lower: dict[int, int] = {}
     for limit in (min(_FIRST_LOOK, scheduler.time_limit), scheduler.time_limit):
@@ -68,15 +69,30 @@ def _worth(found: ModuloSchedule) -> tuple[int, bool]:
     return found.ii, not found.certificate.optimal
 
 
-def depths_that_fit(loop: LoopSpec, machine: Machine) -> Iterator[dict[str, int]]:
-    """Equal numbers of copies for all tiles, and for all registers, as long as they fit."""
+def depths_that_fit(loop: LoopSpec, machine: Machine, times: LoopTimes) -> tuple[dict[str, int], ...]:
+    """Equal numbers of copies for all tiles, and for all registers, as long as they fit and leave an order.
+
+    Values may each do with few copies and yet not all of them at once.  If no number leaves an order, all are given:
+    then it isn't for want of copies.
+    """
+    fitting = tuple(_fitting(loop, machine))
+    return tuple(copies for copies in fitting if _leave_an_order(loop, times, copies)) or fitting
+
+
+def _leave_an_order(loop: LoopSpec, times: LoopTimes, copies: Mapping[str, int]) -> bool:
+    within = [Arc(*each[:4]) for each in precedences(loop, times, copies) if each.distance == 0]
+    return not isinstance(longest_starts(len(loop.ops), within, 0), Circle)
+
+
+def _fitting(loop: LoopSpec, machine: Machine) -> Iterator[dict[str, int]]:
     tiles = [value.name for value in loop.values if value.home is Home.LDS]
-    least = least_register_copies(loop)
-    for of_registers in (1, 2):
-        for of_tiles in range(1, (_MOST_COPIES if tiles else 1) + 1):
-            registers = {name: max(count, of_registers) for name, count in least.items()}
-            copies = {**dict.fromkeys(tiles, of_tiles), **registers}
-            fits = lds_bytes(loop, copies) <= machine.lds_bytes.value and math.lcm(*copies.values()) <= _MOST_COPIES
+    least = least_copies(loop)
+    most = max(_MOST_COPIES, *least.values()) if least else _MOST_COPIES
+    fewest_of_tiles = max((least[name] for name in tiles), default=1)
+    for of_registers in sorted({1, 2, *least.values()}):
+        for of_tiles in range(fewest_of_tiles, (most if tiles else 1) + 1):
+            copies = {name: max(count, of_registers) for name, count in least.items()} | dict.fromkeys(tiles, of_tiles)
+            fits = lds_bytes(loop, copies) <= machine.lds_bytes.value and math.lcm(*copies.values()) <= most
             if fits and registers_taken(loop, copies) <= registers_per_lane(machine, loop.waves):
                 yield copies
 

@@ -66,7 +66,7 @@ def _placed(
     loop: LoopSpec, machine: Machine, times: LoopTimes, scheduler: ModuloScheduler, landing: int
 ) -> tuple[ModuloSchedule, Placement]:
     """At the interval of the busiest unit if there is room at any depth, else at the least interval there is."""
-    depths = tuple(depths_that_fit(loop, machine))
+    depths = depths_that_fit(loop, machine, times)
     if times.groups > 1:
         return staggered(loop, times, times.least_interval, depths, scheduler=scheduler, landing=landing)
     placed = in_lockstep(loop, times, times.least_interval, depths, scheduler=scheduler, landing=landing)

@@ -101,6 +101,7 @@ def precedences(spec: LoopSpec, times: LoopTimes, copies: Mapping[str, int]) -> 
                 writer = number[taken_by.name]
                 if writer != reader:  # an op may overwrite what it reads itself
                     held = times.timings[reader].latency if home is Home.LDS else times.timings[reader].occupancy
+                    held = max(held, 1)  # of two ops in one slot either may come first
                     why = f"{taken_by.name} overwrites the copy of {read.value} that {op.name} reads"
                     yield Precedence(reader, writer, held, later * copies.get(first, 1) - read.distance, why)
 
@@ -112,10 +113,11 @@ def _turns(spec: LoopSpec, name: str) -> tuple[str, str, int]:
     return turns[0], turns[place % len(turns)], place // len(turns)
 
 
-def least_register_copies(spec: LoopSpec) -> dict[str, int]:
-    """Copies without which no order exists: an op that needs a value and an older version of it needs both at once.
+def least_copies(spec: LoopSpec) -> dict[str, int]:
+    """Copies of tiles and registers without which no order exists.
 
-    Values that share registers share their copies, counted for the first of them.
+    A version that is read d iterations later must outlive d - 1 younger ones; and one more if its reader needs the
+    value of its own iteration, too.  Values that share registers share their copies, counted for the first of them.
     """
     feeds: dict[str, set[str]] = {op.name: set() for op in spec.ops}
     for op in spec.ops:
@@ -124,11 +126,11 @@ def least_register_copies(spec: LoopSpec) -> dict[str, int]:
                 feeds[writer.name].add(op.name)
     least: dict[str, int] = {}
     for value in spec.values:
-        if value.home is Home.REGISTERS and not value.into:
-            (writer,) = spec.writers(value.name)
-            fed, turns = _reached(writer.name, feeds), spec.registers_of(value.name)
-            late = [r.distance for op in spec.ops if op.name in fed for r in op.reads if r.value in turns]
-            least[value.name] = 1 + max(late, default=0)
+        if value.home in (Home.REGISTERS, Home.LDS) and not value.into:
+            fed = {op for writer in spec.writers(value.name) for op in _reached(writer.name, feeds)}
+            turns = spec.registers_of(value.name)
+            needed = [r.distance + (op.name in fed) for op in spec.ops for r in op.reads if r.value in turns]
+            least[value.name] = max([1, *needed])
     return least
 
 
