@@ -15,7 +15,7 @@ from rota.order.weave import Issued, has_stages, weave
 
 _COMPUTE = (Unit.MMA, Unit.VALU)
 _ROOM_FOR_TURNS = 0.9  # of the interval: with more instructions, each one's turn is not found beside all else
-_SEARCH = 8.0  # seconds
+_SEARCH = 15.0  # seconds, several times what it takes where it succeeds
 
 
 def turns_are_scarce(times: LoopTimes, ii: int) -> bool:
