@@ -173,10 +173,11 @@ def _solve(obligations: Sequence[Obligation], options: Sequence[Sequence[_Option
         return None
     added = {gap: solver.value(number) for gap, number in barriers.items() if solver.value(number)}
     waits = {site: solver.value(counts[site]) for site, change in changed.items() if solver.boolean_value(change)}
-    return Plan(
-        barriers=added,
-        waits=waits,
-        reasons=_reasons(obligations, options, added, waits),
+    reasons = _reasons(obligations, options, added, waits)
+    return Plan(  # a search that was ended early may have left in what helps nobody
+        barriers={gap: count for gap, count in added.items() if gap in reasons},
+        waits={site: count for site, count in waits.items() if site in reasons},
+        reasons=reasons,
         optimal=status == cp_model.OPTIMAL,
     )
 
