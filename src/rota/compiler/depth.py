@@ -75,8 +75,14 @@ def depths_that_fit(loop: LoopSpec, machine: Machine, times: LoopTimes) -> tuple
     Values may each do with few copies and yet not all of them at once.  If no number leaves an order, all are given:
     then it isn't for want of copies.
     """
-    fitting = tuple(_fitting(loop, machine))
-    return tuple(copies for copies in fitting if _leave_an_order(loop, times, copies)) or fitting
+    least = least_copies(loop)
+    fitting = tuple(_fitting(loop, machine, least))
+    more = _fitting(loop, machine, {name: count + 1 for name, count in least.items()})
+    for these in (fitting, more):
+        orderly = tuple(copies for copies in these if _leave_an_order(loop, times, copies))
+        if orderly:
+            return orderly
+    return fitting
 
 
 def _leave_an_order(loop: LoopSpec, times: LoopTimes, copies: Mapping[str, int]) -> bool:
@@ -84,9 +90,8 @@ def _leave_an_order(loop: LoopSpec, times: LoopTimes, copies: Mapping[str, int])
     return not isinstance(longest_starts(len(loop.ops), within, 0), Circle)
 
 
-def _fitting(loop: LoopSpec, machine: Machine) -> Iterator[dict[str, int]]:
+def _fitting(loop: LoopSpec, machine: Machine, least: Mapping[str, int]) -> Iterator[dict[str, int]]:
     tiles = [value.name for value in loop.values if value.home is Home.LDS]
-    least = least_copies(loop)
     most = max(_MOST_COPIES, *least.values()) if least else _MOST_COPIES
     fewest_of_tiles = max((least[name] for name in tiles), default=1)
     for of_registers in sorted({1, 2, *least.values()}):
