@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rota.declare.check import check_ints, check_types
+from rota.declare.check import bad_field, check_ints, check_types
+
+WAVE_GRIDS = {4: (2, 2), 8: (2, 4)}
+"""How the waves of a workgroup share its tile, down and across."""
+
+
+def check_waves(owner: object, waves: int) -> None:
+    """So many waves have a grid."""
+    if waves not in WAVE_GRIDS:
+        raise bad_field(owner, "waves", waves, " or ".join(f"{n} ({a}x{b})" for n, (a, b) in WAVE_GRIDS.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

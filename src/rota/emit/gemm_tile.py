@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 from rota.compiler.compiled import CompiledSchedule
 from rota.declare.check import bad_field, check_types
-from rota.declare.geometry import KernelGeometry
+from rota.declare.geometry import WAVE_GRIDS, KernelGeometry, check_waves
 from rota.errors import EmissionError, Finding
 from rota.targets.machine import GFX950, Machine
 from rota.targets.rates import LANES, REGISTER_BYTES, SIMDS, rates_of
 
-_WAVE_GRIDS = {4: (2, 2), 8: (2, 4)}
 _WIDEST_READ = 16
 _WIDEST_DMA = {GFX950.arch: 16}  # bytes a lane; CDNA3 moves at most 4 (LLVM 22 assembler)
 _NARROW_DMA = 4
@@ -57,8 +56,7 @@ class GemmTile:
 
     def __post_init__(self) -> None:
         check_types(self, {"geometry": KernelGeometry, "element": Element, "machine": Machine})
-        if self.waves not in _WAVE_GRIDS:
-            raise bad_field(self, "waves", self.waves, "4 (2x2) or 8 (2x4)")
+        check_waves(self, self.waves)
         geometry = self.geometry
         if geometry.elem_bytes != self.element.bytes:
             raise bad_field(self, "element", self.element, f"an element of {geometry.elem_bytes} bytes")
@@ -157,7 +155,7 @@ class GemmTile:
 
     def across(self, operand: Operand) -> int:
         """Waves that share the rows of an operand among them."""
-        return _WAVE_GRIDS[self.waves][0 if operand is Operand.A else 1]
+        return WAVE_GRIDS[self.waves][0 if operand is Operand.A else 1]
 
     def own_rows(self, operand: Operand) -> int:
         """Rows that one wave multiplies."""

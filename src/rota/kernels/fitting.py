@@ -5,13 +5,11 @@ Asked when a loop is made and not when a shape is: settings are changed one at a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Protocol
 
 from rota.declare.check import bad_field
-
-_SIZES = re.compile(r"_(\d+)x(\d+)x(\d+)_")
+from rota.declare.mfma import shape_named
 
 
 class Shape(Protocol):
@@ -31,9 +29,9 @@ class Shape(Protocol):
 def check_fit(shape: Shape, parts: Mapping[str, int]) -> None:
     """`mma` is what the instruction's name says, and each field a multiple of its part: a rest would be left out."""
     side, depth = shape.mma
-    named = _SIZES.search(shape.instruction)
-    if named and tuple(map(int, named.groups())) != (side, side, depth):
-        expected = f"({named[1]}, {named[3]}), the side and depth of {shape.instruction}"
+    named = shape_named(shape.instruction)
+    if named not in (None, (side, side, depth)):
+        expected = f"({named[0]}, {named[2]}), the side and depth of {shape.instruction}"
         raise bad_field(shape, "mma", shape.mma, expected)
     for name, part in parts.items():
         if getattr(shape, name) % part:

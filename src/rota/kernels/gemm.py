@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from rota.declare.check import bad_field, check_ints
-from rota.declare.geometry import KernelGeometry
+from rota.declare.geometry import WAVE_GRIDS, KernelGeometry, check_waves
 from rota.declare.loop import Loop
+from rota.declare.mfma import element_bytes_named
 from rota.declare.values import LoopSpec
 from rota.kernels.fitting import check_fit
 from rota.targets.rates import LANES, REGISTER_BYTES
 
-_WAVE_GRIDS = {4: (2, 2), 8: (2, 4)}
 _HALVES = 2  # of A and of B, which make the quadrants of a wave's tile
 
 
@@ -41,13 +41,12 @@ class GemmShape:
 
     def __post_init__(self) -> None:
         check_ints(self, ("rows", "columns", "depth", "element_bytes", "dma_bytes", "read_bytes"), least=1)
-        if self.waves not in _WAVE_GRIDS:
-            raise bad_field(self, "waves", self.waves, "4 (2x2) or 8 (2x4)")
+        check_waves(self, self.waves)
 
     @property
     def wave_tile(self) -> tuple[int, int]:
         """Rows and columns that one wave computes."""
-        down, across = _WAVE_GRIDS[self.waves]
+        down, across = WAVE_GRIDS[self.waves]
         return self.rows // down, self.columns // across
 
     @property
@@ -73,9 +72,9 @@ class GemmShape:
     def _check_whole(self, parts: int) -> None:
         """Do whole instructions make the tile, whose operands come in so many parts?"""
         side, k = self.mma
-        down, across = (parts * waves * side for waves in _WAVE_GRIDS[self.waves])
+        down, across = (parts * waves * side for waves in WAVE_GRIDS[self.waves])
         check_fit(self, {"depth": k, "rows": down, "columns": across})
-        if self.element_bytes != (wide := 2 if self.instruction.endswith("16") else 1):
+        if self.element_bytes != (wide := element_bytes_named(self.instruction)):
             raise bad_field(self, "element_bytes", self.element_bytes, f"{wide}, as {self.instruction} has it")
         line = self.depth * self.element_bytes
         for extent in (self.rows, self.columns):

@@ -6,15 +6,16 @@ their kind, so a `TileShape` is enough for them.
 
 from __future__ import annotations
 
-import re
 from collections import Counter as Tally
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple, Protocol
 
-from rota.declare.check import bad_field, check_types
+from rota.declare.check import check_types
 from rota.declare.effects import Action
-from rota.declare.geometry import KernelGeometry
+from rota.declare.geometry import WAVE_GRIDS, KernelGeometry, check_waves
+from rota.declare.mfma import element_bytes_named, shape_named
 from rota.declare.values import LoopSpec
 from rota.declare.values import Work as LoopWork
 from rota.declare.vocabulary import CHANNEL_A, CHANNEL_B, FrameworkTag, OpRole
@@ -23,8 +24,6 @@ from rota.program.loop import LoopSteps, ScheduledLoop, Step
 from rota.targets.machine import Machine
 from rota.targets.rates import LANES, slots
 
-_WAVE_GRIDS = {4: (2, 2), 8: (2, 4)}
-_SHAPE = re.compile(r"_(\d+)x(\d+)x(\d+)")
 _MOVING = (OpRole.GLOBAL_LOAD, OpRole.SHARED_STORE, OpRole.FRAGMENT_LOAD)
 _WIDEST = 16  # bytes that one lane moves with one instruction
 
@@ -58,13 +57,12 @@ class TileShape:
 
     def __post_init__(self) -> None:
         check_types(self, {"geometry": KernelGeometry, "instruction": str})
-        if self.waves not in _WAVE_GRIDS:
-            raise bad_field(self, "waves", self.waves, "4 (2x2) or 8 (2x4)")
+        check_waves(self, self.waves)
 
     @property
     def wave_tile(self) -> tuple[int, int]:
         """Rows and columns that one wave computes."""
-        down, across = _WAVE_GRIDS[self.waves]
+        down, across = WAVE_GRIDS[self.waves]
         return self.geometry.BM // down, self.geometry.BN // across
 
 
@@ -101,11 +99,10 @@ def waves_of(loop: TimedLoop, shape: TileShape | None) -> int:
 
 def flops_of(instruction: str) -> int:
     """Floating-point (or integer) operations of one MFMA, from the shape in its name: v_mfma_f32_16x16x32_bf16."""
-    shape = _SHAPE.search(instruction)
+    shape = shape_named(instruction)
     if shape is None:
         raise DeclarationError(Finding(code="D105", message=f"{instruction!r} doesn't name its shape, as 16x16x32"))
-    rows, columns, depth = map(int, shape.groups())
-    return 2 * rows * columns * depth
+    return 2 * prod(shape)
 
 
 def _framework(step: Step) -> Work:
@@ -167,13 +164,13 @@ def _check_fit(shape: TileShape, kinds: Collection[tuple[OpRole, int]], *, even:
     """Do whole instructions follow from the shape?"""
     geometry, name = shape.geometry, shape.instruction
     rows, columns = shape.wave_tile
-    down, across = _WAVE_GRIDS[shape.waves]
-    sides = f"{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}"
-    named = _SHAPE.search(name)
+    down, across = WAVE_GRIDS[shape.waves]
+    sides = geometry.MMA_M, geometry.MMA_N, geometry.MMA_K
+    named = shape_named(name)
     rules = {
-        f"MMA_M, MMA_N and MMA_K, {sides}, are those of {name}": named is None or named[0] == f"_{sides}",
+        f"MMA_M, MMA_N and MMA_K, {'x'.join(map(str, sides))}, are those of {name}": named in (None, sides),
         f"elem_bytes, {geometry.elem_bytes}, is the size of {name}'s operands": named is None
-        or geometry.elem_bytes == (2 if name.endswith("16") else 1),
+        or geometry.elem_bytes == element_bytes_named(name),
         f"{shape.waves} waves, {down}x{across}, share BM x BN in whole MFMAs": (rows * down, columns * across)
         == (geometry.BM, geometry.BN)
         and rows % geometry.MMA_M == columns % geometry.MMA_N == 0,
