@@ -13,7 +13,6 @@ from functools import partial
 from typing import NamedTuple
 
 from rota import CompiledSchedule, KernelGeometry, compile_schedule, count_sync
-from rota.compiler.depth import registers_taken
 from rota.compiler.loop import compile_loop
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.gemm import BF16, GEMM_SHAPES, GemmShape
@@ -54,8 +53,8 @@ ROWS = (
 
 def registers(row: Row, compiled: CompiledSchedule) -> int:
     """Accumulators, and the fragments that have registers of their own."""
-    if compiled.loop is not None and compiled.placement is not None:
-        return registers_taken(compiled.loop, dict(compiled.placement.copies))
+    if compiled.registers is not None:
+        return compiled.registers
     rows, columns = row.shape.wave_tile
     fragments = (rows + columns) * row.shape.depth * row.shape.element_bytes // (REGISTER_BYTES * LANES)
     return rows * columns // LANES + fragments

@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rota import GFX942, GFX950, CompiledSchedule, Machine, count_sync
-from rota.compiler.depth import registers_taken
 from rota.compiler.loop import compile_loop
 from rota.declare.values import LoopSpec
 from rota.errors import OrderError
@@ -109,7 +108,7 @@ def _print_row(row: Row, *, run: bool) -> None:
     print(
         f"{row.loop.name:35} {grain:22} {len(row.loop.ops):4} {found.ii:5} {found.certificate.mii.ii:5} "
         f"{found.certificate.proof.value[:11]:11} {placement.stages:6} {unroll:6} {compiled.lds_bytes // 1024:7} "
-        f"{registers_taken(row.loop, dict(placement.copies)):5} {sync.barriers / unroll:8.1f} {price:6.1%} "
+        f"{compiled.registers:5} {sync.barriers / unroll:8.1f} {price:6.1%} "
         f"{sync.waits / unroll:6.1f} {f'{placement.landing_slack}/{placement.read_slack}':>9} "
         f"{_turns(row, placement):>6} {('yes' if right(row, compiled) else 'NO') if run else '-':>5} "
         f"{took:7.2f}  {found.certificate.mii}",

@@ -68,9 +68,7 @@ class CompiledSchedule:
         Ops that only define registers and never free any don't state it.
         """
         if self.loop is not None and self.placement is not None:
-            from rota.compiler.depth import registers_taken  # with its schedulers, which aren't loaded with rota
-
-            return registers_taken(self.loop, dict(self.placement.copies))
+            return self.loop.registers(dict(self.placement.copies))
         frees = any(op.vgpr_kill for op in self.body)
         return self.ordering.vgpr_peak if self.ordering and frees else None
 

@@ -6,7 +6,7 @@ LDS tiles first, then registers too; all tiles alike, so that the loop is unroll
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rota.declare.values import Home, LoopSpec
@@ -25,18 +25,22 @@ _FIRST_LOOK = 4.0  # seconds
 
 
 def shallowest(
-    loop: LoopSpec, machine: Machine, times: LoopTimes, scheduler: ModuloScheduler
-) -> tuple[dict[str, int], ModuloSchedule]:
+    loop: LoopSpec,
+    machine: Machine,
+    times: LoopTimes,
+    depths: Sequence[Mapping[str, int]],
+    scheduler: ModuloScheduler,
+) -> tuple[Mapping[str, int], ModuloSchedule]:
     """The fewest copies that reach the interval of the busiest unit, or else the least interval that any reaches.
 
     Too few copies can take the search all its time, so every number of them gets a short one first.
     """
-    depths = depths_that_fit(loop, machine, times)
-    best: tuple[dict[str, int], ModuloSchedule] | None = None
+    problems = [modulo_problem(loop, times, copies) for copies in depths]
+    best: tuple[Mapping[str, int], ModuloSchedule] | None = None
     lower: dict[int, int] = {}
     for limit in (min(_FIRST_LOOK, scheduler.time_limit), scheduler.time_limit):
-        for number, copies in enumerate(depths):
-            found = replace(scheduler, time_limit=limit).schedule(modulo_problem(loop, times, copies))
+        for number, (copies, problem) in enumerate(zip(depths, problems, strict=True)):
+            found = replace(scheduler, time_limit=limit).schedule(problem)
             lower[number] = max(found.certificate.lower, lower.get(number, 0))
             if best is None or _worth(found) < _worth(best[1]):
                 best = copies, found
@@ -45,7 +49,7 @@ def shallowest(
         if best is not None and (best[1].certificate.optimal or stopped()):
             break
     if best is None:
-        need = lds_bytes(loop, {})
+        need = loop.lds_bytes({})
         raise OrderError(
             Finding(
                 code="L103",
@@ -72,17 +76,18 @@ def _worth(found: ModuloSchedule) -> tuple[int, bool]:
 def depths_that_fit(loop: LoopSpec, machine: Machine, times: LoopTimes) -> tuple[dict[str, int], ...]:
     """Equal numbers of copies for all tiles, and for all registers, as long as they fit and leave an order.
 
-    Values may each do with few copies and yet not all of them at once.  If no number leaves an order, all are given:
-    then it isn't for want of copies.
+    Values may each do with their least copies and yet not all of them at once, so all get more until there is an order.
+    If that never comes, the fewest are given: it isn't for want of copies.
     """
     least = least_copies(loop)
-    fitting = tuple(_fitting(loop, machine, least))
-    more = _fitting(loop, machine, {name: count + 1 for name, count in least.items()})
-    for these in (fitting, more):
-        orderly = tuple(copies for copies in these if _leave_an_order(loop, times, copies))
+    fewest = fitting = tuple(_fitting(loop, machine, least))
+    while fitting:
+        orderly = tuple(copies for copies in fitting if _leave_an_order(loop, times, copies))
         if orderly:
             return orderly
-    return fitting
+        least = {name: count + 1 for name, count in least.items()}
+        fitting = tuple(_fitting(loop, machine, least))
+    return fewest
 
 
 def _leave_an_order(loop: LoopSpec, times: LoopTimes, copies: Mapping[str, int]) -> bool:
@@ -97,25 +102,14 @@ def _fitting(loop: LoopSpec, machine: Machine, least: Mapping[str, int]) -> Iter
     for of_registers in sorted({1, 2, *least.values()}):
         for of_tiles in range(fewest_of_tiles, (most if tiles else 1) + 1):
             copies = {name: max(count, of_registers) for name, count in least.items()} | dict.fromkeys(tiles, of_tiles)
-            fits = lds_bytes(loop, copies) <= machine.lds_bytes.value and math.lcm(*copies.values()) <= most
-            if fits and registers_taken(loop, copies) <= registers_per_lane(machine, loop.waves):
+            fits = loop.lds_bytes(copies) <= machine.lds_bytes.value and math.lcm(*copies.values()) <= most
+            if fits and loop.registers(copies) <= registers_per_lane(machine, loop.waves):
                 yield copies
-
-
-def lds_bytes(loop: LoopSpec, copies: Mapping[str, int]) -> int:
-    """What the tiles take, with so many copies of each."""
-    return sum(value.size * copies.get(value.name, 1) for value in loop.values if value.home is Home.LDS)
-
-
-def registers_taken(loop: LoopSpec, copies: Mapping[str, int]) -> int:
-    """What the values take, per lane, with so many copies of each."""
-    own = [value for value in loop.values if value.home is not Home.LDS and not value.into]
-    return sum(value.size * copies.get(value.name, 1) for value in own)
 
 
 def check_registers(loop: LoopSpec, machine: Machine) -> None:
     """One copy of each value fits the registers of a wave."""
-    need, limit = registers_taken(loop, {}), registers_per_lane(machine, loop.waves)
+    need, limit = loop.registers({}), registers_per_lane(machine, loop.waves)
     if need > limit:
         raise OrderError(
             Finding(

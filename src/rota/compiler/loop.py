@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rota.compiler.compiled import CompiledSchedule
-from rota.compiler.depth import check_registers, depths_that_fit, lds_bytes, shallowest
+from rota.compiler.depth import check_registers, depths_that_fit, shallowest
 from rota.compiler.proved import applied, repaired
 from rota.compiler.room import in_lockstep, landing_wished, staggered
 from rota.declare.check import bad_field, expect, is_int
@@ -52,7 +52,7 @@ def compile_loop(
     bare = replace(
         _bare(loop, placement, phases, stagger=stagger),
         machine=machine,
-        lds_bytes=lds_bytes(loop, dict(placement.copies)),
+        lds_bytes=loop.lds_bytes(dict(placement.copies)),
         modulo=found,
     )
     if not placement.barriers:
@@ -72,7 +72,7 @@ def _placed(
     placed = in_lockstep(loop, times, times.least_interval, depths, scheduler=scheduler, landing=landing)
     if placed is not None:
         return placed
-    copies, found = shallowest(loop, machine, times, scheduler)
+    copies, found = shallowest(loop, machine, times, depths, scheduler)
     placed = in_lockstep(loop, times, found.ii, (copies,), scheduler=scheduler, landing=landing)
     if placed is not None:
         return replace(found, starts=placed[0].starts), placed[1]

@@ -11,7 +11,6 @@ from dataclasses import replace
 from time import perf_counter
 from typing import NamedTuple
 
-from rota.compiler.depth import registers_taken
 from rota.compiler.pins import interleaved, spread, turns_are_scarce, with_turns
 from rota.declare.values import Home, LoopSpec
 from rota.errors import Finding, OrderError
@@ -59,9 +58,9 @@ def in_lockstep(
 
     Registers in several copies unroll the loop, so they are left for when tiles alone don't do.
     """
-    fewest = min((registers_taken(loop, each) for each in depths), default=0)
-    lean = [each for each in depths if registers_taken(loop, each) == fewest]
-    rich = [each for each in depths if registers_taken(loop, each) > fewest]
+    fewest = min((loop.registers(each) for each in depths), default=0)
+    lean = [each for each in depths if loop.registers(each) == fewest]
+    rich = [each for each in depths if loop.registers(each) > fewest]
     for these in (lean, rich):
         for candidates in _ways(loop, times, ii, these, scheduler):
             placed = _placed(candidates, ii, times, scheduler, landing)

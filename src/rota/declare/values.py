@@ -7,6 +7,7 @@ must wait for what.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rota.declare.check import bad_field, check_elements, check_ints, check_types
@@ -129,6 +130,15 @@ class LoopSpec:
     def value(self, name: str) -> Value:
         """The value of that name."""
         return next(value for value in self.values if value.name == name)
+
+    def lds_bytes(self, copies: Mapping[str, int]) -> int:
+        """What the tiles take, with so many copies of each; one of those that aren't named."""
+        return sum(value.size * copies.get(value.name, 1) for value in self.values if value.home is Home.LDS)
+
+    def registers(self, copies: Mapping[str, int]) -> int:
+        """What all other values take, per lane, those that share registers once."""
+        own = [value for value in self.values if value.home is not Home.LDS and not value.into]
+        return sum(value.size * copies.get(value.name, 1) for value in own)
 
     def writers(self, name: str) -> tuple[LoopOp, ...]:
         """The ops that make a value; several may each make a part of an LDS tile, or add to an accumulator."""
