@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rota.compiler.build import build_ordered_program
 from rota.compiler.compiled import CompiledSchedule
 from rota.compiler.hooks import dropped_hooks
 from rota.compiler.proved import proved, repaired
 from rota.compiler.schedule import PipelineSchedule
-from rota.declare.check import check_elements, expect
+from rota.declare.check import check_elements, check_types, expect
 from rota.declare.config import PipelineConfig
 from rota.declare.op import OpDesc
 from rota.errors import DeclarationError, Finding, did_you_mean
@@ -26,13 +26,18 @@ from rota.program.single_buffer import derive_single_buffer_phases
 SYNC_MODES = ("as_written", "repair", "strict")
 
 
-def compile_schedule(schedule: PipelineSchedule, sync: str = "repair") -> CompiledSchedule:
+def compile_schedule(
+    schedule: PipelineSchedule, sync: str = "repair", *, reentrant: bool = False, vmcnt_in_order: bool = True
+) -> CompiledSchedule:
     """Compile a schedule.
 
     `repair` adds the fewest barriers and waits that make the proof hold and lists them; `strict` raises instead;
     `as_written` gives exactly what the rules derive, unproved.
+
+    A `reentrant` schedule may be run again right behind itself, as a persistent kernel does.  Without `vmcnt_in_order`
+    the proof trusts no wait that leaves some of vmcnt's tokens pending.
     """
-    return ScheduleCompiler(sync=sync).compile(schedule)
+    return ScheduleCompiler(sync=sync, reentrant=reentrant, vmcnt_in_order=vmcnt_in_order).compile(schedule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +45,11 @@ class ScheduleCompiler:
     """A configured compiler; one value serves any number of schedules."""
 
     sync: str = "repair"
+    reentrant: bool = False
+    vmcnt_in_order: bool = True
 
     def __post_init__(self) -> None:
+        check_types(self, {"reentrant": bool, "vmcnt_in_order": bool})
         if self.sync not in SYNC_MODES:
             raise DeclarationError(
                 Finding(
@@ -54,6 +62,9 @@ class ScheduleCompiler:
     def compile(self, schedule: PipelineSchedule) -> CompiledSchedule:
         """All phases of the schedule, proved unless they are wanted as written."""
         written = self._as_written(schedule)
+        if self.reentrant or not self.vmcnt_in_order:
+            machine = replace(written.machine, vmcnt_in_order=self.vmcnt_in_order)
+            written = replace(written, reentrant=self.reentrant, machine=machine)
         if self.sync == "as_written":
             return written
         return proved(written) if self.sync == "strict" else repaired(written)
