@@ -20,6 +20,7 @@ from rota.program.checks import check_explicit_blocks, check_nothing_lost, verif
 from rota.program.config import ScheduleConfig
 from rota.program.entry import ScheduleEntry
 from rota.program.kernel_deps import derive_kernel_deps, partition_entry_bounds
+from rota.program.moves import moved_by_hand, moved_ops
 from rota.program.phases import derive_epilogue_from_program, derive_prologue_from_program, stagger_index
 from rota.program.single_buffer import derive_single_buffer_phases
 
@@ -103,6 +104,7 @@ class ScheduleCompiler:
             findings=(
                 *check_nothing_lost(body, kernel),
                 *verify_schedule(program, sched),
+                *moved_ops(body, ordering, program, kernel),
                 *dropped_hooks(schedule, config, sched, program),
             ),
         )
@@ -131,7 +133,11 @@ class ScheduleCompiler:
             warp_stagger_index=stagger_index(body, len(phases.prologue), config),
             machine=schedule.machine(),
             lds_bytes=schedule.lds_bytes(),
-            findings=(*check_nothing_lost(body, kernel), *dropped_hooks(schedule, config, sched, None)),
+            findings=(
+                *check_nothing_lost(body, kernel),
+                *moved_by_hand(body, kernel),
+                *dropped_hooks(schedule, config, sched, None),
+            ),
         )
 
 
