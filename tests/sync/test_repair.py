@@ -83,8 +83,8 @@ def data_ops(compiled: CompiledSchedule) -> list[OpDesc]:
     return [entry.op for entry in entries if not entry.op.is_framework]
 
 
-def test_the_default_4_wave_gets_a_drain_and_a_barrier_in_front_of_its_epilogue() -> None:
-    schedule = Pipeline4Wave(KernelGeometry())
+def test_the_drained_4_wave_gets_a_drain_and_a_barrier_in_front_of_its_epilogue() -> None:
+    schedule = Pipeline4Wave(KernelGeometry(lgkm_per_load_a=0, lgkm_per_load_b=0))  # lgkmcnt not counted: full drains
     written, compiled = compile_schedule(schedule, sync="as_written"), compile_schedule(schedule)
     assert [(r.phase, str(r.op), r.before) for r in compiled.repairs] == [
         (Phase.EPILOGUE, "wait_vm(0)", None),
@@ -98,7 +98,7 @@ def test_the_default_4_wave_gets_a_drain_and_a_barrier_in_front_of_its_epilogue(
 
 def test_strict_names_the_epilogues_reads_and_the_loads_in_flight_and_offers_the_repair() -> None:
     with pytest.raises(ProofError) as caught:
-        compile_schedule(Pipeline4Wave(KernelGeometry()), sync="strict")
+        compile_schedule(Pipeline4Wave(KernelGeometry(lgkm_per_load_a=0, lgkm_per_load_b=0)), sync="strict")
     findings = caught.value.findings
     *races, moved = findings
     assert {finding.code for finding in races} == {"R102"}

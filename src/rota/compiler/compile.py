@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from rota.compiler.build import build_ordered_program
 from rota.compiler.compiled import CompiledSchedule
+from rota.compiler.counts import uncounted_ops
 from rota.compiler.hooks import dropped_hooks
 from rota.compiler.proved import proved, repaired
 from rota.compiler.schedule import PipelineSchedule
@@ -72,6 +73,8 @@ class ScheduleCompiler:
         written = self._as_written(schedule)
         if self.sync == "as_written":
             return written
+        if uncounted := tuple(uncounted_ops(written)):
+            raise DeclarationError(*uncounted)
         return proved(written) if self.sync == "strict" else repaired(written)
 
     def _as_written(self, schedule: PipelineSchedule) -> CompiledSchedule:
@@ -151,9 +154,8 @@ def _transformed(
     given = check_elements("transform_kernel()", schedule.transform_kernel(kernel, body), ScheduleEntry)
     for entry in given:
         if entry.phase is not Phase.KERNEL:
-            raise bad_field(
-                entry, "phase", entry.phase, "Phase.KERNEL in what transform_kernel() gives", entry.op.source
-            )
+            wanted = "Phase.KERNEL in what transform_kernel() gives"
+            raise bad_field(entry, "phase", entry.phase, wanted, entry.op.source)
     return tuple(
         entry if entry.time_slot == slot else replace(entry, time_slot=slot) for slot, entry in enumerate(given)
     )

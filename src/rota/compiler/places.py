@@ -39,7 +39,7 @@ class BodyPlaces:
         """The same finding; what it says about entries is said about ops of the body."""
         return replace(
             finding,
-            concerns=tuple(map(self._concern, finding.concerns)),
+            concerns=tuple(map(self.concern, finding.concerns)),
             evidence=tuple(
                 (name, _ENTRY.sub(self._in_words, text) if isinstance(text, str) else text)
                 for name, text in finding.evidence
@@ -51,12 +51,13 @@ class BodyPlaces:
         what = f"{repair.op} for {repair.before}" if repair.before else str(repair.op)
         return f"{what} {self._near(repair.phase.value.lower(), repair.slot)}"
 
-    def _concern(self, concern: Concern) -> Concern:
+    def concern(self, concern: Concern) -> Concern:
+        """One end, numbered as in the body; what is no op of the body is told by its neighbour."""
         phase = re.split(r"[ ,]", concern.role)[0]
         entries = self._phases.get(phase, ())
         if concern.index is None or concern.index >= len(entries) or str(entries[concern.index].op) != concern.label:
             return concern  # the stagger's own barriers, or none of the entries
-        index = self._index(entries[concern.index].op)
+        index = self.index(entries[concern.index].op)
         if index is not None:
             return replace(concern, index=index)
         return replace(concern, index=None, role=f"{concern.role} ({self._near(phase, concern.index)})")
@@ -68,15 +69,15 @@ class BodyPlaces:
         """The next op of the body, or the last one if none follows."""
         entries = self._phases[phase]
         for entry in entries[slot:]:
-            if (index := self._index(entry.op)) is not None:
+            if (index := self.index(entry.op)) is not None:
                 return f"in the {phase} in front of {entry.op} (#{index})"
         for entry in reversed(entries[:slot]):
-            if (index := self._index(entry.op)) is not None:
+            if (index := self.index(entry.op)) is not None:
                 return f"in the {phase} behind {entry.op} (#{index})"
         return f"in the {phase}"
 
-    def _index(self, op: OpDesc) -> int | None:
-        """A prologue's load is the body's own, at the offset that fills its stage first."""
+    def index(self, op: OpDesc) -> int | None:
+        """Where the body has an op; a prologue's load is the body's own, at the offset that fills its stage first."""
         if op.is_framework:
             return None
         found = self._by_op.get(op)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rota.compiler.causes import helped
 from rota.compiler.compiled import CompiledSchedule
+from rota.compiler.counts import uncounted_ops
 from rota.compiler.places import BodyPlaces
 from rota.errors import Finding, ProgramError, ProofError, Severity
 from rota.graph.edge import DepEdge
@@ -94,7 +95,8 @@ def _certified(compiled: CompiledSchedule, report: Report) -> CompiledSchedule:
         replace(each, severity=Severity.WARNING) if each.severity is Severity.ERROR else each
         for each in compiled.findings
     )
-    return replace(compiled, certificate=report.certificate, findings=(*structure, *report.findings))
+    counts = uncounted_ops(compiled, Severity.NOTE) if compiled.repairs else ()  # only a repair's waits are left
+    return replace(compiled, certificate=report.certificate, findings=(*structure, *counts, *report.findings))
 
 
 def _in_body(errors: Iterable[Finding], compiled: CompiledSchedule) -> tuple[Finding, ...]:
