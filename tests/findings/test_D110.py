@@ -48,7 +48,7 @@ def test_a_counted_wait_that_a_repair_adds_is_told() -> None:
 
     def late_refill_of_b(program: PipelineProgram) -> list[tuple[OpDesc, ...]]:
         barrier, drain = OpDesc.barrier(), OpDesc.wait_lgkm(0)
-        listed = []
+        listed: list[tuple[OpDesc, ...]] = []
         for block in program.blocks:
             (read_a, read_b), (load_a, load_b) = block.pre_ops, block.global_loads
             first = (OpDesc.wait_vm(8), barrier, read_a, read_b, barrier, load_a, drain, barrier, load_b)

@@ -47,9 +47,9 @@ def moved_ops(
     ]
     issued = [entry.op for entry in kernel if not entry.op.is_framework] if by_hand else [op for _, op in planned]
     order = [index for index in ordering.order if not (by_hand and body[index].is_framework)]
-    after = _indices(body, order, issued)
-    if after == order:
+    if all(body[index] is op for index, op in zip(order, issued, strict=False)):  # far cheaper than equality
         return
+    after = _indices(body, order, issued)
     computes = accumulate((body[index].role is OpRole.COMPUTE for index in ordering.order), initial=0)
     block_of = dict(zip(ordering.order, computes, strict=False))
     blocks = dict(zip(_indices(body, ordering.order, [op for _, op in planned]), (b for b, _ in planned), strict=False))
