@@ -11,14 +11,14 @@ from tests.findings.proofs import found, fragment, load, loop
     [
         ([], "vmcnt holds 0 younger tokens, and no wait on it stands between the two"),
         ([OpDesc.barrier()], "vmcnt holds 0 younger tokens, and no wait on it stands between the two"),
-        ([OpDesc.wait_vm(0)], "covered by a wait in epoch 0, with no barrier between that wait and epoch 0"),
+        ([OpDesc.wait_vm(0)], "covered by a wait in epoch 0, with no barrier between that wait and the later op"),
         (
             [OpDesc.wait_vm(4), OpDesc.barrier()],
             "wait_vm(4) at prologue #1 leaves it under way; by now vmcnt holds 0 younger tokens",
         ),
         (
             [OpDesc.barrier(), OpDesc.wait_vm(0)],
-            "covered by a wait in epoch 1, with no barrier between that wait and epoch 1",
+            "covered by a wait in epoch 1, with no barrier between that wait and the later op",
         ),
         (
             [OpDesc.wait_vm(63), OpDesc.barrier()],

@@ -26,6 +26,8 @@ class Counter(enum.Enum):
 class Space(enum.Enum):
     """Where a place is."""
 
+    __hash__ = object.__hash__  # members are single; an enum's own hash is Python code, and places are keys everywhere
+
     LDS = "LDS"  # shared by the workgroup; each wave writes its own slice of a tile and reads the whole
     REGISTER = "register"  # private to a wave
     ACCUMULATOR = "accumulator"  # private to a wave; only computes touch it

@@ -64,7 +64,8 @@ def strangers(steps: LoopSteps) -> Iterator[Finding]:
 
 def unlike_declared(steps: LoopSteps, loop: LoopSpec) -> Iterator[Finding]:
     """By values: an entry that doesn't do what its op declares, or stands for none."""
-    ops = {op.name: _Declared(loop, op) for op in loop.ops}
+    places = _Places(loop)
+    ops = {op.name: _Declared(places, op) for op in loop.ops}
     for step in _all(steps):
         effect = step.effect
         if effect.action in (Action.WAIT, Action.BARRIER, Action.NOTHING) and effect.instance is None:
@@ -74,6 +75,9 @@ def unlike_declared(steps: LoopSteps, loop: LoopSpec) -> Iterator[Finding]:
             yield _unlike(step, "stands for", "an op of the loop", str(instance and instance.name))
             continue
         yield from (_unlike(step, *each) for each in ops[instance.name].differences(effect, instance.iteration))
+
+
+_Held = tuple[Place, Version]
 
 
 class _Operand(NamedTuple):
@@ -99,36 +103,47 @@ class _Operand(NamedTuple):
         return f"part {self.part} of {self.value}{back}"
 
 
+class _Places:
+    """Where the values of a loop lie: their homes, numbers and parts."""
+
+    def __init__(self, loop: LoopSpec) -> None:
+        self.homes = {value.name: value.home for value in loop.values}
+        self.numbers = {value.name: number for number, value in enumerate(loop.values)}
+        self.writers: dict[str, list[str]] = {value.name: [] for value in loop.values}
+        for op in loop.ops:
+            for name in op.writes:
+                self.writers[name].append(op.name)
+        self.first = dict[str, str]()  # whose registers a value takes over, in the end
+        for value in loop.values:
+            self.first[value.name] = self.first.get(value.into, value.name)
+
+    def operands(self, name: str, distance: int) -> Iterator[_Operand]:
+        """All parts of a value."""
+        in_lds = self.homes[name] is Home.LDS
+        number, space = self.numbers[self.first[name]], Space.LDS if in_lds else Space.REGISTER
+        parts = len(self.writers[name]) if in_lds else 1
+        return (_Operand(name, distance, space, number, part) for part in range(parts))
+
+
 class _Declared:
     """What every entry of one op must do, worked out from its declaration alone."""
 
-    def __init__(self, loop: LoopSpec, op: LoopOp) -> None:
-        self.loop = loop
-        self.op = op
-        homes = {value.name: value.home for value in loop.values}
-        self.numbers = {value.name: number for number, value in enumerate(loop.values)}
+    def __init__(self, places: _Places, op: LoopOp) -> None:
+        homes = places.homes
         to_lds = any(homes[name] is Home.LDS for name in op.writes)
         self.action = _ACTIONS.get(op.work, Action.DMA if to_lds else Action.GLOBAL_TO_REGISTER)
         self.counter = _COUNTERS[self.action]
         self.tokens = op.instructions if self.counter else 0
-        self.wants = tuple(
-            operand for read in op.reads for operand in self._operands(read.value, read.distance, homes[read.value])
-        )
+        self.wants = tuple(each for read in op.reads for each in places.operands(read.value, read.distance))
+        made = [name for name in op.writes if homes[name] is not Home.ACCUMULATOR]
         self.makes = tuple(
-            operand
-            for name in op.writes
-            if homes[name] is not Home.ACCUMULATOR
-            for operand in self._operands(name, 0, homes[name])
-            if homes[name] is not Home.LDS or loop.writers(name)[operand.part] is op
+            each
+            for name in made
+            for each in places.operands(name, 0)
+            if homes[name] is not Home.LDS or places.writers[name][each.part] == op.name
         )
-        sums = [self.numbers[name] for name in op.writes if homes[name] is Home.ACCUMULATOR]
+        sums = [places.numbers[name] for name in op.writes if homes[name] is Home.ACCUMULATOR]
         self.sums = tuple(Place(Space.ACCUMULATOR, -1, number, 0) for number in sums)
-
-    def _operands(self, name: str, distance: int, home: Home) -> Iterator[_Operand]:
-        number = self.numbers[self.loop.registers_of(name)[0]]
-        parts = len(self.loop.writers(name)) if home is Home.LDS else 1
-        space = Space.LDS if home is Home.LDS else Space.REGISTER
-        return (_Operand(name, distance, space, number, part) for part in range(parts))
 
     def differences(self, effect: Effect, iteration: int) -> Iterator[tuple[str, object, object]]:
         """What the entry does, what is declared, where the two are not the same."""
@@ -136,18 +151,25 @@ class _Declared:
             yield "is", self.action.value, effect.action.value
         if effect.counter is not self.counter or effect.tokens != self.tokens:
             yield "counts", _tokens(self.tokens, self.counter), _tokens(effect.tokens, effect.counter)
-        for what, due, found, places in (
-            ("reads", self.wants, effect.wants, effect.reads),
-            ("writes", self.makes, effect.makes, effect.writes[: len(effect.makes)]),
-        ):
-            same = len(due) == len(found) == len(places) and all(
-                operand.is_at(*held, iteration) and held[0] == place
-                for operand, held, place in zip(due, found, places, strict=True)
-            )
-            if not same:
-                yield what, _listed(due), _listed(f"{version} in {place}" for place, version in found)
+        if not _same(self.wants, effect.wants, effect.reads, iteration):
+            yield "reads", _listed(self.wants), _held(effect.wants)
+        if not _same(self.makes, effect.makes, effect.writes[: len(effect.makes)], iteration):
+            yield "writes", _listed(self.makes), _held(effect.makes)
         if effect.writes[len(effect.makes) :] != self.sums:
             yield "adds to", _listed(self.sums), _listed(effect.writes[len(effect.makes) :])
+
+
+def _same(due: Sequence[_Operand], found: Sequence[_Held], places: Sequence[Place], iteration: int) -> bool:
+    if not len(due) == len(found) == len(places):
+        return False
+    for operand, (place, version), touched in zip(due, found, places, strict=True):
+        if place != touched or not operand.is_at(place, version, iteration):
+            return False
+    return True
+
+
+def _held(found: Iterable[_Held]) -> str:
+    return _listed(f"{version} in {place}" for place, version in found)
 
 
 def _tokens(number: int, counter: Counter | None) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rota.declare.mfma import registers_named
-from rota.declare.values import Home, LoopOp, LoopSpec, Work
+from rota.declare.values import Home, LoopOp, LoopSpec, Value, Work
 from rota.errors import Concern, Finding
 from rota.targets.machine import Machine
 
@@ -23,53 +23,57 @@ def impossible(loop: LoopSpec, machine: Machine) -> Iterator[Finding]:
             message=f"{loop.name} has {loop.waves} waves; a workgroup of {machine.name} has at most {most}",
             evidence=(("waves", loop.waves), ("limit", most)),
         )
-    yield from _overfilled(loop)
+    values = {value.name: value for value in loop.values}
+    yield from _overfilled(loop, values)
     for op in loop.ops:
         if op.work in _MOVES and op.moved:
-            yield from _too_wide(loop, op, machine)
+            yield from _too_wide(op, values, loop.waves * _LANES, machine)
         elif op.work is Work.MMA:
-            yield from _too_few_registers(loop, op)
+            yield from _too_few_registers(op, values)
 
 
-def _overfilled(loop: LoopSpec) -> Iterator[Finding]:
-    for value in loop.values:
-        writers = loop.writers(value.name)
-        moved = sum(op.moved for op in writers)
-        if value.home is Home.LDS and moved > value.size:
+def _overfilled(loop: LoopSpec, values: Mapping[str, Value]) -> Iterator[Finding]:
+    writers: dict[str, list[LoopOp]] = {}
+    for op in loop.ops:
+        for name in op.writes if op.moved else ():
+            writers.setdefault(name, []).append(op)
+    for name, ops in writers.items():
+        moved, size = sum(op.moved for op in ops), values[name].size
+        if values[name].home is Home.LDS and moved > size:
             yield Finding(
                 code="L108",
-                message=f"{moved} bytes are written into {value.name}, which holds {value.size}",
-                concerns=tuple(Concern(label=op.name, role=f"{op.moved} bytes", source=op.source) for op in writers),
-                evidence=(("bytes written", moved), ("bytes of the tile", value.size)),
+                message=f"{moved} bytes are written into {name}, which holds {size}",
+                concerns=tuple(Concern(label=op.name, role=f"{op.moved} bytes", source=op.source) for op in ops),
+                evidence=(("bytes written", moved), ("bytes of the tile", size)),
             )
 
 
-def _too_wide(loop: LoopSpec, op: LoopOp, machine: Machine) -> Iterator[Finding]:
+def _too_wide(op: LoopOp, values: Mapping[str, Value], lanes: int, machine: Machine) -> Iterator[Finding]:
     """What one lane moves with one instruction is no more than the machine's widest instruction moves."""
-    to_lds = op.work is Work.LOAD and any(loop.value(name).home is Home.LDS for name in op.writes)
+    to_lds = op.work is Work.LOAD and any(values[name].home is Home.LDS for name in op.writes)
     widest = machine.dma_width.value if to_lds else _WIDEST
-    lanes = op.instructions * loop.waves * _LANES
-    if op.moved > widest * lanes:
+    turns = op.instructions * lanes
+    if op.moved > widest * turns:
         path = "a DMA into LDS" if to_lds else "a load into registers" if op.work is Work.LOAD else "an LDS access"
         yield Finding(
             code="L106",
-            message=f"{op.name} would move {-(-op.moved // lanes)} bytes per lane and instruction; "
+            message=f"{op.name} would move {-(-op.moved // turns)} bytes per lane and instruction; "
             f"{path} of {machine.name} moves at most {widest}",
             concerns=(Concern(label=op.name, source=op.source),),
-            evidence=(("bytes", op.moved), ("instructions x waves x lanes", lanes), ("widest", widest)),
-            fixes=(f"instructions={-(-op.moved // (widest * loop.waves * _LANES))}",),
+            evidence=(("bytes", op.moved), ("instructions x waves x lanes", turns), ("widest", widest)),
+            fixes=(f"instructions={-(-op.moved // (widest * lanes))}",),
         )
 
 
-def _too_few_registers(loop: LoopSpec, op: LoopOp) -> Iterator[Finding]:
+def _too_few_registers(op: LoopOp, values: Mapping[str, Value]) -> Iterator[Finding]:
     """Every operand and result has at least the registers of one instruction."""
     needed = registers_named(op.instruction)
     if needed is None:
         return
-    operands = [read.value for read in op.reads] + list(op.inputs)
+    operands = (*(read.value for read in op.reads), *op.inputs)
     taken = dict.fromkeys((name for name in operands if name not in op.writes), min(needed.a, needed.b))
     for name, least in (taken | dict.fromkeys(op.writes, needed.result)).items():
-        size = loop.value(name).size
+        size = values[name].size
         if size < least:
             yield Finding(
                 code="L109",

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rota.declare.effects import Action, Counter, Place, Version
+from rota.declare.effects import Action, Counter, Place, Space, Version
 from rota.program.loop import Step
 from rota.targets.machine import Machine
 from rota.verify.accumulate import Taken
@@ -105,6 +105,18 @@ class AbstractMachine:
             if self.pending[counter][0] > self.fullest[counter][0]:
                 self.fullest[counter] = (self.pending[counter][0], step)
         return access
+
+    def start(self, step: Step) -> None:
+        """An op goes under way, or is over at once, in everything that it reads and writes."""
+        access = self.issue(step)
+        for place in step.effect.reads:
+            if place.space is Space.LDS:
+                self.readers.setdefault(place, []).append(access)
+        for place in step.effect.writes:
+            if place.space is Space.LDS:
+                self.writer[place], self.readers[place] = access, []
+            else:
+                self.loading[place] = access
 
     def cover(self, access: Access) -> None:
         """What a compiler's own wait does: `access` and everything older on its counter completes now."""

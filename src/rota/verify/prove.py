@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-from rota.declare.effects import Action, Place, Space
+from rota.declare.effects import Action, Effect, Place, Space
 from rota.declare.op import OpDesc
 from rota.declare.values import LoopSpec
 from rota.declare.vocabulary import Phase
@@ -96,6 +96,10 @@ class Provable(ScheduledLoop, Protocol):
 def verify(compiled: Provable) -> Report:
     """Prove a schedule race-free and right for every trip count, or say where it isn't."""
     return _Proof(compiled).report()
+
+
+def _touches_lds(effect: Effect) -> bool:
+    return any(place.space is Space.LDS for place in (*effect.reads, *effect.writes))
 
 
 class _Proof:
@@ -238,25 +242,24 @@ class _Proof:
     def _access(self, machine: AbstractMachine, step: Step, trip: int) -> None:
         """Everything that the op reads and writes, wherever that is; then it goes under way, or is over at once."""
         effect = step.effect
-        for place in effect.reads:
-            self._registers_free(machine, step, trip, place, writes=False)
-        self._record(read_hazards(machine, step, trip))
-        for place in effect.writes:
-            loader = machine.loading.get(place)
-            if loader is not None and not lands_behind(machine, loader, step):
-                self._registers_free(machine, step, trip, place, writes=True)
-        self._record(write_hazards(machine, step, trip))
-        access = machine.issue(step)
-        for place in effect.reads:
-            if place.space is Space.LDS:
-                machine.readers.setdefault(place, []).append(access)
-        for place in effect.writes:
-            if place.space is Space.LDS:
-                machine.writer[place], machine.readers[place] = access, []
-            elif access.covered:
+        if machine.loading:
+            self._registers(machine, step, trip)
+        if effect.action is not Action.COMPUTE or _touches_lds(effect):
+            self._record(read_hazards(machine, step, trip))
+            self._record(write_hazards(machine, step, trip))
+            machine.start(step)
+        else:
+            for place in effect.writes:
                 machine.loading.pop(place, None)
-            else:
-                machine.loading[place] = access
+
+    def _registers(self, machine: AbstractMachine, step: Step, trip: int) -> None:
+        loading = machine.loading
+        for place in step.effect.reads:
+            if place in loading:
+                self._registers_free(machine, step, trip, place, writes=False)
+        for place in step.effect.writes:
+            if place in loading and not lands_behind(machine, loading[place], step):
+                self._registers_free(machine, step, trip, place, writes=True)
 
     def _registers_free(self, machine: AbstractMachine, step: Step, trip: int, place: Place, *, writes: bool) -> None:
         """No load into the registers is under way, by a planned wait or by the compiler's own."""
