@@ -1,0 +1,231 @@
+"""Edits of a schedule: takes a compiled one and a random generator, gives it with a few entries changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+from rota import CompiledSchedule, OpDesc, Phase, ScheduleEntry
+from rota.declare.effects import Effect, Space, Version
+from rota.declare.vocabulary import FrameworkTag
+
+Lists = dict[Phase, list[ScheduleEntry]]
+_WAITS = {FrameworkTag.WAIT_VM: OpDesc.wait_vm, FrameworkTag.WAIT_LGKM: OpDesc.wait_lgkm}
+
+
+def _is_sync(entry: ScheduleEntry) -> bool:
+    return entry.op.is_framework
+
+
+def _is_wait(entry: ScheduleEntry) -> bool:
+    return entry.op.is_framework and entry.op.tag in _WAITS
+
+
+def _is_barrier(entry: ScheduleEntry) -> bool:
+    return entry.op.is_framework and entry.op.tag == FrameworkTag.BARRIER
+
+
+def _any(entry: ScheduleEntry) -> bool:
+    return True
+
+
+def _pick(random: Random, lists: Lists, wanted: Callable[[ScheduleEntry], bool]) -> tuple[Phase, int] | None:
+    found = [(phase, slot) for phase, each in lists.items() for slot, entry in enumerate(each) if wanted(entry)]
+    return random.choice(found) if found else None
+
+
+def _deleting(wanted: Callable[[ScheduleEntry], bool]) -> Callable[[Random, Lists], str]:
+    def delete(random: Random, lists: Lists) -> str:
+        at = _pick(random, lists, wanted)
+        return f"deleted {at[0].value} {lists[at[0]].pop(at[1])}" if at else ""
+
+    return delete
+
+
+def exchange(random: Random, lists: Lists) -> str:
+    """Two neighbours."""
+    at = _pick(random, lists, _any)
+    if at is None or at[1] + 1 >= len(lists[at[0]]):
+        return ""
+    phase, slot = at
+    each = lists[phase]
+    each[slot], each[slot + 1] = each[slot + 1], each[slot]
+    return f"exchanged {phase.value} {each[slot]} and {each[slot + 1]}"
+
+
+def count(random: Random, lists: Lists) -> str:
+    """A wait weakened or strengthened."""
+    at = _pick(random, lists, _is_wait)
+    if at is None:
+        return ""
+    phase, slot = at
+    entry = lists[phase][slot]
+    changed = random.choice((entry.op.wait_value + 1, entry.op.wait_value + 1, entry.op.wait_value + 2, 0, 15, 63))
+    lists[phase][slot] = replace(entry, op=_WAITS[FrameworkTag(entry.op.tag)](changed))
+    return f"{phase.value} {entry} became {changed}"
+
+
+def _moving(wanted: Callable[[ScheduleEntry], bool]) -> Callable[[Random, Lists], str]:
+    def move(random: Random, lists: Lists) -> str:
+        at = _pick(random, lists, wanted)
+        if at is None:
+            return ""
+        phase, slot = at
+        entry = lists[phase].pop(slot)
+        to = max(0, min(len(lists[phase]), slot + random.choice((-3, -2, -1, 1, 2, 3))))
+        lists[phase].insert(to, entry)
+        return f"moved {phase.value} {entry} to {to}"
+
+    return move
+
+
+def elsewhere(random: Random, lists: Lists) -> str:
+    """An entry in another phase."""
+    at = _pick(random, lists, _any)
+    if at is None:
+        return ""
+    phase = random.choice([phase for phase in lists if phase is not at[0]])
+    entry = replace(lists[at[0]].pop(at[1]), phase=phase)
+    to = random.randint(0, len(lists[phase]))
+    lists[phase].insert(to, entry)
+    return f"moved {at[0].value} {entry} to {phase.value} {to}"
+
+
+def drop_everywhere(random: Random, lists: Lists) -> str:
+    """One op of all phases: one accumulator, one load, one fragment."""
+    at = _pick(random, lists, lambda entry: not _is_sync(entry))
+    if at is None:
+        return ""
+    op = lists[at[0]][at[1]].op
+    key = (op.tag, op.subtile, op.channel)
+    by_stages = lists[at[0]][at[1]].effect is None
+    for each in lists.values():
+        each[:] = [
+            entry
+            for entry in each
+            if (entry.op.tag, entry.op.subtile, entry.op.channel) != key or (by_stages and entry.op.stage != op.stage)
+        ]
+    return f"dropped {op} everywhere"
+
+
+def duplicate(random: Random, lists: Lists) -> str:
+    """An entry twice."""
+    at = _pick(random, lists, _any)
+    if at is None:
+        return ""
+    phase, slot = at
+    lists[phase].insert(slot + random.choice((0, 1, 1)), lists[phase][slot])
+    return f"{phase.value} {lists[phase][slot]} twice"
+
+
+def add_sync(random: Random, lists: Lists) -> str:
+    """A barrier or wait that wasn't there."""
+    phase = random.choice(list(lists))
+    slot = random.randint(0, len(lists[phase]))
+    op = random.choice((OpDesc.barrier(), OpDesc.wait_vm(random.choice((0, 1))), OpDesc.wait_lgkm(random.choice((0, 1)))))
+    lists[phase].insert(slot, ScheduleEntry(op=op, time_slot=slot, phase=phase))
+    return f"added {op} at {phase.value} {slot}"
+
+
+def other_buffer(random: Random, lists: Lists) -> str:
+    """Another stage for an op, or another copy of a value."""
+    at = _pick(random, lists, lambda entry: not _is_sync(entry))
+    if at is None:
+        return ""
+    phase, slot = at
+    entry = lists[phase][slot]
+    if entry.effect is None:
+        lists[phase][slot] = replace(entry, op=entry.op.but(stage=1 - min(entry.op.stage, 1)))
+    else:
+        tiles = [place for place in (*entry.effect.reads, *entry.effect.writes) if place.space is not Space.ACCUMULATOR]
+        if not tiles:
+            return ""
+        chosen = random.choice(tiles)
+        lists[phase][slot] = replace(entry, effect=_elsewhere(entry.effect, chosen.channel, chosen.stage))
+    return f"{phase.value} {entry} in another buffer"
+
+
+def other_iteration(random: Random, lists: Lists) -> str:
+    """A load of the tile before or after."""
+    at = _pick(random, lists, lambda entry: entry.effect is not None and not entry.effect.wants and bool(entry.effect.makes))
+    if at is None:
+        return ""
+    phase, slot = at
+    entry = lists[phase][slot]
+    effect = entry.effect
+    assert effect is not None
+    assert effect.instance is not None
+    by = random.choice((-1, 1))
+    makes = tuple((place, Version(version.name, version.iteration + by)) for place, version in effect.makes)
+    instance = Version(effect.instance.name, effect.instance.iteration + by)
+    lists[phase][slot] = replace(entry, effect=replace(effect, makes=makes, instance=instance))
+    return f"{phase.value} {entry} of another iteration"
+
+
+def _elsewhere(effect: Effect, channel: int, stage: int) -> Effect:
+    """All parts of one copy of a value become those of another."""
+    moved = {
+        place: place._replace(stage=1 - min(place.stage, 1))
+        for place in (*effect.reads, *effect.writes)
+        if place.space is not Space.ACCUMULATOR and (place.channel, place.stage) == (channel, stage)
+    }
+    return replace(
+        effect,
+        reads=tuple(moved.get(place, place) for place in effect.reads),
+        writes=tuple(moved.get(place, place) for place in effect.writes),
+        wants=tuple((moved.get(place, place), version) for place, version in effect.wants),
+        makes=tuple((moved.get(place, place), version) for place, version in effect.makes),
+    )
+
+
+EDITS: tuple[Callable[[Random, Lists], str], ...] = (
+    _deleting(_is_sync),
+    _deleting(_is_sync),
+    _deleting(_is_barrier),
+    _deleting(_any),
+    exchange,
+    exchange,
+    exchange,
+    exchange,
+    count,
+    count,
+    count,
+    _moving(_is_sync),
+    _moving(_is_sync),
+    _moving(_any),
+    elsewhere,
+    drop_everywhere,
+    duplicate,
+    add_sync,
+    other_buffer,
+    other_iteration,
+)
+
+
+def edited(random: Random, compiled: CompiledSchedule) -> tuple[str, CompiledSchedule]:
+    """One edit, or a few."""
+    lists: Lists = {
+        Phase.PROLOGUE: list(compiled.prologue),
+        Phase.KERNEL: list(compiled.kernel),
+        Phase.EPILOGUE: list(compiled.epilogue),
+    }
+    told = [random.choice(EDITS)(random, lists) for _ in range(random.choice((1, 1, 1, 2, 3)))]
+    phases = {
+        phase: tuple(replace(entry, time_slot=slot, phase=phase) for slot, entry in enumerate(entries))
+        for phase, entries in lists.items()
+    }
+    at = compiled.warp_stagger_index
+    if compiled.config.warp_stagger.enabled:
+        at = min(at, len(phases[Phase.PROLOGUE]))
+    changed = replace(
+        compiled,
+        prologue=phases[Phase.PROLOGUE],
+        kernel=phases[Phase.KERNEL],
+        epilogue=phases[Phase.EPILOGUE],
+        warp_stagger_index=at,
+        certificate=None,
+        repairs=(),
+        findings=(),
+    )
+    return "; ".join(filter(None, told)), changed
