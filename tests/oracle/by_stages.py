@@ -26,6 +26,7 @@ class ByStages(Meaning):
     def __init__(self, compiled: CompiledSchedule) -> None:
         self.config = config = compiled.config
         self.staged = config.depth == 1
+        self.steps: dict[tuple[OpDesc, int], Step] = {}
         knobs = compiled.schedule_config
         self.vm = {_A: config.vm_per_load_a}
         self.lgkm = {_A: config.lgkm_per_load_a or knobs.lgkm_per_load_a}
@@ -41,7 +42,13 @@ class ByStages(Meaning):
 
     def step(self, entry: ScheduleEntry, k: int) -> Step:
         """What the op's role says."""
-        op = entry.op
+        at = (entry.op, k if entry.op.role is OpRole.GLOBAL_LOAD else 0)
+        step = self.steps.get(at)
+        if step is None:
+            step = self.steps[at] = self._step(entry.op, k)
+        return step
+
+    def _step(self, op: OpDesc, k: int) -> Step:
         if op.role is OpRole.GLOBAL_LOAD:
             return self._load(op, k)
         if op.role is OpRole.SHARED_STORE:

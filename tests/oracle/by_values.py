@@ -51,11 +51,18 @@ class ByValues(Meaning):
         self.first = {value.name: _first(loop, value.name) for value in loop.values}
         self.parts = {value.name: [op.name for op in loop.ops if value.name in op.writes] for value in loop.values}
         self.known: dict[int, _Entry] = {}
+        self.steps: dict[tuple[int, int], Step] = {}
         for op in loop.ops:
             _check_homes(op, self.homes)
 
     def step(self, entry: ScheduleEntry, k: int) -> Step:
         """The entry's op at its iteration."""
+        step = self.steps.get((id(entry), k))
+        if step is None:
+            step = self.steps[id(entry), k] = self._step(entry, k)
+        return step
+
+    def _step(self, entry: ScheduleEntry, k: int) -> Step:
         known = self.known.get(id(entry))
         if known is None:
             known = self.known[id(entry)] = self._entry(entry)

@@ -28,17 +28,20 @@ def agrees(compiled: CompiledSchedule, trip_counts: Iterable[int] = TRIP_COUNTS)
 
 def first_wrong(compiled: CompiledSchedule, trip_counts: Iterable[int] = TRIP_COUNTS) -> tuple[int, Wrong] | None:
     """The first trip count that goes wrong in some interleaving, and how."""
+    try:
+        meaning = meaning_of(compiled)
+    except Wrong as wrong:
+        return 0, wrong
     for trips in trip_counts:
-        wrong = wrong_with(compiled, trips)
-        if wrong is not None:
-            return trips, wrong
+        wrong_now = wrong_with(compiled, trips, meaning)
+        if wrong_now is not None:
+            return trips, wrong_now
     return None
 
 
-def wrong_with(compiled: CompiledSchedule, trips: int) -> Wrong | None:
+def wrong_with(compiled: CompiledSchedule, trips: int, meaning: Meaning) -> Wrong | None:
     """What some interleaving of so many trips breaks, or None if all of them do what was declared."""
     try:
-        meaning = meaning_of(compiled)
         waves = run(
             programs(compiled, meaning, trips),
             tracked=compiled.compiler_tracks_registers,

@@ -176,8 +176,10 @@ class Wave:
             for other in queue:
                 if LGKM == step.counter == other.counter:
                     continue
-                if not other.writes.isdisjoint(written | read) or not other.reads.isdisjoint(written):
+                if not other.writes.isdisjoint(read) or not other.reads.isdisjoint(written):
                     raise Wrong("own order", f"{step.name} issues while {other.name} of its own wave is under way")
+                if not other.writes.isdisjoint(written):
+                    raise Wrong("own writes", f"{step.name} may land before {other.name} of its own wave")
 
 
 def run(programs: Sequence[Sequence[Step]], *, tracked: bool, no_wait: dict[str, int]) -> list[Wave]:
