@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rota.declare.vocabulary import OpRole
-from tests.oracle.step import LDS, LGKM, REGISTER, VM, Content, Kind, Meaning, Source, Spot, Step, Unset, Wrong
+from tests.oracle.step import LDS, LGKM, REGISTER, VM, Content, Kind, Meaning, Source, Spot, Step, Unset, WrongError
 
 if TYPE_CHECKING:
     from rota import CompiledSchedule, OpDesc, ScheduleEntry
@@ -66,10 +66,10 @@ class ByStages(Meaning):
             for tile in range(tiles):
                 if wave.done[accumulator, tile] != 1:
                     times = wave.done[accumulator, tile]
-                    raise Wrong("count", f"accumulator {accumulator} takes K-tile {tile} of {tiles} {times} times")
+                    raise WrongError("count", f"accumulator {accumulator} takes K-tile {tile} of {tiles} {times} times")
         for (accumulator, tile), times in wave.done.items():
             if tile >= tiles or tile < 0:
-                raise Wrong("count", f"accumulator {accumulator} takes K-tile {tile} of {tiles} {times} times")
+                raise WrongError("count", f"accumulator {accumulator} takes K-tile {tile} of {tiles} {times} times")
 
     def _tile(self, op: OpDesc) -> Spot:
         return (LDS, op.channel, op.stage, 0 if self.staged else op.subtile)
@@ -118,7 +118,7 @@ def _slice(number: int, wave: Wave, found: Sequence[Content]) -> Sequence[Conten
 def _add_slice(number: int, wave: Wave, found: Sequence[Content]) -> Sequence[Content]:
     (held,) = found
     if not isinstance(held, tuple) or held[1] != number:
-        raise Wrong("value", f"slice {number} is computed from {held}")
+        raise WrongError("value", f"slice {number} is computed from {held}")
     wave.done[number, held[0]] += 1
     return ()
 
@@ -126,6 +126,6 @@ def _add_slice(number: int, wave: Wave, found: Sequence[Content]) -> Sequence[Co
 def _add_product(accumulator: tuple[int, int], wave: Wave, found: Sequence[Content]) -> Sequence[Content]:
     a, b = found
     if not isinstance(a, int) or a != b:
-        raise Wrong("value", f"accumulator {accumulator} is given the product of tiles {a} and {b}")
+        raise WrongError("value", f"accumulator {accumulator} is given the product of tiles {a} and {b}")
     wave.done[accumulator, a] += 1
     return ()

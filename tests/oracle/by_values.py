@@ -7,7 +7,21 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.declare.values import Home, LoopOp, LoopSpec, Work
-from tests.oracle.step import LDS, LGKM, REGISTER, VM, Content, Does, Kind, Meaning, Source, Spot, Step, Version, Wrong
+from tests.oracle.step import (
+    LDS,
+    LGKM,
+    REGISTER,
+    VM,
+    Content,
+    Does,
+    Kind,
+    Meaning,
+    Source,
+    Spot,
+    Step,
+    Version,
+    WrongError,
+)
 
 if TYPE_CHECKING:
     from rota import CompiledSchedule, ScheduleEntry
@@ -80,19 +94,19 @@ class ByValues(Meaning):
 
     def check(self, wave: Wave, tiles: int) -> None:
         """Exactly once per iteration."""
-        declared = {(op.name, iteration): 1 for op in self.loop.ops for iteration in range(tiles)}
-        for instance in declared.keys() | wave.done.keys():
-            if wave.done[instance] != declared.get(instance, 0):
-                raise Wrong("count", f"{instance} ran {wave.done[instance]} times of {tiles} iterations")
+        declared: set[tuple[object, int]] = {(op.name, at) for op in self.loop.ops for at in range(tiles)}
+        for instance in declared | wave.done.keys():
+            if wave.done[instance] != (instance in declared):
+                raise WrongError("count", f"{instance} ran {wave.done[instance]} times of {tiles} iterations")
 
     def _entry(self, entry: ScheduleEntry) -> _Entry:
         effect = entry.effect
         number = entry.op.subtile
         if effect is None or effect.instance is None or number >= len(self.loop.ops):
-            raise Wrong("count", f"{entry} stands for no op of the loop")
+            raise WrongError("count", f"{entry} stands for no op of the loop")
         op = self.loop.ops[number]
         if effect.instance.name != op.name:
-            raise Wrong("count", f"{entry} stands for op {op.name} and for {effect.instance.name}")
+            raise WrongError("count", f"{entry} stands for op {op.name} and for {effect.instance.name}")
         iteration = effect.instance.iteration
         slots = _slots(effect)
         sources = [
@@ -109,9 +123,7 @@ class ByValues(Meaning):
         ]
         return _Entry(op, iteration, tuple(sources), tuple(targets))
 
-    def _spots(
-        self, value: str, iteration: int, slots: dict[tuple[str, int], int], parts: Iterable[str]
-    ) -> list[Spot]:
+    def _spots(self, value: str, iteration: int, slots: dict[tuple[str, int], int], parts: Iterable[str]) -> list[Spot]:
         first = self.first[value]
         slot = slots.get((value, iteration))
         if slot is None:
@@ -149,7 +161,7 @@ def _first(loop: LoopSpec, name: str) -> str:
 def _check_homes(op: LoopOp, homes: dict[str, Home]) -> None:
     for read in op.reads:
         if homes[read.value] not in _READ[op.work] | {Home.INPUT}:
-            raise Wrong("home", f"{op.name} can't read {read.value} where it is, in {homes[read.value].value}")
+            raise WrongError("home", f"{op.name} can't read {read.value} where it is, in {homes[read.value].value}")
     for value in op.writes:
         if homes[value] not in _WRITTEN[op.work]:
-            raise Wrong("home", f"{op.name} can't write {value} where it is, in {homes[value].value}")
+            raise WrongError("home", f"{op.name} can't write {value} where it is, in {homes[value].value}")

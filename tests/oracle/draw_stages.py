@@ -97,7 +97,8 @@ def _double(random: Random) -> PipelineSchedule:
         for m, n in grid:
             computes.compute(tags.MMA, row=m, column=n)
         behind = random.random() < 0.5
-        each = [*part.build(), *(() if behind else loads.build()), *computes.build(), *(loads.build() if behind else ())]
+        order = (part, computes, loads) if behind else (part, loads, computes)
+        each = [op for kind in order for op in kind.build()]
         keyed = sorted((number + random.uniform(-jitter, jitter), number) for number in range(len(each)))
         ops += [each[number] for _, number in keyed]
     return DrawnPipeline(pipeline, draw_knobs(random), annotate_ops(ops, mi355x_target().cost_model))

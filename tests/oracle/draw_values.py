@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 
-from rota import CompiledSchedule, RotaError, WarpStaggerRule
+from rota import CompiledSchedule, RotaError, WarpStaggerRule, compile_loop
 from rota.compiler.loop import unsynchronised
 from rota.compiler.proved import mended
 from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
+from rota.order.modulo import ModuloScheduler
 from rota.program.unroll import Placement
 
 MFMA = "v_mfma_f32_16x16x32_bf16"
@@ -25,6 +26,7 @@ class _Drawn:
 
     def __init__(self, random: Random) -> None:
         self.random = random
+        self.careful = random.random() < 0.9  # nobody reads what another value has taken over
         self.values: list[Value] = []
         self.ops: list[LoopOp] = []
 
@@ -55,10 +57,14 @@ class _Drawn:
 
     def some(self, most: int, itself: str = "") -> list[Read]:
         """Register values that are there, mostly of this iteration, now and then the one being made, carried."""
-        names = [name for name in self.names(Home.REGISTERS, Home.INPUT) if name != itself]
+        into = {value.name: value.into for value in self.values}.get(itself, "")
+        gone = {value.into for value in self.values} - {into} if self.careful else {""}
+        names = [name for name in self.names(Home.REGISTERS, Home.INPUT) if name not in (*gone, itself)]
+        if not names:
+            return []
         chosen = self.random.sample(names, min(len(names), self.random.randint(1, most)))
-        inputs = self.names(Home.INPUT)
-        found = [Read(value=name, distance=0 if name in inputs else self._distance()) for name in chosen]
+        at_once = {*self.names(Home.INPUT), into} if self.careful else self.names(Home.INPUT)
+        found = [Read(value=name, distance=0 if name in at_once else self._distance()) for name in chosen]
         if itself and self.random.random() < 0.3:
             found.append(Read(value=itself, distance=self.random.choice((1, 1, 1, 2))))
         return found
@@ -75,6 +81,8 @@ class _Drawn:
     def into(self) -> str:
         """Now and then a value whose registers the next one takes over."""
         taken = {value.into for value in self.values}
+        if self.careful:
+            taken |= {read.value for op in self.ops for read in op.reads if read.distance}
         free = [name for name in self.names(Home.REGISTERS) if name not in taken]
         return self.random.choice(free) if free and self.random.random() < 0.35 else ""
 
@@ -122,6 +130,10 @@ def draw_placement(random: Random, loop: LoopSpec) -> Placement | None:
     for number, op in enumerate(loop.ops):
         for name in op.writes:
             writers[name].append(number)
+    takers: dict[str, list[int]] = defaultdict(list)
+    for value in loop.values:
+        if value.into:
+            takers[value.into] += writers[value.name]
     jumps = random.choice(((0, 1), (0, 1, 2, interval), (0, 1, interval // 2, interval, 2 * interval)))
     starts = [random.choice(jumps) for _ in loop.ops]
     for _ in loop.ops:  # later until every op follows what it reads, of its own iteration and of earlier ones
@@ -130,33 +142,54 @@ def draw_placement(random: Random, loop: LoopSpec) -> Placement | None:
                 for writer in writers[read.value]:
                     if writer != number:
                         starts[number] = max(starts[number], starts[writer] + 1 - read.distance * interval)
+                for taker in takers[read.value]:
+                    starts[taker] = max(starts[taker], starts[number])
     copies: dict[str, int] = {}
     for value in loop.values:
         if value.home in (Home.LDS, Home.REGISTERS):
             first = loop.registers_of(value.name)[0]
             copies[first] = max(copies.get(first, 1), _needed(loop, value.name, starts, writers, interval))
-    for name in copies:
+    for name, needed in copies.items():
         if random.random() < 0.15:
-            copies[name] = max(copies[name] + random.choice((-1, 1)), 1)
+            copies[name] = max(needed + random.choice((-1, 1)), 1)
     if math.lcm(1, *copies.values()) > _MOST_UNROLL:
         return None
     return Placement(interval=interval, starts=tuple(starts), copies=tuple(copies.items()))
 
 
 def _needed(loop: LoopSpec, name: str, starts: list[int], writers: dict[str, list[int]], interval: int) -> int:
-    """How many iterations' versions of a value are alive at once; one that is carried has its first ones besides."""
-    made = min(starts[writer] for writer in writers[name])
-    used = [
+    """How many iterations' versions of a value are alive at once; what a loop begins with asks for as many."""
+    made = min(starts[writer] for writer in writers[loop.registers_of(name)[0]])
+    carried = max((read.distance for op in loop.ops for read in op.reads if read.value == name), default=0)
+    alive_to = [
         starts[number] + read.distance * interval
         for number, op in enumerate(loop.ops)
         for read in op.reads
         if read.value == name
     ]
-    return max((use - made) // interval + 1 for use in [*used, made])
+    alive_to += [starts[writer] for writer in writers[name]]
+    return max(carried, *((end - made) // interval + 1 for end in alive_to))
 
 
-def draw_by_values(random: Random) -> CompiledSchedule:
-    """A loop with its waits and barriers, mostly repaired, now and then bare or wrong."""
+def draw_solved(random: Random) -> CompiledSchedule:
+    """A loop as the whole compiler makes it."""
+    while True:
+        loop = draw_loop(random)
+        stagger = random.random() < 0.2
+        try:
+            return compile_loop(
+                replace(loop, waves=8) if stagger else loop,
+                remainder=random.choice((0, 0, 1)),
+                stagger=stagger,
+                fewest_barriers=random.random() < 0.5,
+                scheduler=ModuloScheduler(time_limit=1.0),
+            )
+        except RotaError:
+            continue
+
+
+def draw_placed(random: Random) -> CompiledSchedule:
+    """A loop at drawn start times with its waits and barriers, mostly repaired, now and then bare or wrong."""
     while True:
         loop = draw_loop(random)
         placement = draw_placement(random, loop)

@@ -26,6 +26,10 @@ def _is_barrier(entry: ScheduleEntry) -> bool:
     return entry.op.is_framework and entry.op.tag == FrameworkTag.BARRIER
 
 
+def _is_fetch(entry: ScheduleEntry) -> bool:
+    return entry.effect is not None and not entry.effect.wants and bool(entry.effect.makes)
+
+
 def _any(entry: ScheduleEntry) -> bool:
     return True
 
@@ -123,7 +127,8 @@ def add_sync(random: Random, lists: Lists) -> str:
     """A barrier or wait that wasn't there."""
     phase = random.choice(list(lists))
     slot = random.randint(0, len(lists[phase]))
-    op = random.choice((OpDesc.barrier(), OpDesc.wait_vm(random.choice((0, 1))), OpDesc.wait_lgkm(random.choice((0, 1)))))
+    left = random.choice((0, 1))
+    op = random.choice((OpDesc.barrier(), OpDesc.wait_vm(left), OpDesc.wait_lgkm(left)))
     lists[phase].insert(slot, ScheduleEntry(op=op, time_slot=slot, phase=phase))
     return f"added {op} at {phase.value} {slot}"
 
@@ -148,7 +153,7 @@ def other_buffer(random: Random, lists: Lists) -> str:
 
 def other_iteration(random: Random, lists: Lists) -> str:
     """A load of the tile before or after."""
-    at = _pick(random, lists, lambda entry: entry.effect is not None and not entry.effect.wants and bool(entry.effect.makes))
+    at = _pick(random, lists, _is_fetch)
     if at is None:
         return ""
     phase, slot = at
@@ -179,28 +184,22 @@ def _elsewhere(effect: Effect, channel: int, stage: int) -> Effect:
     )
 
 
-EDITS: tuple[Callable[[Random, Lists], str], ...] = (
-    _deleting(_is_sync),
-    _deleting(_is_sync),
-    _deleting(_is_barrier),
-    _deleting(_any),
-    exchange,
-    exchange,
-    exchange,
-    exchange,
-    count,
-    count,
-    count,
-    _moving(_is_sync),
-    _moving(_is_sync),
-    _moving(_any),
-    elsewhere,
-    drop_everywhere,
-    duplicate,
-    add_sync,
-    other_buffer,
-    other_iteration,
+_WEIGHTED: tuple[tuple[int, Callable[[Random, Lists], str]], ...] = (
+    (3, _deleting(_is_sync)),
+    (1, _deleting(_is_barrier)),
+    (1, _deleting(_any)),
+    (8, exchange),
+    (4, count),
+    (4, _moving(_is_sync)),
+    (2, _moving(_any)),
+    (1, elsewhere),
+    (1, drop_everywhere),
+    (1, duplicate),
+    (3, add_sync),
+    (1, other_buffer),
+    (1, other_iteration),
 )
+EDITS = tuple(edit for weight, edit in _WEIGHTED for _ in range(weight))
 
 
 def edited(random: Random, compiled: CompiledSchedule) -> tuple[str, CompiledSchedule]:

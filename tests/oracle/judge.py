@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from random import Random
 
 from rota import CompiledSchedule, verify
 from tests.oracle.draw_stages import draw_by_stages
-from tests.oracle.draw_values import draw_by_values
+from tests.oracle.draw_values import draw_placed, draw_solved
 from tests.oracle.edits import edited
-from tests.oracle.oracle import first_wrong
+from tests.oracle.oracle import agrees, first_wrong
 
-FRONT_ENDS: dict[str, Callable[[Random], CompiledSchedule]] = {"by stages": draw_by_stages, "by values": draw_by_values}
+FRONT_ENDS: dict[str, Callable[[Random], CompiledSchedule]] = {
+    "by stages": draw_by_stages,
+    "by values": draw_placed,
+    "by values, solved": draw_solved,
+}
+_LATER = range(5, 25)  # where the proof refuses what goes wrong only after more trips
+_EDITS, _FEW = 25, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +70,12 @@ class Tally:
             self.disputed.append(verdict)
 
 
-def draw(front_end: str, seed: int, edits: int) -> Iterator[Drawn]:
-    """A program and edits of it."""
+def draw(front_end: str, seed: int, edits: int = _EDITS) -> Iterator[Drawn]:
+    """A program and edits of it, few if it is wrong to begin with."""
     random = Random(seed)
     base = FRONT_ENDS[front_end](random)
     yield Drawn(front_end=front_end, seed=seed, number=0, edit="", compiled=base)
-    for number in range(1, edits + 1):
+    for number in range(1, (edits if agrees(base) else min(edits, _FEW)) + 1):
         edit, compiled = edited(random, base)
         if edit:
             yield Drawn(front_end=front_end, seed=seed, number=number, edit=edit, compiled=compiled)
@@ -78,9 +85,22 @@ def judge(drawn: Drawn) -> Verdict:
     """Both verdicts."""
     report = verify(drawn.compiled)
     found = first_wrong(drawn.compiled)
+    if found is None and not report.clean:
+        found = first_wrong(drawn.compiled, _LATER)
     return Verdict(
         drawn=drawn,
         codes=tuple(sorted({finding.code for finding in report.errors})),
         wrong=f"{found[0]} trips: {found[1]}" if found else "",
         kind=found[1].kind if found else "",
     )
+
+
+def judge_many(front_end: str, programs: int, first_seed: int = 0) -> Iterator[Verdict]:
+    """So many programs of a front end, from as many seeds as it takes."""
+    judged = 0
+    for seed in count(first_seed):
+        for drawn in draw(front_end, seed, _EDITS):
+            if judged == programs:
+                return
+            yield judge(drawn)
+            judged += 1

@@ -10,7 +10,7 @@ from rota.declare.op import OpDesc
 from rota.declare.vocabulary import FrameworkTag
 from tests.oracle.by_stages import ByStages
 from tests.oracle.by_values import ByValues
-from tests.oracle.step import LGKM, VM, Kind, Meaning, Step, Wrong
+from tests.oracle.step import LGKM, VM, Kind, Meaning, Step, WrongError
 from tests.oracle.wave import run
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ def agrees(compiled: CompiledSchedule, trip_counts: Iterable[int] = TRIP_COUNTS)
     return first_wrong(compiled, trip_counts) is None
 
 
-def first_wrong(compiled: CompiledSchedule, trip_counts: Iterable[int] = TRIP_COUNTS) -> tuple[int, Wrong] | None:
+def first_wrong(compiled: CompiledSchedule, trip_counts: Iterable[int] = TRIP_COUNTS) -> tuple[int, WrongError] | None:
     """The first trip count that goes wrong in some interleaving, and how."""
     try:
         meaning = meaning_of(compiled)
-    except Wrong as wrong:
+    except WrongError as wrong:
         return 0, wrong
     for trips in trip_counts:
         wrong_now = wrong_with(compiled, trips, meaning)
@@ -39,7 +39,7 @@ def first_wrong(compiled: CompiledSchedule, trip_counts: Iterable[int] = TRIP_CO
     return None
 
 
-def wrong_with(compiled: CompiledSchedule, trips: int, meaning: Meaning) -> Wrong | None:
+def wrong_with(compiled: CompiledSchedule, trips: int, meaning: Meaning) -> WrongError | None:
     """What some interleaving of so many trips breaks, or None if all of them do what was declared."""
     try:
         waves = run(
@@ -49,7 +49,7 @@ def wrong_with(compiled: CompiledSchedule, trips: int, meaning: Meaning) -> Wron
         )
         for wave in waves:
             meaning.check(wave, meaning.tiles_per_trip * trips + meaning.tiles_outside)
-    except Wrong as wrong:
+    except WrongError as wrong:
         return wrong
     return None
 
@@ -65,9 +65,7 @@ def programs(compiled: CompiledSchedule, meaning: Meaning, trips: int) -> list[l
     return [list(_program(compiled, meaning, trips, group, groups)) for group in range(groups)]
 
 
-def _program(
-    compiled: CompiledSchedule, meaning: Meaning, trips: int, group: int, groups: int
-) -> Iterator[Step]:
+def _program(compiled: CompiledSchedule, meaning: Meaning, trips: int, group: int, groups: int) -> Iterator[Step]:
     """With stagger, group 1 has a barrier more in the prologue, both one after it, and group 0 one at the end."""
     prologue = _steps(compiled.prologue, meaning, 0, group)
     if groups > 1:
@@ -93,7 +91,7 @@ def _framework(op: OpDesc) -> Step:
     if op.tag == FrameworkTag.BARRIER:
         return _BARRIER
     if op.tag == FrameworkTag.WAIT_VM:
-        return Step(str(op), Kind.WAIT, VM, count=op.wait_value)
+        return Step(str(op), Kind.WAIT, VM, left=op.wait_value)
     if op.tag == FrameworkTag.WAIT_LGKM:
-        return Step(str(op), Kind.WAIT, LGKM, count=op.wait_value)
+        return Step(str(op), Kind.WAIT, LGKM, left=op.wait_value)
     return _NOTHING

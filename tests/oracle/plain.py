@@ -16,7 +16,7 @@ from tests.oracle.wave import Memory, Wave
 _MOST_STATES = 20_000
 
 
-class TooMany(Exception):
+class TooManyStatesError(Exception):
     """More states than there is patience for."""
 
 
@@ -60,7 +60,7 @@ class Exploration:
                     seen.add(following)
                     todo.append(following)
             if len(seen) > _MOST_STATES:
-                raise TooMany
+                raise TooManyStatesError
         return False
 
     def _following(self, state: _State) -> Iterator[_State | None]:
@@ -96,7 +96,7 @@ class Exploration:
             younger = 0
             for number in reversed(range(at.step)):
                 if steps[number].kind is Kind.WORK and steps[number].counter == step.counter:
-                    if younger >= step.count and number in at.pending:
+                    if younger >= step.left and number in at.pending:
                         return False
                     younger += steps[number].tokens
             return True

@@ -1,4 +1,4 @@
-"""What one entry makes a wave do, in the words of docs/machine_model.md: takes nothing, gives `Step` and `Wrong`.
+"""What one entry makes a wave do, in the words of docs/machine_model.md: takes nothing, gives `Step` and `WrongError`.
 
 The oracle shares no code with the proof, the executor or the repair.  It reads the declared values of a schedule and
 derives for itself which spots an entry reads and writes; what an entry's `Effect` claims is used only to tell which
@@ -35,7 +35,7 @@ class Version(NamedTuple):
     iteration: int
 
 
-class Wrong(Exception):
+class WrongError(Exception):
     """What an execution breaks; the first argument names the obligation."""
 
     def __init__(self, kind: str, message: str) -> None:
@@ -63,13 +63,13 @@ Does = Callable[["Wave", Sequence[Content]], Sequence[Content]]
 
 
 class Step(NamedTuple):
-    """One entry at one trip: `tokens` go to `counter` (a wait leaves `count` of them), `does` makes the results."""
+    """One entry at one trip: `tokens` go to `counter` (a wait has `left` of them), `does` makes the results."""
 
     name: str
     kind: Kind
     counter: str = ""
     tokens: int = 0
-    count: int = 0
+    left: int = 0
     sources: tuple[Source, ...] = ()
     targets: tuple[Spot, ...] = ()
     does: Does | None = None
@@ -86,5 +86,5 @@ class Meaning:
         raise NotImplementedError
 
     def check(self, wave: Wave, tiles: int) -> None:
-        """Raises `Wrong` unless the wave computed all of the loop."""
+        """Raises `WrongError` unless the wave computed all of the loop."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""One run of a workgroup, barrier by barrier: takes each group's steps, raises `Wrong` if any interleaving goes wrong.
+"""One run of a workgroup, barrier by barrier: takes each group's steps, raises if any interleaving goes wrong.
 
 Waves meet only at barriers and never wait for each other's memory ops.  So, by induction over barriers, the states that
 two waves can be in together are all pairs of the states that each can be in between the same two barriers.  It is
@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from itertools import product
 
-from tests.oracle.step import LDS, LGKM, VM, Content, Kind, Source, Spot, Step, Unset, Wrong
+from tests.oracle.step import LDS, LGKM, VM, Content, Kind, Source, Spot, Step, Unset, WrongError
 
 
 class Flight:
@@ -53,7 +53,9 @@ class Memory:
 class Wave:
     """A wave that stands for its whole group."""
 
-    def __init__(self, group: int, steps: Sequence[Step], memory: Memory, *, tracked: bool, no_wait: dict[str, int]):
+    def __init__(
+        self, group: int, steps: Sequence[Step], memory: Memory, *, tracked: bool, no_wait: dict[str, int]
+    ) -> None:
         self.group = group
         self.steps = iter(steps)
         self.memory = memory
@@ -70,8 +72,15 @@ class Wave:
         self.done: Counter[tuple[object, int]] = Counter()
         self.fetched: Counter[int] = Counter()
 
-    def run(self) -> None:
-        """Up to the next barrier, or to the end."""
+    def run(self) -> list[WrongError]:
+        """Up to the next barrier, or to the end, or to what goes wrong."""
+        try:
+            self._run()
+        except WrongError as wrong:
+            return [wrong]
+        return []
+
+    def _run(self) -> None:
         self.reading = {spot for queue in self.queues.values() for flight in queue for spot in flight.reads}
         self.writing = {spot for queue in self.queues.values() for flight in queue for spot in flight.writes}
         for step in self.steps:
@@ -84,11 +93,11 @@ class Wave:
         self.finished = True
 
     def _wait(self, step: Step) -> None:
-        if step.count >= self.no_wait[step.counter]:
-            raise Wrong("encoding", f"{step.name} has no encoding")
+        if step.left >= self.no_wait[step.counter]:
+            raise WrongError("encoding", f"{step.name} has no encoding")
         while self.queues[step.counter]:
             oldest = self.queues[step.counter][0]
-            if self.tokens[step.counter] - oldest.tokens < step.count:
+            if self.tokens[step.counter] - oldest.tokens < step.left:
                 return
             self._land(oldest)
 
@@ -127,19 +136,16 @@ class Wave:
             self.writing |= flight.writes
 
     def _look(self, step: Step, source: Source) -> Content:
-        if source.spot[0] == LDS:
-            held = self.memory.read(source)
-        else:
-            held = self._register(step, source)
+        held = self.memory.read(source) if source.spot[0] == LDS else self._register(step, source)
         if source.wanted is not None and held != source.wanted:
-            raise Wrong("value", f"{step.name} wants {source.wanted} in {source.spot}, which holds {held}")
+            raise WrongError("value", f"{step.name} wants {source.wanted} in {source.spot}, which holds {held}")
         return held
 
     def _register(self, step: Step, source: Source) -> Content:
         under_way = self.loading.get(source.spot)
         if under_way:
             if not self.tracked:
-                raise Wrong("register", f"{step.name} uses {source.spot} while {under_way[-1].name} fills it")
+                raise WrongError("register", f"{step.name} uses {source.spot} while {under_way[-1].name} fills it")
             self._settle(source.spot, list(under_way))
         wanted = source.wanted
         if wanted is not None and wanted.iteration < 0:
@@ -177,23 +183,22 @@ class Wave:
                 if LGKM == step.counter == other.counter:
                     continue
                 if not other.writes.isdisjoint(read) or not other.reads.isdisjoint(written):
-                    raise Wrong("own order", f"{step.name} issues while {other.name} of its own wave is under way")
+                    raise WrongError("own order", f"{step.name} issues while {other.name} of its own wave is under way")
                 if not other.writes.isdisjoint(written):
-                    raise Wrong("own writes", f"{step.name} may land before {other.name} of its own wave")
+                    raise WrongError("own writes", f"{step.name} may land before {other.name} of its own wave")
 
 
 def run(programs: Sequence[Sequence[Step]], *, tracked: bool, no_wait: dict[str, int]) -> list[Wave]:
-    """All groups to their end, segment by segment; raises `Wrong`."""
+    """All groups to their end, segment by segment; raises `WrongError`."""
     memory = Memory(len(programs))
-    waves = [
-        Wave(group, steps, memory, tracked=tracked, no_wait=no_wait) for group, steps in enumerate(programs)
-    ]
+    waves = [Wave(group, steps, memory, tracked=tracked, no_wait=no_wait) for group, steps in enumerate(programs)]
     while not all(wave.finished for wave in waves):
         if any(wave.finished for wave in waves):
-            raise Wrong("barriers", "one group waits at a barrier that the other never reaches")
-        for wave in waves:
-            wave.run()
+            raise WrongError("barriers", "one group waits at a barrier that the other never reaches")
+        found = [wrong for wave in waves for wrong in wave.run()]
         for reader, writer in product(waves, waves):
             for spot in reader.reading & writer.writing:
-                raise Wrong("race", f"a wave can read {spot} while another one writes its slice of it")
+                raise WrongError("race", f"a wave can read {spot} while another one writes its slice of it")
+        for wrong in found:  # after the races, which may have caused it
+            raise wrong
     return waves
