@@ -10,7 +10,7 @@ from rota.declare.op import OpDesc
 from rota.declare.vocabulary import FrameworkTag
 from tests.oracle.by_stages import ByStages
 from tests.oracle.by_values import ByValues
-from tests.oracle.step import LGKM, VM, Kind, Meaning, Step, WrongError
+from tests.oracle.step import LGKM, VM, Counters, Kind, Meaning, Step, WrongError
 from tests.oracle.wave import run
 
 if TYPE_CHECKING:
@@ -45,13 +45,22 @@ def wrong_with(compiled: CompiledSchedule, trips: int, meaning: Meaning) -> Wron
         waves = run(
             programs(compiled, meaning, trips),
             tracked=compiled.compiler_tracks_registers,
-            no_wait={VM: compiled.machine.vmcnt_field.value, LGKM: compiled.machine.lgkmcnt_field.value},
+            counters=counters_of(compiled),
         )
         for wave in waves:
             meaning.check(wave, meaning.tiles_per_trip * trips + meaning.tiles_outside)
     except WrongError as wrong:
         return wrong
     return None
+
+
+def counters_of(compiled: CompiledSchedule) -> Counters:
+    """The counters of the schedule's machine."""
+    machine = compiled.machine
+    return Counters(
+        no_wait={VM: machine.vmcnt_field.value, LGKM: machine.lgkmcnt_field.value},
+        vm_in_order=getattr(machine, "vmcnt_in_order", True),
+    )
 
 
 def meaning_of(compiled: CompiledSchedule) -> Meaning:

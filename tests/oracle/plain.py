@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tests.oracle.step import LDS, LGKM, Content, Kind, Spot, Step, Unset
+from tests.oracle.step import LDS, LGKM, Content, Counters, Kind, Spot, Step, Unset
 from tests.oracle.wave import Memory, Wave
 
 _MOST_STATES = 20_000
@@ -34,10 +34,11 @@ _State = tuple[tuple[_At, ...], frozenset[tuple[Spot, Content]]]
 class Exploration:
     """All states of a workgroup whose waves run these steps."""
 
-    def __init__(self, programs: Sequence[Sequence[Step]], *, tracked: bool) -> None:
+    def __init__(self, programs: Sequence[Sequence[Step]], *, tracked: bool, counters: Counters) -> None:
         self.programs = programs
+        self.counters = counters
         self.tracked = tracked
-        nobody = Wave(0, (), Memory(1), tracked=tracked, no_wait={})
+        nobody = Wave(0, (), Memory(1), tracked=tracked, counters=counters)
         self.results = [[tuple(step.does(nobody, ())) if step.does else () for step in each] for each in programs]
         self.initial: dict[Spot, Content] = {}
         for steps in programs:
@@ -84,7 +85,8 @@ class Exploration:
             step = steps[number]
             before = [steps[other] for other in at.pending[:place] if steps[other].counter == step.counter]
             if step.counter != LGKM:
-                before = [other for other in before if _registers(other) and _registers(step)]
+                in_order = self.counters.vm_in_order
+                before = [other for other in before if in_order and _registers(other) and _registers(step)]
             if not before:
                 yield number
 
@@ -93,6 +95,8 @@ class Exploration:
         steps = self.programs[wave]
         step = steps[at.step]
         if step.kind is Kind.WAIT:
+            if step.left and not self.counters.in_order(step.counter):
+                return True
             younger = 0
             for number in reversed(range(at.step)):
                 if steps[number].kind is Kind.WORK and steps[number].counter == step.counter:
@@ -100,17 +104,22 @@ class Exploration:
                         return False
                     younger += steps[number].tokens
             return True
-        if not self.tracked or step.kind is not Kind.WORK:
-            return True
-        read = {source.spot for source in step.sources}
-        for place, number in enumerate(at.pending):
-            for later in at.pending[place:]:  # whoever waits for a younger op of a counter waits for the older ones
-                other = steps[later]
-                lands = set(_registers(other))
-                clash = lands & read or (lands & set(step.targets) and other.counter != step.counter)
-                if clash and other.counter == steps[number].counter:
-                    return False
-        return True
+        return not self.tracked or step.kind is not Kind.WORK or not self._compiler_holds(wave, at, step)
+
+    def _compiler_holds(self, wave: int, at: _At, step: Step) -> bool:
+        """The compiler's own wait, for registers that the step uses and an op fills; it counts on the order."""
+        steps = self.programs[wave]
+        used = {source.spot for source in step.sources}
+        for number, op in enumerate(steps[: at.step]):
+            lands = set(_registers(op)) if op.counter else set()
+            overtakes = op.counter != step.counter or not self.counters.in_order(op.counter)
+            if not lands & used and not (lands & set(step.targets) and overtakes):
+                continue
+            behind = [other.counter for other in steps[number + 1 : at.step] if other.kind is Kind.WORK]
+            counted = self.counters.in_order(op.counter) or op.counter not in behind
+            if counted and any(steps[other].counter == op.counter for other in at.pending if other <= number):
+                return True
+        return False
 
     def _issue(self, state: _State, wave: int) -> _State | None:
         waves, lds = state

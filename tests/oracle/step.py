@@ -75,6 +75,17 @@ class Step(NamedTuple):
     does: Does | None = None
 
 
+class Counters(NamedTuple):
+    """What a machine's counters do: the count that means no wait, and whether vmcnt counts down in order."""
+
+    no_wait: dict[str, int]
+    vm_in_order: bool = True
+
+    def in_order(self, counter: str) -> bool:
+        """Is the oldest op always the first to be over?"""
+        return counter != VM or self.vm_in_order
+
+
 class Meaning:
     """A front end: gives each entry's step at a k, and says whether a finished wave did what was declared."""
 

@@ -10,7 +10,7 @@ import pytest
 
 from rota import CompiledSchedule
 from tests.oracle.judge import draw
-from tests.oracle.oracle import agrees, first_wrong, meaning_of, programs, wrong_with
+from tests.oracle.oracle import agrees, counters_of, first_wrong, meaning_of, programs, wrong_with
 from tests.oracle.plain import Exploration, TooManyStatesError
 from tests.oracle.written import by_stages, by_values, loop_of
 
@@ -204,8 +204,8 @@ def explored(compiled: CompiledSchedule, trips: int) -> bool:
     """Does any interleaving of two waves, of one group or of two, read a wrong version?"""
     groups = programs(compiled, meaning_of(compiled), trips)
     pairs = [[one, two] for place, one in enumerate(groups) for two in groups[place:]]
-    tracked = compiled.compiler_tracks_registers
-    return any(Exploration(pair, tracked=tracked).goes_wrong() for pair in pairs)
+    tracked, counters = compiled.compiler_tracks_registers, counters_of(compiled)
+    return any(Exploration(pair, tracked=tracked, counters=counters).goes_wrong() for pair in pairs)
 
 
 @pytest.mark.parametrize("name", RIGHT)

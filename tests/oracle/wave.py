@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from itertools import product
 
-from tests.oracle.step import LDS, LGKM, VM, Content, Kind, Source, Spot, Step, Unset, WrongError
+from tests.oracle.step import LDS, LGKM, VM, Content, Counters, Kind, Source, Spot, Step, Unset, WrongError
 
 
 class Flight:
@@ -53,14 +53,12 @@ class Memory:
 class Wave:
     """A wave that stands for its whole group."""
 
-    def __init__(
-        self, group: int, steps: Sequence[Step], memory: Memory, *, tracked: bool, no_wait: dict[str, int]
-    ) -> None:
+    def __init__(self, group: int, steps: Sequence[Step], memory: Memory, *, tracked: bool, counters: Counters) -> None:
         self.group = group
         self.steps = iter(steps)
         self.memory = memory
         self.tracked = tracked
-        self.no_wait = no_wait
+        self.counters = counters
         self.queues: dict[str, deque[Flight]] = {VM: deque(), LGKM: deque()}
         self.tokens = {VM: 0, LGKM: 0}
         self.registers: dict[Spot, Content] = {}
@@ -93,8 +91,10 @@ class Wave:
         self.finished = True
 
     def _wait(self, step: Step) -> None:
-        if step.left >= self.no_wait[step.counter]:
+        if step.left >= self.counters.no_wait[step.counter]:
             raise WrongError("encoding", f"{step.name} has no encoding")
+        if step.left and not self.counters.in_order(step.counter):
+            return  # something is over, nobody knows what
         while self.queues[step.counter]:
             oldest = self.queues[step.counter][0]
             if self.tokens[step.counter] - oldest.tokens < step.left:
@@ -111,8 +111,11 @@ class Wave:
             self.registers[spot] = content
 
     def _settle(self, spot: Spot, flights: Sequence[Flight]) -> None:
-        """Where the compiler tracks registers, it waits for what is under way to a spot."""
+        """Where the compiler tracks registers, it waits for what is under way to a spot, and counts on the order."""
         for flight in flights:
+            youngest = flight.over or flight is self.queues[flight.counter][-1]
+            if not youngest and not self.counters.in_order(flight.counter):
+                raise WrongError("register", f"{spot} is used while {flight.name} fills it, for all its compiler knows")
             while not flight.over:
                 self._land(self.queues[flight.counter][0])
         assert not self.loading.get(spot)
@@ -162,8 +165,10 @@ class Wave:
             flight.lands[spot] = Unset.GARBAGE
 
     def _load(self, spot: Spot, content: Content, flight: Flight) -> None:
-        """Ops of one counter land in order; those of two counters in any."""
-        others = [each for each in self.loading.get(spot, ()) if each.counter != flight.counter]
+        """Ops of one counter land in its order; those of two counters in any."""
+        in_order = self.counters.in_order(flight.counter)
+        under_way = self.loading.get(spot, ())
+        others = [each for each in under_way if each.counter != flight.counter or not in_order]
         if others and self.tracked:
             self._settle(spot, others)
             others = []
@@ -188,10 +193,10 @@ class Wave:
                     raise WrongError("own writes", f"{step.name} may land before {other.name} of its own wave")
 
 
-def run(programs: Sequence[Sequence[Step]], *, tracked: bool, no_wait: dict[str, int]) -> list[Wave]:
+def run(programs: Sequence[Sequence[Step]], *, tracked: bool, counters: Counters) -> list[Wave]:
     """All groups to their end, segment by segment; raises `WrongError`."""
     memory = Memory(len(programs))
-    waves = [Wave(group, steps, memory, tracked=tracked, no_wait=no_wait) for group, steps in enumerate(programs)]
+    waves = [Wave(group, steps, memory, tracked=tracked, counters=counters) for group, steps in enumerate(programs)]
     while not all(wave.finished for wave in waves):
         if any(wave.finished for wave in waves):
             raise WrongError("barriers", "one group waits at a barrier that the other never reaches")
