@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,14 @@ from rota.declare.op import OpDesc
 from rota.declare.vocabulary import FrameworkTag
 from tests.oracle.by_stages import ByStages
 from tests.oracle.by_values import ByValues
-from tests.oracle.step import LGKM, VM, Counters, Kind, Meaning, Step, WrongError
-from tests.oracle.wave import run
+from tests.oracle.step import LGKM, VM, Content, Counters, Kind, Meaning, Step, WrongError
+from tests.oracle.wave import Wave, run
 
 if TYPE_CHECKING:
     from rota import CompiledSchedule, ScheduleEntry
 
 TRIP_COUNTS = range(5)
+_AGAIN = ((0,), (1,), (2,), (0, 1))  # trip counts of further runs, where a loop may be run again
 _BARRIER = Step("barrier", Kind.BARRIER)
 _NOTHING = Step("nothing", Kind.NOTHING)
 
@@ -41,16 +43,16 @@ def first_wrong(compiled: CompiledSchedule, trip_counts: Iterable[int] = TRIP_CO
 
 def wrong_with(compiled: CompiledSchedule, trips: int, meaning: Meaning) -> WrongError | None:
     """What some interleaving of so many trips breaks, or None if all of them do what was declared."""
-    try:
-        waves = run(
-            programs(compiled, meaning, trips),
-            tracked=compiled.compiler_tracks_registers,
-            counters=counters_of(compiled),
-        )
-        for wave in waves:
-            meaning.check(wave, meaning.tiles_per_trip * trips + meaning.tiles_outside)
-    except WrongError as wrong:
-        return wrong
+    runs = [(trips, *others) for others in _AGAIN] if getattr(compiled, "reentrant", False) else [(trips,)]
+    for each in runs:
+        try:
+            run(
+                programs(compiled, meaning, *each),
+                tracked=compiled.compiler_tracks_registers,
+                counters=counters_of(compiled),
+            )
+        except WrongError as wrong:
+            return wrong
     return None
 
 
@@ -68,10 +70,13 @@ def meaning_of(compiled: CompiledSchedule) -> Meaning:
     return ByStages(compiled) if compiled.loop is None else ByValues(compiled, compiled.loop)
 
 
-def programs(compiled: CompiledSchedule, meaning: Meaning, trips: int) -> list[list[Step]]:
-    """The steps of each wave group for a trip count."""
+def programs(compiled: CompiledSchedule, meaning: Meaning, *runs: int) -> list[list[Step]]:
+    """The steps of each wave group, for a trip count, or for several runs of the loop one behind the other."""
     groups = 2 if compiled.config.warp_stagger.enabled else 1
-    return [list(_program(compiled, meaning, trips, group, groups)) for group in range(groups)]
+    return [
+        [step for trips in runs for step in _program(compiled, meaning, trips, group, groups)]
+        for group in range(groups)
+    ]
 
 
 def _program(compiled: CompiledSchedule, meaning: Meaning, trips: int, group: int, groups: int) -> Iterator[Step]:
@@ -88,6 +93,14 @@ def _program(compiled: CompiledSchedule, meaning: Meaning, trips: int, group: in
     yield from _steps(compiled.epilogue, meaning, meaning.tiles_per_trip * (trips + 1), group)
     if groups > 1 and group == 0:
         yield _BARRIER
+    yield Step(
+        "the end", Kind.END, does=partial(_check, meaning, meaning.tiles_per_trip * trips + meaning.tiles_outside)
+    )
+
+
+def _check(meaning: Meaning, tiles: int, wave: Wave, found: Sequence[Content]) -> Sequence[Content]:
+    meaning.check(wave, tiles)
+    return ()
 
 
 def _steps(entries: Sequence[ScheduleEntry], meaning: Meaning, k: int, group: int) -> Iterator[Step]:

@@ -35,13 +35,13 @@ class Exploration:
     """All states of a workgroup whose waves run these steps."""
 
     def __init__(self, programs: Sequence[Sequence[Step]], *, tracked: bool, counters: Counters) -> None:
-        self.programs = programs
+        self.programs = [[step for step in steps if step.kind is not Kind.END] for steps in programs]
         self.counters = counters
         self.tracked = tracked
         nobody = Wave(0, (), Memory(1), tracked=tracked, counters=counters)
-        self.results = [[tuple(step.does(nobody, ())) if step.does else () for step in each] for each in programs]
+        self.results = [[tuple(step.does(nobody, ())) if step.does else () for step in each] for each in self.programs]
         self.initial: dict[Spot, Content] = {}
-        for steps in programs:
+        for steps in self.programs:
             for step in steps:
                 for source in step.sources:
                     if source.wanted is not None and source.wanted.iteration < 0:

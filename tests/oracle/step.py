@@ -57,6 +57,7 @@ class Kind(enum.Enum):
     WAIT = "wait"
     BARRIER = "barrier"
     NOTHING = "nothing"
+    END = "the end of a run of the loop, behind which another may begin"
 
 
 Does = Callable[["Wave", Sequence[Content]], Sequence[Content]]

@@ -32,22 +32,27 @@ class Flight:
 
 
 class Memory:
-    """LDS: what each group's slice of a spot holds."""
+    """LDS: what each group's slice of a spot holds, and since which run of the loop."""
 
     def __init__(self, groups: int) -> None:
         self.groups = groups
-        self.slices: dict[Spot, list[Content]] = {}
+        self.slices: dict[Spot, list[tuple[int, Content]]] = {}
 
-    def write(self, spot: Spot, group: int, content: Content) -> None:
+    def write(self, spot: Spot, group: int, run: int, content: Content) -> None:
         """One group's waves fill their slices."""
-        self.slices.setdefault(spot, [Unset.UNTOUCHED] * self.groups)[group] = content
+        self._slices(spot)[group] = (run, content)
 
-    def read(self, source: Source) -> Content:
+    def read(self, source: Source, run: int) -> Content:
         """All slices, which have to be of one version; what was there before is what the first reader wants."""
-        held = self.slices.setdefault(source.spot, [Unset.UNTOUCHED] * self.groups)
+        slices = self._slices(source.spot)
+        held = [content if since == run else Unset.UNTOUCHED for since, content in slices]
         if source.wanted is not None and source.wanted.iteration < 0 and set(held) == {Unset.UNTOUCHED}:
-            held[:] = [source.wanted] * self.groups
+            slices[:] = [(run, source.wanted)] * self.groups
+            return source.wanted
         return held[0] if all(each == held[0] for each in held) else Unset.GARBAGE
+
+    def _slices(self, spot: Spot) -> list[tuple[int, Content]]:
+        return self.slices.setdefault(spot, [(0, Unset.UNTOUCHED)] * self.groups)
 
 
 class Wave:
@@ -66,6 +71,7 @@ class Wave:
         self.reading: set[Spot] = set()  # in this segment
         self.writing: set[Spot] = set()
         self.finished = False
+        self.runs = 0  # of the loop, before this one
         # What the meanings keep count of.
         self.done: Counter[tuple[object, int]] = Counter()
         self.fetched: Counter[int] = Counter()
@@ -88,7 +94,21 @@ class Wave:
                 self._work(step)
             elif step.kind is Kind.WAIT:
                 self._wait(step)
+            elif step.kind is Kind.END:
+                self._end(step)
         self.finished = True
+
+    def _end(self, step: Step) -> None:
+        """All is computed; what the next run begins with is put in place, and what is under way is still under way."""
+        if step.does:
+            step.does(self, ())
+        self.runs += 1
+        self.done.clear()
+        self.fetched.clear()
+        self.registers.clear()
+        for spot, flights in self.loading.items():
+            for flight in flights:
+                flight.lands[spot] = Unset.GARBAGE
 
     def _wait(self, step: Step) -> None:
         if step.left >= self.counters.no_wait[step.counter]:
@@ -127,7 +147,7 @@ class Wave:
         flight = Flight(step) if step.counter else None
         for spot, content in zip(step.targets, results, strict=True):
             if spot[0] == LDS:
-                self.memory.write(spot, self.group, content)
+                self.memory.write(spot, self.group, self.runs, content)
             elif flight is None:
                 self._set(spot, content)
             else:
@@ -139,7 +159,7 @@ class Wave:
             self.writing |= flight.writes
 
     def _look(self, step: Step, source: Source) -> Content:
-        held = self.memory.read(source) if source.spot[0] == LDS else self._register(step, source)
+        held = self.memory.read(source, self.runs) if source.spot[0] == LDS else self._register(step, source)
         if source.wanted is not None and held != source.wanted:
             raise WrongError("value", f"{step.name} wants {source.wanted} in {source.spot}, which holds {held}")
         return held
