@@ -8,9 +8,12 @@ from random import Random
 from rota import (
     BlockSizing,
     CompiledSchedule,
+    DeclarativeSchedule,
     DoubleBufferTag,
+    KernelGeometry,
     KOffsetKind,
     OpDesc,
+    Pipeline4Wave,
     PipelineBody,
     PipelineConfig,
     PipelineSchedule,
@@ -24,6 +27,7 @@ from rota import (
     mi355x_target,
 )
 from rota.compiler.proved import mended
+from tests.oracle.draw_values import with_assumptions
 
 _OFFSETS = (KOffsetKind.K0, KOffsetKind.K1, KOffsetKind.K_NEXT)
 
@@ -111,13 +115,23 @@ def _single(random: Random) -> PipelineSchedule:
     return SingleBufferSchedule(random.randint(1, 3), target=target)
 
 
+def _shipped(random: Random) -> PipelineSchedule:
+    """Schedules with all their blocks, one that reads across stages among them."""
+    if random.random() < 0.5:
+        return Pipeline4Wave(KernelGeometry())
+    knobs = draw_knobs(random).but(lgkm_per_load_a=8, lgkm_per_load_b=4)
+    return DeclarativeSchedule(knobs, mi355x_target(max_globals=random.choice((0, 1, 2))))
+
+
 def draw_by_stages(random: Random) -> CompiledSchedule:
     """Mostly repaired, now and then as the rules give it."""
     while True:
-        schedule = _single(random) if random.random() < 0.2 else _double(random)
+        (drawn,) = random.choices((_double, _single, _shipped), (16, 4, 1))
+        schedule = drawn(random)
         try:
             written = compile_schedule(schedule, sync="as_written")
-            written = replace(written, compiler_tracks_registers=random.random() < 0.6)
+            tracked = random.random() < 0.6
+            written = with_assumptions(random, replace(written, compiler_tracks_registers=tracked))
             return written if random.random() < 0.15 else mended(written)
         except RotaError:
             continue

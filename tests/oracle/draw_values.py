@@ -14,6 +14,7 @@ from rota.compiler.proved import mended
 from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
 from rota.order.modulo import ModuloScheduler
 from rota.program.unroll import Placement
+from tests.oracle.reshape import reshaped
 
 MFMA = "v_mfma_f32_16x16x32_bf16"
 _TILE = 4096
@@ -36,7 +37,7 @@ class _Drawn:
         self.values.append(Value(name=name, home=home, size=size, into=into))
         return name
 
-    def op(self, work: Work, reads: Iterable[Read], write: str, parts: int = 1) -> None:
+    def op(self, work: Work, reads: Iterable[Read], *writes: str, parts: int = 1) -> None:
         inputs = {value.name for value in self.values if value.home is Home.INPUT}
         reads = tuple(reads)
         self.ops.append(
@@ -45,7 +46,7 @@ class _Drawn:
                 work=work,
                 reads=tuple(read for read in reads if read.value not in inputs),
                 inputs=tuple(read.value for read in reads if read.value in inputs),
-                writes=(write,),
+                writes=writes,
                 instructions=self.random.choice((1, 1, 2, 3)),
                 moved=_TILE // parts if work in (Work.LOAD, Work.STORE, Work.FRAGMENT) else 0,
                 instruction=MFMA if work is Work.MMA else "",
@@ -102,7 +103,7 @@ def draw_loop(random: Random) -> LoopSpec:
         tile = made.value(Home.LDS)
         parts = random.choice((1, 1, 2))
         for _ in range(parts):
-            made.op(Work.LOAD, made.address(), tile, parts)
+            made.op(Work.LOAD, made.address(), tile, parts=parts)
     if random.random() < 0.2:
         made.op(Work.LOAD, made.address(), made.value(Home.REGISTERS))
     for _ in range(random.choice((1, 1, 2))):
@@ -117,7 +118,11 @@ def draw_loop(random: Random) -> LoopSpec:
     if random.random() < 0.85:
         total = made.value(Home.ACCUMULATOR)
         for _ in range(random.choice((1, 1, 2))):
-            made.op(Work.MMA, made.some(2), total)
+            if random.random() < 0.15:
+                computed = made.value(Home.REGISTERS)
+                made.op(Work.MMA, made.some(2, computed), computed, total)
+            else:
+                made.op(random.choice((Work.MMA, Work.MMA, Work.VALU)), made.some(2), total)
     used = {name for op in made.ops for name in op.inputs}
     values = tuple(value for value in made.values if value.home is not Home.INPUT or value.name in used)
     return LoopSpec(name="drawn", waves=_WAVES, values=values, ops=tuple(made.ops))
@@ -171,6 +176,23 @@ def _needed(loop: LoopSpec, name: str, starts: list[int], writers: dict[str, lis
     return max(carried, *((end - made) // interval + 1 for end in alive_to))
 
 
+def with_assumptions(random: Random, compiled: CompiledSchedule) -> CompiledSchedule:
+    """Now and then a schedule that may be run again at once, or a machine whose vmcnt keeps no order.
+
+    Where a loop begins with contents of LDS, somebody has to put them there between two runs, and to wait for it.
+    """
+    if random.random() < 0.12 and not (compiled.loop and _carries_tiles(compiled.loop)):
+        compiled = replace(compiled, reentrant=True)
+    if random.random() < 0.12:
+        compiled = replace(compiled, machine=replace(compiled.machine, vmcnt_in_order=False))
+    return compiled
+
+
+def _carries_tiles(loop: LoopSpec) -> bool:
+    tiles = {value.name for value in loop.values if value.home is Home.LDS}
+    return any(read.distance and read.value in tiles for op in loop.ops for read in op.reads)
+
+
 def draw_solved(random: Random) -> CompiledSchedule:
     """A loop as the whole compiler makes it."""
     while True:
@@ -196,7 +218,7 @@ def draw_placed(random: Random) -> CompiledSchedule:
         if placement is None or placement.stages > 4:
             continue
         bare = unsynchronised(loop, placement, random.choice((0, 0, 0, 1, 2)))
-        bare = replace(bare, compiler_tracks_registers=random.random() < 0.3)
+        bare = with_assumptions(random, replace(bare, compiler_tracks_registers=random.random() < 0.3))
         if random.random() < 0.2:
             at = random.choice((0, len(bare.prologue)))
             bare = replace(
@@ -209,7 +231,8 @@ def draw_placed(random: Random) -> CompiledSchedule:
         if random.random() < 0.04:
             return bare
         try:
-            return mended(bare)
+            whole = mended(bare)
+            return reshaped(random, whole) if random.random() < 0.2 else whole
         except RotaError:
             if random.random() < 0.2:
                 return bare

@@ -8,7 +8,7 @@ from random import Random
 
 from rota import CompiledSchedule, OpDesc, Phase, ScheduleEntry
 from rota.declare.effects import Effect, Space, Version
-from rota.declare.vocabulary import FrameworkTag
+from rota.declare.vocabulary import FrameworkTag, KOffsetKind
 
 Lists = dict[Phase, list[ScheduleEntry]]
 _WAITS = {FrameworkTag.WAIT_VM: OpDesc.wait_vm, FrameworkTag.WAIT_LGKM: OpDesc.wait_lgkm}
@@ -168,6 +168,35 @@ def other_iteration(random: Random, lists: Lists) -> str:
     return f"{phase.value} {entry} of another iteration"
 
 
+def other_field(random: Random, lists: Lists) -> str:
+    """By stages: another tile, channel, cost or K offset."""
+    at = _pick(random, lists, lambda entry: not _is_sync(entry) and entry.effect is None)
+    if at is None:
+        return ""
+    phase, slot = at
+    entry = lists[phase][slot]
+    change: dict[str, object] = random.choice(
+        (
+            {"subtile": 1 - min(entry.op.subtile, 1)},
+            {"channel": 1 - max(min(entry.op.channel, 1), 0)},
+            {"vm_cost": random.randint(0, 5), "lgkm_cost": random.randint(0, 3)},
+            {"k_offset": random.choice(tuple(KOffsetKind))},
+        )
+    )
+    lists[phase][slot] = replace(entry, op=entry.op.but(**change))
+    return f"{phase.value} {entry} with {change}"
+
+
+def one_group(random: Random, lists: Lists) -> str:
+    """Only one group of waves executes an entry."""
+    at = _pick(random, lists, _any)
+    if at is None:
+        return ""
+    phase, slot = at
+    lists[phase][slot] = replace(lists[phase][slot], group=random.choice((0, 1)))
+    return f"{phase.value} {lists[phase][slot]} by group {lists[phase][slot].group}"
+
+
 def _elsewhere(effect: Effect, channel: int, stage: int) -> Effect:
     """All parts of one copy of a value become those of another."""
     moved = {
@@ -198,8 +227,13 @@ _WEIGHTED: tuple[tuple[int, Callable[[Random, Lists], str]], ...] = (
     (3, add_sync),
     (1, other_buffer),
     (1, other_iteration),
+    (1, other_field),
 )
-EDITS = tuple(edit for weight, edit in _WEIGHTED for _ in range(weight))
+_STAGGERED = (*_WEIGHTED, (1, one_group))
+EDITS = {
+    staggered: tuple(edit for weight, edit in (_STAGGERED if staggered else _WEIGHTED) for _ in range(weight))
+    for staggered in (False, True)
+}
 
 
 def edited(random: Random, compiled: CompiledSchedule) -> tuple[str, CompiledSchedule]:
@@ -209,14 +243,18 @@ def edited(random: Random, compiled: CompiledSchedule) -> tuple[str, CompiledSch
         Phase.KERNEL: list(compiled.kernel),
         Phase.EPILOGUE: list(compiled.epilogue),
     }
-    told = [random.choice(EDITS)(random, lists) for _ in range(random.choice((1, 1, 1, 2, 3)))]
+    staggered = compiled.config.warp_stagger.enabled
+    told = [random.choice(EDITS[staggered])(random, lists) for _ in range(random.choice((1, 1, 1, 2, 3)))]
     phases = {
         phase: tuple(replace(entry, time_slot=slot, phase=phase) for slot, entry in enumerate(entries))
         for phase, entries in lists.items()
     }
     at = compiled.warp_stagger_index
-    if compiled.config.warp_stagger.enabled:
+    if staggered:
         at = min(at, len(phases[Phase.PROLOGUE]))
+        if random.random() < 0.1:
+            at = random.randint(0, len(phases[Phase.PROLOGUE]))
+            told.append(f"group 1 falls back at {at}")
     changed = replace(
         compiled,
         prologue=phases[Phase.PROLOGUE],
