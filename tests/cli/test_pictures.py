@@ -51,7 +51,7 @@ def test_the_listing_has_every_entry() -> None:
     for phase in ("prologue", "kernel", "epilogue"):
         assert f"{phase}: {len(given[phase])} entries" in text.stdout
     assert len(given["repairs"]) == 5
-    assert rota("show ping_pong --listing").stderr == ""
+    assert rota("show ping_pong --listing").stderr == "1 note; `rota check --notes` prints them\n"
 
 
 def test_a_trace_is_named_after_its_kernel() -> None:

@@ -32,7 +32,7 @@ def test_the_schedule_follows_the_setting() -> None:
 
 def test_several_settings_add_up() -> None:
     kernel = changed(changed(shipped_kernels()["four_wave"], "BM=128"), "geometry.BN = 0x80")
-    assert kernel.settings()["geometry"].value == KernelGeometry(BM=128, BN=128, lgkm_per_load_a=8, lgkm_per_load_b=8)
+    assert kernel.settings()["geometry"].value == KernelGeometry(BM=128, BN=128)
     assert kernel.compile().lds_bytes == 2 * (128 + 128) * 64 * 2
 
 

@@ -38,4 +38,4 @@ def test_knobs_of_a_single_buffer_are_noted() -> None:
 
 
 def test_defaults_are_not_noted() -> None:
-    assert compile_schedule(Pipeline4Wave(KernelGeometry())).findings == ()
+    assert not [each for each in compile_schedule(Pipeline4Wave(KernelGeometry())).findings if each.code == "P109"]

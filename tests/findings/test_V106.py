@@ -4,10 +4,12 @@ from dataclasses import replace
 
 from rota import OpDesc, OpRole, Phase, ScheduleEntry, verify
 from rota.declare.effects import Action, Effect, Place, Space, Version
+from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
 from rota.errors import Finding
 from tests.findings.proofs import loop
 
 REGISTER = Place(Space.REGISTER, 0, 0, 0)
+SUM = Place(Space.ACCUMULATOR, -1, 1, 0)
 
 
 def entry(slot: int, effect: Effect) -> ScheduleEntry:
@@ -26,14 +28,28 @@ def use(iteration: int, wanted: int) -> Effect:
     return Effect(
         action=Action.COMPUTE,
         reads=(REGISTER,),
+        writes=(SUM,),
         instance=Version("use", iteration),
         wants=((REGISTER, Version("x", wanted)),),
     )
 
 
-def findings(code: str, *effects: Effect) -> list[Finding]:
+def spec(distance: int) -> LoopSpec:
+    """A value and a sum of it, or of the one `distance` iterations before."""
+    return LoopSpec(
+        name="tiny",
+        waves=4,
+        values=(Value(name="x", home=Home.REGISTERS, size=1), Value(name="c", home=Home.ACCUMULATOR, size=1)),
+        ops=(
+            LoopOp(name="make", work=Work.VALU, writes=("x",)),
+            LoopOp(name="use", work=Work.VALU, reads=(Read(value="x", distance=distance),), writes=("c",)),
+        ),
+    )
+
+
+def findings(code: str, *effects: Effect, distance: int = 0) -> list[Finding]:
     kernel = tuple(entry(slot, effect) for slot, effect in enumerate(effects))
-    made = replace(loop(), kernel=kernel, trip_tiles=(1, 0))
+    made = replace(loop(), kernel=kernel, trip_tiles=(1, 0), loop=spec(distance))
     return [finding for finding in verify(made).errors if finding.code == code]
 
 
@@ -47,4 +63,16 @@ def test_the_right_order_is_fine() -> None:
 
 
 def test_a_value_carried_from_the_iteration_before_is_fine() -> None:
-    assert findings("V106", use(-1, -2), make(-1)) == []
+    assert findings("V106", use(-1, -2), make(-1), distance=1) == []
+
+
+def test_an_initial_value_that_is_overwritten_before_it_is_read_is_reported() -> None:
+    (finding, *_) = findings("V106", make(-1), use(-1, -2), distance=1)
+    assert "wants the initial x" in finding.message
+    assert finding.evidence == (("due", "x of iteration -1"), ("found", "x of iteration 0"))
+
+
+def test_a_place_has_one_initial_value() -> None:
+    """Iterations 0 and 1 want two initial versions of the same register: one of them can't be there."""
+    found = findings("V106", use(-1, -3), make(-1), distance=2)
+    assert [dict(each.evidence)["due"] for each in found] == ["x of iteration -1"]

@@ -17,4 +17,4 @@ def test_a_repair_cut_short_is_safe_and_says_so(monkeypatch: pytest.MonkeyPatch)
 def test_with_time_it_is_the_smallest() -> None:
     compiled = compile_schedule(Pipeline4Wave(KernelGeometry()))
     assert "W102" not in {finding.code for finding in compiled.findings}
-    assert len(compiled.repairs) == 2
+    assert len(compiled.repairs) == 4

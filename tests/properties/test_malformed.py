@@ -99,6 +99,7 @@ def _acceptable(kind: type, name: str, bad: object, current: object) -> bool:
     optional = {
         MMABlockSpec: {"entry_wait", "entry_wait_lgkm", "pre_sync"},
         ScheduleEntry: {"group", "effect"},
+        KernelGeometry: {"lgkm_per_load_a", "lgkm_per_load_b"},
     }
     may_be_absent = name in optional.get(kind, set())
     signed = kind is DepEdge and isinstance(current, int)

@@ -41,8 +41,8 @@ KNOBS = st.builds(
     auto_waits=st.booleans(),
     wait_lgkm_first=st.integers(0, 20),
     wait_vm_last=st.integers(0, 70),
-    lgkm_per_load_a=st.integers(0, 9),
-    lgkm_per_load_b=st.integers(0, 9),
+    lgkm_per_load_a=st.integers(1, 9),
+    lgkm_per_load_b=st.integers(1, 9),
     drain_lgkm_mask=st.integers(0, 255),
 )
 

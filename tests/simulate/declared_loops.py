@@ -45,7 +45,7 @@ def attention(parts: int = 1) -> LoopSpec:
         loop.tile(tile, size=4096)
         for part in range(parts):
             loop.load(tile, name=f"load_{tile}{part}", moved=4096 // parts)
-    k, v = (loop.fragment(tile.lower(), tile, registers=8) for tile in ("K", "V"))
+    k, v = (loop.fragment(tile.lower(), tile, registers=4) for tile in ("K", "V"))
     s = loop.product("s", [k], registers=4, instruction=MFMA)
     m = loop.valu("m", [s, Read(value="m", distance=1)], registers=1)
     alpha = loop.valu("alpha", [m, Read(value="m", distance=1)], registers=1)

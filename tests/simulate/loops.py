@@ -44,6 +44,8 @@ class Loop:
     warp_stagger_index: int = 0
     trip_tiles: tuple[int, int] | None = None
     compiler_tracks_registers: bool = True
+    reentrant: bool = False
+    vmcnt_in_order: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

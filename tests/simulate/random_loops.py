@@ -19,7 +19,7 @@ class _Drawn:
 
     def value(self, home: Home) -> str:
         name = f"{home.name[0].lower()}{len(self.values)}"
-        self.values.append(Value(name=name, home=home, size=1))
+        self.values.append(Value(name=name, home=home, size=4))  # what one matrix instruction takes
         return name
 
     def op(self, work: Work, reads: list[Read], write: str) -> None:

@@ -330,14 +330,14 @@ BAD: dict[str, tuple[str, Any]] = {
     "stages of its own": ("D105", lambda: execute(with_syncs([FULL] * SLOTS), 1, spec=gemm())),
     "another loop's declaration": ("D105", lambda: execute(mended_gemm("one stage"), 1, spec=scan())),
     "too many results": ("D104", lambda: execute(mended_gemm("one stage"), 1, spec=gemm(), meaning=TwoResults())),
-    "a load that reads": ("D102", lambda: run_small(LOAD, READ, replace(LOAD, name="more", reads=(Read(value="T"),)))),
-    "an MMA of a tile": ("D102", lambda: run_small(LOAD, replace(SUM, reads=(Read(value="T"),)))),
+    "a load that reads": ("D111", lambda: run_small(LOAD, READ, replace(LOAD, name="more", reads=(Read(value="T"),)))),
+    "an MMA of a tile": ("D111", lambda: run_small(LOAD, replace(SUM, reads=(Read(value="T"),)))),
     "an MMA of a sum": (
-        "D102",
+        "D111",
         lambda: run_small(replace(SUM, reads=()), replace(SUM, name="b", reads=(Read(value="c"),))),
     ),
-    "an MMA into a tile": ("D102", lambda: run_small(replace(SUM, reads=(), writes=("T",)))),
-    "a fragment into a sum": ("D102", lambda: run_small(LOAD, replace(READ, writes=("c",)))),
+    "an MMA into a tile": ("D111", lambda: run_small(replace(SUM, reads=(), writes=("T",)))),
+    "a fragment into a sum": ("D111", lambda: run_small(LOAD, replace(READ, writes=("c",)))),
     "used in front of its maker": ("D102", lambda: run_small(LOAD, SUM, READ)),
 }
 

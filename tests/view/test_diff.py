@@ -82,7 +82,7 @@ def test_two_strategies_differ_and_the_text_names_every_change() -> None:
 
 
 def test_a_repair_is_two_additions() -> None:
-    geometry = KernelGeometry()
+    geometry = KernelGeometry(lgkm_per_load_a=0, lgkm_per_load_b=0)  # full drains: the loop is clean
     written = compile_schedule(Pipeline4Wave(geometry), sync="as_written")
     found = diff(written, compile_schedule(Pipeline4Wave(geometry)))
     assert changes(found) == []

@@ -8,6 +8,7 @@ from rota.compiler.compiled import CompiledSchedule
 from rota.errors import Severity
 from rota.order.problem import Proof
 from rota.program.listing import count_sync
+from rota.program.moves import count_moved
 from rota.targets.rates import CLOCKS_PER_SLOT
 
 
@@ -76,13 +77,19 @@ def _quality(compiled: CompiledSchedule) -> str:
         turns = ", issue turns left to the order" if compiled.placement and compiled.placement.turns_left else ""
         return f"II {clocks:,} clk ({known}{turns})"
     if compiled.ordering is None:
-        return "the author's order"
+        return _order_kept("the body's order", compiled)
     makespan, certificate = compiled.ordering.makespan, compiled.ordering.certificate
     if certificate.proof is Proof.NONE:
-        order = "the author's order" if certificate.by == "identity" else f"by {certificate.by}"
-        return f"makespan {makespan:,} ({order})"
-    known = "proven least" if certificate.proof is Proof.OPTIMAL else f"at least {certificate.bound:,}"
-    return f"makespan {makespan:,} ({known})"
+        known = "the body's order" if certificate.by == "identity" else f"by {certificate.by}"
+    else:
+        known = "proven least" if certificate.proof is Proof.OPTIMAL else f"at least {certificate.bound:,}"
+    return f"makespan {makespan:,} ({_order_kept(known, compiled)})"
+
+
+def _order_kept(known: str, compiled: CompiledSchedule) -> str:
+    """What is known about an order holds for it as it was before blocks and hooks moved ops."""
+    moved = count_moved(compiled.findings)
+    return f"{known}, before {moved} of {len(compiled.body)} ops moved" if moved else known
 
 
 def _kib(size: int) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from rota.compiler.build import build_ordered_program
 from rota.compiler.compiled import CompiledSchedule
+from rota.compiler.counts import uncounted_ops
 from rota.compiler.hooks import dropped_hooks
 from rota.compiler.proved import proved, repaired
 from rota.compiler.schedule import PipelineSchedule
-from rota.declare.check import check_elements, expect
+from rota.declare.check import bad_field, check_elements, check_types, expect, is_int
 from rota.declare.config import PipelineConfig
 from rota.declare.op import OpDesc
+from rota.declare.vocabulary import Phase
 from rota.errors import DeclarationError, Finding, did_you_mean
 from rota.graph.edge import DepEdge
 from rota.graph.loop_body import LoopBody
@@ -20,19 +23,38 @@ from rota.program.checks import check_explicit_blocks, check_nothing_lost, verif
 from rota.program.config import ScheduleConfig
 from rota.program.entry import ScheduleEntry
 from rota.program.kernel_deps import derive_kernel_deps, partition_entry_bounds
+from rota.program.moves import moved_by_hand, moved_ops
 from rota.program.phases import derive_epilogue_from_program, derive_prologue_from_program, stagger_index
 from rota.program.single_buffer import derive_single_buffer_phases
+from rota.targets.machine import Machine
+
+
+class _Given(NamedTuple):
+    """What the author's methods gave, each checked."""
+
+    schedule: PipelineSchedule
+    config: PipelineConfig
+    knobs: ScheduleConfig
+    body: tuple[OpDesc, ...]
+    edges: tuple[DepEdge, ...]
+    bootstrap: tuple[OpDesc, ...]
+
 
 SYNC_MODES = ("as_written", "repair", "strict")
 
 
-def compile_schedule(schedule: PipelineSchedule, sync: str = "repair") -> CompiledSchedule:
+def compile_schedule(
+    schedule: PipelineSchedule, sync: str = "repair", *, reentrant: bool = False, vmcnt_in_order: bool = True
+) -> CompiledSchedule:
     """Compile a schedule.
 
     `repair` adds the fewest barriers and waits that make the proof hold and lists them; `strict` raises instead;
     `as_written` gives exactly what the rules derive, unproved.
+
+    A `reentrant` schedule may be run again right behind itself, as a persistent kernel does.  Without `vmcnt_in_order`
+    the proof trusts no wait that leaves some of vmcnt's tokens pending.
     """
-    return ScheduleCompiler(sync=sync).compile(schedule)
+    return ScheduleCompiler(sync=sync, reentrant=reentrant, vmcnt_in_order=vmcnt_in_order).compile(schedule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +62,11 @@ class ScheduleCompiler:
     """A configured compiler; one value serves any number of schedules."""
 
     sync: str = "repair"
+    reentrant: bool = False
+    vmcnt_in_order: bool = True
 
     def __post_init__(self) -> None:
+        check_types(self, {"reentrant": bool, "vmcnt_in_order": bool})
         if self.sync not in SYNC_MODES:
             raise DeclarationError(
                 Finding(
@@ -54,8 +79,13 @@ class ScheduleCompiler:
     def compile(self, schedule: PipelineSchedule) -> CompiledSchedule:
         """All phases of the schedule, proved unless they are wanted as written."""
         written = self._as_written(schedule)
+        if self.reentrant or not self.vmcnt_in_order:
+            machine = replace(written.machine, vmcnt_in_order=self.vmcnt_in_order)
+            written = replace(written, reentrant=self.reentrant, machine=machine)
         if self.sync == "as_written":
             return written
+        if uncounted := tuple(uncounted_ops(written)):
+            raise DeclarationError(*uncounted)
         return proved(written) if self.sync == "strict" else repaired(written)
 
     def _as_written(self, schedule: PipelineSchedule) -> CompiledSchedule:
@@ -64,22 +94,16 @@ class ScheduleCompiler:
         sched = expect("schedule_config()", schedule.schedule_config(), ScheduleConfig)
         body = check_elements("build_body()", schedule.build_body(), OpDesc)
         edges = check_elements("derive_edges()", schedule.derive_edges(body), DepEdge)
-        if config.depth >= 2:
-            return self._double_buffer(schedule, config, sched, body, edges)
-        return self._single_buffer(schedule, config, sched, body, edges)
+        bootstrap = check_elements("bootstrap_frags()", schedule.bootstrap_frags(), OpDesc)
+        given = _Given(schedule, config, sched, body, edges, bootstrap)
+        return self._double_buffer(given) if config.depth >= 2 else self._single_buffer(given)
 
-    def _double_buffer(
-        self,
-        schedule: PipelineSchedule,
-        config: PipelineConfig,
-        sched: ScheduleConfig,
-        body: tuple[OpDesc, ...],
-        edges: tuple[DepEdge, ...],
-    ) -> CompiledSchedule:
+    def _double_buffer(self, given: _Given) -> CompiledSchedule:
+        schedule, config, sched, body, edges, bootstrap = given
         program, ordering = build_ordered_program(body, config, sched, edges)
         explicit = schedule.build_explicit_blocks(body, program)
         program = program.with_explicit_blocks(check_explicit_blocks(explicit, program))
-        prologue = derive_prologue_from_program(program, config, sched, schedule.bootstrap_frags())
+        prologue = derive_prologue_from_program(program, config, sched, bootstrap)
         expanded = program.expand_to_list()
         kernel = _transformed(schedule, expanded, body)
         bounds = partition_entry_bounds(program)
@@ -96,25 +120,20 @@ class ScheduleCompiler:
             epilogue=derive_epilogue_from_program(program, config),
             kernel_deps=derive_kernel_deps(kernel, bounds),
             warp_stagger_index=stagger_index(body, len(prologue), config),
-            machine=schedule.machine(),
-            lds_bytes=schedule.lds_bytes(),
+            machine=expect("machine()", schedule.machine(), Machine),
+            lds_bytes=_stated_bytes(schedule),
             program=program,
             ordering=ordering,
             findings=(
                 *check_nothing_lost(body, kernel),
                 *verify_schedule(program, sched),
-                *dropped_hooks(schedule, config, sched, program),
+                *moved_ops(body, ordering, program, kernel),
+                *dropped_hooks(schedule, config, sched, bootstrap, program),
             ),
         )
 
-    def _single_buffer(
-        self,
-        schedule: PipelineSchedule,
-        config: PipelineConfig,
-        sched: ScheduleConfig,
-        body: tuple[OpDesc, ...],
-        edges: tuple[DepEdge, ...],
-    ) -> CompiledSchedule:
+    def _single_buffer(self, given: _Given) -> CompiledSchedule:
+        schedule, config, sched, body, edges, bootstrap = given
         LoopBody(body, edges)  # refuses malformed graphs
         phases = derive_single_buffer_phases(body, config)
         kernel = _transformed(schedule, phases.kernel, body)
@@ -129,13 +148,32 @@ class ScheduleCompiler:
             epilogue=phases.epilogue,
             kernel_deps=edges,
             warp_stagger_index=stagger_index(body, len(phases.prologue), config),
-            machine=schedule.machine(),
-            lds_bytes=schedule.lds_bytes(),
-            findings=(*check_nothing_lost(body, kernel), *dropped_hooks(schedule, config, sched, None)),
+            machine=expect("machine()", schedule.machine(), Machine),
+            lds_bytes=_stated_bytes(schedule),
+            findings=(
+                *check_nothing_lost(body, kernel),
+                *moved_by_hand(body, kernel),
+                *dropped_hooks(schedule, config, sched, bootstrap, None),
+            ),
         )
 
 
 def _transformed(
     schedule: PipelineSchedule, kernel: tuple[ScheduleEntry, ...], body: Sequence[OpDesc]
 ) -> tuple[ScheduleEntry, ...]:
-    return check_elements("transform_kernel()", schedule.transform_kernel(kernel, body), ScheduleEntry)
+    """The kernel as the author's hook gives it, numbered anew: a wrong number would stand for another entry."""
+    given = check_elements("transform_kernel()", schedule.transform_kernel(kernel, body), ScheduleEntry)
+    for entry in given:
+        if entry.phase is not Phase.KERNEL:
+            wanted = "Phase.KERNEL in what transform_kernel() gives"
+            raise bad_field(entry, "phase", entry.phase, wanted, entry.op.source)
+    return tuple(
+        entry if entry.time_slot == slot else replace(entry, time_slot=slot) for slot, entry in enumerate(given)
+    )
+
+
+def _stated_bytes(schedule: PipelineSchedule) -> int | None:
+    stated = schedule.lds_bytes()
+    if stated is not None and (not is_int(stated) or stated < 0):
+        raise bad_field(schedule, "lds_bytes()", stated, "a whole number, at least 0, or None")
+    return stated

@@ -34,8 +34,9 @@ class CompiledSchedule:
     executes one extra barrier after `warp_stagger_index` prologue entries when the config staggers.
 
     `compiler_tracks_registers` says that the back end's compiler waits for register loads by itself, as LLVM does for
-    loads it can see.  `repairs` lists what was added to make the proof hold; without a proof (`sync="as_written"`)
-    there is no certificate.
+    loads it can see.  A `reentrant` schedule may be run again right behind itself, as a persistent kernel does; of any
+    other, whoever does so has to put full waits and a barrier between.  `repairs` lists what was added to make the
+    proof hold; without a proof (`sync="as_written"`) there is no certificate.
     """
 
     name: str
@@ -51,6 +52,7 @@ class CompiledSchedule:
     machine: Machine = GFX950
     lds_bytes: int | None = None
     compiler_tracks_registers: bool = True
+    reentrant: bool = False
     trip_tiles: tuple[int, int] | None = None
     program: PipelineProgram | None = None
     ordering: Ordering | None = None
@@ -71,6 +73,11 @@ class CompiledSchedule:
             return self.loop.registers(dict(self.placement.copies))
         frees = any(op.vgpr_kill for op in self.body)
         return self.ordering.vgpr_peak if self.ordering and frees else None
+
+    @property
+    def vmcnt_in_order(self) -> bool:
+        """Does vmcnt count down in the order of issue?"""
+        return self.machine.vmcnt_in_order
 
     @property
     def register_limit(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import fields
 
 from rota.compiler.schedule import PipelineSchedule
 from rota.declare.config import PipelineConfig
+from rota.declare.op import OpDesc
 from rota.declare.vocabulary import SchedulingStrategy
 from rota.errors import Concern, Finding, Severity
 from rota.program.config import ScheduleConfig
@@ -18,14 +19,19 @@ _MANUAL_WAITS = ("wait_lgkm_first", "wait_vm_last")
 
 
 def dropped_hooks(
-    schedule: PipelineSchedule, config: PipelineConfig, sched: ScheduleConfig, program: PipelineProgram | None
+    schedule: PipelineSchedule,
+    config: PipelineConfig,
+    sched: ScheduleConfig,
+    bootstrap: tuple[OpDesc, ...],
+    program: PipelineProgram | None,
 ) -> tuple[Finding, ...]:
     """P108 for a hook without effect, P109 (a note) for a knob without effect."""
-    return (*_hooks(schedule, config, sched), *_knobs(config, sched, program))
+    return (*_hooks(schedule, config, sched, bootstrap), *_knobs(config, sched, program))
 
 
-def _hooks(schedule: PipelineSchedule, config: PipelineConfig, sched: ScheduleConfig) -> Iterator[Finding]:
-    bootstrap = tuple(schedule.bootstrap_frags())
+def _hooks(
+    schedule: PipelineSchedule, config: PipelineConfig, sched: ScheduleConfig, bootstrap: tuple[OpDesc, ...]
+) -> Iterator[Finding]:
     if bootstrap and (config.depth < 2 or not sched.partial_prologue_drain):
         why = "a single buffer's prologue reads its carried fragment itself"
         fix = "remove bootstrap_frags()"

@@ -11,6 +11,7 @@ from rota.compiler.room import in_lockstep, landing_wished, staggered
 from rota.declare.check import bad_field, expect, is_int
 from rota.declare.config import PipelineConfig, WarpStaggerRule
 from rota.declare.values import LoopSpec
+from rota.errors import OrderError
 from rota.graph.timing import LoopTimes, time_loop
 from rota.order.modulo import ModuloScheduler
 from rota.order.modulo_schedule import ModuloSchedule
@@ -20,6 +21,7 @@ from rota.sync.sites import derive_sites
 from rota.sync.synthesis import synthesise
 from rota.targets.machine import GFX950, Machine
 from rota.targets.timing import timing_of
+from rota.verify.impossible import impossible
 
 
 def compile_loop(
@@ -29,6 +31,8 @@ def compile_loop(
     remainder: int = 0,
     stagger: bool = False,
     fewest_barriers: bool = False,
+    reentrant: bool = False,
+    vmcnt_in_order: bool = True,
     scheduler: ModuloScheduler | None = None,
 ) -> CompiledSchedule:
     """Find the least interval, derive the buffers, make room, unroll, synchronise, prove.
@@ -37,6 +41,9 @@ def compile_loop(
     iterations outside the loop reach the N that don't divide.  With `stagger` two groups of waves take turns at the
     matrix units, one computing while the other moves data; their barriers have fixed places.
 
+    A `reentrant` loop may be run again right behind itself, as a persistent kernel does.  Without `vmcnt_in_order` the
+    proof trusts no wait that leaves some of vmcnt's tokens pending.
+
     Barriers are the fewest that leave loads slack for coming late, or with `fewest_barriers` the fewest at all.
     `scheduler.time_limit` bounds the search for an interval at each depth, and the one for slack.
     """
@@ -44,6 +51,9 @@ def compile_loop(
     expect("the machine", machine, Machine)
     if not is_int(remainder) or remainder < 0:
         raise bad_field(loop, "remainder", remainder, "a whole number, at least 0")
+    impossibilities = tuple(impossible(loop, machine))
+    if impossibilities:
+        raise OrderError(*impossibilities)
     check_registers(loop, machine)
     times = time_loop(loop, timing_of(machine), groups=2 if stagger else 1)
     landing = 0 if fewest_barriers else landing_wished(times)
@@ -51,7 +61,8 @@ def compile_loop(
     phases = derive_loop_phases(loop, placement, remainder)
     bare = replace(
         _bare(loop, placement, phases, stagger=stagger),
-        machine=machine,
+        machine=replace(machine, vmcnt_in_order=machine.vmcnt_in_order and vmcnt_in_order),
+        reentrant=reentrant,
         lds_bytes=loop.lds_bytes(dict(placement.copies)),
         modulo=found,
     )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rota.compiler.causes import helped
 from rota.compiler.compiled import CompiledSchedule
-from rota.errors import Finding, ProofError, Severity
+from rota.compiler.counts import uncounted_ops
+from rota.compiler.places import BodyPlaces
+from rota.errors import Finding, ProgramError, ProofError, Severity
 from rota.graph.edge import DepEdge
+from rota.program.moves import MOVED
 from rota.verify.prove import verify
 from rota.verify.report import Report
 
@@ -15,6 +20,7 @@ if TYPE_CHECKING:
     from rota.sync.repair import Repaired
 
 _NOT_MENDED_BY_WAITING = ("V", "B")
+_DROPPED = ("P102", "P108")  # the proof is about what is issued, not about what was declared and is not
 _NOT_SHOWN_MINIMAL = Finding(
     code="W102",
     severity=Severity.NOTE,
@@ -27,11 +33,11 @@ def proved(written: CompiledSchedule) -> CompiledSchedule:
     report = verify(written)
     if report.clean:
         return _certified(written, report)
+    errors = _in_body(report.errors, written)
     better = mended(written)
-    fixes: tuple[str, ...] = ()
     if verify(better).clean:
-        fixes = ('sync="repair" was proved: ' + ", ".join(change.change for change in better.repairs),)
-    raise ProofError(*(_with_fixes(finding, fixes) for finding in report.errors))
+        errors = tuple(helped(errors, better))
+    raise _refused(errors, written)
 
 
 def repaired(written: CompiledSchedule) -> CompiledSchedule:
@@ -41,11 +47,11 @@ def repaired(written: CompiledSchedule) -> CompiledSchedule:
         return _certified(written, report)
     hopeless = [finding for finding in report.errors if finding.code.startswith(_NOT_MENDED_BY_WAITING)]
     if hopeless:
-        raise ProofError(*hopeless)
+        raise _refused(_in_body(hopeless, written), written)
     better = mended(written)
     report = verify(better)
     if not report.clean:
-        raise ProofError(*report.errors)
+        raise _refused(_in_body(report.errors, better), better)
     return _certified(better, report)
 
 
@@ -81,8 +87,27 @@ def _moved(written: CompiledSchedule, slots: tuple[int, ...]) -> tuple[DepEdge, 
 
 
 def _certified(compiled: CompiledSchedule, report: Report) -> CompiledSchedule:
-    return replace(compiled, certificate=report.certificate, findings=(*compiled.findings, *report.findings))
+    """What looks wrong by structure alone and was proved right is a warning; what was dropped stays an error."""
+    dropped = [each for each in compiled.findings if each.severity is Severity.ERROR and each.code in _DROPPED]
+    if dropped:
+        raise ProgramError(*dropped)
+    structure = (
+        replace(each, severity=Severity.WARNING) if each.severity is Severity.ERROR else each
+        for each in compiled.findings
+    )
+    counts = uncounted_ops(compiled, Severity.NOTE) if compiled.repairs else ()  # only a repair's waits are left
+    return replace(compiled, certificate=report.certificate, findings=(*structure, *counts, *report.findings))
 
 
-def _with_fixes(finding: Finding, fixes: tuple[str, ...]) -> Finding:
-    return replace(finding, fixes=(*finding.fixes, *fixes)) if finding.code.startswith(("R", "L")) else finding
+def _in_body(errors: Iterable[Finding], compiled: CompiledSchedule) -> tuple[Finding, ...]:
+    places = BodyPlaces(compiled)
+    return tuple(map(places.finding, errors))
+
+
+def _refused(errors: Sequence[Finding], compiled: CompiledSchedule) -> ProofError:
+    """The errors, and behind them whatever may explain them: suspicious structure, and ops that were moved."""
+    about_order = any(finding.code.startswith(("R", "V")) for finding in errors)
+    told = (
+        each for each in compiled.findings if each.severity is not Severity.NOTE or (about_order and each.code in MOVED)
+    )
+    return ProofError(*errors, *told)

@@ -24,7 +24,7 @@ class PipelineSchedule(ABC):
 
     @abstractmethod
     def build_body(self) -> Sequence[OpDesc]:
-        """The data ops of one loop iteration, costs attached, in the author's order."""
+        """The data ops of one loop iteration, costs attached, in the order in which they are to be issued."""
 
     def machine(self) -> Machine:
         """The machine that the schedule is for; by default MI355X."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
+_LANES = 64
+_REGISTER_BYTES = 4
 _SIDES_AND_DEPTH = re.compile(r"_(\d+)x(\d+)x(\d+)")
 
 
@@ -19,3 +22,27 @@ def shape_named(instruction: str) -> tuple[int, int, int] | None:
 def element_bytes_named(instruction: str) -> int:
     """Bytes of an element of A or B: the names of 16-bit types, and of no others, end in 16."""
     return 2 if instruction.endswith("16") else 1
+
+
+class Registers(NamedTuple):
+    """Registers per lane of one instruction's operands and of its result."""
+
+    a: int
+    b: int
+    result: int
+
+
+def registers_named(instruction: str) -> Registers | None:
+    """The fewest registers that one instruction takes: elements spread over the lanes, results of four bytes.
+
+    Of `f8f6f4` instructions the narrowest elements count, which have four bits.
+    """
+    shape = shape_named(instruction)
+    if shape is None:
+        return None
+    rows, columns, depth = shape
+    bits = 4 if instruction.endswith("f8f6f4") else 8 * element_bytes_named(instruction)
+    per_register = 8 * _LANES * _REGISTER_BYTES
+    return Registers(
+        rows * depth * bits // per_register, columns * depth * bits // per_register, rows * columns // _LANES
+    )

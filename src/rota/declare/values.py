@@ -124,6 +124,9 @@ class LoopSpec:
                             fixes=did_you_mean(name, known),
                         )
                     )
+        from rota.declare.homes import check_homes  # which reads the values of this module
+
+        check_homes(self)
         self._check_writers()
         self._check_shared_registers()
 

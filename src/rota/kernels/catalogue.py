@@ -17,7 +17,7 @@ from rota.targets.profile import TargetProfile
 
 
 def _four_wave(
-    geometry: KernelGeometry = KernelGeometry(lgkm_per_load_a=8, lgkm_per_load_b=8),
+    geometry: KernelGeometry = KernelGeometry(),
     config: ScheduleConfig | None = None,
     target: TargetProfile | None = None,
 ) -> PipelineSchedule:

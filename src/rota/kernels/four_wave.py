@@ -30,6 +30,7 @@ from rota.targets.cost import annotate_ops
 from rota.targets.machine import Machine
 from rota.targets.profile import TargetProfile
 
+_WAVES = 4
 _PARTITION_OFFSETS = (KOffsetKind.K0, KOffsetKind.K1)
 
 
@@ -46,7 +47,10 @@ class Pipeline4Wave(PipelineSchedule):
         config: ScheduleConfig | None = None,
         target: TargetProfile | None = None,
     ) -> None:
-        """What the rotation depends on is set again, whatever `config` says."""
+        """What the rotation depends on is set again, whatever `config` says.
+
+        A fragment's cost on lgkmcnt, where the geometry doesn't state it, is what four waves need to read it.
+        """
         for name, value, kind in (
             ("geometry", geometry, KernelGeometry),
             ("config", config, ScheduleConfig),
@@ -55,10 +59,13 @@ class Pipeline4Wave(PipelineSchedule):
             if not isinstance(value, kind) and not (value is None and name != "geometry"):
                 raise bad_field(self, name, value, kind.__name__)
         self.geometry = geometry
-        self.target = (target or mi355x_target(4, 4, 1)).with_pipeline(
+        made = target or mi355x_target(geometry.vm_per_load_a, geometry.vm_per_load_b, 1)
+        reads_a, reads_b = geometry.fragment_reads(_WAVES, made.pipeline.m_mmas, made.pipeline.n_mmas)
+        stated_a, stated_b = geometry.lgkm_per_load_a, geometry.lgkm_per_load_b
+        self.target = made.with_pipeline(
             warp_stagger=WarpStaggerRule.none(),
-            lgkm_per_load_a=geometry.lgkm_per_load_a,
-            lgkm_per_load_b=geometry.lgkm_per_load_b,
+            lgkm_per_load_a=reads_a if stated_a is None else stated_a,
+            lgkm_per_load_b=reads_b if stated_b is None else stated_b,
             cross_stage_rotation=True,
         )
         self._sched = (config or self._default_schedule_config()).but(

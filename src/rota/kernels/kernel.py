@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_
 from rota.compiler.compile import ScheduleCompiler
 from rota.compiler.compiled import CompiledSchedule
 from rota.compiler.schedule import PipelineSchedule
+from rota.declare.check import expect
+from rota.declare.config import PipelineConfig
 from rota.declare.geometry import KernelGeometry
 from rota.declare.values import LoopSpec
 from rota.errors import DeclarationError, Finding
@@ -118,13 +120,14 @@ class Kernel:
             made = self.source
         else:
             given = dict(_given(self.source, self.changes, self.name))
+            _check_concrete(self.name, self.source)
             made = self.source(**given)  # type: ignore[operator]
         if isinstance(made, PipelineSchedule) and "config" in self.changes and "config" not in _parameters(self.source):
             knobs = self.changes["config"]
             made = copy(made)  # the author's value stays as it is
             vars(made)["schedule_config"] = lambda: knobs
         if isinstance(made, PipelineSchedule) and isinstance(asked := self.changes.get("config"), ScheduleConfig):
-            _check_taken(self.name, asked, made.schedule_config())
+            _check_taken(self.name, asked, expect("schedule_config()", made.schedule_config(), ScheduleConfig))
         if not isinstance(made, PipelineSchedule | LoopSpec | LoopShape):
             raise DeclarationError(
                 Finding(
@@ -162,20 +165,36 @@ class Kernel:
         }
 
     def _of_schedule(self, made: PipelineSchedule, parameters: Mapping[str, Setting]) -> dict[str, Setting]:
-        found = {"config": Setting(made.schedule_config(), ScheduleConfig)}
+        knobs = expect("schedule_config()", made.schedule_config(), ScheduleConfig)
+        found = {"config": Setting(knobs, ScheduleConfig)}
         target = getattr(made, "target", None)
         if "target" in parameters and isinstance(target, TargetProfile):
             found["target"] = Setting(target, TargetProfile)
         geometry = getattr(made, "geometry", None)
         if not isinstance(geometry, KernelGeometry):
             geometry = KernelGeometry()
-        waves = self.waves or (8 if made.config().warp_stagger.enabled else 4)
+        waves = self.waves or (8 if expect("config()", made.config(), PipelineConfig).warp_stagger.enabled else 4)
         return found | {
             "geometry": Setting(geometry, KernelGeometry),
             "waves": Setting(waves, int),
             "instruction": Setting(BF16, str),
             "sync": Setting("repair", str),
         }
+
+
+def _check_concrete(owner: str, source: object) -> None:
+    """A class that lacks methods can't be made."""
+    lacking = sorted(getattr(source, "__abstractmethods__", ())) if inspect.isclass(source) else []
+    if lacking:
+        methods = " and ".join(f"{name}()" for name in lacking)
+        raise DeclarationError(
+            Finding(
+                code="D104",
+                message=f"{owner} is abstract: it doesn't say what {methods} gives",
+                evidence=(("missing", methods),),
+                fixes=(f"define {methods}, or name a class that does",),
+            )
+        )
 
 
 def _is_maker(source: object) -> bool:

@@ -13,7 +13,7 @@ from rota.order.problem import OrderCertificate, Ordering, OrderProblem, Proof
 
 
 class IdentityScheduler:
-    """The author's own order, untouched."""
+    """The body's own order, untouched."""
 
     def order(self, problem: OrderProblem) -> Ordering:
         """Body order."""
@@ -73,7 +73,7 @@ def check_partitions_forward(problem: OrderProblem) -> None:
                         ("partitions", problem.partitions),
                     ),
                     fixes=(
-                        "scheduling=SchedulingStrategy.IDENTITY keeps the author's order",
+                        "scheduling=SchedulingStrategy.IDENTITY keeps the body's order",
                         "loop_distance=1 if the later partition of the iteration before is meant",
                     ),
                 )
@@ -81,7 +81,7 @@ def check_partitions_forward(problem: OrderProblem) -> None:
 
 
 def _kept(body: LoopBody, order: tuple[int, ...]) -> LoopBody:
-    """The body without edges within an iteration that the order breaks, as an author's own order may."""
+    """The body without edges within an iteration that the order breaks, as the body's own order may."""
     place = {index: number for number, index in enumerate(order)}
     kept = [edge for edge in body.edges if edge.loop_distance or place[edge.producer_idx] < place[edge.consumer_idx]]
     return body if len(kept) == len(body.edges) else LoopBody(body.ops, kept)

@@ -46,7 +46,7 @@ class Proof(enum.Enum):
 
     OPTIMAL = "optimal"  # no order has a smaller makespan, and none of that makespan a smaller peak
     FEASIBLE = "feasible"  # the time limit ended the search; `bound` is the best lower bound found
-    NONE = "none"  # a heuristic or the author's own order
+    NONE = "none"  # a heuristic or the body's own order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

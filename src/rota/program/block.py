@@ -68,8 +68,11 @@ class MMABlockSpec:
 
     @property
     def data_ops(self) -> tuple[OpDesc, ...]:
-        """Everything the kernel author declared, without synchronisation."""
-        return (*self.pre_ops, *self.global_loads, self.mma, *self.fused_mmas, *self.trailing_ops)
+        """What the kernel author declared, without the template's synchronisation, in issue order."""
+        first, second = self.pre_ops, self.global_loads
+        if self.global_before_frag:
+            first, second = second, first
+        return (*first, *second, self.mma, *self.fused_mmas, *self.trailing_ops)
 
     def expand(self) -> tuple[OpDesc, ...]:
         """The block's ops in issue order."""

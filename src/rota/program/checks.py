@@ -34,7 +34,7 @@ def check_explicit_blocks(
 ) -> tuple[tuple[OpDesc, ...], ...]:
     """The author's block listings as tuples: one per block, or none at all."""
     blocks = tuple(
-        check_elements(f"explicit block {index}", ops, OpDesc)
+        check_elements(f"block {index} of build_explicit_blocks()", ops, OpDesc)
         for index, ops in enumerate(check_elements("build_explicit_blocks()", explicit, object))
     )
     if blocks and len(blocks) != len(program.blocks):

@@ -77,6 +77,16 @@ class ScheduledLoop(Protocol):
         """After how many prologue entries group 1 falls back."""
         ...
 
+    @property
+    def reentrant(self) -> bool:
+        """May the loop be run again right behind itself?"""
+        ...
+
+    @property
+    def vmcnt_in_order(self) -> bool:
+        """Does vmcnt count down in the order of issue?"""
+        ...
+
 
 class Step(NamedTuple):
     """An entry with its effect; `group` is the only wave group that executes it, or None for all of them."""
@@ -93,7 +103,11 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSteps:
-    """The three phases as steps, and how trips count K-tiles."""
+    """The three phases as steps, and how trips count K-tiles.
+
+    A `reentrant` loop may be run again right behind itself.  Without `vmcnt_in_order` a wait that leaves some of the
+    counter's tokens pending says nothing about which op is over.
+    """
 
     prologue: tuple[Step, ...]
     kernel: tuple[Step, ...]
@@ -101,6 +115,8 @@ class LoopSteps:
     groups: int
     tiles_per_trip: int
     tiles_outside: int
+    reentrant: bool = False
+    vmcnt_in_order: bool = True
 
     def phase(self, phase: Phase) -> tuple[Step, ...]:
         """The steps of one phase."""
@@ -143,6 +159,8 @@ def steps_of(loop: ScheduledLoop) -> LoopSteps:
         groups=2 if staggered else 1,
         tiles_per_trip=per_trip,
         tiles_outside=outside,
+        reentrant=loop.reentrant,
+        vmcnt_in_order=loop.vmcnt_in_order,
     )
 
 

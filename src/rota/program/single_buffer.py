@@ -40,6 +40,20 @@ def derive_single_buffer_phases(body: Sequence[OpDesc], config: PipelineConfig) 
                     evidence=((f"{name}s", 0), ("ops in the body", len(body))),
                 )
             )
+    for load in loads:
+        if all(store.channel != load.channel for store in stores):
+            raise ProgramError(
+                Finding(
+                    code="P116",
+                    message=f"{load} fills the staging registers of channel {load.channel}; no store takes them to LDS",
+                    concerns=(load.concern(list(body).index(load)), *(store.concern() for store in stores)),
+                    evidence=(
+                        ("channel of the load", load.channel),
+                        ("channels of the stores", ", ".join(sorted({str(store.channel) for store in stores}))),
+                    ),
+                    fixes=(f"a store with channel={load.channel}", "leave the load out"),
+                )
+            )
     carried = [op for op in fragments if config.loop_carried.carries(op)]
     others = [op for op in fragments if not config.loop_carried.carries(op)]
     fence, barrier = OpDesc.schedule_barrier(), OpDesc.barrier()

@@ -25,8 +25,7 @@ _ROLES = {
     Work.VALU: (LoopTag.VALU, OpRole.VALU_COMPUTE),
     Work.STORE: (LoopTag.STORE, OpRole.SHARED_STORE),
 }
-_ACTIONS = {
-    Work.LOAD: (Action.DMA, Counter.VM),
+_ACTIONS: dict[Work, tuple[Action, Counter | None]] = {
     Work.FRAGMENT: (Action.LDS_READ, Counter.LGKM),
     Work.STORE: (Action.LDS_WRITE, Counter.LGKM),
     Work.MMA: (Action.COMPUTE, None),
@@ -149,7 +148,7 @@ class _EntryMaker:
 
     def _effect(self, index: int, iteration: int) -> Effect:
         op = self.spec.ops[index]
-        action, counter = _ACTIONS[op.work]
+        action, counter = _ACTIONS.get(op.work) or self._load(op)
         wants = tuple(
             (place, Version(read.value, iteration - read.distance))
             for read in op.reads
@@ -174,6 +173,10 @@ class _EntryMaker:
             wants=wants,
             makes=makes,
         )
+
+    def _load(self, op: LoopOp) -> tuple[Action, Counter | None]:
+        to_lds = any(self.home[value] is Home.LDS for value in op.writes)
+        return Action.DMA if to_lds else Action.GLOBAL_TO_REGISTER, Counter.VM
 
     def _places(self, value: str, iteration: int, writer: LoopOp | None = None) -> tuple[Place, ...]:
         """Where a value of an iteration lies: an LDS tile in as many parts as ops write it, each part on its own."""

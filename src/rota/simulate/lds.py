@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rota.declare.effects import Place, Space
 from rota.simulate.clock import Clock
-from rota.simulate.trace import GARBAGE, Line, Workgroup
+from rota.simulate.trace import GARBAGE, UNWRITTEN, Line, Workgroup
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,14 +30,15 @@ def tiles_seen(group: Workgroup, clock: Clock) -> Ints:
     seen = np.full((runs, waves, columns, waves), GARBAGE, dtype=np.intp)
     for place in _places_read(group):
         reads, found = _found(group, clock, place, written)
-        np.put_along_axis(seen, reads[np.newaxis, :, :, np.newaxis], found, axis=2)
+        np.put_along_axis(seen, reads[np.newaxis, :, :, np.newaxis], np.maximum(found, GARBAGE), axis=2)
     seen[:, :, -1] = GARBAGE  # where short rows were filled up
     return seen
 
 
 def writes_seen(group: Workgroup, clock: Clock) -> dict[Place, Ints]:
-    """Per place the write that each read of it found, by [run, wave, read, slice]; GARBAGE where it met poison.
+    """Per place the write that each read of it found, by [run, wave, read, slice].
 
+    GARBAGE where it met poison, UNWRITTEN where nobody had begun to write.
     Reads and writes of a place are numbered per wave, in program order.
     """
     import numpy as np
@@ -64,7 +65,7 @@ def _found(group: Workgroup, clock: Clock, place: Place, written: Ints) -> tuple
     reads = group.per_wave([trace.reads.get(place, ()) for trace in group.traces], columns - 1)
     # Youngest first: of writes that land at the same time, the youngest is found.
     writes = group.per_wave([trace.writes.get(place, ())[::-1] for trace in group.traces], columns - 1)
-    found = np.full((runs, *reads.shape, waves), GARBAGE, dtype=np.intp)
+    found = np.full((runs, *reads.shape, waves), UNWRITTEN, dtype=np.intp)
     if writes.size == 0:
         return reads, found
     unseen = _younger_own_writes(group, place, reads, writes)
@@ -128,4 +129,5 @@ def _resolve(clock: Clock, written: Ints, reads: Ints, writes: Ints, unseen: NDA
     defined = np.take_along_axis(landed, last[..., np.newaxis], axis=4)[..., 0] & ~under_way.any(axis=4)
     run = np.arange(at.shape[0])[:, np.newaxis, np.newaxis, np.newaxis]
     tile = written[run, wave, writes[wave, last]]
-    return np.where(defined, tile, GARBAGE)
+    begun = (landed | under_way).any(axis=4)
+    return np.where(defined, tile, np.where(begun, GARBAGE, UNWRITTEN))

@@ -21,11 +21,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_HOMES: dict[Work, tuple[Home | None, Home]] = {
-    Work.LOAD: (None, Home.LDS),
-    Work.FRAGMENT: (Home.LDS, Home.REGISTERS),
-    Work.STORE: (Home.REGISTERS, Home.LDS),
-}
+ADDRESSED = (Work.LOAD, Work.FRAGMENT)
+"""Work whose register operands are addresses: wrong ones bring wrong data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,19 +38,19 @@ class Plain:
 
 
 def check_spec(spec: LoopSpec) -> None:
-    """The ops that a machine has: loads fill tiles, fragments read them, computes touch registers; made, then used."""
-    home = {value.name: value.home for value in spec.values}
+    """What is read of an iteration is made in front of it."""
     for place, op in enumerate(spec.ops):
-        reads, writes = _HOMES.get(op.work, (Home.REGISTERS, Home.REGISTERS))
         for read in op.reads:
-            if home[read.value] is not reads:
-                expected = f"{op.name} to read {reads.value if reads else 'nothing'}"
-                raise bad_field(spec, "ops", read.value, expected, op.source)
             if read.distance == 0 and not set(spec.writers(read.value)) <= set(spec.ops[:place]):
                 raise bad_field(spec, "ops", read.value, f"a value that is made in front of {op.name}", op.source)
-        for name in op.writes:
-            if home[name] is not writes and not (op.work not in _HOMES and home[name] is Home.ACCUMULATOR):
-                raise bad_field(spec, "ops", name, f"{op.name} to write {writes.value}", op.source)
+
+
+def data_operands(spec: LoopSpec, op: LoopOp, operands: tuple[Floats, ...]) -> tuple[Floats, ...]:
+    """The operands that are data; a load or a read of LDS has addresses in registers as well."""
+    if op.work not in ADDRESSED:
+        return operands
+    homes = [spec.value(read.value).home for read in op.reads]
+    return tuple(found for found, home in zip(operands, homes, strict=True) if home is Home.LDS)
 
 
 def results_of(meaning: Meaning, op: LoopOp, operands: tuple[Floats, ...]) -> list[Floats]:
@@ -111,10 +108,15 @@ class _PlainRun:
         if op.work is Work.LOAD:
             for value in op.writes:
                 part = self.spec.writers(value).index(op)
-                self._fill(op, Version(value, iteration), self.meaning.loaded(value, part, iteration, self.waves))
+                brought = self.meaning.loaded(value, part, iteration, self.waves)
+                if self.spec.value(value).home is Home.LDS:
+                    self._fill(op, Version(value, iteration), brought)
+                else:
+                    self.plain.made[Version(value, iteration)] = brought[np.newaxis]
             return
         operands = tuple(self._operand(Version(read.value, iteration - read.distance)) for read in op.reads)
-        for value, result in zip(op.writes, results_of(self.meaning, op, operands), strict=True):
+        data = data_operands(self.spec, op, operands)
+        for value, result in zip(op.writes, results_of(self.meaning, op, data), strict=True):
             home, own = self.spec.value(value).home, np.broadcast_to(result, (1, self.waves, *result.shape[2:]))
             if home is Home.ACCUMULATOR:
                 self.plain.sums[value] = self.plain.sums.get(value, 0.0) + own

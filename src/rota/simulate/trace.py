@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota.declare.effects import Action, Counter, Effect, Place
+from rota.declare.effects import Action, Counter, Effect, Place, Space
 from rota.declare.vocabulary import Phase
 from rota.program.loop import LoopSteps, Step
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 GARBAGE = -1
 """The number of a K-tile that doesn't exist; also what poisoned or undefined memory holds."""
+
+UNWRITTEN = -2
+"""What memory holds that nobody has begun to write."""
 
 NO_WAIT = {Counter.VM: 63, Counter.LGKM: 15}
 """From this count on a wait waits for nothing: the field's all-ones value on gfx9 (6 bits and 4 bits)."""
@@ -123,6 +126,7 @@ class _Walk:
 
     def __init__(self, steps: LoopSteps, trip_count: int, *, compiler_waits: bool) -> None:
         self._loop = steps
+        self._any_order = () if steps.vmcnt_in_order else (Counter.VM,)
         self._tiles = steps.total_tiles(trip_count)
         self._compiler_waits = compiler_waits
         self._steps: list[tuple[Step, int]] = []
@@ -170,13 +174,16 @@ class _Walk:
         )
 
     def _dma(self, step: Step, trip: int, ordinal: int) -> None:
+        self._addressed(step.effect, ordinal)
         self._start(step.effect, MemoryOp(ordinal, -1, Line.DMA, tile=self._fetched(step, trip)))
 
     def _global_to_register(self, step: Step, trip: int, ordinal: int) -> None:
+        self._addressed(step.effect, ordinal)
         self._start(step.effect, MemoryOp(ordinal, -1, Line.REGISTER, tile=self._fetched(step, trip)))
 
     def _lds_read(self, step: Step, trip: int, ordinal: int) -> None:
         block = next((register.subtile for register in step.effect.writes), 0)
+        self._addressed(step.effect, ordinal)
         self._start(step.effect, MemoryOp(ordinal, -1, Line.DS, block=block))
 
     def _lds_write(self, step: Step, trip: int, ordinal: int) -> None:
@@ -186,6 +193,7 @@ class _Walk:
     def _compute(self, step: Step, trip: int, ordinal: int) -> None:
         loads = [self._used(register, ordinal) for register in step.effect.reads]
         for place in step.effect.writes:  # from here on it holds a result, which is there at once
+            self._used(place, ordinal)
             self._loaded_by.pop(place, None)
         if step.effect.instance is None:
             # A single buffer's fragment holds a slice of both operands.
@@ -195,12 +203,24 @@ class _Walk:
         counter, count = step.effect.counter, step.effect.wait_value
         if counter is None or count >= NO_WAIT[counter]:
             return
+        if count and counter in self._any_order:  # it leaves some of them under way, and any may be among these
+            return
         pending = self._pending[counter]
         while pending and self._issued[counter] - pending[0][1] >= count:
             self._covers[pending.popleft()[0]] = ordinal
 
     def _barrier(self, step: Step, trip: int, ordinal: int) -> None:
         self._barriers.append(ordinal)
+
+    def _addressed(self, effect: Effect, ordinal: int) -> None:
+        """A memory op uses the registers of its addresses, and a compiler keeps its result behind older ones."""
+        for place in effect.reads:
+            if place.space is not Space.LDS:
+                self._used(place, ordinal)
+        for place in effect.writes:
+            older = self._loaded_by.get(place)
+            if place.space is not Space.LDS and older is not None and self._counters[older] is not effect.counter:
+                self._used(place, ordinal)
 
     def _start(self, effect: Effect, op: MemoryOp) -> None:
         index = len(self._memory)
@@ -230,6 +250,8 @@ class _Walk:
         """The memory op that loaded `register` last; under compiler waits its use waits for it and all before it."""
         load = self._loaded_by.get(register)
         if load is None or not self._compiler_waits or load in self._covers:
+            return load
+        if self._counters[load] in self._any_order:  # the compiler's wait is a counted one, too
             return load
         pending, covered = self._pending[self._counters[load]], None
         while covered != load:

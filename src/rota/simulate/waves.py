@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.declare.effects import Place, Space, Version
-from rota.declare.values import Home, Work
+from rota.declare.values import Home, LoopOp, Work
 from rota.simulate.clock import Clock
 from rota.simulate.declared import Declared, Moment, moments_of
 from rota.simulate.lds import writes_seen
-from rota.simulate.reference import Plain, initial_value, results_of
-from rota.simulate.trace import Workgroup
+from rota.simulate.reference import ADDRESSED, Plain, data_operands, initial_value, results_of
+from rota.simulate.trace import GARBAGE, UNWRITTEN, Workgroup
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,10 +27,15 @@ if TYPE_CHECKING:
 
 
 class _Register(NamedTuple):
-    """What a register holds by [run, wave, ...], and since when by [run, wave]."""
+    """What a register holds by [run, wave, ...], since when, and until what landed late took its place by [run, wave].
+
+    `initial` is the version that was put there before the loop, if nothing has been written since.
+    """
 
     content: Floats
     since: Floats
+    until: Floats
+    initial: Version | None = None
 
 
 class Operand(NamedTuple):
@@ -69,6 +74,7 @@ class Waves:
         self.tiles: dict[Place, Floats] = {}
         self.sums: dict[str, Floats] = {}
         self.last: dict[str, Place] = {}
+        self.initials: dict[Place, Version] = {}
         self.seen = writes_seen(group, clock)
         self.memory = [{op.step: index for index, op in enumerate(trace.memory)} for trace in group.traces]
         self.reads = [_Numbers(trace.reads) for trace in group.traces]
@@ -79,10 +85,10 @@ class Waves:
         moments = list(moments_of(self.loop, self.group))
         # What a DMA brings is known beforehand: it may land, and be read, before program order gets to it.
         for moment in moments:
-            if moment.op.work is Work.LOAD:
+            if self._is_dma(moment):
                 self._load(moment)
         for moment in moments:
-            if moment.op.work is not Work.LOAD:
+            if not self._is_dma(moment):
                 self._execute(moment, watch)
 
     def result(self, name: str, like: Floats) -> Floats:
@@ -94,7 +100,9 @@ class Waves:
             return self.sums.get(name, np.zeros(shape))
         if name not in self.last:
             return np.full(shape, np.nan)
-        return _fitting(self.registers[self.last[name]].content, shape)
+        held = self.registers[self.last[name]]
+        kept = np.where(_over(np.isinf(held.until), held.content), held.content, np.nan)
+        return _fitting(kept, shape)
 
     def _execute(self, moment: Moment, watch: Watch | None) -> None:
         import numpy as np
@@ -102,10 +110,19 @@ class Waves:
         operands = list(self._operands(moment))
         if watch is not None:
             watch(moment, operands)
-        made = results_of(self.loop.meaning, moment.op, tuple(operand.found for operand in operands))
+        addressed = None
+        if moment.op.work in ADDRESSED:
+            addressed = self._addressed(moment, operands)
+        if moment.op.work is Work.LOAD:
+            self._load(moment, addressed)
+            return
+        data = data_operands(self.loop.spec, moment.op, tuple(operand.found for operand in operands))
+        made = results_of(self.loop.meaning, moment.op, data)
         results = dict(zip(moment.op.writes, made, strict=True))
         for name, place in zip(self.loop.outputs(moment.op), moment.step.effect.writes, strict=True):
             own = np.broadcast_to(results[name], (*self.shape, *results[name].shape[2:]))
+            if addressed is not None:
+                own = np.where(_over(addressed, own), own, np.nan)
             if place.space is Space.ACCUMULATOR:
                 self.sums[name] = self.sums.get(name, 0.0) + np.where(_over(self._active(moment), own), own, 0.0)
             elif place.space is Space.LDS:
@@ -114,32 +131,57 @@ class Waves:
                 self._set_register(moment, name, place, own)
 
     def _operands(self, moment: Moment) -> Iterator[Operand]:
-        """What is read of each value; before the first iteration its initial value."""
+        """What is read of each value; before the first iteration its initial value, where that is still there."""
         import numpy as np
 
         places = iter(moment.step.effect.reads)
         for read in moment.op.reads:
             own = [next(places) for _ in range(self.loop.parts(read.value))]
             due = Version(read.value, moment.iteration - read.distance)
-            if due.iteration < 0:
-                initial = initial_value(self.loop.spec, self.loop.meaning, due, self.group.size)
-                found = np.broadcast_to(initial, (*self.shape, *initial.shape[2:]))
-            elif moment.op.work is Work.FRAGMENT:
-                found = np.stack([self._read(moment, place, read.value) for place in own], axis=2)
+            if self.loop.spec.value(read.value).home is not Home.LDS:
+                yield Operand(due, self._used(moment, own[0], due))
+            elif due.iteration < 0:
+                initial = self._initial(due)
+                parts = [self._untouched(moment, place, due, initial[:, :, n]) for n, place in enumerate(own)]
+                yield Operand(due, np.stack(parts, axis=2))
             else:
-                found = self._used(moment, own[0], read.value)
-            yield Operand(due, found)
+                yield Operand(due, np.stack([self._read(moment, place, read.value) for place in own], axis=2))
 
-    def _used(self, moment: Moment, place: Place, value: str) -> Floats:
-        """A register when the op issues: NaN while its load is under way, or if nothing was ever written."""
+    def _initial(self, due: Version) -> Floats:
         import numpy as np
 
-        shape = (*self.shape, *self.plain.like(value))
+        initial = initial_value(self.loop.spec, self.loop.meaning, due, self.group.size)
+        return np.broadcast_to(initial, (*self.shape, *initial.shape[2:]))
+
+    def _untouched(self, moment: Moment, place: Place, due: Version, initial: Floats) -> Floats:
+        """A part of a tile as it was before the loop, NaN in slices that somebody has begun to write since."""
+        import numpy as np
+
+        if self.initials.setdefault(place, due) != due:
+            return np.full(initial.shape, np.nan)
+        slices = np.arange(self.group.size)
+        found = self.seen[place][:, slices, self._numbers(self.reads, moment, place)]
+        return np.where(_over(found == UNWRITTEN, initial), initial, np.nan)
+
+    def _used(self, moment: Moment, place: Place, due: Version) -> Floats:
+        """A register when the op issues: NaN while its load is under way, or if nothing was ever written.
+
+        What nothing has written holds the initial version that is the first to be read there.
+        """
+        import numpy as np
+
         held = self.registers.get(place)
+        if due.iteration < 0 and held is None:
+            forever = np.full(self.shape, np.inf)
+            held = self.registers[place] = _Register(self._initial(due), -forever, forever, due)
+        if held is not None and held.initial is not None:
+            return held.content if held.initial == due else np.full(held.content.shape, np.nan)
+        shape = (*self.shape, *self.plain.like(due.name))
         if held is None:
             return np.full(shape, np.nan)
         now = self._times(self.clock.steps, moment.ordinals)
-        return _fitting(np.where(_over(held.since <= now, held.content), held.content, np.nan), shape)
+        there = (held.since <= now) & (now < held.until)
+        return _fitting(np.where(_over(there, held.content), held.content, np.nan), shape)
 
     def _read(self, moment: Moment, place: Place, value: str) -> Floats:
         """A part of a tile by [run, wave, slice, ...], each slice as LDS decides."""
@@ -150,12 +192,22 @@ class Waves:
         if tile is None:
             return np.full(shape, np.nan)
         slices = np.arange(self.group.size)
-        found = self.seen[place][:, slices, self._numbers(self.reads, moment, place)]
+        found = np.maximum(self.seen[place][:, slices, self._numbers(self.reads, moment, place)], GARBAGE)
         run = np.arange(self.shape[0])[:, np.newaxis, np.newaxis] if len(tile) > 1 else 0
         return _fitting(tile[run, found, slices], shape)
 
-    def _load(self, moment: Moment) -> None:
-        """A wave writes its slice of what its load brings; iterations that don't exist bring NaN."""
+    def _is_dma(self, moment: Moment) -> bool:
+        """A load into LDS whose address is known beforehand."""
+        return moment.op.work is Work.LOAD and not moment.op.reads and self._to_lds(moment.op)
+
+    def _to_lds(self, op: LoopOp) -> bool:
+        return any(self.loop.spec.value(name).home is Home.LDS for name in op.writes)
+
+    def _load(self, moment: Moment, addressed: Bools | None = None) -> None:
+        """A wave brings its slice of a tile, or its registers.
+
+        Iterations that don't exist bring NaN, and so does a wrong address.
+        """
         import numpy as np
 
         for value, place in zip(self.loop.outputs(moment.op), moment.step.effect.writes, strict=True):
@@ -163,7 +215,24 @@ class Waves:
             brought = self.loop.meaning.loaded(value, part, max(moment.iteration, 0), self.group.size)
             if not 0 <= moment.iteration < self.total:
                 brought = np.full(brought.shape, np.nan)
-            self._store(moment, place, brought[np.newaxis])
+            content = brought[np.newaxis]
+            if addressed is not None:
+                content = np.where(_over(addressed, content), content, np.nan)
+            if place.space is Space.LDS:
+                self._store(moment, place, content)
+            else:
+                self._set_register(moment, value, place, np.broadcast_to(content, (*self.shape, *content.shape[2:])))
+
+    def _addressed(self, moment: Moment, operands: Sequence[Operand]) -> Bools:
+        """In which runs and waves the registers that a load or a read takes its address from hold what is due."""
+        import numpy as np
+
+        right = np.ones(self.shape, dtype=np.bool_)
+        for due, found in operands:
+            if self.loop.spec.value(due.name).home is not Home.LDS:
+                wanted = self.plain.made[due] if due.iteration >= 0 else self._initial(due)
+                right &= (found == wanted).all(axis=tuple(range(2, found.ndim)))
+        return right
 
     def _store(self, moment: Moment, place: Place, content: Floats) -> None:
         """`content` by [run, slice, ...] as what the write brings; the row behind all writes stays NaN.
@@ -185,18 +254,22 @@ class Waves:
         self.tiles[place] = tile
 
     def _set_register(self, moment: Moment, name: str, place: Place, content: Floats) -> None:
-        """A fragment is there when it has landed, the result of a compute at once."""
+        """A load is there when it has landed, the result of a compute at once; what lands later takes its place."""
         import numpy as np
 
-        since = np.full(self.shape, -np.inf)
-        if moment.op.work is Work.FRAGMENT:
-            since = self._times(self.clock.land, self._memory_ops(moment))
+        since, until = np.full(self.shape, -np.inf), np.full(self.shape, np.inf)
+        lands = self._times(self.clock.steps, moment.ordinals)
+        if moment.op.work in ADDRESSED:
+            since = lands = self._times(self.clock.land, self._memory_ops(moment))
         held = self.registers.get(place)
         if held is not None:
             active = self._active(moment)
+            for late in (held.since, held.until):
+                until = np.where(active & (late > lands), np.minimum(late, until), until)
             content = np.where(_over(active, content), content, _fitting(held.content, content.shape))
             since = np.where(active, since, held.since)
-        self.registers[place] = _Register(content, since)
+            until = np.where(active, until, held.until)
+        self.registers[place] = _Register(content, since, until)
         if moment.iteration == self.total - 1:
             self.last[name] = place
 

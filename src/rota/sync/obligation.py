@@ -7,15 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple
 
-from rota.declare.effects import Action, Counter, Effect, Place, Space
+from rota.declare.effects import Action, Counter, Place, Space
 from rota.program.entry import ScheduleEntry
 from rota.program.loop import LoopSteps, Step
 from rota.sync.timeline import Timeline, written_out
 from rota.targets.machine import Machine
 
 _EXPLICIT_TRIPS = (0, 1, 2, 3)  # a tile's successive accesses lie at most two trips apart
+
+
+class _Counters(NamedTuple):
+    """Counters that count down in order, and those for whose register loads the compiler waits by itself."""
+
+    in_order: frozenset[Counter]
+    compilers: frozenset[Counter]
 
 
 class _Conflict(NamedTuple):
@@ -40,6 +48,7 @@ class Obligation:
     crosses: bool
     counter: Counter
     compiler_covers: int | None
+    in_order: bool = True
 
     @property
     def ends(self) -> tuple[Step, Step]:
@@ -55,7 +64,12 @@ class Obligation:
         return self.timeline.epoch[self.later] - self.timeline.epoch[moment]
 
     def younger_tokens(self, moment: int) -> int:
-        """Tokens that stand behind the earlier op in its counter at `moment`: the weakest wait that covers it."""
+        """Tokens that stand behind the earlier op in its counter at `moment`: the weakest wait that covers it.
+
+        Of a counter that doesn't count down in order only a wait for 0 covers anything.
+        """
+        if not self.in_order:
+            return 0
         tokens = self.timeline.tokens[self.counter]
         return tokens[moment] - tokens[self.earlier + 1]
 
@@ -99,9 +113,11 @@ def all_obligations(steps: LoopSteps, *, compiler_waits: bool) -> Iterator[Oblig
     Between two given entries the same steps lie whenever the distance is the same, so one trip count stands for all.
     """
     seen: set[tuple[object, ...]] = set()
-    for trips in _EXPLICIT_TRIPS:
-        timeline = written_out(steps, trips)
-        for earlier, later, crosses in _tightest(timeline, compiler_waits=compiler_waits):
+    in_order = frozenset(Counter) if steps.vmcnt_in_order else frozenset(Counter) - {Counter.VM}
+    counters = _Counters(in_order, in_order if compiler_waits else frozenset())  # a compiler counts on the order, too
+    for runs in product(_EXPLICIT_TRIPS, repeat=2 if steps.reentrant else 1):
+        timeline = written_out(steps, *runs)
+        for earlier, later, crosses in _tightest(timeline, counters):
             counter = timeline.steps[earlier].effect.counter
             key = (timeline.gaps[earlier][-1], timeline.gaps[later][-1], later - earlier, crosses)
             if counter is None or key in seen:
@@ -113,18 +129,19 @@ def all_obligations(steps: LoopSteps, *, compiler_waits: bool) -> Iterator[Oblig
                 later=later,
                 crosses=crosses,
                 counter=counter,
-                compiler_covers=_first_use(timeline, earlier, later) if compiler_waits else None,
+                compiler_covers=_first_use(timeline, earlier, later) if counter in counters.compilers else None,
+                in_order=counter in in_order,
             )
 
 
-def _tightest(timeline: Timeline, *, compiler_waits: bool) -> Iterator[_Conflict]:
+def _tightest(timeline: Timeline, counters: _Counters) -> Iterator[_Conflict]:
     """Conflicts that contain no other one of the same counter.
 
     What covers an op covers all older ones on its counter, and a barrier between the inner two lies between the outer
     two as well: so the outer conflict is met whenever the inner one is.
     """
     latest: dict[tuple[Counter | None, bool], int] = {}
-    conflicts = sorted(_conflicts(timeline, compiler_waits=compiler_waits), key=lambda c: (c.later, -c.earlier))
+    conflicts = sorted(_conflicts(timeline, counters), key=lambda c: (c.later, -c.earlier))
     for conflict in conflicts:
         counter = timeline.steps[conflict.earlier].effect.counter
         if latest.get((counter, conflict.crosses), -1) < conflict.earlier:
@@ -132,30 +149,42 @@ def _tightest(timeline: Timeline, *, compiler_waits: bool) -> Iterator[_Conflict
             yield conflict
 
 
-def _conflicts(timeline: Timeline, *, compiler_waits: bool) -> Iterator[_Conflict]:
-    """Pairs of accesses to one tile of which one is a write, and of a register's load and use."""
+def _conflicts(timeline: Timeline, counters: _Counters) -> Iterator[_Conflict]:
+    """Pairs of accesses to one tile of which one is a write, and of a register's load and its use or next write."""
     writer: dict[Place, int] = {}
     readers: dict[Place, list[int]] = {}
     loader: dict[Place, int] = {}
     for now, step in enumerate(timeline.steps):
         effect = step.effect
-        for tile in effect.reads if effect.action is Action.LDS_READ else ():
-            if tile in writer:
-                yield _Conflict(writer[tile], now, crosses=True)
-            readers.setdefault(tile, []).append(now)
-        for tile in effect.writes if effect.action in (Action.DMA, Action.LDS_WRITE) else ():
-            yield from (_Conflict(reader, now, crosses=True) for reader in readers.get(tile, ()))
-            # Each wave writes its own slice, and LDS writes of the ds class keep their order.
-            if tile in writer and effect.action is Action.DMA:
-                yield _Conflict(writer[tile], now, crosses=False)
-            writer[tile], readers[tile] = now, []
-        if not compiler_waits:
-            yield from (_Conflict(loader[place], now, crosses=False) for place in _registers(effect) if place in loader)
-        loader |= {place: now for place in effect.writes if place.space is Space.REGISTER}
+        for place in effect.reads:
+            if place.space is Space.LDS:
+                if place in writer:
+                    yield _Conflict(writer[place], now, crosses=True)
+                readers.setdefault(place, []).append(now)
+            elif place in loader and _counter(timeline, loader[place]) not in counters.compilers:
+                yield _Conflict(loader[place], now, crosses=False)
+        for place in effect.writes:
+            if place.space is Space.LDS:
+                yield from (_Conflict(reader, now, crosses=True) for reader in readers.get(place, ()))
+                # Each wave writes its own slice, and LDS writes of the ds class keep their order.
+                in_order = effect.action is Action.LDS_WRITE is _action(timeline, writer.get(place))
+                if place in writer and not in_order:
+                    yield _Conflict(writer[place], now, crosses=False)
+                writer[place], readers[place] = now, []
+            else:
+                older = _counter(timeline, loader[place]) if place in loader else None
+                lands_behind = older is effect.counter and older in counters.in_order
+                if older is not None and older not in counters.compilers and not lands_behind:
+                    yield _Conflict(loader[place], now, crosses=False)
+                loader[place] = now
 
 
-def _registers(effect: Effect) -> Iterator[Place]:
-    return (place for place in effect.reads if place.space is Space.REGISTER)
+def _action(timeline: Timeline, moment: int | None) -> Action | None:
+    return None if moment is None else timeline.steps[moment].effect.action
+
+
+def _counter(timeline: Timeline, moment: int) -> Counter | None:
+    return timeline.steps[moment].effect.counter
 
 
 def _first_use(timeline: Timeline, earlier: int, later: int) -> int | None:

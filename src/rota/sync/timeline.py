@@ -51,12 +51,13 @@ class Timeline:
                 yield moment, gap
 
 
-def written_out(steps: LoopSteps, trips: int) -> Timeline:
-    """Prologue, `trips` times the kernel, epilogue."""
+def written_out(steps: LoopSteps, *runs: int) -> Timeline:
+    """For each run of so many trips: prologue, kernel as often as there are trips, epilogue."""
     sequence: list[Step] = []
     gaps: list[tuple[Gap, ...]] = []
     ended: tuple[Gap, ...] = ()
-    for phase, times in ((Phase.PROLOGUE, 1), (Phase.KERNEL, trips), (Phase.EPILOGUE, 1)):
+    phases = ((phase, trips if phase is Phase.KERNEL else 1) for trips in runs for phase in Phase)
+    for phase, times in phases:
         part = steps.phase(phase)
         for _ in range(times):
             for index, step in enumerate(part):

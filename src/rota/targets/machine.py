@@ -33,6 +33,10 @@ class Machine:
     """Facts of one architecture that bound what a schedule may do.
 
     A wait whose count has all bits of its field set waits for nothing, so the largest real wait is one less.
+
+    That vmcnt counts down in the order of issue is documented, but doubted in public for DMAs into LDS that run past
+    the end of their buffer on gfx950.  Without `vmcnt_in_order` a counted wait says nothing about which op is over, and
+    only a wait for 0 covers any.
     """
 
     name: str
@@ -42,9 +46,12 @@ class Machine:
     lds_bytes: Fact
     vgprs_per_lane: Fact
     waves_per_workgroup: Fact
+    dma_width: Fact
+    vmcnt_in_order: bool = True
 
     def __post_init__(self) -> None:
         check_types(self, {"name": str, "arch": str, "vmcnt_field": Fact, "lgkmcnt_field": Fact})
+        check_types(self, {"vmcnt_in_order": bool})
 
     def no_wait(self, counter: Counter) -> int:
         """The count that is encoded as "do not wait"; also how many tokens the counter can hold."""
@@ -53,6 +60,10 @@ class Machine:
     def largest_wait(self, counter: Counter) -> int:
         """The weakest wait that still waits."""
         return self.no_wait(counter) - 1
+
+    def counts_in_order(self, counter: Counter) -> bool:
+        """Is the oldest op on the counter always the next to be over?"""
+        return counter is not Counter.VM or self.vmcnt_in_order
 
 
 _GFX9_VMCNT = Fact(63, "tokens", Confidence.COMPILER_MODEL, "LLVM 22 assembler: 6-bit field, 63 means no wait")
@@ -68,6 +79,7 @@ GFX950 = Machine(
     lds_bytes=Fact(160 * 1024, "bytes", Confidence.DOCUMENTED, "AMD, GPU specifications of MI355X"),
     vgprs_per_lane=_CDNA_VGPRS,
     waves_per_workgroup=_WORKGROUP,
+    dma_width=Fact(16, "bytes per lane", Confidence.COMPILER_MODEL, "LLVM 22 assembler: buffer_load_dwordx4 ... lds"),
 )
 """CDNA4."""
 
@@ -79,5 +91,6 @@ GFX942 = Machine(
     lds_bytes=Fact(64 * 1024, "bytes", Confidence.DOCUMENTED, "AMD, GPU specifications of MI300X"),
     vgprs_per_lane=_CDNA_VGPRS,
     waves_per_workgroup=_WORKGROUP,
+    dma_width=Fact(4, "bytes per lane", Confidence.COMPILER_MODEL, "LLVM 22 assembler: buffer_load_dword ... lds"),
 )
 """CDNA3."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from rota.declare.effects import Action, Counter, Place, Space
 from rota.declare.vocabulary import Phase
@@ -21,12 +22,12 @@ _RULES = {
     "R102": "every wave's part lands, by its own wait, before a barrier that the reader passes before it reads",
     "R103": "every wave's read is complete, by its own wait, before a barrier that the writer passes before it writes",
 }
-_KINDS = {"R101": "WAW", "R102": "RAW", "R103": "WAR", "R104": "REG"}
+_KINDS = {"R101": "WAW", "R102": "RAW", "R103": "WAR"}
 _WAIT_NAMES = {Counter.VM: "wait_vm", Counter.LGKM: "wait_lgkm"}
 
 
 def read_hazards(machine: AbstractMachine, step: Step, trip: int) -> Iterator[Finding]:
-    """The tile's last write must be over in every wave."""
+    """The last write of every tile that is read must be over in every wave, whatever kind of op reads it."""
     for place in step.effect.reads:
         writer = machine.writer.get(place)
         if writer is not None and not writer.over_before(machine.epoch):
@@ -40,6 +41,8 @@ def write_hazards(machine: AbstractMachine, step: Step, trip: int) -> Iterator[F
     class keep their order among themselves.
     """
     for place in step.effect.writes:
+        if place.space is not Space.LDS:
+            continue
         for reader in machine.readers.get(place, ()):
             if not reader.over_before(machine.epoch):
                 yield _race("R103", machine, reader, step, place=place, trip=trip)
@@ -49,29 +52,49 @@ def write_hazards(machine: AbstractMachine, step: Step, trip: int) -> Iterator[F
             yield _race("R101", machine, writer, step, place=place, trip=trip)
 
 
-def register_hazard(
-    machine: AbstractMachine, loader: Access, step: Step, place: Place, trip: int, *, compiler_waits: bool
-) -> Finding:
-    """A register is used before a planned wait covers its load: wrong, or a wait that the compiler will add."""
+def lands_behind(machine: AbstractMachine, loader: Access, step: Step) -> bool:
+    """Does what `step` writes come to stand in its registers after what an earlier load brings there?
+
+    Two ops on one counter that counts down in order land in order; anything else must wait for the load.
+    """
     counter = loader.step.effect.counter
-    younger = machine.younger_tokens(loader, 0)
-    wait = f"{_WAIT_NAMES[counter]}({younger})" if counter else "a wait"
-    where = _named(place, loader.step, step)
-    message = f"{where} are used while their load may be under way"
-    if compiler_waits:
-        message = f"the compiler will add {wait}: {where} are used while their load may be under way"
-    return Finding(
-        code="R104",
-        severity=Severity.NOTE if compiler_waits else Severity.ERROR,
-        message=message,
-        concerns=(_end(loader.step, loader.issued, f"loads {where}"), _end(step, machine.epochs, f"uses {where}")),
-        evidence=(
-            ("found", _cover_text(machine, loader, machine.epoch)),
-            *((("assumption", REGISTER_WAITS),) if compiler_waits else ()),
-        ),
-        fixes=(f"{wait} in front of {step.entry.op}",),
-        witness=None if compiler_waits else Witness(kind="REG", trip_count=trips_at(step, trip), ahead=0, behind=0),
-    )
+    return counter is not None and counter is step.effect.counter and machine.machine.counts_in_order(counter)
+
+
+class Overlap(NamedTuple):
+    """An op that touches registers while a load into them may be under way."""
+
+    loader: Access
+    step: Step
+    place: Place
+    trip: int
+
+    def finding(self, machine: AbstractMachine, *, writes: bool, compiler_waits: bool) -> Finding:
+        """Wrong, or a wait that the compiler will add; R104 for a use, R105 for a write on which the load may land."""
+        loader, step = self.loader, self.step
+        counter = loader.step.effect.counter
+        wait = f"{_WAIT_NAMES[counter]}({machine.weakest_cover(loader, 0)})" if counter else "a wait"
+        where = named(self.place, loader.step, step)
+        message = f"{where} are used while their load may be under way"
+        if writes:
+            message = f"{where} are written while an earlier load into them may still land on top"
+        does = "writes" if writes else "uses"
+        witness = Witness(kind="REG", trip_count=trips_at(step, self.trip), ahead=0, behind=0)
+        return Finding(
+            code="R105" if writes else "R104",
+            severity=Severity.NOTE if compiler_waits else Severity.ERROR,
+            message=f"the compiler will add {wait}: {message}" if compiler_waits else message,
+            concerns=(
+                _end(loader.step, loader.issued, f"loads {where}"),
+                _end(step, machine.epochs, f"{does} {where}"),
+            ),
+            evidence=(
+                ("found", _cover_text(machine, loader, machine.epoch)),
+                *((("assumption", REGISTER_WAITS),) if compiler_waits else ()),
+            ),
+            fixes=(f"{wait} in front of {step.entry.op}",),
+            witness=None if compiler_waits else _witness(machine, loader, witness),
+        )
 
 
 def trips_at(step: Step, trip: int) -> int:
@@ -80,14 +103,13 @@ def trips_at(step: Step, trip: int) -> int:
 
 
 def _race(code: str, machine: AbstractMachine, earlier: Access, step: Step, *, place: Place, trip: int) -> Finding:
-    verb = {Action.LDS_READ: "reads"}
-    first = verb.get(earlier.step.effect.action, "writes")
-    second = verb.get(step.effect.action, "writes")
+    first = "reads" if place in earlier.step.effect.reads else "writes"
+    second = "reads" if place in step.effect.reads else "writes"
     late = max(range(len(earlier.done)), key=lambda g: (earlier.done[g] is None, earlier.done[g] or 0, g))
     ahead = min(range(len(machine.epochs)), key=lambda g: (machine.epochs[g], g))
     kind = _KINDS[code]
     same_wave = kind == "WAW"
-    where = _named(place, earlier.step, step)
+    where = named(place, earlier.step, step)
     return Finding(
         code=code,
         message=_MESSAGES[code],
@@ -98,18 +120,28 @@ def _race(code: str, machine: AbstractMachine, earlier: Access, step: Step, *, p
         evidence=(
             ("rule", _RULES[code]),
             ("found", _cover_text(machine, earlier, machine.epoch)),
-            ("first seen at trip count", trips_at(step, trip)),
+            *_when(machine, earlier, step, trip),
         ),
-        witness=Witness(
-            kind=kind,
-            trip_count=trips_at(step, trip),
-            ahead=late if same_wave else ahead,
-            behind=late,
+        witness=_witness(
+            machine,
+            earlier,
+            Witness(kind=kind, trip_count=trips_at(step, trip), ahead=late if same_wave else ahead, behind=late),
         ),
     )
 
 
-def _named(place: Place, *steps: Step) -> str:
+def _when(machine: AbstractMachine, earlier: Access, step: Step, trip: int) -> Iterator[tuple[str, str | int]]:
+    if earlier.run != machine.run:
+        yield "on re-entry", "the earlier op belongs to the run before"
+    yield "first seen at trip count", trips_at(step, trip)
+
+
+def _witness(machine: AbstractMachine, earlier: Access, witness: Witness) -> Witness | None:
+    """An interleaving of one run; a race between two runs has none that the executor knows."""
+    return witness if earlier.run == machine.run else None
+
+
+def named(place: Place, *steps: Step) -> str:
     """A place by the name of the value that it holds, where an op says which."""
     for step in steps:
         for held, version in (*step.effect.makes, *step.effect.wants):
@@ -129,17 +161,20 @@ def _cover_text(machine: AbstractMachine, access: Access, epoch: int) -> str:
     """Why `access` isn't known to be over: no wait, a wait too weak, or a wait with no barrier behind it."""
     counter = access.step.effect.counter
     if counter is None:
-        return "nothing tracks it"
+        return "it is over at once, but no barrier stands between the two" if access.covered else "nothing tracks it"
     if access.covered:
         latest = max(done for done in access.done if done is not None)
-        return f"covered by a wait in epoch {latest}, with no barrier between that wait and epoch {epoch}"
+        if latest == epoch:
+            return f"covered by a wait in epoch {latest}, with no barrier between that wait and the later op"
+        behind = f"a wave that is still in epoch {epoch}"
+        return f"covered by a wait in epoch {latest}, which comes after {behind} has gone ahead with the later op"
     group = access.done.index(None)
     younger = machine.younger_tokens(access, group)
     last = machine.last_wait.get(counter)
     if last is None or last.number < access.number:
         return f"{counter.value} holds {younger} younger tokens, and no wait on it stands between the two"
     entry = last.step.entry
-    return (
-        f"{entry.op} at {entry.phase.value.lower()} #{entry.time_slot} leaves it under way; "
-        f"by now {counter.value} holds {younger} younger tokens"
-    )
+    leaves = f"{entry.op} at {entry.phase.value.lower()} #{entry.time_slot} leaves it under way"
+    if not machine.machine.counts_in_order(counter):
+        return f"{leaves}: {counter.value} doesn't count down in order, so only a wait for 0 covers it"
+    return f"{leaves}; by now {counter.value} holds {younger} younger tokens"

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rota.declare.effects import Counter, Place, Version
+from rota.declare.effects import Action, Counter, Place, Version
 from rota.program.loop import Step
 from rota.targets.machine import Machine
 from rota.verify.accumulate import Taken
@@ -20,11 +20,11 @@ from rota.verify.accumulate import Taken
 class Access:
     """One dynamic execution of a memory op; `done[g]` is the epoch in which group g's wait covered it."""
 
-    __slots__ = ("done", "issued", "number", "step", "trip")
+    __slots__ = ("done", "issued", "number", "run", "step")
 
-    def __init__(self, step: Step, trip: int, number: int, issued: tuple[int, ...], done: list[int | None]) -> None:
+    def __init__(self, step: Step, run: int, number: int, issued: tuple[int, ...], done: list[int | None]) -> None:
         self.step = step
-        self.trip = trip
+        self.run = run
         self.number = number
         self.issued = issued
         self.done = done
@@ -53,6 +53,7 @@ class AbstractMachine:
         self.machine = machine
         self.epochs = [0] * groups
         self.number = 0
+        self.run = 0
         self.queues: dict[Counter, list[deque[Access]]] = {c: [deque() for _ in range(groups)] for c in Counter}
         self.pending: dict[Counter, list[int]] = {c: [0] * groups for c in Counter}
         self.fullest: dict[Counter, tuple[int, Step | None]] = dict.fromkeys(Counter, (0, None))
@@ -83,16 +84,21 @@ class AbstractMachine:
         counter, count = step.effect.counter, step.effect.wait_value
         if counter is None or count >= self.machine.no_wait(counter):
             return
+        if count and not self.machine.counts_in_order(counter):  # which ops are left is anybody's guess
+            self.last_wait[counter] = LastWait(step, self.number)
+            return
         for group, queue in enumerate(self.queues[counter]):
             if step.group is None or step.group == group:
                 self._complete(counter, queue, group, count)
         self.last_wait[counter] = LastWait(step, self.number)
 
-    def issue(self, step: Step, trip: int) -> Access:
-        """A memory op goes under way in every group."""
+    def issue(self, step: Step) -> Access:
+        """A memory op goes under way in every group; a compute is over at once."""
         counter = step.effect.counter
-        access = Access(step, trip, self.number, tuple(self.epochs), [None] * len(self.epochs))
-        if counter is not None:
+        at_once = step.effect.action is Action.COMPUTE
+        done: list[int | None] = [*self.epochs] if at_once else [None] * len(self.epochs)
+        access = Access(step, self.run, self.number, tuple(self.epochs), done)
+        if counter is not None and not at_once:
             for group, queue in enumerate(self.queues[counter]):
                 queue.append(access)
                 self.pending[counter][group] += step.effect.tokens
@@ -116,6 +122,12 @@ class AbstractMachine:
             return 0
         return sum(o.step.effect.tokens for o in self.queues[counter][group] if o.number > access.number)
 
+    def weakest_cover(self, access: Access, group: int) -> int:
+        """The largest count of a wait that would cover `access` now."""
+        counter = access.step.effect.counter
+        in_order = counter is not None and self.machine.counts_in_order(counter)
+        return self.younger_tokens(access, group) if in_order else 0
+
     def _complete(self, counter: Counter, queue: deque[Access], group: int, count: int) -> None:
         """An op is complete when the wait's count is no more than the tokens behind it."""
         while queue and count <= self.pending[counter][group] - queue[0].step.effect.tokens:
@@ -133,13 +145,14 @@ class AbstractMachine:
         def copy(access: Access) -> Access:
             made = copies.get(id(access))
             if made is None:
-                made = Access(access.step, access.trip, access.number, access.issued, list(access.done))
+                made = Access(access.step, access.run, access.number, access.issued, list(access.done))
                 copies[id(access)] = made
             return made
 
         other = AbstractMachine(self.machine, len(self.epochs))
         other.epochs = list(self.epochs)
         other.number = self.number
+        other.run = self.run
         other.queues = {c: [deque(map(copy, queue)) for queue in queues] for c, queues in self.queues.items()}
         other.pending = {counter: list(tokens) for counter, tokens in self.pending.items()}
         other.fullest = dict(self.fullest)
@@ -153,6 +166,13 @@ class AbstractMachine:
         other.taken = {key: taken.fork() for key, taken in self.taken.items()}
         other.executed = {name: taken.fork() for name, taken in self.executed.items()}
         return other
+
+    def enter_again(self) -> None:
+        """The loop is run once more: what is under way stays under way, but new values are due everywhere."""
+        self.run += 1
+        self.forget_the_past()
+        for contents in (self.holds, self.versions, self.fetched, self.taken, self.executed):
+            contents.clear()
 
     def forget_the_past(self) -> None:
         """Drop what no later step can collide with, so that the loop edge has finitely many states.
@@ -169,15 +189,17 @@ class AbstractMachine:
         self.readers = {place: list(reads.values()) for place, reads in kept.items() if reads}
         self.loading = {place: access for place, access in self.loading.items() if not access.covered}
 
-    def state(self, base: int, tiles_per_trip: int) -> tuple[object, ...]:
+    def state(self, base: int, tiles_per_trip: int, tiles_outside: int) -> tuple[object, ...]:
         """Everything the future depends on, relative to the current epoch and K-tile.
 
         Epochs before the current one are alike, since no later access can issue in them; so are K-tiles too old for
-        any compute to want.  Both are cut off, which keeps the number of states finite.  A queue is told by the ops
-        that somebody may still ask for, each with the tokens behind it, up to the largest count that a wait can have.
+        any compute to want, and those so far ahead that no trip count has them.  All are cut off, which keeps the
+        number of states finite.  A queue is told by the ops that somebody may still ask for, each with the tokens
+        behind it, up to the largest count that a wait can have.
         """
         low = self.epoch
         stale = -4 * max(tiles_per_trip, 1)
+        ahead = tiles_outside - stale
 
         def seen(access: Access) -> tuple[object, ...]:
             entry = access.step.entry
@@ -200,9 +222,9 @@ class AbstractMachine:
             frozenset((place, seen(access)) for place, access in self.writer.items()),
             frozenset((place, tuple(map(seen, accesses))) for place, accesses in self.readers.items()),
             frozenset((place, seen(access)) for place, access in self.loading.items()),
-            frozenset((place, max(tile - base, stale)) for place, tile in self.holds.items()),
+            frozenset((place, min(max(tile - base, stale), ahead)) for place, tile in self.holds.items()),
             frozenset((place, v.name, max(v.iteration - base, stale)) for place, v in self.versions.items()),
             frozenset((name, taken.relative(base, stale)) for name, taken in self.executed.items()),
-            frozenset((place, tile - base) for place, tile in self.fetched.items()),
+            frozenset((place, min(max(tile - base, stale), ahead)) for place, tile in self.fetched.items()),
             frozenset((key, taken.relative(base, stale)) for key, taken in self.taken.items()),
         )

@@ -10,18 +10,24 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from rota.declare.effects import Action, Place, Space
+from rota.declare.op import OpDesc
+from rota.declare.values import LoopSpec
 from rota.declare.vocabulary import Phase
 from rota.errors import Finding, Severity
 from rota.program.loop import LoopSteps, ScheduledLoop, Step, steps_of
 from rota.targets.machine import Machine
-from rota.verify.hazards import read_hazards, register_hazard, write_hazards
+from rota.verify.declared import accumulators, outside_the_grid, strangers, unlike_declared
+from rota.verify.hazards import Overlap, lands_behind, read_hazards, write_hazards
+from rota.verify.impossible import impossible
 from rota.verify.limits import barrier_counts, budgets, full_counters, lone_groups, wait_encodings
 from rota.verify.machine import AbstractMachine
 from rota.verify.report import (
+    ENTERED_ONCE,
     ORDER_KEPT,
     REGISTER_WAITS,
     SAME_PATH,
     TILES_APART,
+    VMCNT_IN_ORDER,
     Certificate,
     Report,
 )
@@ -32,21 +38,38 @@ _ORDERED = (
     "RAW: every wave's part of a tile lands before any wave reads it",
     "WAR: every wave has read a tile before any wave overwrites it",
     "WAW: a wave's loads into a tile land in order",
-    "registers: a load is complete before its registers are used",
+    "registers: a load is complete before its registers are used, or written by what would not land behind it",
 )
 _ACCUMULATED = "values: every accumulator takes in every K-tile once, both operands of the same tile"
 _VERSIONED = "values: every op runs once per iteration and finds the version of each value that it wants"
+_ENTERED_AGAIN = "re-entry: all of this holds when the loop is run again right behind itself, any number of times"
+_ANY_ORDER = "vmcnt: all of this holds in whatever order its ops complete; only waits for 0 are relied on"
 _LIMITS = (
     "barriers: all waves execute the same number",
     "waits: every count has a real encoding",
     "budgets: LDS and registers fit, as far as they are stated",
 )
 _SEVERITIES = list(Severity)
-_MOST_TRIPS = 64  # far above what any schedule needs; the state space is finite, this only bounds a mistake of ours
+_MOST_TRIPS = 64  # far above what any schedule needs
+_NO_END = Finding(
+    code="V111",
+    message=f"nothing is proved: in {_MOST_TRIPS} trips the state at the loop edge never repeats",
+    evidence=(("trips looked at", _MOST_TRIPS),),
+)
 
 
 class Provable(ScheduledLoop, Protocol):
-    """A scheduled loop that also says which machine it is for and what it occupies there."""
+    """A scheduled loop that also says what was declared, which machine it is for and what it occupies there."""
+
+    @property
+    def body(self) -> tuple[OpDesc, ...]:
+        """The ops of one trip as their author declared them, where they were declared by stages."""
+        ...
+
+    @property
+    def loop(self) -> LoopSpec | None:
+        """The loop as its author declared it, where it was declared by values."""
+        ...
 
     @property
     def machine(self) -> Machine:
@@ -87,16 +110,22 @@ class _Proof:
             Action.WAIT: lambda machine, step, _: machine.wait(step),
             Action.DMA: self._dma,
             Action.GLOBAL_TO_REGISTER: self._load_registers,
-            Action.LDS_READ: self._read,
-            Action.LDS_WRITE: self._write,
+            Action.LDS_READ: self._move,
+            Action.LDS_WRITE: self._move,
             Action.COMPUTE: self._compute,
         }
 
     def report(self) -> Report:
-        compiled, steps = self.compiled, self.steps
+        compiled, steps, loop = self.compiled, self.steps, self.compiled.loop
         self._record(barrier_counts(steps))
         self._record(lone_groups(steps))
-        explicit, period = (0, 0) if self.found else self._replay()  # groups that never meet have no epochs
+        self._record(strangers(steps) if loop is None else unlike_declared(steps, loop))
+        # Groups that never meet have no epochs, and what isn't declared has no meaning.
+        explicit, period = (0, 0) if self.found else self._replay()
+        if loop is None:
+            self._record(outside_the_grid(steps, compiled.config, compiled.body))
+        else:
+            self._record(impossible(loop, compiled.machine))
         self._record(wait_encodings(steps, compiled.machine))
         self._record(budgets(compiled.machine, compiled.lds_bytes, compiled.registers, compiled.register_limit))
         findings = sorted(self.found.values(), key=lambda finding: _SEVERITIES.index(finding.severity))
@@ -107,9 +136,28 @@ class _Proof:
         return any(finding.severity is Severity.ERROR for finding in self.found.values())
 
     def _replay(self) -> tuple[int, int]:
-        """How many trip counts were looked at one by one, and after how many trips the loop's state repeats."""
-        steps = self.steps
-        machine = AbstractMachine(self.compiled.machine, steps.groups)
+        """How many trip counts were looked at one by one, and after how many trips the loop's state repeats.
+
+        A reentrant loop is entered again in every state in which it can have ended.
+        """
+        entered: dict[tuple[object, ...], AbstractMachine] = {}
+        waiting = [AbstractMachine(self.compiled.machine, self.steps.groups)]
+        replayed: list[tuple[int, int]] = []
+        while waiting:
+            ended = list[AbstractMachine]()
+            replayed.append(self._replay_from(waiting.pop(), ended))
+            for machine in ended if self.compiled.reentrant else ():
+                machine.enter_again()
+                state = machine.state(0, self.steps.tiles_per_trip, self.steps.tiles_outside)
+                if state not in entered:
+                    entered[state] = machine
+                    waiting.append(machine)
+        return max(explicit for explicit, _ in replayed), replayed[0][1]
+
+    def _replay_from(self, machine: AbstractMachine, ended: list[AbstractMachine]) -> tuple[int, int]:
+        steps, loop = self.steps, self.compiled.loop
+        ops = () if loop is None else tuple(op.name for op in loop.ops)
+        sums = accumulators(self.compiled.config, self.compiled.body) if loop is None else ()
         self._run(machine, Phase.PROLOGUE, 0)
         seen: dict[tuple[object, ...], int] = {}
         first_wants = first_iterations(steps)
@@ -118,19 +166,20 @@ class _Proof:
             machine.forget_the_past()
             self._record(hopeless(machine, base, steps.tiles_per_trip))
             # Before iteration 0 nothing is due: as long as an op still reaches back there, the trip itself matters.
-            state = (min(base, first_wants), *machine.state(base, steps.tiles_per_trip))
+            state = (min(base, first_wants), *machine.state(base, steps.tiles_per_trip, steps.tiles_outside))
             if state in seen:
                 self._record(full_counters(machine.fullest, self.compiled.machine))
                 return trips, trips - seen[state]
             seen[state] = trips
             ending = machine.fork()
             self._run(ending, Phase.EPILOGUE, trips + 1)
-            self._record(complete(ending, steps, steps.total_tiles(trips)))
-            self._record(all_executed(ending, steps, steps.total_tiles(trips)))
+            self._record(complete(ending, sums, steps.total_tiles(trips)))
+            self._record(all_executed(ending, ops, steps.total_tiles(trips)))
+            ended.append(ending)
             self._run(machine, Phase.KERNEL, trips + 1)
-        if self._wrong():  # what is never written anew is a trip older each time
-            return _MOST_TRIPS, 0
-        raise AssertionError(f"the state at the loop edge doesn't repeat within {_MOST_TRIPS} trips")
+        if not self._wrong():  # what is never written anew is a trip older each time
+            self._record([_NO_END])
+        return _MOST_TRIPS, 0
 
     def _run(self, machine: AbstractMachine, phase: Phase, trip: int) -> None:
         actions, k = self._actions, self.steps.k_of(phase, trip)
@@ -145,66 +194,70 @@ class _Proof:
             machine.number += 1
 
     def _dma(self, machine: AbstractMachine, step: Step, trip: int) -> None:
-        self._record(write_hazards(machine, step, trip))
-        access = machine.issue(step, trip)
-        for place in step.effect.writes:
-            machine.writer[place], machine.readers[place] = access, []
-            if step.effect.instance is None:
-                machine.holds[place] = self.steps.k_of(step.entry.phase, trip) + (step.effect.fetches or 0)
+        self._access(machine, step, trip)
+        for place in step.effect.writes if step.effect.instance is None else ():
+            machine.holds[place] = self.steps.k_of(step.entry.phase, trip) + (step.effect.fetches or 0)
 
     def _load_registers(self, machine: AbstractMachine, step: Step, trip: int) -> None:
-        (place,) = step.effect.writes
-        machine.loading[place] = machine.issue(step, trip)
-        if step.effect.instance is None:
+        self._access(machine, step, trip)
+        for place in step.effect.writes if step.effect.instance is None else ():
             machine.fetched[place] = machine.fetched.get(place, -1) + 1
             machine.holds[place] = machine.fetched[place]
 
-    def _read(self, machine: AbstractMachine, step: Step, trip: int) -> None:
-        self._record(read_hazards(machine, step, trip))
-        access = machine.issue(step, trip)
-        for tile in step.effect.reads:
-            machine.readers.setdefault(tile, []).append(access)
-        for register in step.effect.writes:
-            machine.loading[register] = access
-        if step.effect.instance is None:
-            self._record(undefined(machine, step, step.effect.reads))
-            self._move(machine, step.effect.reads[0], step.effect.writes[0])
-
-    def _write(self, machine: AbstractMachine, step: Step, trip: int) -> None:
-        self._use(machine, step, trip)
-        self._record(write_hazards(machine, step, trip))
-        access = machine.issue(step, trip)
-        for tile in step.effect.writes:
-            machine.writer[tile], machine.readers[tile] = access, []
-        if step.effect.instance is None:
-            self._move(machine, step.effect.reads[0], step.effect.writes[0])
-
-    def _compute(self, machine: AbstractMachine, step: Step, trip: int) -> None:
-        self._use(machine, step, trip)
-        if step.effect.instance is None:
-            self._record(accumulate(machine, step))
-        for place in step.effect.writes:  # the architecture's own interlock protects results
-            machine.loading.pop(place, None)
-
-    def _use(self, machine: AbstractMachine, step: Step, trip: int) -> None:
-        """Registers are used: their loads must be complete, by a planned wait or by the compiler's own."""
-        if step.effect.instance is None:
-            self._record(undefined(machine, step, step.effect.reads))
-        tracked = self.compiled.compiler_tracks_registers
-        for place in step.effect.reads:
-            loader = machine.loading.get(place)
-            if place.space is Space.REGISTER and loader is not None and not loader.covered:
-                self._record([register_hazard(machine, loader, step, place, trip, compiler_waits=tracked)])
-                if tracked:
-                    self.assumes_register_waits = True
-                    machine.cover(loader)
-
-    @staticmethod
-    def _move(machine: AbstractMachine, source: Place, target: Place) -> None:
+    def _move(self, machine: AbstractMachine, step: Step, trip: int) -> None:
+        """LDS to registers, or registers to LDS."""
+        self._access(machine, step, trip)
+        if step.effect.instance is not None:
+            return
+        self._record(undefined(machine, step, step.effect.reads))
+        source, target = step.effect.reads[0], step.effect.writes[0]
         if source in machine.holds:
             machine.holds[target] = machine.holds[source]
         else:
             machine.holds.pop(target, None)
+
+    def _compute(self, machine: AbstractMachine, step: Step, trip: int) -> None:
+        self._access(machine, step, trip)
+        if step.effect.instance is None:
+            self._record(undefined(machine, step, step.effect.reads))
+            self._record(accumulate(machine, step))
+
+    def _access(self, machine: AbstractMachine, step: Step, trip: int) -> None:
+        """Everything that the op reads and writes, wherever that is; then it goes under way, or is over at once."""
+        effect = step.effect
+        for place in effect.reads:
+            self._registers_free(machine, step, trip, place, writes=False)
+        self._record(read_hazards(machine, step, trip))
+        for place in effect.writes:
+            loader = machine.loading.get(place)
+            if loader is not None and not lands_behind(machine, loader, step):
+                self._registers_free(machine, step, trip, place, writes=True)
+        self._record(write_hazards(machine, step, trip))
+        access = machine.issue(step)
+        for place in effect.reads:
+            if place.space is Space.LDS:
+                machine.readers.setdefault(place, []).append(access)
+        for place in effect.writes:
+            if place.space is Space.LDS:
+                machine.writer[place], machine.readers[place] = access, []
+            elif access.covered:
+                machine.loading.pop(place, None)
+            else:
+                machine.loading[place] = access
+
+    def _registers_free(self, machine: AbstractMachine, step: Step, trip: int, place: Place, *, writes: bool) -> None:
+        """No load into the registers is under way, by a planned wait or by the compiler's own."""
+        loader = machine.loading.get(place)
+        if loader is None or loader.covered:
+            return
+        # A compiler counts on the order of a counter, too.
+        counted = machine.weakest_cover(loader, 0) == machine.younger_tokens(loader, 0)
+        tracked = self.compiled.compiler_tracks_registers and counted
+        overlap = Overlap(loader, step, place, trip)
+        self._record([overlap.finding(machine, writes=writes, compiler_waits=tracked)])
+        if tracked:
+            self.assumes_register_waits = True
+            machine.cover(loader)
 
     def _record(self, findings: Iterable[Finding] | Iterator[Finding]) -> None:
         for finding in findings:
@@ -216,7 +269,13 @@ class _Proof:
         by_values = any(step.effect.instance is not None for step in self.steps.kernel)
         sizes = {"LDS bytes": self.compiled.lds_bytes, "registers": self.compiled.registers}
         return Certificate(
-            obligations=(*_ORDERED, _VERSIONED if by_values else _ACCUMULATED, *_LIMITS),
+            obligations=(
+                *_ORDERED,
+                _VERSIONED if by_values else _ACCUMULATED,
+                *((_ENTERED_AGAIN,) if self.compiled.reentrant else ()),
+                *(() if machine.vmcnt_in_order else (_ANY_ORDER,)),
+                *_LIMITS,
+            ),
             explicit_trip_counts=explicit,
             repeats_every=period,
             facts=tuple(
@@ -232,6 +291,8 @@ class _Proof:
                 ORDER_KEPT,
                 TILES_APART,
                 SAME_PATH,
+                *((VMCNT_IN_ORDER,) if machine.vmcnt_in_order else ()),
+                *(() if self.compiled.reentrant else (ENTERED_ONCE,)),
                 *((REGISTER_WAITS,) if self.assumes_register_waits else ()),
             ),
             not_stated=tuple(name for name, size in sizes.items() if size is None),

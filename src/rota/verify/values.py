@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rota.declare.effects import Action, Place
+from rota.declare.effects import Place
 from rota.errors import Concern, Finding
-from rota.program.loop import LoopSteps, Step
+from rota.program.loop import Step
 from rota.verify.accumulate import Taken
 from rota.verify.machine import AbstractMachine
+
+AccumulatorKey = tuple[Place, int]
+"""An accumulator and, where its computes each cover a slice of K, the slice."""
 
 
 def undefined(machine: AbstractMachine, step: Step, places: Iterable[Place]) -> Iterator[Finding]:
@@ -56,14 +59,9 @@ def hopeless(machine: AbstractMachine, base: int, tiles_per_trip: int) -> Iterat
             yield _missing(key, taken.skip())
 
 
-def complete(machine: AbstractMachine, steps: LoopSteps, total: int) -> Iterator[Finding]:
-    """At the end every accumulator has taken in the tiles 0 .. total - 1, and no other."""
-    computes = [
-        step
-        for step in (*steps.kernel, *steps.epilogue)
-        if step.effect.action is Action.COMPUTE and step.effect.instance is None
-    ]
-    for key in dict.fromkeys(accumulator_key(step) for step in computes):
+def complete(machine: AbstractMachine, declared: Iterable[AccumulatorKey], total: int) -> Iterator[Finding]:
+    """At the end every accumulator that was declared has taken in the tiles 0 .. total - 1, and no other."""
+    for key in dict.fromkeys((*declared, *machine.taken)):
         taken = machine.taken.get(key, Taken()).fork()
         while taken.upto < total:
             yield _missing(key, taken.skip())
@@ -77,13 +75,13 @@ def complete(machine: AbstractMachine, steps: LoopSteps, total: int) -> Iterator
             )
 
 
-def accumulator_key(step: Step) -> tuple[Place, int]:
+def accumulator_key(step: Step) -> AccumulatorKey:
     """The accumulator, and for a single operand (single buffer) the slice of K that the compute covers."""
     reads = step.effect.reads
     return step.effect.writes[0], reads[0].subtile if len(reads) == 1 else 0
 
 
-def _missing(key: tuple[Place, int], tile: int) -> Finding:
+def _missing(key: AccumulatorKey, tile: int) -> Finding:
     return Finding(
         code="V103",
         message=f"{key[0]} never takes in K-tile {tile}",

@@ -6,24 +6,33 @@ iterations would compute one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from rota.declare.effects import Version
+from rota.declare.effects import Space, Version
 from rota.errors import Concern, Finding
 from rota.program.loop import LoopSteps, Step
 from rota.verify.accumulate import Taken
+from rota.verify.hazards import named
 from rota.verify.machine import AbstractMachine
 
 
 def wrong_versions(machine: AbstractMachine, step: Step, k: int) -> Iterator[Finding]:
-    """Every place that the op reads holds the version it wants; before the first iteration any content will do."""
+    """Every place that the op reads holds the version it wants.
+
+    A place that nothing has written holds what was put there before the loop: the initial version that is the first to
+    be wanted of it, and no other.
+    """
     for place, wanted in step.effect.wants:
         due = wanted.at(k)
         found = machine.versions.get(place)
-        if due.iteration >= 0 and found != due:
+        if found is None and due.iteration < 0:
+            machine.versions[place] = due
+        elif found != due:
+            lost = due.iteration < 0
             yield Finding(
                 code="V106",
-                message=f"{step.entry.op} wants {due.name}, but {place} holds another version",
+                message=f"{step.entry.op} wants {'the initial ' if lost else ''}{due.name}, "
+                f"but {named(place, step)} hold{'s' if place.space is Space.LDS else ''} another version",
                 concerns=(step.concern(),),
                 evidence=(("due", str(due)), ("found", str(found or "nothing"))),
             )
@@ -49,10 +58,9 @@ def execute_once(machine: AbstractMachine, step: Step, instance: Version, k: int
         machine.versions[place] = made.at(k)
 
 
-def all_executed(machine: AbstractMachine, steps: LoopSteps, total: int) -> Iterator[Finding]:
-    """At the end every op has been executed for the iterations 0 .. total - 1, and no other."""
-    instances = [s.effect.instance for s in (*steps.prologue, *steps.kernel, *steps.epilogue) if s.effect.instance]
-    for name in dict.fromkeys(instance.name for instance in instances):
+def all_executed(machine: AbstractMachine, declared: Iterable[str], total: int) -> Iterator[Finding]:
+    """At the end every op that was declared has been executed for the iterations 0 .. total - 1, and no other."""
+    for name in dict.fromkeys((*declared, *machine.executed)):
         taken = machine.executed.get(name, Taken())
         if taken.upto != total or taken.beyond:
             yield Finding(

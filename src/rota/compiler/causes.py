@@ -1,0 +1,72 @@
+"""One help per cause: takes a failed proof and the repair that mends it, gives its errors with what each group lacks.
+
+Errors that come back together when one repair is left out have one cause: what that repair put in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rota.compiler.compiled import CompiledSchedule
+from rota.compiler.places import BodyPlaces
+from rota.declare.vocabulary import Phase
+from rota.errors import Finding
+from rota.program.entry import ScheduleEntry
+from rota.verify.prove import verify
+
+if TYPE_CHECKING:
+    from rota.sync.repair import Repair
+
+_MOST_REPAIRS = 16  # each costs a proof; beyond, one help serves all errors
+
+
+def helped(errors: Sequence[Finding], better: CompiledSchedule) -> Iterator[Finding]:
+    """The errors, grouped by what they lack; the first of each group says what mends all of it."""
+    places = BodyPlaces(better)
+    every = frozenset(range(len(better.repairs)))
+    lacks: dict[tuple[object, ...], set[int]] = {}
+    for number in every if len(every) <= _MOST_REPAIRS else ():
+        worse = _without(better, better.repairs[number])
+        seen = BodyPlaces(worse)
+        for finding in verify(worse).errors:
+            lacks.setdefault(_identity(seen.finding(finding)), set()).add(number)
+    groups: dict[frozenset[int], list[Finding]] = {}
+    for finding in errors:
+        lacking = frozenset(lacks.get(_identity(finding), every))
+        # What lacks a part of what another lacks has the same cause.
+        wider = max((set_ for set_ in map(frozenset, lacks.values()) if lacking <= set_), key=len, default=lacking)
+        groups.setdefault(wider, []).append(finding)
+    for lacking, (first, *others) in groups.items():
+        changes = "; ".join(places.change(better.repairs[number]) for number in sorted(lacking))
+        scope = "this" if not others else f"this and the next {len(others)}" if others[1:] else "this and the next"
+        yield replace(first, fixes=(*first.fixes, f'sync="repair" mends {scope}, and was proved: {changes}'))
+        yield from others
+
+
+def _identity(finding: Finding) -> tuple[object, ...]:
+    """What a finding is about, whatever epoch it was seen in."""
+    return (finding.code, *((end.label, end.index, end.role.split(",")[0]) for end in finding.concerns))
+
+
+def _without(better: CompiledSchedule, repair: Repair) -> CompiledSchedule:
+    """The repaired schedule with one repair taken back."""
+    entries: list[ScheduleEntry] = list(
+        {Phase.PROLOGUE: better.prologue, Phase.KERNEL: better.kernel, Phase.EPILOGUE: better.epilogue}[repair.phase]
+    )
+    if repair.before is not None:
+        entries[repair.slot] = replace(entries[repair.slot], op=repair.before)
+        return _with(better, repair.phase, entries, better.warp_stagger_index)
+    del entries[repair.slot]
+    earlier = repair.phase is Phase.PROLOGUE and repair.slot < better.warp_stagger_index
+    return _with(better, repair.phase, entries, better.warp_stagger_index - earlier)
+
+
+def _with(
+    compiled: CompiledSchedule, phase: Phase, entries: Sequence[ScheduleEntry], stagger_index: int
+) -> CompiledSchedule:
+    numbered = tuple(replace(entry, time_slot=slot) for slot, entry in enumerate(entries))
+    if phase is Phase.PROLOGUE:
+        return replace(compiled, prologue=numbered, warp_stagger_index=stagger_index)
+    return replace(compiled, kernel=numbered) if phase is Phase.KERNEL else replace(compiled, epilogue=numbered)

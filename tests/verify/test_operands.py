@@ -1,0 +1,145 @@
+"""Loads and LDS reads use and define registers like everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from rota import CompiledSchedule, FrameworkTag, OpDesc, Phase, ScheduleEntry, compile_loop, verify
+from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
+from rota.simulate.pace import Earliest, Latest, Random
+from rota.simulate.values import execute
+
+MFMA = "v_mfma_f32_16x16x32_bf16"
+POLICY = (Latest(), Earliest(), Random(seeds=20))
+WAITS = {FrameworkTag.WAIT_VM: OpDesc.wait_vm, FrameworkTag.WAIT_LGKM: OpDesc.wait_lgkm}
+
+
+def scaled() -> LoopSpec:
+    """A tile and its scales: the scales go from memory straight into registers."""
+    homes = {"A": Home.LDS, "a": Home.REGISTERS, "scale": Home.REGISTERS, "c": Home.ACCUMULATOR}
+    return LoopSpec(
+        name="scaled",
+        waves=4,
+        values=tuple(Value(name=name, home=home, size=4096 if name == "A" else 4) for name, home in homes.items()),
+        ops=(
+            LoopOp(name="load_A", work=Work.LOAD, writes=("A",), moved=4096),
+            LoopOp(name="load_scale", work=Work.LOAD, writes=("scale",), moved=1024),
+            LoopOp(name="read_a", work=Work.FRAGMENT, reads=(Read(value="A"),), writes=("a",), moved=4096),
+            LoopOp(
+                name="mma_c",
+                work=Work.MMA,
+                reads=(Read(value="a"), Read(value="scale")),
+                writes=("c",),
+                instruction=MFMA,
+            ),
+        ),
+    )
+
+
+def gathered(*, by_load: bool) -> LoopSpec:
+    """Where a load, or a read of LDS, goes to is itself read from LDS."""
+    homes = {
+        "T": Home.LDS,
+        "where": Home.REGISTERS,
+        "A": Home.LDS,
+        "a": Home.REGISTERS,
+        "c": Home.ACCUMULATOR,
+    }
+    where = (Read(value="where"),)
+    return LoopSpec(
+        name="gathered",
+        waves=4,
+        values=tuple(Value(name=name, home=home, size=4096 if name in "TA" else 4) for name, home in homes.items()),
+        ops=(
+            LoopOp(name="load_T", work=Work.LOAD, writes=("T",), moved=4096),
+            LoopOp(name="read_where", work=Work.FRAGMENT, reads=(Read(value="T"),), writes=("where",), moved=4096),
+            LoopOp(name="load_A", work=Work.LOAD, reads=where if by_load else (), writes=("A",), moved=4096),
+            LoopOp(
+                name="read_a",
+                work=Work.FRAGMENT,
+                reads=(Read(value="A"), *(() if by_load else where)),
+                writes=("a",),
+                moved=4096,
+            ),
+            LoopOp(name="mma_c", work=Work.MMA, reads=(Read(value="a"),), writes=("c",), instruction=MFMA),
+        ),
+    )
+
+
+LOOPS = {
+    "a load into registers": scaled(),
+    "a load's address": gathered(by_load=True),
+    "a read's address": gathered(by_load=False),
+}
+
+
+def with_phase(compiled: CompiledSchedule, phase: Phase, entries: tuple[ScheduleEntry, ...]) -> CompiledSchedule:
+    """The schedule with another phase, not proved."""
+    if phase is Phase.PROLOGUE:
+        return replace(compiled, prologue=entries, certificate=None)
+    if phase is Phase.KERNEL:
+        return replace(compiled, kernel=entries, certificate=None)
+    return replace(compiled, epilogue=entries, certificate=None)
+
+
+def entries_of(compiled: CompiledSchedule, phase: Phase) -> tuple[ScheduleEntry, ...]:
+    """The entries of one phase."""
+    return {
+        Phase.PROLOGUE: compiled.prologue,
+        Phase.KERNEL: compiled.kernel,
+        Phase.EPILOGUE: compiled.epilogue,
+    }[phase]
+
+
+def without(compiled: CompiledSchedule, tag: FrameworkTag) -> CompiledSchedule:
+    """The schedule without any entry of that kind."""
+    for phase in Phase:
+        kept = tuple(entry for entry in entries_of(compiled, phase) if entry.op.tag != tag)
+        compiled = with_phase(compiled, phase, kept)
+    return compiled
+
+
+def weakened(compiled: CompiledSchedule) -> Iterator[CompiledSchedule]:
+    """Every schedule with one wait a step weaker, and with one wait or barrier less."""
+    for phase in Phase:
+        entries = entries_of(compiled, phase)
+        for place, entry in enumerate(entries):
+            before, behind = entries[:place], entries[place + 1 :]
+            if entry.op.tag in WAITS:
+                weaker = replace(entry, op=WAITS[FrameworkTag(entry.op.tag)](entry.op.wait_value + 1))
+                yield with_phase(compiled, phase, (*before, weaker, *behind))
+            if entry.op.tag in (*WAITS, FrameworkTag.BARRIER):
+                yield with_phase(compiled, phase, (*before, *behind))
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_what_is_proved_is_right_and_what_is_wrong_is_refused(name: str) -> None:
+    spec = LOOPS[name]
+    compiled = compile_loop(spec)
+    assert all(execute(compiled, trips, policy=POLICY, spec=spec).right for trips in range(4))
+    refused = 0
+    for less in weakened(compiled):
+        right = all(execute(less, trips, policy=POLICY, spec=spec).right for trips in range(4))
+        clean = verify(less).clean
+        assert right or not clean, "proved, but wrong"
+        refused += not clean
+    assert refused
+
+
+@pytest.mark.parametrize(("name", "used"), [("a load's address", "load_A"), ("a read's address", "read_a")])
+def test_an_address_that_is_still_being_read_is_a_hazard(name: str, used: str) -> None:
+    compiled = compile_loop(LOOPS[name])
+    assert verify(compiled).clean
+    careless = without(compiled, FrameworkTag.WAIT_LGKM)
+    hazards = [finding for finding in verify(careless).errors if finding.code == "R104"]
+    assert any(used in finding.concerns[1].label and "where" in finding.message for finding in hazards)
+
+
+def test_registers_that_memory_fills_are_waited_for_on_vmcnt() -> None:
+    compiled = compile_loop(LOOPS["a load into registers"])
+    careless = without(compiled, FrameworkTag.WAIT_VM)
+    hazards = [finding for finding in verify(careless).errors if finding.code == "R104"]
+    assert any("scale" in finding.message for finding in hazards)

@@ -1,0 +1,61 @@
+"""A loop that is run again right behind itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rota import FrameworkTag, KernelGeometry, compile_loop, compile_schedule, verify
+from rota.kernels.four_wave import Pipeline4Wave
+from rota.kernels.ping_pong import DeclarativeSchedule
+from rota.kernels.single_buffer import SingleBufferSchedule
+from rota.verify.report import ENTERED_ONCE
+from tests.findings.test_L106 import gemm
+from tests.verify.test_operands import LOOPS
+
+SCHEDULES = {
+    "four_wave": Pipeline4Wave(KernelGeometry()),
+    "single_buffer": SingleBufferSchedule(2),
+    "ping_pong": DeclarativeSchedule(),
+}
+
+
+@pytest.mark.parametrize("name", ["four_wave", "single_buffer"])
+def test_a_loop_that_is_proved_once_may_race_with_itself(name: str) -> None:
+    once = compile_schedule(SCHEDULES[name])
+    assert once.certificate is not None
+    assert ENTERED_ONCE in once.certificate.assumptions
+    races = verify(replace(once, reentrant=True, certificate=None)).errors
+    assert {finding.code for finding in races} == {"R103"}
+    assert all(("on re-entry", "the earlier op belongs to the run before") in finding.evidence for finding in races)
+    assert all(finding.concerns[0].role.startswith("epilogue") for finding in races)
+    assert all(finding.concerns[1].role.startswith("prologue") for finding in races)
+    assert all(finding.witness is None for finding in races)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_reentrant_schedule_is_repaired_and_proved(name: str) -> None:
+    again = compile_schedule(SCHEDULES[name], reentrant=True)
+    assert again.certificate is not None
+    assert ENTERED_ONCE not in again.certificate.assumptions
+    assert any(text.startswith("re-entry") for text in again.certificate.obligations)
+    assert verify(replace(again, reentrant=False, certificate=None)).clean
+
+
+def test_nothing_of_what_re_entry_needs_can_go() -> None:
+    once, again = (compile_schedule(SCHEDULES["four_wave"], reentrant=each) for each in (False, True))
+    (new,) = {change.change for change in again.repairs} - {change.change for change in once.repairs}
+    assert new.startswith("epilogue")
+    slot = int(new.split()[1].lstrip("#"))
+    less = (*again.epilogue[:slot], *again.epilogue[slot + 1 :])
+    assert not verify(replace(again, epilogue=less, certificate=None)).clean
+
+
+@pytest.mark.parametrize("spec", [gemm(), *LOOPS.values()], ids=lambda spec: spec.name)
+def test_loops_by_values_can_be_asked_for_it(spec: object) -> None:
+    compiled = compile_loop(spec, reentrant=True)  # type: ignore[arg-type]
+    assert compiled.reentrant
+    assert compiled.certificate is not None
+    barriers = [entry for entry in compiled.kernel if entry.op.tag == FrameworkTag.BARRIER]
+    assert barriers
