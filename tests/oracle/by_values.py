@@ -67,7 +67,7 @@ class ByValues(Meaning):
         self.known: dict[int, _Entry] = {}
         self.steps: dict[tuple[int, int], Step] = {}
         for op in loop.ops:
-            _check_homes(op, self.homes)
+            check_homes(op, self.homes)
 
     def step(self, entry: ScheduleEntry, k: int) -> Step:
         """The entry's op at its iteration."""
@@ -158,7 +158,10 @@ def _first(loop: LoopSpec, name: str) -> str:
     return name
 
 
-def _check_homes(op: LoopOp, homes: dict[str, Home]) -> None:
+def check_homes(op: LoopOp, homes: dict[str, Home]) -> None:
+    """Raises `WrongError` where no machine has an instruction that reads and writes there."""
+    if op.work is Work.FRAGMENT and Home.LDS not in {homes[read.value] for read in op.reads}:
+        raise WrongError("home", f"{op.name} reads no tile")
     for read in op.reads:
         if homes[read.value] not in _READ[op.work] | {Home.INPUT}:
             raise WrongError("home", f"{op.name} can't read {read.value} where it is, in {homes[read.value].value}")

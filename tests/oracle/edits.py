@@ -175,14 +175,13 @@ def other_field(random: Random, lists: Lists) -> str:
         return ""
     phase, slot = at
     entry = lists[phase][slot]
-    change: dict[str, object] = random.choice(
-        (
-            {"subtile": 1 - min(entry.op.subtile, 1)},
-            {"channel": 1 - max(min(entry.op.channel, 1), 0)},
-            {"vm_cost": random.randint(0, 5), "lgkm_cost": random.randint(0, 3)},
-            {"k_offset": random.choice(tuple(KOffsetKind))},
-        )
+    changes: tuple[dict[str, object], ...] = (
+        {"subtile": 1 - min(entry.op.subtile, 1)},
+        {"channel": 1 - max(min(entry.op.channel, 1), 0)},
+        {"vm_cost": random.randint(0, 5), "lgkm_cost": random.randint(0, 3)},
+        {"k_offset": random.choice(tuple(KOffsetKind))},
     )
+    change = random.choice(changes)
     lists[phase][slot] = replace(entry, op=entry.op.but(**change))
     return f"{phase.value} {entry} with {change}"
 

@@ -43,7 +43,7 @@ def first_wrong(compiled: CompiledSchedule, trip_counts: Iterable[int] = TRIP_CO
 
 def wrong_with(compiled: CompiledSchedule, trips: int, meaning: Meaning) -> WrongError | None:
     """What some interleaving of so many trips breaks, or None if all of them do what was declared."""
-    runs = [(trips, *others) for others in _AGAIN] if getattr(compiled, "reentrant", False) else [(trips,)]
+    runs = [(trips, *others) for others in _AGAIN] if compiled.reentrant else [(trips,)]
     for each in runs:
         try:
             run(
@@ -61,7 +61,7 @@ def counters_of(compiled: CompiledSchedule) -> Counters:
     machine = compiled.machine
     return Counters(
         no_wait={VM: machine.vmcnt_field.value, LGKM: machine.lgkmcnt_field.value},
-        vm_in_order=getattr(machine, "vmcnt_in_order", True),
+        vm_in_order=machine.vmcnt_in_order,
     )
 
 
