@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rota import CompiledSchedule, DeclarationError
+from rota import CompiledSchedule, DeclarationError, verify
 from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
 from tests.oracle.by_values import check_homes
 from tests.oracle.judge import draw
@@ -233,6 +233,16 @@ def test_the_declaration_refuses_just_the_homes_that_no_machine_has(work: Work) 
             assert refused == "D111", (read, written)
         else:
             assert not refused, (read, written)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_the_proof_accepts_right_loops(name: str) -> None:
+    assert verify(RIGHT[name]).clean
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_proof_refuses_wrong_loops(name: str) -> None:
+    assert not verify(WRONG[name][1]).clean
 
 
 def explored(compiled: CompiledSchedule, trips: int) -> bool:

@@ -15,7 +15,7 @@ from rota import (
     ScheduleEntry,
     WarpStaggerRule,
 )
-from rota.declare.effects import Action, Effect, Place, Space, Version
+from rota.declare.effects import Action, Counter, Effect, Place, Space, Version
 from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
 from rota.program.entry import entries_of
 from rota.program.unroll import Placement
@@ -87,11 +87,11 @@ def by_stages(
 
 _WORKS = {work.value: work for work in Work}
 _ROLES = {
-    Work.LOAD: (OpRole.GLOBAL_LOAD, Action.DMA),
-    Work.FRAGMENT: (OpRole.FRAGMENT_LOAD, Action.LDS_READ),
-    Work.STORE: (OpRole.SHARED_STORE, Action.LDS_WRITE),
-    Work.MMA: (OpRole.COMPUTE, Action.COMPUTE),
-    Work.VALU: (OpRole.VALU_COMPUTE, Action.COMPUTE),
+    Work.LOAD: (OpRole.GLOBAL_LOAD, Action.DMA, Counter.VM),
+    Work.FRAGMENT: (OpRole.FRAGMENT_LOAD, Action.LDS_READ, Counter.LGKM),
+    Work.STORE: (OpRole.SHARED_STORE, Action.LDS_WRITE, Counter.LGKM),
+    Work.MMA: (OpRole.COMPUTE, Action.COMPUTE, None),
+    Work.VALU: (OpRole.VALU_COMPUTE, Action.COMPUTE, None),
 }
 
 
@@ -104,7 +104,7 @@ def loop_of(*ops: str, into: Sequence[tuple[str, str]] = ()) -> LoopSpec:
         target, _, rest = text.partition(" = ")
         work, *operands = rest.split()
         home = {"t": Home.LDS, "c": Home.ACCUMULATOR}.get(target[0], Home.REGISTERS)
-        size = 4096 if home is Home.LDS else 4
+        size = 8192 if home is Home.LDS else 4
         values.setdefault(target, Value(name=target, home=home, size=size, into=taken.get(target, "")))
         reads = [each.partition("@") for each in operands]
         made.append(
@@ -113,6 +113,7 @@ def loop_of(*ops: str, into: Sequence[tuple[str, str]] = ()) -> LoopSpec:
                 work=_WORKS[work],
                 reads=tuple(Read(value=name, distance=int(distance or 0)) for name, _, distance in reads),
                 writes=(target,),
+                moved=4096 if _WORKS[work] in (Work.LOAD, Work.FRAGMENT, Work.STORE) else 0,
             )
         )
     return LoopSpec(name="written", waves=4, values=tuple(values.values()), ops=tuple(made))
@@ -163,7 +164,10 @@ def _value_op(loop: LoopSpec, word: str, first: int, copies: dict[str, int]) -> 
     number, _, iteration = word.partition("@")
     op = loop.ops[int(number)]
     at = int(iteration) + first
-    role, action = _ROLES[op.work]
+    role, action, counter = _ROLES[op.work]
+    homes = [loop.value(value).home for value in op.writes]
+    if action is Action.DMA and Home.LDS not in homes:
+        action = Action.GLOBAL_TO_REGISTER
     wants = tuple(
         (place, Version(read.value, at - read.distance))
         for read in op.reads
@@ -176,10 +180,17 @@ def _value_op(loop: LoopSpec, word: str, first: int, copies: dict[str, int]) -> 
         for place in _places(loop, value, at, copies)
         if place.space is not Space.LDS or loop.writers(value)[place.subtile] is op
     )
+    sums = [value for value, home in zip(op.writes, homes, strict=True) if home is Home.ACCUMULATOR]
+    numbers = [value.name for value in loop.values]
     effect = Effect(
         action=action,
+        counter=counter,
+        tokens=op.instructions if counter else 0,
         reads=tuple(place for place, _ in wants),
-        writes=tuple(place for place, _ in makes),
+        writes=(
+            *(place for place, _ in makes),
+            *(Place(Space.ACCUMULATOR, -1, numbers.index(value), 0) for value in sums),
+        ),
         instance=Version(op.name, at),
         wants=wants,
         makes=makes,
