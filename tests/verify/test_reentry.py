@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from rota import FrameworkTag, KernelGeometry, compile_loop, compile_schedule, verify
+from rota import FrameworkTag, KernelGeometry, Severity, compile_loop, compile_schedule, verify
+from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.ping_pong import DeclarativeSchedule
 from rota.kernels.single_buffer import SingleBufferSchedule
 from rota.verify.report import ENTERED_ONCE
 from tests.findings.test_L106 import gemm
-from tests.verify.test_operands import LOOPS
+from tests.verify.test_operands import LOOPS, MFMA
 
 SCHEDULES = {
     "four_wave": Pipeline4Wave(KernelGeometry()),
@@ -59,3 +60,35 @@ def test_loops_by_values_can_be_asked_for_it(spec: object) -> None:
     assert compiled.certificate is not None
     barriers = [entry for entry in compiled.kernel if entry.op.tag == FrameworkTag.BARRIER]
     assert barriers
+
+
+def carried(distance: int) -> LoopSpec:
+    """A fragment that the next iteration uses; its tile of this iteration, or of the one before."""
+    values = {"T": Home.LDS, "x": Home.REGISTERS, "c": Home.ACCUMULATOR}
+    return LoopSpec(
+        name="carried",
+        waves=4,
+        values=tuple(Value(name=name, home=home, size=4) for name, home in values.items()),
+        ops=(
+            LoopOp(name="load_T", work=Work.LOAD, writes=("T",)),
+            LoopOp(name="read_x", work=Work.FRAGMENT, reads=(Read(value="T", distance=distance),), writes=("x",)),
+            LoopOp(name="mma_c", work=Work.MMA, reads=(Read(value="x", distance=1),), writes=("c",), instruction=MFMA),
+        ),
+    )
+
+
+def test_a_load_must_not_land_on_the_next_runs_initial_value() -> None:
+    """The last x of a run is used by nobody and waited for by nobody; the next run begins with an x of its own."""
+    once = compile_loop(carried(distance=0))
+    races = verify(replace(once, reentrant=True, certificate=None)).errors
+    (finding,) = (each for each in races if each.code == "R105")
+    assert "get their initial value for the next run" in finding.message
+    assert compile_loop(carried(distance=0), reentrant=True).certificate is not None
+    waiting = replace(once, reentrant=True, certificate=None, compiler_tracks_registers=True)
+    assert {each.severity for each in verify(waiting).findings if each.code == "R105"} == {Severity.NOTE}
+
+
+def test_tiles_that_are_read_first_are_filled_by_whoever_runs_the_loop_again() -> None:
+    certificate = compile_loop(carried(distance=1), reentrant=True).certificate
+    assert certificate is not None
+    assert any(text.startswith("whoever runs the loop again fills the tiles") for text in certificate.assumptions)

@@ -11,6 +11,7 @@ from itertools import product
 from typing import NamedTuple
 
 from rota.declare.effects import Action, Counter, Place, Space
+from rota.declare.vocabulary import Phase
 from rota.program.entry import ScheduleEntry
 from rota.program.loop import LoopSteps, Step
 from rota.sync.timeline import Timeline, written_out
@@ -20,10 +21,14 @@ _EXPLICIT_TRIPS = (0, 1, 2, 3)  # a tile's successive accesses lie at most two t
 
 
 class _Counters(NamedTuple):
-    """Counters that count down in order, and those for whose register loads the compiler waits by itself."""
+    """Counters that count down in order, and those for whose register loads the compiler waits by itself.
+
+    `initial` are the registers whose content before the loop is read.
+    """
 
     in_order: frozenset[Counter]
     compilers: frozenset[Counter]
+    initial: frozenset[Place] = frozenset()
 
 
 class _Conflict(NamedTuple):
@@ -114,7 +119,8 @@ def all_obligations(steps: LoopSteps, *, compiler_waits: bool) -> Iterator[Oblig
     """
     seen: set[tuple[object, ...]] = set()
     in_order = frozenset(Counter) if steps.vmcnt_in_order else frozenset(Counter) - {Counter.VM}
-    counters = _Counters(in_order, in_order if compiler_waits else frozenset())  # a compiler counts on the order, too
+    compilers = in_order if compiler_waits else frozenset[Counter]()  # a compiler counts on the order, too
+    counters = _Counters(in_order, compilers, _initial_registers(steps) if steps.reentrant else frozenset())
     for runs in product(_EXPLICIT_TRIPS, repeat=2 if steps.reentrant else 1):
         timeline = written_out(steps, *runs)
         for earlier, later, crosses in _tightest(timeline, counters):
@@ -150,10 +156,14 @@ def _tightest(timeline: Timeline, counters: _Counters) -> Iterator[_Conflict]:
 
 
 def _conflicts(timeline: Timeline, counters: _Counters) -> Iterator[_Conflict]:
-    """Pairs of accesses to one tile of which one is a write, and of a register's load and its use or next write."""
+    yield from _tile_conflicts(timeline)
+    yield from _register_conflicts(timeline, counters)
+
+
+def _tile_conflicts(timeline: Timeline) -> Iterator[_Conflict]:
+    """Pairs of accesses to one tile of which one is a write."""
     writer: dict[Place, int] = {}
     readers: dict[Place, list[int]] = {}
-    loader: dict[Place, int] = {}
     for now, step in enumerate(timeline.steps):
         effect = step.effect
         for place in effect.reads:
@@ -161,8 +171,6 @@ def _conflicts(timeline: Timeline, counters: _Counters) -> Iterator[_Conflict]:
                 if place in writer:
                     yield _Conflict(writer[place], now, crosses=True)
                 readers.setdefault(place, []).append(now)
-            elif place in loader and _counter(timeline, loader[place]) not in counters.compilers:
-                yield _Conflict(loader[place], now, crosses=False)
         for place in effect.writes:
             if place.space is Space.LDS:
                 yield from (_Conflict(reader, now, crosses=True) for reader in readers.get(place, ()))
@@ -171,20 +179,44 @@ def _conflicts(timeline: Timeline, counters: _Counters) -> Iterator[_Conflict]:
                 if place in writer and not in_order:
                     yield _Conflict(writer[place], now, crosses=False)
                 writer[place], readers[place] = now, []
-            else:
-                older = _counter(timeline, loader[place]) if place in loader else None
-                lands_behind = older is effect.counter and older in counters.in_order
-                if older is not None and older not in counters.compilers and not lands_behind:
-                    yield _Conflict(loader[place], now, crosses=False)
-                loader[place] = now
+
+
+def _register_conflicts(timeline: Timeline, counters: _Counters) -> Iterator[_Conflict]:
+    """A load into registers and their use, or their next write if that doesn't land behind the load anyway."""
+    loading: dict[Place, tuple[int, Counter]] = {}
+    for now, step in enumerate(timeline.steps):
+        effect = step.effect
+        refilled = counters.initial if now in timeline.entered else ()  # by whoever runs the loop again
+        for place in (*effect.reads, *refilled):
+            if place in loading:
+                yield _Conflict(loading[place][0], now, crosses=False)
+        for place in effect.writes:
+            loader, older = loading.pop(place, (now, None))
+            if older is not None and not (older is effect.counter and older in counters.in_order):
+                yield _Conflict(loader, now, crosses=False)
+            if place.space is not Space.LDS and effect.counter and effect.counter not in counters.compilers:
+                loading[place] = now, effect.counter
+
+
+def _initial_registers(steps: LoopSteps) -> frozenset[Place]:
+    """Registers that are read of an iteration before the first, in any of the trips in which that happens."""
+    reach = max(
+        (-wanted.iteration for phase in Phase for s in steps.phase(phase) for _, wanted in s.effect.wants), default=0
+    )
+    starts = {Phase.PROLOGUE: [0]}
+    later = [steps.tiles_per_trip * trip for trip in range(1, reach + 2)]
+    return frozenset(
+        place
+        for phase in Phase
+        for k in starts.get(phase, later)
+        for step in steps.phase(phase)
+        for place, wanted in step.effect.wants
+        if place.space is Space.REGISTER and wanted.iteration + k < 0
+    )
 
 
 def _action(timeline: Timeline, moment: int | None) -> Action | None:
     return None if moment is None else timeline.steps[moment].effect.action
-
-
-def _counter(timeline: Timeline, moment: int) -> Counter | None:
-    return timeline.steps[moment].effect.counter
 
 
 def _first_use(timeline: Timeline, earlier: int, later: int) -> int | None:

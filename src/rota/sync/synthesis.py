@@ -161,7 +161,7 @@ class _Offer:
         """Why a site is needed, with the entries' new numbers."""
         if site.reason is None:
             return "keeps the wave groups one barrier apart"
-        first, second = (self.moved[id(step.entry)] for step in site.reason.ends)
+        first, second = (self.moved.get(id(step.entry), step.entry) for step in site.reason.ends)
         return in_words(first, second)
 
     def _ask(self, site: _Site, obligation: Obligation, moment: int) -> None:

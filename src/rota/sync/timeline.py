@@ -24,7 +24,8 @@ class Timeline:
     """Moment i executes `steps[i]`; the counts are those just before it.
 
     `epoch`: barriers that group 0 has passed; `spread`: how many barriers the last group lies behind it; `tokens`: all
-    tokens issued so far per counter; `waits` and `barriers`: the moments at which every group executes one.
+    tokens issued so far per counter; `waits` and `barriers`: the moments at which every group executes one; `entered`:
+    the moments at which a further run begins.
     """
 
     steps: tuple[Step, ...]
@@ -34,6 +35,7 @@ class Timeline:
     tokens: dict[Counter, tuple[int, ...]]
     waits: dict[Counter, tuple[int, ...]]
     barriers: tuple[int, ...]
+    entered: tuple[int, ...] = ()
 
     def waits_between(self, counter: Counter, earlier: int, later: int) -> tuple[int, ...]:
         """Moments of the waits on a counter that every group executes."""
@@ -56,8 +58,11 @@ def written_out(steps: LoopSteps, *runs: int) -> Timeline:
     sequence: list[Step] = []
     gaps: list[tuple[Gap, ...]] = []
     ended: tuple[Gap, ...] = ()
+    entered: list[int] = []
     phases = ((phase, trips if phase is Phase.KERNEL else 1) for trips in runs for phase in Phase)
     for phase, times in phases:
+        if phase is Phase.PROLOGUE and sequence:
+            entered.append(len(sequence))
         part = steps.phase(phase)
         for _ in range(times):
             for index, step in enumerate(part):
@@ -89,4 +94,5 @@ def written_out(steps: LoopSteps, *runs: int) -> Timeline:
             for moment, step in enumerate(sequence)
             if step.effect.action is Action.BARRIER and step.group is None
         ),
+        entered=tuple(entered),
     )

@@ -17,10 +17,10 @@ from rota.errors import Finding, Severity
 from rota.program.loop import LoopSteps, ScheduledLoop, Step, steps_of
 from rota.targets.machine import Machine
 from rota.verify.declared import accumulators, outside_the_grid, strangers, unlike_declared
-from rota.verify.hazards import Overlap, lands_behind, read_hazards, write_hazards
+from rota.verify.hazards import Overlap, initial_overwritten, lands_behind, read_hazards, write_hazards
 from rota.verify.impossible import impossible
 from rota.verify.limits import barrier_counts, budgets, full_counters, lone_groups, wait_encodings
-from rota.verify.machine import AbstractMachine
+from rota.verify.machine import AbstractMachine, Access
 from rota.verify.report import (
     ENTERED_ONCE,
     ORDER_KEPT,
@@ -32,7 +32,7 @@ from rota.verify.report import (
     Report,
 )
 from rota.verify.values import accumulate, complete, hopeless, undefined
-from rota.verify.versions import all_executed, execute_once, first_iterations, wrong_versions
+from rota.verify.versions import all_executed, execute_once, first_iterations, initial_places, wrong_versions
 
 _ORDERED = (
     "RAW: every wave's part of a tile lands before any wave reads it",
@@ -43,6 +43,7 @@ _ORDERED = (
 _ACCUMULATED = "values: every accumulator takes in every K-tile once, both operands of the same tile"
 _VERSIONED = "values: every op runs once per iteration and finds the version of each value that it wants"
 _ENTERED_AGAIN = "re-entry: all of this holds when the loop is run again right behind itself, any number of times"
+_INITIAL_TILES = "whoever runs the loop again fills the tiles that it reads first behind full waits and a barrier"
 _ANY_ORDER = "vmcnt: all of this holds in whatever order its ops complete; only waits for 0 are relied on"
 _LIMITS = (
     "barriers: all waves execute the same number",
@@ -147,12 +148,24 @@ class _Proof:
             ended = list[AbstractMachine]()
             replayed.append(self._replay_from(waiting.pop(), ended))
             for machine in ended if self.compiled.reentrant else ():
+                self._put_in_initial_values(machine)
                 machine.enter_again()
                 state = machine.state(0, self.steps.tiles_per_trip, self.steps.tiles_outside)
                 if state not in entered:
                     entered[state] = machine
                     waiting.append(machine)
         return max(explicit for explicit, _ in replayed), replayed[0][1]
+
+    def _put_in_initial_values(self, machine: AbstractMachine) -> None:
+        """Whoever runs the loop again writes the registers that it reads first: no load into them may be under way."""
+        for place in initial_places(self.steps):
+            loader = machine.loading.get(place)
+            if place.space is Space.REGISTER and loader is not None and not loader.covered:
+                tracked = self._compiler_waits_for(machine, loader)
+                self._record([initial_overwritten(machine, loader, place, compiler_waits=tracked)])
+                if tracked:
+                    self.assumes_register_waits = True
+                    machine.cover(loader)
 
     def _replay_from(self, machine: AbstractMachine, ended: list[AbstractMachine]) -> tuple[int, int]:
         steps, loop = self.steps, self.compiled.loop
@@ -250,19 +263,26 @@ class _Proof:
         loader = machine.loading.get(place)
         if loader is None or loader.covered:
             return
-        # A compiler counts on the order of a counter, too.
-        counted = machine.weakest_cover(loader, 0) == machine.younger_tokens(loader, 0)
-        tracked = self.compiled.compiler_tracks_registers and counted
+        tracked = self._compiler_waits_for(machine, loader)
         overlap = Overlap(loader, step, place, trip)
         self._record([overlap.finding(machine, writes=writes, compiler_waits=tracked)])
         if tracked:
             self.assumes_register_waits = True
             machine.cover(loader)
 
+    def _compiler_waits_for(self, machine: AbstractMachine, loader: Access) -> bool:
+        """Does the compiler's own wait cover the load?  A compiler counts on the order of a counter, too."""
+        counted = machine.weakest_cover(loader, 0) == machine.younger_tokens(loader, 0)
+        return self.compiled.compiler_tracks_registers and counted
+
     def _record(self, findings: Iterable[Finding] | Iterator[Finding]) -> None:
         for finding in findings:
             ends = tuple((end.label, end.index, end.role.split(",")[0]) for end in finding.concerns)
             self.found.setdefault((finding.code, ends or finding.message), finding)
+
+    def _refills_tiles(self) -> bool:
+        """Does whoever runs the loop again have to write LDS in between?"""
+        return self.compiled.reentrant and any(place.space is Space.LDS for place in initial_places(self.steps))
 
     def _certificate(self, explicit: int, period: int) -> Certificate:
         machine = self.compiled.machine
@@ -292,6 +312,7 @@ class _Proof:
                 TILES_APART,
                 SAME_PATH,
                 *((VMCNT_IN_ORDER,) if machine.vmcnt_in_order else ()),
+                *((_INITIAL_TILES,) if self._refills_tiles() else ()),
                 *(() if self.compiled.reentrant else (ENTERED_ONCE,)),
                 *((REGISTER_WAITS,) if self.assumes_register_waits else ()),
             ),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rota.declare.effects import Space, Version
+from rota.declare.effects import Place, Space, Version
+from rota.declare.vocabulary import Phase
 from rota.errors import Concern, Finding
 from rota.program.loop import LoopSteps, Step
 from rota.verify.accumulate import Taken
@@ -38,9 +39,22 @@ def wrong_versions(machine: AbstractMachine, step: Step, k: int) -> Iterator[Fin
             )
 
 
-def first_iterations(steps: LoopSteps) -> int:
-    """From this k on every op of the loop and behind it wants versions of iterations that were really executed."""
-    wants = (want for step in (*steps.kernel, *steps.epilogue) for _, want in step.effect.wants)
+def initial_places(steps: LoopSteps) -> tuple[Place, ...]:
+    """Places whose content before the loop some op wants, at some trip count."""
+    reach = first_iterations(steps, Phase)
+    found: dict[Place, None] = {}
+    for phase in Phase:
+        trips = range(1) if phase is Phase.PROLOGUE else range(1, reach + 2)
+        for trip in trips:
+            k = steps.k_of(phase, trip)
+            wants = (want for step in steps.phase(phase) for want in step.effect.wants)
+            found |= {place: None for place, wanted in wants if wanted.at(k).iteration < 0}
+    return tuple(found)
+
+
+def first_iterations(steps: LoopSteps, phases: Iterable[Phase] = (Phase.KERNEL, Phase.EPILOGUE)) -> int:
+    """From this k on every op of these phases wants versions of iterations that were really executed."""
+    wants = (want for phase in phases for step in steps.phase(phase) for _, want in step.effect.wants)
     return max((-want.iteration for want in wants), default=0)
 
 
