@@ -34,11 +34,8 @@ class ByStages(Meaning):
         self.other_lgkm = config.lgkm_per_load_b or knobs.lgkm_per_load_b
         per = config.num_partitions
         self.tiles_per_trip, self.tiles_outside = compiled.trip_tiles or ((1, 2) if self.staged else (per, per))
-        if self.staged:
-            computes = [op for op in compiled.body if op.role is OpRole.COMPUTE]
-            self.accumulators: set[Any] = {op.subtile for op in computes}
-        else:
-            self.accumulators = {(m, n) for m in range(config.m_mmas) for n in range(config.n_mmas)}
+        self.slices = {op.subtile for op in compiled.body if op.role is OpRole.COMPUTE}
+        self.accumulators = len(self.slices) if self.staged else config.m_mmas * config.n_mmas
 
     def step(self, entry: ScheduleEntry, k: int) -> Step:
         """What the op's role says."""
@@ -61,15 +58,18 @@ class ByStages(Meaning):
         return Step(str(op), Kind.NOTHING)
 
     def check(self, wave: Wave, tiles: int) -> None:
-        """Every declared accumulator has every tile."""
-        for accumulator in self.accumulators:
-            for tile in range(tiles):
-                if wave.done[accumulator, tile] != 1:
-                    times = wave.done[accumulator, tile]
-                    raise WrongError("count", f"accumulator {accumulator} takes K-tile {tile} of {tiles} {times} times")
+        """Every declared accumulator has every tile once, and there is nothing else."""
+        if wave.done.total() != self.accumulators * tiles:
+            raise WrongError("count", f"{wave.done.total()} products of {self.accumulators} in {tiles} K-tiles")
         for (accumulator, tile), times in wave.done.items():
-            if tile >= tiles or tile < 0:
+            if times != 1 or not 0 <= tile < tiles or not self._is_declared(accumulator):
                 raise WrongError("count", f"accumulator {accumulator} takes K-tile {tile} of {tiles} {times} times")
+
+    def _is_declared(self, accumulator: Any) -> bool:
+        if self.staged:
+            return accumulator in self.slices
+        row, column = accumulator
+        return bool(row < self.config.m_mmas and column < self.config.n_mmas)
 
     def _tile(self, op: OpDesc) -> Spot:
         return (LDS, op.channel, op.stage, 0 if self.staged else op.subtile)

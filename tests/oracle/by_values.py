@@ -94,6 +94,8 @@ class ByValues(Meaning):
 
     def check(self, wave: Wave, tiles: int) -> None:
         """Exactly once per iteration."""
+        if wave.done.total() != tiles * len(self.loop.ops):
+            raise WrongError("count", f"{wave.done.total()} ops ran in {tiles} iterations of {len(self.loop.ops)}")
         declared: set[tuple[object, int]] = {(op.name, at) for op in self.loop.ops for at in range(tiles)}
         for instance in declared | wave.done.keys():
             if wave.done[instance] != (instance in declared):

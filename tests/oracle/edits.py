@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from rota import CompiledSchedule, OpDesc, Phase, ScheduleEntry
-from rota.declare.effects import Effect, Space, Version
+from rota import CompiledSchedule, OpDesc, Phase, PipelineConfig, ScheduleEntry
+from rota.declare.effects import Effect, Space, Version, effect_of
 from rota.declare.vocabulary import FrameworkTag, KOffsetKind
 
 Lists = dict[Phase, list[ScheduleEntry]]
@@ -186,6 +186,18 @@ def other_field(random: Random, lists: Lists) -> str:
     return f"{phase.value} {entry} with {change}"
 
 
+def believed(random: Random, lists: Lists) -> str:
+    """An entry that claims to be the wait or barrier that it no longer is."""
+    at = _pick(random, lists, _is_wait if random.random() < 0.5 else _is_barrier)
+    if at is None:
+        return ""
+    phase, slot = at
+    entry = lists[phase][slot]
+    claimed = effect_of(entry.op, PipelineConfig())
+    lists[phase][slot] = replace(entry, op=OpDesc.schedule_barrier(), effect=claimed)
+    return f"{phase.value} {entry} is a fence that claims to be it"
+
+
 def one_group(random: Random, lists: Lists) -> str:
     """Only one group of waves executes an entry."""
     at = _pick(random, lists, _any)
@@ -227,6 +239,7 @@ _WEIGHTED: tuple[tuple[int, Callable[[Random, Lists], str]], ...] = (
     (1, other_buffer),
     (1, other_iteration),
     (1, other_field),
+    (1, believed),
 )
 _STAGGERED = (*_WEIGHTED, (1, one_group))
 EDITS = {
