@@ -84,7 +84,7 @@ def _program(compiled: CompiledSchedule, meaning: Meaning, trips: int, group: in
     prologue = _steps(compiled.prologue, meaning, 0, group)
     if groups > 1:
         at = compiled.warp_stagger_index
-        extra = [_BARRIER] if group == 1 and at <= len(compiled.prologue) else []
+        extra = [_BARRIER] if group == 1 and 0 <= at <= len(compiled.prologue) else []
         first = _steps(compiled.prologue[:at], meaning, 0, group)
         prologue = chain(first, extra, _steps(compiled.prologue[at:], meaning, 0, group), [_BARRIER])
     yield from prologue
