@@ -1,0 +1,238 @@
+"""Drawn loops by values: takes a random generator, gives small loops, start times, and schedules made of them."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from random import Random
+
+from rota import CompiledSchedule, RotaError, WarpStaggerRule, compile_loop
+from rota.compiler.loop import unsynchronised
+from rota.compiler.proved import mended
+from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
+from rota.order.modulo import ModuloScheduler
+from rota.program.unroll import Placement
+from tests.oracle.reshape import reshaped
+
+MFMA = "v_mfma_f32_16x16x32_bf16"
+_TILE = 4096
+_WAVES = 4
+_MOST_UNROLL = 6
+
+
+class _Drawn:
+    """A loop as it is drawn, op by op, each after what it reads of its own iteration."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.careful = random.random() < 0.9  # nobody reads what another value has taken over
+        self.values: list[Value] = []
+        self.ops: list[LoopOp] = []
+
+    def value(self, home: Home, into: str = "") -> str:
+        name = f"{home.name[0].lower()}{len(self.values)}"
+        size = _TILE if home is Home.LDS else 4
+        self.values.append(Value(name=name, home=home, size=size, into=into))
+        return name
+
+    def op(self, work: Work, reads: Iterable[Read], *writes: str, parts: int = 1) -> None:
+        inputs = {value.name for value in self.values if value.home is Home.INPUT}
+        reads = tuple(reads)
+        self.ops.append(
+            LoopOp(
+                name=f"op{len(self.ops)}",
+                work=work,
+                reads=tuple(read for read in reads if read.value not in inputs),
+                inputs=tuple(read.value for read in reads if read.value in inputs),
+                writes=writes,
+                instructions=self.random.choice((1, 1, 2, 3)),
+                moved=_TILE // parts if work in (Work.LOAD, Work.STORE, Work.FRAGMENT) else 0,
+                instruction=MFMA if work is Work.MMA else "",
+            )
+        )
+
+    def names(self, *homes: Home) -> list[str]:
+        return [value.name for value in self.values if value.home in homes]
+
+    def some(self, most: int, itself: str = "") -> list[Read]:
+        """Register values that are there, mostly of this iteration, now and then the one being made, carried."""
+        into = {value.name: value.into for value in self.values}.get(itself, "")
+        gone = {value.into for value in self.values} - {into} if self.careful else {""}
+        names = [name for name in self.names(Home.REGISTERS, Home.INPUT) if name not in (*gone, itself)]
+        if not names:
+            return []
+        chosen = self.random.sample(names, min(len(names), self.random.randint(1, most)))
+        at_once = {*self.names(Home.INPUT), into} if self.careful else self.names(Home.INPUT)
+        found = [Read(value=name, distance=0 if name in at_once else self._distance()) for name in chosen]
+        if itself and self.random.random() < 0.3:
+            found.append(Read(value=itself, distance=self.random.choice((1, 1, 1, 2))))
+        return found
+
+    def address(self) -> list[Read]:
+        """Now and then a register that a load or an LDS read takes its address from."""
+        return self.some(1) if self.names(Home.REGISTERS) and self.random.random() < 0.25 else []
+
+    def fragment(self) -> None:
+        tile = Read(value=self.random.choice(self.names(Home.LDS)), distance=self._distance())
+        address = self.address()
+        self.op(Work.FRAGMENT, [tile, *address], self.value(Home.REGISTERS))
+
+    def into(self) -> str:
+        """Now and then a value whose registers the next one takes over."""
+        taken = {value.into for value in self.values}
+        if self.careful:
+            taken |= {read.value for op in self.ops for read in op.reads if read.distance}
+        free = [name for name in self.names(Home.REGISTERS) if name not in taken]
+        return self.random.choice(free) if free and self.random.random() < 0.35 else ""
+
+    def _distance(self) -> int:
+        return self.random.choice((0, 0, 0, 0, 0, 0, 1, 2))
+
+
+def draw_loop(random: Random) -> LoopSpec:
+    """Two to nine ops: loads, fragments, computes with and without carried values, stores, sums."""
+    made = _Drawn(random)
+    if random.random() < 0.2:
+        made.value(Home.INPUT)
+    if random.random() < 0.15:
+        counted = made.value(Home.REGISTERS)
+        made.op(Work.VALU, [Read(value=counted, distance=1)], counted)
+    for _ in range(random.choice((1, 1, 2))):
+        tile = made.value(Home.LDS)
+        parts = random.choice((1, 1, 2))
+        for _ in range(parts):
+            made.op(Work.LOAD, made.address(), tile, parts=parts)
+    if random.random() < 0.2:
+        made.op(Work.LOAD, made.address(), made.value(Home.REGISTERS))
+    for _ in range(random.choice((1, 1, 2))):
+        made.fragment()
+    for _ in range(random.choice((0, 0, 1, 1, 2))):
+        into = made.into()
+        computed = made.value(Home.REGISTERS, into)
+        made.op(random.choice((Work.VALU, Work.MMA)), made.some(2, computed), computed)
+    if random.random() < 0.2:
+        made.op(Work.STORE, made.some(1), made.value(Home.LDS))
+        made.fragment()
+    if random.random() < 0.85:
+        total = made.value(Home.ACCUMULATOR)
+        for _ in range(random.choice((1, 1, 2))):
+            if random.random() < 0.15:
+                computed = made.value(Home.REGISTERS)
+                made.op(Work.MMA, made.some(2, computed), computed, total)
+            else:
+                made.op(random.choice((Work.MMA, Work.MMA, Work.VALU)), made.some(2), total)
+    used = {name for op in made.ops for name in op.inputs}
+    values = tuple(value for value in made.values if value.home is not Home.INPUT or value.name in used)
+    return LoopSpec(name="drawn", waves=_WAVES, values=values, ops=tuple(made.ops))
+
+
+def draw_placement(random: Random, loop: LoopSpec) -> Placement | None:
+    """Start times after what is read, and mostly just the copies that they ask for; None where those are too many."""
+    interval = random.randint(3, 12)
+    writers: dict[str, list[int]] = defaultdict(list)
+    for number, op in enumerate(loop.ops):
+        for name in op.writes:
+            writers[name].append(number)
+    takers: dict[str, list[int]] = defaultdict(list)
+    for value in loop.values:
+        if value.into:
+            takers[value.into] += writers[value.name]
+    jumps = random.choice(((0, 1), (0, 1, 2, interval), (0, 1, interval // 2, interval, 2 * interval)))
+    starts = [random.choice(jumps) for _ in loop.ops]
+    for _ in loop.ops:  # later until every op follows what it reads, of its own iteration and of earlier ones
+        for number, op in enumerate(loop.ops):
+            for read in op.reads:
+                for writer in writers[read.value]:
+                    if writer != number:
+                        starts[number] = max(starts[number], starts[writer] + 1 - read.distance * interval)
+                for taker in takers[read.value]:
+                    starts[taker] = max(starts[taker], starts[number])
+    copies: dict[str, int] = {}
+    for value in loop.values:
+        if value.home in (Home.LDS, Home.REGISTERS):
+            first = loop.registers_of(value.name)[0]
+            copies[first] = max(copies.get(first, 1), _needed(loop, value.name, starts, writers, interval))
+    for name, needed in copies.items():
+        if random.random() < 0.15:
+            copies[name] = max(needed + random.choice((-1, 1)), 1)
+    if math.lcm(1, *copies.values()) > _MOST_UNROLL:
+        return None
+    return Placement(interval=interval, starts=tuple(starts), copies=tuple(copies.items()))
+
+
+def _needed(loop: LoopSpec, name: str, starts: list[int], writers: dict[str, list[int]], interval: int) -> int:
+    """How many iterations' versions of a value are alive at once; what a loop begins with asks for as many."""
+    made = min(starts[writer] for writer in writers[loop.registers_of(name)[0]])
+    carried = max((read.distance for op in loop.ops for read in op.reads if read.value == name), default=0)
+    alive_to = [
+        starts[number] + read.distance * interval
+        for number, op in enumerate(loop.ops)
+        for read in op.reads
+        if read.value == name
+    ]
+    alive_to += [starts[writer] for writer in writers[name]]
+    return max(carried, *((end - made) // interval + 1 for end in alive_to))
+
+
+def with_assumptions(random: Random, compiled: CompiledSchedule) -> CompiledSchedule:
+    """Now and then a schedule that may be run again at once, or a machine whose vmcnt keeps no order.
+
+    Where a loop begins with contents of LDS, somebody has to put them there between two runs, and to wait for it.
+    """
+    if random.random() < 0.12 and not (compiled.loop and _carries_tiles(compiled.loop)):
+        compiled = replace(compiled, reentrant=True)
+    if random.random() < 0.12:
+        compiled = replace(compiled, machine=replace(compiled.machine, vmcnt_in_order=False))
+    return compiled
+
+
+def _carries_tiles(loop: LoopSpec) -> bool:
+    tiles = {value.name for value in loop.values if value.home is Home.LDS}
+    return any(read.distance and read.value in tiles for op in loop.ops for read in op.reads)
+
+
+def draw_solved(random: Random) -> CompiledSchedule:
+    """A loop as the whole compiler makes it."""
+    while True:
+        loop = draw_loop(random)
+        stagger = random.random() < 0.2
+        try:
+            return compile_loop(
+                replace(loop, waves=8) if stagger else loop,
+                remainder=random.choice((0, 0, 1)),
+                stagger=stagger,
+                fewest_barriers=random.random() < 0.5,
+                scheduler=ModuloScheduler(time_limit=1.0),
+            )
+        except RotaError:
+            continue
+
+
+def draw_placed(random: Random) -> CompiledSchedule:
+    """A loop at drawn start times with its waits and barriers, mostly repaired, now and then bare or wrong."""
+    while True:
+        loop = draw_loop(random)
+        placement = draw_placement(random, loop)
+        if placement is None or placement.stages > 4:
+            continue
+        bare = unsynchronised(loop, placement, random.choice((0, 0, 0, 1, 2)))
+        bare = with_assumptions(random, replace(bare, compiler_tracks_registers=random.random() < 0.3))
+        if random.random() < 0.2:
+            at = random.choice((0, len(bare.prologue)))
+            bare = replace(
+                bare,
+                config=bare.config.but(warp_stagger=WarpStaggerRule.fixed(at)),
+                warp_stagger_index=at,
+            )
+        if sum(map(len, (bare.prologue, bare.kernel, bare.epilogue))) > 70:
+            continue
+        if random.random() < 0.04:
+            return bare
+        try:
+            whole = mended(bare)
+            return reshaped(random, whole) if random.random() < 0.2 else whole
+        except RotaError:
+            if random.random() < 0.2:
+                return bare
