@@ -22,6 +22,7 @@ from rota.verify.impossible import impossible
 from rota.verify.limits import barrier_counts, budgets, full_counters, lone_groups, wait_encodings
 from rota.verify.machine import AbstractMachine, Access
 from rota.verify.report import (
+    AS_COUNTED,
     ENTERED_ONCE,
     ORDER_KEPT,
     REGISTER_WAITS,
@@ -314,6 +315,7 @@ class _Proof:
                 ORDER_KEPT,
                 TILES_APART,
                 SAME_PATH,
+                AS_COUNTED,
                 *((VMCNT_IN_ORDER,) if machine.vmcnt_in_order else ()),
                 *((_INITIAL_TILES,) if self._refills_tiles() else ()),
                 *(() if self.compiled.reentrant else (ENTERED_ONCE,)),

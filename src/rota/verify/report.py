@@ -12,6 +12,7 @@ REGISTER_WAITS = "register waits inserted by the compiler"
 ORDER_KEPT = "the compiler keeps the order of the entries and adds at most stronger waits"
 TILES_APART = "tile addresses do not overlap"
 SAME_PATH = "every wave takes the same path"
+AS_COUNTED = "every op issues as many counted instructions as the schedule states"
 VMCNT_IN_ORDER = "vmcnt counts down in the order of issue"
 ENTERED_ONCE = "the loop is run once, or with full waits and a barrier between two runs"
 
