@@ -19,6 +19,7 @@ from rota import (
     WarpStaggerRule,
 )
 from rota.compiler.loop import unsynchronised
+from rota.declare.loop import Loop
 from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
 from rota.program.unroll import Placement
 from tests.findings.proofs import fragment, load, loop, mma
@@ -91,6 +92,41 @@ def _by_values(random: Random, _: int) -> CompiledSchedule:
     depth = random.choice([1, 1, 2])
     placement = Placement(interval=interval, starts=tuple(starts), copies=(("T", depth),))
     return unsynchronised(spec, placement, remainder=random.choice([0, 0, 1]))
+
+
+def drawn_loop(seed: int, *, staged: bool = False) -> LoopSpec:
+    """A loop by values that can be compiled: tiles, loads of them in parts, reads, products; `staged` in registers."""
+    random = Random(seed)
+    made = Loop("drawn", waves=4)
+    fragments = []
+    for name in "AB"[: random.randint(1, 2)]:
+        size = 4096 * random.randint(1, 4)
+        made.tile(name, size=size)
+        for part in range(random.randint(1, 2)):
+            made.load(name, name=f"load_{name}{part}", instructions=random.randint(1, 4), moved=size // 2)
+        fragments += [
+            made.fragment(f"{name.lower()}{part}", name, registers=8, instructions=random.randint(1, 4))
+            for part in range(random.randint(1, 2))
+        ]
+    for number, operand in enumerate(fragments):
+        made.accumulator(f"c{number}", registers=4)
+        instruction, count = "v_mfma_f32_16x16x16_bf16", random.randint(4, 32)
+        made.mma(f"c{number}", operand, random.choice(fragments), instruction=instruction, instructions=count)
+    spec = made.build()
+    return _through_registers(spec) if staged else spec
+
+
+def _through_registers(spec: LoopSpec) -> LoopSpec:
+    """The same loop, whose loads fill registers and whose stores fill the tiles."""
+    loads = [op for op in spec.ops if op.work is Work.LOAD]
+    staging = [Value(name=f"of_{op.name}", home=Home.REGISTERS, size=4 * op.instructions) for op in loads]
+    filled = [replace(op, writes=(value.name,)) for op, value in zip(loads, staging, strict=True)]
+    stores = [
+        replace(op, name=f"store_of_{op.name}", work=Work.STORE, reads=(Read(value=value.name),))
+        for op, value in zip(loads, staging, strict=True)
+    ]
+    others = [op for op in spec.ops if op.work is not Work.LOAD]
+    return replace(spec, values=(*spec.values, *staging), ops=(*filled, *stores, *others))
 
 
 def _op(name: str, work: Work, reads: tuple[str, ...], writes: str, random: Random) -> LoopOp:
