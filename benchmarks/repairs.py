@@ -39,7 +39,8 @@ def main(arguments: Sequence[str]) -> int:
             print(f"seed {seed}: {verdict.complaint}", flush=True)
     print(
         f"{drawn:,} programs drawn, {compared + too_large:,} of them racy; "
-        f"{compared:,} repairs compared with brute force, {too_large:,} too large for it; {wrong:,} wrong; {perf_counter() - started:,.0f} s"
+        f"{compared:,} repairs compared with brute force, {too_large:,} too large for it; "
+        f"{wrong:,} wrong; {perf_counter() - started:,.0f} s"
     )
     return int(wrong > 0)
 

@@ -65,7 +65,7 @@ def _single_buffer(random: Random, longest: int) -> CompiledSchedule:
         OpDesc(tag=DoubleBufferTag.MMA, role=OpRole.COMPUTE, resource=ResourceKind.MMA_UNIT),
     ]
     made = _phases(random, [*moves, *moves, *_sync(random)], longest)
-    while sum(entry.op.role is OpRole.GLOBAL_LOAD for entry in made.kernel) != bool(made.kernel):
+    while sum(entry.op.role is OpRole.GLOBAL_LOAD for entry in made.kernel) != 1:
         made = _phases(random, [*moves, *moves, *_sync(random)], longest)  # a single buffer fetches one tile a trip
     return replace(made, config=PipelineConfig(depth=1, num_partitions=1))
 

@@ -29,8 +29,8 @@ SYNC_MODES = ("as_written", "repair", "strict")
 def compile_schedule(schedule: PipelineSchedule, sync: str = "repair") -> CompiledSchedule:
     """Compile a schedule.
 
-    `repair` adds the fewest barriers and waits that make the proof hold and lists them; `strict` raises instead;
-    `as_written` gives exactly what the rules derive, unproved.
+    `repair` adds the fewest barriers, then the fewest waits, that make the proof hold and lists them (W102 if they were
+    not shown to be the fewest); `strict` raises instead; `as_written` gives exactly what the rules derive, unproved.
     """
     return ScheduleCompiler(sync=sync).compile(schedule)
 

@@ -59,7 +59,7 @@ class Repaired:
 
 
 def repair(loop: ScheduledLoop, machine: Machine, *, compiler_waits: bool) -> Repaired:
-    """Clamp waits that can't be encoded, then add and strengthen what is missing."""
+    """Clamp waits that can't be encoded, then add and strengthen what is missing, as `rota.sync.plan.Plan` says."""
     steps = steps_of(loop)
     clamped = {phase: tuple(_clamped(step, machine) for step in steps.phase(phase)) for phase in Phase}
     mended = replace(
