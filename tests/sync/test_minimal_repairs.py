@@ -6,7 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from rota import CompiledSchedule, DoubleBufferTag, OpDesc, OpRole, PipelineConfig, ResourceKind
+from rota import CompiledSchedule, DoubleBufferTag, OpDesc, OpRole, PipelineConfig, ResourceKind, verify
+from rota.compiler.loop import compile_loop
+from rota.kernels.gemm import GEMM_SHAPES
+from rota.sync import plan
+from rota.sync.repair import repair
 from tests.findings.proofs import fragment, load, loop, mma
 from tests.sync.brute_force import Program, cheapest, races
 from tests.sync.drawn import drawn
@@ -66,6 +70,29 @@ def test_no_cheaper_repair_exists_of_a_drawn_program(block: int) -> None:
     verdicts = {seed: judged(seed, longest=6) for seed in seeds}
     assert {seed: each.complaint for seed, each in verdicts.items() if each.complaint} == {}
     assert any(each.racy and each.tried for each in verdicts.values())
+
+
+@pytest.mark.parametrize("effort", [1e-9, 1e-3, 1e-2])
+def test_a_search_that_was_cut_short_says_so_and_leaves_nothing_needless(
+    effort: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = compile_loop(GEMM_SHAPES[0].loop())
+    phases = [
+        tuple(entry for entry in phase if not entry.op.is_framework)
+        for phase in (compiled.prologue, compiled.kernel, compiled.epilogue)
+    ]
+    bare = replace(compiled, prologue=phases[0], kernel=phases[1], epilogue=phases[2], repairs=())
+    bare = replace(bare, warp_stagger_index=len(bare.prologue) + 1)
+    least = cost_of(repair(bare, bare.machine, compiler_waits=False).repairs)
+    monkeypatch.setattr(plan, "EFFORT", effort)
+    done = repair(bare, bare.machine, compiler_waits=False)
+    assert done.cut_short or cost_of(done.repairs) == least
+    assert done.cut_short or effort > 1e-9
+    fixed = replace(bare, prologue=done.prologue, kernel=done.kernel, epilogue=done.epilogue, repairs=done.repairs)
+    fixed = replace(fixed, warp_stagger_index=done.warp_stagger_index)
+    assert verify(fixed).clean
+    for change, variant in with_less(fixed):
+        assert not verify(variant).clean, str(change)
 
 
 @pytest.mark.parametrize("block", range(5))

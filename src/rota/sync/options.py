@@ -87,27 +87,26 @@ def _offers(obligation: Obligation, places: Places, machine: Machine) -> Iterato
     timeline, counter = obligation.timeline, obligation.counter
     largest = machine.largest_wait(counter)
 
-    def offer(site: WaitSite | None, moment: int) -> Iterator[Option]:
+    def offer(site: WaitSite | None, moment: int) -> Option:
         missing = max(obligation.barriers_needed(moment) - obligation.barriers_after(moment), 0)
-        if not missing or behind:
-            weakest = min(obligation.younger_tokens(moment), largest)
-            yield Option(site, weakest, missing, tuple(behind) if missing else ())
+        weakest = min(obligation.younger_tokens(moment), largest)
+        return Option(site, weakest, missing, tuple(behind) if missing else ())
 
     behind: list[Gap] = []
     for moment in range(obligation.later, obligation.earlier, -1):
         step = timeline.steps[moment]
         if moment == obligation.compiler_covers:
-            yield from offer(None, moment)
+            yield offer(None, moment)
         stands = step.effect.action is Action.WAIT and step.effect.counter is counter and step.group is None
         if stands:
             site = WaitSite(timeline.gaps[moment][-1], counter, step)
             enough = site.count_now(machine) <= min(obligation.younger_tokens(moment), largest)
-            yield from offer(None if enough else site, moment)
+            yield offer(None if enough else site, moment)
         for gap in reversed(timeline.gaps[moment]):
             if gap in places.barriers:
                 behind.append(gap)
             if gap in places.waits[counter]:
-                yield from offer(WaitSite(gap, counter, None), moment)
+                yield offer(WaitSite(gap, counter, None), moment)
 
 
 def _best(offers: Iterator[Option]) -> Iterator[Option]:

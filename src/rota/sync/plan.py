@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 EFFORT = 4.0
-"""How long each aim is searched for, in the solver's own measure, about a second: the same work on every machine."""
+"""How long is searched for all aims together, in the solver's own measure, which is the same on every machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ class _Search:
         from ortools.sat.python import cp_model
 
         self.barriers, self.waits = known.barriers, known.waits
-        optimal = True
+        optimal, left = True, EFFORT
         for aim in self._aims():
             self._hint()
             self.model.minimize(aim)
@@ -139,8 +139,9 @@ class _Search:
             solver.parameters.num_workers = 1
             solver.parameters.random_seed = 0
             solver.parameters.linearization_level = 2  # what lies in intervals is nearly solved by its relaxation
-            solver.parameters.max_deterministic_time = EFFORT
+            solver.parameters.max_deterministic_time = left
             status = solve(solver, self.model)
+            left = max(left - solver.response_proto.deterministic_time, 0.0)
             if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
                 return False
             optimal = optimal and status == cp_model.OPTIMAL
