@@ -85,6 +85,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "V109": "a compute belongs to no cell of the declared grid",
         "V110": "an entry does something else than the op that it stands for",
         "V111": "the proof came to no end",
+        "V112": "behind the loop the last version of a carried value is gone",
         "B101": "wave groups execute different numbers of barriers",
         "B102": "an op that moves or computes data is executed by one wave group alone",
         "L101": "a wait's count is encoded as no wait at all",
