@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from rota.compiler.compiled import CompiledSchedule
 from rota.declare.geometry import KernelGeometry
 from rota.declare.vocabulary import Phase
-from rota.emit.gemm_binding import Dma, GemmBinding, Instruction, LdsRead, Mfma
+from rota.emit.gemm_binding import GemmBinding
+from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
 from rota.emit.gemm_tile import Element, GemmTile, Operand, gemm_tile
 from rota.emit.gemm_words import gemm_words
 from rota.emit.lds_layout import bank_conflicts, free_layout, plain_layout
@@ -233,10 +234,9 @@ class GemmKernel:
 
     def _factor(self, mfma: Mfma, operand: Operand) -> list[str]:
         """The registers of one operand."""
-        per_step = self.tile.pieces_per_step
-        copy, part = (mfma.a_copy, mfma.a_part) if operand is Operand.A else (mfma.b_copy, mfma.b_part)
-        pieces = range(mfma.step * per_step, (mfma.step + 1) * per_step)
-        return [self._register(operand, copy, part, piece) for piece in pieces]
+        part, copies = mfma.factor(operand)
+        first = mfma.step * self.tile.pieces_per_step
+        return [self._register(operand, copy, part, first + number) for number, copy in enumerate(copies)]
 
     @staticmethod
     def _register(operand: Operand, copy: int, part: int, piece: int) -> str:

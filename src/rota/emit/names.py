@@ -22,17 +22,22 @@ _KEYWORDS = frozenset(
 def identifier(name: str, taken: Collection[str] = ()) -> str:
     """`name`, if it is a plain C++ identifier that neither a keyword nor the source itself takes."""
     if not _PLAIN.fullmatch(name) or name in _KEYWORDS or name in taken:
+        why = "the source itself has that name" if name in taken else "C++ keeps it" if name in _KEYWORDS else ""
         raise EmissionError(
             Finding(
                 code="T201",
-                message=f"{name!r} can't be a name in C++ source",
-                evidence=(
-                    ("expected", "a letter, then letters, digits and single underscores; no keyword"),
-                    *((("taken", ", ".join(sorted(taken))),) if name in taken else ()),
-                ),
+                message=f"{name!r} can't be a name in C++ source" + (f": {why}" if why else ""),
+                evidence=(("expected", "a letter, then letters, digits and single underscores"),),
+                fixes=(f"rename the loop, op, value or schedule, for example to {_plain(name)}",),
             )
         )
     return name
+
+
+def _plain(name: str) -> str:
+    """The nearest name that can be one."""
+    near = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
+    return near if _PLAIN.fullmatch(near) and near not in _KEYWORDS and near != name else f"my_{near}".rstrip("_")
 
 
 def comment(text: str) -> str:
@@ -41,8 +46,9 @@ def comment(text: str) -> str:
         raise EmissionError(
             Finding(
                 code="T201",
-                message=f"{text!r:.80} can't be a comment in C++ source",
+                message=f"{text!r:.80} can't stand in a comment of C++ source: the compiler would read on behind it",
                 evidence=(("expected", "one line of printable characters, without a backslash"),),
+                fixes=("take line breaks and backslashes out of names, reasons and the machine's name",),
             )
         )
     return f"// {text}"
