@@ -29,6 +29,22 @@ def test_the_order_survives_the_compiler(name: str) -> None:
     assert audit.certificate is not None
 
 
+def test_vector_ops_that_use_their_k_tile_are_still_the_schedule() -> None:
+    """As a causal mask does: whether a key counts depends on its number."""
+    compiled = compile_loop(ATTENTION.loop())
+    source = kernel_around(compiled)
+    masked = source.replace('"=v"(y) : "v"(x))', '"=v"(y) : "v"(x), "s"(k))')
+    assert masked != source
+    audit = audit_skeleton(compiled, find_toolchain().compile(masked, "gfx950"), valu={VALU})
+    assert audit.exact, str(audit)
+
+
+def test_functions_are_listed_as_they_were_declared() -> None:
+    loop = ATTENTION.loop()
+    header = emit_skeleton(compile_loop(loop))
+    assert re.findall(r"^//   .*void (\w+)\(", header, re.MULTILINE) == [op.name for op in loop.ops]
+
+
 def test_without_fences_it_does_not() -> None:
     compiled = by_values(SMALL)[0]
     source = kernel_around(compiled).replace("__builtin_amdgcn_sched_barrier(0);", "")

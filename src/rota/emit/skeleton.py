@@ -53,8 +53,10 @@ def emit_skeleton(compiled: CompiledSchedule) -> str:
     name = identifier(symbol(compiled), macros(words))
     tiles = k_tiles(steps)
     phases = {phase: list(_phase(compiled, phase, tiles, reasons)) for phase in Phase}
-    calls = [_call(compiled.loop, step, 0) for phase in Phase for step in steps.phase(phase) if _is_data(step)]
-    supplied = dict.fromkeys(call.declaration for call in calls)
+    data = [step for phase in Phase for step in steps.phase(phase) if _is_data(step)]
+    if compiled.loop is not None:
+        data.sort(key=lambda step: step.entry.op.subtile)  # as declared, whatever the schedule
+    supplied = dict.fromkeys(_call(compiled.loop, step, 0).declaration for step in data)
     groups = ", int wave_group" if steps.groups > 1 else ""
     group_note = ["// `wave_group` is 0 or 1, the same for all lanes of a wave."] if groups else []
     lines = [
