@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -11,11 +12,14 @@ from rota import CompiledSchedule, KernelGeometry, RotaError
 from rota.compiler.loop import unsynchronised
 from rota.declare.values import LoopSpec, Work
 from rota.emit.gemm_binding import GemmBinding
+from rota.emit.gemm_instructions import Mfma
 from rota.emit.gemm_tile import gemm_tile
 from rota.emit.hip_gemm import emit_gemm
 from rota.errors import EmissionError
+from rota.program.loop import steps_of
 from rota.program.unroll import Placement
 from tests.emit.gemm_oracle import GEOMETRY, SHAPE, edited, is_gemm
+from tests.emit.kernels import FP8, SHAPES
 
 LOOPS = [SHAPE.loop(), SHAPE.loop(instructions=True)]
 _TURN = [Work.LOAD, Work.FRAGMENT, Work.MMA, Work.VALU]
@@ -72,6 +76,20 @@ def draw_edits(loop: LoopSpec, seed: int, count: int) -> Counter[bool]:
 @pytest.mark.parametrize("loop", LOOPS)
 def test_the_kernel_of_a_drawn_gemm_is_proved_and_written(loop: LoopSpec) -> None:
     assert "v_mfma_f32_16x16x32_bf16" in emit_gemm(one_by_one(loop), GEOMETRY)
+
+
+def test_pieces_of_one_factor_may_lie_in_different_copies() -> None:
+    """A step of fp8 takes two LDS reads; the first goes to two registers in turn, the second always to the same."""
+    shape = SHAPES[FP8]
+    loop = shape.loop(instructions=True)
+    bare = one_by_one(loop)
+    assert bare.placement is not None
+    compiled = unsynchronised(loop, replace(bare.placement, copies=(("a0_0", 2),)))
+    binding = GemmBinding(compiled, gemm_tile(compiled, shape.geometry))
+    bound = [each for step in steps_of(compiled).kernel for each in binding.instructions(step)]
+    products = [each for each in bound if isinstance(each, Mfma)]
+    assert {each.a_copies for each in products if each.a_part == 0} == {(0, 0), (1, 0)}
+    assert {each.a_copies for each in products if each.a_part == 1} == {(0, 0)}
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from rota.emit.gemm_tile import gemm_tile
 from rota.emit.hip_gemm import emit_gemm
 from rota.errors import Finding
 from rota.program.entry import ScheduleEntry
+from rota.program.loop import steps_of
 from rota.program.unroll import Placement
 from tests.emit.gemm_oracle import GEOMETRY, SHAPE
 from tests.emit.kernels import ping_pong
@@ -243,6 +244,22 @@ def test_a_schedule_whose_certificate_outlived_a_quadrant_is_refused() -> None:
     change, _ = GRIDS["a quadrant is missing"]
     with pytest.raises(RotaError):
         emit_gemm(replace(changed(change), compiler_tracks_registers=False), ping_pong()[1])
+
+
+def test_sums_of_different_blocks_in_one_accumulator_are_refused() -> None:
+    """By stages an accumulator is a place of the grid, but an entry may say where it adds."""
+    first = next(step for step in steps_of(ping_pong()[0]).kernel if is_compute(step.entry, 0, 0))
+    last = next(step for step in steps_of(ping_pong()[0]).kernel if is_compute(step.entry, 1, 1))
+    elsewhere = replace(last.effect, writes=first.effect.writes)
+    compiled = changed(lambda entry: (replace(entry, effect=elsewhere) if is_compute(entry, 1, 1) else entry,))
+    finding = raised("T206", lambda: bound(compiled, ping_pong()[1]))
+    assert finding.message == "mma[1,1] adds another block of C to the accumulator [0,0] than mma[0,0] does"
+
+
+def test_a_loop_that_never_comes_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trips that are followed have a limit, whatever the schedule."""
+    monkeypatch.setattr("rota.emit.gemm_meaning._MOST_TRIPS", 1)
+    assert "after 1 trips" in raised("T206", lambda: bound(*ping_pong())).message
 
 
 class OneRow(DeclarativeSchedule):
