@@ -257,6 +257,10 @@ def _another_instruction(instruction: str, geometry: KernelGeometry) -> Emission
     shape = f"{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}"
     return unfit(
         f"the kernel multiplies with {instruction}, but the geometry says {shape} (MMA_M, MMA_N, MMA_K)",
-        evidence=(("of that shape", _instruction(geometry, element)) for element in Element),
+        evidence=(
+            ("of that shape", _instruction(geometry, element))
+            for element in Element
+            if element.bytes == geometry.elem_bytes
+        ),
         fixes=("give the geometry the shape of the instruction",),
     )
