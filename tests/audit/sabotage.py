@@ -93,7 +93,7 @@ def other_address(distance: int) -> Callable[[str], str]:
 def of_another_element(line: str) -> str:
     """The same registers, taken for fp16."""
     c, a, b = line[line.index("(") + 1 : line.index(")  ")].split(", ")
-    return f'asm volatile("v_mfma_f32_16x16x16_f16 %0, %1, %2, %0" : "+v"({c}) : "v"({a}), "v"({b})); FENCE'
+    return f'asm volatile("v_mfma_f32_16x16x16_f16 %0, %1, %2, %0" : "+v"({c}) : "v"({a}), "v"({b})); ROTA_FENCE'
 
 
 def moved_up(source: str, which: Callable[[str], bool], over: Callable[[str], bool]) -> str:
@@ -111,5 +111,5 @@ def read_too_early(source: str) -> str:
     lines = source.splitlines()
     number = max(n for n, line in enumerate(lines) if is_mfma(line) and "#define" not in line)
     result = lines[number][lines[number].index("(") + 1 :].partition(",")[0]
-    read = f'{{ float x = {result}[0]; asm volatile("v_mov_b32 %0, %0" : "+v"(x)); {result}[0] = x; }} FENCE'
+    read = f'{{ float x = {result}[0]; asm volatile("v_mov_b32 %0, %0" : "+v"(x)); {result}[0] = x; }} ROTA_FENCE'
     return "\n".join([*lines[: number + 1], read, *lines[number + 1 :]])
