@@ -58,14 +58,14 @@ def run_kernel(
     packed = _kernarg(facts, args, memory, grid, block)
     pointer = memory.address(len(arrays))
     memory.fill(len(arrays), packed)
-    executed = 0
+    executed, count = 0, -(-block[0] * block[1] * block[2] // LANES)
     with np.errstate(all="ignore"):
         for number, (z, y, x) in enumerate(product(*(range(size) for size in reversed(grid)))):
             driver = interleaving.driver(number)
-            lds = Lds(facts.lds_bytes, faults)
+            lds = Lds(facts.lds_bytes, faults, count)
             waves = [
                 _wave(facts, index, (x, y, z), block, pointer, memory=memory, lds=lds, faults=faults, driver=driver)
-                for index in range(-(-block[0] * block[1] * block[2] // LANES))
+                for index in range(count)
             ]
             _run_workgroup(program.steps, waves, driver)
             executed += sum(wave.executed for wave in waves)
