@@ -271,17 +271,22 @@ def test_comparisons_with_nan(order: str, wanted: str) -> None:
     assert "".join(str(wave.s[VCC] >> lane & 1) for lane in range(3)) == wanted
 
 
-FLIP, CLEAR = (lambda bits: bits ^ 1 << 31), (lambda bits: bits & ~(1 << 31))
+def flipped(bits: int) -> int:
+    return bits ^ 1 << 31
+
+
+def cleared(bits: int) -> int:
+    return bits & ~(1 << 31)
 
 
 @pytest.mark.parametrize(
     ("no", "yes", "oracle"),
     [
-        ("v0", "-v1", lambda a, b: (a, FLIP(b))),
-        ("-v0", "v1", lambda a, b: (FLIP(a), b)),
-        ("|v0|", "v1", lambda a, b: (CLEAR(a), b)),
-        ("-|v0|", "-|v1|", lambda a, b: (FLIP(CLEAR(a)), FLIP(CLEAR(b)))),
-        ("-s4", "1.0", lambda a, b: (FLIP(SCALAR), 0x3F80_0000)),
+        ("v0", "-v1", lambda a, b: (a, flipped(b))),
+        ("-v0", "v1", lambda a, b: (flipped(a), b)),
+        ("|v0|", "v1", lambda a, b: (cleared(a), b)),
+        ("-|v0|", "-|v1|", lambda a, b: (flipped(cleared(a)), flipped(cleared(b)))),
+        ("-s4", "1.0", lambda a, b: (flipped(SCALAR), 0x3F80_0000)),
     ],
 )
 def test_a_choice_takes_signs_as_bits(no: str, yes: str, oracle: Callable[[int, int], tuple[int, int]]) -> None:

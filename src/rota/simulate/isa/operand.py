@@ -1,8 +1,8 @@
 """Operands of instructions: takes their text, gives `Operand` values, and the functions that read and write them.
 
 Registers of a wave are numbered in rows: 0 to 255 the VGPRs, 256 to 511 the AGPRs, and from 512 the scalar registers.
-A reader or writer is made once per instruction and then called per wave; its kind is one letter: u, i and f for 32 bits,
-U and I for 64; read only, h for a float of 16 bits, and b for 32 bits that may be a float's.
+A reader or writer is made once per instruction and then called per wave; its kind is one letter: u, i and f for 32
+bits, U and I for 64; read only, h for a float of 16 bits, and b for 32 bits that may be a float's.
 """
 
 from __future__ import annotations
