@@ -106,6 +106,13 @@ def moved_up(source: str, which: Callable[[str], bool], over: Callable[[str], bo
     return "\n".join(lines)
 
 
+def told(assembly: str, field: str, value: int) -> str:
+    """Assembly whose kernel descriptor has another value in one field; the notes stay as they are."""
+    changed, count = re.subn(rf"(\.amdhsa_{field}) \d+", rf"\g<1> {value}", assembly)
+    assert count == 1
+    return changed
+
+
 def read_too_early(source: str) -> str:
     """The last matrix instruction's result is read at once, without the slots that it takes to get there."""
     lines = source.splitlines()

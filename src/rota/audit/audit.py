@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rota.audit.code_object import CodeObject
 from rota.audit.compare import Comparison, Verdict, WaitMatch, compare
+from rota.audit.descriptor import misfits
 from rota.audit.expected import Expected, expected_counts, expected_gemm
 from rota.audit.identity import wrong_operands
 from rota.audit.machine_loop import Kind, MachineLoop, read_machine_loop
@@ -148,6 +149,7 @@ def _audited(
     prediction: Prediction | None = None,
 ) -> Audit:
     findings = [*comparison.findings, *wrong, *_resources(facts, prediction)]
+    findings += misfits(facts, loop.instructions, planned.machine)
     certificate = None
     if not any(finding.code == "I202" for finding in findings):
         try:
@@ -185,14 +187,15 @@ def _resources(facts: KernelFacts, prediction: Prediction | None) -> list[Findin
         )
     if prediction is None:
         return findings
-    if facts.vgprs > prediction.limit or facts.lds_bytes != prediction.lds_bytes:
+    registers, lds_bytes = max(facts.vgprs, facts.descriptor.vgprs), facts.descriptor.lds_bytes
+    if registers > prediction.limit or lds_bytes != prediction.lds_bytes:
         findings.append(
             Finding(
                 code="I207",
                 message="the kernel doesn't take what was predicted",
                 evidence=(
-                    ("registers", f"{facts.vgprs}, at most {prediction.limit}"),
-                    ("LDS bytes", f"{facts.lds_bytes}, predicted {prediction.lds_bytes}"),
+                    ("registers", f"{registers}, at most {prediction.limit}"),
+                    ("LDS bytes", f"{lds_bytes}, predicted {prediction.lds_bytes}"),
                 ),
             )
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rota.errors import Finding, IsaError
 from rota.simulate.isa.control import decode_control
-from rota.simulate.isa.kernel import KernelFacts
+from rota.simulate.isa.kernel import MACHINES, KernelFacts
 from rota.simulate.isa.listing import Instruction, read_listing
 from rota.simulate.isa.matrix import decode_matrix
 from rota.simulate.isa.operand import unknown
@@ -27,6 +27,14 @@ class KernelProgram:
 
 def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...]) -> KernelProgram:
     """Decodes a kernel; every instruction that isn't known is named, all of them at once."""
+    if facts.arch not in MACHINES:
+        raise IsaError(
+            Finding(
+                code="I111",
+                message=f"the interpreter doesn't know {facts.arch}",
+                fixes=(f"known: {', '.join(sorted(MACHINES))}",),
+            )
+        )
     instructions = read_listing(listing, facts.name) if isinstance(listing, str) else listing
     steps: list[Step] = []
     refused: dict[str, Finding] = {}
