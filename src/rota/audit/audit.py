@@ -13,6 +13,7 @@ from rota.audit.expected import Expected, expected_counts, expected_gemm
 from rota.audit.identity import wrong_operands
 from rota.audit.machine_loop import Kind, MachineLoop, read_machine_loop
 from rota.audit.reprove import reprove
+from rota.audit.wave_groups import wrong_groups
 from rota.compiler.compiled import CompiledSchedule
 from rota.declare.geometry import KernelGeometry
 from rota.declare.vocabulary import Phase
@@ -100,7 +101,10 @@ def audit_gemm(
     expected = expected_gemm(planned, binding)
     loop = read_machine_loop(code.instructions(kernel))
     comparison = compare(expected, loop)
-    wrong = wrong_operands(comparison.pairs, loop, binding)
+    wrong = [
+        *wrong_operands(comparison.pairs, loop, binding),
+        *wrong_groups(expected, loop, planned.machine.arch, tile.waves, as_emitted=True),
+    ]
     prediction = _predicted(tile, binding, planned.machine)
     return _audited(
         planned,
@@ -124,8 +128,15 @@ def audit_skeleton(
     planned = with_register_waits(compiled)
     expected = expected_counts(planned)
     loop = read_machine_loop(code.instructions(kernel), valu)
+    waves = planned.loop.waves if planned.loop is not None else 0
     return _audited(
-        planned, code.kernel(kernel), code.toolchain, expected=expected, loop=loop, comparison=compare(expected, loop)
+        planned,
+        code.kernel(kernel),
+        code.toolchain,
+        expected=expected,
+        loop=loop,
+        comparison=compare(expected, loop),
+        wrong=wrong_groups(expected, loop, planned.machine.arch, waves, as_emitted=False),
     )
 
 

@@ -73,6 +73,10 @@ class Operand:
         return ()
 
 
+SCC_BIT = Operand(text="scc", file=File.SCALAR, first=SCC)
+"""The scalar condition code, which instructions read and write without naming it."""
+
+
 def parse_operand(text: str, instruction: Instruction) -> Operand:
     """The operand that the text names."""
     if text in {"off", "null"}:
@@ -110,10 +114,15 @@ def unknown(instruction: Instruction, what: str = "") -> IsaError:
     )
 
 
+def named(text: str) -> Operand:
+    """A scalar register with a name of its own, such as vcc."""
+    first, count = _NAMED[text]
+    return Operand(text=text, file=File.SCALAR, first=first, count=count)
+
+
 def _register(text: str) -> Operand | None:
     if text in _NAMED:
-        first, count = _NAMED[text]
-        return Operand(text=text, file=File.SCALAR, first=first, count=count)
+        return named(text)
     found = _REGISTER.match(text)
     if found is None:
         return None

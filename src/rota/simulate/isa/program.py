@@ -40,7 +40,7 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...]) -> 
     refused: dict[str, Finding] = {}
     for instruction in instructions:
         try:
-            steps.append(_decode(instruction, facts.arch))
+            steps.append(decode(instruction, facts.arch))
         except IsaError as error:
             refused.setdefault(error.findings[0].message, error.findings[0])
     if refused:
@@ -48,7 +48,8 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...]) -> 
     return KernelProgram(facts=facts, steps=tuple(steps))
 
 
-def _decode(instruction: Instruction, arch: str) -> Step:
+def decode(instruction: Instruction, arch: str) -> Step:
+    """One instruction as a step; one that isn't known is an error."""
     try:
         step = (
             decode_control(instruction)

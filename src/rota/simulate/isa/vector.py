@@ -21,6 +21,7 @@ from rota.simulate.isa.operand import (
     Operand,
     Reader,
     Writer,
+    named,
     parse_operand,
     reader,
     scalar_reader,
@@ -263,7 +264,7 @@ def _compared(instruction: Instruction, operands: tuple[Operand, ...], found: re
     target = operands[0]
     left, right = (reader(operand, kind) for operand in operands[1:])
     order, put = _ORDERS[found["order"]], scalar_writer(target, wide=True)
-    new_exec = scalar_writer(parse_operand("exec", instruction), wide=True)
+    new_exec = scalar_writer(named("exec"), wide=True)
 
     def act(wave: Wave) -> None:
         bits = lane_bits(np.broadcast_to(order(left(wave), right(wave)), LANES) & wave.active)
@@ -271,7 +272,8 @@ def _compared(instruction: Instruction, operands: tuple[Operand, ...], found: re
         if found["x"]:
             new_exec(wave, bits)
 
-    return make_step(instruction, act, reads=operands[1:], writes=(target,), valu=True)
+    written = (target, named("exec")) if found["x"] else (target,)
+    return make_step(instruction, act, reads=operands[1:], writes=written, valu=True)
 
 
 def _selected(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
