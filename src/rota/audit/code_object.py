@@ -78,7 +78,7 @@ def read_kernels(hsaco: bytes) -> tuple[KernelFacts, ...]:
         return tuple(_facts(elf, arch, kernel) for kernel in notes["amdhsa.kernels"])
     except NotElfError as error:
         raise _unreadable(f"not an ELF file: {error}") from error
-    except (KeyError, IndexError, ValueError, struct.error) as error:
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError, struct.error) as error:
         raise _unreadable(f"its notes or descriptors are damaged: {error!r}") from error
 
 

@@ -59,7 +59,7 @@ def read_elf(contents: bytes) -> Elf:
                 symbols |= _symbols(contents, section, sections[section.link])
             elif section.kind == _NOTE:
                 notes |= _notes(contents[section.offset : section.offset + section.size])
-    except (struct.error, IndexError, UnicodeDecodeError) as broken:
+    except (struct.error, IndexError, OverflowError, ValueError) as broken:
         raise NotElfError(f"cut short or damaged: {broken}") from broken
     return Elf(machine=machine, flags=flags, symbols=symbols, notes=notes, contents=contents, sections=sections)
 
