@@ -42,7 +42,7 @@ class AccessOrder:
 
     def __init__(self, words: int, waves: int, faults: Faults) -> None:
         self._faults = faults
-        self._accesses: list[_Access | None] = [None]
+        self._accesses: list[_Access] = []  # the first is number 1
         self._covered = np.array([_BEFORE_ALL], np.int32)  # by access, the epoch of the wait that covers it
         self._written = np.full(words, _NONE, np.int32)
         self._read = np.full((words, waves), _NONE, np.int32)
@@ -67,8 +67,8 @@ class AccessOrder:
         self._covered[number] = epoch
 
     def _numbered(self, access: _Access) -> int:
-        number = len(self._accesses)
         self._accesses.append(access)
+        number = len(self._accesses)
         if number == len(self._covered):
             self._covered = np.concatenate([self._covered, np.full(number, _NEVER, np.int32)])
         return number
@@ -79,9 +79,7 @@ class AccessOrder:
         if not late.any():
             return
         for number in np.unique(earlier[late]):
-            other = self._accesses[number]
-            if other is None:
-                continue
+            other = self._accesses[number - 1]
             if other.wave != access.wave:
                 self._races(access, other, covered=self._covered[number] != _NEVER)
             elif (access.dma or other.dma) and self._covered[number] == _NEVER:
