@@ -115,6 +115,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I108": "a wave doesn't end",
         "I109": "LDS accesses of two waves are not kept apart by a wait and a barrier",
         "I110": "the machine code's result is not the product of its inputs",
+        "I111": "a code object is for an architecture that isn't known, or for another one than is asked for",
         "I201": "machine code and schedule can't be laid side by side",
         "I202": "the machine code's order is not the schedule's",
         "I203": "an instruction works on another tile, register or accumulator than its entry",
@@ -123,6 +124,8 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I206": "the compiler spilled registers to memory",
         "I207": "a kernel takes other memory or more registers than the schedule has",
         "I208": "the compiler added a wait, or made one stronger",
+        "I209": "a kernel descriptor doesn't fit the notes or the instructions",
+        "I210": "a barrier of one wave group is executed by other waves than the schedule's",
     }
 )
 

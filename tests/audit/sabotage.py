@@ -106,6 +106,25 @@ def moved_up(source: str, which: Callable[[str], bool], over: Callable[[str], bo
     return "\n".join(lines)
 
 
+def exchanged_workgroups(source: str) -> str:
+    """Rows of workgroups are taken for columns, everywhere alike."""
+    for row, column in (("workgroup_id_x", "workgroup_id_?"), ("workgroup_id_y", "workgroup_id_x")):
+        source = source.replace(row, column)
+    return source.replace("workgroup_id_?", "workgroup_id_y")
+
+
+def other_group(source: str) -> str:
+    """Every second wave stays behind, instead of the second half of them; as it is where none does."""
+    return re.sub(r"wave_group = wave / \d+;", "wave_group = wave & 1;", source)
+
+
+def told(assembly: str, field: str, value: int) -> str:
+    """Assembly whose kernel descriptor has another value in one field; the notes stay as they are."""
+    changed, count = re.subn(rf"(\.amdhsa_{field}) \d+", rf"\g<1> {value}", assembly)
+    assert count == 1
+    return changed
+
+
 def read_too_early(source: str) -> str:
     """The last matrix instruction's result is read at once, without the slots that it takes to get there."""
     lines = source.splitlines()
