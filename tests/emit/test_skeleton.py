@@ -7,13 +7,16 @@ import pytest
 
 from rota.audit.audit import audit_skeleton
 from rota.audit.toolchain import find_toolchain
+from rota.compiler.compile import compile_schedule
 from rota.compiler.loop import compile_loop
 from rota.declare.vocabulary import OpRole
 from rota.emit.k_tiles import k_tiles
 from rota.emit.skeleton import emit_skeleton
 from rota.kernels.attention import ATTENTION
 from rota.kernels.catalogue import shipped_kernels
+from rota.kernels.single_buffer import SingleBufferSchedule
 from rota.program.loop import steps_of
+from rota.verify.report import ENTERED_ONCE, VMCNT_IN_ORDER
 from tests.emit.kernels import SMALL, by_values, four_wave, ping_pong
 from tests.emit.stubs import VALU, kernel_around
 from tests.findings.smallest import raised
@@ -137,3 +140,10 @@ def test_functions_as_declared_are_all_that_a_header_needs(name: str) -> None:
     opcodes = [instruction.opcode for instruction in code.instructions("caller")]
     assert opcodes.count("s_barrier") == len(re.findall(r"^ .*ROTA_BARRIER", header, re.MULTILINE)) > 0
     assert opcodes.count("s_waitcnt") > 0
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_what_the_proof_assumes_is_part_of_the_contract(reentrant: bool) -> None:
+    text = emit_skeleton(compile_schedule(SingleBufferSchedule(2), reentrant=reentrant))
+    assert f"//   {VMCNT_IN_ORDER}\n" in text
+    assert (f"//   {ENTERED_ONCE}\n" in text) is not reentrant

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from rota.compiler.compiled import CompiledSchedule
 from rota.declare.geometry import KernelGeometry
 from rota.declare.vocabulary import Phase
+from rota.emit.contract import contract
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
 from rota.emit.gemm_tile import Element, GemmTile, Operand, gemm_tile
@@ -110,7 +111,7 @@ class GemmKernel:
             f"// LDS: {self.binding.lds_bytes} bytes; bank conflicts of a part's reads: {free} clocks "
             f"({plain} without the exchange of chunks)."
         )
-        yield f"// The schedule is {str(self.compiled.certificate).splitlines()[0]}."
+        yield from contract(self.compiled)
         yield "// Comments give the entry: its number in its phase, its op, and why a wait or barrier stands there."
 
     def _opening(self, name: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from rota.compiler.compiled import CompiledSchedule
 from rota.declare.values import Home, LoopOp, LoopSpec
 from rota.declare.vocabulary import OpRole, Phase
+from rota.emit.contract import contract
 from rota.emit.gemm_words import macros
 from rota.emit.k_tiles import KTiles, k_tiles
 from rota.emit.names import comment, identifier, symbol
@@ -67,6 +68,7 @@ def emit_skeleton(compiled: CompiledSchedule) -> str:
         "// `Ops` supplies, always inlined, each issuing what the schedule counted for it and no wait of its own:",
         *(f"//   {each}" for each in supplied),
         *_shared(compiled.loop),
+        *contract(compiled),
         "#pragma once",
         *words,
         "",
