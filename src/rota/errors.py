@@ -75,6 +75,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "V105": "a K-tile beyond the end is accumulated",
         "V106": "an op reads another version of a value than the one that is due",
         "V107": "an op is executed twice, or never, for some iteration",
+        "V108": "a certificate is about another schedule",
         "B101": "wave groups execute different numbers of barriers",
         "B102": "an op that moves or computes data is executed by one wave group alone",
         "L101": "a wait's count is encoded as no wait at all",

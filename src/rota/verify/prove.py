@@ -25,6 +25,7 @@ from rota.verify.report import (
     Certificate,
     Report,
 )
+from rota.verify.subject import Subject
 from rota.verify.values import accumulate, complete, hopeless, undefined
 from rota.verify.versions import all_executed, execute_once, first_iterations, wrong_versions
 
@@ -71,13 +72,13 @@ class Provable(ScheduledLoop, Protocol):
 
 def verify(compiled: Provable) -> Report:
     """Prove a schedule race-free and right for every trip count, or say where it isn't."""
-    return _Proof(compiled).report()
+    return _Proof(Subject.of(compiled)).report()
 
 
 class _Proof:
     """One run of the proof; collects findings, each pair of entries once."""
 
-    def __init__(self, compiled: Provable) -> None:
+    def __init__(self, compiled: Subject) -> None:
         self.compiled = compiled
         self.steps: LoopSteps = steps_of(compiled)
         self.found: dict[tuple[object, ...], Finding] = {}
@@ -235,4 +236,5 @@ class _Proof:
                 *((REGISTER_WAITS,) if self.assumes_register_waits else ()),
             ),
             not_stated=tuple(name for name, size in sizes.items() if size is None),
+            subject=self.compiled,
         )
