@@ -1,0 +1,152 @@
+"""A schedule by stages, derived again: takes one that was read, gives what doesn't follow from its body and knobs.
+
+The author's hooks may have rewritten the kernel and chosen the prologue's fragments; these are taken as they are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from rota.compiler.build import derive_program, order_problem
+from rota.compiler.compiled import CompiledSchedule
+from rota.declare.effects import Action, Space
+from rota.declare.op import OpDesc
+from rota.declare.vocabulary import OpRole, Phase
+from rota.emit.disagreement import Disagreement, derived_again, differing
+from rota.errors import Finding
+from rota.graph.edge import DepEdge
+from rota.graph.loop_body import LoopBody
+from rota.order.check import check_ordering
+from rota.order.evaluate import evaluate_order
+from rota.order.problem import Ordering, OrderProblem, Proof
+from rota.program.checks import check_explicit_blocks, check_nothing_lost, verify_schedule
+from rota.program.entry import ScheduleEntry
+from rota.program.kernel_deps import derive_kernel_deps, partition_entry_bounds
+from rota.program.loop import steps_of
+from rota.program.phases import derive_epilogue_from_program, derive_prologue_from_program
+from rota.program.single_buffer import derive_single_buffer_phases
+from rota.targets.rates import LANES
+
+STRUCTURE = frozenset({"P102", "P103", "P104", "P105", "P106", "P107", "W101"})
+"""Codes of the findings that `structure` finds again."""
+
+_VALUES_ALONE = ("placement", "modulo", "trip_tiles")
+
+
+def phases_by_stages(schedule: CompiledSchedule) -> Iterator[Disagreement]:
+    """What is not derived from body, edges, config and knobs, as it should be."""
+    for name in _VALUES_ALONE:
+        yield from differing(name, getattr(schedule, name), None, "only a loop by values has it")
+    for phase in (schedule.prologue, schedule.kernel, schedule.epilogue):
+        for entry in phase:
+            where = f"{entry.phase.value.lower()}[{entry.time_slot}].effect"
+            yield from differing(where, entry.effect, None, "follows from the op, and can't be given")
+    yield from _single_buffer(schedule) if schedule.config.depth < 2 else _blocks(schedule)
+    yield from differing("kernel_deps", schedule.kernel_deps, derived_kernel_deps(schedule))
+    yield from _lds(schedule)
+
+
+def structure(schedule: CompiledSchedule) -> Iterator[Finding]:
+    """The findings about body and blocks that every compilation of them makes."""
+    if schedule.loop is None:
+        yield from check_nothing_lost(schedule.body, schedule.kernel)
+    if schedule.program is not None:
+        yield from verify_schedule(schedule.program, schedule.schedule_config)
+
+
+def derived_kernel_deps(schedule: CompiledSchedule) -> tuple[DepEdge, ...]:
+    """The dependencies of the kernel's entries: those of the kernel before its repairs, at the places of today."""
+    if schedule.program is None:
+        return schedule.edges
+    repairs = {repair.slot: repair.before for repair in schedule.repairs if repair.phase is Phase.KERNEL}
+    slots = [slot for slot in range(len(schedule.kernel)) if repairs.get(slot, schedule.kernel[slot].op) is not None]
+    written = [_before_repair(schedule.kernel[slot], repairs.get(slot)) for slot in slots]
+    bounds = partition_entry_bounds(schedule.program)
+    if len(written) != bounds[-1]:
+        bounds = (0, len(written))
+    return tuple(
+        replace(dep, producer_idx=slots[dep.producer_idx], consumer_idx=slots[dep.consumer_idx])
+        for dep in derive_kernel_deps(written, bounds)
+    )
+
+
+def _before_repair(entry: ScheduleEntry, before: OpDesc | None) -> ScheduleEntry:
+    return entry if before is None else replace(entry, op=before)
+
+
+def _single_buffer(schedule: CompiledSchedule) -> Iterator[Disagreement]:
+    for name in ("program", "ordering"):
+        yield from differing(name, getattr(schedule, name), None, "a single buffer is not cut into blocks")
+    with derived_again("edges"):
+        LoopBody(schedule.body, schedule.edges)
+    with derived_again("body"):
+        due = derive_single_buffer_phases(schedule.body, schedule.config)
+    yield from _data("prologue", schedule.prologue, due.prologue)
+    yield from _data("epilogue", schedule.epilogue, due.epilogue)
+
+
+def _blocks(schedule: CompiledSchedule) -> Iterator[Disagreement]:
+    config, sched = schedule.config, schedule.schedule_config
+    if schedule.program is None or schedule.ordering is None:
+        yield Disagreement("program", "a schedule of several stages has one, and an ordering")
+        return
+    with derived_again("edges"):
+        problem = order_problem(schedule.body, config, sched, schedule.edges)
+    with derived_again("ordering"):
+        _check_order(problem, schedule.ordering)
+    with derived_again("body"):
+        program = derive_program([schedule.body[index] for index in schedule.ordering.order], config, sched)
+    with derived_again("program.explicit_blocks"):
+        program = program.with_explicit_blocks(check_explicit_blocks(schedule.program.explicit_blocks, program))
+    yield from differing("program", schedule.program, program, "is not what body, ordering and knobs give")
+    with derived_again("program"):
+        prologue = derive_prologue_from_program(program, config, sched)
+        epilogue = derive_epilogue_from_program(program, config)
+    yield from _data("prologue", schedule.prologue, prologue, bootstrap=sched.partial_prologue_drain)
+    yield from _data("epilogue", schedule.epilogue, epilogue)
+
+
+def _check_order(problem: OrderProblem, ordering: Ordering) -> None:
+    """The author's own order keeps what it likes, and a budget is a wish; but all orders cost what they cost."""
+    if ordering.certificate.proof is not Proof.NONE or ordering.order != tuple(range(len(problem.body.ops))):
+        check_ordering(problem, ordering, budgets=False)
+    cost = evaluate_order(problem.body, ordering.order, problem.lds_contention_penalty)
+    for name, said, found in (
+        ("makespan", ordering.makespan, cost.makespan),
+        ("vgpr_peak", ordering.vgpr_peak, cost.vgpr_peak),
+    ):
+        for each in differing(f"ordering.{name}", said, found):
+            raise each.error()
+
+
+def _data(
+    phase: str, said: Iterable[ScheduleEntry], due: Iterable[ScheduleEntry], *, bootstrap: bool = False
+) -> Iterator[Disagreement]:
+    """Each data op as often as derived; the author may bootstrap with fragments of his own choice."""
+    given, wanted = (Counter(e.op for e in entries if not e.op.is_framework) for entries in (said, due))
+    for op in (wanted - given).elements():
+        yield Disagreement(phase, f"{op} is missing, which body and knobs give")
+    for op in (given - wanted).elements():
+        if not (bootstrap and op.role is OpRole.FRAGMENT_LOAD):
+            yield Disagreement(phase, f"{op} is none of the ops that body and knobs give")
+
+
+def _lds(schedule: CompiledSchedule) -> Iterator[Disagreement]:
+    """How large a tile is only the author knows, but an instruction writes a byte a lane or more into it."""
+    if schedule.lds_bytes is None:
+        return
+    tiles: dict[object, int] = {}
+    steps = steps_of(schedule)
+    for step in (*steps.prologue, *steps.kernel, *steps.epilogue):
+        if step.effect.action in (Action.DMA, Action.LDS_WRITE):
+            for place in step.effect.writes:
+                if place.space is Space.LDS:
+                    tiles[place] = max(tiles.get(place, 0), step.effect.tokens * LANES)
+    least = sum(tiles.values())
+    if schedule.lds_bytes < least:
+        yield Disagreement(
+            "lds_bytes",
+            f"{schedule.lds_bytes} bytes don't hold {len(tiles)} tiles, into which {least} or more are written",
+        )
