@@ -32,6 +32,7 @@ LARGEST = 2**31 - 1
 _MASKS = frozenset({"sched_barrier_mask", "drain_lgkm_mask"})  # a bit for each block
 _LONGEST_MASK = 4096  # bits
 _MOST_ELEMENTS = 50_000  # ten times the entries of the largest programs we know
+_MOST_OPS = dict.fromkeys(("body", "ops", "values", "copies", "blocks"), 4096)  # checks compare each with each
 _NOT_TOLD = (SourceLine | None, Subject | None)  # where an op was written, and what a certificate is about
 _TAGS: dict[str, type[enum.IntEnum]] = {
     tags.__name__: tags for tags in (DoubleBufferTag, FrameworkTag, LoopTag, SingleBufferTag)
@@ -139,8 +140,7 @@ def _tuple(hints: tuple[Hint, ...]) -> Reader:
     def read(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
             raise _WrongError(f"expected a list, got {_shown(value)}")
-        if len(value) > _MOST_ELEMENTS:
-            raise _WrongError(f"{len(value)} elements are more than a schedule has", most=_MOST_ELEMENTS)
+        _check_length(value, _MOST_ELEMENTS)
         if not any_length and len(value) != len(readers):
             raise _WrongError(f"expected {len(readers)} elements, got {len(value)}")
         found: list[Any] = []
@@ -153,6 +153,11 @@ def _tuple(hints: tuple[Hint, ...]) -> Reader:
         return tuple(found)
 
     return read
+
+
+def _check_length(value: object, most: int) -> None:
+    if isinstance(value, list) and len(value) > most:
+        raise _WrongError(f"{len(value)} elements are more than a schedule has", most=most)
 
 
 def _member(kind: type[enum.Enum]) -> Reader:
@@ -184,6 +189,7 @@ def _record(kind: type) -> Reader:
         name, found = "", {}
         try:
             for name, each in value.items():
+                _check_length(each, _MOST_OPS.get(name, _MOST_ELEMENTS))
                 found[name] = readers[name](each)
         except _WrongError as wrong:
             wrong.steps.append(f".{name}")
