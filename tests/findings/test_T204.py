@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rota.emit.exchange import from_json, to_json
-from tests.emit.kernels import SMALL_MI300X, by_values, four_wave
+from tests.emit.kernels import SMALL_MI300X, by_values, four_wave, ping_pong
 from tests.findings.smallest import raised
 
 
@@ -151,7 +151,9 @@ def _said(path: str, to: object) -> Callable[[dict[str, Any]], None]:
         ("trip_tiles", [1, 2], "trip_tiles"),
         ("lds_bytes", 16, "lds_bytes"),
         ("ordering.makespan", 1, "ordering"),
-        ("ordering.order", [0], "ordering"),
+        ("ordering.order", [0], "ordering.order"),
+        ("schedule_config.scheduling", "CSP", "ordering"),
+        ("config.num_partitions", 10**9, "config"),
         ("program.blocks.0.drain_lgkm_before_loads", True, "program"),
         ("program.config.m_mmas", 3, "program"),
         ("program", None, "program"),
@@ -167,6 +169,14 @@ def test_what_follows_from_the_stages_is_derived_again(path: str, value: object,
     _said(path, value)(whole["schedule"])
     message = raised("T204", lambda: from_json(json.dumps(whole))).message
     assert message.startswith(f"schedule.{at}"), message
+
+
+def test_a_prefetch_is_said_to_be_one() -> None:
+    whole: dict[str, Any] = json.loads(to_json(ping_pong()[0]))
+    load = next(entry for entry in whole["schedule"]["kernel"] if entry.get("is_prefetch"))
+    del load["is_prefetch"]
+    at = f"schedule.kernel[{load['time_slot']}].is_prefetch: is False, but True"
+    assert raised("T204", lambda: from_json(json.dumps(whole))).message.startswith(at)
 
 
 def test_both_values_are_told() -> None:

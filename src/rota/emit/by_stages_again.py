@@ -12,8 +12,7 @@ from dataclasses import replace
 from rota.compiler.build import derive_program, order_problem
 from rota.compiler.compiled import CompiledSchedule
 from rota.declare.effects import Action, Space
-from rota.declare.op import OpDesc
-from rota.declare.vocabulary import OpRole, Phase
+from rota.declare.vocabulary import OpRole, Phase, SchedulingStrategy
 from rota.emit.disagreement import Disagreement, derived_again, differing
 from rota.errors import Finding
 from rota.graph.edge import DepEdge
@@ -21,22 +20,29 @@ from rota.graph.loop_body import LoopBody
 from rota.order.check import check_ordering
 from rota.order.evaluate import evaluate_order
 from rota.order.problem import Ordering, OrderProblem, Proof
+from rota.order.registry import scheduler_named
 from rota.program.checks import check_explicit_blocks, check_nothing_lost, verify_schedule
+from rota.program.config import ScheduleConfig
 from rota.program.entry import ScheduleEntry
 from rota.program.kernel_deps import derive_kernel_deps, partition_entry_bounds
 from rota.program.loop import steps_of
 from rota.program.phases import derive_epilogue_from_program, derive_prologue_from_program
+from rota.program.program import PipelineProgram
 from rota.program.single_buffer import derive_single_buffer_phases
 from rota.targets.rates import LANES
 
 STRUCTURE = frozenset({"P102", "P103", "P104", "P105", "P106", "P107", "W101"})
 """Codes of the findings that `structure` finds again."""
 
+_MOST_BLOCKS = 4096
 _VALUES_ALONE = ("placement", "modulo", "trip_tiles")
 
 
 def phases_by_stages(schedule: CompiledSchedule) -> Iterator[Disagreement]:
     """What is not derived from body, edges, config and knobs, as it should be."""
+    blocks = schedule.config.total_blocks
+    if blocks > _MOST_BLOCKS:
+        yield Disagreement("config", f"{blocks} matrix ops a trip are more than any schedule has")
     for name in _VALUES_ALONE:
         yield from differing(name, getattr(schedule, name), None, "only a loop by values has it")
     for phase in (schedule.prologue, schedule.kernel, schedule.epilogue):
@@ -60,9 +66,7 @@ def derived_kernel_deps(schedule: CompiledSchedule) -> tuple[DepEdge, ...]:
     """The dependencies of the kernel's entries: those of the kernel before its repairs, at the places of today."""
     if schedule.program is None:
         return schedule.edges
-    repairs = {repair.slot: repair.before for repair in schedule.repairs if repair.phase is Phase.KERNEL}
-    slots = [slot for slot in range(len(schedule.kernel)) if repairs.get(slot, schedule.kernel[slot].op) is not None]
-    written = [_before_repair(schedule.kernel[slot], repairs.get(slot)) for slot in slots]
+    slots, written = _before_repair(schedule)
     bounds = partition_entry_bounds(schedule.program)
     if len(written) != bounds[-1]:
         bounds = (0, len(written))
@@ -72,8 +76,12 @@ def derived_kernel_deps(schedule: CompiledSchedule) -> tuple[DepEdge, ...]:
     )
 
 
-def _before_repair(entry: ScheduleEntry, before: OpDesc | None) -> ScheduleEntry:
-    return entry if before is None else replace(entry, op=before)
+def _before_repair(schedule: CompiledSchedule) -> tuple[list[int], list[ScheduleEntry]]:
+    """The kernel without its repairs, and where its entries stand today."""
+    repairs = {repair.slot: repair.before for repair in schedule.repairs if repair.phase is Phase.KERNEL}
+    was = {slot: repairs.get(slot, entry.op) for slot, entry in enumerate(schedule.kernel)}
+    kept = [(slot, op) for slot, op in was.items() if op is not None]
+    return [slot for slot, _ in kept], [replace(schedule.kernel[slot], op=op) for slot, op in kept]
 
 
 def _single_buffer(schedule: CompiledSchedule) -> Iterator[Disagreement]:
@@ -95,7 +103,7 @@ def _blocks(schedule: CompiledSchedule) -> Iterator[Disagreement]:
     with derived_again("edges"):
         problem = order_problem(schedule.body, config, sched, schedule.edges)
     with derived_again("ordering"):
-        _check_order(problem, schedule.ordering)
+        _check_order(problem, schedule.ordering, sched)
     with derived_again("body"):
         program = derive_program([schedule.body[index] for index in schedule.ordering.order], config, sched)
     with derived_again("program.explicit_blocks"):
@@ -104,13 +112,29 @@ def _blocks(schedule: CompiledSchedule) -> Iterator[Disagreement]:
     with derived_again("program"):
         prologue = derive_prologue_from_program(program, config, sched)
         epilogue = derive_epilogue_from_program(program, config)
+    yield from _prefetches(schedule, program)
     yield from _data("prologue", schedule.prologue, prologue, bootstrap=sched.partial_prologue_drain)
     yield from _data("epilogue", schedule.epilogue, epilogue)
 
 
-def _check_order(problem: OrderProblem, ordering: Ordering) -> None:
-    """The author's own order keeps what it likes, and a budget is a wish; but all orders cost what they cost."""
-    if ordering.certificate.proof is not Proof.NONE or ordering.order != tuple(range(len(problem.body.ops))):
+def _prefetches(schedule: CompiledSchedule, program: PipelineProgram) -> Iterator[Disagreement]:
+    """Which loads may be left out at the end follows from the blocks, unless the author rewrote the kernel."""
+    slots, written = _before_repair(schedule)
+    expanded = program.expand_to_list()
+    if [entry.op for entry in written] == [entry.op for entry in expanded]:
+        for slot, said, due in zip(slots, written, expanded, strict=True):
+            yield from differing(f"kernel[{slot}].is_prefetch", said.is_prefetch, due.is_prefetch)
+
+
+def _check_order(problem: OrderProblem, ordering: Ordering, knobs: ScheduleConfig) -> None:
+    """The author's own order keeps what it likes, and a budget is a wish; but all orders cost what they cost.
+
+    Where no search was asked for there is only one order.
+    """
+    if knobs.scheduling in (SchedulingStrategy.IDENTITY, SchedulingStrategy.GREEDY):
+        for each in differing("ordering.order", ordering.order, scheduler_named(knobs.scheduling).order(problem).order):
+            raise each.error()
+    if knobs.scheduling != SchedulingStrategy.IDENTITY or ordering.certificate.proof is not Proof.NONE:
         check_ordering(problem, ordering, budgets=False)
     cost = evaluate_order(problem.body, ordering.order, problem.lds_contention_penalty)
     for name, said, found in (
