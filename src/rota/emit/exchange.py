@@ -7,6 +7,7 @@ proved again; see `agreement`.  What took a search to find out is not taken over
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -62,7 +63,8 @@ def _schedule_of(text: str) -> dict[str, Any]:
         raise malformed("the document", "expected format, version and schedule, and nothing else")
     schedule = document["schedule"]
     if not isinstance(schedule, dict):
-        raise malformed("schedule", "expected the fields of CompiledSchedule")
+        got = f"{reprlib.repr(schedule):.60} ({type(schedule).__name__})"
+        raise malformed("schedule", f"expected the fields of CompiledSchedule, got {got}")
     return schedule
 
 
