@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from rota import ScheduleConfig, SchedulingStrategy, compile_schedule
 from rota.emit.exchange import from_json, to_json
 from tests.emit.kernels import SMALL_MI300X, by_values, four_wave, ping_pong
-from tests.findings.smallest import raised
+from tests.findings.smallest import Small, raised
 
 
 def document() -> dict[str, Any]:
@@ -152,6 +153,7 @@ def _said(path: str, to: object) -> Callable[[dict[str, Any]], None]:
         ("lds_bytes", 16, "lds_bytes"),
         ("ordering.makespan", 1, "ordering"),
         ("ordering.order", [0], "ordering.order"),
+        ("ordering.certificate.bound", 1, "ordering.certificate"),
         ("schedule_config.scheduling", "CSP", "ordering"),
         ("config.num_partitions", 10**9, "config"),
         ("program.blocks.0.drain_lgkm_before_loads", True, "program"),
@@ -177,6 +179,13 @@ def test_a_prefetch_is_said_to_be_one() -> None:
     del load["is_prefetch"]
     at = f"schedule.kernel[{load['time_slot']}].is_prefetch: is False, but True"
     assert raised("T204", lambda: from_json(json.dumps(whole))).message.startswith(at)
+
+
+def test_an_order_that_was_searched_for_is_not_called_the_authors() -> None:
+    knobs = ScheduleConfig(scheduling=SchedulingStrategy.CSP)
+    whole: dict[str, Any] = json.loads(to_json(compile_schedule(Small(knobs=knobs))))
+    whole["schedule"]["ordering"]["certificate"]["by"] = "identity"
+    raised("T204", lambda: from_json(json.dumps(whole)))
 
 
 def test_both_values_are_told() -> None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from rota.compiler.compiled import CompiledSchedule
+from rota.declare.check import expect
 from rota.emit.agreement import check_agreement
 from rota.emit.by_stages_again import derived_kernel_deps
 from rota.emit.claims import as_claimed
@@ -37,7 +38,7 @@ def from_json(text: str, machines: Iterable[Machine] = MACHINES) -> CompiledSche
     The schedule's machine is one of `machines`, by name and architecture.  "Proven least" remains only where a bound of
     the loop itself shows it again; what a search has shown becomes an open claim.
     """
-    given = _schedule_of(text)
+    given = _schedule_of(expect("the document", text, str))
     claimed = given.pop("certificate", None)
     deps_follow = "kernel_deps" not in given
     schedule: CompiledSchedule = decoded({"kernel_deps": [], **given}, CompiledSchedule, "schedule")
