@@ -21,7 +21,7 @@ from rota.emit.skeleton import emit_skeleton
 from rota.errors import RotaError
 from rota.kernels.attention import ATTENTION
 from rota.order.modulo_schedule import ModuloProof
-from tests.emit.kernels import SMALL, SMALL_MI300X, by_values, four_wave, ping_pong
+from tests.emit.kernels import SMALL, SMALL_MI300X, ZOO, by_values, four_wave, ping_pong
 from tests.findings.smallest import Small, two_tiles
 
 SCHEDULES: dict[str, Callable[[], CompiledSchedule]] = {
@@ -46,6 +46,16 @@ def test_what_is_written_is_what_is_read(name: str) -> None:
     assert str(read) == str(compiled)  # labels and names of tags, which equality leaves out
     assert to_json(read) == text
     assert json.loads(text)["version"] == VERSION
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ZOO)
+def test_what_is_emitted_can_be_read_again(name: str) -> None:
+    """All but what only a search has shown."""
+    compiled, _ = ZOO[name]()
+    read = from_json(to_json(compiled))
+    assert replace(read, modulo=compiled.modulo, ordering=compiled.ordering) == compiled
+    assert read.certificate == compiled.certificate
 
 
 def test_a_read_schedule_emits_the_same_source() -> None:

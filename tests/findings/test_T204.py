@@ -59,6 +59,9 @@ def test_a_missing_field_is_refused() -> None:
     assert "schedule.kernel" in raised("T204", lambda: from_json(json.dumps(whole))).message
 
 
+REPAIRS = len(document()["schedule"]["repairs"])
+
+
 def changed(change: Callable[[dict[str, Any]], None]) -> str:
     """What is found in the smallest document after a change to its schedule."""
     whole = document()
@@ -119,6 +122,12 @@ def _set(*path: str | int, to: object) -> Callable[[dict[str, Any]], None]:
         (_set("trip_tiles", to=[2, 10**9]), "epilogue"),
         (_set("trip_tiles", to=[2, 0]), "trip_tiles[1]"),
         (_set("repairs", 0, "slot", to=1000), "repairs[0]"),
+        (lambda schedule: schedule["repairs"].append(schedule["repairs"][0]), f"repairs[{REPAIRS}]"),
+        (_set("repairs", 0, "op", "tag", to=3), "repairs[0]"),
+        (_set("kernel", 3, "op", "tag", to="LoopTag.NONE"), "kernel[3].op.tag"),
+        (_set("schedule_config", "drain_lgkm_mask", to=2**4096), "schedule_config.drain_lgkm_mask"),
+        (_set("schedule_config", "drain_lgkm_mask", to=1), "schedule_config"),
+        (lambda schedule: schedule["placement"]["copies"].append(["A0", 1]), "placement.copies[0]"),
         (_set("repairs", 0, "before", to={"tag": "FrameworkTag.BARRIER", "role": "SYNC"}), "repairs[0].before"),
         (_set("prologue", 0, "op", "label", to="load_B1"), "prologue[0]"),
         (_set("prologue", 0, "effect", "writes", to=[]), "prologue[0]"),
@@ -171,6 +180,21 @@ def test_what_follows_from_the_stages_is_derived_again(path: str, value: object,
     _said(path, value)(whole["schedule"])
     message = raised("T204", lambda: from_json(json.dumps(whole))).message
     assert message.startswith(f"schedule.{at}"), message
+
+
+def test_a_group_falls_back_inside_the_prologue() -> None:
+    whole: dict[str, Any] = json.loads(to_json(ping_pong()[0]))
+    whole["schedule"]["warp_stagger_index"] = 1000
+    message = raised("T204", lambda: from_json(json.dumps(whole))).message
+    assert message.startswith("schedule.warp_stagger_index: 1000 is no place in a prologue of")
+
+
+def test_data_is_nothing_that_a_repair_adds() -> None:
+    whole: dict[str, Any] = json.loads(to_json(four_wave()[0]))
+    entry = next(each for each in whole["schedule"]["kernel"] if each["op"]["role"] == "COMPUTE")
+    repair = {"phase": "KERNEL", "slot": entry["time_slot"], "op": entry["op"], "before": None, "reason": ""}
+    whole["schedule"]["repairs"] = [repair]
+    assert "waits and barriers only" in raised("T204", lambda: from_json(json.dumps(whole))).message
 
 
 def test_a_prefetch_is_said_to_be_one() -> None:

@@ -8,15 +8,15 @@ is names and reasons, on which nothing depends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 
 from rota.compiler.compiled import CompiledSchedule
 from rota.declare.op import OpDesc
 from rota.declare.vocabulary import FrameworkTag, Phase
-from rota.emit.by_stages_again import STRUCTURE, phases_by_stages, structure
-from rota.emit.by_values_again import loop_by_values
-from rota.emit.disagreement import Disagreement, differing
+from rota.emit.by_stages_again import STRUCTURE, check_stages, structure
+from rota.emit.by_values_again import check_values
+from rota.emit.disagreement import demand, disagreement
 from rota.errors import Finding, did_you_mean
 from rota.program.entry import ScheduleEntry
 from rota.targets.machine import Machine
@@ -45,82 +45,80 @@ def check_agreement(
     Entries are looked at before their proof, which takes them for granted.
     """
     phases = {Phase.PROLOGUE: schedule.prologue, Phase.KERNEL: schedule.kernel, Phase.EPILOGUE: schedule.epilogue}
-    by_kind = phases_by_stages if schedule.loop is None else loop_by_values
-    for found in (
-        _machine(schedule.machine, machines),
-        _places(phases),
-        _stagger(schedule),
-        _repairs(schedule, phases),
-        by_kind(schedule),
-    ):
-        for each in found:
-            raise each.error()
+    _check_machine(schedule.machine, machines)
+    _check_places(phases)
+    _check_stagger(schedule)
+    _check_repairs(schedule, phases)
+    if schedule.loop is None:
+        check_stages(schedule)
+    else:
+        check_values(schedule, schedule.loop)
     if terms is None:  # what an earlier proof found is about an earlier schedule
         schedule = replace(schedule, findings=tuple(each for each in schedule.findings if not _of_a_proof(each)))
-    report = verify(schedule) if terms is not None else None
-    for each in (*_proof(terms, report), *_findings(schedule, report)):
-        raise each.error()
-    return schedule if report is None else replace(schedule, certificate=report.certificate)
+        _check_findings(schedule, ())
+        return schedule
+    report = verify(schedule)
+    _check_terms(terms, report)
+    _check_findings(schedule, report.findings)
+    return replace(schedule, certificate=report.certificate)
 
 
-def _machine(said: Machine, machines: Sequence[Machine]) -> Iterator[Disagreement]:
+def _check_machine(said: Machine, machines: Sequence[Machine]) -> None:
     """A device is looked up, not believed."""
     known = {machine.name: machine for machine in machines}
     if said.name not in known:
         fixes = "; ".join(did_you_mean(said.name, known))
-        yield Disagreement("machine.name", f"no machine is named {said.name!r:.60}; {fixes}")
-        return
+        raise disagreement("machine.name", f"no machine is named {said.name!r:.60}; {fixes}")
     for each in fields(Machine):
-        yield from differing(f"machine.{each.name}", getattr(said, each.name), getattr(known[said.name], each.name))
+        demand(f"machine.{each.name}", getattr(said, each.name), getattr(known[said.name], each.name))
 
 
-def _places(phases: Phases) -> Iterator[Disagreement]:
+def _check_places(phases: Phases) -> None:
     for phase, entries in phases.items():
         for slot, entry in enumerate(entries):
             where, op = f"{phase.value.lower()}[{slot}]", entry.op
             if entry.phase is not phase or entry.time_slot != slot:
-                yield Disagreement(where, f"says that it is {entry.phase.value.lower()} #{entry.time_slot}")
+                raise disagreement(where, f"says that it is {entry.phase.value.lower()} #{entry.time_slot}")
             if entry.is_prefetch and not (phase is Phase.KERNEL and op.is_prefetch_load):
-                yield Disagreement(f"{where}.is_prefetch", f"{op} fetches no tile ahead")
+                raise disagreement(f"{where}.is_prefetch", f"{op} fetches no tile ahead")
             if op.is_framework:
-                yield from _ours(f"{where}.op", op)
+                _check_ours(f"{where}.op", op)
 
 
-def _ours(where: str, op: OpDesc) -> Iterator[Disagreement]:
+def _check_ours(where: str, op: OpDesc) -> None:
     """An op of rota's own is what its tag and its numbers say."""
     if op.tag not in _FRAMEWORK_OPS:
-        yield Disagreement(f"{where}.tag", f"{op.tag} is none of rota's own")
-        return
+        raise disagreement(f"{where}.tag", f"{op.tag} is none of rota's own")
     canonical = _FRAMEWORK_OPS[FrameworkTag(op.tag)](op)
     for each in fields(OpDesc):
         if each.compare:
-            yield from differing(f"{where}.{each.name}", getattr(op, each.name), getattr(canonical, each.name))
+            demand(f"{where}.{each.name}", getattr(op, each.name), getattr(canonical, each.name))
 
 
-def _stagger(schedule: CompiledSchedule) -> Iterator[Disagreement]:
+def _check_stagger(schedule: CompiledSchedule) -> None:
     """Where group 1 falls back is one of the prologue's gaps; where no group does, the first place that is none."""
     never = len(schedule.prologue) + 1
     if not schedule.config.warp_stagger.enabled:
-        yield from differing("warp_stagger_index", schedule.warp_stagger_index, never)
+        demand("warp_stagger_index", schedule.warp_stagger_index, never)
     elif not 0 <= schedule.warp_stagger_index < never:
-        yield Disagreement(
+        raise disagreement(
             "warp_stagger_index", f"{schedule.warp_stagger_index} is no place in a prologue of {never - 1} entries"
         )
 
 
-def _repairs(schedule: CompiledSchedule, phases: Phases) -> Iterator[Disagreement]:
+def _check_repairs(schedule: CompiledSchedule, phases: Phases) -> None:
     """What a repair put in stands where it says, and was a weaker wait, or nothing, before."""
     taken = set()
     for number, repair in enumerate(schedule.repairs):
         where, entries = f"repairs[{number}]", phases[repair.phase]
         if not 0 <= repair.slot < len(entries) or entries[repair.slot].op != repair.op:
-            yield Disagreement(where, f"no {repair.op} stands at {repair.phase.value.lower()} #{repair.slot}")
-        elif (repair.phase, repair.slot) in taken:
-            yield Disagreement(where, "another repair has the same place")
-        elif repair.before is not None and not _strengthened(repair.before, repair.op):
-            yield Disagreement(f"{where}.before", f"{repair.before} can't have become {repair.op}")
-        elif not repair.op.is_framework:
-            yield Disagreement(f"{where}.op", "a repair adds waits and barriers only")
+            raise disagreement(where, f"no {repair.op} stands at {repair.phase.value.lower()} #{repair.slot}")
+        if (repair.phase, repair.slot) in taken:
+            raise disagreement(where, "another repair has the same place")
+        if repair.before is not None and not _strengthened(repair.before, repair.op):
+            raise disagreement(f"{where}.before", f"{repair.before} can't have become {repair.op}")
+        if not repair.op.is_framework:
+            raise disagreement(f"{where}.op", "a repair adds waits and barriers only")
         taken.add((repair.phase, repair.slot))
 
 
@@ -133,24 +131,20 @@ def _strengthened(before: OpDesc, after: OpDesc) -> bool:
     )
 
 
-def _proof(terms: Certificate | None, report: Report | None) -> Iterator[Disagreement]:
-    if terms is None or report is None or report.certificate == terms:
-        return
+def _check_terms(terms: Certificate, report: Report) -> None:
     if report.certificate is None:
         first = report.errors[0]
-        yield Disagreement("certificate", f"the proof fails, {first.code}: {first.message}")
-        return
+        raise disagreement("certificate", f"the proof fails, {first.code}: {first.message}")
     for each in fields(Certificate):
         if each.compare:
             said, found = getattr(terms, each.name), getattr(report.certificate, each.name)
-            yield from differing(f"certificate.{each.name}", said, found, "the proof says something else")
+            demand(f"certificate.{each.name}", said, found, "the proof says something else")
 
 
-def _findings(schedule: CompiledSchedule, report: Report | None) -> Iterator[Disagreement]:
+def _check_findings(schedule: CompiledSchedule, of_the_proof: Iterable[Finding]) -> None:
     """Those of the proof, and of the program's structure, are found again; the words may be another machine's."""
-    due = [*structure(schedule), *(report.findings if report is not None else ())]
     said = _tally(each for each in schedule.findings if each.code in STRUCTURE or _of_a_proof(each))
-    yield from differing("findings", said, _tally(due), "are not those that are found again")
+    demand("findings", said, _tally((*structure(schedule), *of_the_proof)), "are not those that are found again")
 
 
 def _of_a_proof(finding: Finding) -> bool:

@@ -1,4 +1,4 @@
-"""A schedule by stages, derived again: takes one that was read, gives what doesn't follow from its body and knobs.
+"""A schedule by stages, derived again: takes one that was read, gives silence or an error where a part differs.
 
 The author's hooks may have rewritten the kernel and chosen the prologue's fragments; these are taken as they are.
 """
@@ -13,7 +13,7 @@ from rota.compiler.build import derive_program, order_problem
 from rota.compiler.compiled import CompiledSchedule
 from rota.declare.effects import Action, Space
 from rota.declare.vocabulary import OpRole, Phase, SchedulingStrategy
-from rota.emit.disagreement import Disagreement, derived_again, differing
+from rota.emit.disagreement import demand, derived_again, disagreement
 from rota.errors import Finding
 from rota.graph.edge import DepEdge
 from rota.graph.loop_body import LoopBody
@@ -39,20 +39,23 @@ _AUTHORS = "identity"  # by this name an order is called the author's
 _VALUES_ALONE = ("placement", "modulo", "trip_tiles")
 
 
-def phases_by_stages(schedule: CompiledSchedule) -> Iterator[Disagreement]:
-    """What is not derived from body, edges, config and knobs, as it should be."""
+def check_stages(schedule: CompiledSchedule) -> None:
+    """All that is derived from body, edges, config and knobs is so here."""
     blocks = schedule.config.total_blocks
     if blocks > _MOST_BLOCKS:
-        yield Disagreement("config", f"{blocks} matrix ops a trip are more than any schedule has")
+        raise disagreement("config", f"{blocks} matrix ops a trip are more than any schedule has")
     for name in _VALUES_ALONE:
-        yield from differing(name, getattr(schedule, name), None, "only a loop by values has it")
+        demand(name, getattr(schedule, name), None, "only a loop by values has it")
     for phase in (schedule.prologue, schedule.kernel, schedule.epilogue):
         for entry in phase:
             where = f"{entry.phase.value.lower()}[{entry.time_slot}].effect"
-            yield from differing(where, entry.effect, None, "follows from the op, and can't be given")
-    yield from _single_buffer(schedule) if schedule.config.depth < 2 else _blocks(schedule)
-    yield from differing("kernel_deps", schedule.kernel_deps, derived_kernel_deps(schedule))
-    yield from _lds(schedule)
+            demand(where, entry.effect, None, "follows from the op, and can't be given")
+    if schedule.config.depth < 2:
+        _check_single_buffer(schedule)
+    else:
+        _check_blocks(schedule)
+    demand("kernel_deps", schedule.kernel_deps, derived_kernel_deps(schedule))
+    _check_lds(schedule)
 
 
 def structure(schedule: CompiledSchedule) -> Iterator[Finding]:
@@ -85,22 +88,21 @@ def _before_repair(schedule: CompiledSchedule) -> tuple[list[int], list[Schedule
     return [slot for slot, _ in kept], [replace(schedule.kernel[slot], op=op) for slot, op in kept]
 
 
-def _single_buffer(schedule: CompiledSchedule) -> Iterator[Disagreement]:
+def _check_single_buffer(schedule: CompiledSchedule) -> None:
     for name in ("program", "ordering"):
-        yield from differing(name, getattr(schedule, name), None, "a single buffer is not cut into blocks")
+        demand(name, getattr(schedule, name), None, "a single buffer is not cut into blocks")
     with derived_again("edges"):
         LoopBody(schedule.body, schedule.edges)
     with derived_again("body"):
         due = derive_single_buffer_phases(schedule.body, schedule.config)
-    yield from _data("prologue", schedule.prologue, due.prologue)
-    yield from _data("epilogue", schedule.epilogue, due.epilogue)
+    _check_data("prologue", schedule.prologue, due.prologue)
+    _check_data("epilogue", schedule.epilogue, due.epilogue)
 
 
-def _blocks(schedule: CompiledSchedule) -> Iterator[Disagreement]:
+def _check_blocks(schedule: CompiledSchedule) -> None:
     config, sched = schedule.config, schedule.schedule_config
     if schedule.program is None or schedule.ordering is None:
-        yield Disagreement("program", "a schedule of several stages has one, and an ordering")
-        return
+        raise disagreement("program", "a schedule of several stages has one, and an ordering")
     with derived_again("edges"):
         problem = order_problem(schedule.body, config, sched, schedule.edges)
     with derived_again("ordering"):
@@ -109,22 +111,22 @@ def _blocks(schedule: CompiledSchedule) -> Iterator[Disagreement]:
         program = derive_program([schedule.body[index] for index in schedule.ordering.order], config, sched)
     with derived_again("program.explicit_blocks"):
         program = program.with_explicit_blocks(check_explicit_blocks(schedule.program.explicit_blocks, program))
-    yield from differing("program", schedule.program, program, "is not what body, ordering and knobs give")
+    demand("program", schedule.program, program, "is not what body, ordering and knobs give")
     with derived_again("program"):
         prologue = derive_prologue_from_program(program, config, sched)
         epilogue = derive_epilogue_from_program(program, config)
-    yield from _prefetches(schedule, program)
-    yield from _data("prologue", schedule.prologue, prologue, bootstrap=sched.partial_prologue_drain)
-    yield from _data("epilogue", schedule.epilogue, epilogue)
+    _check_prefetches(schedule, program)
+    _check_data("prologue", schedule.prologue, prologue, bootstrap=sched.partial_prologue_drain)
+    _check_data("epilogue", schedule.epilogue, epilogue)
 
 
-def _prefetches(schedule: CompiledSchedule, program: PipelineProgram) -> Iterator[Disagreement]:
+def _check_prefetches(schedule: CompiledSchedule, program: PipelineProgram) -> None:
     """Which loads may be left out at the end follows from the blocks, unless the author rewrote the kernel."""
     slots, written = _before_repair(schedule)
     expanded = program.expand_to_list()
     if [entry.op for entry in written] == [entry.op for entry in expanded]:
         for slot, said, due in zip(slots, written, expanded, strict=True):
-            yield from differing(f"kernel[{slot}].is_prefetch", said.is_prefetch, due.is_prefetch)
+            demand(f"kernel[{slot}].is_prefetch", said.is_prefetch, due.is_prefetch)
 
 
 def _check_order(problem: OrderProblem, ordering: Ordering, knobs: ScheduleConfig) -> None:
@@ -132,27 +134,26 @@ def _check_order(problem: OrderProblem, ordering: Ordering, knobs: ScheduleConfi
     if knobs.scheduling not in _NO_SEARCH:
         check_ordering(problem, ordering, budgets=False)
         if ordering.certificate.by == _AUTHORS:
-            raise Disagreement("ordering.certificate.by", f"{knobs.scheduling!s:.60} was asked, not the author").error()
+            raise disagreement("ordering.certificate.by", f"{knobs.scheduling!s:.60} was asked, not the author")
         return
     due = scheduler_named(knobs.scheduling).order(problem)
     for each in fields(Ordering):
-        for difference in differing(f"ordering.{each.name}", getattr(ordering, each.name), getattr(due, each.name)):
-            raise difference.error()
+        demand(f"ordering.{each.name}", getattr(ordering, each.name), getattr(due, each.name))
 
 
-def _data(
+def _check_data(
     phase: str, said: Iterable[ScheduleEntry], due: Iterable[ScheduleEntry], *, bootstrap: bool = False
-) -> Iterator[Disagreement]:
+) -> None:
     """Each data op as often as derived; the author may bootstrap with fragments of his own choice."""
     given, wanted = (Counter(e.op for e in entries if not e.op.is_framework) for entries in (said, due))
     for op in (wanted - given).elements():
-        yield Disagreement(phase, f"{op} is missing, which body and knobs give")
+        raise disagreement(phase, f"{op} is missing, which body and knobs give")
     for op in (given - wanted).elements():
         if not (bootstrap and op.role is OpRole.FRAGMENT_LOAD):
-            yield Disagreement(phase, f"{op} is none of the ops that body and knobs give")
+            raise disagreement(phase, f"{op} is none of the ops that body and knobs give")
 
 
-def _lds(schedule: CompiledSchedule) -> Iterator[Disagreement]:
+def _check_lds(schedule: CompiledSchedule) -> None:
     """How large a tile is only the author knows, but an instruction writes a byte a lane or more into it."""
     if schedule.lds_bytes is None:
         return
@@ -165,7 +166,7 @@ def _lds(schedule: CompiledSchedule) -> Iterator[Disagreement]:
                     tiles[place] = max(tiles.get(place, 0), step.effect.tokens * LANES)
     least = sum(tiles.values())
     if schedule.lds_bytes < least:
-        yield Disagreement(
+        raise disagreement(
             "lds_bytes",
             f"{schedule.lds_bytes} bytes don't hold {len(tiles)} tiles, into which {least} or more are written",
         )

@@ -5,13 +5,12 @@ A search that found nothing better is no proof that can be read; a bound of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from rota.compiler.build import order_problem
 from rota.compiler.compiled import CompiledSchedule
 from rota.declare.values import LoopSpec
-from rota.emit.disagreement import Disagreement, derived_again, differing
+from rota.emit.disagreement import demand, derived_again, disagreement
 from rota.graph.bounds import derive_mii
 from rota.graph.handover import derive_deliveries, derive_handovers
 from rota.graph.loop_problem import modulo_problem
@@ -56,16 +55,12 @@ def _modulo(schedule: CompiledSchedule, loop: LoopSpec, placement: Placement) ->
     """Starts keep every edge and unit at the interval, with the slack that is said; then the bound is derived again."""
     found = schedule.modulo
     if placement.interval > LONGEST or max(placement.starts, default=0) > LONGEST:
-        raise Disagreement("placement", f"takes more than {LONGEST} slots").error()
+        raise disagreement("placement", f"takes more than {LONGEST} slots")
     if found is None:
-        for each in _no_slack(placement, "no interval was searched for"):
-            raise each.error()
+        _check_no_slack(placement, "no interval was searched for")
         return None
-    for each in (
-        *differing("modulo.ii", found.ii, placement.interval),
-        *differing("modulo.starts", found.starts, placement.starts),
-    ):
-        raise each.error()
+    demand("modulo.ii", found.ii, placement.interval)
+    demand("modulo.starts", found.starts, placement.starts)
     groups = 2 if schedule.config.warp_stagger.enabled else 1
     with derived_again("loop"):
         times = time_loop(loop, timing_of(schedule.machine), groups=groups)
@@ -75,11 +70,9 @@ def _modulo(schedule: CompiledSchedule, loop: LoopSpec, placement: Placement) ->
         check_starts(_without_turns(problem) if placement.turns_left else problem, found)
         _check_slack(loop, placement, problem, behind)
     least, mii, certificate = times.least_interval, derive_mii(problem), found.certificate
-    for each in differing("modulo.certificate.mii", certificate.mii, mii):
-        raise each.error()
+    demand("modulo.certificate.mii", certificate.mii, mii)
     if found.ii == mii.ii == least and certificate.proof is ModuloProof.MEETS_BOUND:
-        for each in differing("modulo.certificate.lower", certificate.lower, least):
-            raise each.error()
+        demand("modulo.certificate.lower", certificate.lower, least)
         return found
     return replace(
         found,
@@ -87,11 +80,9 @@ def _modulo(schedule: CompiledSchedule, loop: LoopSpec, placement: Placement) ->
     )
 
 
-def _no_slack(placement: Placement, why: str) -> Iterator[Disagreement]:
+def _check_no_slack(placement: Placement, why: str) -> None:
     for name in ("landing_slack", "read_slack"):
-        yield from differing(
-            f"placement.{name}", getattr(placement, name), 0, f"{why}, so nothing is known about slack"
-        )
+        demand(f"placement.{name}", getattr(placement, name), 0, f"{why}, so nothing is known about slack")
 
 
 def _without_turns(problem: ModuloProblem) -> ModuloProblem:
@@ -101,8 +92,7 @@ def _without_turns(problem: ModuloProblem) -> ModuloProblem:
 
 def _check_slack(loop: LoopSpec, placement: Placement, problem: ModuloProblem, behind: int) -> None:
     if not placement.barriers:
-        for each in _no_slack(placement, "no barriers were placed"):
-            raise each.error()
+        _check_no_slack(placement, "no barriers were placed")
         return
     choice = Choice(
         problem=problem,
