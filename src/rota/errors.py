@@ -82,6 +82,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "V105": "a K-tile beyond the end is accumulated",
         "V106": "an op reads another version of a value than the one that is due",
         "V107": "an op is executed twice, or never, for some iteration",
+        "V108": "a certificate is about another schedule",
         "V109": "a compute belongs to no cell of the declared grid",
         "V110": "an entry does something else than the op that it stands for",
         "V111": "the proof came to no end",

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from time import process_time
 from typing import Any
 
 import pytest
 
+from rota import ScheduleConfig, SchedulingStrategy, compile_schedule
 from rota.emit.exchange import from_json, to_json
-from tests.emit.kernels import SMALL_MI300X, by_values
-from tests.findings.smallest import raised
+from tests.emit.kernels import SMALL_MI300X, by_values, four_wave, ping_pong
+from tests.findings.smallest import Small, raised
 
 
 def document() -> dict[str, Any]:
@@ -57,6 +59,9 @@ def test_a_missing_field_is_refused() -> None:
     assert "schedule.kernel" in raised("T204", lambda: from_json(json.dumps(whole))).message
 
 
+REPAIRS = len(document()["schedule"]["repairs"])
+
+
 def changed(change: Callable[[dict[str, Any]], None]) -> str:
     """What is found in the smallest document after a change to its schedule."""
     whole = document()
@@ -84,7 +89,7 @@ def test_a_certificate_is_proved_again(op: str) -> None:
 
 def test_a_certificate_with_other_terms_is_refused() -> None:
     message = changed(lambda schedule: schedule["certificate"].update(explicit_trip_counts=99))
-    assert message == "schedule.certificate: the proof says something else"
+    assert message == "schedule.certificate.explicit_trip_counts: the proof says something else"
 
 
 def _set(*path: str | int, to: object) -> Callable[[dict[str, Any]], None]:
@@ -100,18 +105,163 @@ def _set(*path: str | int, to: object) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("change", "path"),
     [
-        (_set("kernel", 3, "time_slot", to=4), "schedule.kernel[3]"),
-        (_set("kernel", 3, "phase", to="EPILOGUE"), "schedule.kernel[3]"),
-        (_set("kernel", 0, "op", "tag", to=4000), "schedule.kernel[0].op.tag"),
-        (_set("kernel", 0, "effect", to={"action": "NOTHING"}), "schedule.kernel[0].effect"),
-        (_set("loop", to=None), "schedule.prologue[0].effect"),
-        (_set("placement", to=None), "schedule.placement"),
-        (_set("placement", "starts", to=[0]), "schedule.placement"),
-        (_set("trip_tiles", to=[2, 10**9]), "schedule.placement"),
-        (_set("repairs", 0, "slot", to=1000), "schedule.repairs[0]"),
-        (_set("prologue", 0, "op", "label", to="load_B1"), "schedule.prologue"),
-        (_set("prologue", 0, "effect", "writes", to=[]), "schedule.prologue"),
+        (_set("kernel", 3, "time_slot", to=4), "kernel[3]"),
+        (_set("kernel", 3, "phase", to="EPILOGUE"), "kernel[3]"),
+        (_set("kernel", 3, "is_prefetch", to=True), "kernel[3].is_prefetch"),
+        (_set("kernel", 3, "op", "tag", to="FrameworkTag.SET_PRIO"), "kernel[3].op"),
+        (_set("kernel", 0, "op", "tag", to=4000), "kernel[0].op.tag"),
+        (_set("kernel", 0, "op", "stage", to=1), "kernel[0].op.stage"),
+        (_set("kernel", 0, "effect", to={"action": "NOTHING"}), "kernel[0].effect"),
+        (_set("loop", to=None), "placement"),
+        (_set("placement", to=None), "placement"),
+        (_set("placement", "starts", to=[0]), "placement.starts"),
+        (_set("placement", "copies", 0, 1, to=3), "trip_tiles[0]"),
+        (_set("placement", "copies", 0, 0, to="c00"), "placement.copies[0]"),
+        (_set("placement", "landing_slack", to=10_000), "placement"),
+        (_set("placement", "interval", to=1), "trip_tiles[1]"),
+        (_set("trip_tiles", to=[2, 10**9]), "epilogue"),
+        (_set("trip_tiles", to=[2, 0]), "trip_tiles[1]"),
+        (_set("repairs", 0, "slot", to=1000), "repairs[0]"),
+        (lambda schedule: schedule["repairs"].append(schedule["repairs"][0]), f"repairs[{REPAIRS}]"),
+        (_set("repairs", 0, "op", "tag", to=3), "repairs[0]"),
+        (_set("kernel", 3, "op", "tag", to="LoopTag.NONE"), "kernel[3].op.tag"),
+        (_set("schedule_config", "drain_lgkm_mask", to=2**4096), "schedule_config.drain_lgkm_mask"),
+        (_set("schedule_config", "drain_lgkm_mask", to=1), "schedule_config"),
+        (lambda schedule: schedule["placement"]["copies"].append(["A0", 1]), "placement.copies[0]"),
+        (_set("repairs", 0, "before", to={"tag": "FrameworkTag.BARRIER", "role": "SYNC"}), "repairs[0].before"),
+        (_set("prologue", 0, "op", "label", to="load_B1"), "prologue[0]"),
+        (_set("prologue", 0, "effect", "writes", to=[]), "prologue[0]"),
+        (_set("lds_bytes", to=16), "lds_bytes"),
+        (_set("loop", "values", 0, "size", to=2**30), "lds_bytes"),
+        (_set("machine", "lgkmcnt_field", 0, to=31), "machine.lgkmcnt_field"),
+        (_set("machine", "name", to="MI999X"), "machine.name"),
+        (_set("machine", "arch", to="gfx950"), "machine.arch"),
+        (_set("config", "m_mmas", to=3), "config"),
+        (_set("schedule_config", "lgkm_per_load_a", to=3), "schedule_config"),
+        (_set("warp_stagger_index", to=3), "warp_stagger_index"),
+        (_set("edges", to=[{"producer_idx": 0, "consumer_idx": 1}]), "edges"),
+        (_set("modulo", "ii", to=1), "modulo.ii"),
+        (_set("modulo", "starts", 0, to=9), "modulo.starts"),
+        (_set("modulo", "certificate", "lower", to=1), "modulo.certificate.lower"),
+        (_set("modulo", "certificate", "mii", "resource", "busy", to=1), "modulo.certificate.mii"),
+        (_set("findings", to=[]), "findings"),
     ],
 )
 def test_parts_that_disagree_are_refused(change: Callable[[dict[str, Any]], None], path: str) -> None:
-    assert changed(change).startswith(f"{path}: ")
+    assert changed(change).startswith(f"schedule.{path}: ")
+
+
+def _said(path: str, to: object) -> Callable[[dict[str, Any]], None]:
+    return _set(*(int(step) if step.isdigit() else step for step in path.split(".")), to=to)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "at"),
+    [
+        ("trip_tiles", [1, 2], "trip_tiles"),
+        ("lds_bytes", 16, "lds_bytes"),
+        ("ordering.makespan", 1, "ordering"),
+        ("ordering.order", [0], "ordering.order"),
+        ("ordering.certificate.bound", 1, "ordering.certificate"),
+        ("schedule_config.scheduling", "CSP", "ordering"),
+        ("config.num_partitions", 10**9, "config"),
+        ("program.blocks.0.drain_lgkm_before_loads", True, "program"),
+        ("program.config.m_mmas", 3, "program"),
+        ("program", None, "program"),
+        ("kernel_deps", [], "kernel_deps"),
+        ("body.0.stage", 2, "edges"),
+        ("edges.0.producer_idx", 9999, "edges"),
+        ("config.n_mmas", 4, "body"),
+        ("epilogue.1.op.subtile", 7, "epilogue"),
+    ],
+)
+def test_what_follows_from_the_stages_is_derived_again(path: str, value: object, at: str) -> None:
+    whole: dict[str, Any] = json.loads(to_json(four_wave()[0]))
+    _said(path, value)(whole["schedule"])
+    message = raised("T204", lambda: from_json(json.dumps(whole))).message
+    assert message.startswith(f"schedule.{at}"), message
+
+
+def test_a_group_falls_back_inside_the_prologue() -> None:
+    whole: dict[str, Any] = json.loads(to_json(ping_pong()[0]))
+    whole["schedule"]["warp_stagger_index"] = 1000
+    message = raised("T204", lambda: from_json(json.dumps(whole))).message
+    assert message.startswith("schedule.warp_stagger_index: 1000 is no place in a prologue of")
+
+
+def test_data_is_nothing_that_a_repair_adds() -> None:
+    whole: dict[str, Any] = json.loads(to_json(four_wave()[0]))
+    entry = next(each for each in whole["schedule"]["kernel"] if each["op"]["role"] == "COMPUTE")
+    repair = {"phase": "KERNEL", "slot": entry["time_slot"], "op": entry["op"], "before": None, "reason": ""}
+    whole["schedule"]["repairs"] = [repair]
+    assert "waits and barriers only" in raised("T204", lambda: from_json(json.dumps(whole))).message
+
+
+def test_a_prefetch_is_said_to_be_one() -> None:
+    whole: dict[str, Any] = json.loads(to_json(ping_pong()[0]))
+    load = next(entry for entry in whole["schedule"]["kernel"] if entry.get("is_prefetch"))
+    del load["is_prefetch"]
+    at = f"schedule.kernel[{load['time_slot']}].is_prefetch: is False, but True"
+    assert raised("T204", lambda: from_json(json.dumps(whole))).message.startswith(at)
+
+
+def test_an_order_that_was_searched_for_is_not_called_the_authors() -> None:
+    knobs = ScheduleConfig(scheduling=SchedulingStrategy.CSP)
+    whole: dict[str, Any] = json.loads(to_json(compile_schedule(Small(knobs=knobs))))
+    whole["schedule"]["ordering"]["certificate"]["by"] = "identity"
+    raised("T204", lambda: from_json(json.dumps(whole)))
+
+
+def test_both_values_are_told() -> None:
+    whole = document()
+    told = whole["schedule"]["lds_bytes"]
+    whole["schedule"]["lds_bytes"] = 16
+    finding = raised("T204", lambda: from_json(json.dumps(whole)))
+    assert finding.evidence == (("at", "schedule.lds_bytes"), ("in the document", "16"), ("derived", str(told)))
+
+
+@pytest.mark.parametrize("number", ["1e999", "NaN", "-Infinity", "99999999999999999999", "-99999999999999999999"])
+def test_a_number_that_no_schedule_has_is_refused(number: str) -> None:
+    whole = document()
+    whole["schedule"]["modulo"]["certificate"]["seconds"] = "here"
+    raised("T204", lambda: from_json(json.dumps(whole).replace('"here"', number)))
+
+
+def test_a_name_that_stands_twice_is_refused() -> None:
+    text = json.dumps(document()).replace('"lds_bytes":', '"lds_bytes": 16, "lds_bytes":', 1)
+    assert "'lds_bytes' stands twice" in raised("T204", lambda: from_json(text)).message
+
+
+def test_a_text_that_nobody_can_print_is_refused() -> None:
+    assert changed(_set("name", to="\ud800")).startswith("schedule.name: no text")
+
+
+def test_a_name_of_a_tag_stands_for_a_tag_only() -> None:
+    assert changed(_set("warp_stagger_index", to="LoopTag.STORE")).startswith(
+        "schedule.warp_stagger_index: expected int"
+    )
+
+
+@pytest.mark.parametrize("deep", [500, 900, 100_000])
+def test_nesting_has_an_end(deep: int) -> None:
+    text = json.dumps(document()).replace('"repairs":', f'"repairs": {"[" * deep}{"]" * deep}, "more":')
+    raised("T204", lambda: from_json(text))
+
+
+def test_a_document_is_read_in_bounded_time() -> None:
+    whole = document()
+    barrier = next(entry for entry in whole["schedule"]["kernel"] if entry["op"]["tag"] == "FrameworkTag.BARRIER")
+    whole["schedule"]["kernel"] = ["here"]
+    text = json.dumps(whole).replace('"here"', ",".join([json.dumps(barrier)] * 300_000))
+    started = process_time()
+    assert "300000 elements" in raised("T204", lambda: from_json(text)).message
+    assert process_time() - started < 20
+
+
+@pytest.mark.parametrize("path", [("loop", "ops"), ("loop", "values"), ("placement", "copies"), ("body",)])
+def test_what_is_compared_each_with_each_has_a_limit(path: tuple[str, ...]) -> None:
+    assert changed(_set(*path, to=[{}] * 4097)).startswith(f"schedule.{'.'.join(path)}: 4097 elements")
+
+
+def test_a_text_has_a_limit() -> None:
+    raised("T204", lambda: from_json(" " * 2**26 + "{}"))

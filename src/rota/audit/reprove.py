@@ -40,6 +40,7 @@ def reprove(planned: CompiledSchedule, expected: Expected, found: MachineLoop) -
             kernel=numbered[Phase.KERNEL],
             epilogue=numbered[Phase.EPILOGUE],
             warp_stagger_index=stagger,
+            certificate=None,
         )
     )
 

@@ -72,11 +72,11 @@ def write(path: Path, content: str | bytes) -> None:
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401  # any value becomes JSON
-    """A value as JSON has it: dataclasses and named tuples as objects, enums by value."""
+    """A value as JSON has it: dataclasses and named tuples as objects, by the fields they show, enums by value."""
     if isinstance(value, enum.Enum):
         return value.value
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value) if each.repr}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return {name: plain(part) for name, part in zip(value._fields, value, strict=True)}
     if isinstance(value, Mapping):

@@ -43,23 +43,36 @@ def build_ordered_program(
     """The same, with the ordering and its certificate."""
     expect("the pipeline config", config, PipelineConfig)
     expect("the schedule config", sched, ScheduleConfig)
+    problem = order_problem(body, config, sched, edges)
+    ordering = scheduler_named(sched.scheduling).order(problem)
+    if sched.scheduling not in BUILT_IN:  # a third party's answer is re-checked like a solver's
+        check_ordering(problem, ordering)
+    ordered = [problem.body.ops[index] for index in ordering.order]
+    return OrderedProgram(derive_program(ordered, config, sched), ordering)
+
+
+def order_problem(
+    body: Sequence[OpDesc], config: PipelineConfig, sched: ScheduleConfig, edges: Sequence[DepEdge]
+) -> OrderProblem:
+    """What a scheduler is asked, once body and edges are sound."""
     graph = LoopBody(body, edges)
     for index, op in enumerate(graph.ops):
         config.check_stage(op, index)
-    problem = OrderProblem(
+    return OrderProblem(
         body=graph,
         partitions=config.num_partitions,
         max_globals=config.block_sizing.max_globals,
         lds_contention_penalty=sched.lds_contention_penalty,
         max_vgpr=sched.max_vgpr,
     )
-    ordering = scheduler_named(sched.scheduling).order(problem)
-    if sched.scheduling not in BUILT_IN:  # a third party's answer is re-checked like a solver's
-        check_ordering(problem, ordering)
-    blocks = construct_blocks([graph.ops[index] for index in ordering.order], config, sched)
+
+
+def derive_program(ordered: Sequence[OpDesc], config: PipelineConfig, sched: ScheduleConfig) -> PipelineProgram:
+    """The blocks of ops that are in order."""
+    blocks = construct_blocks(ordered, config, sched)
     blocks = with_drains(redistribute_loads(blocks, config.block_sizing.max_globals), sched.drain_lgkm_mask)
     if sched.auto_waits:
         blocks = patch_waits(blocks, derive_waits_from_blocks(blocks, config, sched), config, sched)
         if sched.auto_drain:
             blocks = with_drains(blocks, derive_drain_mask(blocks))
-    return OrderedProgram(PipelineProgram(blocks=blocks, config=config), ordering)
+    return PipelineProgram(blocks=blocks, config=config)

@@ -18,6 +18,7 @@ from rota.program.program import PipelineProgram
 from rota.targets.machine import GFX950, Machine
 from rota.targets.rates import registers_per_lane
 from rota.verify.report import Certificate
+from rota.verify.subject import Subject, not_about
 
 if TYPE_CHECKING:
     from rota.order.modulo_schedule import ModuloSchedule
@@ -35,8 +36,11 @@ class CompiledSchedule:
 
     `compiler_tracks_registers` says that the back end's compiler waits for register loads by itself, as LLVM does for
     loads it can see.  A `reentrant` schedule may be run again right behind itself, as a persistent kernel does; of any
-    other, whoever does so has to put full waits and a barrier between.  `repairs` lists what was added to make the
-    proof hold; without a proof (`sync="as_written"`) there is no certificate.
+    other, whoever does so has to put full waits and a barrier between.
+
+    `repairs` lists what was added to make the proof hold; without a proof (`sync="as_written"`) there is no
+    certificate.  Nor does a schedule keep one that is about another: what `replace` makes of a proved schedule has
+    neither certificate nor repairs, but a warning (V108), if it differs in anything that the proof reads.
     """
 
     name: str
@@ -62,6 +66,13 @@ class CompiledSchedule:
     findings: tuple[Finding, ...] = ()
     repairs: tuple[Repair, ...] = ()
     certificate: Certificate | None = None
+
+    def __post_init__(self) -> None:
+        stale = None if self.certificate is None else not_about(self.certificate.subject, Subject.of(self))
+        if stale is not None:
+            object.__setattr__(self, "certificate", None)
+            object.__setattr__(self, "repairs", ())
+            object.__setattr__(self, "findings", (*self.findings, stale))
 
     @property
     def registers(self) -> int | None:

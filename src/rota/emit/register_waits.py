@@ -38,6 +38,7 @@ def _merged(before: CompiledSchedule, after: CompiledSchedule) -> list[Repair]:
         for repair in before.repairs:
             if repair.phase is phase:
                 slot = kept[repair.slot]
-                merged.setdefault((phase, slot), replace(repair, slot=slot))
+                again = new.get((phase, slot))
+                merged[phase, slot] = replace(again, before=repair.before) if again else replace(repair, slot=slot)
     order = list(Phase)
     return sorted(merged.values(), key=lambda repair: (order.index(repair.phase), repair.slot))

@@ -94,3 +94,6 @@ GFX942 = Machine(
     dma_width=Fact(4, "bytes per lane", Confidence.COMPILER_MODEL, "LLVM 22 assembler: buffer_load_dword ... lds"),
 )
 """CDNA3."""
+
+MACHINES = (GFX950, GFX942)
+"""All that rota knows; a document's machine is one of these."""

@@ -32,6 +32,7 @@ from rota.verify.report import (
     Certificate,
     Report,
 )
+from rota.verify.subject import Subject
 from rota.verify.values import accumulate, complete, hopeless, undefined
 from rota.verify.versions import (
     all_executed,
@@ -106,7 +107,7 @@ class Provable(ScheduledLoop, Protocol):
 
 def verify(compiled: Provable) -> Report:
     """Prove a schedule race-free and right for every trip count, or say where it isn't."""
-    return _Proof(compiled).report()
+    return _Proof(Subject.of(compiled)).report()
 
 
 def _touches_lds(effect: Effect) -> bool:
@@ -116,7 +117,7 @@ def _touches_lds(effect: Effect) -> bool:
 class _Proof:
     """One run of the proof; collects findings, each pair of entries once."""
 
-    def __init__(self, compiled: Provable) -> None:
+    def __init__(self, compiled: Subject) -> None:
         self.compiled = compiled
         self.steps: LoopSteps = steps_of(compiled)
         self.found: dict[tuple[object, ...], Finding] = {}
@@ -334,4 +335,5 @@ class _Proof:
                 *((REGISTER_WAITS,) if self.assumes_register_waits else ()),
             ),
             not_stated=tuple(name for name, size in sizes.items() if size is None),
+            subject=self.compiled,
         )

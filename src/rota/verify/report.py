@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rota.errors import Finding, Severity
+from rota.verify.subject import Subject
 
 REGISTER_WAITS = "register waits inserted by the compiler"
 """A compute or store waits for the loads into its registers, even where the schedule plans no wait."""
@@ -19,7 +20,10 @@ ENTERED_ONCE = "the loop is run once, or with full waits and a barrier between t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """What was proved, about which trip counts, on which facts, under which named assumptions."""
+    """What was proved, about which trip counts, on which facts, under which named assumptions.
+
+    `subject` is what it was proved about; without one, as in a document, these are only the terms of a claim.
+    """
 
     obligations: tuple[str, ...]
     explicit_trip_counts: int
@@ -27,6 +31,7 @@ class Certificate:
     facts: tuple[str, ...]
     assumptions: tuple[str, ...]
     not_stated: tuple[str, ...] = ()
+    subject: Subject | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         head = f"proved for every trip count: 0 to {self.explicit_trip_counts - 1} explicitly, the rest by induction"

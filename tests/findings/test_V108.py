@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from rota import GFX942, DeclarativeSchedule, OpDesc, Severity, compile_schedule, verify
+from rota.compiler.compiled import CompiledSchedule
+from rota.emit.hip_gemm import emit_gemm
+from rota.emit.register_waits import with_register_waits
+from rota.verify.subject import Subject
+from tests.emit.kernels import SMALL_MI300X, by_values
+
+PROVED = compile_schedule(DeclarativeSchedule())
+
+
+def without_barriers(compiled: CompiledSchedule) -> CompiledSchedule:
+    kernel = [entry for entry in compiled.kernel if entry.op != OpDesc.barrier()]
+    return replace(compiled, kernel=tuple(replace(entry, time_slot=slot) for slot, entry in enumerate(kernel)))
+
+
+def test_a_changed_schedule_keeps_no_certificate() -> None:
+    changed = without_barriers(PROVED)
+    assert PROVED.certificate is not None
+    assert changed.certificate is None
+    finding = changed.findings[-1]
+    assert (finding.code, finding.severity) == ("V108", Severity.WARNING)
+    ((field, difference),) = finding.evidence
+    assert field == "kernel"
+    assert f"barrier among {len(PROVED.kernel)} in the proof" in str(difference)
+    assert f"among {len(changed.kernel)} here" in str(difference)
+    assert not verify(changed).clean
+
+
+def test_emission_puts_back_what_is_missing() -> None:
+    compiled, geometry = by_values(SMALL_MI300X)
+    changed = without_barriers(compiled)
+    planned = with_register_waits(changed)
+    assert verify(planned).clean
+    assert OpDesc.barrier() in [entry.op for entry in planned.kernel]
+    assert emit_gemm(changed, geometry) == emit_gemm(planned, geometry)
+
+
+OTHERS: dict[str, Any] = {
+    "config": PROVED.config.but(vm_per_load_a=PROVED.config.vm_per_load_a + 1),
+    "schedule_config": PROVED.schedule_config.but(lgkm_per_load_a=7),
+    "prologue": PROVED.prologue[1:],
+    "kernel": PROVED.kernel[:-1],
+    "epilogue": (*PROVED.epilogue, PROVED.epilogue[-1]),
+    "trip_tiles": (2, 3),
+    "warp_stagger_index": PROVED.warp_stagger_index + 1,
+    "compiler_tracks_registers": not PROVED.compiler_tracks_registers,
+    "machine": GFX942,
+    "body": PROVED.body[1:],
+    "loop": by_values(SMALL_MI300X)[0].loop,
+    "reentrant": True,
+    "lds_bytes": 1,
+}
+DERIVED = {"registers", "register_limit", "vmcnt_in_order"}  # properties: they change with body, loop and machine
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_it_is_about_everything_that_the_proof_reads(name: str) -> None:
+    changed = replace(PROVED, **{name: OTHERS[name]})
+    assert changed.certificate is None
+    assert name in [each for each, _ in changed.findings[-1].evidence]
+
+
+def test_no_field_is_left_out() -> None:
+    assert OTHERS.keys() | DERIVED == {each.name for each in fields(Subject)}
+
+
+def test_registers_are_what_the_proof_was_told() -> None:
+    compiled, _ = by_values(SMALL_MI300X)
+    assert compiled.placement is not None
+    more = replace(compiled.placement, copies=tuple((name, 2 * count) for name, count in compiled.placement.copies))
+    changed = replace(compiled, placement=more)
+    assert changed.certificate is None
+    assert {name for name, _ in changed.findings[-1].evidence} == {"registers"}
+
+
+def test_what_the_proof_does_not_read_may_change() -> None:
+    assert replace(PROVED, name="other", repairs=()).certificate is PROVED.certificate
+
+
+def test_nobody_wears_the_certificate_of_another() -> None:
+    bare = replace(without_barriers(PROVED), findings=())
+    dressed = replace(bare, certificate=PROVED.certificate)
+    assert dressed.certificate is None
+    assert [finding.code for finding in dressed.findings] == ["V108"]
+
+
+def test_terms_alone_prove_nothing() -> None:
+    assert PROVED.certificate is not None
+    terms = replace(PROVED.certificate, subject=None)
+    assert terms == PROVED.certificate
+    claimed = replace(PROVED, certificate=terms)
+    assert claimed.certificate is None
+    assert claimed.findings[-1].evidence == (("certificate", "doesn't say what it is about"),)
