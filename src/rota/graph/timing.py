@@ -8,7 +8,7 @@ included.  Latencies are planning numbers (see `targets.rates`).
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -41,13 +41,25 @@ class OpTime(NamedTuple):
 
 
 class Precedence(NamedTuple):
-    """start(later, iteration k + distance) >= start(earlier, iteration k) + delay; `why` in words."""
+    """start(later, iteration k + distance) >= start(earlier, iteration k) + delay; `why` in words.
+
+    `of` is the value whose copies the distance counts, if it counts any.
+    """
 
     earlier: int
     later: int
     delay: int
     distance: int
     why: str
+    of: str = ""
+
+
+class OwnTime(NamedTuple):
+    """What an op takes for one wave alone: of its unit, until its result is there, and of the registers it reads."""
+
+    occupancy: int
+    latency: int
+    held: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +95,14 @@ def time_loop(spec: LoopSpec, unit: Timing, groups: int = 1) -> LoopTimes:
     return LoopTimes(timings=timings, busy=loads, groups=groups)
 
 
-def precedences(spec: LoopSpec, times: LoopTimes, copies: Mapping[str, int]) -> Iterator[Precedence]:
-    """Flow from writers to readers; and from readers to the write that takes their copy for a later iteration."""
+def precedences(
+    spec: LoopSpec, times: LoopTimes, copies: Mapping[str, int], own: Sequence[OwnTime] | None = None
+) -> Iterator[Precedence]:
+    """Flow from writers to readers; and from readers to the write that takes their copy for a later iteration.
+
+    With its `own` times a wave waits for its own part of what is in registers, and not for those of the others.
+    """
+    own = own or tuple(OwnTime(t.occupancy, t.latency, t.occupancy) for t in times.timings)
     number = {op.name: index for index, op in enumerate(spec.ops)}
     turns = {value.name: _turns(spec, value.name) for value in spec.values}
     for reader, op in enumerate(spec.ops):
@@ -94,16 +112,18 @@ def precedences(spec: LoopSpec, times: LoopTimes, copies: Mapping[str, int]) -> 
                 writer = number[made_by.name]
                 # A matrix op adds to the result of another as soon as that has left the unit, if it stays in place.
                 adds = made_by.work is op.work is Work.MMA and any(spec.value(w).into == read.value for w in op.writes)
-                delay = times.timings[writer].occupancy if adds else times.timings[writer].latency
+                delay = own[writer].occupancy if adds else own[writer].latency
+                delay = times.timings[writer].latency if home is Home.LDS else delay
                 yield Precedence(writer, reader, delay, read.distance, f"{op.name} uses {read.value}")
             first, after, later = turns[read.value]
             for taken_by in spec.writers(after):
                 writer = number[taken_by.name]
                 if writer != reader:  # an op may overwrite what it reads itself
-                    held = times.timings[reader].latency if home is Home.LDS else times.timings[reader].occupancy
+                    held = times.timings[reader].latency if home is Home.LDS else own[reader].held
                     held = max(held, 1)  # of two ops in one slot either may come first
                     why = f"{taken_by.name} overwrites the copy of {read.value} that {op.name} reads"
-                    yield Precedence(reader, writer, held, later * copies.get(first, 1) - read.distance, why)
+                    between = later * copies.get(first, 1) - read.distance
+                    yield Precedence(reader, writer, held, between, why, first if later else "")
 
 
 def _turns(spec: LoopSpec, name: str) -> tuple[str, str, int]:
