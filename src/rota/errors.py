@@ -81,6 +81,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "L102": "more memory ops are under way than their counter can hold",
         "L103": "the tiles don't fit into LDS",
         "L104": "the registers don't fit into a lane's file",
+        "L107": "one iteration takes longer than any loop that can be planned",
         "T101": "no toolchain for the target was found",
         "T102": "the compiler refused the source",
         "T103": "a code object can't be read",

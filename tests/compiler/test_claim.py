@@ -1,4 +1,4 @@
-"""What is said about a loop's interval holds against all copies, all starts, other runs of rota, and the cycle model."""
+"""What is said about a loop's interval holds against all copies and starts, other runs of rota, and the cycle model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def on_its_machine(made: Drawn, monkeypatch: pytest.MonkeyPatch) -> CompiledSche
     try:
         return compile_loop(made.spec, made.machine)
     except RotaError as error:
-        assert error.findings[0].code in ("L103", "L104")
+        if error.findings[0].code not in ("L103", "L104"):
+            raise
         return None
 
 
@@ -109,10 +110,13 @@ def test_where_lds_holds_no_more_copies_there_is_no_limit_to_state() -> None:
 
 
 def test_waves_that_drift_apart_may_be_faster_and_the_claim_says_so() -> None:
-    """Registers that eight waves fill one after the other: each waits for its own part only."""
-    spec = streaming(8192, registers=32, waves=8)
-    narrow = replace(GFX950, vgprs_per_lane=GFX950.vgprs_per_lane._replace(value=2 * 40))  # one copy of a
-    made = compile_loop(spec, narrow)
+    """Each wave waits for its own part of what is read; in step all wait for all, and that was called the least."""
+    loop = Loop("streaming", waves=16)
+    x = loop.tile("X", size=4096)
+    loop.load(x, moved=4096)
+    a = loop.fragment("a", x, registers=64, instructions=4)  # of which one copy fits beside v
+    loop.valu("v", [a], registers=1, instructions=32)
+    made = compile_loop(loop.build())
     found = schedule_of(made)
     assert found.certificate.optimal
     assert "all waves in step" in found.certificate.limits

@@ -14,10 +14,11 @@ from rota.compiler.copies import Allowance, Ties, cheapest
 from rota.compiler.live import least_live, most_live, too_many
 from rota.compiler.patience import Patience
 from rota.declare.values import Home, LoopSpec
-from rota.errors import Finding, OrderError
+from rota.errors import Concern, Finding, OrderError
 from rota.graph.bounds import derive_mii
 from rota.graph.loop_problem import modulo_problem
-from rota.graph.timing import LoopTimes, least_copies, precedences
+from rota.graph.modulo import LONGEST
+from rota.graph.timing import LoopTimes, Unit, least_copies, precedences
 from rota.order.cpsat_model import Outcome
 from rota.order.modulo_schedule import ModuloSchedule
 from rota.order.stopping import stopped
@@ -159,6 +160,24 @@ def _searched(allowed: Allowance, times: LoopTimes, depths: Sequence[Mapping[str
     fewest = cheapest(ties, allowed, high)
     if not isinstance(fewest, Outcome):
         yield fewest
+
+
+def check_length(loop: LoopSpec, times: LoopTimes) -> None:
+    """An iteration is not so long that a table of its slots would fill the memory; such numbers are a slip."""
+    unit, busy = max(times.busy, key=lambda pair: pair[1], default=(Unit.ISSUE, 0))
+    length = max(busy, *(timing.latency for timing in times.timings), 0)
+    if length > LONGEST:
+        op = max(loop.ops, key=lambda each: (each.instructions, each.moved))
+        said = f"{op.instructions:,} instructions, {op.moved:,} bytes"
+        raise OrderError(
+            Finding(
+                code="L107",
+                message=f"one iteration of {loop.name} takes {length:,} slots; at most {LONGEST:,} are planned",
+                concerns=(Concern(label=op.name, role=said, source=op.source),),
+                evidence=(("busiest", unit.value), ("slots", length), ("limit", LONGEST)),
+                fixes=("give the op the instructions and bytes of one iteration",),
+            )
+        )
 
 
 def check_registers(loop: LoopSpec, machine: Machine) -> None:

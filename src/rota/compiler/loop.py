@@ -7,7 +7,7 @@ from dataclasses import replace
 from rota.compiler.claim import Claim
 from rota.compiler.compiled import CompiledSchedule
 from rota.compiler.copies import least_borne
-from rota.compiler.depth import allowances, check_placement, check_registers, depths_that_bear, shallowest
+from rota.compiler.depth import allowances, check_length, check_placement, check_registers, depths_that_bear, shallowest
 from rota.compiler.patience import Patience
 from rota.compiler.proved import applied, repaired
 from rota.compiler.room import in_lockstep, landing_wished, staggered
@@ -23,6 +23,8 @@ from rota.sync.sites import derive_sites
 from rota.sync.synthesis import synthesise
 from rota.targets.machine import GFX950, Machine
 from rota.targets.timing import timing_of
+
+_TIME_LIMIT = 120.0  # seconds, several times what the largest shipped loop takes
 
 
 def compile_loop(
@@ -41,15 +43,17 @@ def compile_loop(
     matrix units, one computing while the other moves data; their barriers have fixed places.
 
     Barriers are the fewest that leave loads slack for coming late, or with `fewest_barriers` the fewest at all.
-    `scheduler.time_limit` bounds all searches for the interval, for copies and for slack together.
+    `scheduler.time_limit` bounds all searches for the interval, for copies and for slack together; without a scheduler
+    it is two minutes.
     """
     expect("the loop", loop, LoopSpec)
     expect("the machine", machine, Machine)
     if not is_int(remainder) or remainder < 0:
         raise bad_field(loop, "remainder", remainder, "a whole number, at least 0")
     check_registers(loop, machine)
-    patience = Patience(asked=scheduler or ModuloScheduler())
+    patience = Patience(asked=scheduler or ModuloScheduler(time_limit=_TIME_LIMIT))
     times = time_loop(loop, timing_of(machine), groups=2 if stagger else 1)
+    check_length(loop, times)
     landing = 0 if fewest_barriers else landing_wished(times)
     found, placement = _placed(loop, machine, times, patience, landing)
     check_placement(loop, placement, times, machine)

@@ -79,7 +79,7 @@ def _ways(
     """
     problems = [modulo_problem(loop, times, each) for each in depths]
     known = [(each, problem, derive_mii(problem)) for each, problem in zip(depths, problems, strict=True)]
-    even, issued, scarce = spread(times, ii), dict(times.busy).get(Unit.ISSUE, 0), turns_are_scarce(times, ii)
+    even, issued, scarce = spread(times, ii), times.turns, turns_are_scarce(times, ii)
     bearable = [problem for _, problem, bound in known if bound.ii <= ii]
     # What holds for the fewest copies holds for more.
     slots = with_turns(bearable[0], times, ii, patience.scheduler()) if scarce and bearable else None

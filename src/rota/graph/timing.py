@@ -64,7 +64,7 @@ class OwnTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopTimes:
-    """Timings per op, and how busy each unit is per iteration, DMA writes into LDS included.
+    """Timings per op, and how busy each unit is per iteration: with DMA writes into LDS, and turns of all instructions.
 
     `groups` of waves run apart: a timing is that of one group's share, and the others follow with theirs.
     """
@@ -78,6 +78,11 @@ class LoopTimes:
         """No schedule starts iterations faster than its busiest unit allows."""
         return max((count for _, count in self.busy), default=1)
 
+    @property
+    def turns(self) -> int:
+        """Turns of a wave that a schedule gives to single instructions."""
+        return sum(timing.issue for timing in self.timings)
+
     def latency(self, unit: Unit) -> int:
         """How long the slowest op of a unit takes beyond the time for which it holds the unit."""
         return max((t.latency - t.occupancy for t in self.timings if t.unit is unit), default=0)
@@ -90,7 +95,7 @@ def time_loop(spec: LoopSpec, unit: Timing, groups: int = 1) -> LoopTimes:
     busy = {each: groups * sum(t.occupancy for t in timings if t.unit is each) for each in Unit}
     landed = sum(op.moved for op in spec.ops if op.work is Work.LOAD)
     busy[Unit.LDS] += slots(-(-landed // unit.rates.lds_write.value))
-    busy[Unit.ISSUE] = sum(t.issue for t in timings)
+    busy[Unit.ISSUE] = sum(_turns_of(op, unit) for op in spec.ops)
     loads = tuple((each, count) for each, count in busy.items() if count)
     return LoopTimes(timings=timings, busy=loads, groups=groups)
 
@@ -170,7 +175,7 @@ def _time(op: LoopOp, spec: LoopSpec, unit: Timing, groups: int, *, alone: bool)
     rates = unit.rates
     if op.work is Work.LOAD:
         busy = _transfer(op, rates.dma, groups)
-        return OpTime(Unit.DMA, busy, busy + slots(rates.dma_latency.value), (1 + unit.dma_setup.fact.value) * alone)
+        return OpTime(Unit.DMA, busy, busy + slots(rates.dma_latency.value), _turns_of(op, unit) * alone)
     if op.work in (Work.FRAGMENT, Work.STORE):
         busy = _transfer(op, rates.lds_read if op.work is Work.FRAGMENT else rates.lds_write, groups)
         return OpTime(Unit.LDS, busy, busy + slots(rates.lds_latency.value), int(alone))
@@ -179,6 +184,11 @@ def _time(op: LoopOp, spec: LoopSpec, unit: Timing, groups: int, *, alone: bool)
         return OpTime(Unit.MMA, busy, busy + unit.result_turns.value, int(alone))
     busy = op.instructions * waves_per_simd
     return OpTime(Unit.VALU, busy, busy, op.instructions * alone)
+
+
+def _turns_of(op: LoopOp, unit: Timing) -> int:
+    """Turns of its wave that go to an op's instructions, those that set up a DMA included."""
+    return op.instructions * (1 + unit.dma_setup.fact.value * (op.work is Work.LOAD))
 
 
 def _transfer(op: LoopOp, rate: Fact, groups: int) -> int:

@@ -130,7 +130,7 @@ class _Offer:
             first, site.reason = site.reason, None
             site.reason = self._unmet(first, obligations)
         for site in needed:
-            while site.reason and site.counter is not None:
+            while site.reason and site.counter is not None and site.count < self.machine.largest_wait(site.counter):
                 site.count += 1
                 unmet = self._unmet(site.reason, obligations)
                 if unmet is not None:
