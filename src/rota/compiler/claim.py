@@ -7,7 +7,7 @@ the claim.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ from rota.targets.timing import timing_of
 _IN_STEP, _IN_TURN = "all waves in step", "two wave groups in turn"
 _OWN_REGISTERS = "registers for every copy"
 _TURNS_LEFT = "issue turns left to the order"
+_MOST_NAMED = 8
 _REFUTING = 10.0  # seconds
 _BEYOND = 1 << 16  # copies that no loop needs
 
@@ -157,6 +158,8 @@ def _most_of(name: str, allowed: Allowance) -> int:
 def _at_most(most: Mapping[str, int]) -> Iterator[str]:
     """How many copies of which values, in words."""
     for count in sorted(set(most.values())):
-        names: Sequence[str] = [name for name, each in most.items() if each == count]
-        listed = " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else names[0]
-        yield f"at most {count} copies of {listed}"
+        names = [name for name, each in most.items() if each == count]
+        if len(names) > _MOST_NAMED:
+            names[_MOST_NAMED - 1 :] = [f"{len(names) - _MOST_NAMED + 1} others"]
+        *first, last = names
+        yield f"at most {count} copies of " + (f"{', '.join(first)} and {last}" if first else last)

@@ -31,6 +31,7 @@ _DEEPEST, _MOST_ENTRIES = 16, 1024  # periods of the unrolled loop, and ops in i
 _FEW = 3  # deeper choices that are tried
 _MOST_SEARCHED = 8
 _FIRST_LOOK = 4.0  # seconds
+_QUICK = 64  # ops
 
 
 def allowances(loop: LoopSpec, machine: Machine, times: LoopTimes) -> tuple[Allowance, Allowance]:
@@ -138,7 +139,9 @@ def shallowest(
     best: tuple[Mapping[str, int], ModuloSchedule] | None = None
     for first_look in (True, False):
         for number, (bound, copies, problem) in enumerate(known):
-            if best is not None and best[1].ii <= bound:
+            # Without time left the heuristic alone looks at each depth once, if that is quick.
+            over = not patience.left and (not first_look or len(problem.ops) > _QUICK)
+            if best is not None and (over or best[1].ii <= bound):
                 continue
             share = _FIRST_LOOK if first_look else patience.left / (len(known) - number)
             found = patience.scheduler(share).schedule(problem)
