@@ -87,8 +87,8 @@ def _short(timing: Timing, random: Random) -> Timing:
     rates = replace(
         rates,
         dma=fact(rates.dma, 256),
-        dma_latency=fact(rates.dma_latency, 4 * random.randint(2, 10)),
-        lds_latency=fact(rates.lds_latency, 4 * random.randint(1, 3)),
+        dma_latency=fact(rates.dma_latency, 4 * random.randint(2, 40)),
+        lds_latency=fact(rates.lds_latency, 4 * random.randint(1, 10)),
     )
     return replace(timing, rates=rates, result_turns=fact(timing.result_turns, random.randint(0, 2)))
 
@@ -107,8 +107,7 @@ def better(made: Drawn, times: LoopTimes, ii: int, limits: tuple[str, ...]) -> B
 def _copies(made: Drawn, limits: tuple[str, ...]) -> Iterator[dict[str, int]]:
     """All copies that fit and to which none can be added: fewer of them only tie ops closer together."""
     spec = made.spec
-    named = {name: int(count) for count, names in re.findall(r"at most (\d+) copies of ([^;]*)", ";".join(limits))
-             for name in re.findall(r"\w+", names)}  # fmt: skip
+    most, least = _said("at most", limits), _said("at least", limits)
     tiles = {value.name: value.size for value in spec.values if value.home is Home.LDS}
     registers = {value.name: value.size for value in spec.values if value.home is Home.REGISTERS}
     always = sum(value.size for value in spec.values if value.home in (Home.ACCUMULATOR, Home.INPUT))
@@ -116,9 +115,17 @@ def _copies(made: Drawn, limits: tuple[str, ...]) -> Iterator[dict[str, int]]:
     if "registers for every copy" not in limits:
         limit = _PLENTY * 100
     assert not any(value.into for value in spec.values), "drawn values have registers of their own"
-    for of_tiles in _filled(tiles, made.machine.lds_bytes.value, named):
-        for of_registers in _filled(registers, limit - always, named):
-            yield {**of_tiles, **of_registers}
+    for of_tiles in _filled(tiles, made.machine.lds_bytes.value, most):
+        for of_registers in _filled(registers, limit - always, most):
+            copies = {**of_tiles, **of_registers}
+            if all(copies[name] >= count for name, count in least.items()):
+                yield copies
+
+
+def _said(words: str, limits: tuple[str, ...]) -> dict[str, int]:
+    """The numbers of copies in words such as "at most 4 copies of A, B and C"."""
+    found = (re.fullmatch(rf"{words} (\d+) copies of (.*)", limit) for limit in limits)
+    return {name: int(each[1]) for each in found if each for name in re.split(", | and ", each[2])}
 
 
 def _filled(sizes: Mapping[str, int], room: int, most: Mapping[str, int]) -> Iterator[dict[str, int]]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rota.compiler.copies import Allowance, Ties, cheapest, least_borne
 from rota.compiler.depth import ties_of
 from rota.compiler.patience import Patience
-from rota.declare.values import LoopSpec
+from rota.declare.values import Home, LoopSpec
 from rota.graph.apart import time_apart
 from rota.graph.bounds import MII, ResourceBound, derive_mii
 from rota.graph.loop_problem import modulo_problem
@@ -105,6 +105,8 @@ class _Proof:
         """The fewest words under which a bound reaches the interval; None if none does."""
         for allowed in self.allowed:
             for bound, words in ((self.apart, ()), (self.planned, (self.waves,))):
+                if bound.busy >= self.ii:
+                    return words
                 if self.reached(bound, allowed):
                     return (*self.of_copies(bound, allowed), *words)
         return None
@@ -120,9 +122,22 @@ class _Proof:
             less = {other: most for other, most in needed.items() if other != name}
             if self.reached(bound, replace(allowed, most=less)):
                 needed = less
-        yield from _at_most(needed)
+        yield from _counted("at most", needed)
+        yield from self.of_older(allowed)
         if allowed.registers is not None:
             yield _OWN_REGISTERS
+
+    def of_older(self, allowed: Allowance) -> Iterator[str]:
+        """What is read several iterations later has as many copies in every schedule that is looked at.
+
+        It could do with fewer if its reader ran ahead of its younger versions' writers, and leave others more room.
+        """
+        loop = self.claim.loop
+        older = {read.value for op in loop.ops for read in op.reads if read.distance > 1}
+        first = {loop.registers_of(name)[0] for name in older}
+        counted = (Home.LDS,) if allowed.registers is None else (Home.LDS, Home.REGISTERS)
+        named = {name: count for name, count in allowed.least.items() if name in first}
+        yield from _counted("at least", {n: c for n, c in named.items() if loop.value(n).home in counted})
 
     @property
     def all_limits(self) -> tuple[str, ...]:
@@ -131,7 +146,7 @@ class _Proof:
         within, freely = _most(few), _most(replace(few, registers=None))
         capped = {name: most for name, most in (few.most or {}).items() if freely[name] == most}
         own = () if within == freely else (_OWN_REGISTERS,)
-        return (*_at_most(capped), *own, self.waves)
+        return (*_counted("at most", capped), *self.of_older(few), *own, self.waves)
 
     def lower(self, patience: Patience | None) -> int:
         """No schedule within all limits has a smaller interval."""
@@ -155,11 +170,11 @@ def _most_of(name: str, allowed: Allowance) -> int:
     return low
 
 
-def _at_most(most: Mapping[str, int]) -> Iterator[str]:
+def _counted(words: str, copies: Mapping[str, int]) -> Iterator[str]:
     """How many copies of which values, in words."""
-    for count in sorted(set(most.values())):
-        names = [name for name, each in most.items() if each == count]
+    for count in sorted(set(copies.values())):
+        names = [name for name, each in copies.items() if each == count]
         if len(names) > _MOST_NAMED:
             names[_MOST_NAMED - 1 :] = [f"{len(names) - _MOST_NAMED + 1} others"]
         *first, last = names
-        yield f"at most {count} copies of " + (f"{', '.join(first)} and {last}" if first else last)
+        yield f"{words} {count} copies of " + (f"{', '.join(first)} and {last}" if first else last)
