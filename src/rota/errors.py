@@ -95,6 +95,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "L104": "the registers don't fit into a lane's file",
         "L105": "a workgroup has more waves than the machine runs together",
         "L106": "an op moves more bytes per lane and instruction than the machine can",
+        "L107": "one iteration takes longer than any loop that can be planned",
         "L108": "more bytes are written into a tile than it holds",
         "L109": "a matrix instruction has too few registers for an operand or its result",
         "T101": "no toolchain for the target was found",

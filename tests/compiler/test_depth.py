@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rota import GFX950, verify
-from rota.compiler.depth import among_depths, depths_that_fit
+from rota.compiler.copies import least_borne
+from rota.compiler.depth import allowances, depths_that_bear, ties_of
 from rota.compiler.loop import compile_loop
 from rota.declare.loop import Loop
 from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
@@ -11,7 +14,6 @@ from rota.errors import GraphError
 from rota.graph.loop_problem import modulo_problem
 from rota.graph.timing import least_copies, time_loop
 from rota.kernels.gemm import GEMM_SHAPES
-from rota.order.modulo_schedule import ModuloProof
 from rota.order.stopping import Stop
 from rota.targets.timing import timing_of
 from tests.findings.smallest import raised
@@ -28,16 +30,6 @@ def test_a_stopped_search_gives_a_proved_schedule_all_the_same() -> None:
     assert found.modulo.certificate.by == "ims"
     assert found.placement is not None
     assert dict(found.placement.copies)["A0"] > 1
-
-
-def test_an_interval_is_least_only_if_no_other_depth_could_have_a_smaller_one() -> None:
-    found = compile_loop(GEMM_SHAPES[2].loop()).modulo
-    assert found is not None
-    assert among_depths(found, found.ii) == found
-    doubted = among_depths(found, found.ii - 1).certificate
-    assert doubted.proof is ModuloProof.OPEN
-    assert not doubted.optimal
-    assert doubted.lower == found.ii - 1
 
 
 def reads_older_versions() -> Loop:
@@ -62,9 +54,49 @@ def test_older_versions_need_copies_of_their_own() -> None:
 def test_copies_that_leave_no_order_are_passed_over() -> None:
     spec = reads_older_versions().build()
     times = time_loop(spec, timing_of(GFX950))
+    deep, _ = allowances(spec, GFX950, times)
     with pytest.raises(GraphError, match="G103"):
         modulo_problem(spec, times, least_copies(spec))
-    assert all(modulo_problem(spec, times, copies) for copies in depths_that_fit(spec, GFX950, times))
+    assert all(modulo_problem(spec, times, copies) for copies in depths_that_bear(300, deep, times))
+
+
+def uneven(small: int, large: int) -> LoopSpec:
+    """A small tile that is read three iterations later, and a large one of which two copies fill LDS."""
+    loop = Loop("uneven", waves=4)
+    for name, size in (("S", small), ("L", large)):
+        loop.load(loop.tile(name, size=size), moved=size, instructions=-(-size // 4096))
+    b = loop.fragment("b", "L", registers=4)
+    loop.valu("total", [b, Read(value="total", distance=1)], registers=1)
+    spec = loop.build()
+    older = LoopOp(name="read_a", work=Work.FRAGMENT, reads=(Read(value="S", distance=3),), writes=("a",), moved=4096)
+    return replace(spec, values=(*spec.values, Value(name="a", home=Home.REGISTERS, size=4)), ops=(*spec.ops, older))
+
+
+def test_a_value_may_have_copies_that_the_others_have_no_room_for() -> None:
+    """Alike, both tiles would need four copies, which don't fit; they were refused as if one of each didn't."""
+    spec = uneven(4096, 65536)
+    compiled = compile_loop(spec)
+    assert compiled.placement is not None
+    copies = dict(compiled.placement.copies)
+    assert copies["S"] >= 3 > copies["L"]
+    assert compiled.lds_bytes is not None
+    assert compiled.lds_bytes <= GFX950.lds_bytes.value
+    assert verify(compiled).clean
+
+
+def test_what_is_too_large_even_with_the_fewest_copies_is_refused_with_their_size() -> None:
+    finding = raised("L103", lambda: compile_loop(uneven(50_000, 65536)))
+    assert ("bytes", 3 * 50_000 + 65536) in finding.evidence
+
+
+def test_no_copies_bear_less_than_the_least_interval() -> None:
+    spec = uneven(4096, 100_000)  # of the larger tile there is one copy
+    times = time_loop(spec, timing_of(GFX950))
+    for allowed in allowances(spec, GFX950, times):
+        least = least_borne(ties_of(spec, times), allowed, times.least_interval)
+        assert least > times.least_interval
+        assert depths_that_bear(least, allowed, times)
+        assert depths_that_bear(least - 1, allowed, times) == ()
 
 
 def test_a_circle_of_the_authors_own_is_reported_all_the_same() -> None:

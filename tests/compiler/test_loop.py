@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import perf_counter
 from typing import Any, cast
 
 import pytest
 
 from rota import GFX942, GFX950, Machine, ModuloScheduler, count_sync, verify
 from rota.compiler.loop import compile_loop
+from rota.compiler.patience import Patience
 from rota.declare.loop import Loop
 from rota.declare.values import LoopSpec, Read
+from rota.kernels.attention import ATTENTION
 from rota.kernels.gemm import BF16, GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
 from rota.order.modulo_schedule import ModuloProof
 from tests.findings.smallest import raised
@@ -62,11 +65,38 @@ def test_without_time_to_search_the_heuristic_still_leads_to_a_proved_loop() -> 
     assert compiled.placement.barriers == ()  # those it has were found by the repair
 
 
+def test_one_time_limit_holds_for_all_searches_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each search had the whole limit, and a compilation many searches."""
+    asked: list[float] = []
+    search = ModuloScheduler._search
+
+    def watched(self: ModuloScheduler, *given: Any) -> Any:
+        asked.append(self.time_limit)
+        return search(self, *given)
+
+    monkeypatch.setattr(ModuloScheduler, "_search", watched)
+    spec, started = ATTENTION.loop(), perf_counter()
+    compiled = compile_loop(spec, GFX950, scheduler=ModuloScheduler(time_limit=1, workers=16))
+    assert perf_counter() - started < 60  # the proof and the repair have limits of their own
+    assert all(seconds <= 1 for seconds in asked)
+    assert verify(compiled).clean
+
+
+def test_patience_runs_out() -> None:
+    patience = Patience(asked=ModuloScheduler(time_limit=5), started=perf_counter() - 4)
+    assert 0 < patience.left <= 1
+    assert patience.scheduler().time_limit <= 1
+    assert patience.scheduler(0.25).time_limit == 0.25
+    over = Patience(asked=ModuloScheduler(time_limit=5), started=perf_counter() - 9)
+    assert (over.left, over.scheduler().time_limit) == (0, 0)
+
+
 def test_the_certificate_speaks_of_versions_and_knows_the_registers() -> None:
     compiled = compile_loop(carried(8))
     assert compiled.placement is not None
     copies = dict(compiled.placement.copies)
-    assert compiled.registers == 4 * copies.get("a", 1) + copies.get("total", 1)
+    assert compiled.registers is not None
+    assert 4 + 1 <= compiled.registers <= 4 * copies.get("a", 1) + copies.get("total", 1)
     assert compiled.certificate is not None
     assert compiled.certificate.not_stated == ()
     (values,) = [text for text in compiled.certificate.obligations if text.startswith("values: ")]
@@ -94,10 +124,24 @@ def carried(instructions: int) -> LoopSpec:
 
 
 def test_a_recurrence_bounds_the_interval_and_is_named() -> None:
+    loop = Loop("chain", waves=4)
+    tile = loop.tile("A", size=4096)
+    loop.load(tile, moved=4096)
+    a = loop.fragment("a", tile, registers=4)
+    loop.product("c", [a, Read(value="c", distance=1)], registers=4, instruction=BF16, instructions=100)
+    compiled = compile_loop(loop.build())
+    assert compiled.modulo is not None
+    assert compiled.modulo.ii == 400 + 4  # passes, and the wait states until another op may use the result
+    assert "circle mma_c -> mma_c takes 404 slots" in str(compiled.modulo)
+    assert compiled.certificate is not None
+
+
+def test_every_instruction_of_a_tile_takes_a_turn_of_its_wave() -> None:
+    """500 vector instructions, 2 reads, and a load with what sets it up."""
     compiled = compile_loop(carried(500))
     assert compiled.modulo is not None
-    assert compiled.modulo.ii == 500
-    assert compiled.certificate is not None
+    assert compiled.modulo.ii == 500 + 2 + 3
+    assert "issue turns of a wave busy 505 of 505" in str(compiled.modulo)
 
 
 def test_tiles_that_fit_no_lds_are_refused() -> None:
@@ -133,3 +177,16 @@ def test_an_instruction_that_the_machine_lacks_is_refused() -> None:
     loop.load(tile, moved=4096)
     loop.mma(loop.accumulator("c", registers=4), loop.fragment("a", tile, registers=4), instruction=BF16)
     raised("D105", lambda: compile_loop(loop.build(), GFX942))
+
+
+@pytest.mark.parametrize("length", [2, 5, 6])
+def test_values_that_take_over_registers_one_after_the_other_come_in_turn(length: int) -> None:
+    """Nobody but the next one reads them, so nothing else keeps the next iteration's first from coming early."""
+    loop = Loop("chain", waves=4)
+    loop.load(loop.tile("T", size=4096), moved=4096)
+    t = loop.fragment("t", "T", registers=4)
+    value = loop.valu("v0", [t], registers=4)
+    for number in range(1, length):
+        value = loop.valu(f"v{number}", [value], registers=4, into=value)
+    loop.mma(loop.accumulator("c", registers=4), t, instruction="v_mfma_f32_16x16x32_bf16")
+    assert compile_loop(loop.build()).certificate is not None

@@ -20,7 +20,6 @@ from rota.emit.register_waits import with_register_waits
 from rota.emit.skeleton import emit_skeleton
 from rota.errors import RotaError
 from rota.kernels.attention import ATTENTION
-from rota.order.modulo_schedule import ModuloProof
 from tests.emit.kernels import SMALL, SMALL_MI300X, ZOO, by_values, four_wave, ping_pong
 from tests.findings.smallest import Small, two_tiles
 
@@ -37,7 +36,7 @@ SCHEDULES: dict[str, Callable[[], CompiledSchedule]] = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(SCHEDULES.keys() - {"attention"}))
+@pytest.mark.parametrize("name", sorted(SCHEDULES))
 def test_what_is_written_is_what_is_read(name: str) -> None:
     compiled = SCHEDULES[name]()
     text = to_json(compiled)
@@ -80,22 +79,6 @@ def test_an_authors_tag_is_read_as_its_number() -> None:
     assert read == compiled
     assert {type(op.tag) for op in read.body if op.role is loads} == {int}
     assert all(isinstance(op.tag, DoubleBufferTag) for op in read.body if op.role is not loads)
-
-
-def test_what_a_search_has_shown_is_read_as_an_open_claim() -> None:
-    """432 is the least interval because a search refuted every smaller one; a unit's load shows 336."""
-    compiled = SCHEDULES["attention"]()
-    assert compiled.modulo is not None
-    assert compiled.modulo.certificate.proof is ModuloProof.REFUTED
-    read = from_json(to_json(compiled))
-    assert read.modulo is not None
-    assert (read.modulo.ii, read.modulo.starts) == (compiled.modulo.ii, compiled.modulo.starts)
-    claim = read.modulo.certificate
-    assert (claim.proof, claim.refuted, claim.by) == (ModuloProof.OPEN, (), "the document")
-    busiest = claim.mii.resource
-    assert busiest is not None
-    assert claim.lower == busiest.ii < compiled.modulo.ii
-    assert replace(read, modulo=compiled.modulo) == compiled
 
 
 def test_a_machine_of_ones_own_is_looked_up_among_those_given() -> None:

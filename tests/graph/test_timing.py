@@ -36,9 +36,10 @@ MI300X = GemmShape(
 def test_how_busy_each_unit_is(shape: GemmShape, machine: Machine, busy: dict[Unit, int], instructions: bool) -> None:
     loop = shape.loop(instructions=instructions)
     times = time_loop(loop, timing_of(machine))
-    loads = sum(op.work is Work.LOAD for op in loop.ops)  # each takes three turns: m0, a wait state, the load
-    turns = {Unit.ISSUE: len(loop.ops) + 2 * loads} if instructions else {}
-    assert dict(times.busy) == busy | turns
+    loads = sum(op.instructions for op in loop.ops if op.work is Work.LOAD)  # three turns: m0, a wait state, the load
+    turns = sum(op.instructions for op in loop.ops) + 2 * loads
+    assert dict(times.busy) == busy | {Unit.ISSUE: turns}
+    assert times.turns == (turns if instructions else 0)  # the order of a tile's instructions isn't the schedule's
     assert times.least_interval == busy[Unit.MMA]
 
 

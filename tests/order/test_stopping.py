@@ -6,7 +6,7 @@ from time import perf_counter
 import pytest
 from ortools.sat.python import cp_model
 
-from rota.order.stopping import Stop, solve, stopped
+from rota.order.stopping import Stop, most_workers, solve, stopped
 
 
 def hard() -> cp_model.CpModel:
@@ -64,3 +64,15 @@ def test_nobody_asked(stop: Stop | None) -> None:
             assert solve(searching, model) == cp_model.OPTIMAL
     assert searching.objective_value == 3
     assert not stopped()
+
+
+def test_a_search_has_no_more_workers_than_there_are_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1}, raising=False)
+    assert [most_workers(asked) for asked in (1, 2, 16)] == [1, 2, 2]
+    many = solver(5)
+    many.parameters.num_workers = 16
+    solve(many, cp_model.CpModel())
+    assert many.parameters.num_workers == 2
+    monkeypatch.delattr("os.sched_getaffinity")
+    monkeypatch.setattr("os.cpu_count", lambda: None)
+    assert most_workers(16) == 1

@@ -72,10 +72,10 @@ def summarise(kernel: str, compiled: CompiledSchedule) -> Summary:
 def _quality(compiled: CompiledSchedule) -> str:
     """The interval and its proof, or else how good the order of one iteration is."""
     if compiled.modulo is not None:
-        clocks, lower = (slots * CLOCKS_PER_SLOT for slots in (compiled.modulo.ii, compiled.modulo.certificate.lower))
-        known = "proven least" if compiled.modulo.certificate.optimal else f"at least {lower:,}"
-        turns = ", issue turns left to the order" if compiled.placement and compiled.placement.turns_left else ""
-        return f"II {clocks:,} clk ({known}{turns})"
+        proof = compiled.modulo.certificate
+        clocks, lower = (slots * CLOCKS_PER_SLOT for slots in (compiled.modulo.ii, proof.lower))
+        known = "proven least" if proof.optimal else f"at least {lower:,}"
+        return f"II {clocks:,} clk ({known}{proof.scope})"
     if compiled.ordering is None:
         return _order_kept("the body's order", compiled)
     makespan, certificate = compiled.ordering.makespan, compiled.ordering.certificate

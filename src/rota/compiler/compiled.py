@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rota.compiler.live import most_live
 from rota.declare.config import PipelineConfig
 from rota.declare.op import OpDesc
 from rota.declare.values import LoopSpec
 from rota.errors import Finding
 from rota.graph.edge import DepEdge
+from rota.graph.timing import time_loop
 from rota.order.problem import Ordering
 from rota.program.config import ScheduleConfig
 from rota.program.entry import ScheduleEntry
@@ -17,6 +19,7 @@ from rota.program.listing import listing
 from rota.program.program import PipelineProgram
 from rota.targets.machine import GFX950, Machine
 from rota.targets.rates import registers_per_lane
+from rota.targets.timing import timing_of
 from rota.verify.report import Certificate
 from rota.verify.subject import Subject, not_about
 
@@ -76,12 +79,14 @@ class CompiledSchedule:
 
     @property
     def registers(self) -> int | None:
-        """Registers per lane: by values all copies of everything, else what the order keeps live.
+        """Registers per lane that are live at once, the least that any allocation needs.
 
         Ops that only define registers and never free any don't state it.
         """
         if self.loop is not None and self.placement is not None:
-            return self.loop.registers(dict(self.placement.copies))
+            groups = 2 if self.config.warp_stagger.enabled else 1
+            times = time_loop(self.loop, timing_of(self.machine), groups)
+            return most_live(self.loop, self.placement, times).registers
         frees = any(op.vgpr_kill for op in self.body)
         return self.ordering.vgpr_peak if self.ordering and frees else None
 

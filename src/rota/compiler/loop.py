@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rota.compiler.claim import Claim
 from rota.compiler.compiled import CompiledSchedule
-from rota.compiler.depth import check_registers, depths_that_fit, shallowest
+from rota.compiler.copies import least_borne
+from rota.compiler.depth import allowances, check_length, check_placement, check_registers, depths_that_bear, shallowest
+from rota.compiler.patience import Patience
 from rota.compiler.proved import applied, repaired
 from rota.compiler.room import in_lockstep, landing_wished, staggered
 from rota.declare.check import bad_field, expect, is_int
@@ -22,6 +25,8 @@ from rota.sync.synthesis import synthesise
 from rota.targets.machine import GFX950, Machine
 from rota.targets.timing import timing_of
 from rota.verify.impossible import impossible
+
+_TIME_LIMIT = 120.0  # seconds, several times what the largest shipped loop takes
 
 
 def compile_loop(
@@ -45,7 +50,8 @@ def compile_loop(
     proof trusts no wait that leaves some of vmcnt's tokens pending.
 
     Barriers are the fewest that leave loads slack for coming late, or with `fewest_barriers` the fewest at all.
-    `scheduler.time_limit` bounds the search for an interval at each depth, and the one for slack.
+    `scheduler.time_limit` bounds all searches for the interval, for copies and for slack together; without a scheduler
+    it is two minutes.
     """
     expect("the loop", loop, LoopSpec)
     expect("the machine", machine, Machine)
@@ -55,9 +61,12 @@ def compile_loop(
     if impossibilities:
         raise OrderError(*impossibilities)
     check_registers(loop, machine)
+    patience = Patience(asked=scheduler or ModuloScheduler(time_limit=_TIME_LIMIT))
     times = time_loop(loop, timing_of(machine), groups=2 if stagger else 1)
+    check_length(loop, times)
     landing = 0 if fewest_barriers else landing_wished(times)
-    found, placement = _placed(loop, machine, times, scheduler or ModuloScheduler(), landing)
+    found, placement = _placed(loop, machine, times, patience, landing)
+    check_placement(loop, placement, times, machine)
     phases = derive_loop_phases(loop, placement, remainder)
     bare = replace(
         _bare(loop, placement, phases, stagger=stagger),
@@ -74,20 +83,26 @@ def compile_loop(
 
 
 def _placed(
-    loop: LoopSpec, machine: Machine, times: LoopTimes, scheduler: ModuloScheduler, landing: int
+    loop: LoopSpec, machine: Machine, times: LoopTimes, patience: Patience, landing: int
 ) -> tuple[ModuloSchedule, Placement]:
-    """At the interval of the busiest unit if there is room at any depth, else at the least interval there is."""
-    depths = depths_that_fit(loop, machine, times)
+    """At the least interval that any copies bear if there is room, else with few copies at the least that is found."""
+    deep, few = allowances(loop, machine, times)
+    depths: tuple[dict[str, int], ...] = ()
+    claim = Claim(loop=loop, machine=machine, times=times, deep=deep, few=few)
     if times.groups > 1:
-        return staggered(loop, times, times.least_interval, depths, scheduler=scheduler, landing=landing)
-    placed = in_lockstep(loop, times, times.least_interval, depths, scheduler=scheduler, landing=landing)
-    if placed is not None:
-        return placed
-    copies, found = shallowest(loop, machine, times, depths, scheduler)
-    placed = in_lockstep(loop, times, found.ii, (copies,), scheduler=scheduler, landing=landing)
-    if placed is not None:
-        return replace(found, starts=placed[0].starts), placed[1]
-    return found, Placement(interval=found.ii, starts=found.starts, copies=tuple(sorted(copies.items())))
+        ii, depths = times.least_interval, depths_that_bear(times.least_interval, deep, times)
+        in_turn = staggered(loop, times, ii, depths, patience=patience, landing=landing)
+        return claim.certify(*in_turn), in_turn[1]
+    for allowed in (deep, few):
+        ii, tried = least_borne(claim.ties, allowed, times.least_interval), depths
+        depths = depths_that_bear(ii, allowed, times)
+        placed = None if depths == tried else in_lockstep(loop, times, ii, depths, patience=patience, landing=landing)
+        if placed is not None:
+            return claim.certify(*placed), placed[1]
+    copies, best = shallowest(few, times, depths, patience)
+    bare = Placement(interval=best.ii, starts=best.starts, copies=tuple(sorted(copies.items())))
+    placed = in_lockstep(loop, times, best.ii, (copies,), patience=patience, landing=landing) or (best, bare)
+    return claim.certify(*placed, patience), placed[1]
 
 
 def unsynchronised(loop: LoopSpec, placement: Placement, remainder: int = 0) -> CompiledSchedule:

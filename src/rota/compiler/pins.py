@@ -20,7 +20,7 @@ _SEARCH = 15.0  # seconds, several times what it takes where it succeeds
 
 def turns_are_scarce(times: LoopTimes, ii: int) -> bool:
     """Does a wave issue something in nearly every slot?"""
-    return dict(times.busy).get(Unit.ISSUE, 0) > _ROOM_FOR_TURNS * ii
+    return times.turns > _ROOM_FOR_TURNS * ii
 
 
 def spread(times: LoopTimes, ii: int) -> dict[int, int]:

@@ -11,16 +11,17 @@ from dataclasses import replace
 from time import perf_counter
 from typing import NamedTuple
 
+from rota.compiler.patience import Patience
 from rota.compiler.pins import interleaved, spread, turns_are_scarce, with_turns
 from rota.declare.values import Home, LoopSpec
 from rota.errors import Finding, OrderError
 from rota.graph.bounds import MII, derive_mii
 from rota.graph.handover import derive_deliveries, derive_handovers
+from rota.graph.longest import Circle, longest_starts
 from rota.graph.loop_problem import modulo_problem
 from rota.graph.modulo import ModuloProblem
 from rota.graph.timing import LoopTimes, Unit
 from rota.order.cpsat_model import Outcome
-from rota.order.modulo import ModuloScheduler
 from rota.order.modulo_check import check_starts
 from rota.order.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSchedule
 from rota.order.settle import Choice, settle
@@ -51,7 +52,7 @@ def in_lockstep(
     ii: int,
     depths: Sequence[Mapping[str, int]],
     *,
-    scheduler: ModuloScheduler,
+    patience: Patience,
     landing: int,
 ) -> tuple[ModuloSchedule, Placement] | None:
     """All waves run alike, at this interval and one of these depths; None if no such placement was found.
@@ -62,15 +63,15 @@ def in_lockstep(
     lean = [each for each in depths if loop.registers(each) == fewest]
     rich = [each for each in depths if loop.registers(each) > fewest]
     for these in (lean, rich):
-        for candidates in _ways(loop, times, ii, these, scheduler):
-            placed = _placed(candidates, ii, times, scheduler, landing)
+        for candidates in _ways(loop, times, ii, these, patience):
+            placed = _placed(candidates, ii, times, patience, landing)
             if not isinstance(placed, Outcome):
                 return placed
     return None
 
 
 def _ways(
-    loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]], scheduler: ModuloScheduler
+    loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]], patience: Patience
 ) -> Iterator[list[_Candidate]]:
     """Ways to go about it, better ones first: with a turn of its wave for every instruction, if that can be had.
 
@@ -78,19 +79,19 @@ def _ways(
     """
     problems = [modulo_problem(loop, times, each) for each in depths]
     known = [(each, problem, derive_mii(problem)) for each, problem in zip(depths, problems, strict=True)]
-    even, issued, scarce = spread(times, ii), dict(times.busy).get(Unit.ISSUE, 0), turns_are_scarce(times, ii)
+    even, issued, scarce = spread(times, ii), times.turns, turns_are_scarce(times, ii)
     bearable = [problem for _, problem, bound in known if bound.ii <= ii]
     # What holds for the fewest copies holds for more.
-    slots = with_turns(bearable[0], times, ii, scheduler) if scarce and bearable else None
+    slots = with_turns(bearable[0], times, ii, patience.scheduler()) if scarce and bearable else None
     if slots is not None:
-        choices = [(_choice(loop, problem, each, pinned=slots), bound) for each, problem, bound in known]
+        choices = [(_choice(loop, problem, each, ii, pinned=slots), bound) for each, problem, bound in known]
         yield [_Candidate(replace(choice, chains=()), bound) for choice, bound in choices]
     found = []
     if not scarce:
-        found += [_Candidate(_choice(loop, problem, each, pinned=even), bound) for each, problem, bound in known]
+        found += [_Candidate(_choice(loop, problem, each, ii, pinned=even), bound) for each, problem, bound in known]
     for each, problem, bound in known:
         pinned = (interleaved(problem, times, ii) if scarce else None) or even
-        choice = _choice(loop, problem, each, pinned=pinned if issued else {})
+        choice = _choice(loop, problem, each, ii, pinned=pinned if issued else {})
         if issued:
             choice = replace(choice, problem=_without_turns(problem))
         found.append(_Candidate(choice, bound, turns_left=issued > 0))
@@ -109,7 +110,7 @@ def staggered(
     ii: int,
     depths: Sequence[Mapping[str, int]],
     *,
-    scheduler: ModuloScheduler,
+    patience: Patience,
     landing: int,
 ) -> tuple[ModuloSchedule, Placement]:
     """Two groups of waves, the second a barrier behind: each computes in the segments in which the other doesn't."""
@@ -130,10 +131,10 @@ def staggered(
     barriers = tuple(range(0, ii, segment))
     problems = [modulo_problem(loop, times, each, segment) for each in depths]
     candidates = [
-        _Candidate(_choice(loop, problem, each, pinned=pinned, barriers=barriers), derive_mii(problem))
+        _Candidate(_choice(loop, problem, each, ii, pinned=pinned, barriers=barriers), derive_mii(problem))
         for each, problem in zip(depths, problems, strict=True)
     ]
-    placed = _placed(candidates, ii, times, scheduler, landing)
+    placed = _placed(candidates, ii, times, patience, landing)
     if placed is Outcome.INFEASIBLE:
         raise _no_turns(loop, f"loads and reads don't fit between turns of {segment} slots")
     if isinstance(placed, Outcome):
@@ -161,18 +162,21 @@ def _choice(
     loop: LoopSpec,
     problem: ModuloProblem,
     copies: Mapping[str, int],
+    ii: int,
     *,
     pinned: Mapping[int, int],
     barriers: Sequence[int] = (),
 ) -> Choice:
     made = {value for op in pinned for value in loop.ops[op].writes}
-    tiles = [copies[value.name] for value in loop.values if value.home is Home.LDS]
+    deepest = max((copies[value.name] for value in loop.values if value.home is Home.LDS), default=0)
+    earliest = longest_starts(len(problem.ops), problem.arcs, ii)
+    fewest = 2 if isinstance(earliest, Circle) else max(2, max(earliest, default=0) // ii + 1)
     return Choice(
         problem=problem,
         copies=tuple(sorted(copies.items())),
         handovers=tuple(derive_handovers(loop, copies)),
         deliveries=tuple(derive_deliveries(loop)),
-        stages=range(2, max(tiles, default=0) + 3),
+        stages=range(fewest, max(fewest, deepest + 2) + 1),
         pinned=pinned,
         staged=any(read.value in made for op in loop.ops for read in op.reads),
         chains=tuple(_chains(loop)),
@@ -194,7 +198,7 @@ def _chains(loop: LoopSpec) -> Iterator[tuple[int, ...]]:
 
 
 def _placed(
-    candidates: Sequence[_Candidate], ii: int, times: LoopTimes, scheduler: ModuloScheduler, landing: int
+    candidates: Sequence[_Candidate], ii: int, times: LoopTimes, patience: Patience, landing: int
 ) -> tuple[ModuloSchedule, Placement] | Outcome:
     """The candidate that was settled; the certificate is about its whole problem, turns included."""
     started = perf_counter()
@@ -204,7 +208,7 @@ def _placed(
         ii,
         landing=landing,
         reading=_READING * times.latency(Unit.LDS),
-        scheduler=scheduler,
+        scheduler=patience.scheduler(),
     )
     if isinstance(settled, Outcome):
         return settled

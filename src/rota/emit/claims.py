@@ -8,17 +8,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rota.compiler.build import order_problem
+from rota.compiler.claim import Claim
 from rota.compiler.compiled import CompiledSchedule
+from rota.compiler.depth import allowances
 from rota.declare.values import LoopSpec
 from rota.emit.disagreement import demand, derived_again, disagreement
-from rota.graph.bounds import derive_mii
 from rota.graph.handover import derive_deliveries, derive_handovers
 from rota.graph.loop_problem import modulo_problem
 from rota.graph.modulo import LONGEST, ModuloProblem
 from rota.graph.timing import Unit, time_loop
 from rota.order.greedy import measured
 from rota.order.modulo_check import check_starts
-from rota.order.modulo_schedule import ModuloProof, ModuloSchedule
+from rota.order.modulo_schedule import ModuloSchedule
 from rota.order.problem import Ordering, OrderProblem, Proof
 from rota.order.settle import Choice, Settled
 from rota.order.settle_check import check_settled
@@ -69,15 +70,15 @@ def _modulo(schedule: CompiledSchedule, loop: LoopSpec, placement: Placement) ->
     with derived_again("placement"):
         check_starts(_without_turns(problem) if placement.turns_left else problem, found)
         _check_slack(loop, placement, problem, behind)
-    least, mii, certificate = times.least_interval, derive_mii(problem), found.certificate
-    demand("modulo.certificate.mii", certificate.mii, mii)
-    if found.ii == mii.ii == least and certificate.proof is ModuloProof.MEETS_BOUND:
-        demand("modulo.certificate.lower", certificate.lower, least)
+    with derived_again("loop"):
+        deep, few = allowances(loop, schedule.machine, times)
+        claim = Claim(loop=loop, machine=schedule.machine, times=times, deep=deep, few=few)
+        shown = claim.certify(found, placement)
+    if shown.certificate.optimal:  # by bounds alone
+        for name in ("mii", "limits", "proof", "lower", "refuted"):
+            demand(f"modulo.certificate.{name}", getattr(found.certificate, name), getattr(shown.certificate, name))
         return found
-    return replace(
-        found,
-        certificate=replace(certificate, proof=ModuloProof.OPEN, lower=min(least, found.ii), refuted=(), by=CLAIMED),
-    )
+    return replace(shown, certificate=replace(shown.certificate, by=CLAIMED))
 
 
 def _check_no_slack(placement: Placement, why: str) -> None:

@@ -8,7 +8,7 @@ included.  Latencies are planning numbers (see `targets.rates`).
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -41,18 +41,30 @@ class OpTime(NamedTuple):
 
 
 class Precedence(NamedTuple):
-    """start(later, iteration k + distance) >= start(earlier, iteration k) + delay; `why` in words."""
+    """start(later, iteration k + distance) >= start(earlier, iteration k) + delay; `why` in words.
+
+    `of` is the value whose copies the distance counts, if it counts any.
+    """
 
     earlier: int
     later: int
     delay: int
     distance: int
     why: str
+    of: str = ""
+
+
+class OwnTime(NamedTuple):
+    """What an op takes for one wave alone: of its unit, until its result is there, and of the registers it reads."""
+
+    occupancy: int
+    latency: int
+    held: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopTimes:
-    """Timings per op, and how busy each unit is per iteration, DMA writes into LDS included.
+    """Timings per op, and how busy each unit is per iteration: with DMA writes into LDS, and turns of all instructions.
 
     `groups` of waves run apart: a timing is that of one group's share, and the others follow with theirs.
     """
@@ -66,6 +78,11 @@ class LoopTimes:
         """No schedule starts iterations faster than its busiest unit allows."""
         return max((count for _, count in self.busy), default=1)
 
+    @property
+    def turns(self) -> int:
+        """Turns of a wave that a schedule gives to single instructions."""
+        return sum(timing.issue for timing in self.timings)
+
     def latency(self, unit: Unit) -> int:
         """How long the slowest op of a unit takes beyond the time for which it holds the unit."""
         return max((t.latency - t.occupancy for t in self.timings if t.unit is unit), default=0)
@@ -78,13 +95,19 @@ def time_loop(spec: LoopSpec, unit: Timing, groups: int = 1) -> LoopTimes:
     busy = {each: groups * sum(t.occupancy for t in timings if t.unit is each) for each in Unit}
     landed = sum(op.moved for op in spec.ops if op.work is Work.LOAD)
     busy[Unit.LDS] += slots(-(-landed // unit.rates.lds_write.value))
-    busy[Unit.ISSUE] = sum(t.issue for t in timings)
+    busy[Unit.ISSUE] = sum(_turns_of(op, unit) for op in spec.ops)
     loads = tuple((each, count) for each, count in busy.items() if count)
     return LoopTimes(timings=timings, busy=loads, groups=groups)
 
 
-def precedences(spec: LoopSpec, times: LoopTimes, copies: Mapping[str, int]) -> Iterator[Precedence]:
-    """Flow from writers to readers; and from readers to the write that takes their copy for a later iteration."""
+def precedences(
+    spec: LoopSpec, times: LoopTimes, copies: Mapping[str, int], own: Sequence[OwnTime] | None = None
+) -> Iterator[Precedence]:
+    """Flow from writers to readers; and from readers to the write that takes their copy for a later iteration.
+
+    With its `own` times a wave waits for its own part of what is in registers, and not for those of the others.
+    """
+    own = own or tuple(OwnTime(t.occupancy, t.latency, t.occupancy) for t in times.timings)
     number = {op.name: index for index, op in enumerate(spec.ops)}
     turns = {value.name: _turns(spec, value.name) for value in spec.values}
     for reader, op in enumerate(spec.ops):
@@ -94,16 +117,28 @@ def precedences(spec: LoopSpec, times: LoopTimes, copies: Mapping[str, int]) -> 
                 writer = number[made_by.name]
                 # A matrix op adds to the result of another as soon as that has left the unit, if it stays in place.
                 adds = made_by.work is op.work is Work.MMA and any(spec.value(w).into == read.value for w in op.writes)
-                delay = times.timings[writer].occupancy if adds else times.timings[writer].latency
+                delay = own[writer].occupancy if adds else own[writer].latency
+                delay = times.timings[writer].latency if home is Home.LDS else delay
                 yield Precedence(writer, reader, delay, read.distance, f"{op.name} uses {read.value}")
             first, after, later = turns[read.value]
             for taken_by in spec.writers(after):
                 writer = number[taken_by.name]
                 if writer != reader:  # an op may overwrite what it reads itself
-                    held = times.timings[reader].latency if home is Home.LDS else times.timings[reader].occupancy
+                    held = times.timings[reader].latency if home is Home.LDS else own[reader].held
                     held = max(held, 1)  # of two ops in one slot either may come first
                     why = f"{taken_by.name} overwrites the copy of {read.value} that {op.name} reads"
-                    yield Precedence(reader, writer, held, later * copies.get(first, 1) - read.distance, why)
+                    between = later * copies.get(first, 1) - read.distance
+                    yield Precedence(reader, writer, held, between, why, first if later else "")
+    for value in spec.values:
+        first, after, later = turns[value.name]
+        read = any(each.value == value.name for op in spec.ops for each in op.reads)
+        for made_by in spec.writers(value.name) if after != value.name else ():
+            for taken_by in spec.writers(after):
+                writer, taker = number[made_by.name], number[taken_by.name]
+                # What is read is waited for by its readers; what nobody reads must have landed all the same.
+                delay = max(own[writer].occupancy if read else own[writer].latency, 1)
+                why = f"{taken_by.name} writes the registers of {value.name} behind {made_by.name}"
+                yield Precedence(writer, taker, delay, later * copies.get(first, 1), why, first if later else "")
 
 
 def _turns(spec: LoopSpec, name: str) -> tuple[str, str, int]:
@@ -150,7 +185,7 @@ def _time(op: LoopOp, spec: LoopSpec, unit: Timing, groups: int, *, alone: bool)
     rates = unit.rates
     if op.work is Work.LOAD:
         busy = _transfer(op, rates.dma, groups)
-        return OpTime(Unit.DMA, busy, busy + slots(rates.dma_latency.value), (1 + unit.dma_setup.fact.value) * alone)
+        return OpTime(Unit.DMA, busy, busy + slots(rates.dma_latency.value), _turns_of(op, unit) * alone)
     if op.work in (Work.FRAGMENT, Work.STORE):
         busy = _transfer(op, rates.lds_read if op.work is Work.FRAGMENT else rates.lds_write, groups)
         return OpTime(Unit.LDS, busy, busy + slots(rates.lds_latency.value), int(alone))
@@ -159,6 +194,11 @@ def _time(op: LoopOp, spec: LoopSpec, unit: Timing, groups: int, *, alone: bool)
         return OpTime(Unit.MMA, busy, busy + unit.result_turns.value, int(alone))
     busy = op.instructions * waves_per_simd
     return OpTime(Unit.VALU, busy, busy, op.instructions * alone)
+
+
+def _turns_of(op: LoopOp, unit: Timing) -> int:
+    """Turns of its wave that go to an op's instructions, those that set up a DMA included."""
+    return op.instructions * (1 + unit.dma_setup.fact.value * (op.work is Work.LOAD))
 
 
 def _transfer(op: LoopOp, rate: Fact, groups: int) -> int:

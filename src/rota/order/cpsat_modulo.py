@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rota.order.cpsat_findings import library_missing
 from rota.order.cpsat_model import LARGEST_SEED, Outcome
 from rota.order.modulo_model import Contest, Core, Frame, Gap
-from rota.order.stopping import solve, stopped
+from rota.order.stopping import most_workers, solve, stopped
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -309,7 +309,7 @@ def decide(core: Core, seconds: float, *, workers: int = 1, seed: int = 0) -> De
         return Decision(outcome=Outcome.INFEASIBLE)
     if not core.contests and not core.gaps:
         return Decision(outcome=Outcome.FEASIBLE, starts={op: frame.earliest for op, frame in core.frames.items()})
-    search = _Search(core, perf_counter() + seconds, seed)
+    search, workers = _Search(core, perf_counter() + seconds, seed), most_workers(workers)
     terms = sum(hold.length for contest in core.contests for hold in contest.holds) * core.ii
     turns = (_FIND, _REFUTE) if terms <= _LARGEST_COUNT else (_FIND,)
     return search.alternate(turns, workers) if workers == 1 or len(turns) == 1 else search.race(turns, workers)

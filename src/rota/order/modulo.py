@@ -23,6 +23,9 @@ from rota.order.modulo_model import Structure, derive_core, derive_starts, deriv
 from rota.order.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSchedule
 from rota.order.stopping import stopped
 
+_GRACE = 10.0  # seconds for the heuristic once the time limit has come
+_STRIDE = 16  # of the II, by a part of which it grows then
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuloScheduler:
@@ -30,7 +33,7 @@ class ModuloScheduler:
 
     With a time limit of 0 only the heuristic runs.  With one worker the answer depends on the problem and on `seed`
     alone, unless the time limit ends a search.  `time_limit` bounds the search, and once more an explanation of why
-    there is no schedule.
+    there is no schedule; the heuristic gets a few seconds beyond it.  More workers than processors are not used.
     """
 
     time_limit: float = 60.0
@@ -85,7 +88,7 @@ class ModuloScheduler:
             by = "cpsat"
             if starts is Outcome.OPEN:
                 undecided = True
-                found = iterative_starts(problem, ii)
+                found = iterative_starts(problem, ii, deadline)
                 starts, by = (found, "ims") if found is not None else (Outcome.OPEN, "")
             if not isinstance(starts, Outcome):
                 return _certified(problem, mii, ii, starts, lower=lower, by=by, started=started)
@@ -106,12 +109,12 @@ class ModuloScheduler:
 
     def _fall_back(self, problem: ModuloProblem, mii: MII, lower: int, started: float) -> ModuloSchedule:
         """No time is left: the heuristic at growing II, and one op after the other if even that fails."""
-        ceiling, step = _ceiling(problem), 0
-        while lower + step < ceiling:
-            starts = iterative_starts(problem, lower + step)
+        ceiling, step, deadline = _ceiling(problem), 0, perf_counter() + _GRACE
+        while lower + step < ceiling and perf_counter() < deadline:
+            starts = iterative_starts(problem, lower + step, deadline)
             if starts is not None:
                 return _certified(problem, mii, lower + step, starts, lower=lower, by="ims", started=started)
-            step = 2 * step + 1
+            step = 2 * step + max(1, lower // _STRIDE)
         if _may_never_fit(problem):
             raise unscheduled(problem, None, self.time_limit)
         in_turn = strong_components(len(problem.ops), [arc for arc in problem.arcs if arc.distance == 0])

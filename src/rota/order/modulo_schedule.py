@@ -22,7 +22,9 @@ class ModuloProof(enum.Enum):
 class ModuloCertificate:
     """What is proved: no schedule has an II below `lower`, by `mii` and by a refutation of each II in `refuted`.
 
-    `horizon` says which schedules the refutations are about.  A time-out refutes nothing: it leaves a proof open.
+    `horizon` says which schedules the refutations are about, `limits`, in words, which of a loop's schedules the whole
+    is about: "at most 16 copies of X".  Without limits it is about all.  A time-out refutes nothing: it leaves a proof
+    open.
     """
 
     proof: ModuloProof
@@ -31,12 +33,18 @@ class ModuloCertificate:
     refuted: tuple[int, ...] = ()
     horizon: str = ANY_HORIZON
     by: str = ""
+    limits: tuple[str, ...] = ()
     seconds: float = field(default=0.0, compare=False)  # equal schedules stay equal, however long they took
 
     @property
     def optimal(self) -> bool:
-        """No schedule has a smaller II."""
+        """No schedule within the limits has a smaller II."""
         return self.proof is not ModuloProof.OPEN
+
+    @property
+    def scope(self) -> str:
+        """The limits as the end of a claim; nothing where there are none."""
+        return f" with {', '.join(self.limits)}" if self.limits else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +74,11 @@ class ModuloSchedule:
         certificate = self.certificate
         text = f"II {self.ii:,}, {self.stage_count} stages, "
         if certificate.proof is ModuloProof.MEETS_BOUND:
-            return text + f"least possible: {certificate.mii}"
+            return text + f"least possible{certificate.scope}: {certificate.mii}"
         if certificate.proof is ModuloProof.REFUTED:
             first, last = certificate.refuted[0], certificate.refuted[-1]
             span = f"{first:,}" if first == last else f"{first:,}..{last:,}"
-            return text + f"least possible: II {span} refuted for {certificate.horizon}; {certificate.mii}"
-        return text + f"open: the least II lies in {certificate.lower:,}..{self.ii:,}; {certificate.mii}"
+            why = f"II {span} refuted for {certificate.horizon}; {certificate.mii}"
+            return text + f"least possible{certificate.scope}: {why}"
+        between = f"the least II{certificate.scope} lies in {certificate.lower:,}..{self.ii:,}"
+        return text + f"open: {between}; {certificate.mii}"

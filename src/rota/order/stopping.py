@@ -1,10 +1,12 @@
 """Ending searches early: takes a request from another thread, gives searches under way, and later ones, no more time.
 
-A search that is ended so ends as if its time limit had come: with the best that it has found.
+A search that is ended so ends as if its time limit had come: with the best that it has found.  No search gets more
+workers than the machine has processors: they would only take turns, and look at the clock too late.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -84,10 +86,17 @@ def stopped() -> bool:
     return stop is not None and stop.asked
 
 
+def most_workers(asked: int) -> int:
+    """As many workers as were asked for, or as there are processors for this process."""
+    mine = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    return min(asked, len(mine))
+
+
 def solve(solver: Solver[Model_contra, Status_co], model: Model_contra) -> Status_co:
     """The solver's answer; it ends early if this is asked for."""
     # The solver's own handling of Ctrl-C ends one search of many, leaves the signal without Python's handler, and
     # aborts the process when the search runs in another thread than the one that the signal reaches (OR-Tools 9.15).
     solver.parameters.catch_sigint_signal = False
+    solver.parameters.num_workers = most_workers(solver.parameters.num_workers)
     stop = _STOP.get()
     return solver.solve(model) if stop is None else stop.run(solver, model)

@@ -251,9 +251,10 @@ class _Walk:
         load = self._loaded_by.get(register)
         if load is None or not self._compiler_waits or load in self._covers:
             return load
-        if self._counters[load] in self._any_order:  # the compiler's wait is a counted one, too
-            return load
         pending, covered = self._pending[self._counters[load]], None
+        # The compiler's wait is a counted one, too, unless it is for the youngest op.
+        if self._counters[load] in self._any_order and pending[-1][0] != load:
+            return load
         while covered != load:
             covered, _ = pending.popleft()
             self._covers[covered] = ordinal

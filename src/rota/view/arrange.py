@@ -110,7 +110,8 @@ def _facts(compiled: CompiledSchedule, timeline: Timeline, prediction: Predictio
     start, end = timeline.window
     facts = [timeline.machine]
     if compiled.modulo is not None:
-        proved = "proven least" if compiled.modulo.certificate.optimal else "not proven least"
+        proof = compiled.modulo.certificate
+        proved = ("proven least" if proof.optimal else "not proven least") + proof.scope
         facts.append(f"II {compiled.modulo.ii * CLOCKS_PER_SLOT:,} clk ({proved})")
     drawn = f"{(end - start) / timeline.tiles_per_trip:,.0f}"
     if prediction is None:
