@@ -13,7 +13,8 @@ SUM = Place(Space.ACCUMULATOR, -1, 1, 0)
 
 
 def entry(slot: int, effect: Effect) -> ScheduleEntry:
-    op = OpDesc(tag=5, subtile=slot, role=OpRole.VALU_COMPUTE)
+    assert effect.instance is not None
+    op = OpDesc(tag=3, subtile=("make", "use").index(effect.instance.name), role=OpRole.VALU_COMPUTE)
     return ScheduleEntry(op=op, time_slot=slot, phase=Phase.KERNEL, effect=effect)
 
 

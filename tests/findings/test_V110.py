@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from rota import CompiledSchedule, compile_loop, verify
+from rota import CompiledSchedule, DeclarativeSchedule, OpDesc, compile_loop, compile_schedule, verify
 from rota.declare.effects import Action, Counter, Effect, Version
 from tests.findings.test_L106 import gemm
 
@@ -43,6 +43,27 @@ def test_an_entry_that_does_something_else_than_its_op_is_reported(compiled: Com
     assert verify(compiled).clean
     edited = verify(replace(compiled, kernel=kernel, certificate=None))
     assert "V110" in {finding.code for finding in edited.errors}
+
+
+@pytest.mark.parametrize(
+    ("op", "effect"),
+    [
+        (OpDesc.set_prio(1), Effect(action=Action.BARRIER)),
+        (OpDesc.wait_vm(7), Effect(action=Action.WAIT, counter=Counter.VM, wait_value=0)),
+        (OpDesc.schedule_barrier(), Effect(action=Action.WAIT, counter=Counter.LGKM, wait_value=0)),
+    ],
+)
+def test_what_an_entry_claims_is_not_believed(compiled: CompiledSchedule, op: OpDesc, effect: Effect) -> None:
+    """Source is written from the op."""
+    for proved in (compiled, compile_schedule(DeclarativeSchedule())):
+        stranger = replace(proved.kernel[-1], op=op, effect=effect)
+        edited = replace(proved, kernel=(*proved.kernel, stranger), certificate=None)
+        assert "V110" in {each.code for each in verify(edited).errors}
+
+
+def test_an_entry_is_written_as_the_op_that_it_stands_for(compiled: CompiledSchedule) -> None:
+    kernel = tuple(replace(entry, op=replace(entry.op, subtile=0)) for entry in compiled.kernel)
+    assert "V110" in {each.code for each in verify(replace(compiled, kernel=kernel, certificate=None)).errors}
 
 
 def test_entries_of_a_loop_that_nobody_declared_are_reported(compiled: CompiledSchedule) -> None:

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rota.declare.config import PipelineConfig
-from rota.declare.effects import Action, Counter, Effect, Place, Space, Version
+from rota.declare.effects import Action, Counter, Effect, Place, Space, Version, effect_of
 from rota.declare.op import OpDesc
 from rota.declare.values import Home, LoopOp, LoopSpec, Work
 from rota.declare.vocabulary import OpRole
 from rota.errors import Finding
-from rota.program.loop import LoopSteps, Step
+from rota.program.loop import LoopSteps, ScheduledLoop, Step
 from rota.verify.values import AccumulatorKey, accumulator_key
 
 _ACTIONS = {
@@ -22,6 +22,13 @@ _ACTIONS = {
     Work.STORE: Action.LDS_WRITE,
     Work.MMA: Action.COMPUTE,
     Work.VALU: Action.COMPUTE,
+}
+_ROLES = {
+    Work.LOAD: OpRole.GLOBAL_LOAD,
+    Work.FRAGMENT: OpRole.FRAGMENT_LOAD,
+    Work.STORE: OpRole.SHARED_STORE,
+    Work.MMA: OpRole.COMPUTE,
+    Work.VALU: OpRole.VALU_COMPUTE,
 }
 _COUNTERS = {
     Action.DMA: Counter.VM,
@@ -55,17 +62,32 @@ def outside_the_grid(steps: LoopSteps, config: PipelineConfig, body: Sequence[Op
             )
 
 
-def strangers(steps: LoopSteps) -> Iterator[Finding]:
-    """By stages: an entry that claims to be an op of a loop by values, of which there is none."""
+def contradicted(steps: LoopSteps, schedule: ScheduledLoop, loop: LoopSpec | None) -> Iterator[Finding]:
+    """An entry that claims to do something else than its op: source is written from the op, not from the claim.
+
+    Only the ops of a loop by values say themselves what they do; they are held against its declaration instead.
+    """
+    knobs = schedule.schedule_config
     for step in _all(steps):
-        if step.effect.instance is not None:
-            yield _unlike(step, "stands for", "no loop by values", step.effect.instance.name)
+        op, claimed = step.entry.op, step.entry.effect
+        if claimed is None or (loop is not None and not op.is_framework):
+            continue
+        meant = effect_of(op, schedule.config, (knobs.lgkm_per_load_a, knobs.lgkm_per_load_b))
+        if meant != claimed:
+            yield _unlike(step, "claims to be", _in_words(meant), _in_words(claimed))
+
+
+def _in_words(effect: Effect) -> str:
+    places = f" of {_listed((*effect.reads, *effect.writes))}" if effect.reads or effect.writes else ""
+    waits = f" ({effect.wait_value})" if effect.action is Action.WAIT else ""
+    stands = f" for {effect.instance}" if effect.instance else ""
+    return f"{effect.action.value}{waits}{places}{stands}"
 
 
 def unlike_declared(steps: LoopSteps, loop: LoopSpec) -> Iterator[Finding]:
     """By values: an entry that doesn't do what its op declares, or stands for none."""
     places = _Places(loop)
-    ops = {op.name: _Declared(places, op) for op in loop.ops}
+    ops = {op.name: _Declared(places, op, number) for number, op in enumerate(loop.ops)}
     for step in _all(steps):
         effect = step.effect
         if effect.action in (Action.WAIT, Action.BARRIER, Action.NOTHING) and effect.instance is None:
@@ -74,7 +96,12 @@ def unlike_declared(steps: LoopSteps, loop: LoopSpec) -> Iterator[Finding]:
         if instance is None or instance.name not in ops:
             yield _unlike(step, "stands for", "an op of the loop", str(instance and instance.name))
             continue
-        yield from (_unlike(step, *each) for each in ops[instance.name].differences(effect, instance.iteration))
+        declared = ops[instance.name]
+        yield from (_unlike(step, *each) for each in declared.differences(effect, instance.iteration))
+        if not declared.is_named_by(step.entry.op):
+            yield _unlike(
+                step, "is written as", declared.name, f"{step.entry.op.role.value} number {step.entry.op.subtile}"
+            )
 
 
 _Held = tuple[Place, Version]
@@ -128,7 +155,8 @@ class _Places:
 class _Declared:
     """What every entry of one op must do, worked out from its declaration alone."""
 
-    def __init__(self, places: _Places, op: LoopOp) -> None:
+    def __init__(self, places: _Places, op: LoopOp, number: int) -> None:
+        self.name, self.number, self.role = op.name, number, _ROLES[op.work]
         homes = places.homes
         to_lds = any(homes[name] is Home.LDS for name in op.writes)
         self.action = _ACTIONS.get(op.work, Action.DMA if to_lds else Action.GLOBAL_TO_REGISTER)
@@ -144,6 +172,10 @@ class _Declared:
         )
         sums = [places.numbers[name] for name in op.writes if homes[name] is Home.ACCUMULATOR]
         self.sums = tuple(Place(Space.ACCUMULATOR, -1, number, 0) for number in sums)
+
+    def is_named_by(self, op: OpDesc) -> bool:
+        """Source is written, and pictures are drawn, by the op's number and role."""
+        return op.subtile == self.number and op.role is self.role
 
     def differences(self, effect: Effect, iteration: int) -> Iterator[tuple[str, object, object]]:
         """What the entry does, what is declared, where the two are not the same."""

@@ -16,7 +16,7 @@ from rota.declare.vocabulary import Phase
 from rota.errors import Finding, Severity
 from rota.program.loop import LoopSteps, ScheduledLoop, Step, steps_of
 from rota.targets.machine import Machine
-from rota.verify.declared import accumulators, outside_the_grid, strangers, unlike_declared
+from rota.verify.declared import accumulators, contradicted, outside_the_grid, unlike_declared
 from rota.verify.hazards import Overlap, initial_overwritten, lands_behind, read_hazards, write_hazards
 from rota.verify.impossible import impossible
 from rota.verify.limits import barrier_counts, budgets, full_counters, lone_groups, wait_encodings
@@ -125,7 +125,8 @@ class _Proof:
         compiled, steps, loop = self.compiled, self.steps, self.compiled.loop
         self._record(barrier_counts(steps))
         self._record(lone_groups(steps))
-        self._record(strangers(steps) if loop is None else unlike_declared(steps, loop))
+        self._record(contradicted(steps, compiled, loop))
+        self._record(unlike_declared(steps, loop) if loop is not None else ())
         # Groups that never meet have no epochs, and what isn't declared has no meaning.
         explicit, period = (0, 0) if self.found else self._replay()
         if loop is None:
