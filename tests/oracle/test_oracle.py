@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rota import CompiledSchedule, DeclarationError, verify
+from rota import CompiledSchedule, DeclarationError, OpDesc, verify
+from rota.declare.effects import Action, Effect
 from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
 from tests.oracle.by_values import check_homes
 from tests.oracle.judge import draw
@@ -35,6 +36,18 @@ def kind(compiled: CompiledSchedule) -> str:
 def without(words: str, place: int) -> str:
     each = words.split()
     return " ".join(each[:place] + each[place + 1 :])
+
+
+def test_an_entry_does_what_its_op_says_and_not_what_it_claims() -> None:
+    right = by_stages(FILL, TRIP, LAST)
+    barrier = Effect(action=Action.BARRIER)
+    fenced = tuple(
+        replace(entry, op=OpDesc.schedule_barrier(), effect=barrier) if entry.op == OpDesc.barrier() else entry
+        for entry in right.kernel
+    )
+    assert kind(replace(right, kernel=fenced)) == "claim"
+    assert kind(replace(right, kernel=tuple(replace(entry, effect=None) for entry in fenced))) == "race"
+    assert not verify(replace(right, kernel=fenced)).clean
 
 
 def test_a_double_buffer_with_all_its_waits_is_right() -> None:
