@@ -14,7 +14,7 @@ from rota.declare.effects import Action, Effect
 from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
 from tests.oracle.by_values import check_homes
 from tests.oracle.judge import draw
-from tests.oracle.oracle import agrees, counters_of, first_wrong, meaning_of, programs, wrong_with
+from tests.oracle.oracle import agrees, counters_of, first_wrong, meaning_of, programs
 from tests.oracle.plain import Exploration, TooManyStatesError
 from tests.oracle.step import WrongError
 from tests.oracle.written import by_stages, by_values, loop_of
@@ -264,6 +264,9 @@ def test_the_proof_refuses_wrong_loops(name: str) -> None:
     assert not verify(WRONG[name][1]).clean
 
 
+_UNSEEN = ("count", "encoding", "barriers", "own writes", "landing", "result", "claim")  # by any read in the loop
+
+
 def explored(compiled: CompiledSchedule, trips: int) -> bool:
     """Does any interleaving of two waves, of one group or of two, read a wrong version?"""
     groups = programs(compiled, meaning_of(compiled), trips)
@@ -294,14 +297,13 @@ def test_the_walk_says_what_exploring_every_interleaving_says() -> None:
     for seed in range(60):
         for drawn in draw("by values", seed, 4):
             compiled = replace(drawn.compiled, reentrant=False)
-            meaning = meaning_of(compiled)
-            wrong = wrong_with(compiled, 1, meaning)
+            found = first_wrong(compiled, (1,))
+            if found is not None and found[1].kind in _UNSEEN:
+                continue
             if len(compiled.prologue) + len(compiled.kernel) + len(compiled.epilogue) > 22 or not _once(compiled):
                 continue
-            if wrong is not None and wrong.kind in ("count", "encoding", "barriers", "own writes", "landing", "result"):
-                continue
             try:
-                assert explored(compiled, 1) is (wrong is not None), drawn
+                assert explored(compiled, 1) is (found is not None), drawn
             except TooManyStatesError:
                 continue
             compared += 1
