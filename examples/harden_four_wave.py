@@ -20,7 +20,7 @@ def races() -> tuple[Finding, ...]:
 
 
 def hardened() -> CompiledSchedule:
-    """The same schedule with the fewest waits and barriers that make the proof hold."""
+    """The same schedule with the fewest barriers, then the fewest waits, that make the proof hold."""
     return compile_schedule(Pipeline4Wave(GEOMETRY))
 
 

@@ -69,7 +69,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "P115": "a hook issues ops in another order than the body has them",
         "P116": "a load fills staging registers that no store takes to LDS",
         "W101": "a first block's lgkm wait may leave that block's own fragments in flight",
-        "W102": "a repair was not shown to be the smallest within its time limit",
+        "W102": "a repair was not shown to be the smallest before its search ended",
         "R101": "two loads of one wave into one tile are under way at once",
         "R102": "a tile is read before every wave's part of it has landed",
         "R103": "a tile is overwritten before every wave has finished reading it",

@@ -7,10 +7,11 @@ from rota.sync import plan
 
 
 def test_a_repair_cut_short_is_safe_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "TIME_LIMIT", 1e-9)
+    monkeypatch.setattr(plan, "EFFORT", 1e-9)
     compiled = compile_schedule(Pipeline4Wave(KernelGeometry()))
     (note,) = (finding for finding in compiled.findings if finding.code == "W102")
     assert note.severity is Severity.NOTE
+    assert note.fixes
     assert verify(compiled).clean
 
 

@@ -1,4 +1,4 @@
-"""Random bodies: whatever compiles with repair is proved clean and computes A @ B; all else ends in a finding."""
+"""Random bodies: whatever compiles with repair is proved, computes A @ B and needs its repairs; else a finding."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from rota import (
 )
 from rota.simulate.pace import Latest, Random
 from rota.simulate.values import execute
+from tests.sync.minimality import with_less
 
 OFFSETS = (KOffsetKind.K0, KOffsetKind.K1, KOffsetKind.K_NEXT)
 KNOBS = st.builds(
@@ -122,6 +123,18 @@ def right_or_refused(schedule: PipelineSchedule, trip_counts: tuple[int, ...]) -
 @given(st.one_of(double_buffers(), double_buffers(), double_buffers(), single_buffers()))
 def test_a_random_body_is_right_or_refused(schedule: PipelineSchedule) -> None:
     right_or_refused(schedule, (0, 1, 3))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.one_of(double_buffers(), double_buffers(), double_buffers(), single_buffers()))
+def test_no_repair_of_a_random_body_can_be_left_out_or_weakened(schedule: PipelineSchedule) -> None:
+    try:
+        compiled = compile_schedule(schedule)
+    except RotaError:
+        return
+    event(f"{min(len(compiled.repairs), 5)} repairs or more")
+    for change, variant in with_less(compiled):
+        assert not verify(variant).clean, str(change)
 
 
 @pytest.mark.slow

@@ -1,126 +1,321 @@
-"""Repairs by trying everything: takes a small loop, gives the cost of the cheapest insertions that the proof accepts.
+"""Repairs by trying everything: takes a small loop, gives the cost of the cheapest insertions at any gap.
 
 Cost is (barriers added, waits added or strengthened, how many of these stand in the loop, strength lost), compared in
-that order, as `rota.sync.plan` does.  Shares nothing with it but the proof, which is asked about every candidate.
+that order, as `rota.sync.plan` does.  Whether a program is safe is decided here, by running it for the trip counts 0 to
+4 as docs/machine_model.md describes; nothing is shared with `rota.sync` or `rota.verify`.
+
+The search leans on one fact: with every chosen wait a full drain and the barriers fixed, a race is mended by one wait
+or not at all, so that the waits needed are those that hit, for every race, one of the waits that mend it alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import combinations, combinations_with_replacement, product
+from collections import Counter as Multiset
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rota import CompiledSchedule, FrameworkTag, OpDesc, Phase, ScheduleEntry, verify
+from rota import CompiledSchedule, Phase
+from rota.declare.effects import Action, Counter, Place, Space
+from rota.program.loop import Step, steps_of
 
 Cost = tuple[int, int, int, int]
-_WAITS = {"vm": OpDesc.wait_vm, "lgkm": OpDesc.wait_lgkm}
-_LARGEST = {"vm": 62, "lgkm": 14}
-_TAGS = {FrameworkTag.WAIT_VM: "vm", FrameworkTag.WAIT_LGKM: "lgkm"}
+_TRIPS = range(5)
+_NO_WAIT = {Counter.VM: 63, Counter.LGKM: 15}
+
+
+class Gap(NamedTuple):
+    """In front of a phase's step, or at its end."""
+
+    phase: Phase
+    slot: int
 
 
 class Site(NamedTuple):
-    """A place for a wait: a gap, or the wait that stands in front of it."""
+    """A place for a wait: a gap, or the wait that stands behind it."""
 
-    phase: Phase
-    gap: int
-    counter: str
-    existing: int | None
+    gap: Gap
+    counter: Counter
+    stands: bool
 
 
-def races(loop: CompiledSchedule) -> bool:
-    """Does the proof find a race (whatever it says about values)?"""
-    return any(finding.code.startswith("R") for finding in verify(loop).errors)
+class Race(NamedTuple):
+    """Two accesses, by their numbers in the run with so many trips."""
+
+    trips: int
+    earlier: int
+    later: int
+
+
+@dataclass(slots=True)
+class _Access:
+    number: int
+    counter: Counter
+    tokens: int
+    ordered: bool
+    done: list[int | None]
+
+    def over_before(self, epoch: int) -> bool:
+        return all(done is not None and done < epoch for done in self.done)
+
+    @property
+    def covered(self) -> bool:
+        return None not in self.done
+
+
+@dataclass(slots=True)
+class Program:
+    """A loop as steps; `gaps` are all places for something new, `sites` all places for a stronger or new wait."""
+
+    loop: CompiledSchedule
+    phases: dict[Phase, tuple[Step, ...]] = field(init=False)
+    groups: int = field(init=False)
+    gaps: tuple[Gap, ...] = field(init=False)
+    sites: tuple[Site, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        steps = steps_of(self.loop)
+        self.groups = steps.groups
+        self.phases = {phase: steps.phase(phase) for phase in Phase}
+        self.gaps = tuple(Gap(phase, slot) for phase in Phase for slot in range(len(self.phases[phase]) + 1))
+        new = [Site(gap, counter, stands=False) for gap in self.gaps for counter in Counter]
+        standing = [
+            Site(Gap(phase, slot), step.effect.counter, stands=True)
+            for phase in Phase
+            for slot, step in enumerate(self.phases[phase])
+            if step.effect.action is Action.WAIT and step.effect.counter is not None
+        ]
+        self.sites = (*new, *standing)
+
+    def most(self, site: Site) -> int:
+        """The count that a site has, or as good as has, before it is changed."""
+        largest = _NO_WAIT[site.counter] - 1
+        stands = self.phases[site.gap.phase][site.gap.slot].effect.wait_value if site.stands else largest
+        return min(stands, largest)
+
+    def run(self, trips: int) -> Iterator[tuple[Gap, Step | None]]:
+        """Prologue, kernel as often as asked for, epilogue: each gap with the step behind it."""
+        for phase, times in ((Phase.PROLOGUE, 1), (Phase.KERNEL, trips), (Phase.EPILOGUE, 1)):
+            for _ in range(times):
+                for slot, step in enumerate(self.phases[phase]):
+                    yield Gap(phase, slot), step
+                yield Gap(phase, len(self.phases[phase])), None
+
+
+class _Run:
+    """One run: every group of waves step by step, with all that is under way."""
+
+    def __init__(self, program: Program, trips: int) -> None:
+        self.program, self.trips = program, trips
+        self.epochs = [0] * program.groups
+        self.pending: dict[Counter, list[list[_Access]]] = {c: [[] for _ in self.epochs] for c in Counter}
+        self.writer: dict[Place, _Access] = {}
+        self.readers: dict[Place, list[_Access]] = {}
+        self.loading: dict[Place, _Access] = {}
+        self.younger: dict[Site, set[int]] = {}
+
+    def races(self, barriers: Mapping[Gap, int], waits: Mapping[Site, int]) -> Iterator[Race]:
+        for number, (gap, step) in enumerate(self.program.run(self.trips)):
+            for counter in Counter:
+                site = Site(gap, counter, stands=False)
+                if site in waits:
+                    self._wait(site, waits[site], None)
+            self._pass(barriers.get(gap, 0), None)
+            if step is not None:
+                site = Site(gap, step.effect.counter or Counter.VM, stands=True)
+                if step.effect.action is Action.WAIT:
+                    self._wait(site, waits.get(site, step.effect.wait_value), step.group)
+                elif step.effect.action is Action.BARRIER:
+                    self._pass(1, step.group)
+                else:
+                    yield from (Race(self.trips, earlier, number) for earlier in self._access(step, number))
+
+    def _pass(self, barriers: int, group: int | None) -> None:
+        self.epochs = [epoch + barriers * (group in (None, g)) for g, epoch in enumerate(self.epochs)]
+
+    def _wait(self, site: Site, count: int, group: int | None) -> None:
+        if count >= _NO_WAIT[site.counter]:
+            return
+        for g, queue in enumerate(self.pending[site.counter]):
+            tokens = [access.tokens for access in queue]
+            self.younger.setdefault(site, set()).update(sum(tokens[n + 1 :]) for n in range(len(tokens)))
+            if group in (None, g):
+                while queue and sum(access.tokens for access in queue[1:]) >= count:
+                    queue.pop(0).done[g] = self.epochs[g]
+
+    def _access(self, step: Step, number: int) -> Iterator[int]:
+        effect, now = step.effect, min(self.epochs)
+        for place in (*effect.reads, *effect.writes):
+            loader = self.loading.get(place)
+            # What is only written may land behind an older load on the same counter.
+            used = place in effect.reads or loader is None or effect.counter is not loader.counter
+            if place.space is Space.REGISTER and loader is not None and not loader.covered and used:
+                if self.program.loop.compiler_tracks_registers:
+                    self._finish(loader)
+                else:
+                    yield loader.number
+        access = None
+        if effect.counter is not None:
+            ordered = effect.action is Action.LDS_WRITE
+            access = _Access(number, effect.counter, effect.tokens, ordered, [None] * len(self.epochs))
+        for place in (place for place in effect.reads if place.space is Space.LDS):
+            writer = self.writer.get(place)
+            if writer is not None and not writer.over_before(now):
+                yield writer.number
+            if access is not None:
+                self.readers.setdefault(place, []).append(access)
+        for place in effect.writes:
+            if place.space is Space.LDS and access is not None:
+                yield from (each.number for each in self.readers.get(place, ()) if not each.over_before(now))
+                writer = self.writer.get(place)
+                if writer is not None and not writer.covered and not (writer.ordered and access.ordered):
+                    yield writer.number
+                self.writer[place], self.readers[place] = access, []
+            elif access is not None:
+                self.loading[place] = access
+            else:
+                self.loading.pop(place, None)
+        if access is not None:
+            for queue in self.pending[access.counter]:
+                queue.append(access)
+
+    def _finish(self, access: _Access) -> None:
+        for g, queue in enumerate(self.pending[access.counter]):
+            while access.done[g] is None:
+                queue.pop(0).done[g] = self.epochs[g]
+
+
+def races(
+    program: Program, barriers: Mapping[Gap, int] | None = None, waits: Mapping[Site, int] | None = None
+) -> set[Race]:
+    """Every race of the program with these changes, at any of the trip counts."""
+    return {race for trips in _TRIPS for race in _Run(program, trips).races(barriers or {}, waits or {})}
 
 
 def cheapest(loop: CompiledSchedule, most_barriers: int = 3) -> Cost | None:
-    """The least cost, or None if no number of barriers up to the limit helps."""
-    gaps = [(phase, gap) for phase in Phase for gap in range(len(_entries(loop, phase)) + 1)]
-    sites = list(_sites(loop))
-    for barriers in range(most_barriers + 1):
-        placements = [
-            placed
-            for placed in combinations_with_replacement(gaps, barriers)
-            if not races(_changed(loop, placed, dict.fromkeys(sites, 0)))
-        ]
+    """The least cost, or None if it takes more barriers than the limit."""
+    program = Program(loop)
+    for number in range(most_barriers + 1):
+        placements = _placements(program, number)
         if placements:
-            return _cheapest_waits(loop, placements, sites)
+            return number, *_cheapest_waits(program, placements)
     return None
 
 
-def _cheapest_waits(
-    loop: CompiledSchedule, placements: Sequence[tuple[tuple[Phase, int], ...]], sites: Sequence[Site]
-) -> Cost:
-    for number in range(len(sites) + 1):
-        working = [
+def _placements(program: Program, number: int) -> list[Mapping[Gap, int]]:
+    """All choices of so many barriers that are enough where everything is drained everywhere.
+
+    A race that is left then needs a barrier somewhere between its ends.
+    """
+    drains = dict.fromkeys(program.sites, 0)
+    order = {trips: [gap for gap, _ in program.run(trips)] for trips in _TRIPS}
+    found: list[Mapping[Gap, int]] = []
+    tried: set[tuple[Gap, ...]] = set()
+
+    def choose(chosen: tuple[Gap, ...]) -> None:
+        if chosen in tried:
+            return
+        tried.add(chosen)
+        wrong = races(program, Multiset(chosen), drains)
+        between = [frozenset(order[race.trips][race.earlier + 1 : race.later + 1]) for race in wrong]
+        if not wrong:
+            found.append(Multiset(chosen))
+        elif len(chosen) + _apart(between) <= number:
+            fewest = min(between, key=len)
+            for gap in sorted(fewest, key=str):
+                choose(tuple(sorted((*chosen, gap), key=str)))
+
+    choose(())
+    return found
+
+
+def _cheapest_waits(program: Program, placements: Sequence[Mapping[Gap, int]]) -> tuple[int, int, int]:
+    menders = [_menders(program, placed) for placed in placements]
+    for number in range(len(program.sites) + 1):
+        found = [
             (placed, chosen)
-            for placed in placements
-            for chosen in combinations(sites, number)
-            if not races(_changed(loop, placed, dict.fromkeys(chosen, 0)))
+            for placed, each in zip(placements, menders, strict=True)
+            for chosen in _hitting(each, number)
         ]
-        if working:
-            least = min(_in_loop(*pair) for pair in working)
-            best = [pair for pair in working if _in_loop(*pair) == least]
-            return len(best[0][0]), number, least, min(_least_loss(loop, placed, chosen) for placed, chosen in best)
-    raise AssertionError("all waits at 0 were enough before")
+        if found:
+            least = min(_in_loop(*pair) for pair in found)
+            best = [pair for pair in found if _in_loop(*pair) == least]
+            return number, least, min(_least_loss(program, placed, chosen) for placed, chosen in best)
+    raise AssertionError("every wait a drain was enough before")
 
 
-def _in_loop(placed: Sequence[tuple[Phase, int]], chosen: Sequence[Site]) -> int:
-    return sum(phase is Phase.KERNEL for phase, _ in placed) + sum(site.phase is Phase.KERNEL for site in chosen)
+def _menders(program: Program, placed: Mapping[Gap, int]) -> list[frozenset[Site]]:
+    """For each race with these barriers, the waits of which each mends it."""
+    wrong = races(program, placed)
+    left = {site: races(program, placed, {site: 0}) for site in program.sites} if wrong else {}
+    every = {frozenset(site for site, still in left.items() if race not in still) for race in wrong}
+    return [each for each in every if not any(other < each for other in every)]
 
 
-def _least_loss(loop: CompiledSchedule, placed: Sequence[tuple[Phase, int]], chosen: Sequence[Site]) -> int:
-    """A load has four tokens and a fragment one, so only these counts make a difference."""
-    most = [_LARGEST[site.counter] if site.existing is None else site.existing for site in chosen]
-    steps = {"vm": range(0, 25, 4), "lgkm": range(6)}
-    ranges = [
-        sorted({limit, *(count for count in steps[site.counter] if count < limit)})
-        for site, limit in zip(chosen, most, strict=True)
-    ]
-    return min(
-        sum(limit - count for limit, count in zip(most, counts, strict=True))
-        for counts in product(*ranges)
-        if not races(_changed(loop, placed, dict(zip(chosen, counts, strict=True))))
-    )
+def _hitting(sets: Sequence[frozenset[Site]], number: int) -> set[frozenset[Site]]:
+    """All choices of at most so many sites of which every set has one."""
+    found: set[frozenset[Site]] = set()
+    tried: set[frozenset[Site]] = set()
+
+    def choose(chosen: frozenset[Site]) -> None:
+        if chosen in tried:
+            return
+        tried.add(chosen)
+        missed = [each for each in sets if not each & chosen]
+        if not missed:
+            found.add(chosen)
+        elif len(chosen) + _apart(missed) <= number:
+            for site in min(missed, key=len):
+                choose(chosen | {site})
+
+    choose(frozenset())
+    return found
 
 
-def _sites(loop: CompiledSchedule) -> Iterator[Site]:
-    for phase in Phase:
-        entries = _entries(loop, phase)
-        for gap in range(len(entries) + 1):
-            for counter in _WAITS:
-                yield Site(phase, gap, counter, None)
-            if gap < len(entries) and entries[gap].op.tag in _TAGS:
-                op = entries[gap].op
-                yield Site(phase, gap, _TAGS[FrameworkTag(op.tag)], op.wait_value)
+def _apart(sets: Iterable[frozenset[Hashable]]) -> int:
+    """At least so many choices are needed, as so many sets have none in common."""
+    taken: set[Hashable] = set()
+    count = 0
+    for each in sorted(sets, key=len):
+        if taken.isdisjoint(each):
+            taken |= each
+            count += 1
+    return count
 
 
-def _entries(loop: CompiledSchedule, phase: Phase) -> tuple[ScheduleEntry, ...]:
-    return {Phase.PROLOGUE: loop.prologue, Phase.KERNEL: loop.kernel, Phase.EPILOGUE: loop.epilogue}[phase]
+def _in_loop(placed: Mapping[Gap, int], chosen: Iterable[Site]) -> int:
+    barriers = sum(count for gap, count in placed.items() if gap.phase is Phase.KERNEL)
+    return barriers + sum(site.gap.phase is Phase.KERNEL for site in chosen)
 
 
-def _changed(loop: CompiledSchedule, barriers: Sequence[tuple[Phase, int]], waits: dict[Site, int]) -> CompiledSchedule:
-    """The loop with new waits, then new barriers in front of what stands at each gap."""
-    phases: dict[Phase, tuple[ScheduleEntry, ...]] = {}
-    for phase in Phase:
-        ops: list[OpDesc] = []
-        entries = _entries(loop, phase)
-        for gap in range(len(entries) + 1):
-            ops += [
-                _WAITS[s.counter](n)
-                for s, n in waits.items()
-                if s.existing is None and (s.phase, s.gap) == (phase, gap)
-            ]
-            ops += [OpDesc.barrier()] * list(barriers).count((phase, gap))
-            if gap < len(entries):
-                stronger = [n for s, n in waits.items() if s.existing is not None and (s.phase, s.gap) == (phase, gap)]
-                op = entries[gap].op
-                ops.append(op.but(wait_value=stronger[0]) if stronger else op)
-        phases[phase] = tuple(ScheduleEntry(op=op, time_slot=slot, phase=phase) for slot, op in enumerate(ops))
-    return replace(
-        loop,
-        prologue=phases[Phase.PROLOGUE],
-        kernel=phases[Phase.KERNEL],
-        epilogue=phases[Phase.EPILOGUE],
-        warp_stagger_index=len(phases[Phase.PROLOGUE]) + 1,
-    )
+def _least_loss(program: Program, placed: Mapping[Gap, int], chosen: Iterable[Site]) -> int:
+    """Every combination of counts that tell two queues apart, each site's as weak as the others' drains allow."""
+    sites = tuple(chosen)
+    waits = dict.fromkeys(sites, 0)
+    assert not races(program, placed, waits)
+    runs = [_Run(program, trips) for trips in _TRIPS]
+    for run in runs:
+        for _ in run.races(placed, {site: _NO_WAIT[site.counter] - 1 for site in program.sites}):
+            pass
+    counts = {
+        site: sorted({min(n, program.most(site)) for run in runs for n in run.younger.get(site, {0})}, reverse=True)
+        for site in sites
+    }
+    best = sum(program.most(site) for site in sites)
+
+    def weaken(rest: tuple[Site, ...], lost: int) -> None:
+        nonlocal best
+        if lost >= best:
+            return
+        if not rest:
+            best = lost
+            return
+        site, *others = rest
+        for count in counts[site]:
+            waits[site] = count
+            if not races(program, placed, waits):
+                weaken(tuple(others), lost + program.most(site) - count)
+        waits[site] = 0
+
+    weaken(sites, 0)
+    return best

@@ -1,23 +1,17 @@
-"""Repair: cheapest by full enumeration, order untouched, and what it does to the shipped schedules."""
+"""Repair: order untouched, and what it does to the shipped schedules."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from rota import (
     CompiledSchedule,
     DeclarativeSchedule,
-    FrameworkTag,
     KernelGeometry,
     OpDesc,
     Phase,
     Pipeline4Wave,
     ProofError,
-    Repair,
     ScheduleConfig,
     Severity,
     SingleBufferSchedule,
@@ -25,57 +19,6 @@ from rota import (
     mi355x_target,
     verify,
 )
-from rota.sync.repair import repair
-from tests.findings.proofs import fragment, load, loop
-from tests.sync.brute_force import Cost, cheapest, races
-
-OPS = [load(0), load(1), fragment(0), fragment(1), OpDesc.barrier(), OpDesc.wait_vm(1), OpDesc.wait_lgkm(1)]
-
-
-def mended(made: CompiledSchedule) -> tuple[CompiledSchedule, tuple[Repair, ...]]:
-    done = repair(made, made.machine, compiler_waits=True)
-    assert done.minimal
-    result = replace(
-        made,
-        prologue=done.prologue,
-        kernel=done.kernel,
-        epilogue=done.epilogue,
-        warp_stagger_index=done.warp_stagger_index,
-    )
-    return result, done.repairs
-
-
-def cost_of(repairs: tuple[Repair, ...]) -> Cost:
-    barriers = [r for r in repairs if r.op == OpDesc.barrier()]
-    waits = [r for r in repairs if r.op != OpDesc.barrier()]
-    largest = {FrameworkTag.WAIT_VM: 62, FrameworkTag.WAIT_LGKM: 14}
-    loss = sum((r.before.wait_value if r.before else largest[FrameworkTag(r.op.tag)]) - r.op.wait_value for r in waits)
-    return len(barriers), len(waits), sum(r.phase is Phase.KERNEL for r in repairs), loss
-
-
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.sampled_from(OPS), min_size=1, max_size=3), st.lists(st.sampled_from(OPS[:5]), max_size=1))
-def test_no_cheaper_repair_exists_of_a_small_loop(prologue: list[OpDesc], kernel: list[OpDesc]) -> None:
-    made = loop(prologue=prologue, kernel=kernel)
-    fixed, repairs = mended(made)
-    assert not races(fixed)
-    assert cost_of(repairs) == cheapest(made)
-
-
-@pytest.mark.parametrize(
-    "ops",
-    [
-        [load(0), fragment(0)],
-        [load(0), OpDesc.barrier(), fragment(0)],
-        [load(0), load(1), OpDesc.wait_vm(6), OpDesc.barrier(), fragment(0), fragment(1)],
-        [load(0), OpDesc.wait_vm(0), OpDesc.barrier(), fragment(0), load(0)],
-    ],
-)
-def test_a_straight_program_is_mended_at_the_least_cost(ops: list[OpDesc]) -> None:
-    made = loop(prologue=ops)
-    fixed, repairs = mended(made)
-    assert not races(fixed)
-    assert cost_of(repairs) == cheapest(made)
 
 
 def data_ops(compiled: CompiledSchedule) -> list[OpDesc]:

@@ -1,47 +1,143 @@
-"""Waits and barriers from nothing: proved, and every one of the loop's is needed and as weak as it can be."""
+"""Waits and barriers from nothing: proved, and none of the waits can be left out or weakened by itself."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from rota import GFX942, GFX950, CompiledSchedule, FrameworkTag, Machine, Phase, ScheduleEntry, verify
+from rota import (
+    GFX942,
+    GFX950,
+    CompiledSchedule,
+    DeclarativeSchedule,
+    FrameworkTag,
+    KernelGeometry,
+    Machine,
+    Phase,
+    Pipeline4Wave,
+    PipelineSchedule,
+    ScheduleConfig,
+    SingleBufferSchedule,
+    compile_schedule,
+    mi355x_target,
+    verify,
+)
 from rota.compiler.loop import compile_loop
+from rota.kernels.attention import ATTENTION, MI300X_ATTENTION, AttentionShape
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
+from rota.simulate.predict import predict
 from rota.sync.sites import Sites
 from rota.sync.synthesis import synthesise
+from tests.sync.brute_force import Program, races
+from tests.sync.drawn import drawn_loop
+from tests.sync.minimality import with_less
 
 LOOPS = [
     (GEMM_SHAPES[0], GFX950, False),
     (GEMM_SHAPES[0], GFX950, True),
     (GEMM_SHAPES[2], GFX950, False),
+    (MI300X_GEMM_SHAPES[0], GFX942, False),
     (MI300X_GEMM_SHAPES[2], GFX942, False),
+    (ATTENTION, GFX950, False),
+]
+OTHER_LOOPS = [
+    (GEMM_SHAPES[1], GFX950, False),
+    (GEMM_SHAPES[3], GFX950, False),
+    (GEMM_SHAPES[3], GFX950, True),
+    (MI300X_GEMM_SHAPES[1], GFX942, False),
+    (MI300X_ATTENTION, GFX942, False),
 ]
 WAITS = (FrameworkTag.WAIT_VM, FrameworkTag.WAIT_LGKM)
 
 
-def without(compiled: CompiledSchedule, place: int) -> CompiledSchedule:
-    kernel = [entry for entry in compiled.kernel if entry.time_slot != place]
-    return replace(compiled, kernel=tuple(replace(entry, time_slot=slot) for slot, entry in enumerate(kernel)))
+Shape = GemmShape | AttentionShape
 
 
-def weakened(compiled: CompiledSchedule, at: ScheduleEntry) -> CompiledSchedule:
-    weaker = replace(at, op=replace(at.op, wait_value=at.op.wait_value + 1))
-    return replace(compiled, kernel=tuple(weaker if entry is at else entry for entry in compiled.kernel))
+def refused(compiled: CompiledSchedule) -> bool:
+    return not verify(compiled).clean
 
 
-@pytest.mark.parametrize(("shape", "machine", "stagger"), LOOPS, ids=lambda value: getattr(value, "name", str(value)))
-def test_every_wait_and_barrier_of_the_loop_is_needed(shape: GemmShape, machine: Machine, *, stagger: bool) -> None:
-    compiled = compile_loop(shape.loop(), machine, stagger=stagger)
-    assert verify(compiled).clean
+def racy(compiled: CompiledSchedule) -> bool:
+    return bool(races(Program(compiled)))
+
+
+def needed(compiled: CompiledSchedule, is_wrong: Callable[[CompiledSchedule], bool]) -> None:
+    """Whatever was put in is listed, and without any of it, or with any wait weaker, the loop is wrong.
+
+    Except that staggered groups are kept apart by all of their barriers.
+    """
+    entries = (*compiled.prologue, *compiled.kernel, *compiled.epilogue)
+    assert len(compiled.repairs) == sum(entry.op.is_framework for entry in entries)
+    assert not is_wrong(compiled)
+    for change, variant in with_less(compiled, barriers=not compiled.config.warp_stagger.enabled):
+        assert is_wrong(variant), str(change)
+
+
+@pytest.mark.parametrize("remainder", [0, 1])
+@pytest.mark.parametrize(
+    ("shape", "machine", "stagger"),
+    [*LOOPS, *(pytest.param(*each, marks=pytest.mark.slow) for each in OTHER_LOOPS)],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+def test_every_wait_and_barrier_of_a_shipped_loop_is_needed(
+    shape: Shape, machine: Machine, remainder: int, *, stagger: bool
+) -> None:
+    compiled = compile_loop(shape.loop(), machine, stagger=stagger, remainder=remainder)
     assert any(entry.op.tag in WAITS for entry in compiled.kernel)
-    for entry in compiled.kernel:
-        if entry.op.tag in WAITS:
-            assert not verify(without(compiled, entry.time_slot)).clean, entry
-            assert not verify(weakened(compiled, entry)).clean, entry
-        elif entry.op.tag == FrameworkTag.BARRIER and not stagger:
-            assert not verify(without(compiled, entry.time_slot)).clean, entry
+    needed(compiled, refused)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [*GEMM_SHAPES, ATTENTION], ids=lambda shape: shape.name)
+def test_every_wait_and_barrier_of_a_shipped_loop_in_single_instructions_is_needed(shape: Shape) -> None:
+    needed(compile_loop(shape.loop(instructions=True)), refused)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_wait_and_barrier_of_a_drawn_loop_is_needed(seed: int) -> None:
+    compiled = compile_loop(drawn_loop(seed), GFX942, remainder=seed % 2)
+    needed(compiled, refused)
+    needed(compiled, racy)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Pipeline4Wave(KernelGeometry()),
+        SingleBufferSchedule(2),
+        DeclarativeSchedule(ScheduleConfig(scheduling="GREEDY", minimal_barriers=True), mi355x_target(max_globals=0)),
+    ],
+    ids=["4-wave", "single buffer", "minimal barriers"],
+)
+def test_every_repair_of_a_shipped_schedule_is_needed(schedule: PipelineSchedule) -> None:
+    compiled = compile_schedule(schedule)
+    assert compiled.repairs
+    for change, variant in with_less(compiled):
+        assert refused(variant), str(change)
+
+
+def test_a_loop_staged_in_registers_waits_for_each_load_at_its_own_store() -> None:
+    """One wait at the barrier would have to drain them all, and be slower for it."""
+    compiled = compile_loop(drawn_loop(1, staged=True), GFX942)
+    needed(compiled, racy)
+    needed(compiled, refused)
+    counts = [entry.op.wait_value for entry in compiled.kernel if entry.op.tag == FrameworkTag.WAIT_VM]
+    assert min(counts) > 0
+    drained = tuple(
+        replace(entry, op=entry.op.but(wait_value=0)) if entry.op.tag == FrameworkTag.WAIT_VM else entry
+        for entry in compiled.kernel
+    )
+    assert predict(compiled, band=False).cycles < predict(replace(compiled, kernel=drained), band=False).cycles
+
+
+def test_no_wait_is_weaker_than_can_be_encoded() -> None:
+    """Here more reads are under way than lgkmcnt can tell apart, and nothing is left to repair."""
+    compiled = compile_loop(MI300X_GEMM_SHAPES[0].loop(), GFX942)
+    counts = [entry.op.wait_value for entry in compiled.kernel if entry.op.tag == FrameworkTag.WAIT_LGKM]
+    assert max(counts) == 14
+    assert all(change.before is None for change in compiled.repairs)
 
 
 def test_staggered_groups_keep_the_barriers_that_align_them() -> None:

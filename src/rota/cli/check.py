@@ -23,9 +23,9 @@ from rota.kernels.kernel import Kernel
 def check(kernel: str, settings: tuple[str, ...], notes: bool, code: str | None) -> None:
     """Prove KERNEL right for every trip count.
 
-    And for every interleaving of its waves.  By default `sync` is "repair", which adds the fewest waits and barriers
-    that make the proof hold; with `--set sync=strict` what is missing is an error.  Exit status: 0 proved, 1 findings,
-    2 usage, 3 internal error.
+    And for every interleaving of its waves.  By default `sync` is "repair", which adds the fewest barriers, then the
+    fewest waits, that make the proof hold; with `--set sync=strict` what is missing is an error.  Exit status:
+    0 proved, 1 findings, 2 usage, 3 internal error.
     """
     chosen = find_kernel(kernel, settings)
     if code is not None:

@@ -48,8 +48,8 @@ def compile_schedule(
 ) -> CompiledSchedule:
     """Compile a schedule.
 
-    `repair` adds the fewest barriers and waits that make the proof hold and lists them; `strict` raises instead;
-    `as_written` gives exactly what the rules derive, unproved.
+    `repair` adds the fewest barriers, then the fewest waits, that make the proof hold and lists them (W102 if they were
+    not shown to be the fewest); `strict` raises instead; `as_written` gives exactly what the rules derive, unproved.
 
     A `reentrant` schedule may be run again right behind itself, as a persistent kernel does.  Without `vmcnt_in_order`
     the proof trusts no wait that leaves some of vmcnt's tokens pending.

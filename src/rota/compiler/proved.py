@@ -24,7 +24,8 @@ _DROPPED = ("P102", "P108")  # the proof is about what is issued, not about what
 _NOT_SHOWN_MINIMAL = Finding(
     code="W102",
     severity=Severity.NOTE,
-    message="the repair is proved, but the time limit came before it was shown to be the smallest",
+    message="the repair is proved, but its search ended before it was shown to be the smallest",
+    fixes=("put in waits and barriers that you know are needed: there is then less to look for",),
 )
 
 
@@ -72,7 +73,7 @@ def applied(written: CompiledSchedule, done: Repaired) -> CompiledSchedule:
         kernel_deps=_moved(written, done.kernel_slots),
         warp_stagger_index=done.warp_stagger_index,
         repairs=done.repairs,
-        findings=written.findings if done.minimal else (*written.findings, _NOT_SHOWN_MINIMAL),
+        findings=(*written.findings, _NOT_SHOWN_MINIMAL) if done.cut_short else written.findings,
     )
 
 

@@ -1,1 +1,1 @@
-"""The least waits and barriers that make a program safe: takes entries, gives them with every change listed."""
+"""The waits and barriers that make a program safe: takes entries, gives them with every change listed."""

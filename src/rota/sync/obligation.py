@@ -62,7 +62,8 @@ class Obligation:
 
     def barriers_needed(self, moment: int) -> int:
         """Barriers that must follow a wait at `moment`: one, and one more for each that the groups lie apart."""
-        return 1 + self.timeline.spread[moment] if self.crosses else 0
+        spread = self.timeline.spread
+        return 1 + max(spread[moment], 0) - min(spread[self.later], 0) if self.crosses else 0
 
     def barriers_after(self, moment: int) -> int:
         """Barriers between `moment` and the later op."""
@@ -135,7 +136,7 @@ def all_obligations(steps: LoopSteps, *, compiler_waits: bool) -> Iterator[Oblig
                 later=later,
                 crosses=crosses,
                 counter=counter,
-                compiler_covers=_first_use(timeline, earlier, later) if counter in counters.compilers else None,
+                compiler_covers=_compiler_covers(timeline, earlier, later) if counter in counters.compilers else None,
                 in_order=counter in in_order,
             )
 
@@ -219,11 +220,18 @@ def _action(timeline: Timeline, moment: int | None) -> Action | None:
     return None if moment is None else timeline.steps[moment].effect.action
 
 
-def _first_use(timeline: Timeline, earlier: int, later: int) -> int | None:
-    """The moment at which the compiler waits for the earlier op, because its registers are used."""
-    loaded = {place for place in timeline.steps[earlier].effect.writes if place.space is Space.REGISTER}
-    for moment in range(earlier + 1, later) if loaded else ():
+def _compiler_covers(timeline: Timeline, earlier: int, later: int) -> int | None:
+    """The moment at which the compiler waits for the earlier op: that of the first use of registers that it loads.
+
+    Or that a younger op on its counter loads: a wait for the younger one is a wait for all older ones.
+    """
+    counter = timeline.steps[earlier].effect.counter
+    loading: set[Place] = set()
+    for moment in range(earlier, later):
         effect = timeline.steps[moment].effect
-        if loaded.intersection(effect.reads):
+        overwritten = effect.writes if effect.counter is not counter else ()
+        if not loading.isdisjoint((*effect.reads, *overwritten)):
             return moment
+        filled = {place for place in effect.writes if place.space is Space.REGISTER}
+        loading = loading | filled if effect.counter is counter else loading - filled
     return None

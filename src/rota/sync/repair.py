@@ -13,7 +13,8 @@ from rota.declare.vocabulary import Phase
 from rota.program.entry import ScheduleEntry
 from rota.program.loop import LoopSteps, ScheduledLoop, Step, steps_of
 from rota.sync.obligation import open_obligations
-from rota.sync.plan import Plan, WaitSite, plan_repairs
+from rota.sync.options import WaitSite
+from rota.sync.plan import Plan, plan_repairs
 from rota.sync.timeline import Gap
 from rota.targets.machine import Machine
 
@@ -43,7 +44,10 @@ class Repair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """The repaired phases, where the old entries went, and every change."""
+    """The repaired phases, where the old entries went, and every change.
+
+    `cut_short` if a search for the least repair ended before it was shown to be the least.
+    """
 
     prologue: tuple[ScheduleEntry, ...]
     kernel: tuple[ScheduleEntry, ...]
@@ -51,11 +55,11 @@ class Repaired:
     warp_stagger_index: int
     kernel_slots: tuple[int, ...]
     repairs: tuple[Repair, ...]
-    minimal: bool
+    cut_short: bool
 
 
 def repair(loop: ScheduledLoop, machine: Machine, *, compiler_waits: bool) -> Repaired:
-    """Clamp waits that can't be encoded, then add and strengthen what is missing."""
+    """Clamp waits that can't be encoded, then add and strengthen what is missing, as `rota.sync.plan.Plan` says."""
     steps = steps_of(loop)
     clamped = {phase: tuple(_clamped(step, machine) for step in steps.phase(phase)) for phase in Phase}
     mended = replace(
@@ -158,5 +162,5 @@ def _applied(loop: ScheduledLoop, steps: LoopSteps, mended: LoopSteps, plan: Pla
             for phase, writer in writers.items()
             for position, op, before, reason in writer.repairs
         ),
-        minimal=plan.optimal,
+        cut_short=not plan.optimal,
     )

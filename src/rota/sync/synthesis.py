@@ -1,8 +1,9 @@
-"""Synchronisation from nothing: takes a bare loop and sites for barriers and waits, gives it with the weakest waits.
+"""Synchronisation from nothing: takes a bare loop and sites for barriers and waits, gives it with the sites filled.
 
 Every obligation is met at the last site that can meet it, which is the cheapest in time and asks for the weakest count;
-a site that stands in the timelines of several trip counts takes the strongest of what it is asked for.  Sites that no
-obligation needs are left out again.
+a site that stands in the timelines of several trip counts takes the strongest of what it is asked for.  Then whatever
+no obligation needs is left out, and every wait is weakened as far as the others allow: in the end none can be left out
+or weakened alone.  With other sites there might be fewer waits, or weaker ones.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
+from operator import itemgetter
 
 from rota.declare.effects import Action, Counter, Effect
 from rota.declare.op import OpDesc
@@ -66,7 +68,7 @@ def synthesise(
             Repair(phase=entry.phase, slot=entry.time_slot, op=entry.op, before=None, reason=offer.reason(site))
             for entry, site in offer.filled
         ),
-        minimal=True,
+        cut_short=False,
     )
 
 
@@ -81,18 +83,17 @@ class _Offer:
 
     def phase(self, phase: Phase, steps: tuple[Step, ...], times: Mapping[Phase, tuple[int, ...]]) -> tuple[Step, ...]:
         """The steps with a site in front of the first one at or after each site's slot, in every period."""
-        places = sorted(
-            {*((slot, True) for slot in self.slots.barriers), *((slot, False) for slot in self.slots.reads)}
-        )
+        kinds = ((None, self.slots.barriers), (Counter.VM, self.slots.loads), (Counter.LGKM, self.slots.reads))
+        places = sorted(((slot, kind) for kind, slots in kinds for slot in slots), key=itemgetter(0))
         periods = (times[phase][-1] // self.interval + 1) if times[phase] else 0
-        due = [(period * self.interval + slot, barrier) for period in range(periods) for slot, barrier in places]
+        due = [(period * self.interval + slot, kind) for period in range(periods) for slot, kind in places]
         found: list[Step] = []
         for step, time in zip(steps, chain(times[phase], repeat(periods * self.interval)), strict=False):
-            here = [barrier for at, barrier in due if at <= time]
+            here = [kind for at, kind in due if at <= time]
             due = due[len(here) :]
             found += self._at_gap(phase, here)
             found.append(step)
-        return (*found, *self._at_gap(phase, [barrier for _, barrier in due]))
+        return (*found, *self._at_gap(phase, [kind for _, kind in due]))
 
     def met(self, obligation: Obligation) -> bool:
         """Do the sites that are needed anyway meet it?"""
@@ -130,7 +131,7 @@ class _Offer:
             first, site.reason = site.reason, None
             site.reason = self._unmet(first, obligations)
         for site in needed:
-            while site.reason and site.counter is not None:
+            while site.reason and site.counter is not None and site.count < self.machine.largest_wait(site.counter):
                 site.count += 1
                 unmet = self._unmet(site.reason, obligations)
                 if unmet is not None:
@@ -171,13 +172,14 @@ class _Offer:
         if site.counter is not None:
             site.count = min(site.count, weakest)
 
-    def _at_gap(self, phase: Phase, barriers: list[bool]) -> Iterator[Step]:
+    def _at_gap(self, phase: Phase, kinds: list[Counter | None]) -> Iterator[Step]:
         """Waits, then a barrier; in lockstep a second barrier at once, or a wait beside a barrier's, adds nothing."""
-        if not barriers:
-            return
-        for _ in range(max(sum(barriers) if self.staggered else any(barriers), not any(barriers))):
-            kinds = (Counter.VM, Counter.LGKM, None) if any(barriers) else (Counter.LGKM,)
-            for counter in kinds:
+        barriers = kinds.count(None) if self.staggered else min(kinds.count(None), 1)
+        for _ in range(barriers):
+            for counter in (*Counter, None):
+                yield self._site(phase, counter)
+        for counter in Counter if not barriers else ():
+            if counter in kinds:
                 yield self._site(phase, counter)
 
     def _site(self, phase: Phase, counter: Counter | None) -> Step:

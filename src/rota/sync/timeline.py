@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,12 +44,6 @@ class Timeline:
     def barriers_between(self, earlier: int, later: int) -> tuple[int, ...]:
         """Moments of the barriers that every group executes."""
         return self.barriers[bisect_left(self.barriers, earlier) : bisect_left(self.barriers, later)]
-
-    def gaps_between(self, earlier: int, later: int) -> Iterator[tuple[int, Gap]]:
-        """Every gap behind moment `earlier` and in front of `later`, with the moment it stands in front of."""
-        for moment in range(earlier + 1, later + 1):
-            for gap in self.gaps[moment]:
-                yield moment, gap
 
 
 def written_out(steps: LoopSteps, *runs: int) -> Timeline:
