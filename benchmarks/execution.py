@@ -2,7 +2,7 @@
 
 Run `python -m benchmarks.execution [--only TEXT] [--seeds N]` from the repository's root.  Each kernel is emitted,
 compiled and run by the interpreter for trip counts 0, 1, 2 and 5: latest and earliest completion, waves backwards,
-every wave ahead of and behind the others, drawn turns.  C must equal NumPy's; once for each trip count, in 2 x 2
+every wave ahead of and behind the others, drawn turns.  C must equal NumPy's; once for each trip count, in 2 x 3
 workgroups with numbers of full precision, within the rounding of fp32.  The exit status is 1 if it doesn't in any run.
 """
 

@@ -29,36 +29,37 @@ _BUILTIN_RESOURCE = (
     r"__builtin_amdgcn_make_buffer_rsrc((void*)\1_base, 0, 0x7fffffff, 0x00027000);"
 )
 _BUILTIN_DMA = (
-    "#define DMA(rsrc, lds, lane_offset, offset) __builtin_amdgcn_raw_ptr_buffer_load_lds("
-    "rsrc, (LDS void*)((LDS char*)memory + wave * 1024 + (lds)), 16, lane_offset, offset, 0, 0); FENCE"
+    "#define ROTA_DMA(rsrc, lds, lane_offset, offset) __builtin_amdgcn_raw_ptr_buffer_load_lds("
+    "rsrc, (ROTA_LDS void*)((ROTA_LDS char*)memory + wave * 1024 + (lds)), 16, lane_offset, offset, 0, 0); ROTA_FENCE"
 )
 _BUILTIN_MFMA = """typedef __bf16 factor __attribute__((ext_vector_type(8)));
-#define MFMA(c, a, b) c = __builtin_amdgcn_mfma_f32_16x16x32_bf16(\
-__builtin_bit_cast(factor, a), __builtin_bit_cast(factor, b), c, 0, 0, 0); FENCE"""
+#define ROTA_MFMA(c, a, b) c = __builtin_amdgcn_mfma_f32_16x16x32_bf16(\
+__builtin_bit_cast(factor, a), __builtin_bit_cast(factor, b), c, 0, 0, 0); ROTA_FENCE"""
 
 
 def with_builtin_dma(source: str) -> str:
     """The compiler sees the DMAs, and guards the memory that it believes they write."""
     source = _RESOURCE.sub(_BUILTIN_RESOURCE, source)
-    return re.sub(r"#define DMA.*", lambda _: _BUILTIN_DMA, source)
+    return re.sub(r"#define ROTA_DMA.*", lambda _: _BUILTIN_DMA, source)
 
 
 def with_syncthreads(source: str) -> str:
     """What `__syncthreads()` is: a release fence, the barrier, an acquire fence."""
     fence = '__builtin_amdgcn_fence({}, "workgroup");'
-    whole = f"{fence.format('__ATOMIC_RELEASE')} __builtin_amdgcn_s_barrier(); {fence.format('__ATOMIC_ACQUIRE')} FENCE"
-    return re.sub(r"#define BARRIER.*", f"#define BARRIER {whole}", with_builtin_dma(source))
+    release, acquire = (fence.format(order) for order in ("__ATOMIC_RELEASE", "__ATOMIC_ACQUIRE"))
+    whole = f"#define ROTA_BARRIER {release} __builtin_amdgcn_s_barrier(); {acquire} ROTA_FENCE"
+    return re.sub(r"#define ROTA_BARRIER.*", whole, with_builtin_dma(source))
 
 
 def naive(source: str) -> str:
     """Builtins everywhere, and nothing keeps the compiler's scheduler from moving them."""
-    source = re.sub(r"#define MFMA.*", lambda _: _BUILTIN_MFMA, with_builtin_dma(source))
-    return re.sub(r"#define FENCE.*", "#define FENCE", source)
+    source = re.sub(r"#define ROTA_MFMA.*", lambda _: _BUILTIN_MFMA, with_builtin_dma(source))
+    return re.sub(r"#define ROTA_FENCE.*", "#define ROTA_FENCE", source)
 
 
 def without_waits(source: str) -> str:
     """The compiler's own waits are all there are."""
-    return re.sub(r"#define (WAIT_\w+)\(n\).*", r"#define \1(n)", source)
+    return re.sub(r"#define (ROTA_WAIT_\w+)\(n\).*", r"#define \1(n)", source)
 
 
 VERSIONS: dict[str, Callable[[str], str]] = {

@@ -1,9 +1,10 @@
-"""Faults in emitted kernels: takes four kernels and eleven kinds of fault, prints who notices each.
+"""Faults in emitted kernels: takes four kernels and twenty kinds of fault, prints who notices each.
 
-Run `python -m benchmarks.sabotage [--only TEXT]` from the repository's root.  A fault is one changed line of source.
-The proof speaks of the machine code's own waits and barriers; a fault that moves or exchanges data is wrong by its
-making.  The interpreter runs trip counts 0 and 2 under adversarial and drawn interleavings until one is wrong.  The
-exit status is 1 if the proof calls a fault wrong and neither audit nor execution notices it.
+Run `python -m benchmarks.sabotage [--only TEXT]` from the repository's root.  A fault is a changed line of source, or
+a changed field of the kernel descriptor.  The proof speaks of the machine code's own waits and barriers; a fault that
+moves or exchanges data, waves or workgroups, or that tells the hardware something else, is wrong by its making.  The
+interpreter runs trip counts 0 and 2 under adversarial and drawn interleavings, and in several workgroups, until one is
+wrong.  The exit status is 1 if a fault is wrong and neither audit nor execution notices it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from rota.audit.audit import Audit, audit_gemm
@@ -18,8 +20,9 @@ from rota.audit.code_object import CodeObject
 from rota.audit.execution import load_emitted
 from rota.audit.toolchain import find_toolchain
 from rota.emit.hip_gemm import emit_gemm
+from rota.errors import IsaError
 from rota.simulate.isa.interleaving import interleavings
-from rota.simulate.launch import GemmProgram
+from rota.simulate.launch import SEVERAL, GemmProgram, Numbers
 from tests.audit import sabotage
 from tests.emit.kernels import SMALL, SMALL_MI300X, Emitted, by_values, four_wave, ping_pong
 
@@ -32,12 +35,24 @@ KERNELS: dict[str, Callable[[], Emitted]] = {
 _STAGE = 32768  # bytes, or half of it for the smaller tiles: in either case another stage or slice
 
 
+DESCRIPTOR = (
+    ("group_segment_fixed_size", 32768),
+    ("kernarg_size", 16),
+    ("next_free_sgpr", 8),
+    ("accum_offset", 32),
+    ("tg_split", 1),
+    ("user_sgpr_count", 4),
+    ("system_sgpr_workgroup_id_y", 0),
+)
+
+
 class Fault(NamedTuple):
-    """A change to the source, and whether it is wrong whatever the waits are."""
+    """A change to the source or to the assembly, and whether it is wrong whatever the waits are."""
 
     name: str
     change: Callable[[str], str]
     by_making: bool
+    in_assembly: bool = False
 
 
 def _nth(which: Callable[[str], bool], change: Callable[[str], str], nth: int = 0) -> Callable[[str], str]:
@@ -60,6 +75,17 @@ FAULTS: tuple[Fault, ...] = (
         by_making=True,
     ),
     Fault("no s_nop before results are read", sabotage.read_too_early, by_making=True),
+    Fault("workgroup ids exchanged", sabotage.exchanged_workgroups, by_making=True),
+    Fault("every second wave stays behind", sabotage.other_group, by_making=True),
+    *(
+        Fault(
+            f"descriptor: {field} {value}",
+            partial(sabotage.told, field=field, value=value),
+            by_making=True,
+            in_assembly=True,
+        )
+        for field, value in DESCRIPTOR
+    ),
 )
 
 
@@ -75,7 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         compiled, geometry = emitted = KERNELS[name]()
         source = emit_gemm(compiled, geometry)
         for fault in FAULTS:
-            code = find_toolchain().compile(fault.change(source), compiled.machine.arch)
+            code = _sabotaged(source, fault, compiled.machine.arch)
+            if code is None:
+                continue
             audit = audit_gemm(compiled, geometry, code)
             executed = _execution(emitted, code)
             wrong = fault.by_making or audit.certificate is None
@@ -85,6 +113,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"| {name} | {fault.name} | {_proof(audit, fault)} | {_codes(audit)} | {executed} |", flush=True)
     print(f"\n{total} wrong ones, {missed} of them missed")
     return 1 if missed else 0
+
+
+def _sabotaged(source: str, fault: Fault, arch: str) -> CodeObject | None:
+    """The kernel with the fault, or None if it has no place for it."""
+    toolchain = find_toolchain()
+    if fault.in_assembly:
+        return toolchain.assemble(fault.change(toolchain.compile(source, arch).assembly), arch)
+    changed = fault.change(source)
+    return None if changed == source else toolchain.compile(changed, arch)
 
 
 def _proof(audit: Audit, fault: Fault) -> str:
@@ -101,7 +138,11 @@ def _codes(audit: Audit) -> str:
 def _execution(emitted: Emitted, code: CodeObject) -> str:
     """The first interleaving under which C is wrong, or the interpreter finds a fault."""
     compiled, geometry = emitted
-    return next(_wrong_runs(load_emitted(compiled, geometry, code)), "right")
+    try:
+        gemm = load_emitted(compiled, geometry, code)
+    except IsaError as error:
+        return f"{error.findings[0].code} (not launched)"
+    return next(_wrong_runs(gemm), "right")
 
 
 def _wrong_runs(gemm: GemmProgram) -> Iterator[str]:
@@ -110,6 +151,9 @@ def _wrong_runs(gemm: GemmProgram) -> Iterator[str]:
             result = gemm.launch(trips, order)
             if not result.right:
                 yield f"{result.findings[0].code} ({trips} trips, {order.label})"
+    several = gemm.launch(0, grid=SEVERAL, numbers=Numbers.FULL)
+    if not several.right:
+        yield f"{several.findings[0].code} (0 trips, several workgroups)"
 
 
 if __name__ == "__main__":

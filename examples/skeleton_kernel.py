@@ -24,7 +24,8 @@ ARCH, WAVES, ROWS, TILE = "gfx950", 4, 16, 32
 SLICE = ROWS * TILE * 2  # bytes of bf16 that one wave brings: 64 lanes of 16 bytes, one DMA
 INSTRUCTION = "v_mfma_f32_16x16x32_bf16"
 
-# Each function issues exactly the instructions that the loop declares for its op.  A DMA is inline assembly, so that
+# Each function issues exactly the instructions that the loop declares for its op, and is told which K-tile it works on,
+# which here only the load needs.  A DMA is inline assembly, so that
 # the compiler adds no wait of its own; an LDS read is a load, so that it still guards the registers.
 OPS = f"""
 #define LDS __attribute__((address_space(3)))
@@ -44,17 +45,19 @@ struct Ops {{
   floats c;
 
   template <int to_X> INLINE void load_X(int k) {{
-    asm volatile("s_add_u32 m0, %0, %1\\n\\ts_nop 0\\n\\tbuffer_load_dwordx4 %2, %3, %4 offen lds"
-                 :: "s"(to), "i"(to_X * {WAVES * SLICE}), "v"(from), "s"(x), "s"(k * {TILE * 2})
-                 : "memory", "m0", "scc");
+    u32 m0;  // an output: the compiler knows that it changes
+    asm volatile("s_add_u32 m0, %1, %2\\n\\ts_nop 0\\n\\tbuffer_load_dwordx4 %3, %4, %5 offen lds"
+                 : "=&{{m0}}"(m0)
+                 : "s"(to), "i"(to_X * {WAVES * SLICE}), "v"(from), "s"(x), "s"(k * {TILE * 2})
+                 : "memory", "scc");
   }}
-  template <int to_a, int from_X> INLINE void read_a() {{
+  template <int to_a, int from_X> INLINE void read_a(int) {{
     a[to_a] = *(LDS const words*)(own + from_X * {WAVES * SLICE});
   }}
-  template <int to_b, int from_X> INLINE void read_b() {{
+  template <int to_b, int from_X> INLINE void read_b(int) {{
     b[to_b] = *(LDS const words*)(next + from_X * {WAVES * SLICE});
   }}
-  template <int from_a, int from_b> INLINE void mma_c() {{
+  template <int from_a, int from_b> INLINE void mma_c(int) {{
     asm volatile("{INSTRUCTION} %0, %1, %2, %0" : "+v"(c) : "v"(a[from_a]), "v"(b[from_b]));
   }}
 }};

@@ -85,6 +85,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "V109": "a compute belongs to no cell of the declared grid",
         "V110": "an entry does something else than the op that it stands for",
         "V111": "the proof came to no end",
+        "V112": "behind the loop the last version of a carried value is gone",
         "B101": "wave groups execute different numbers of barriers",
         "B102": "an op that moves or computes data is executed by one wave group alone",
         "L101": "a wait's count is encoded as no wait at all",
@@ -99,9 +100,10 @@ CODES: Mapping[str, str] = MappingProxyType(
         "T102": "the compiler refused the source",
         "T103": "a code object can't be read",
         "T201": "a name can't stand in source",
-        "T202": "an op's tokens are not the instructions that are emitted for it",
+        "T202": "what an op says of itself is not what is emitted for it",
         "T203": "a schedule and a geometry don't make a kernel that can be written",
         "T204": "an exchange document is malformed",
+        "T206": "a schedule of GEMM ops computes something else than C = A x B^T",
         "T301": "a package that an output needs is not installed",
         "I101": "a listing doesn't show the instructions asked for",
         "I102": "an instruction is not known to the interpreter",
@@ -113,6 +115,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I108": "a wave doesn't end",
         "I109": "LDS accesses of two waves are not kept apart by a wait and a barrier",
         "I110": "the machine code's result is not the product of its inputs",
+        "I111": "a code object is for an architecture that isn't known, or for another one than is asked for",
         "I201": "machine code and schedule can't be laid side by side",
         "I202": "the machine code's order is not the schedule's",
         "I203": "an instruction works on another tile, register or accumulator than its entry",
@@ -121,6 +124,8 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I206": "the compiler spilled registers to memory",
         "I207": "a kernel takes other memory or more registers than the schedule has",
         "I208": "the compiler added a wait, or made one stronger",
+        "I209": "a kernel descriptor doesn't fit the notes or the instructions",
+        "I210": "a barrier of one wave group is executed by other waves than the schedule's",
     }
 )
 

@@ -93,7 +93,7 @@ def other_address(distance: int) -> Callable[[str], str]:
 def of_another_element(line: str) -> str:
     """The same registers, taken for fp16."""
     c, a, b = line[line.index("(") + 1 : line.index(")  ")].split(", ")
-    return f'asm volatile("v_mfma_f32_16x16x16_f16 %0, %1, %2, %0" : "+v"({c}) : "v"({a}), "v"({b})); FENCE'
+    return f'asm volatile("v_mfma_f32_16x16x16_f16 %0, %1, %2, %0" : "+v"({c}) : "v"({a}), "v"({b})); ROTA_FENCE'
 
 
 def moved_up(source: str, which: Callable[[str], bool], over: Callable[[str], bool]) -> str:
@@ -106,10 +106,29 @@ def moved_up(source: str, which: Callable[[str], bool], over: Callable[[str], bo
     return "\n".join(lines)
 
 
+def exchanged_workgroups(source: str) -> str:
+    """Rows of workgroups are taken for columns, everywhere alike."""
+    for row, column in (("workgroup_id_x", "workgroup_id_?"), ("workgroup_id_y", "workgroup_id_x")):
+        source = source.replace(row, column)
+    return source.replace("workgroup_id_?", "workgroup_id_y")
+
+
+def other_group(source: str) -> str:
+    """Every second wave stays behind, instead of the second half of them; as it is where none does."""
+    return re.sub(r"wave_group = wave / \d+;", "wave_group = wave & 1;", source)
+
+
+def told(assembly: str, field: str, value: int) -> str:
+    """Assembly whose kernel descriptor has another value in one field; the notes stay as they are."""
+    changed, count = re.subn(rf"(\.amdhsa_{field}) \d+", rf"\g<1> {value}", assembly)
+    assert count == 1
+    return changed
+
+
 def read_too_early(source: str) -> str:
     """The last matrix instruction's result is read at once, without the slots that it takes to get there."""
     lines = source.splitlines()
     number = max(n for n, line in enumerate(lines) if is_mfma(line) and "#define" not in line)
     result = lines[number][lines[number].index("(") + 1 :].partition(",")[0]
-    read = f'{{ float x = {result}[0]; asm volatile("v_mov_b32 %0, %0" : "+v"(x)); {result}[0] = x; }} FENCE'
+    read = f'{{ float x = {result}[0]; asm volatile("v_mov_b32 %0, %0" : "+v"(x)); {result}[0] = x; }} ROTA_FENCE'
     return "\n".join([*lines[: number + 1], read, *lines[number + 1 :]])

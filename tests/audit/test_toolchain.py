@@ -139,7 +139,15 @@ def test_the_descriptor_is_what_the_assembler_was_told(arch: str) -> None:
     code = find_toolchain("clang++-22").compile(SOURCE, arch)
     told = {name: int(value) for name, value in re.findall(r"\.amdhsa_(\w+) (\d+)", code.assembly)}
     facts = code.kernel()
-    assert facts.accum_offset == told["accum_offset"]
+    descriptor = facts.descriptor
+    assert descriptor.lds_bytes == told["group_segment_fixed_size"] == 2048
+    assert descriptor.private_bytes == told["private_segment_fixed_size"]
+    assert descriptor.kernarg_bytes == told["kernarg_size"]
+    assert descriptor.user_sgprs == told["user_sgpr_count"]
+    assert descriptor.accum_offset == told["accum_offset"]
+    assert descriptor.vgprs - 8 < told["next_free_vgpr"] <= descriptor.vgprs
+    assert descriptor.sgprs - 16 < told["next_free_sgpr"] + 6 <= descriptor.sgprs  # VCC, flat scratch and XNACK mask
+    assert descriptor.tg_split == bool(told["tg_split"])
     assert facts.workitem_ids == told["system_vgpr_workitem_id"] == 1
     assert facts.workgroup_ids == tuple(bool(told[f"system_sgpr_workgroup_id_{axis}"]) for axis in "xyz")
     assert facts.workgroup_ids[2]

@@ -13,7 +13,7 @@ from rota.declare.loop import Loop
 from rota.declare.vocabulary import FrameworkTag, Phase
 from rota.emit.register_waits import with_register_waits
 from rota.program.loop import Step, steps_of
-from rota.simulate.isa.kernel import KernelFacts
+from rota.simulate.isa.kernel import Descriptor, KernelFacts
 
 _FACTS: dict[str, Any] = {
     "name": "tiny",
@@ -31,7 +31,6 @@ _FACTS: dict[str, Any] = {
     "user_sgprs": (),
     "workgroup_ids": (True, False, False),
     "workitem_ids": 0,
-    "accum_offset": 16,
 }
 _WAITS = {FrameworkTag.WAIT_VM: "vmcnt", FrameworkTag.WAIT_LGKM: "lgkmcnt"}
 _DATA = {
@@ -75,9 +74,15 @@ def tiny_audit(phases: dict[Phase, list[str]], **facts: int) -> Audit:
         hsaco=b"",
         assembly=text,
         disassembly=text,
-        kernels=(KernelFacts(**{**_FACTS, **facts}),),
+        kernels=(_told({**_FACTS, **facts}),),
     )
     return audit_skeleton(tiny_loop(), code)
+
+
+def _told(facts: dict[str, Any]) -> KernelFacts:
+    """Facts with the descriptor that belongs to them."""
+    same = {name: facts[name] for name in ("lds_bytes", "private_bytes", "kernarg_bytes", "vgprs", "sgprs")}
+    return KernelFacts(**facts, descriptor=Descriptor(**same, user_sgprs=0, accum_offset=16, tg_split=False))
 
 
 def behind_a_branch(lines: list[str], text: str) -> list[str]:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from rota.cli.emit import source_of
 from rota.emit.exchange import from_json
+from rota.kernels.catalogue import shipped_kernels
+from rota.targets.machine import GFX942
 from tests.cli.command import data, rota
 
 
@@ -19,6 +22,32 @@ def test_a_document_holds_the_schedule() -> None:
 @pytest.mark.parametrize("kernel", ["four_wave", "gemm_small", "gemm_fp8", "gemm_small_mi300x"])
 def test_a_gemm_is_written_under_the_name_it_was_asked_for(kernel: str) -> None:
     assert f" {kernel}(" in data(f"emit {kernel}")["source"]
+
+
+def named(command: str) -> str:
+    found = re.search(r"void (\w+)\((?:const void\*|Ops&)", data(command)["source"])
+    assert found is not None
+    return found[1]
+
+
+@pytest.mark.parametrize("form", ["hip", "skeleton"])
+def test_kernels_of_different_settings_have_different_names(form: str) -> None:
+    """So that they can be one program."""
+    emit = f"emit gemm_small --form {form}"
+    assert named(emit) == "gemm_small"
+    assert named(f"{emit} --set remainder=1") == "gemm_small_tail1"
+    assert named(f"{emit} --set rows=256 --set remainder=2") == "gemm_small_rows_256_tail2"
+    other = "v_mfma_f32_16x16x32_f16"
+    assert named(f"emit four_wave --form {form} --set instruction={other}") == f"four_wave_instruction_{other}"
+
+
+def test_a_machine_is_named_by_its_architecture_and_what_is_long_by_a_number() -> None:
+    kernel = shipped_kernels()["gemm_small"]
+    compiled = kernel.compile()
+    skeleton = source_of(kernel.but("machine", GFX942), compiled, "skeleton")
+    assert "void gemm_bf16_128x128x64_4wave_gfx942(" in skeleton
+    long = source_of(kernel.but("note", "a" * 99), compiled, "skeleton")
+    assert re.search(r"void gemm_bf16_128x128x64_4wave_note_[0-9a-f]{8}\(", long)
 
 
 def test_source_goes_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def _ops(loop: LoopSpec, copies: dict[str, int]) -> Iterator[str]:
         numbers = [f"int to{index}" for index in range(len(written))]
         numbers += [f"int from{index}" for index in range(len(op.reads))]
         template = f"template <{', '.join(numbers)}> " if numbers else ""
-        yield f"  {template}INLINE void {op.name}({'int k' if op.work is Work.LOAD else ''}) {{"
+        yield f"  {template}INLINE void {op.name}([[maybe_unused]] int k) {{"
         yield from (f"    {line}" for line in _body(loop, op))
         yield "  }"
     yield "};"
@@ -51,8 +51,9 @@ def _body(loop: LoopSpec, op: LoopOp) -> Iterator[str]:
     for index in range(op.instructions):
         if op.work is Work.LOAD:
             yield (
-                'asm volatile("s_mov_b32 m0, %0\\n\\ts_nop 0\\n\\tbuffer_load_dwordx4 %1, %2, %3 offen lds" '
-                f':: "s"(lds + to0 * 1024 + {index}), "v"(offset), "s"(resource), "s"(k * 128) : "memory");'
+                '{ u32 m0; asm volatile("s_mov_b32 m0, %1\\n\\ts_nop 0\\n\\tbuffer_load_dwordx4 %2, %3, %4 offen lds" '
+                ': "=&{m0}"(m0) '
+                f': "s"(lds + to0 * 1024 + {index}), "v"(offset), "s"(resource), "s"(k * 128) : "memory"); }}'
             )
         elif op.work is Work.FRAGMENT:
             yield f"{target}[{index}] = *(LDS const words*)(lane + from0 * 8192 + {index * 256});"

@@ -1,14 +1,26 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+from rota.simulate.isa.program import load_program
 from rota.simulate.isa.run import run_kernel
 from tests.findings.smallest import raised
-from tests.simulate.isa.single import loaded
+from tests.simulate.isa.single import DESCRIPTOR, facts, listing, loaded
 
 
 def test_too_many_arguments() -> None:
     finding = raised("I107", lambda: run_kernel(loaded("s_nop 0"), args=[1], block=(64, 1, 1)))
     assert finding.message == "the launch doesn't fit kernel k"
     assert dict(finding.evidence)["arguments"] == "1 given, 0 declared"
+
+
+def test_more_lds_than_the_machine_has() -> None:
+    """It was accepted: 96 KiB on gfx942, which has 64."""
+    older = load_program(replace(facts("gfx942"), descriptor=replace(DESCRIPTOR, lds_bytes=98304)), listing("s_nop 0"))
+    finding = raised("I107", lambda: run_kernel(older, args=[], block=(64, 1, 1)))
+    assert dict(finding.evidence)["LDS"] == "98304 bytes; gfx942 has 65536"
+    raised("I107", lambda: run_kernel(loaded("s_nop 0"), args=[], block=(64, 1, 1), dynamic_lds=160 * 1024))
+    run_kernel(loaded("s_nop 0"), args=[], block=(64, 1, 1), dynamic_lds=156 * 1024)
 
 
 def test_too_many_work_items() -> None:

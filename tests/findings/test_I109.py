@@ -39,6 +39,11 @@ def test_several_readers_are_all_remembered() -> None:
     for wave in waves:
         execute(f"{READ}\n{WAIT}", wave)
     execute("ds_write_b32 v0, v1", waves[2])
-    assert [(finding.code, dict(finding.evidence)["other wave"]) for finding in faults.findings()] == [
-        ("I109", "several")
-    ]
+    assert [(finding.code, dict(finding.evidence)["other wave"]) for finding in faults.findings()] == [("I109", 0)]
+
+
+def test_a_wave_that_reads_and_then_writes_its_own_word_races_with_nobody() -> None:
+    lds = Lds(LDS_BYTES, faults := Faults())
+    wave = fresh({0: 0, 1: 7}, number=0, lds=lds)
+    execute(f"{READ}\n{WAIT}\n{WRITE}\n{WAIT}\n{READ}\n{WRITE}", wave)
+    assert faults.findings() == ()

@@ -18,5 +18,6 @@ def test_memory_that_was_not_predicted_is_found() -> None:
 def test_more_registers_than_a_wave_may_have_are_found() -> None:
     compiled, geometry = by_values(SMALL_MI300X)
     code = find_toolchain().compile(sabotage.source_of(compiled, geometry), "gfx942")
-    greedy = replace(code, kernels=(replace(code.kernels[0], vgprs=520),))
+    facts = code.kernel()
+    greedy = replace(code, kernels=(replace(facts, vgprs=520, descriptor=replace(facts.descriptor, vgprs=520)),))
     assert {finding.code for finding in audit_gemm(compiled, geometry, greedy).findings} == {"I207"}

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 import struct
+from functools import cache
+from random import Random
+
+import pytest
 
 from rota.audit.code_object import read_kernels
 from rota.audit.toolchain import find_toolchain
+from rota.errors import RotaError
 from tests.findings.smallest import raised
 
 
@@ -19,6 +24,37 @@ def test_an_elf_file_for_another_machine_or_without_notes() -> None:
     assert "for machine 62" in raised("T103", lambda: read_kernels(bytes(header))).message
     struct.pack_into("<H", header, 18, 224)
     assert "notes or descriptors are damaged" in raised("T103", lambda: read_kernels(bytes(header))).message
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_damaged_bytes_end_in_a_finding_or_are_read(seed: int) -> None:
+    """Never in a traceback: up to three bytes are changed, half of the times in the notes."""
+    random, damaged = Random(seed), bytearray(_intact())
+    notes = damaged.index(b"amdhsa.kernels") - 40
+    for _ in range(random.randint(1, 3)):
+        at = random.randrange(notes, notes + 500) if seed % 2 else random.randrange(len(damaged))
+        damaged[at] = random.randrange(256)
+    codes = set()
+    try:
+        read_kernels(bytes(damaged))
+    except RotaError as error:
+        codes = {finding.code for finding in error.findings}
+    assert codes <= {"T103", "I111"}
+
+
+def test_notes_that_are_no_map_and_addresses_that_are_too_large() -> None:
+    notes = _intact().index(b"amdhsa.kernels") - 2  # the map, and the length of its first name
+    flat = bytearray(_intact())
+    flat[notes] = 0x05
+    assert "damaged" in raised("T103", lambda: read_kernels(bytes(flat))).message
+    far = bytearray(_intact())
+    struct.pack_into("<Q", far, 40, 2**63)
+    assert "cut short or damaged" in raised("T103", lambda: read_kernels(bytes(far))).message
+
+
+@cache
+def _intact() -> bytes:
+    return find_toolchain().compile('extern "C" __attribute__((global)) void f(int* o) { *o = 1; }', "gfx942").hsaco
 
 
 def test_a_kernel_that_the_code_object_does_not_have() -> None:

@@ -13,7 +13,7 @@ from tests.emit.kernels import SMALL_MI300X, by_values
 from tests.findings.smallest import raised
 
 
-@pytest.mark.parametrize("name", ["", "2nd", "a b", "a-b", "größe", "class", "_hidden", "a__b", 'x"; system("'])
+@pytest.mark.parametrize("name", ["", "2nd", "a b", "a-b", "größe", "class", "main", "_hidden", "a__b", 'x"; system("'])
 def test_what_cpp_cannot_use_as_a_name_is_refused(name: str) -> None:
     raised("T201", lambda: identifier(name))
 
@@ -38,8 +38,8 @@ def test_words_of_a_document_stay_in_their_comments(emit: Callable[[CompiledSche
     raised("T201", lambda: emit(reasoned))
 
 
-@pytest.mark.parametrize("name", ["DMA", "READ", "LDS", "u32", "u64", "piece", "part", "resource", "FENCE"])
+@pytest.mark.parametrize("name", ["ROTA_DMA", "ROTA_READ", "ROTA_LDS", "ROTA_FENCE"])
 def test_a_word_of_the_source_is_no_name_for_a_kernel(name: str) -> None:
     compiled, geometry = by_values(SMALL_MI300X)
     finding = raised("T201", lambda: emit_gemm(replace(compiled, name=name), geometry))
-    assert name in str(dict(finding.evidence)["taken"]).split(", ")
+    assert "the source itself has that name" in finding.message

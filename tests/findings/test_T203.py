@@ -1,17 +1,18 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from rota import KernelGeometry, SingleBufferSchedule, compile_schedule
+from rota import CompiledSchedule, KernelGeometry, SingleBufferSchedule, compile_schedule
 from rota.compiler.loop import compile_loop, unsynchronised
 from rota.declare.loop import Loop
 from rota.emit.gemm_binding import GemmBinding
-from rota.emit.gemm_tile import Element, GemmTile
+from rota.emit.gemm_tile import Element, GemmTile, gemm_tile
 from rota.emit.hip_gemm import emit_gemm
+from rota.emit.skeleton import emit_skeleton
 from rota.kernels.attention import ATTENTION
-from rota.program.loop import steps_of
 from rota.program.unroll import Placement
 from rota.targets.machine import GFX950
 from tests.emit.kernels import SMALL, by_values, ping_pong
@@ -43,11 +44,46 @@ def test_a_single_buffer_is_refused() -> None:
 def test_a_schedule_for_another_geometry_is_refused() -> None:
     compiled, geometry = by_values(SMALL)
     finding = raised("T203", lambda: emit_gemm(compiled, replace(geometry, BM=256)))
-    assert str(compiled.lds_bytes) in finding.message
+    assert finding.message == "the tile A0 has 8192 bytes, but a slice of A takes 16384 in this geometry"
 
 
-def test_a_loop_that_is_no_gemm_is_refused() -> None:
-    raised("T203", lambda: emit_gemm(compile_loop(ATTENTION.loop()), GEOMETRY))
+def test_buffers_of_another_size_are_refused() -> None:
+    compiled, geometry = by_values(SMALL)
+    other = replace(compiled, lds_bytes=4096)
+    finding = raised("T203", lambda: GemmBinding(other, gemm_tile(other, geometry)))
+    assert finding.evidence == (("the schedule", 4096), ("this geometry", 131072))
+
+
+def test_a_loop_that_is_no_gemm_is_refused_and_told_of_the_form_that_it_has() -> None:
+    compiled = compile_loop(ATTENTION.loop())
+    finding = raised("T203", lambda: emit_gemm(compiled, GEOMETRY))
+    assert "the full form writes GEMMs, C = A x B^T, alone" in finding.message
+    assert "--form skeleton" in finding.fixes[-1]
+    assert emit_skeleton(compiled)
+
+
+@pytest.mark.parametrize("name", ["K", "Bias", "Alpha", "a"])
+def test_a_tile_by_another_name_is_no_operand(name: str) -> None:
+    compiled = other_ops(lambda loop: loop.load(loop.tile(name, size=8192), instructions=2, moved=8192))
+    assert f"the LDS tile {name} is neither A's nor B's" in raised("T203", lambda: fits(compiled)).message
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (lambda loop: loop.input("q", registers=4), "q is an input"),
+        (lambda loop: loop.valu("m", ["a0"], registers=4), "make_m is a valu op"),
+        (lambda loop: loop.valu("m", ["a0"], registers=16, into="a0"), "m is written into the registers of a0"),
+        (lambda loop: [loop.load("A", name=f"load{n}", instructions=1, moved=4096) for n in (1, 2)], "3 loads can't"),
+    ],
+)
+def test_what_a_gemm_does_not_have_is_refused(more: Callable[[Loop], object], message: str) -> None:
+    assert message in raised("T203", lambda: fits(other_ops(more))).message
+
+
+def test_a_kernel_for_other_waves_than_its_loop_is_refused() -> None:
+    compiled = other_ops(lambda _: None)
+    assert "declared for 4 waves" in raised("T203", lambda: gemm_tile(compiled, SMALL_GEOMETRY, waves=8)).message
 
 
 def test_a_loop_without_one_of_the_operands_is_refused() -> None:
@@ -59,41 +95,41 @@ def test_a_loop_without_one_of_the_operands_is_refused() -> None:
     raised("T203", lambda: emit_gemm(compile_loop(loop.build()), GEOMETRY))
 
 
-SMALLEST = GemmTile(geometry=KernelGeometry(BM=64, BN=64), waves=4, element=Element.BF16, machine=GFX950)
+SMALL_GEOMETRY = KernelGeometry(BM=64, BN=64)
 
 
-def bound(readers: int, *, mixed: bool = False) -> None:
-    """A 64x64x64 GEMM of four waves whose tiles are read by so many ops, or whose product mixes steps of K."""
+def other_ops(more: Callable[[Loop], object], readers: int = 1) -> CompiledSchedule:
+    """A 64x64x64 GEMM of four waves whose tiles are read by so many ops, and more ops."""
     loop = Loop("odd", waves=4)
     pieces = {}
     for operand in "AB":
         tile = loop.tile(operand, size=64 * 128)
         loop.load(tile, instructions=2, moved=64 * 128)
         pieces[operand] = [
-            loop.fragment(f"{operand.lower()}{number}", tile, registers=4, instructions=max(4 // readers, 1))
+            loop.fragment(f"{operand.lower()}{number}", tile, registers=16 // readers, instructions=4 // readers)
             for number in range(readers)
         ]
     loop.accumulator("c", registers=16)
-    operands = (pieces["A"][0], pieces["B"][-1]) if mixed else (*pieces["A"], *pieces["B"])
+    operands = (*pieces["A"], *pieces["B"])
     loop.mma("c", *operands, instruction="v_mfma_f32_16x16x32_bf16", instructions=2 * 2 * 2)
+    more(loop)
     spec = loop.build()
-    compiled = unsynchronised(spec, Placement(interval=1, starts=tuple(range(len(spec.ops))), copies=()))
-    binding = GemmBinding(compiled, SMALLEST)
-    for step in steps_of(compiled).kernel:
-        binding.instructions(step)
+    count = len(spec.ops)
+    return unsynchronised(spec, Placement(interval=count, starts=tuple(range(count)), copies=()))
 
 
-def test_an_even_gemm_is_bound() -> None:
-    bound(4)
-    bound(1)
+def fits(compiled: CompiledSchedule) -> None:
+    GemmBinding(compiled, gemm_tile(compiled, SMALL_GEOMETRY))
+
+
+@pytest.mark.parametrize("readers", [1, 4])
+def test_an_even_gemm_is_bound(readers: int) -> None:
+    fits(other_ops(lambda _: None, readers))
 
 
 def test_reads_that_do_not_share_a_tile_evenly_are_refused() -> None:
-    assert "not shared evenly" in raised("T203", lambda: bound(3)).message
-
-
-def test_a_product_of_different_steps_is_refused() -> None:
-    assert "the same steps of A and B" in raised("T203", lambda: bound(4, mixed=True)).message
+    finding = raised("T203", lambda: fits(other_ops(lambda _: None, 3)))
+    assert finding.message == "3 reads can't evenly share the 4 LDS reads of each wave that A takes"
 
 
 def test_slices_that_are_no_whole_dmas_are_refused() -> None:
@@ -117,5 +153,7 @@ def test_waves_and_elements_that_do_not_fit_are_refused(waves: int, element: Ele
 def test_a_loop_with_another_matrix_instruction_than_the_geometry_is_refused() -> None:
     compiled, geometry = by_values(SMALL)
     finding = raised("T203", lambda: emit_gemm(compiled, replace(geometry, MMA_M=32, MMA_N=32, MMA_K=16)))
-    assert finding.message == "v_mfma_f32_16x16x32_bf16 is not written with this geometry"
+    assert finding.message == (
+        "the kernel multiplies with v_mfma_f32_16x16x32_bf16, but the geometry says 32x32x16 (MMA_M, MMA_N, MMA_K)"
+    )
     raised("T203", lambda: emit_gemm(compiled, geometry, element=Element.FP16))

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from rota.audit.code_object import CodeObject
 from rota.audit.compare import Comparison, Verdict, WaitMatch, compare
+from rota.audit.descriptor import misfits
 from rota.audit.expected import Expected, expected_counts, expected_gemm
 from rota.audit.identity import wrong_operands
 from rota.audit.machine_loop import Kind, MachineLoop, read_machine_loop
 from rota.audit.reprove import reprove
+from rota.audit.wave_groups import wrong_groups
 from rota.compiler.compiled import CompiledSchedule
 from rota.declare.geometry import KernelGeometry
 from rota.declare.vocabulary import Phase
@@ -99,7 +101,10 @@ def audit_gemm(
     expected = expected_gemm(planned, binding)
     loop = read_machine_loop(code.instructions(kernel))
     comparison = compare(expected, loop)
-    wrong = wrong_operands(comparison.pairs, loop, binding)
+    wrong = [
+        *wrong_operands(comparison.pairs, loop, binding),
+        *wrong_groups(expected, loop, planned.machine.arch, tile.waves, as_emitted=True),
+    ]
     prediction = _predicted(tile, binding, planned.machine)
     return _audited(
         planned,
@@ -123,8 +128,15 @@ def audit_skeleton(
     planned = with_register_waits(compiled)
     expected = expected_counts(planned)
     loop = read_machine_loop(code.instructions(kernel), valu)
+    waves = planned.loop.waves if planned.loop is not None else 0
     return _audited(
-        planned, code.kernel(kernel), code.toolchain, expected=expected, loop=loop, comparison=compare(expected, loop)
+        planned,
+        code.kernel(kernel),
+        code.toolchain,
+        expected=expected,
+        loop=loop,
+        comparison=compare(expected, loop),
+        wrong=wrong_groups(expected, loop, planned.machine.arch, waves, as_emitted=False),
     )
 
 
@@ -148,6 +160,7 @@ def _audited(
     prediction: Prediction | None = None,
 ) -> Audit:
     findings = [*comparison.findings, *wrong, *_resources(facts, prediction)]
+    findings += misfits(facts, loop.instructions, planned.machine)
     certificate = None
     if not any(finding.code == "I202" for finding in findings):
         try:
@@ -185,14 +198,15 @@ def _resources(facts: KernelFacts, prediction: Prediction | None) -> list[Findin
         )
     if prediction is None:
         return findings
-    if facts.vgprs > prediction.limit or facts.lds_bytes != prediction.lds_bytes:
+    registers, lds_bytes = max(facts.vgprs, facts.descriptor.vgprs), facts.descriptor.lds_bytes
+    if registers > prediction.limit or lds_bytes != prediction.lds_bytes:
         findings.append(
             Finding(
                 code="I207",
                 message="the kernel doesn't take what was predicted",
                 evidence=(
-                    ("registers", f"{facts.vgprs}, at most {prediction.limit}"),
-                    ("LDS bytes", f"{facts.lds_bytes}, predicted {prediction.lds_bytes}"),
+                    ("registers", f"{registers}, at most {prediction.limit}"),
+                    ("LDS bytes", f"{lds_bytes}, predicted {prediction.lds_bytes}"),
                 ),
             )
         )

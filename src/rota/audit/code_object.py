@@ -6,17 +6,21 @@ The kernel descriptor and the notes are read from the file itself (LLVM, "User G
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from typing import Any
 
 from rota.audit.elf import AMDGPU, Elf, NotElfError, read_elf
 from rota.audit.msgpack import unpack
-from rota.errors import Finding, ToolchainError, did_you_mean
-from rota.simulate.isa.kernel import Argument, KernelFacts
+from rota.errors import Finding, IsaError, ToolchainError, did_you_mean
+from rota.simulate.isa.kernel import Argument, Descriptor, KernelFacts
 from rota.simulate.isa.listing import Instruction, read_listing
 
 _METADATA = 32  # NT_AMDGPU_METADATA
+_MACH = 0xFF  # EF_AMDGPU_MACH
+_ARCHITECTURES = {0x4C: "gfx942", 0x4F: "gfx950"}
+_PROCESSOR = re.compile(r"(?:^|-)(?P<arch>gfx[\w-]*)(?::|$)")
 # Initial SGPRs in hardware order, each with the bit that enables it and its size.
 _USER_SGPRS = (
     ("private_segment_buffer", 0, 4),
@@ -70,17 +74,18 @@ def read_kernels(hsaco: bytes) -> tuple[KernelFacts, ...]:
         if elf.machine != AMDGPU:
             raise _unreadable(f"an ELF file for machine {elf.machine}, not for AMDGPU ({AMDGPU})")
         notes: Any = unpack(elf.notes[_METADATA])
-        arch = notes["amdhsa.target"].rpartition("--")[2].partition(":")[0]
+        arch = _arch(elf.flags, notes.get("amdhsa.target"))
         return tuple(_facts(elf, arch, kernel) for kernel in notes["amdhsa.kernels"])
     except NotElfError as error:
         raise _unreadable(f"not an ELF file: {error}") from error
-    except (KeyError, IndexError, ValueError, struct.error) as error:
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError, struct.error) as error:
         raise _unreadable(f"its notes or descriptors are damaged: {error!r}") from error
 
 
 def _facts(elf: Elf, arch: str, notes: dict[str, Any]) -> KernelFacts:
     descriptor = elf.at(elf.symbols[notes[".symbol"]], 64)
-    rsrc3, _, rsrc2, properties, preload = struct.unpack_from("<IIIHH", descriptor, 44)
+    lds, private, kernarg = struct.unpack_from("<III", descriptor)
+    rsrc3, rsrc1, rsrc2, properties, preload = struct.unpack_from("<IIIHH", descriptor, 44)
     user = tuple((name, size) for name, bit, size in _USER_SGPRS if properties >> bit & 1)
     if preload & 0x7F:
         user = (*user, ("kernarg_preload", preload & 0x7F))
@@ -108,7 +113,41 @@ def _facts(elf: Elf, arch: str, notes: dict[str, Any]) -> KernelFacts:
         user_sgprs=user,
         workgroup_ids=(bool(rsrc2 >> 7 & 1), bool(rsrc2 >> 8 & 1), bool(rsrc2 >> 9 & 1)),
         workitem_ids=rsrc2 >> 11 & 3,
-        accum_offset=4 * (rsrc3 & 0x3F) + 4,
+        descriptor=Descriptor(
+            lds_bytes=lds,
+            private_bytes=private,
+            kernarg_bytes=kernarg,
+            vgprs=8 * (rsrc1 & 0x3F) + 8,
+            sgprs=8 * (rsrc1 >> 6 & 0xF) + 16,
+            user_sgprs=rsrc2 >> 1 & 0x1F,
+            accum_offset=4 * (rsrc3 & 0x3F) + 4,
+            tg_split=bool(rsrc3 >> 16 & 1),
+        ),
+    )
+
+
+def _arch(flags: int, target: str | None) -> str:
+    """What the flags say, which is what is loaded; the notes of a few compilers name no target.
+
+    A target is written amdgcn-amd-amdhsa--gfx942:xnack- by most compilers, amdgpu9.42-amd-amdhsa-unknown-gfx942 by
+    Triton 3.9.
+    """
+    number = flags & _MACH
+    arch = _ARCHITECTURES.get(number)
+    named = None if target is None else _PROCESSOR.search(target)
+    noted = named["arch"] if named else target
+    if arch is not None and noted in {arch, None}:
+        return arch
+    message = "the code object is for an architecture that rota doesn't know"
+    if arch is not None:
+        message = "the flags of the code object and its notes name two architectures"
+    raise IsaError(
+        Finding(
+            code="I111",
+            message=message,
+            evidence=(("ELF flags", f"{number:#x}, {arch or 'unknown'}"), ("notes", target or "no target")),
+            fixes=(f"known: {', '.join(sorted(_ARCHITECTURES.values()))}",),
+        )
     )
 
 

@@ -27,9 +27,10 @@ class NotElfError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elf:
-    """One ELF file: its machine, the address of each symbol, its notes by type."""
+    """One ELF file: its machine and the flags for it, the address of each symbol, its notes by type."""
 
     machine: int
+    flags: int
     symbols: dict[str, int]
     notes: dict[int, bytes]
     contents: bytes
@@ -49,7 +50,7 @@ def read_elf(contents: bytes) -> Elf:
     if contents[:6] != b"\x7fELF\x02\x01":
         raise NotElfError(f"starts with {contents[:6]!r}")
     try:
-        machine, table, count = _header(contents)
+        machine, flags, table, count = _header(contents)
         sections = tuple(_section(contents, table + 64 * number) for number in range(count))
         symbols: dict[str, int] = {}
         notes: dict[int, bytes] = {}
@@ -58,16 +59,17 @@ def read_elf(contents: bytes) -> Elf:
                 symbols |= _symbols(contents, section, sections[section.link])
             elif section.kind == _NOTE:
                 notes |= _notes(contents[section.offset : section.offset + section.size])
-    except (struct.error, IndexError, UnicodeDecodeError) as broken:
+    except (struct.error, IndexError, OverflowError, ValueError) as broken:
         raise NotElfError(f"cut short or damaged: {broken}") from broken
-    return Elf(machine=machine, symbols=symbols, notes=notes, contents=contents, sections=sections)
+    return Elf(machine=machine, flags=flags, symbols=symbols, notes=notes, contents=contents, sections=sections)
 
 
-def _header(contents: bytes) -> tuple[int, int, int]:
+def _header(contents: bytes) -> tuple[int, int, int, int]:
     (machine,) = struct.unpack_from("<H", contents, 18)
     (table,) = struct.unpack_from("<Q", contents, 40)
+    (flags,) = struct.unpack_from("<I", contents, 48)
     (count,) = struct.unpack_from("<H", contents, 60)
-    return machine, table, count
+    return machine, flags, table, count
 
 
 def _section(contents: bytes, at: int) -> _Section:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.audit.code_object import CodeObject
+from rota.audit.descriptor import misfits
 from rota.compiler.compiled import CompiledSchedule
 from rota.declare.geometry import KernelGeometry
 from rota.emit.gemm_tile import Element, gemm_tile
+from rota.errors import IsaError
 
 if TYPE_CHECKING:
     from rota.simulate.launch import GemmProgram
@@ -22,15 +24,18 @@ def load_emitted(
     waves: int | None = None,
     kernel: str | None = None,
 ) -> GemmProgram:
-    """The emitted GEMM, or the one of that name where there are several."""
+    """The emitted GEMM, or the one of that name where there are several; it must fit its descriptor and machine."""
     from rota.simulate.launch import load_gemm
 
     tile = gemm_tile(compiled, geometry, element=element, waves=waves)
+    facts, instructions = code.kernel(kernel), code.instructions(kernel)
+    if wrong := misfits(facts, instructions, compiled.machine):
+        raise IsaError(*wrong)
     return load_gemm(
         compiled,
         geometry,
-        code.kernel(kernel),
-        code.instructions(kernel),
+        facts,
+        instructions,
         element=tile.element.value,
         waves=tile.waves,
     )

@@ -10,7 +10,8 @@ from rota.compiler.compiled import CompiledSchedule
 from rota.declare.effects import Action
 from rota.declare.values import Work
 from rota.declare.vocabulary import FrameworkTag, Phase
-from rota.emit.gemm_binding import Dma, GemmBinding, Instruction, LdsRead, Mfma
+from rota.emit.gemm_binding import GemmBinding
+from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
 from rota.errors import Finding, IsaError
 from rota.program.loop import Step, steps_of
 

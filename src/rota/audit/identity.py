@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from rota.audit.expected import ExpectedEvent
 from rota.audit.machine_loop import MachineEvent, MachineLoop
 from rota.declare.vocabulary import Phase
-from rota.emit.gemm_binding import Dma, GemmBinding, LdsRead, Mfma
+from rota.emit.gemm_binding import GemmBinding
+from rota.emit.gemm_instructions import Dma, LdsRead, Mfma
 from rota.emit.gemm_tile import Operand
 from rota.errors import Concern, Finding
 from rota.simulate.isa.listing import Instruction
@@ -159,9 +160,9 @@ def _follow(
 
 
 def _due(mfma: Mfma, operand: Operand, binding: GemmBinding) -> Iterator[_Piece]:
-    copy, part = (mfma.a_copy, mfma.a_part) if operand is Operand.A else (mfma.b_copy, mfma.b_part)
-    per_step = binding.tile.pieces_per_step
-    for piece in range(mfma.step * per_step, (mfma.step + 1) * per_step):
+    part, copies = mfma.factor(operand)
+    first = mfma.step * binding.tile.pieces_per_step
+    for piece, copy in enumerate(copies, first):
         for index in range(binding.tile.read_bytes // 4):
             yield operand, copy, part, piece, index
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypedDict
 
 import click
@@ -11,9 +16,12 @@ from rota.cli.kernel import compiled_kernel, find_kernel, kernel_argument, set_o
 from rota.cli.output import give, json_option, write
 from rota.compiler.compiled import CompiledSchedule
 from rota.kernels.kernel import Kernel
+from rota.targets.machine import Machine
 
 if TYPE_CHECKING:
     from rota.emit.gemm_tile import Element
+
+_LONGEST_WORD = 40
 
 
 @click.command(
@@ -49,6 +57,7 @@ def source_of(kernel: Kernel, compiled: CompiledSchedule, form: str = "hip") -> 
         from rota.emit.exchange import to_json
 
         return to_json(compiled) + "\n"
+    compiled = replace(compiled, name="_".join([compiled.name, *_variant(kernel)]))
     if form == "skeleton":
         from rota.emit.skeleton import emit_skeleton
 
@@ -56,6 +65,28 @@ def source_of(kernel: Kernel, compiled: CompiledSchedule, form: str = "hip") -> 
     from rota.emit.hip_gemm import emit_gemm
 
     return emit_gemm(compiled, kernel.geometry(), **gemm_form(kernel))
+
+
+def _variant(kernel: Kernel) -> Iterator[str]:
+    """What was set, as words of a name: kernels of different settings can be linked into one program.
+
+    A remainder is named by the source itself.
+    """
+    plain = replace(kernel, changes=MappingProxyType({})).settings()
+    for name, value in kernel.changes.items():
+        if name != "remainder":
+            yield from _differences(name, plain[name].value if name in plain else None, value)
+
+
+def _differences(name: str, before: object, after: object) -> Iterator[str]:
+    if isinstance(after, Machine):
+        yield after.arch
+    elif is_dataclass(after) and type(before) is type(after):
+        for field in fields(after):
+            yield from _differences(field.name, getattr(before, field.name), getattr(after, field.name))
+    elif before != after:
+        text = re.sub(r"[^A-Za-z0-9]+", "_", f"{name}_{after}").strip("_")
+        yield text if len(text) <= _LONGEST_WORD else f"{name.strip('_')}_{zlib.crc32(text.encode()):08x}"
 
 
 class GemmForm(TypedDict, total=False):

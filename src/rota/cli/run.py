@@ -43,7 +43,7 @@ def run(kernel: str, settings: tuple[str, ...], trips: tuple[int, ...], seeds: i
 
     The emitted GEMM goes through a compiler, and its instructions are executed one by one: waves interleaved as
     adversaries would and as seeds draw them, memory landing as late as waits allow, registers and LDS poisoned until
-    then.  C must equal NumPy's; numbers of full precision, in four workgroups, within the rounding of fp32 sums.
+    then.  C must equal NumPy's; numbers of full precision, in 2 x 3 workgroups, within the rounding of fp32 sums.
     """
     from rota.audit.execution import load_emitted
 

@@ -2,57 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from rota.compiler.compiled import CompiledSchedule
-from rota.declare.effects import Action
-from rota.declare.values import Home, LoopSpec
+from rota.declare.effects import Action, Place, Space
+from rota.declare.values import Home
 from rota.declare.vocabulary import CHANNEL_A, CHANNEL_B
-from rota.emit.gemm_tile import GemmTile, Operand
-from rota.errors import EmissionError, Finding
-from rota.program.loop import Step
+from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
+from rota.emit.gemm_loop import GemmLoop
+from rota.emit.gemm_meaning import check_meaning
+from rota.emit.gemm_tile import GemmTile, Operand, Piece
+from rota.emit.refusal import miscounted, no_product, unfit
+from rota.errors import EmissionError
+from rota.program.loop import Step, steps_of
 
-
-class Dma(NamedTuple):
-    """One DMA of all waves: its LDS byte within the operand's buffers, its number among the tile's, and the K-tile."""
-
-    operand: Operand
-    lds: int
-    number: int
-    k_tile: int
-
-
-class LdsRead(NamedTuple):
-    """One LDS read of a piece of a part into a copy of its registers; `lds` is the part's start in the buffers."""
-
-    operand: Operand
-    lds: int
-    part: int
-    piece: int
-    copy: int
-
-
-class Mfma(NamedTuple):
-    """One matrix instruction: a step of K for a part of A and a part of B, from given copies of their registers."""
-
-    step: int
-    a_part: int
-    b_part: int
-    a_copy: int
-    b_copy: int
-
-
-Instruction = Dma | LdsRead | Mfma
-
-
-class _Piece(NamedTuple):
-    """What one LDS read brings: a part of the operand, counted over its whole tile, and a piece of that."""
-
-    operand: Operand
-    part: int
-    piece: int
+_OPERANDS = {CHANNEL_A: Operand.A, CHANNEL_B: Operand.B}
+_KNOBS = {Action.DMA: "vm_per_load", Action.LDS_READ: "lgkm_per_load"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,18 +37,26 @@ class GemmBinding:
     """
 
     def __init__(self, compiled: CompiledSchedule, tile: GemmTile) -> None:
+        """What computes anything but C = A x B^T is refused."""
         if compiled.loop is None and compiled.config.depth < 2:
-            raise _unfit("a single buffer moves K-tiles through registers, for which no kernel is written")
+            raise unfit(
+                "a single buffer moves K-tiles through registers; the full form writes GEMMs whose loads go to LDS "
+                "directly, by DMA"
+            )
         self.tile = tile
         self._config = compiled.config
-        self._names = _Names(compiled.loop, tile) if compiled.loop else None
-        self.buffers = self._names.buffers(compiled) if self._names else self._seed_buffers()
+        self._loop = GemmLoop(compiled.loop, tile) if compiled.loop else None
+        self._copies: Mapping[str, int] = dict(compiled.placement.copies if compiled.placement else ())
+        self.buffers = dict(self._loop_buffers(self._loop)) if self._loop else self._stage_buffers()
         for operand in Operand:
-            rows = tile.rows(operand) // self.buffers[operand].slices
-            if rows % tile.dma_rows or rows % (tile.across(operand) * tile.side):
-                raise _unfit(f"{operand.name}'s slices of {rows} rows are not whole DMAs, or not whole parts")
+            tile.slice_rows(operand, self.buffers[operand].slices)
         if compiled.lds_bytes is not None and compiled.lds_bytes != self.lds_bytes:
-            raise _unfit(f"the schedule takes {compiled.lds_bytes} bytes of LDS, this geometry {self.lds_bytes}")
+            raise unfit(
+                f"the schedule takes {compiled.lds_bytes} bytes of LDS, the tiles of this geometry {self.lds_bytes}",
+                evidence=(("the schedule", compiled.lds_bytes), ("this geometry", self.lds_bytes)),
+                fixes=("give the geometry that the schedule was made for",),
+            )
+        check_meaning(self, steps_of(compiled))
 
     @property
     def lds_bytes(self) -> int:
@@ -92,7 +66,10 @@ class GemmBinding:
     @property
     def copies(self) -> int:
         """The most copies that any register value has."""
-        return self._names.register_copies if self._names else 1
+        if self._loop is None:
+            return 1
+        held = [value.name for value in self._loop.loop.values if value.home is Home.REGISTERS]
+        return max(self._copies.get(name, 1) for name in held)
 
     def buffer_bytes(self, operand: Operand) -> int:
         """LDS of one operand."""
@@ -100,7 +77,7 @@ class GemmBinding:
 
     def parts(self, operand: Operand) -> int:
         """Parts of one wave."""
-        return self.tile.own_rows(operand) // self.tile.side
+        return self.tile.parts(operand)
 
     def first_row(self, operand: Operand, part: int) -> int:
         """Where a part begins in the workgroup's tile, for the first wave."""
@@ -113,6 +90,8 @@ class GemmBinding:
 
     def instructions(self, step: Step) -> tuple[Instruction, ...]:
         """What an op stands for, in order; nothing for waits, barriers and fences."""
+        if step.entry.op.is_framework:
+            return ()
         action, counted = step.effect.action, step.effect.tokens
         if action is Action.DMA:
             found: tuple[Instruction, ...] = tuple(self._dmas(step))
@@ -120,144 +99,115 @@ class GemmBinding:
             found = tuple(self._reads(step))
         elif action is Action.COMPUTE:
             found = tuple(self._mfmas(step))
-            counted = self._names.loop.ops[step.entry.op.subtile].instructions if self._names else len(found)
+            counted = self._loop.loop.ops[step.entry.op.subtile].instructions if self._loop else len(found)
         else:
-            return ()
-        if counted != len(found):
-            consequence = "its time" if action is Action.COMPUTE else "waits that follow"
-            raise EmissionError(
-                Finding(
-                    code="T202",
-                    message=f"{step.entry.op} counts {counted}, but stands for {len(found)} instructions of each wave: "
-                    f"{consequence} would be wrong",
-                    concerns=(step.concern(),),
-                    evidence=(("tokens" if step.effect.tokens else "declared", counted), ("instructions", len(found))),
-                    fixes=("give the loop, target or geometry the counts of this tile and number of waves",),
-                )
+            raise unfit(
+                f"{step.entry.op} is none of a GEMM's ops, which are loads to LDS, LDS reads and matrix ops",
+                concerns=[step.concern()],
+                evidence=(("what it does", action.value),),
             )
+        if counted != len(found):
+            raise self._miscounted(step, counted, len(found))
         return found
 
-    def _dmas(self, step: Step) -> list[Instruction]:
-        place = step.effect.writes[0]
-        if self._names:
-            operand, slice_, numbers = self._names.loads(step)
+    def _miscounted(self, step: Step, counted: int, due: int) -> EmissionError:
+        geometry = self.tile.geometry
+        if self._loop:
+            fix = f"instructions={due}"
         else:
-            operand, slice_ = self._operand(place.channel), place.subtile
-            numbers = range(self._slice_rows(operand) // self.tile.dma_rows)
-        first = slice_ * (self._slice_rows(operand) // self.tile.dma_rows)
+            place = (*step.effect.reads, *step.effect.writes)[0]
+            knob = f"{_KNOBS[step.effect.action]}_{self._operand(step, place).value}"
+            fix = f"{knob}={due} in the pipeline config, if the op has no cost of its own"
+        wrong = "its time is" if step.effect.action is Action.COMPUTE else "the waits behind it count"
+        return miscounted(
+            f"{step.entry.op} is declared as {counted} instructions of each wave, but takes {due} here: {wrong} wrong",
+            concerns=[step.concern()],
+            evidence=(
+                ("declared", counted),
+                ("needed", due),
+                ("here", f"a tile of {geometry.BM}x{geometry.BN}x{geometry.BK} by {self.tile.waves} waves"),
+            ),
+            fixes=[fix, "or give the geometry and the waves that the schedule was made for"],
+        )
+
+    def _dmas(self, step: Step) -> Iterator[Instruction]:
+        place = step.effect.writes[0]
+        if self._loop:
+            operand, numbers = self._loop.loads(self._loop.loop.ops[step.entry.op.subtile])
+        else:
+            operand = self._operand(step, place)
+            each = self._slice_rows(operand) // self.tile.dma_rows
+            numbers = range(place.subtile * each, (place.subtile + 1) * each)
         stage = place.stage * self.tile.tile_bytes(operand)
         bytes_each = self.tile.dma_rows * self.tile.row_bytes
         instance, fetches = step.effect.instance, step.effect.fetches
         k_tile = instance.iteration if instance else fetches or 0
-        return [Dma(operand, stage + (first + n) * bytes_each, first + n, k_tile) for n in numbers]
+        for number in numbers:
+            yield Dma(operand, stage + number * bytes_each, number, k_tile)
 
-    def _reads(self, step: Step) -> list[Instruction]:
+    def _reads(self, step: Step) -> Iterator[Instruction]:
         source, target = step.effect.reads[0], step.effect.writes[0]
-        if self._names:
-            pieces, copy = self._names.pieces[target.channel], target.stage
-        else:
-            pieces, copy = self._slice_pieces(self._operand(source.channel), source.subtile), 0
-        reads: list[Instruction] = []
-        for operand, part, piece in pieces:
+        for operand, part, piece in self._pieces(step, target):
             stage = source.stage * self.tile.tile_bytes(operand)
             lds = stage + self.first_row(operand, part) * self.tile.row_bytes
-            reads.append(LdsRead(operand, lds, part, piece, copy))
-        return reads
+            yield LdsRead(operand, lds, part, piece, self._copy(target))
 
-    def _mfmas(self, step: Step) -> list[Instruction]:
-        held: dict[Operand, dict[tuple[int, int], int]] = {operand: {} for operand in Operand}
-        for place in step.effect.reads:
-            if self._names:
-                pieces, copy = self._names.pieces.get(place.channel, ()), place.stage
-            else:
-                pieces, copy = self._slice_pieces(self._operand(place.channel), place.subtile), 0
-            for operand, part, piece in pieces:
-                held[operand][part, piece // self.tile.pieces_per_step] = copy
-        a, b = held[Operand.A], held[Operand.B]
-        steps = sorted({k for _, k in a})
-        if not a or steps != sorted({k for _, k in b}):
-            raise _unfit(f"{step.entry.op} doesn't multiply the same steps of A and B")
-        a_parts, b_parts = sorted({part for part, _ in a}), sorted({part for part, _ in b})
-        return [Mfma(k, m, n, a[m, k], b[n, k]) for k in steps for m in a_parts for n in b_parts]
+    def _mfmas(self, step: Step) -> Iterator[Instruction]:
+        held = {piece: self._copy(place) for place in step.effect.reads for piece in self._pieces(step, place)}
+        parts = {operand: sorted({each.part for each in held if each.operand is operand}) for operand in Operand}
+        per_step = self.tile.pieces_per_step
+        for k in sorted({each.piece // per_step for each in held}):
+            pieces = range(k * per_step, (k + 1) * per_step)
+            for m in parts[Operand.A]:
+                for n in parts[Operand.B]:
+                    a, b = (
+                        tuple(held[Piece(operand, part, piece)] for piece in pieces)
+                        for operand, part in ((Operand.A, m), (Operand.B, n))
+                    )
+                    yield Mfma(k, m, n, a, b)
+
+    def _pieces(self, step: Step, place: Place) -> Sequence[Piece]:
+        """What a place in registers holds."""
+        if self._loop:
+            return self._loop.pieces[self._loop.loop.values[place.channel].name]
+        operand = self._operand(step, place)
+        return self.tile.slice_pieces(operand, place.subtile, self.buffers[operand].slices)
+
+    def _copy(self, place: Place) -> int:
+        return place.stage if self._loop else 0
+
+    def _operand(self, step: Step, place: Place) -> Operand:
+        """The operand of a body by stages, if it has that channel and so many tiles of it."""
+        operand = _OPERANDS.get(place.channel)
+        buffers = self.buffers[operand] if operand else Buffers(stages=0, slices=0)
+        stages = buffers.stages if place.space is Space.LDS else 1
+        if operand is None or place.subtile >= buffers.slices or place.stage >= stages:
+            raise no_product(
+                f"{step.entry.op} works on {place}, which a grid of {self._config.m_mmas} x {self._config.n_mmas} "
+                f"tiles of A and B in {self._config.depth} stages doesn't have",
+                concerns=[step.concern()],
+                evidence=(("rows of tiles (A)", self._config.m_mmas), ("columns (B)", self._config.n_mmas)),
+            )
+        return operand
 
     def _slice_rows(self, operand: Operand) -> int:
         return self.tile.rows(operand) // self.buffers[operand].slices
 
-    def _slice_pieces(self, operand: Operand, slice_: int) -> Sequence[_Piece]:
-        return _pieces_of_slice(self.tile, operand, slice_, self.buffers[operand].slices)
+    def _loop_buffers(self, loop: GemmLoop) -> Iterator[tuple[Operand, Buffers]]:
+        """Copies of the tiles, which are the same for all slices of an operand."""
+        for operand, names in loop.slices.items():
+            counts = {name: self._copies.get(name, 1) for name in names}
+            if len(set(counts.values())) > 1:
+                raise unfit(
+                    f"the slices of {operand.name} have different numbers of copies in LDS; the full form rotates all "
+                    "slices of an operand together",
+                    evidence=tuple(counts.items()),
+                )
+            yield operand, Buffers(stages=counts[names[0]], slices=len(names))
 
-    def _seed_buffers(self) -> dict[Operand, Buffers]:
+    def _stage_buffers(self) -> dict[Operand, Buffers]:
         config = self._config
         return {
             Operand.A: Buffers(stages=config.depth, slices=config.m_mmas),
             Operand.B: Buffers(stages=config.depth, slices=config.n_mmas),
         }
-
-    @staticmethod
-    def _operand(channel: int) -> Operand:
-        return {CHANNEL_A: Operand.A, CHANNEL_B: Operand.B}[channel]
-
-
-class _Names:
-    """A loop by values as GEMM: LDS tiles whose names begin with A or B are slices of that operand, in their order."""
-
-    def __init__(self, loop: LoopSpec, tile: GemmTile) -> None:
-        self.loop = loop
-        self.tile = tile
-        self.register_copies = 1
-        self.slices: dict[Operand, list[str]] = {operand: [] for operand in Operand}
-        for value in loop.values:
-            if value.home is Home.LDS:
-                if value.name[0] not in Operand.__members__:
-                    raise _unfit(f"the LDS tile {value.name} is neither A nor B")
-                self.slices[Operand[value.name[0]]].append(value.name)
-        if not all(self.slices.values()):
-            raise _unfit("a GEMM has LDS tiles of A and of B")
-        self.pieces: dict[int, Sequence[_Piece]] = {}
-        numbers = {value.name: number for number, value in enumerate(loop.values)}
-        for operand, names in self.slices.items():
-            for slice_, name in enumerate(names):
-                readers = [op for op in loop.ops if any(read.value == name for read in op.reads)]
-                pieces = _pieces_of_slice(tile, operand, slice_, len(names))
-                if not readers or len(pieces) % len(readers):
-                    raise _unfit(f"{len(pieces)} pieces of {name} are not shared evenly by {len(readers)} reads")
-                share = len(pieces) // len(readers)
-                for index, reader in enumerate(readers):
-                    self.pieces[numbers[reader.writes[0]]] = pieces[index * share : (index + 1) * share]
-
-    def buffers(self, compiled: CompiledSchedule) -> dict[Operand, Buffers]:
-        """Copies of the tiles, which are the same for all slices of an operand."""
-        copies = dict(compiled.placement.copies if compiled.placement else ())
-        homes = {value.name: value.home for value in self.loop.values}
-        self.register_copies = max(
-            (count for name, count in copies.items() if homes[name] is Home.REGISTERS), default=1
-        )
-        found: dict[Operand, Buffers] = {}
-        for operand, names in self.slices.items():
-            stages = {copies.get(name, 1) for name in names}
-            if len(stages) > 1:
-                raise _unfit(f"the slices of {operand.name} have different numbers of copies: {sorted(stages)}")
-            found[operand] = Buffers(stages=stages.pop(), slices=len(names))
-        return found
-
-    def loads(self, step: Step) -> tuple[Operand, int, range]:
-        """The slice that a load fills, and which of its DMAs."""
-        name = self.loop.values[step.effect.writes[0].channel].name
-        operand = Operand[name[0]]
-        writers = self.loop.writers(name)
-        index = next(number for number, op in enumerate(writers) if op.name == step.entry.op.label)
-        rows = self.tile.rows(operand) // len(self.slices[operand])
-        share = rows // self.tile.dma_rows // len(writers)
-        return operand, self.slices[operand].index(name), range(index * share, (index + 1) * share)
-
-
-def _pieces_of_slice(tile: GemmTile, operand: Operand, slice_: int, slices: int) -> Sequence[_Piece]:
-    parts = tile.own_rows(operand) // tile.side // slices
-    pieces = tile.steps * tile.pieces_per_step
-    return [
-        _Piece(operand, part, piece) for part in range(slice_ * parts, (slice_ + 1) * parts) for piece in range(pieces)
-    ]
-
-
-def _unfit(message: str) -> EmissionError:
-    return EmissionError(Finding(code="T203", message=message))

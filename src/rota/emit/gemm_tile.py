@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rota.compiler.compiled import CompiledSchedule
 from rota.declare.check import bad_field, check_types
 from rota.declare.geometry import WAVE_GRIDS, KernelGeometry, check_waves
-from rota.errors import EmissionError, Finding
+from rota.emit.refusal import unfit
+from rota.errors import EmissionError
 from rota.targets.machine import GFX950, Machine
 from rota.targets.rates import LANES, REGISTER_BYTES, SIMDS, rates_of
 
@@ -41,6 +43,14 @@ class Operand(enum.Enum):
     B = "b"
 
 
+class Piece(NamedTuple):
+    """What one LDS read brings a wave: a part of its share of an operand, and a piece of that."""
+
+    operand: Operand
+    part: int
+    piece: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmTile:
     """One workgroup's tile: the geometry, split among waves in a grid of 2 x 2 or 2 x 4.
@@ -64,22 +74,23 @@ class GemmTile:
         whole = {
             "MMA_M equals MMA_N": geometry.MMA_M == geometry.MMA_N,
             "MMA_M is 16 or 32": geometry.MMA_M in (16, 32),
-            "a lane reads at least what its DMA brings": self.read_bytes >= self.dma_bytes,
+            "a lane's LDS read is at least as wide as its DMA": self.read_bytes >= self.dma_bytes,
             "BK is a multiple of MMA_K": geometry.BK % geometry.MMA_K == 0,
-            "a K-tile's row is a power of 2 that a wave's DMA fills whole": self.row_bytes & (self.row_bytes - 1) == 0
-            and self.row_bytes <= self.dma_bytes * LANES,
-            "BM and BN are multiples of what the waves compute": all(
-                self.rows(operand) % (self.across(operand) * self.side) == 0 for operand in Operand
+            f"BK elements are a power of 2 of bytes, at most {self.dma_bytes * LANES}, a DMA of one wave": (
+                self.row_bytes & (self.row_bytes - 1) == 0 and self.row_bytes <= self.dma_bytes * LANES
             ),
+            **{
+                f"{size} is a multiple of {self.across(operand) * self.side}, one {geometry.MMA_M}x{geometry.MMA_N} "
+                "product of each wave": self.rows(operand) % (self.across(operand) * self.side) == 0
+                for operand, size in ((Operand.A, "BM"), (Operand.B, "BN"))
+            },
         }
         broken = tuple(rule for rule, holds in whole.items() if not holds)
         if broken:
-            raise EmissionError(
-                Finding(
-                    code="T203",
-                    message=f"no kernel is written for {geometry} with {self.waves} waves",
-                    evidence=tuple(("rule", rule) for rule in broken),
-                )
+            raise unfit(
+                f"no kernel is written for a tile of {geometry.BM}x{geometry.BN}x{geometry.BK} (BM, BN, BK) by "
+                f"{self.waves} waves with {self.instruction}",
+                evidence=(("must hold, but doesn't", rule) for rule in broken),
             )
 
     @property
@@ -165,6 +176,34 @@ class GemmTile:
         """LDS bytes of one K-tile."""
         return self.rows(operand) * self.row_bytes
 
+    def parts(self, operand: Operand) -> int:
+        """Parts that one wave multiplies."""
+        return self.own_rows(operand) // self.side
+
+    def slice_rows(self, operand: Operand, slices: int) -> int:
+        """Rows of each slice, if so many slices are whole DMAs and whole parts of every wave."""
+        rows, left = divmod(self.rows(operand), slices)
+        at_once = self.across(operand) * self.side
+        if left or rows % self.dma_rows or rows % at_once:
+            raise unfit(
+                f"{operand.name}'s {self.rows(operand)} rows can't be loaded in {slices} slices: a slice is whole DMAs "
+                f"of {self.dma_rows} rows, which all waves bring, and whole parts of {at_once}, which they multiply",
+                evidence=(
+                    ("rows of a slice", f"{self.rows(operand) / slices:g}"),
+                    ("DMA", self.dma_rows),
+                    ("waves", at_once),
+                ),
+            )
+        return rows
+
+    def slice_pieces(self, operand: Operand, slice_: int, slices: int) -> tuple[Piece, ...]:
+        """What a wave reads of one of several slices: part after part, each over the whole depth of the K-tile."""
+        own = self.parts(operand) // slices
+        pieces = range(self.steps * self.pieces_per_step)
+        return tuple(
+            Piece(operand, part, piece) for part in range(slice_ * own, (slice_ + 1) * own) for piece in pieces
+        )
+
     @property
     def dma_rows(self) -> int:
         """Rows that one DMA of all waves brings."""
@@ -183,13 +222,22 @@ def gemm_tile(
     Two staggered groups are eight waves, one of each group on every SIMD.
     """
     loop = compiled.loop
+    if loop is not None and waves not in (None, loop.waves):
+        raise unfit(
+            f"the loop is declared for {loop.waves} waves, and is asked to be written for {waves}",
+            evidence=(("declared", loop.waves), ("asked", str(waves))),
+        )
     if waves is None:
         waves = loop.waves if loop else 2 * SIMDS if compiled.config.warp_stagger.enabled else SIMDS
     declared = {element_of(op.instruction, geometry) for op in loop.ops if op.instruction} if loop else set()
     if element is None:
         element = declared.pop() if declared else Element.FP8 if geometry.is_fp8 else Element.BF16
-    if declared - {element}:
-        raise _another_instruction(f"the loop doesn't multiply {element.name} alone", geometry)
+    if others := declared - {element}:
+        raise unfit(
+            f"the loop multiplies {' and '.join(sorted(other.name for other in others))}, and the kernel is to "
+            f"multiply {element.name}; one kernel multiplies one kind of element",
+            evidence=(("to be written with", _instruction(geometry, element)),),
+        )
     return GemmTile(geometry=geometry, waves=waves, element=element, machine=compiled.machine)
 
 
@@ -198,13 +246,21 @@ def element_of(instruction: str, geometry: KernelGeometry) -> Element:
     for element in Element:
         if instruction == _instruction(geometry, element):
             return element
-    raise _another_instruction(f"{instruction} is not written with this geometry", geometry)
+    raise _another_instruction(instruction, geometry)
 
 
 def _instruction(geometry: KernelGeometry, element: Element) -> str:
     return f"v_mfma_f32_{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}_{element.value}"
 
 
-def _another_instruction(message: str, geometry: KernelGeometry) -> EmissionError:
-    written = tuple(("written", _instruction(geometry, element)) for element in Element)
-    return EmissionError(Finding(code="T203", message=message, evidence=written))
+def _another_instruction(instruction: str, geometry: KernelGeometry) -> EmissionError:
+    shape = f"{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}"
+    return unfit(
+        f"the kernel multiplies with {instruction}, but the geometry says {shape} (MMA_M, MMA_N, MMA_K)",
+        evidence=(
+            ("of that shape", _instruction(geometry, element))
+            for element in Element
+            if element.bytes == geometry.elem_bytes
+        ),
+        fixes=("give the geometry the shape of the instruction",),
+    )

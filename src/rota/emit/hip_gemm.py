@@ -6,18 +6,20 @@ adds no waits; LDS reads it can see, so that it still guards their registers; wa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from rota.compiler.compiled import CompiledSchedule
 from rota.declare.geometry import KernelGeometry
 from rota.declare.vocabulary import Phase
-from rota.emit.gemm_binding import Dma, GemmBinding, Instruction, LdsRead, Mfma
+from rota.emit.contract import contract
+from rota.emit.gemm_binding import GemmBinding
+from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
 from rota.emit.gemm_tile import Element, GemmTile, Operand, gemm_tile
-from rota.emit.gemm_words import gemm_words
+from rota.emit.gemm_words import gemm_types, gemm_words, macros
 from rota.emit.lds_layout import bank_conflicts, free_layout, plain_layout
-from rota.emit.names import comment, identifier
+from rota.emit.names import comment, identifier, symbol
 from rota.emit.reasons import sync_reason, sync_reasons
+from rota.emit.refusal import unfit
 from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import sync_text
 from rota.program.loop import LoopSteps, steps_of
@@ -25,7 +27,6 @@ from rota.targets.rates import LANES, SIMDS
 
 _SPOKEN = {Element.BF16: "bf16", Element.FP16: "fp16", Element.FP8: "fp8 (OCP E4M3)"}
 _FAR_APART = 100  # the column of comments
-_INTRODUCED = re.compile(r"^(?:typedef .*? (?=\w+(?: __attribute__|;))|#define )(\w+)")
 
 
 def emit_gemm(
@@ -39,19 +40,27 @@ def emit_gemm(
     """A complete kernel; waits for registers are planned first where the schedule left them to the compiler.
 
     `tails` are the same loop compiled with other remainders, for the numbers of K-tiles that whole trips don't reach:
-    one more kernel each, named after how many more K-tiles it computes outside its loop.
+    one more kernel each.  A remainder is part of a kernel's name, so that several files can be one program; nothing
+    else of a file is seen outside of it.
     """
     variants = [with_register_waits(each) for each in (compiled, *tails)]
-    tile = gemm_tile(variants[0], geometry, element=element, waves=waves)
+    tile, *others = (gemm_tile(each, geometry, element=element, waves=waves) for each in variants)
+    for other, tail in zip(others, tails, strict=True):
+        if other != tile:
+            raise unfit(
+                f"the tail {tail.name} takes {other.instruction}, {other.waves} waves and an {other.machine.name}, the "
+                f"kernel itself {tile.instruction}, {tile.waves} and an {tile.machine.name}",
+                fixes=("tails are the same loop for the same machine, compiled with other remainders",),
+            )
     kernels = [GemmKernel(each, tile) for each in variants]
-    least = kernels[0].steps.tiles_outside
     words = list(gemm_words(tile))
-    taken = {name for line in words for name in _INTRODUCED.findall(line)}
+    taken = set(macros(words))
     lines = [comment(f"C = A x B^T on {tile.machine.name} ({tile.machine.arch})."), *words]
     for kernel in kernels:
-        more = kernel.steps.tiles_outside - least
-        lines += ["", *kernel.lines(identifier(kernel.compiled.name + (f"_tail{more}" if more else ""), taken))]
-    return "\n".join([*lines, ""])
+        name = identifier(symbol(kernel.compiled), taken)
+        taken.add(name)
+        lines += ["", *kernel.lines(name)]
+    return "\n".join([*lines, "", *(f"#undef {name}" for name in macros(words)), ""])
 
 
 class GemmKernel:
@@ -102,7 +111,7 @@ class GemmKernel:
             f"// LDS: {self.binding.lds_bytes} bytes; bank conflicts of a part's reads: {free} clocks "
             f"({plain} without the exchange of chunks)."
         )
-        yield f"// The schedule is {str(self.compiled.certificate).splitlines()[0]}."
+        yield from contract(self.compiled)
         yield "// Comments give the entry: its number in its phase, its op, and why a wait or barrier stands there."
 
     def _opening(self, name: str) -> Iterator[str]:
@@ -114,6 +123,7 @@ class GemmKernel:
             f"amdgpu_waves_per_eu({per_simd}, {per_simd})))"
         )
         yield f"void {name}(const void* A, const void* B, float* C, int N, int K) {{"
+        yield from (f"  {line}" for line in gemm_types(tile))
         yield f"  __attribute__((shared, aligned(16))) static char memory[{binding.lds_bytes}];"
         yield "  const int thread = __builtin_amdgcn_workitem_id_x(), lane = thread & 63;"
         yield "  const int wave = __builtin_amdgcn_readfirstlane(thread >> 6);"
@@ -136,7 +146,7 @@ class GemmKernel:
             )
         yield ""
         yield f"  // A DMA of all waves fills {tile.dma_rows} rows; a lane fetches the chunk that belongs at its place."
-        yield f"  const u32 lds_wave = (u32)(u64)(LDS char*)memory + wave * {LANES * tile.dma_bytes};"
+        yield f"  const u32 lds_wave = (u32)(u64)(ROTA_LDS char*)memory + wave * {LANES * tile.dma_bytes};"
         yield f"  const int dma_rows = {tile.dma_rows} * row_bytes;  // from one DMA to the next in global memory"
         yield from self._fetches()
         yield ""
@@ -149,8 +159,8 @@ class GemmKernel:
         yield f"  piece a[{binding.copies}][{m}][{pieces}], b[{binding.copies}][{n}][{pieces}];"
         yield f"  part c[{m}][{n}];"
         for row in range(m):
-            yield "  " + " ".join(f"c[{row}][{column}] = 0; PIN(c[{row}][{column}])" for column in range(n))
-        yield '  asm volatile("s_nop 1"); FENCE  // a matrix instruction reads a register 2 slots after it was set'
+            yield "  " + " ".join(f"c[{row}][{column}] = 0; ROTA_PIN(c[{row}][{column}])" for column in range(n))
+        yield '  asm volatile("s_nop 1"); ROTA_FENCE  // a matrix instruction reads a register 2 slots after it was set'
         yield ""
 
     def _fetches(self) -> Iterator[str]:
@@ -175,8 +185,8 @@ class GemmKernel:
                 chunk = f"({piece * tile.lane_groups} + lane_group)"
                 place = f"{self._exchanged(chunk, f'{name}_row')} * {layout.chunk_bytes}"
                 yield (
-                    f"  LDS const char* const {name}_lane{piece} = "
-                    f"(LDS const char*)memory + {start} + {name}_row * {tile.row_bytes} + {place};"
+                    f"  ROTA_LDS const char* const {name}_lane{piece} = "
+                    f"(ROTA_LDS const char*)memory + {start} + {name}_row * {tile.row_bytes} + {place};"
                 )
             start += self.binding.buffer_bytes(operand)
 
@@ -218,9 +228,9 @@ class GemmKernel:
         if isinstance(instruction, LdsRead):
             operand, piece = instruction.operand, instruction.piece
             target = self._register(operand, instruction.copy, instruction.part, piece)
-            return f"READ({target}, {operand.value}_lane{piece}, {instruction.lds})"
+            return f"ROTA_READ({target}, {operand.value}_lane{piece}, {instruction.lds})"
         factors = (*self._factor(instruction, Operand.A), *self._factor(instruction, Operand.B))
-        return f"MFMA(c[{instruction.a_part}][{instruction.b_part}], {', '.join(factors)})"
+        return f"ROTA_MFMA(c[{instruction.a_part}][{instruction.b_part}], {', '.join(factors)})"
 
     def _dma(self, dma: Dma, phase: Phase) -> str:
         operand = dma.operand
@@ -229,14 +239,13 @@ class GemmKernel:
         terms += [str(dma.k_tile * self.tile.row_bytes)] if dma.k_tile else []
         terms += [f"{dma.number} * dma_rows"] if dma.number else []
         offset = " + ".join(terms) or "0"
-        return f"DMA({operand.value}_global, {lds}, fetch{dma.number % self._patterns()}, {offset})"
+        return f"ROTA_DMA({operand.value}_global, {lds}, fetch{dma.number % self._patterns()}, {offset})"
 
     def _factor(self, mfma: Mfma, operand: Operand) -> list[str]:
         """The registers of one operand."""
-        per_step = self.tile.pieces_per_step
-        copy, part = (mfma.a_copy, mfma.a_part) if operand is Operand.A else (mfma.b_copy, mfma.b_part)
-        pieces = range(mfma.step * per_step, (mfma.step + 1) * per_step)
-        return [self._register(operand, copy, part, piece) for piece in pieces]
+        part, copies = mfma.factor(operand)
+        first = mfma.step * self.tile.pieces_per_step
+        return [self._register(operand, copy, part, first + number) for number, copy in enumerate(copies)]
 
     @staticmethod
     def _register(operand: Operand, copy: int, part: int, piece: int) -> str:
@@ -249,22 +258,16 @@ class GemmKernel:
         yield ""
         kept = " ".join(f'asm volatile("" :: "v"({each}));' for each in self._read_for_nothing())
         if kept:
-            yield f"  {kept} FENCE  // nothing uses these, but the schedule reads them"
-        yield '  asm volatile("s_nop 15\\n\\ts_nop 3"); FENCE  // the last results are in their registers'
+            yield f"  {kept} ROTA_FENCE  // nothing uses these, but the schedule reads them"
+        yield '  asm volatile("s_nop 15\\n\\ts_nop 3"); ROTA_FENCE  // the last results are in their registers'
         for row in range(m):
-            yield "  " + " ".join(f"PIN(c[{row}][{column}])" for column in range(n))
+            yield "  " + " ".join(f"ROTA_PIN(c[{row}][{column}])" for column in range(n))
         yield (
             f"  float* const out = C + (u64)(tile_row * {tile.geometry.BM} + wave_row * {a_rows} + lane_group * 4) * N "
             f"+ tile_column * {tile.geometry.BN} + wave_column * {b_rows} + lane_row;"
         )
-        stores = " ".join(
-            f"out[(u64)(row + {register // 4 * 4 * tile.lane_groups + register % 4}) * N + column] = value[{register}];"
-            for register in range(tile.part_registers)
-        )
-        yield f"  #define STORE(value, row, column) {stores}"
         for row in range(m):
             for column in range(n):
                 first, second = binding.first_row(Operand.A, row), binding.first_row(Operand.B, column)
-                yield f"  STORE(c[{row}][{column}], {first}, {second})"
-        yield "  #undef STORE"
+                yield f"  ROTA_STORE(c[{row}][{column}], {first}, {second})"
         yield "}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from rota.compiler.compiled import CompiledSchedule
 from rota.errors import EmissionError, Finding
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?")  # the standard keeps a leading _ and any __ for itself
@@ -15,24 +16,37 @@ _KEYWORDS = frozenset(
     mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
     reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch template this
     thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
-    xor_eq""".split()  # noqa: SIM905  # a list literal would take a line each
+    xor_eq linux main unix""".split()  # noqa: SIM905  # a list literal would take a line each
 )
 
 
 def identifier(name: str, taken: Collection[str] = ()) -> str:
     """`name`, if it is a plain C++ identifier that neither a keyword nor the source itself takes."""
     if not _PLAIN.fullmatch(name) or name in _KEYWORDS or name in taken:
+        why = "the source itself has that name" if name in taken else "C++ keeps it" if name in _KEYWORDS else ""
         raise EmissionError(
             Finding(
                 code="T201",
-                message=f"{name!r} can't be a name in C++ source",
-                evidence=(
-                    ("expected", "a letter, then letters, digits and single underscores; no keyword"),
-                    *((("taken", ", ".join(sorted(taken))),) if name in taken else ()),
-                ),
+                message=f"{name!r} can't be a name in C++ source" + (f": {why}" if why else ""),
+                evidence=(("expected", "a letter, then letters, digits and single underscores"),),
+                fixes=(f"rename the loop, op, value or schedule, for example to {_plain(name)}",),
             )
         )
     return name
+
+
+def _plain(name: str) -> str:
+    """The nearest name that can be one."""
+    near = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
+    return near if _PLAIN.fullmatch(near) and near not in _KEYWORDS and near != name else f"my_{near}".rstrip("_")
+
+
+def symbol(compiled: CompiledSchedule) -> str:
+    """What a schedule's kernel is called: each remainder has a name of its own, so that they can be linked together."""
+    if compiled.placement is None or compiled.trip_tiles is None:
+        return compiled.name
+    remainder = compiled.trip_tiles[1] - compiled.placement.stages + 1
+    return f"{compiled.name}_tail{remainder}" if remainder else compiled.name
 
 
 def comment(text: str) -> str:
@@ -41,8 +55,9 @@ def comment(text: str) -> str:
         raise EmissionError(
             Finding(
                 code="T201",
-                message=f"{text!r:.80} can't be a comment in C++ source",
+                message=f"{text!r:.80} can't stand in a comment of C++ source: the compiler would read on behind it",
                 evidence=(("expected", "one line of printable characters, without a backslash"),),
+                fixes=("take line breaks and backslashes out of names, reasons and the machine's name",),
             )
         )
     return f"// {text}"

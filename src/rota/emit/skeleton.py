@@ -9,61 +9,68 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rota.compiler.compiled import CompiledSchedule
-from rota.declare.effects import Action
 from rota.declare.values import Home, LoopOp, LoopSpec
 from rota.declare.vocabulary import OpRole, Phase
-from rota.emit.names import comment, identifier
+from rota.emit.contract import contract
+from rota.emit.gemm_words import macros
+from rota.emit.k_tiles import KTiles, k_tiles
+from rota.emit.names import comment, identifier, symbol
 from rota.emit.reasons import sync_reason, sync_reasons
 from rota.emit.register_waits import with_register_waits
-from rota.emit.sync_text import sync_text, sync_words, sync_words_end
+from rota.emit.sync_text import sync_text, sync_words
 from rota.program.loop import Step, steps_of
 
-_PREFIX = "ROTA_"
 _COMMENT_COLUMN = 72
 
 
 class _Call(NamedTuple):
-    """A function, the numbers it is specialised for, what they are called, and which K-tile it is told, if any."""
+    """A function, the numbers it is specialised for, what they are called, and which K-tile it is told."""
 
     name: str
     numbers: tuple[int, ...]
     called: tuple[str, ...]
-    k_tile: int | None
+    k_tile: int
 
     @property
     def declaration(self) -> str:
         """How the author declares it."""
         template = f"template <{', '.join(f'int {each}' for each in self.called)}> " if self.called else ""
-        return f"{template}void {self.name}({'int k' if self.k_tile is not None else ''});"
+        return f"{template}void {self.name}(int k);"
 
     def text(self, base: str) -> str:
         """The call, where K-tiles count from `base`."""
         numbers = f"template {self.name}<{', '.join(map(str, self.numbers))}>" if self.numbers else self.name
-        if self.k_tile is None:
-            return f"ops.{numbers}();"
+        if not base:
+            return f"ops.{numbers}({self.k_tile});"
         sign = "-" if self.k_tile < 0 else "+"
-        return f"ops.{numbers}({f'{base} {sign} {abs(self.k_tile)}' if base else self.k_tile});"
+        return f"ops.{numbers}({f'{base} {sign} {abs(self.k_tile)}' if self.k_tile else base});"
 
 
 def emit_skeleton(compiled: CompiledSchedule) -> str:
     """The header; waits for registers are planned first where the schedule left them to the compiler."""
     compiled = with_register_waits(compiled)
     steps, reasons = steps_of(compiled), sync_reasons(compiled)
-    name = identifier(compiled.name)
-    phases = {phase: list(_phase(compiled, phase, reasons)) for phase in Phase}
-    calls = [_call(compiled.loop, step) for phase in Phase for step in steps.phase(phase) if _is_data(step)]
-    supplied = dict.fromkeys(call.declaration for call in calls)
+    words = list(sync_words())
+    name = identifier(symbol(compiled), macros(words))
+    tiles = k_tiles(steps)
+    phases = {phase: list(_phase(compiled, phase, tiles, reasons)) for phase in Phase}
+    data = [step for phase in Phase for step in steps.phase(phase) if _is_data(step)]
+    if compiled.loop is not None:
+        data.sort(key=lambda step: step.entry.op.subtile)  # as declared, whatever the schedule
+    supplied = dict.fromkeys(_call(compiled.loop, step, 0).declaration for step in data)
     groups = ", int wave_group" if steps.groups > 1 else ""
     group_note = ["// `wave_group` is 0 or 1, the same for all lanes of a wave."] if groups else []
     lines = [
         comment(f"The order of {name} for {compiled.machine.name} ({compiled.machine.arch})."),
-        f"// It computes {steps.tiles_outside} + {steps.tiles_per_trip} * trips K-tiles, trips >= 0; k counts them.",
+        f"// It computes {steps.tiles_outside} + {steps.tiles_per_trip} * trips K-tiles, trips >= 0.",
+        "// `k` is the number, from 0, of the K-tile that a function works on.",
         *group_note,
         "// `Ops` supplies, always inlined, each issuing what the schedule counted for it and no wait of its own:",
         *(f"//   {each}" for each in supplied),
         *_shared(compiled.loop),
+        *contract(compiled),
         "#pragma once",
-        *sync_words(_PREFIX),
+        *words,
         "",
         "template <class Ops>",
         f"__attribute__((device, always_inline)) inline void {name}(Ops& ops, int trips{groups}) {{",
@@ -76,7 +83,7 @@ def emit_skeleton(compiled: CompiledSchedule) -> str:
         "  }",
         *phases[Phase.EPILOGUE],
         "}",
-        *sync_words_end(_PREFIX),
+        *(f"#undef {name}" for name in macros(words)),
         "",
     ]
     return "\n".join(lines)
@@ -89,14 +96,16 @@ def _shared(loop: LoopSpec | None) -> Iterator[str]:
             yield f"// {identifier(value.name)} is written into the registers of {identifier(value.into)}."
 
 
-def _phase(compiled: CompiledSchedule, phase: Phase, reasons: dict[tuple[Phase, int], str]) -> Iterator[str]:
+def _phase(
+    compiled: CompiledSchedule, phase: Phase, tiles: KTiles, reasons: dict[tuple[Phase, int], str]
+) -> Iterator[str]:
     yield f"  // {phase.value.lower()}"
-    for step in steps_of(compiled).phase(phase):
+    for step, tile in zip(steps_of(compiled).phase(phase), tiles[phase], strict=True):
         why = f"#{step.entry.time_slot} {step.entry.op}"
         if _is_data(step):
-            text = f"{_call(compiled.loop, step).text('' if phase is Phase.PROLOGUE else 'k')} {_PREFIX}FENCE"
+            text = f"{_call(compiled.loop, step, tile).text('' if phase is Phase.PROLOGUE else 'k')} ROTA_FENCE"
         else:
-            text = sync_text(step, _PREFIX)
+            text = sync_text(step)
             reason = sync_reason(step, reasons)
             why += f": {reason}" if reason else ""
         yield f"  {text}".ljust(_COMMENT_COLUMN) + comment(why)
@@ -106,15 +115,13 @@ def _is_data(step: Step) -> bool:
     return not step.entry.op.is_framework
 
 
-def _call(loop: LoopSpec | None, step: Step) -> _Call:
+def _call(loop: LoopSpec | None, step: Step, k_tile: int) -> _Call:
     op, effect = step.entry.op, step.effect
     if loop is not None and effect.instance is not None:
         spec = loop.ops[op.subtile]
         called, numbers = _copies(loop, spec, step)
-        k_tile = effect.instance.iteration if effect.action is Action.DMA else None
         return _Call(identifier(spec.name), numbers, called, k_tile)
     called = ("row", "column") if op.role is OpRole.COMPUTE else ("stage", "subtile")
-    k_tile = effect.fetches if effect.action is Action.DMA else None
     return _Call(identifier(op.name), (op.stage, op.subtile), called, k_tile)
 
 

@@ -30,7 +30,8 @@ _LARGEST = 4
 _SIGNIFICANT_BITS = {"bf16": 8, "f16": 11, "f8f6f4": 4}
 _SMALLER = 4  # powers of two between the largest number of full precision and the smallest
 _UNIT_ROUNDOFF = 2.0**-24  # of fp32
-_SEVERAL = (2, 2)  # workgroups
+SEVERAL = (2, 3)
+"""Workgroups: several rows and columns of them, and not as many of each, or ids that are exchanged wouldn't show."""
 
 
 class Numbers(enum.Enum):
@@ -122,7 +123,7 @@ class GemmProgram:
         Once numbers of full precision, in several: a workgroup that takes another's tile is wrong only among others.
         """
         runs = [self.launch(trips, order) for order in interleavings(self.waves, seeds)]
-        runs.append(self.launch(trips, grid=_SEVERAL, numbers=Numbers.FULL))
+        runs.append(self.launch(trips, grid=SEVERAL, numbers=Numbers.FULL))
         findings = {finding.code: finding for run in reversed(runs) for finding in reversed(run.findings)}
         return TripRuns(
             trips=trips,

@@ -62,6 +62,17 @@ def outside_the_grid(steps: LoopSteps, config: PipelineConfig, body: Sequence[Op
             )
 
 
+def results(loop: LoopSpec) -> tuple[str, ...]:
+    """By values: what whoever comes behind the loop finds in registers, the last version of every carried value.
+
+    Where another value takes over the registers in each iteration, that one is left in them.
+    """
+    registers = {value.name for value in loop.values if value.home is Home.REGISTERS}
+    taken_over = {value.into for value in loop.values}
+    carried = dict.fromkeys(read.value for op in loop.ops for read in op.reads if read.distance)
+    return tuple(name for name in carried if name in registers and name not in taken_over)
+
+
 def contradicted(steps: LoopSteps, schedule: ScheduledLoop, loop: LoopSpec | None) -> Iterator[Finding]:
     """An entry that claims to do something else than its op: source is written from the op, not from the claim.
 

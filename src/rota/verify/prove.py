@@ -16,7 +16,7 @@ from rota.declare.vocabulary import Phase
 from rota.errors import Finding, Severity
 from rota.program.loop import LoopSteps, ScheduledLoop, Step, steps_of
 from rota.targets.machine import Machine
-from rota.verify.declared import accumulators, contradicted, outside_the_grid, unlike_declared
+from rota.verify.declared import accumulators, contradicted, outside_the_grid, results, unlike_declared
 from rota.verify.hazards import Overlap, initial_overwritten, lands_behind, read_hazards, write_hazards
 from rota.verify.impossible import impossible
 from rota.verify.limits import barrier_counts, budgets, full_counters, lone_groups, wait_encodings
@@ -33,7 +33,14 @@ from rota.verify.report import (
     Report,
 )
 from rota.verify.values import accumulate, complete, hopeless, undefined
-from rota.verify.versions import all_executed, execute_once, first_iterations, initial_places, wrong_versions
+from rota.verify.versions import (
+    all_executed,
+    execute_once,
+    first_iterations,
+    initial_places,
+    left_behind,
+    wrong_versions,
+)
 
 _ORDERED = (
     "RAW: every wave's part of a tile lands before any wave reads it",
@@ -42,7 +49,10 @@ _ORDERED = (
     "registers: a load is complete before its registers are used, or written by what would not land behind it",
 )
 _ACCUMULATED = "values: every accumulator takes in every K-tile once, both operands of the same tile"
-_VERSIONED = "values: every op runs once per iteration and finds the version of each value that it wants"
+_VERSIONED = (
+    "values: every op runs once per iteration and finds the version of each value that it wants; "
+    "behind the loop the last version of every carried value is there"
+)
 _ENTERED_AGAIN = "re-entry: all of this holds when the loop is run again right behind itself, any number of times"
 _INITIAL_TILES = "whoever runs the loop again fills the tiles that it reads first behind full waits and a barrier"
 _ANY_ORDER = "vmcnt: all of this holds in whatever order its ops complete; only waits for 0 are relied on"
@@ -175,7 +185,7 @@ class _Proof:
 
     def _replay_from(self, machine: AbstractMachine, ended: list[AbstractMachine]) -> tuple[int, int]:
         steps, loop = self.steps, self.compiled.loop
-        ops = () if loop is None else tuple(op.name for op in loop.ops)
+        ops, kept = ((), ()) if loop is None else (tuple(op.name for op in loop.ops), results(loop))
         sums = accumulators(self.compiled.config, self.compiled.body) if loop is None else ()
         self._run(machine, Phase.PROLOGUE, 0)
         seen: dict[tuple[object, ...], int] = {}
@@ -194,6 +204,7 @@ class _Proof:
             self._run(ending, Phase.EPILOGUE, trips + 1)
             self._record(complete(ending, sums, steps.total_tiles(trips)))
             self._record(all_executed(ending, ops, steps.total_tiles(trips)))
+            self._record(left_behind(ending, kept, steps.total_tiles(trips)))
             ended.append(ending)
             self._run(machine, Phase.KERNEL, trips + 1)
         if not self._wrong():  # what is never written anew is a trip older each time

@@ -72,6 +72,20 @@ def execute_once(machine: AbstractMachine, step: Step, instance: Version, k: int
         machine.versions[place] = made.at(k)
 
 
+def left_behind(machine: AbstractMachine, results: Iterable[str], total: int) -> Iterator[Finding]:
+    """At the end the last version of every carried value is there for whoever comes behind the loop."""
+    held = set(machine.versions.values())
+    for name in results if total else ():
+        last = Version(name, total - 1)
+        if last not in held:
+            yield Finding(
+                code="V112",
+                message=f"behind the loop nothing holds the last {name}",
+                concerns=(Concern(label=name),),
+                evidence=(("due", str(last)), ("iterations", total)),
+            )
+
+
 def all_executed(machine: AbstractMachine, declared: Iterable[str], total: int) -> Iterator[Finding]:
     """At the end every op that was declared has been executed for the iterations 0 .. total - 1, and no other."""
     for name in dict.fromkeys((*declared, *machine.executed)):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rota.simulate.isa.interleaving import LATEST
-from rota.simulate.isa.kernel import KernelFacts
+from rota.simulate.isa.kernel import Descriptor, KernelFacts
 from rota.simulate.isa.lds import Lds
 from rota.simulate.isa.memory import Memory
 from rota.simulate.isa.program import KernelProgram, load_program
@@ -16,15 +16,19 @@ from rota.simulate.isa.run import _run_wave
 from rota.simulate.isa.wave import Faults, Wave
 
 LDS_BYTES = 4096
+DESCRIPTOR = Descriptor(
+    lds_bytes=LDS_BYTES, private_bytes=0, kernarg_bytes=0, vgprs=512, sgprs=112, user_sgprs=0, accum_offset=256,
+    tg_split=False,
+)  # fmt: skip
 
 
 def facts(arch: str = "gfx950", **changes: Any) -> KernelFacts:
     plain = {
         "name": "k", "arch": arch, "vgprs": 256, "agprs": 0, "sgprs": 100, "vgpr_spills": 0, "sgpr_spills": 0,
         "lds_bytes": LDS_BYTES, "private_bytes": 0, "kernarg_bytes": 0, "max_workgroup": 256, "arguments": (),
-        "user_sgprs": (), "workgroup_ids": (False, False, False), "workitem_ids": 0, "accum_offset": 256,
+        "user_sgprs": (), "workgroup_ids": (False, False, False), "workitem_ids": 0,
     }  # fmt: skip
-    return KernelFacts(**{**plain, **changes})
+    return KernelFacts(descriptor=DESCRIPTOR, **{**plain, **changes})
 
 
 def listing(text: str) -> str:

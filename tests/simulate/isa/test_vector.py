@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from rota.errors import IsaError
 from rota.simulate.isa.operand import EXEC, VCC
 from tests.simulate.isa.single import codes, execute, fresh
 
@@ -268,6 +269,56 @@ def test_comparisons_with_nan(order: str, wanted: str) -> None:
     left, right = np.array([1, 2, NAN] + [0] * 61, np.float32), np.array([2, 2, 1] + [0] * 61, np.float32)
     wave = execute(f"v_cmp_{order}_f32_e32 vcc, v0, v1", fresh({0: left, 1: right}))
     assert "".join(str(wave.s[VCC] >> lane & 1) for lane in range(3)) == wanted
+
+
+def flipped(bits: int) -> int:
+    return bits ^ 1 << 31
+
+
+def cleared(bits: int) -> int:
+    return bits & ~(1 << 31)
+
+
+@pytest.mark.parametrize(
+    ("no", "yes", "oracle"),
+    [
+        ("v0", "-v1", lambda a, b: (a, flipped(b))),
+        ("-v0", "v1", lambda a, b: (flipped(a), b)),
+        ("|v0|", "v1", lambda a, b: (cleared(a), b)),
+        ("-|v0|", "-|v1|", lambda a, b: (flipped(cleared(a)), flipped(cleared(b)))),
+        ("-s4", "1.0", lambda a, b: (flipped(SCALAR), 0x3F80_0000)),
+    ],
+)
+def test_a_choice_takes_signs_as_bits(no: str, yes: str, oracle: Callable[[int, int], tuple[int, int]]) -> None:
+    """On any bits, NaNs and whole numbers included: a sign flips bit 31, bars clear it (CDNA3 ISA, VOP3)."""
+    wave = fresh({0: A, 1: B}, {4: SCALAR, VCC: 0xAAAA_AAAA, VCC + 1: 0xAAAA_AAAA})
+    execute(f"v_cndmask_b32_e64 v8, {no}, {yes}, vcc", wave)
+    assert wave.v[8].tolist() == [oracle(int(A[lane]), int(B[lane]))[lane % 2] for lane in range(64)]
+
+
+def test_signs_of_nan_and_of_halves_are_bits_as_well() -> None:
+    wave = fresh({0: 0x7FC0_1234, 1: 0xFFC0_5678, 2: 0x0000_3C01, 3: 0x0000_FE03})
+    execute("v_pack_b32_f16 v8, -v2, |v3|\nv_pack_b32_f16 v9, -|v2|, 1.0\nv_cvt_f32_f16_e64 v10, -v2", wave)
+    assert (wave.v[8] == 0x7E03_BC01).all()
+    assert (wave.v[9] == 0x3C00_BC01).all()
+    assert (wave.f[10] == -(1 + 2**-10)).all()
+    execute("v_max_f32_e64 v8, -v0, -v0\nv_cmp_u_f32_e64 s[8:9], |v1|, |v1|", wave)
+    assert np.isnan(wave.f[8]).all()
+    assert wave.s[8:10] == [M32, M32]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "v_add_u32_e64 v8, -v0, v1",
+        "v_mov_b32_e64 v8, |v0|",
+        "v_cmp_lt_i32_e64 vcc, -v0, v1",
+        "v_cvt_i32_f32_sdwa v8, -v0 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1",
+    ],
+)
+def test_a_sign_that_no_assembler_would_write_is_refused(text: str) -> None:
+    with pytest.raises(IsaError, match="doesn't know"):
+        execute(text, fresh({0: A, 1: B}))
 
 
 def test_selecting_crossing_and_counting_lanes() -> None:

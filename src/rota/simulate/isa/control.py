@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rota.simulate.isa.operand import EXEC, VCC, unknown
+from rota.simulate.isa.operand import EXEC, SCC_BIT, VCC, named, unknown
 from rota.simulate.isa.step import AT_BARRIER, AT_END, Act, Step, make_step
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _COUNTS = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
 _HINTS = frozenset({"s_setprio", "s_sleep", "s_inst_prefetch", "s_icache_inv", "s_code_end"})
+_ASKED = {"scc": SCC_BIT, "vcc": named("vcc"), "exe": named("exec")}  # what a branch looks at
 _CONDITIONS: dict[str, Callable[[Wave], bool]] = {
     "s_branch": lambda _: True,
     "s_cbranch_scc0": lambda wave: wave.scc == 0,
@@ -30,7 +31,8 @@ def decode_control(instruction: Instruction) -> Step | None:
     """The step of a branch, wait, barrier, hint or end, or None."""
     opcode = instruction.opcode
     if opcode in _CONDITIONS:
-        return make_step(instruction, _branch(_CONDITIONS[opcode], instruction))
+        asked = tuple(operand for name, operand in _ASKED.items() if f"_{name}" in opcode)
+        return make_step(instruction, _branch(_CONDITIONS[opcode], instruction), reads=asked)
     if opcode == "s_waitcnt":
         return make_step(instruction, _wait(instruction))
     if opcode == "s_nop":

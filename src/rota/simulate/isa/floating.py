@@ -69,5 +69,5 @@ FLOATING: dict[str, Function] = {
     ),
     "v_cvt_pk_bf16_f32": Function("u", "ff", _pack_bf16),
     "v_cvt_pk_f16_f32": Function("u", "ff", lambda a, b: _half(a) | _half(b) << np.uint32(16)),
-    "v_pack_b32_f16": Function("u", "uu", lambda a, b: a & np.uint32(0xFFFF) | b << np.uint32(16)),
+    "v_pack_b32_f16": Function("u", "hh", lambda a, b: _half(a) | _half(b) << np.uint32(16)),
 }

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rota.targets.machine import GFX942, GFX950
+
 LANES = 64
+MACHINES = {machine.arch: machine for machine in (GFX942, GFX950)}
+"""The machines whose code is executed, by architecture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +27,26 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Descriptor:
+    """What the hardware is told of a kernel: memory in bytes, registers as they are allocated.
+
+    AGPR 0 is register `accum_offset` of the file that VGPRs and AGPRs share.  With `tg_split` the waves of a workgroup
+    may run on several compute units, without LDS.
+    """
+
+    lds_bytes: int
+    private_bytes: int
+    kernarg_bytes: int
+    vgprs: int
+    sgprs: int
+    user_sgprs: int
+    accum_offset: int
+    tg_split: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelFacts:
-    """Registers, memory and initial state of one kernel.
+    """Registers, memory and initial state of one kernel: numbers as the notes have them, beside its descriptor.
 
     `user_sgprs` names what the first SGPRs hold, a name per value in hardware order (the kernarg pointer takes two);
     `workgroup_ids` says which of x, y and z follow them; `workitem_ids` is 0, 1 or 2 for x, xy or xyz in v0.
@@ -45,7 +67,7 @@ class KernelFacts:
     user_sgprs: tuple[tuple[str, int], ...]
     workgroup_ids: tuple[bool, bool, bool]
     workitem_ids: int
-    accum_offset: int
+    descriptor: Descriptor
 
     @property
     def spills(self) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rota.simulate.isa.order import AccessOrder
+from rota.simulate.isa.order import AccessOrder, under_way
 from rota.simulate.isa.wave import POISON, Faults
 
 if TYPE_CHECKING:
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
     Words = NDArray[np.int64]
 
+MOST_WAVES = 16  # of a workgroup
 FREE, BY_DMA = 0, -1  # marks; wave w writes with mark w + 1
 
 
 class Lds:
     """Words, and per word a mark, who wrote it last, and the number of that write."""
 
-    def __init__(self, size: int, faults: Faults) -> None:
+    def __init__(self, size: int, faults: Faults, waves: int = MOST_WAVES) -> None:
         self._faults = faults
         # One word even without any LDS: what lies out of bounds is reported, and then read from somewhere.
         self.words = np.full(max((size + 3) // 4, 1), POISON, np.uint32)
@@ -38,7 +39,7 @@ class Lds:
         self._serials = np.zeros(len(self.words), np.int64)
         self._serial = 0
         self.size = size
-        self.order = AccessOrder(len(self.words), faults)
+        self.order = AccessOrder(len(self.words), waves, faults)
 
     def sample(self, index: Words, wave: int) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
         """The words now, and which of them another write is under way to."""
@@ -53,13 +54,13 @@ class Lds:
         own = self._last[index] == wave + 1
         return np.where(own, before, now), marked | ((now != before) & ~own)
 
-    def begin(self, index: Words, mark: int, instruction: Instruction) -> int:
+    def begin(self, index: Words, wave: int, instruction: Instruction, *, dma: bool = False) -> int:
         """Marks words that a write is under way to; gives the number of the write."""
+        mark = BY_DMA if dma else wave + 1
         marks = self._marks[index]
-        if ((marks != FREE) & (marks != mark)).any() or (mark == BY_DMA and marks.any()):
-            self._faults.add(
-                "I106", instruction, f"{instruction.opcode} writes LDS while another write to it is under way"
-            )
+        met = (marks != FREE) & (dma | (marks != mark))
+        if met.any():
+            under_way(self._faults, instruction, wave, index[met], writes=True)
         self._marks[index] = self._last[index] = mark
         self._serial += 1
         self._serials[index] = self._serial
@@ -67,12 +68,7 @@ class Lds:
 
     def end(self, index: Words, serial: int) -> None:
         """Takes the marks of a write away."""
-        self._marks[self.still(index, serial)] = FREE
-
-    def still(self, index: Words, serial: int) -> Words:
-        """The words of a write that no later one has taken over."""
-        still: Words = index[self._serials[index] == serial]
-        return still
+        self._marks[index[self._serials[index] == serial]] = FREE  # unless a later write has taken them over
 
     def within(self, address: NDArray[np.int64], size: int, instruction: Instruction) -> NDArray[np.bool_]:
         """Which lanes stay inside the allocation."""

@@ -54,7 +54,8 @@ def decode_matrix(instruction: Instruction, arch: str) -> Step | None:
         wave.v[first:last] = add(wave, multiply(wave)).view(np.uint32)
         note_matrix(wave, timing, results, addends, first)
 
-    return Step(instruction=instruction, act=act, touches=frozenset(factors + addends + results))
+    sources, written = frozenset(factors + addends), frozenset(results)
+    return Step(instruction=instruction, act=act, sources=sources, results=written, touches=sources | written)
 
 
 def _types(name: str, instruction: Instruction) -> tuple[str, str]:

@@ -1,8 +1,8 @@
 """Operands of instructions: takes their text, gives `Operand` values, and the functions that read and write them.
 
 Registers of a wave are numbered in rows: 0 to 255 the VGPRs, 256 to 511 the AGPRs, and from 512 the scalar registers.
-A reader or writer is made once per instruction and then called per wave; its kind is one letter:
-u, i and f for 32 bits, h for 16 bits of floating point (read only), U and I for 64 bits.
+A reader or writer is made once per instruction and then called per wave; its kind is one letter: u, i and f for 32
+bits, U and I for 64; read only, h for a float of 16 bits, and b for 32 bits that may be a float's.
 """
 
 from __future__ import annotations
@@ -59,6 +59,11 @@ class Operand:
     absolute: bool = False
 
     @property
+    def signed(self) -> bool:
+        """Does it carry a sign or bars?"""
+        return self.negate or self.absolute
+
+    @property
     def rows(self) -> tuple[int, ...]:
         """The register rows that it names."""
         if self.file is File.VECTOR:
@@ -66,6 +71,10 @@ class Operand:
         if self.file is File.SCALAR:
             return tuple(range(SCALAR + self.first, SCALAR + self.first + self.count))
         return ()
+
+
+SCC_BIT = Operand(text="scc", file=File.SCALAR, first=SCC)
+"""The scalar condition code, which instructions read and write without naming it."""
 
 
 def parse_operand(text: str, instruction: Instruction) -> Operand:
@@ -105,10 +114,15 @@ def unknown(instruction: Instruction, what: str = "") -> IsaError:
     )
 
 
+def named(text: str) -> Operand:
+    """A scalar register with a name of its own, such as vcc."""
+    first, count = _NAMED[text]
+    return Operand(text=text, file=File.SCALAR, first=first, count=count)
+
+
 def _register(text: str) -> Operand | None:
     if text in _NAMED:
-        first, count = _NAMED[text]
-        return Operand(text=text, file=File.SCALAR, first=first, count=count)
+        return named(text)
     found = _REGISTER.match(text)
     if found is None:
         return None
@@ -152,17 +166,25 @@ def scalar_writer(operand: Operand, *, wide: bool = False) -> Callable[[Wave, in
 def reader(operand: Operand, kind: str) -> Reader:
     """Reads a value per lane, or one for all lanes from a scalar register or literal."""
     plain = _vector_reader(operand.first, kind) if operand.file is File.VECTOR else _uniform_reader(operand, kind)
-    if not (operand.negate or operand.absolute):
+    if not operand.signed:
         return plain
-    sign = -1.0 if operand.negate else 1.0
-    if operand.absolute:
-        return lambda wave: np.float32(sign) * np.abs(plain(wave))
-    return lambda wave: -plain(wave)
+    if kind not in _SIGNS:
+        raise ValueError(f"{operand.text} is no float")
+    sign = _SIGNS[kind]
+    keep, flip = (~sign if operand.absolute else ~sign | sign), (sign if operand.negate else sign ^ sign)
+
+    def changed(wave: Wave) -> Any:  # noqa: ANN401
+        """Clears the sign bit, flips it, or both: what a modifier does whatever the bits mean, to a NaN as well."""
+        value = plain(wave)
+        return (value.view(sign.dtype) & keep ^ flip).view(value.dtype)
+
+    return changed
 
 
 def _vector_reader(row: int, kind: str) -> Reader:
     readers: dict[str, Reader] = {
         "u": lambda wave: wave.v[row],
+        "b": lambda wave: wave.v[row],
         "i": lambda wave: wave.i[row],
         "f": lambda wave: wave.f[row],
         "h": lambda wave: wave.v[row].astype(np.uint16).view(np.float16),
@@ -195,8 +217,10 @@ def _float_literal(text: str) -> Operand:
     return Operand(text=text, file=File.LITERAL, literal=bits, floating=value)
 
 
+_SIGNS: dict[str, Any] = {"b": np.uint32(1 << 31), "f": np.uint32(1 << 31), "h": np.uint16(1 << 15)}
 _CASTS: dict[str, Callable[[int], Any]] = {
     "u": np.uint32,
+    "b": np.uint32,
     "i": lambda bits: np.uint32(bits).view(np.int32),
     "f": lambda bits: np.uint32(bits).view(np.float32),
     "h": lambda bits: np.uint16(bits & 0xFFFF).view(np.float16),

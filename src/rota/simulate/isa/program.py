@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rota.errors import Finding, IsaError
 from rota.simulate.isa.control import decode_control
-from rota.simulate.isa.kernel import KernelFacts
+from rota.simulate.isa.kernel import MACHINES, KernelFacts
 from rota.simulate.isa.listing import Instruction, read_listing
 from rota.simulate.isa.matrix import decode_matrix
 from rota.simulate.isa.operand import unknown
@@ -27,12 +27,20 @@ class KernelProgram:
 
 def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...]) -> KernelProgram:
     """Decodes a kernel; every instruction that isn't known is named, all of them at once."""
+    if facts.arch not in MACHINES:
+        raise IsaError(
+            Finding(
+                code="I111",
+                message=f"the interpreter doesn't know {facts.arch}",
+                fixes=(f"known: {', '.join(sorted(MACHINES))}",),
+            )
+        )
     instructions = read_listing(listing, facts.name) if isinstance(listing, str) else listing
     steps: list[Step] = []
     refused: dict[str, Finding] = {}
     for instruction in instructions:
         try:
-            steps.append(_decode(instruction, facts.arch))
+            steps.append(decode(instruction, facts.arch))
         except IsaError as error:
             refused.setdefault(error.findings[0].message, error.findings[0])
     if refused:
@@ -40,7 +48,8 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...]) -> 
     return KernelProgram(facts=facts, steps=tuple(steps))
 
 
-def _decode(instruction: Instruction, arch: str) -> Step:
+def decode(instruction: Instruction, arch: str) -> Step:
+    """One instruction as a step; one that isn't known is an error."""
     try:
         step = (
             decode_control(instruction)

@@ -13,7 +13,7 @@ import numpy as np
 from rota.errors import Concern, Finding, IsaError
 from rota.simulate.isa.hazard import check_rows
 from rota.simulate.isa.interleaving import LATEST, Driver, Interleaving
-from rota.simulate.isa.kernel import LANES, KernelFacts
+from rota.simulate.isa.kernel import LANES, MACHINES, KernelFacts
 from rota.simulate.isa.lds import Lds
 from rota.simulate.isa.memory import Memory
 from rota.simulate.isa.operand import EXEC
@@ -47,10 +47,16 @@ def run_kernel(
     args: Sequence[NDArray[Any] | int | float],
     grid: Triple = (1, 1, 1),
     block: Triple,
+    dynamic_lds: int = 0,
     interleaving: Interleaving = LATEST,
 ) -> Outcome:
-    """Runs every workgroup of the grid, one after the other; the given arrays stay as they are."""
+    """Runs every workgroup of the grid, one after the other; the given arrays stay as they are.
+
+    A workgroup gets the LDS that the kernel descriptor names, and `dynamic_lds` bytes more.
+    """
     facts = program.facts
+    lds_bytes = facts.descriptor.lds_bytes + dynamic_lds
+    _check_launch(facts, len(args), block, lds_bytes)
     faults = Faults()
     arrays = [argument for argument in args if isinstance(argument, np.ndarray)]
     kernarg = np.zeros(-(-facts.kernarg_bytes // _KERNARG_UNIT) * _KERNARG_UNIT, np.uint8)
@@ -58,18 +64,35 @@ def run_kernel(
     packed = _kernarg(facts, args, memory, grid, block)
     pointer = memory.address(len(arrays))
     memory.fill(len(arrays), packed)
-    executed = 0
+    executed, count = 0, -(-block[0] * block[1] * block[2] // LANES)
     with np.errstate(all="ignore"):
         for number, (z, y, x) in enumerate(product(*(range(size) for size in reversed(grid)))):
             driver = interleaving.driver(number)
-            lds = Lds(facts.lds_bytes, faults)
+            lds = Lds(lds_bytes, faults, count)
             waves = [
                 _wave(facts, index, (x, y, z), block, pointer, memory=memory, lds=lds, faults=faults, driver=driver)
-                for index in range(-(-block[0] * block[1] * block[2] // LANES))
+                for index in range(count)
             ]
             _run_workgroup(program.steps, waves, driver)
             executed += sum(wave.executed for wave in waves)
     return Outcome(buffers=memory.contents()[:-1], findings=faults.findings(), instructions=executed)
+
+
+def _check_launch(facts: KernelFacts, given: int, block: Triple, lds_bytes: int) -> None:
+    declared = sum(not argument.hidden for argument in facts.arguments)
+    machine = MACHINES[facts.arch]
+    if declared != given or block[0] * block[1] * block[2] > facts.max_workgroup or lds_bytes > machine.lds_bytes.value:
+        raise IsaError(
+            Finding(
+                code="I107",
+                message=f"the launch doesn't fit kernel {facts.name}",
+                evidence=(
+                    ("arguments", f"{given} given, {declared} declared"),
+                    ("workgroup", f"{block} work-items, at most {facts.max_workgroup} in all"),
+                    ("LDS", f"{lds_bytes} bytes; {machine.arch} has {machine.lds_bytes.value}"),
+                ),
+            )
+        )
 
 
 def _kernarg(
@@ -77,17 +100,6 @@ def _kernarg(
 ) -> bytes:
     """The kernarg segment: addresses of arrays, numbers as they are, and the sizes that hidden arguments ask for."""
     explicit = [argument for argument in facts.arguments if not argument.hidden]
-    if len(explicit) != len(args) or block[0] * block[1] * block[2] > facts.max_workgroup:
-        raise IsaError(
-            Finding(
-                code="I107",
-                message=f"the launch doesn't fit kernel {facts.name}",
-                evidence=(
-                    ("arguments", f"{len(args)} given, {len(explicit)} declared"),
-                    ("workgroup", f"{block} work-items, at most {facts.max_workgroup} in all"),
-                ),
-            )
-        )
     segment = bytearray(facts.kernarg_bytes)
     buffers = 0
     for argument, value in zip(explicit, args, strict=True):

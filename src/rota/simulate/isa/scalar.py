@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rota.simulate.isa.operand import M0, Operand, parse_operand, scalar_reader, scalar_writer
+from rota.simulate.isa.operand import M0, SCC_BIT, Operand, named, parse_operand, scalar_reader, scalar_writer
 from rota.simulate.isa.step import Step, make_step
 
 if TYPE_CHECKING:
@@ -131,6 +131,9 @@ _ON_ITSELF: dict[str, _Function] = {
     "s_bitset0_b32": lambda a, b, _: (a & ~(1 << (b & 31)), None),
     "s_bitset1_b32": lambda a, b, _: (a | 1 << (b & 31), None),
 }
+_TAKES_SCC = frozenset(
+    {"s_addc_u32", "s_subb_u32", "s_cselect_b32", "s_cselect_b64", "s_cmovk_i32", "s_cmov_b32", "s_cmov_b64"}
+)
 _ORDER: dict[str, Callable[[int, int], bool]] = {
     "eq": lambda a, b: a == b,
     "lg": lambda a, b: a != b,
@@ -181,7 +184,9 @@ def _computed(instruction: Instruction, target: Operand, sources: tuple[Operand,
         if sets_m0:
             wave.m0_at = wave.now
 
-    return make_step(instruction, act, reads=sources, writes=(target,))
+    takes = (*sources, SCC_BIT) if instruction.opcode in _TAKES_SCC else sources
+    gives = (target, SCC_BIT) if function(1, 1, 1)[1] is not None else (target,)
+    return make_step(instruction, act, reads=takes, writes=gives)
 
 
 def _compared(instruction: Instruction, operands: tuple[Operand, ...], found: re.Match[str]) -> Step:
@@ -197,7 +202,7 @@ def _compared(instruction: Instruction, operands: tuple[Operand, ...], found: re
             b &= 0xFFFF
         wave.scc = int(order(a, b))
 
-    return make_step(instruction, act, reads=operands)
+    return make_step(instruction, act, reads=operands, writes=(SCC_BIT,))
 
 
 def _bit_compared(instruction: Instruction, operands: tuple[Operand, ...], wanted: int) -> Step:
@@ -206,12 +211,12 @@ def _bit_compared(instruction: Instruction, operands: tuple[Operand, ...], wante
     def act(wave: Wave) -> None:
         wave.scc = int(value(wave) >> (place(wave) & 31) & 1 == wanted)
 
-    return make_step(instruction, act, reads=operands)
+    return make_step(instruction, act, reads=operands, writes=(SCC_BIT,))
 
 
 def _saved(instruction: Instruction, operands: tuple[Operand, ...], function: _Function) -> Step:
     """Saves EXEC, then combines it with the source."""
-    exec_ = parse_operand("exec", instruction)
+    exec_ = named("exec")
     saved, source, old = (
         scalar_writer(operands[0], wide=True),
         scalar_reader(operands[1], wide=True),
@@ -226,4 +231,4 @@ def _saved(instruction: Instruction, operands: tuple[Operand, ...], function: _F
         put(wave, result)
         wave.scc = int(bool(scc))
 
-    return make_step(instruction, act, reads=(operands[1],), writes=(operands[0],))
+    return make_step(instruction, act, reads=(operands[1], exec_), writes=(operands[0], exec_, SCC_BIT))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rota.simulate.isa.operand import Operand, parse_operand, unknown
+from rota.simulate.isa.order import under_way
 from rota.simulate.isa.step import Act, Step, make_step
 from rota.simulate.isa.wave import ALL, POISON, Pending, misaligned
 
@@ -98,13 +99,7 @@ def _read(instruction: Instruction, operands: tuple[Operand, ...], offsets: tupl
             if active is not ALL:
                 bad &= active
             if bad.any():
-                wave.faults.add(
-                    "I106",
-                    instruction,
-                    f"{instruction.opcode} reads LDS while a write to it is under way",
-                    ("wave", wave.number),
-                    ("first word", int(index[bad][0]) * 4),
-                )
+                under_way(wave.faults, instruction, wave.number, index[bad])
                 now[bad] = POISON
             if active is ALL:
                 wave.v[first:last] = now
@@ -113,11 +108,8 @@ def _read(instruction: Instruction, operands: tuple[Operand, ...], offsets: tupl
                 np.copyto(wave.v[first:last], now, where=issued)
 
         touched = index if active is ALL else index[:, active]
-        lds.order.begin_read(touched, wave.number, wave.epoch, instruction)
-
-        def cover(epoch: int) -> None:
-            lds.order.cover_read(touched, wave.number, epoch)
-
+        number = lds.order.begin_read(touched, wave.number, wave.epoch, instruction)
+        cover = partial(lds.order.cover, number)
         wave.launch("ds", Pending(instruction=instruction, rows=target.rows, finish=finish, cover=cover))
 
     return act
@@ -131,14 +123,10 @@ def _write(instruction: Instruction, operands: tuple[Operand, ...], offsets: tup
         lds = wave.lds
         index, active = _index(wave, instruction, row, places)
         index = index[:, active]
-        serial = lds.begin(index, wave.number + 1, instruction)
-        lds.order.begin_write(index, wave.number, wave.epoch, instruction)
+        number = lds.order.begin_write(index, wave.number, wave.epoch, instruction)
+        serial = lds.begin(index, wave.number, instruction)
         lds.words[index] = wave.v[rows][:, active]
-
-        def cover(epoch: int) -> None:
-            lds.order.cover_write(lds.still(index, serial), wave.number, epoch)
-
-        finish = partial(lds.end, index, serial)
+        finish, cover = partial(lds.end, index, serial), partial(lds.order.cover, number)
         wave.launch("ds", Pending(instruction=instruction, rows=(), finish=finish, cover=cover))
 
     return act
@@ -185,9 +173,10 @@ def _short(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
         def finish() -> None:
             value = np.zeros(64, np.uint32)
             value[active] = lds.bytes[octets].copy().view(dtype)[:, 0].astype(np.int32).view(np.uint32)
-            _, marked = lds.sample(octets[:, 0] >> 2, wave.number)
+            index = octets[:, 0] >> 2
+            _, marked = lds.sample(index, wave.number)
             if marked.any():
-                wave.faults.add("I106", instruction, f"{instruction.opcode} reads LDS while a write to it is under way")
+                under_way(wave.faults, instruction, wave.number, index[marked])
             if half:
                 value = (value << 16 | old & 0xFFFF) if high else (value & 0xFFFF | old & np.uint32(0xFFFF0000))
             np.copyto(wave.v[data.first], value, where=active)

@@ -20,12 +20,15 @@ AT_BARRIER, AT_END = -1, -2  # instead of a number
 class Step:
     """One instruction, ready to run.
 
-    `touches` are all rows that it reads or writes: none may belong to a memory op under way.  `reads` and `writes` are
-    the vector rows that MFMA results must have reached; an MFMA leaves them empty and looks for itself.
+    `sources` and `results` are all rows that it reads and writes, SCC included, but not the EXEC that every vector
+    instruction obeys.  `touches` are both: none may belong to a memory op under way.  `reads` and `writes` are the
+    vector rows that MFMA results must have reached; an MFMA leaves them empty and looks for itself.
     """
 
     instruction: Instruction
     act: Act
+    sources: frozenset[int]
+    results: frozenset[int]
     touches: frozenset[int]
     reads: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
@@ -48,6 +51,8 @@ def make_step(
     return Step(
         instruction=instruction,
         act=act,
+        sources=frozenset(read),
+        results=frozenset(written),
         touches=frozenset(read + written),
         reads=tuple(row for row in read if row < SCALAR),
         writes=tuple(row for row in written if row < SCALAR),

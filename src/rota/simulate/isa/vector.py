@@ -21,6 +21,7 @@ from rota.simulate.isa.operand import (
     Operand,
     Reader,
     Writer,
+    named,
     parse_operand,
     reader,
     scalar_reader,
@@ -94,7 +95,7 @@ def _pure(instruction: Instruction, operands: tuple[Operand, ...], function: Fun
     readers = [reader(operand, kind) for operand, kind in zip(sources, function.sources, strict=True)]
     put, compute = writer(target, function.result), function.compute
     if instruction.modifiers:
-        readers, put, compute = _modified(instruction, readers, put, function, target)
+        readers, put, compute = _modified(instruction, readers, put, function, operands)
     if len(readers) == 1:
         (one,) = readers
         return make_step(
@@ -137,7 +138,11 @@ def _truth_table(instruction: Instruction) -> Function:
 
 
 def _modified(
-    instruction: Instruction, readers: list[Reader], put: Writer, function: Function, target: Operand
+    instruction: Instruction,
+    readers: list[Reader],
+    put: Writer,
+    function: Function,
+    operands: tuple[Operand, ...],
 ) -> tuple[list[Reader], Writer, Callable[..., Any]]:
     """Sub-dword addressing: which byte or half of a source is taken, and where the result goes."""
     fields = dict(modifier.partition(":")[::2] for modifier in instruction.modifiers)
@@ -146,6 +151,8 @@ def _modified(
     clamp = fields.pop("clamp", None)
     if fields or (clamp is not None and function.result != "f") or (function.result not in "ui" and clamp is None):
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
+    if any(source.signed and part != "DWORD" for source, part in zip(operands[1:], chosen, strict=False)):
+        raise unknown(instruction, "sign of a part of a register")
     compute = function.compute
     if clamp is not None:
         return readers, put, lambda *sources: np.clip(compute(*sources), np.float32(0), np.float32(1))
@@ -153,7 +160,7 @@ def _modified(
         _picked(take, selection, instruction.operands[1 + number].startswith("sext("))
         for number, (take, selection) in enumerate(zip(readers, chosen, strict=False))
     ]
-    return picked, _placed(target, destination, unused, instruction), compute
+    return picked, _placed(operands[0], destination, unused, instruction), compute
 
 
 def _span(selection: str) -> tuple[np.uint32, np.uint32]:
@@ -257,7 +264,7 @@ def _compared(instruction: Instruction, operands: tuple[Operand, ...], found: re
     target = operands[0]
     left, right = (reader(operand, kind) for operand in operands[1:])
     order, put = _ORDERS[found["order"]], scalar_writer(target, wide=True)
-    new_exec = scalar_writer(parse_operand("exec", instruction), wide=True)
+    new_exec = scalar_writer(named("exec"), wide=True)
 
     def act(wave: Wave) -> None:
         bits = lane_bits(np.broadcast_to(order(left(wave), right(wave)), LANES) & wave.active)
@@ -265,12 +272,13 @@ def _compared(instruction: Instruction, operands: tuple[Operand, ...], found: re
         if found["x"]:
             new_exec(wave, bits)
 
-    return make_step(instruction, act, reads=operands[1:], writes=(target,), valu=True)
+    written = (target, named("exec")) if found["x"] else (target,)
+    return make_step(instruction, act, reads=operands[1:], writes=written, valu=True)
 
 
 def _selected(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
     target, no, yes, which = operands
-    put, when_clear, when_set = writer(target, "u"), reader(no, "u"), reader(yes, "u")
+    put, when_clear, when_set = writer(target, "u"), reader(no, "b"), reader(yes, "b")
     bits = scalar_reader(which, wide=True)
     return make_step(
         instruction,

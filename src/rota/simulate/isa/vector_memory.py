@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rota.simulate.isa.hazard import check_dma, check_scalar_operands
 from rota.simulate.isa.kernel import LANES
-from rota.simulate.isa.lds import BY_DMA
 from rota.simulate.isa.operand import M0, SCALAR, File, Operand, parse_operand, scalar_reader, unknown
 from rota.simulate.isa.step import Act, Step, make_step
 from rota.simulate.isa.wave import Pending, misaligned
@@ -215,17 +215,14 @@ def _dma(access: _Access, offset: int) -> Act:
             start &= ~3
         active = wave.active & lds.within(start + _LANE * access.size, access.size, access.instruction)
         index = ((start >> 2) + spread)[active]
-        serial = lds.begin(index, BY_DMA, access.instruction)
+        number = lds.order.begin_write(index, wave.number, wave.epoch, access.instruction, dma=True)
+        serial = lds.begin(index, wave.number, access.instruction, dma=True)
 
         def finish() -> None:
             lds.words[index] = fetched[active]
             lds.end(index, serial)
 
-        lds.order.begin_write(index, wave.number, wave.epoch, access.instruction)
-
-        def cover(epoch: int) -> None:
-            lds.order.cover_write(lds.still(index, serial), wave.number, epoch)
-
+        cover = partial(lds.order.cover, number)
         wave.launch("vm", Pending(instruction=access.instruction, rows=(), finish=finish, cover=cover))
 
     return act

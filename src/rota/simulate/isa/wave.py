@@ -37,12 +37,24 @@ class Faults:
     def __init__(self) -> None:
         self._found: dict[tuple[str, int], Finding] = {}
 
-    def add(self, code: str, instruction: Instruction, message: str, *evidence: tuple[str, str | int]) -> None:
-        """Remembers a fault, unless that instruction is known for it."""
+    def add(
+        self,
+        code: str,
+        instruction: Instruction,
+        message: str,
+        *evidence: tuple[str, str | int],
+        other: Instruction | None = None,
+    ) -> None:
+        """Remembers a fault, unless that instruction is known for it; `other` is its other end."""
         key = (code, instruction.line)
         if key not in self._found:
-            concern = Concern(label=instruction.text, index=instruction.line, role="line of the listing")
-            self._found[key] = Finding(code=code, message=message, concerns=(concern,), evidence=evidence)
+            ends = ((instruction, "line of the listing"), (other, "the other one"))
+            self._found[key] = Finding(
+                code=code,
+                message=message,
+                concerns=tuple(Concern(label=end.text, index=end.line, role=role) for end, role in ends if end),
+                evidence=evidence,
+            )
 
     def findings(self) -> tuple[Finding, ...]:
         """In the order in which they happened."""

@@ -1,0 +1,43 @@
+"""The instructions of a GEMM kernel, with coordinates in its tile: what an op is bound to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rota.emit.gemm_tile import Operand
+
+
+class Dma(NamedTuple):
+    """One DMA of all waves: its LDS byte within the operand's buffers, its number among the tile's, and the K-tile."""
+
+    operand: Operand
+    lds: int
+    number: int
+    k_tile: int
+
+
+class LdsRead(NamedTuple):
+    """One LDS read of a piece of a part into a copy of its registers; `lds` is the part's start in the buffers."""
+
+    operand: Operand
+    lds: int
+    part: int
+    piece: int
+    copy: int
+
+
+class Mfma(NamedTuple):
+    """One matrix instruction: a step of K for a part of A and a part of B, each piece in a copy of its registers."""
+
+    step: int
+    a_part: int
+    b_part: int
+    a_copies: tuple[int, ...]
+    b_copies: tuple[int, ...]
+
+    def factor(self, operand: Operand) -> tuple[int, tuple[int, ...]]:
+        """An operand's part, and the copies of its pieces."""
+        return (self.a_part, self.a_copies) if operand is Operand.A else (self.b_part, self.b_copies)
+
+
+Instruction = Dma | LdsRead | Mfma

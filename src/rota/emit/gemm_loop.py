@@ -1,0 +1,312 @@
+"""A loop by values as GEMM: takes a loop and a tile, gives what its ops stand for, if they make C = A x B^T.
+
+The loop says what feeds what; that it is A and B which are fed, its names and their order say: LDS tiles named A or B
+are slices of that operand, runs of its rows over the whole depth of a K-tile.  The loads of a tile bring its rows in
+their order, and its reads take them in theirs, part after part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rota.declare.values import Home, LoopOp, LoopSpec, Work
+from rota.emit.gemm_tile import GemmTile, Operand, Piece
+from rota.emit.refusal import miscounted, no_product, unfit
+from rota.errors import Concern
+from rota.targets.rates import REGISTER_BYTES
+
+_TILE = re.compile(r"([AB])(?:[0-9_].*)?")
+_HOMES = {
+    Work.LOAD: (None, Home.LDS),
+    Work.FRAGMENT: (Home.LDS, Home.REGISTERS),
+    Work.MMA: (Home.REGISTERS, Home.ACCUMULATOR),
+}
+_NAMES = "name a GEMM's LDS tiles A and B, or A0, A1, ... and B0, B1, ... where they are loaded in slices of rows"
+
+
+class _Product(NamedTuple):
+    """What one matrix op multiplies: parts of A and of B, along some steps of K."""
+
+    op: LoopOp
+    a_parts: tuple[int, ...]
+    b_parts: tuple[int, ...]
+    steps: tuple[int, ...]
+
+    @property
+    def blocks(self) -> set[tuple[int, int]]:
+        """The blocks of C that it adds to."""
+        return {(m, n) for m in self.a_parts for n in self.b_parts}
+
+    @property
+    def text(self) -> str:
+        """Its operands, as the author named them."""
+        return " x ".join(read.value for read in self.op.reads)
+
+    def concern(self, role: str = "") -> Concern:
+        """The op as one end of a finding."""
+        return Concern(label=self.op.name, role=role, source=self.op.source)
+
+
+class GemmLoop:
+    """The slices of A and B, the pieces of each register value, and the loads of each tile."""
+
+    def __init__(self, loop: LoopSpec, tile: GemmTile) -> None:
+        """What doesn't compute C = A x B^T, each product once, or says otherwise of itself, is refused."""
+        self.loop = loop
+        self.tile = tile
+        self.slices = _slices(loop)
+        _check_kinds(loop)
+        self.pieces: Mapping[str, Sequence[Piece]] = dict(self._shared_by_reads())
+        products = [self._product(op) for op in loop.ops if op.work is Work.MMA]
+        self._check_blocks(products)
+        self._check_sizes(products)
+
+    def loads(self, op: LoopOp) -> tuple[Operand, range]:
+        """Which DMAs a load is, of all that bring its operand's tile."""
+        name = op.writes[0]
+        operand = Operand[name[0]]
+        names, writers = self.slices[operand], self.loop.writers(name)
+        each = self.tile.slice_rows(operand, len(names)) // self.tile.dma_rows
+        if each % len(writers):
+            raise unfit(
+                f"{len(writers)} loads can't evenly share the {each} DMAs of each wave that bring {name}",
+                concerns=(Concern(label=writer.name, source=writer.source) for writer in writers),
+                evidence=(("DMAs of each wave", each), ("loads", len(writers))),
+            )
+        share = each // len(writers)
+        first = names.index(name) * each + writers.index(op) * share
+        return operand, range(first, first + share)
+
+    def _shared_by_reads(self) -> Iterator[tuple[str, Sequence[Piece]]]:
+        for operand, names in self.slices.items():
+            self.tile.slice_rows(operand, len(names))
+            for number, name in enumerate(names):
+                readers = [op for op in self.loop.ops if any(read.value == name for read in op.reads)]
+                pieces = self.tile.slice_pieces(operand, number, len(names))
+                if not readers:
+                    raise no_product(f"nothing reads the tile {name}: a part of {operand.name} is never multiplied")
+                if len(pieces) % len(readers):
+                    raise unfit(
+                        f"{len(readers)} reads can't evenly share the {len(pieces)} LDS reads of each wave that "
+                        f"{name} takes",
+                        concerns=(Concern(label=op.name, source=op.source) for op in readers),
+                        evidence=(("LDS reads of each wave", len(pieces)), ("ops that read", len(readers))),
+                    )
+                share = len(pieces) // len(readers)
+                for index, reader in enumerate(readers):
+                    yield reader.writes[0], pieces[index * share : (index + 1) * share]
+
+    def _product(self, op: LoopOp) -> _Product:
+        """A's operands come before B's: the other way round is the transpose."""
+        names = [read.value for read in op.reads]
+        operands = [self.pieces[name][0].operand for name in names]
+        concern = Concern(label=op.name, source=op.source)
+        if len(set(names)) < len(names):
+            raise no_product(f"{op} reads {_twice(names)} twice: a product has different factors", concerns=[concern])
+        if len(set(operands)) < len(Operand):
+            raise no_product(
+                f"{op} multiplies {' and '.join(names) or 'nothing'}: C = A x B^T takes one factor of A, one of B",
+                concerns=[concern],
+            )
+        if operands != sorted(operands, key=list(Operand).index):
+            ordered = sorted(names, key=lambda name: list(Operand).index(self.pieces[name][0].operand))
+            raise no_product(
+                f"{op} multiplies {' x '.join(names)}, B by A, which is no block of C = A x B^T but its transpose",
+                concerns=[concern],
+                fixes=(f"name A's registers first: {', '.join(ordered)}",),
+            )
+        a, b = (self._factor(op, operand, names) for operand in Operand)
+        if a[1] != b[1]:
+            raise no_product(f"{op} doesn't multiply the same steps of A and B", concerns=[concern])
+        return _Product(op, a[0], b[0], a[1])
+
+    def _factor(self, op: LoopOp, operand: Operand, names: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Parts and steps of one operand; every part must have every step, whole."""
+        pieces = [piece for name in names for piece in self.pieces[name] if piece.operand is operand]
+        per_step = self.tile.pieces_per_step
+        parts = tuple(sorted({piece.part for piece in pieces}))
+        steps = tuple(sorted({piece.piece // per_step for piece in pieces}))
+        if len(pieces) != len(parts) * len(steps) * per_step:
+            whole = f"a step takes {per_step} LDS reads of each part" if per_step > 1 else ""
+            raise no_product(
+                f"{op} doesn't multiply the same steps of {operand.name} for all of its rows",
+                concerns=[Concern(label=op.name, source=op.source)],
+                evidence=(("reads", ", ".join(names)), *((("whole", whole),) if whole else ())),
+            )
+        return parts, steps
+
+    def _check_blocks(self, products: Sequence[_Product]) -> None:
+        """Every block of C has one accumulator, which takes every step of K once."""
+        sums: dict[str, list[_Product]] = {}
+        for product in products:
+            sums.setdefault(product.op.writes[0], []).append(product)
+        owner: dict[tuple[int, int], _Product] = {}
+        for accumulator, added in sums.items():
+            self._check_sum(accumulator, added)
+            for block in added[0].blocks:
+                first = owner.setdefault(block, added[0])
+                if first is not added[0]:
+                    raise no_product(
+                        f"{first.op.writes[0]} and {accumulator} both sum a block of C, {added[0].text}",
+                        concerns=(first.concern("computes it"), added[0].concern("computes it too")),
+                    )
+        wanted = [(m, n) for m in range(self.tile.parts(Operand.A)) for n in range(self.tile.parts(Operand.B))]
+        for block in wanted:
+            if block not in owner:
+                a, b = (" and ".join(self._holders(*each)) for each in zip(Operand, block, strict=True))
+                raise no_product(
+                    f"nothing multiplies {a} with {b}: that block of C would stay 0",
+                    evidence=(("blocks of C that a wave has", len(wanted)), ("computed", len(owner))),
+                    fixes=(f"declare an accumulator and a matrix op for {a} x {b}",),
+                )
+
+    def _check_sum(self, accumulator: str, added: Sequence[_Product]) -> None:
+        first = added[0]
+        taken: dict[int, _Product] = {}
+        for product in added:
+            if product.blocks != first.blocks:
+                raise no_product(
+                    f"{accumulator} sums {first.text} and {product.text}, which are different blocks of C",
+                    concerns=(first.concern("adds one"), product.concern("adds another")),
+                    evidence=(("taken for", "runs of rows, in the order in which they are declared: " + self._rows()),),
+                    fixes=(
+                        "an accumulator of its own for each product of other rows",
+                        "a K-tile that is split along K is not written: declare one half as deep (BK) instead",
+                    ),
+                )
+            for step in product.steps:
+                before = taken.setdefault(step, product)
+                if before is not product:
+                    raise no_product(
+                        f"{product.op} adds {product.text} to {accumulator} a second time",
+                        concerns=(before.concern("adds it"), product.concern("adds it again")),
+                    )
+        if len(taken) < self.tile.steps:
+            raise no_product(
+                f"{accumulator} sums only some of a K-tile: {len(taken)} of its {self.tile.steps} steps of "
+                f"{self.tile.geometry.MMA_K}",
+                concerns=[product.concern() for product in added],
+            )
+
+    def _check_sizes(self, products: Sequence[_Product]) -> None:
+        tile = self.tile
+        for operand, names in self.slices.items():
+            due = tile.slice_rows(operand, len(names)) * tile.row_bytes
+            for name in names:
+                if (size := self.loop.value(name).size) != due:
+                    raise unfit(
+                        f"the tile {name} has {size} bytes, but a slice of {operand.name} takes {due} in this geometry",
+                        evidence=(
+                            ("declared", size),
+                            ("of this geometry", due),
+                            (operand.name, f"{tile.rows(operand)}x{tile.geometry.BK} elements in {len(names)} slices"),
+                        ),
+                        fixes=("give the geometry that the loop was made for",),
+                    )
+        for op in self.loop.ops:
+            if op.work is Work.LOAD:
+                self._check_moved(op)
+        for name, pieces in self.pieces.items():
+            self._check_registers(name, len(pieces) * tile.read_bytes // REGISTER_BYTES)
+        for product in products:
+            self._check_registers(product.op.writes[0], len(product.blocks) * tile.part_registers)
+
+    def _check_moved(self, op: LoopOp) -> None:
+        _, dmas = self.loads(op)
+        due = len(dmas) * self.tile.dma_rows * self.tile.row_bytes
+        if op.moved != due:
+            raise miscounted(
+                f"{op} is declared to move {op.moved} bytes, but its DMAs, {len(dmas)} of each wave, move {due}",
+                concerns=[Concern(label=op.name, source=op.source)],
+                evidence=(("declared", op.moved), ("moved", due)),
+                fixes=(f"moved={due}",),
+            )
+
+    def _check_registers(self, name: str, due: int) -> None:
+        if (size := self.loop.value(name).size) != due:
+            writer = self.loop.writers(name)[0]
+            raise miscounted(
+                f"{name} is declared as {size} registers of each lane, but what {writer} brings takes {due}",
+                concerns=[Concern(label=writer.name, source=writer.source)],
+                evidence=(("declared", size), ("taken", due)),
+                fixes=(f"registers={due}",),
+            )
+
+    def _holders(self, operand: Operand, part: int) -> list[str]:
+        """The register values that hold a part."""
+        return [
+            name
+            for name, pieces in self.pieces.items()
+            if any((piece.operand, piece.part) == (operand, part) for piece in pieces)
+        ]
+
+    def _rows(self) -> str:
+        return "; ".join(", ".join(names) for names in self.slices.values())
+
+
+def _check_kinds(loop: LoopSpec) -> None:
+    """Loads, LDS reads and matrix ops, each from where and to where a GEMM has them."""
+    homes = {value.name: value.home for value in loop.values}
+    for value in loop.values:
+        if value.home is Home.INPUT or value.into:
+            what = "an input" if value.home is Home.INPUT else f"written into the registers of {value.into}"
+            raise unfit(f"{value.name} is {what}: the full form writes GEMMs, which have no such values")
+    for op in loop.ops:
+        concerns = [Concern(label=op.name, source=op.source)]
+        if op.work not in _HOMES:
+            raise unfit(
+                f"{op} is a {op.work.value} op: the full form writes GEMMs, which are loads, LDS reads and matrix ops",
+                concerns=concerns,
+            )
+        source, target = _HOMES[op.work]
+        reads, writes = [homes[read.value] for read in op.reads], [homes[name] for name in op.writes]
+        count = {Work.LOAD: 0, Work.FRAGMENT: 1, Work.MMA: len(reads)}[op.work]
+        if writes != [target] or reads != [source] * count:
+            raise no_product(
+                f"{op} is no {op.work.value} op of a GEMM: there a load fills one LDS tile, a fragment is a read of "
+                "one tile into registers, and a matrix op adds a product of registers to one accumulator",
+                concerns=concerns,
+                evidence=(
+                    ("reads", _listed((read.value, homes[read.value]) for read in op.reads)),
+                    ("writes", _listed((name, homes[name]) for name in op.writes)),
+                ),
+            )
+        for read in op.reads:
+            if read.distance:
+                raise no_product(
+                    f"{op} reads {read.value} of {read.distance} iterations before: in a GEMM every op works on the "
+                    "K-tile of its own iteration",
+                    concerns=concerns,
+                    evidence=(("distance", read.distance), ("in a GEMM", 0)),
+                )
+
+
+def _slices(loop: LoopSpec) -> Mapping[Operand, Sequence[str]]:
+    found: dict[Operand, list[str]] = {operand: [] for operand in Operand}
+    for value in loop.values:
+        if value.home is Home.LDS:
+            match = _TILE.fullmatch(value.name)
+            if match is None:
+                raise unfit(
+                    f"the LDS tile {value.name} is neither A's nor B's: the full form writes GEMMs, C = A x B^T, alone",
+                    concerns=(Concern(label=op.name, source=op.source) for op in loop.writers(value.name)),
+                    fixes=(_NAMES,),
+                )
+            found[Operand[match[1]]].append(value.name)
+    for operand, names in found.items():
+        if not names:
+            raise unfit(
+                f"the loop has no LDS tile of {operand.name}: the full form writes GEMMs, C = A x B^T, alone",
+                fixes=(_NAMES,),
+            )
+    return found
+
+
+def _listed(values: Iterator[tuple[str, Home]]) -> str:
+    return ", ".join(f"{name} ({home.value})" for name, home in values) or "nothing"
+
+
+def _twice(names: Sequence[str]) -> str:
+    return next(name for name in names if names.count(name) > 1)

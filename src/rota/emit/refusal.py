@@ -1,0 +1,38 @@
+"""Why no GEMM is written: takes a message and what shows it, gives the `EmissionError` to raise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rota.errors import Concern, EmissionError, Finding
+
+SKELETON = "`rota emit KERNEL --form skeleton` writes the order of any loop, with calls of your own functions"
+
+Evidence = Iterable[tuple[str, str | int]]
+
+
+def unfit(
+    message: str, *, concerns: Iterable[Concern] = (), evidence: Evidence = (), fixes: Iterable[str] = ()
+) -> EmissionError:
+    """Nothing is wrong with the schedule, but no GEMM kernel is written for it."""
+    return _refusal("T203", message, concerns, evidence, (*fixes, SKELETON))
+
+
+def no_product(
+    message: str, *, concerns: Iterable[Concern] = (), evidence: Evidence = (), fixes: Iterable[str] = ()
+) -> EmissionError:
+    """The schedule has the parts of a GEMM and computes something else."""
+    return _refusal("T206", message, concerns, evidence, (*fixes, SKELETON))
+
+
+def miscounted(message: str, *, concerns: Iterable[Concern], evidence: Evidence, fixes: Iterable[str]) -> EmissionError:
+    """An op says of itself what its instructions don't do."""
+    return _refusal("T202", message, concerns, evidence, tuple(fixes))
+
+
+def _refusal(
+    code: str, message: str, concerns: Iterable[Concern], evidence: Evidence, fixes: tuple[str, ...]
+) -> EmissionError:
+    return EmissionError(
+        Finding(code=code, message=message, concerns=tuple(concerns), evidence=tuple(evidence), fixes=fixes)
+    )

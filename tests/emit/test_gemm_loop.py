@@ -1,0 +1,99 @@
+"""Emission writes a loop as GEMM if, and only if, what it declares is one."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from rota import CompiledSchedule, KernelGeometry, RotaError
+from rota.compiler.loop import unsynchronised
+from rota.declare.values import LoopSpec, Work
+from rota.emit.gemm_binding import GemmBinding
+from rota.emit.gemm_instructions import Mfma
+from rota.emit.gemm_tile import gemm_tile
+from rota.emit.hip_gemm import emit_gemm
+from rota.errors import EmissionError
+from rota.program.loop import steps_of
+from rota.program.unroll import Placement
+from tests.emit.gemm_oracle import GEOMETRY, SHAPE, edited, is_gemm
+from tests.emit.kernels import FP8, SHAPES
+
+LOOPS = [SHAPE.loop(), SHAPE.loop(instructions=True)]
+_TURN = [Work.LOAD, Work.FRAGMENT, Work.MMA, Work.VALU]
+
+
+def one_by_one(loop: LoopSpec) -> CompiledSchedule:
+    """One iteration after the other: all loads, all reads, all products."""
+    order = sorted(range(len(loop.ops)), key=lambda index: (_TURN.index(loop.ops[index].work), index))
+    starts = tuple(order.index(index) for index in range(len(order)))
+    return unsynchronised(loop, Placement(interval=len(order), starts=starts, copies=()))
+
+
+def is_written(loop: LoopSpec, geometry: KernelGeometry = GEOMETRY) -> bool:
+    compiled = one_by_one(loop)
+    try:
+        GemmBinding(compiled, gemm_tile(compiled, geometry))
+    except EmissionError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_gemm_is_one(loop: LoopSpec) -> None:
+    assert is_gemm(loop)
+    assert is_written(loop)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_written_is_a_gemm_and_every_gemm_is_written(loop: LoopSpec, seed: int) -> None:
+    """`python -m tests.emit.test_gemm_loop 20000` draws more."""
+    seen = draw_edits(loop, seed, 250)
+    assert min(seen[True], seen[False]) > 20
+
+
+def draw_edits(loop: LoopSpec, seed: int, count: int) -> Counter[bool]:
+    draw = random.Random(seed)  # a test that can be repeated
+    seen: Counter[bool] = Counter()
+    while seen.total() < count:
+        changes: list[str] = []
+        changed = loop
+        try:
+            for _ in range(draw.choice((1, 1, 2))):
+                name, changed = edited(changed, draw)
+                changes.append(name)
+        except (RotaError, IndexError):
+            continue  # can't be declared, or nothing is left to be changed
+        gemm = is_gemm(changed)
+        assert is_written(changed) == gemm, changes
+        seen[gemm] += 1
+    return seen
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_the_kernel_of_a_drawn_gemm_is_proved_and_written(loop: LoopSpec) -> None:
+    assert "v_mfma_f32_16x16x32_bf16" in emit_gemm(one_by_one(loop), GEOMETRY)
+
+
+def test_pieces_of_one_factor_may_lie_in_different_copies() -> None:
+    """A step of fp8 takes two LDS reads; the first goes to two registers in turn, the second always to the same."""
+    shape = SHAPES[FP8]
+    loop = shape.loop(instructions=True)
+    bare = one_by_one(loop)
+    assert bare.placement is not None
+    compiled = unsynchronised(loop, replace(bare.placement, copies=(("a0_0", 2),)))
+    binding = GemmBinding(compiled, gemm_tile(compiled, shape.geometry))
+    bound = [each for step in steps_of(compiled).kernel for each in binding.instructions(step)]
+    products = [each for each in bound if isinstance(each, Mfma)]
+    assert {each.a_copies for each in products if each.a_part == 0} == {(0, 0), (1, 0)}
+    assert {each.a_copies for each in products if each.a_part == 1} == {(0, 0)}
+
+
+if __name__ == "__main__":
+    import sys
+
+    for number, each in enumerate(LOOPS):
+        print(draw_edits(each, number, int(sys.argv[1]) // len(LOOPS)))

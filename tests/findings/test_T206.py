@@ -1,0 +1,294 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from rota import (
+    CompiledSchedule,
+    DeclarativeSchedule,
+    KernelGeometry,
+    Loop,
+    OpDesc,
+    PipelineConfig,
+    Read,
+    RotaError,
+    compile_schedule,
+    mi355x_target,
+)
+from rota.audit.audit import audit_gemm
+from rota.audit.toolchain import find_toolchain
+from rota.compiler.loop import unsynchronised
+from rota.declare.values import LoopOp, LoopSpec, Work
+from rota.declare.vocabulary import OpRole, Phase
+from rota.emit.gemm_binding import GemmBinding
+from rota.emit.gemm_tile import gemm_tile
+from rota.emit.hip_gemm import emit_gemm
+from rota.errors import Finding
+from rota.program.entry import ScheduleEntry
+from rota.program.loop import steps_of
+from rota.program.unroll import Placement
+from tests.emit.gemm_oracle import GEOMETRY, SHAPE
+from tests.emit.kernels import ping_pong
+from tests.findings.smallest import raised
+
+Change = Callable[[LoopOp], LoopOp]
+QUADRANTS = SHAPE.loop()
+
+
+def written(loop: LoopSpec, geometry: KernelGeometry = GEOMETRY) -> Finding:
+    return raised("T206", lambda: emit_gemm(one_after_the_other(loop), geometry))
+
+
+def but(name: str, **changes: object) -> LoopSpec:
+    """The loop of quadrants, one op of it changed; accumulators that nothing writes any more are not declared."""
+    ops = tuple(replace(op, **changes) if op.name == name else op for op in QUADRANTS.ops)  # type: ignore[arg-type]
+    return declared(ops)
+
+
+def declared(ops: tuple[LoopOp, ...]) -> LoopSpec:
+    known = {name for op in ops for name in op.writes}
+    return replace(QUADRANTS, values=tuple(value for value in QUADRANTS.values if value.name in known), ops=ops)
+
+
+def reads(*names: str, distance: int = 0) -> tuple[Read, ...]:
+    return tuple(Read(value=name, distance=distance) for name in names)
+
+
+def test_a_quadrant_that_is_missing() -> None:
+    missing = declared(tuple(op for op in QUADRANTS.ops if op.name != "mma_c11"))
+    assert written(missing).message == "nothing multiplies a1 with b1: that block of C would stay 0"
+
+
+def test_a_quadrant_that_is_there_twice() -> None:
+    again = declared((*QUADRANTS.ops, replace(QUADRANTS.ops[-1], name="again")))
+    finding = written(again)
+    assert finding.message == "again adds a1 x b1 to c11 a second time"
+    assert [concern.label for concern in finding.concerns] == ["mma_c11", "again"]
+    assert written(but("mma_c11", reads=reads("a0", "b0"))).message == "c00 and c11 both sum a block of C, a0 x b0"
+
+
+def test_four_sums_into_one_accumulator() -> None:
+    one = tuple(replace(op, writes=("c00",)) if op.work is Work.MMA else op for op in QUADRANTS.ops)
+    assert written(declared(one)).message == "c00 sums a0 x b0 and a0 x b1, which are different blocks of C"
+
+
+def test_the_audit_refuses_it_too() -> None:
+    """A kernel that computes all quadrants is not the machine code of a loop that doesn't."""
+    code = find_toolchain().compile(emit_gemm(one_after_the_other(QUADRANTS), GEOMETRY), "gfx950")
+    missing = declared(tuple(op for op in QUADRANTS.ops if op.name != "mma_c11"))
+    raised("T206", lambda: audit_gemm(one_after_the_other(missing), GEOMETRY, code))
+
+
+def halves_of_k(*, tiles: int) -> LoopSpec:
+    """A GEMM whose author cuts the K-tile in two along K, in LDS or when reading: right, but not what is written."""
+    loop = Loop("halves_of_k", waves=4)
+    fragments: dict[str, list[str]] = {}
+    for operand in "AB":
+        names = [loop.tile(f"{operand}{half}", size=8192 // tiles) for half in range(tiles)]
+        for name in names:
+            loop.load(name, instructions=2 // tiles, moved=8192 // tiles)
+        fragments[operand] = [
+            loop.fragment(f"{operand.lower()}{half}", names[half % tiles], registers=8, instructions=2)
+            for half in range(2)
+        ]
+    loop.accumulator("c", registers=16)
+    for half, (a, b) in enumerate(zip(fragments["A"], fragments["B"], strict=True)):
+        loop.mma("c", a, b, instruction=SHAPE.instruction, instructions=4, name=f"mma{half}")
+    return loop.build()
+
+
+@pytest.mark.parametrize("tiles", [1, 2])
+def test_a_split_along_k_is_called_one(tiles: int) -> None:
+    finding = written(halves_of_k(tiles=tiles))
+    assert finding.message == "c sums a0 x b0 and a1 x b1, which are different blocks of C"
+    assert "split along K" in finding.fixes[1]
+    assert "runs of rows" in str(dict(finding.evidence)["taken for"])
+
+
+def test_half_as_deep_instead_is_written() -> None:
+    """The fix of a split along K."""
+    shallow = replace(SHAPE, depth=32, rows=128, columns=128)
+    assert "C = A x B^T" in emit_gemm(one_after_the_other(shallow.loop()), shallow.geometry)
+
+
+@pytest.mark.parametrize(
+    ("loop", "message"),
+    [
+        (but("mma_c00", reads=reads("b0", "a0")), "B by A, which is no block of C = A x B^T but its transpose"),
+        (but("mma_c00", reads=reads("a0", "a1")), "C = A x B^T takes one factor of A, one of B"),
+        (but("mma_c00", reads=reads("a0", "a0", "b0")), "mma_c00 reads a0 twice"),
+        (but("mma_c00", reads=reads("a0", "b0", distance=1)), "of 1 iterations before"),
+        (but("read_a0", reads=reads("A0", distance=1)), "of 1 iterations before"),
+        (but("read_a1", reads=reads("A0")), "nothing reads the tile A1"),
+    ],
+)
+def test_what_else_a_product_may_be(loop: LoopSpec, message: str) -> None:
+    assert message in raised("T206", lambda: bound(one_after_the_other(loop), GEOMETRY)).message
+
+
+@pytest.mark.parametrize("names", [("a0", "b0", "c11"), ("A0", "B0")])
+def test_operands_that_are_no_registers_are_refused(names: tuple[str, ...]) -> None:
+    """At the latest here."""
+    with pytest.raises(RotaError):
+        bound(one_after_the_other(but("mma_c00", reads=reads(*names))), GEOMETRY)
+
+
+def one_after_the_other(loop: LoopSpec) -> CompiledSchedule:
+    count = len(loop.ops)
+    return unsynchronised(loop, Placement(interval=count, starts=tuple(range(count)), copies=()))
+
+
+def bound(compiled: CompiledSchedule, geometry: KernelGeometry) -> GemmBinding:
+    return GemmBinding(compiled, gemm_tile(compiled, geometry))
+
+
+def test_the_transposed_product_the_right_way_round_is_written() -> None:
+    """The fix of a product of B by A."""
+    finding = raised("T206", lambda: bound(one_after_the_other(but("mma_c00", reads=reads("b0", "a0"))), GEOMETRY))
+    assert finding.fixes[0].endswith(": a0, b0")
+    bound(one_after_the_other(but("mma_c00", reads=reads("a0", "b0"))), GEOMETRY)
+
+
+BY_INSTRUCTION = SHAPE.loop(instructions=True)
+
+
+def instruction_but(name: str, **changes: object) -> LoopSpec:
+    ops = tuple(replace(op, **changes) if op.name == name else op for op in BY_INSTRUCTION.ops)  # type: ignore[arg-type]
+    return replace(BY_INSTRUCTION, ops=ops)
+
+
+@pytest.mark.parametrize(
+    ("loop", "message"),
+    [
+        (instruction_but("mma0_0_0", reads=reads("a0_0", "b0_1")), "doesn't multiply the same steps of A and B"),
+        (instruction_but("mma0_0_0", reads=reads("a0_0", "a1_1", "b0_0", "b0_1")), "the same steps of A for all"),
+        (replace(BY_INSTRUCTION, ops=BY_INSTRUCTION.ops[:-1]), "sums only some of a K-tile: 1 of its 2 steps of 32"),
+    ],
+)
+def test_steps_of_k_that_do_not_meet(loop: LoopSpec, message: str) -> None:
+    assert message in raised("T206", lambda: bound(one_after_the_other(loop), GEOMETRY)).message
+
+
+# By stages: what a schedule's entries compute, whatever its certificate says.
+
+
+def changed(change: Callable[[ScheduleEntry], tuple[ScheduleEntry, ...]]) -> CompiledSchedule:
+    """Ping-pong with every entry replaced by some."""
+    compiled, _ = ping_pong()
+
+    def phase(entries: tuple[ScheduleEntry, ...]) -> tuple[ScheduleEntry, ...]:
+        return tuple(each for entry in entries for each in change(entry))
+
+    return replace(
+        compiled,
+        prologue=phase(compiled.prologue),
+        kernel=phase(compiled.kernel),
+        epilogue=phase(compiled.epilogue),
+    )
+
+
+def is_compute(entry: ScheduleEntry, row: int, column: int) -> bool:
+    return entry.op.role is OpRole.COMPUTE and (entry.op.stage, entry.op.subtile) == (row, column)
+
+
+def with_op(entry: ScheduleEntry, **changes: int) -> tuple[ScheduleEntry]:
+    return (replace(entry, op=replace(entry.op, **changes)),)  # type: ignore[arg-type]
+
+
+GRIDS: dict[str, tuple[Callable[[ScheduleEntry], tuple[ScheduleEntry, ...]], str]] = {
+    "a quadrant is missing": (
+        lambda entry: () if is_compute(entry, 1, 1) else (entry,),
+        "a block of C sums 0 products of A and B where 4 are due",
+    ),
+    "a quadrant is there twice": (
+        lambda entry: (entry, entry) if is_compute(entry, 1, 1) else (entry,),
+        "mma[1,1] adds a product to C that was added before",
+    ),
+    "one quadrant stands for another": (
+        lambda entry: with_op(entry, stage=0) if is_compute(entry, 1, 1) else (entry,),
+        "adds a product to C that was added before",
+    ),
+    "a quadrant is outside of the grid": (
+        lambda entry: with_op(entry, stage=2, subtile=0) if is_compute(entry, 1, 1) else (entry,),
+        "which a grid of 2 x 2 tiles of A and B in 2 stages doesn't have",
+    ),
+    "a stage that the pipeline doesn't have": (
+        lambda entry: with_op(entry, stage=7) if entry.op.role is OpRole.GLOBAL_LOAD else (entry,),
+        "which a grid of 2 x 2 tiles of A and B in 2 stages doesn't have",
+    ),
+    "a third operand": (
+        lambda entry: with_op(entry, channel=2) if entry.op.role is OpRole.FRAGMENT_LOAD else (entry,),
+        "which a grid of 2 x 2 tiles of A and B in 2 stages doesn't have",
+    ),
+    "a fragment is never read": (
+        lambda entry: () if entry.op.role is OpRole.FRAGMENT_LOAD and entry.op.channel == 0 else (entry,),
+        "doesn't multiply A and B of one and the same K-tile",
+    ),
+    "nothing is loaded in the loop": (
+        lambda entry: () if entry.op.role is OpRole.GLOBAL_LOAD and entry.phase is Phase.KERNEL else (entry,),
+        "doesn't multiply A and B of one and the same K-tile",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_a_grid_that_is_no_gemm(name: str) -> None:
+    change, message = GRIDS[name]
+    geometry = ping_pong()[1]
+    assert message in raised("T206", lambda: bound(changed(change), geometry)).message
+
+
+def test_a_schedule_whose_certificate_outlived_a_quadrant_is_refused() -> None:
+    change, _ = GRIDS["a quadrant is missing"]
+    with pytest.raises(RotaError):
+        emit_gemm(replace(changed(change), compiler_tracks_registers=False), ping_pong()[1])
+
+
+def test_sums_of_different_blocks_in_one_accumulator_are_refused() -> None:
+    """By stages an accumulator is a place of the grid, but an entry may say where it adds."""
+    first = next(step for step in steps_of(ping_pong()[0]).kernel if is_compute(step.entry, 0, 0))
+    last = next(step for step in steps_of(ping_pong()[0]).kernel if is_compute(step.entry, 1, 1))
+    elsewhere = replace(last.effect, writes=first.effect.writes)
+    compiled = changed(lambda entry: (replace(entry, effect=elsewhere) if is_compute(entry, 1, 1) else entry,))
+    finding = raised("T206", lambda: bound(compiled, ping_pong()[1]))
+    assert finding.message == "mma[1,1] adds another block of C to the accumulator [0,0] than mma[0,0] does"
+
+
+def test_a_loop_that_never_comes_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trips that are followed have a limit, whatever the schedule."""
+    monkeypatch.setattr("rota.emit.gemm_meaning._MOST_TRIPS", 1)
+    assert "after 1 trips" in raised("T206", lambda: bound(*ping_pong())).message
+
+
+class OneRow(DeclarativeSchedule):
+    """B's fragments are chosen by the compute's row, as A's: only the diagonal of the grid is computed."""
+
+    def config(self) -> PipelineConfig:
+        return super().config().but(ch1_match_field=0)
+
+
+def test_fragments_chosen_by_the_wrong_field_are_refused() -> None:
+    schedule = OneRow(target=mi355x_target(2, 2, 1))
+    compiled = compile_schedule(schedule, sync="as_written")
+    geometry = ping_pong()[1]
+    finding = raised("T206", lambda: bound(compiled, geometry))
+    assert finding.message == "mma[0,0] and mma[0,1] sum one block of C in two accumulators"
+
+
+def test_rows_and_columns_by_their_other_names_are_written() -> None:
+    """An accumulator is known by what feeds it: only the names change."""
+
+    class Exchanged(DeclarativeSchedule):
+        def config(self) -> PipelineConfig:
+            return super().config().but(ch0_match_field=1, ch1_match_field=0)
+
+    compiled = compile_schedule(Exchanged(target=mi355x_target(2, 2, 1)), sync="as_written")
+    bound(compiled, ping_pong()[1])
+
+
+def test_an_op_that_is_none_of_a_gemms_is_refused() -> None:
+    extra = OpDesc(tag=9, role=OpRole.VALU_COMPUTE)
+    compiled = changed(lambda entry: (entry, replace(entry, op=extra)) if is_compute(entry, 1, 1) else (entry,))
+    raised("T203", lambda: bound(compiled, ping_pong()[1]))

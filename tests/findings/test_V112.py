@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rota import Phase, ScheduleEntry, verify
+from rota.declare.effects import Effect
+from rota.errors import Finding
+from tests.findings.proofs import loop
+from tests.findings.test_V106 import entry, make, spec, use
+
+
+def ended(*effects: Effect) -> tuple[ScheduleEntry, ...]:
+    return tuple(replace(entry(slot, effect), phase=Phase.EPILOGUE) for slot, effect in enumerate(effects))
+
+
+def findings(*effects: Effect) -> tuple[Finding, ...]:
+    """A loop that sums up the x of the iteration before; its last two iterations run behind it, in this order."""
+    kernel = tuple(entry(slot, effect) for slot, effect in enumerate((use(-1, -2), make(-1))))
+    made = replace(loop(), kernel=kernel, epilogue=ended(*effects), trip_tiles=(1, 2), loop=spec(distance=1))
+    return verify(made).errors
+
+
+def test_the_last_version_is_there_for_whoever_comes_behind_the_loop() -> None:
+    assert findings(use(-1, -2), make(-1), use(0, -1), make(0)) == ()
+
+
+def test_a_last_version_that_an_older_one_overwrites_is_reported() -> None:
+    """Every op runs once, and every read finds what it wants; but x of the last iteration is made too early."""
+    (finding, *_) = findings(use(-1, -2), make(0), make(-1), use(0, -1))
+    assert finding.code == "V112"
+    assert finding.evidence == (("due", "x of iteration 1"), ("iterations", 2))

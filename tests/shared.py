@@ -1,0 +1,26 @@
+"""Kernels that others compiled: takes a name, gives the file in the folder `shared` beside the checkout.
+
+`ROTA_SHARED` names another folder.  Where it is set, as the checks set it, a missing file fails the test; elsewhere the
+tests that need it are skipped.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+_SETTING = "ROTA_SHARED"
+_ROOT = Path(__file__).parents[1]
+
+
+def shared(name: str) -> Path:
+    """A file or folder that is not part of the project."""
+    path = Path(os.environ.get(_SETTING) or _ROOT.parent / "shared") / name
+    if not path.exists():
+        message = f"{name} is not there; {_SETTING} names the folder that has it"
+        if os.environ.get(_SETTING):
+            pytest.fail(message)
+        pytest.skip(message)
+    return path
