@@ -100,6 +100,18 @@ class ByValues(Meaning):
         for instance in declared | wave.done.keys():
             if wave.done[instance] != (instance in declared):
                 raise WrongError("count", f"{instance} ran {wave.done[instance]} times of {tiles} iterations")
+        self._results(wave, tiles)
+
+    def _results(self, wave: Wave, tiles: int) -> None:
+        """Whoever comes after the loop finds the last version of what it carries, unless its registers were taken."""
+        taken = {value.into for value in self.loop.values}
+        carried = {read.value for op in self.loop.ops for read in op.reads if read.distance} - taken
+        for value in carried:
+            if self.homes[value] is Home.REGISTERS and tiles > 0:
+                (spot,) = self._spots(value, tiles - 1, {}, ())
+                held = wave.at_the_end(spot)
+                if held != Version(value, tiles - 1):
+                    raise WrongError("result", f"{value} of iteration {tiles - 1} is due in {spot}, which holds {held}")
 
     def _entry(self, entry: ScheduleEntry) -> _Entry:
         effect = entry.effect

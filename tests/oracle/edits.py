@@ -168,6 +168,19 @@ def other_iteration(random: Random, lists: Lists) -> str:
     return f"{phase.value} {entry} of another iteration"
 
 
+def other_order(random: Random, lists: Lists) -> str:
+    """Two iterations of one op exchanged."""
+    at = _pick(random, lists, lambda entry: not _is_sync(entry))
+    if at is None:
+        return ""
+    phase, slot = at
+    each = lists[phase]
+    same = [other for other, entry in enumerate(each) if entry.op.label == each[slot].op.label and entry.op.label]
+    other = random.choice(same or [slot])
+    each[slot], each[other] = each[other], each[slot]
+    return f"exchanged {phase.value} {each[slot]} and {each[other]}" if other != slot else ""
+
+
 def other_field(random: Random, lists: Lists) -> str:
     """By stages: another tile, channel, cost or K offset."""
     at = _pick(random, lists, lambda entry: not _is_sync(entry) and entry.effect is None)
@@ -240,6 +253,7 @@ _WEIGHTED: tuple[tuple[int, Callable[[Random, Lists], str]], ...] = (
     (1, other_iteration),
     (1, other_field),
     (1, believed),
+    (1, other_order),
 )
 _STAGGERED = (*_WEIGHTED, (1, one_group))
 EDITS = {

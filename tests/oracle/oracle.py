@@ -66,7 +66,10 @@ def counters_of(compiled: CompiledSchedule) -> Counters:
 
 
 def meaning_of(compiled: CompiledSchedule) -> Meaning:
-    """By values where a loop was declared, else by stages."""
+    """By values where a loop was declared, else by stages; only ops of the former say in an effect what they do."""
+    for entry in (*compiled.prologue, *compiled.kernel, *compiled.epilogue):
+        if entry.effect is not None and (compiled.loop is None or entry.op.is_framework):
+            raise WrongError("claim", f"{entry} claims to be {entry.effect.action.value}")
     return ByStages(compiled) if compiled.loop is None else ByValues(compiled, compiled.loop)
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from rota import CompiledSchedule, DeclarationError, verify
+from rota import CompiledSchedule, DeclarationError, OpDesc, verify
+from rota.declare.effects import Action, Effect
 from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
 from tests.oracle.by_values import check_homes
 from tests.oracle.judge import draw
-from tests.oracle.oracle import agrees, counters_of, first_wrong, meaning_of, programs, wrong_with
+from tests.oracle.oracle import agrees, counters_of, first_wrong, meaning_of, programs
 from tests.oracle.plain import Exploration, TooManyStatesError
 from tests.oracle.step import WrongError
 from tests.oracle.written import by_stages, by_values, loop_of
@@ -35,6 +36,18 @@ def kind(compiled: CompiledSchedule) -> str:
 def without(words: str, place: int) -> str:
     each = words.split()
     return " ".join(each[:place] + each[place + 1 :])
+
+
+def test_an_entry_does_what_its_op_says_and_not_what_it_claims() -> None:
+    right = by_stages(FILL, TRIP, LAST)
+    barrier = Effect(action=Action.BARRIER)
+    fenced = tuple(
+        replace(entry, op=OpDesc.schedule_barrier(), effect=barrier) if entry.op == OpDesc.barrier() else entry
+        for entry in right.kernel
+    )
+    assert kind(replace(right, kernel=fenced)) == "claim"
+    assert kind(replace(right, kernel=tuple(replace(entry, effect=None) for entry in fenced))) == "race"
+    assert not verify(replace(right, kernel=fenced)).clean
 
 
 def test_a_double_buffer_with_all_its_waits_is_right() -> None:
@@ -114,6 +127,7 @@ FAR = loop_of("t = load", "r = fragment t", "c = mma r@2")
 UNREAD = loop_of("t = load", "r = fragment t", "v = valu", "c = mma v", into=[("v", "r")])
 PARTS = loop_of("t = load", "t = load", "r = fragment t", "c = mma r")
 TWO_READS = loop_of("t = load", "r = fragment t", "v = fragment t", "c = mma v", into=[("v", "r")])
+LAST_ONE = loop_of("r = valu", "c = mma r@1")
 READ_AND_LOAD = loop_of("t = load", "r = fragment t", "v = load", "c = mma v", into=[("v", "r")])
 
 RIGHT: dict[str, CompiledSchedule] = {
@@ -133,6 +147,7 @@ RIGHT: dict[str, CompiledSchedule] = {
     ),
     "the unread read has landed": by_values(UNREAD, "", "0@0 vm0 bar 1@0 lgkm0 2@0 3@0 bar", ""),
     "the compiler waits before it overwrites": by_values(UNREAD, "", "0@0 vm0 bar 1@0 2@0 3@0 bar", "", tracked=True),
+    "the last version is there at the end": by_values(LAST_ONE, "", "1@0 0@0", "1@0 0@0 1@1 0@1", tiles=(1, 2)),
     "parts land in any order": by_values(PARTS, "", "0@0 1@0 vm0 bar 2@0 lgkm0 3@0 bar", ""),
     "two reads into the same registers land in order": by_values(
         TWO_READS, "", "0@0 vm0 bar 1@0 2@0 lgkm0 3@0 bar", ""
@@ -160,18 +175,22 @@ WRONG: dict[str, tuple[str, CompiledSchedule]] = {
         "value",
         by_values(FAR, "2@0", "2@1 0@0 vm0 bar 1@0 lgkm0 bar", "0@0 vm0 bar 1@0 lgkm0", tiles=(1, 1)),
     ),
-    "the unread read lands late": ("register", by_values(UNREAD, "", "0@0 vm0 bar 1@0 2@0 3@0 bar", "")),
+    "the unread read lands late": ("landing", by_values(UNREAD, "", "0@0 vm0 bar 1@0 2@0 3@0 bar", "")),
     "the unread read has landed, nobody knows when": (
-        "value",
+        "landing",
         by_values(UNREAD, "", "0@0 vm0 bar 1@0 2@0 lgkm0 3@0 bar", ""),
     ),
     "a read and a load into the same registers land in any order": (
-        "value",
+        "landing",
         by_values(READ_AND_LOAD, "", "0@0 vm0 bar 1@0 2@0 lgkm0 vm0 3@0 bar", ""),
     ),
     "one part was not waited for": (
         "own order",
         by_values(PARTS, "", "0@0 1@0 vm1 bar 2@0 lgkm0 3@0 bar", ""),
+    ),
+    "the last version is not there at the end": (
+        "result",
+        by_values(LAST_ONE, "", "1@0 0@0", "1@0 0@1 0@0 1@1", tiles=(1, 2)),
     ),
     "two loads of a wave into one tile": (
         "own writes",
@@ -245,6 +264,9 @@ def test_the_proof_refuses_wrong_loops(name: str) -> None:
     assert not verify(WRONG[name][1]).clean
 
 
+_UNSEEN = ("count", "encoding", "barriers", "own writes", "landing", "result", "claim")  # by any read in the loop
+
+
 def explored(compiled: CompiledSchedule, trips: int) -> bool:
     """Does any interleaving of two waves, of one group or of two, read a wrong version?"""
     groups = programs(compiled, meaning_of(compiled), trips)
@@ -259,7 +281,9 @@ def test_no_interleaving_of_a_right_loop_goes_wrong(name: str) -> None:
     assert not explored(RIGHT[name], 2)
 
 
-@pytest.mark.parametrize("name", [name for name, (why, _) in WRONG.items() if why not in ("count", "own writes")])
+@pytest.mark.parametrize(
+    "name", [name for name, (why, _) in WRONG.items() if why not in ("count", "own writes", "result")]
+)
 def test_some_interleaving_of_a_wrong_loop_goes_wrong(name: str) -> None:
     _, compiled = WRONG[name]
     found = first_wrong(compiled)
@@ -273,14 +297,13 @@ def test_the_walk_says_what_exploring_every_interleaving_says() -> None:
     for seed in range(60):
         for drawn in draw("by values", seed, 4):
             compiled = replace(drawn.compiled, reentrant=False)
-            meaning = meaning_of(compiled)
-            wrong = wrong_with(compiled, 1, meaning)
+            found = first_wrong(compiled, (1,))
+            if found is not None and found[1].kind in _UNSEEN:
+                continue
             if len(compiled.prologue) + len(compiled.kernel) + len(compiled.epilogue) > 22 or not _once(compiled):
                 continue
-            if wrong is not None and wrong.kind in ("count", "encoding", "barriers", "own writes"):
-                continue
             try:
-                assert explored(compiled, 1) is (wrong is not None), drawn
+                assert explored(compiled, 1) is (found is not None), drawn
             except TooManyStatesError:
                 continue
             compared += 1

@@ -110,6 +110,11 @@ class Wave:
             for flight in flights:
                 flight.lands[spot] = Unset.GARBAGE
 
+    def at_the_end(self, spot: Spot) -> Content:
+        """What registers hold once everything has landed."""
+        under_way = self.loading.get(spot)
+        return under_way[-1].lands[spot] if under_way else self.registers.get(spot, Unset.UNTOUCHED)
+
     def _wait(self, step: Step) -> None:
         if step.left >= self.counters.no_wait[step.counter]:
             raise WrongError("encoding", f"{step.name} has no encoding")
@@ -138,7 +143,6 @@ class Wave:
                 raise WrongError("register", f"{spot} is used while {flight.name} fills it, for all its compiler knows")
             while not flight.over:
                 self._land(self.queues[flight.counter][0])
-        assert not self.loading.get(spot)
 
     def _work(self, step: Step) -> None:
         self._keeps_order(step)
@@ -176,26 +180,23 @@ class Wave:
         return self.registers.get(source.spot, Unset.UNTOUCHED)
 
     def _set(self, spot: Spot, content: Content) -> None:
-        """A result is there at once; what is still under way to its registers may land before or after it."""
-        under_way = self.loading.get(spot)
-        if under_way and self.tracked:
-            self._settle(spot, list(under_way))
+        """A result is there at once; what is still under way to its registers could land on top of it."""
+        self._overtake(spot, self.loading.get(spot, ()))
         self.registers[spot] = content
-        for flight in self.loading.get(spot, ()):
-            flight.lands[spot] = Unset.GARBAGE
 
     def _load(self, spot: Spot, content: Content, flight: Flight) -> None:
         """Ops of one counter land in its order; those of two counters in any."""
         in_order = self.counters.in_order(flight.counter)
         under_way = self.loading.get(spot, ())
-        others = [each for each in under_way if each.counter != flight.counter or not in_order]
-        if others and self.tracked:
-            self._settle(spot, others)
-            others = []
-        for each in others:
-            each.lands[spot] = content = Unset.GARBAGE
+        self._overtake(spot, [each for each in under_way if each.counter != flight.counter or not in_order])
         flight.lands[spot] = content
         self.loading.setdefault(spot, []).append(flight)
+
+    def _overtake(self, spot: Spot, under_way: Sequence[Flight]) -> None:
+        """Whoever writes registers that an op fills waits for it, or its compiler does, read or not."""
+        if under_way and not self.tracked:
+            raise WrongError("landing", f"{under_way[-1].name} may land on what is written to {spot}")
+        self._settle(spot, list(under_way))
 
     def _keeps_order(self, step: Step) -> None:
         """A DMA keeps no order with its own wave's other accesses; LDS reads and writes keep theirs."""
