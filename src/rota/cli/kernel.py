@@ -18,7 +18,7 @@ import click
 
 import rota
 from rota.cli.search import searched
-from rota.cli.setting import changed
+from rota.cli.setting import with_settings
 from rota.compiler.compiled import CompiledSchedule
 from rota.compiler.schedule import PipelineSchedule
 from rota.declare.values import LoopSpec
@@ -27,6 +27,9 @@ from rota.kernels.catalogue import full_names, shipped_kernels
 from rota.kernels.kernel import Kernel, LoopShape
 
 Command = TypeVar("Command", bound=Callable[..., object])
+
+_FOLDERS: set[Path] = set()
+"""Of the files that were loaded."""
 
 
 def kernel_argument(command: Command) -> Command:
@@ -47,10 +50,7 @@ def set_option(command: Command) -> Command:
 
 def find_kernel(name: str, settings: Sequence[str] = ()) -> Kernel:
     """The kernel of that name with its settings changed; a usage error if there is none."""
-    kernel = _written(name) if ":" in name else _shipped(name)
-    for text in settings:
-        kernel = changed(kernel, text)
-    return kernel
+    return with_settings(_written(name) if ":" in name else _shipped(name), settings)
 
 
 def compiled_kernel(kernel: Kernel) -> CompiledSchedule:
@@ -96,13 +96,25 @@ def _imported(name: str) -> ModuleType:
 
 
 def _loaded(path: Path) -> ModuleType:
-    sys.path.insert(0, str(path.parent.resolve()))
+    folder = path.parent.resolve()
+    _forget_neighbours(folder)
+    sys.path.insert(0, str(folder))
     loader = importlib.machinery.SourceFileLoader(path.stem, str(path))
     module = ModuleType(path.stem)
     module.__file__ = str(path)
     sys.modules[path.stem] = module  # dataclasses look their module up
     loader.exec_module(module)
     return module
+
+
+def _forget_neighbours(folder: Path) -> None:
+    """Modules beside files loaded before: two folders may each have a `common.py`, and a file means its own."""
+    others = _FOLDERS - {folder}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is not None and Path(file).resolve().parent in others:
+            del sys.modules[name]
+    _FOLDERS.add(folder)
 
 
 def authors_line(error: BaseException) -> str | None:

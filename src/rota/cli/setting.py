@@ -6,7 +6,7 @@ The fields of the kernel's dataclasses are the options.  A field is named by its
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin
@@ -17,11 +17,11 @@ from rota.errors import did_you_mean
 from rota.kernels.kernel import Kernel, hints_of
 from rota.program.config import ScheduleConfig
 from rota.program.strategies import BarrierStrategy, LoadStrategy, WaitStrategy
-from rota.targets.machine import GFX942, GFX950, Machine
+from rota.targets.machine import MACHINES, Machine
 
 _TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _MACHINES: Mapping[str, Machine] = {
-    name.lower(): machine for machine in (GFX950, GFX942) for name in (machine.name, machine.arch)
+    name.lower(): machine for machine in MACHINES for name in (machine.name, machine.arch)
 }
 _STRATEGIES = {"waits": WaitStrategy, "barriers": BarrierStrategy, "loads": LoadStrategy}
 """Groups of a schedule's knobs, by which they may be named too."""
@@ -43,6 +43,26 @@ class Leaf(NamedTuple):
     def answers_to(self, name: str) -> bool:
         """Is `name` this field's path, or the end of it?"""
         return any(path == name or path.endswith(f".{name}") for path in (self.name, *self.also))
+
+
+def with_settings(kernel: Kernel, texts: Sequence[str]) -> Kernel:
+    """The kernel with all of them put in; parameters first, as the rest would be lost when these make it anew."""
+    for text in sorted(texts, key=lambda text: not _names_parameter(kernel, text)):
+        kernel = changed(kernel, text)
+    return kernel
+
+
+def has_field(kernel: Kernel, text: str) -> bool:
+    """Does field=value name a field of this kernel?"""
+    return any(leaf.answers_to(_name(text)) for leaf in leaves(kernel))
+
+
+def _names_parameter(kernel: Kernel, text: str) -> bool:
+    return any(leaf.answers_to(_name(text)) and leaf.path[0] in kernel.parameters for leaf in leaves(kernel))
+
+
+def _name(text: str) -> str:
+    return text.partition("=")[0].strip()
 
 
 def changed(kernel: Kernel, text: str) -> Kernel:

@@ -44,10 +44,11 @@ def compile_loop(
     expect("the machine", machine, Machine)
     if not is_int(remainder) or remainder < 0:
         raise bad_field(loop, "remainder", remainder, "a whole number, at least 0")
+    scheduler = ModuloScheduler() if scheduler is None else expect("the scheduler", scheduler, ModuloScheduler)
     check_registers(loop, machine)
     times = time_loop(loop, timing_of(machine), groups=2 if stagger else 1)
     landing = 0 if fewest_barriers else landing_wished(times)
-    found, placement = _placed(loop, machine, times, scheduler or ModuloScheduler(), landing)
+    found, placement = _placed(loop, machine, times, scheduler, landing)
     phases = derive_loop_phases(loop, placement, remainder)
     bare = replace(
         _bare(loop, placement, phases, stagger=stagger),

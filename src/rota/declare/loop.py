@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rota.declare.check import author_line, check_elements
+from rota.declare.check import author_line, bad_field, check_elements, is_int
 from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
 
 _LANES = 64
@@ -20,6 +20,8 @@ class Loop:
     def __init__(self, name: str, *, waves: int) -> None:
         self.name = name
         self.waves = waves
+        if not is_int(waves) or waves < 1:
+            raise bad_field(self, "waves", waves, "a whole number, at least 1", author_line())
         self._values: list[Value] = []
         self._ops: list[LoopOp] = []
 

@@ -2,7 +2,8 @@
 
 An author writes a `PipelineSchedule` class or value, a `LoopSpec`, a value with a `loop()` such as `GemmShape`, or a
 function that returns one of these.  The parameters of the class or function are settings, and so are the fields of
-every dataclass among them.
+every dataclass among them.  A machine that the author names, in a field, a parameter or a method `machine`, stands
+until a setting says otherwise.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_
 from rota.compiler.compile import ScheduleCompiler
 from rota.compiler.compiled import CompiledSchedule
 from rota.compiler.schedule import PipelineSchedule
+from rota.declare.check import expect
 from rota.declare.geometry import KernelGeometry
 from rota.declare.values import LoopSpec
 from rota.errors import DeclarationError, Finding
 from rota.kernels.gemm import BF16, GemmShape
+from rota.kernels.own_machine import check_instructions, has_machine_field, own_machine
 from rota.program.config import ScheduleConfig
 from rota.targets.machine import GFX950, Machine
 from rota.targets.profile import TargetProfile
@@ -52,7 +55,8 @@ class LoopShape(Protocol):
 class Kernel:
     """What can be compiled; `changes` are settings that differ from what the author wrote.
 
-    `geometry` and `waves` say what the ops of a body declared in tiles stand for, for predictions alone.
+    `machine` is for a loop whose author names none.  `geometry` and `waves` say what the ops of a body declared in
+    tiles stand for, for predictions alone.
     """
 
     name: str
@@ -66,12 +70,18 @@ class Kernel:
         """The same kernel with one setting changed."""
         return replace(self, changes=MappingProxyType({**self.changes, name: value}))
 
+    @property
+    def parameters(self) -> frozenset[str]:
+        """The settings from which the source makes everything anew."""
+        return frozenset(_parameters(self.source))
+
     def settings(self) -> dict[str, Setting]:
         """Every setting by name, as it stands."""
         found = _parameters(self.source)
         missing = [name for name, setting in found.items() if setting.value is inspect.Parameter.empty]
         if not any(name not in self.changes for name in missing):
-            found |= self._settings_of(self._made(), found)
+            further = self._settings_of(self._made(), found)
+            found |= {name: each for name, each in further.items() if not _same_kind(found.get(name), each)}
         return {name: setting._replace(value=self.changes.get(name, setting.value)) for name, setting in found.items()}
 
     def compile(self) -> CompiledSchedule:
@@ -94,10 +104,10 @@ class Kernel:
 
     def geometry(self) -> KernelGeometry:
         """The workgroup's tile and the matrix instruction, for a GEMM to be emitted."""
+        made = self._made()
+        if isinstance(made, GemmShape):
+            return made.geometry
         settings = self.settings()
-        shape: Any = settings["shape"].value if "shape" in settings else None
-        if isinstance(shape, GemmShape):
-            return shape.geometry
         given = settings["geometry"].value if "geometry" in settings else None
         return given if isinstance(given, KernelGeometry) else KernelGeometry()
 
@@ -109,8 +119,10 @@ class Kernel:
 
         settings = self.settings()
         options: dict[str, Any] = {name: settings[name].value for name in ("remainder", "stagger", "scheduler")}
-        machine: Any = settings["machine"].value
-        return compile_loop(self._loop(made), machine, **options)
+        loop = expect(f"what {self.name} gives", self._loop(made), LoopSpec)
+        machine: Any = (settings["machine"].value if "machine" in settings else own_machine(made)) or self.machine
+        check_instructions(loop, expect(f"the machine of {self.name}", machine, Machine))
+        return compile_loop(loop, machine, **options)
 
     def _made(self) -> PipelineSchedule | LoopSpec | LoopShape:
         """The source called with the parameters that were changed or have no default."""
@@ -153,9 +165,12 @@ class Kernel:
 
         found = {"loop": Setting(made, LoopSpec)}
         if not isinstance(made, LoopSpec):
-            found = {"shape": Setting(made, type(made)), **_parameters(made.loop)}
+            found = _parameters(made.loop)
+            if not inspect.isclass(self.source):  # else its parameters are the shape's fields
+                found = {"shape": Setting(made, type(made)), **found}
+        if not has_machine_field(made):
+            found["machine"] = Setting(own_machine(made) or self.machine, Machine)
         return found | {
-            "machine": Setting(self.machine, Machine),
             "stagger": Setting(value=False, kind=bool),
             "remainder": Setting(0, int),
             "scheduler": Setting(ModuloScheduler(), ModuloScheduler),
@@ -176,6 +191,11 @@ class Kernel:
             "instruction": Setting(BF16, str),
             "sync": Setting("repair", str),
         }
+
+
+def _same_kind(parameter: Setting | None, setting: Setting) -> bool:
+    """Does a parameter of the author's say already what a setting of that name would?"""
+    return parameter is not None and isinstance(parameter.value, setting.kind)
 
 
 def _is_maker(source: object) -> bool:
@@ -227,13 +247,20 @@ def hints_of(owner: Any) -> dict[str, Any]:  # noqa: ANN401  # a class or someth
     """Declared types by name, but those that can't be resolved: a type checker's imports are not made at run time."""
     found: dict[str, Any] = {}
     for layer in reversed(owner.__mro__) if inspect.isclass(owner) else (inspect.unwrap(owner),):
-        module = sys.modules.get(getattr(layer, "__module__", ""))
+        names = _names_around(layer)
         for name, annotation in getattr(layer, "__annotations__", {}).items():
             with suppress(NameError, AttributeError, TypeError, SyntaxError):
-                found |= get_type_hints(
-                    SimpleNamespace(__annotations__={name: annotation}), vars(module) if module else {}
-                )
+                found |= get_type_hints(SimpleNamespace(__annotations__={name: annotation}), names)
     return found
+
+
+def _names_around(owner: Any) -> dict[str, Any]:  # noqa: ANN401  # a class or a function
+    """The globals of its file; its functions keep them when another file of that name has been loaded since."""
+    for each in (owner, *(vars(owner).values() if inspect.isclass(owner) else ())):
+        if inspect.isfunction(each):
+            return each.__globals__
+    module = sys.modules.get(getattr(owner, "__module__", ""))
+    return vars(module) if module else {}
 
 
 def _check_taken(owner: str, asked: ScheduleConfig, taken: ScheduleConfig) -> None:

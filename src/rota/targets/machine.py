@@ -81,3 +81,6 @@ GFX942 = Machine(
     waves_per_workgroup=_WORKGROUP,
 )
 """CDNA3."""
+
+MACHINES = (GFX950, GFX942)
+"""Every machine that rota knows."""
