@@ -45,12 +45,12 @@ WRONG: Any = cast("Any", "two")
         lambda: KernelGeometry(BM=0),
         lambda: PipelineBody().grid(1, WRONG, 2),
         lambda: SingleBufferSchedule(0),
-        lambda: replace(GEMM, rows=100).loop(),
+        lambda: replace(GEMM, rows=100).loop(instructions=False),
         lambda: replace(GEMM, columns=96).loop(instructions=True),
-        lambda: replace(GEMM, depth=48).loop(),
-        lambda: replace(GEMM, rows=192).loop(),  # three DMAs for two halves
-        lambda: replace(GEMM, mma=(16, 16)).loop(),
-        lambda: replace(ATTENTION, keys=40).loop(),
+        lambda: replace(GEMM, depth=48).loop(instructions=False),
+        lambda: replace(GEMM, rows=192).loop(instructions=False),  # three DMAs for two halves
+        lambda: replace(GEMM, mma=(16, 16)).loop(instructions=False),
+        lambda: replace(ATTENTION, keys=40).loop(instructions=False),
         lambda: replace(ATTENTION, mma=(32, 8)).loop(instructions=True),
     ],
 )

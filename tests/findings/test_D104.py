@@ -44,8 +44,8 @@ class BadKnobs(Small):
         lambda: compile_schedule(Small(explicit=lambda program: WRONG)),
         lambda: compile_schedule(BadConfig()),
         lambda: compile_schedule(BadKnobs()),
-        lambda: compile_loop(GEMM_SHAPES[2].loop(), scheduler=WRONG),
-        lambda: compile_loop(GEMM_SHAPES[2].loop(), scheduler=0),  # type: ignore[arg-type]
+        lambda: compile_loop(GEMM_SHAPES[2].loop(instructions=False), scheduler=WRONG),
+        lambda: compile_loop(GEMM_SHAPES[2].loop(instructions=False), scheduler=0),  # type: ignore[arg-type]
     ],
 )
 def test_a_list_of_something_else_is_refused(call: Any) -> None:

@@ -10,7 +10,7 @@ from rota.cli.machine_code import built, compiler_option
 from rota.cli.output import give, json_option
 
 
-@click.command(epilog="\b\nExamples:\n  rota audit ping_pong\n  rota audit gemm_small --set instructions=true")
+@click.command(epilog="\b\nExamples:\n  rota audit ping_pong\n  rota audit gemm_small --set instructions=false")
 @kernel_argument
 @set_option
 @compiler_option

@@ -55,7 +55,9 @@ def find_kernel(name: str, settings: Sequence[str] = ()) -> Kernel:
 
 def compiled_kernel(kernel: Kernel) -> CompiledSchedule:
     """The kernel's schedule under the name by which it was asked for."""
-    return replace(searched(f"compiling {kernel.name}", kernel.compile), name=kernel.name)
+    fine = kernel.settings().get("instructions")
+    hint = " by instruction (--set instructions=false is quicker, and coarser)" if fine and fine.value is True else ""
+    return replace(searched(f"compiling {kernel.name}{hint}", kernel.compile), name=kernel.name)
 
 
 def _shipped(name: str) -> Kernel:
