@@ -36,6 +36,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "D107": "an op names a stage that the pipeline doesn't have",
         "D108": "a loop's value or op is declared twice, or a value has the wrong number of writers",
         "D109": "a schedule doesn't say how many instructions its ops stand for",
+        "D113": "a loop has more ops, values or instructions than rota takes",
         "G101": "an edge points outside the body",
         "G102": "an op depends on itself within one iteration",
         "G103": "ops depend on each other in a circle within one iteration",

@@ -10,6 +10,7 @@ import click
 from rota.cli.kernel import find_kernel, set_option
 from rota.cli.output import give, json_option, write
 from rota.cli.picture import predicted
+from rota.cli.progress import progress
 from rota.cli.setting import changed, has_field, with_settings
 from rota.kernels.kernel import Kernel
 
@@ -34,9 +35,11 @@ def diff(before: str, after: str | None, settings: tuple[str, ...], html: Path |
 
     one, other = (predicted(kernel, band=False) for kernel in _sides(before, after, settings))
     cycles = one.prediction.cycles, other.prediction.cycles
-    found = compare(one.compiled, other.compiled, cycles)
+    with progress("comparing"):
+        found = compare(one.compiled, other.compiled, cycles)
+        page = diff_page(found) if html is not None else ""
     if html is not None:
-        write(html, diff_page(found))
+        write(html, page)
     rows = [
         {"phase": phase, "change": row.change.name.lower(), "text": str(row)[2:]}
         for phase, some in found.phases

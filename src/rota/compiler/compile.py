@@ -12,6 +12,7 @@ from rota.compiler.proved import proved, repaired
 from rota.compiler.schedule import PipelineSchedule
 from rota.declare.check import check_elements, expect
 from rota.declare.config import PipelineConfig
+from rota.declare.limits import MOST_OPS, check_count
 from rota.declare.op import OpDesc
 from rota.errors import DeclarationError, Finding, did_you_mean
 from rota.graph.edge import DepEdge
@@ -63,6 +64,7 @@ class ScheduleCompiler:
         config = expect("config()", schedule.config(), PipelineConfig)
         sched = expect("schedule_config()", schedule.schedule_config(), ScheduleConfig)
         body = check_elements("build_body()", schedule.build_body(), OpDesc)
+        check_count("build_body()", "ops", len(body), MOST_OPS)
         edges = check_elements("derive_edges()", schedule.derive_edges(body), DepEdge)
         if config.depth >= 2:
             return self._double_buffer(schedule, config, sched, body, edges)

@@ -10,6 +10,7 @@ from rota.compiler.proved import applied, repaired
 from rota.compiler.room import in_lockstep, landing_wished, staggered
 from rota.declare.check import bad_field, expect, is_int
 from rota.declare.config import PipelineConfig, WarpStaggerRule
+from rota.declare.limits import MOST_ENTRIES, check_count
 from rota.declare.values import LoopSpec
 from rota.graph.timing import LoopTimes, time_loop
 from rota.order.modulo import ModuloScheduler
@@ -44,6 +45,7 @@ def compile_loop(
     expect("the machine", machine, Machine)
     if not is_int(remainder) or remainder < 0:
         raise bad_field(loop, "remainder", remainder, "a whole number, at least 0")
+    check_count(f"a remainder of {remainder:,}", "entries", remainder * len(loop.ops), MOST_ENTRIES)
     scheduler = ModuloScheduler() if scheduler is None else expect("the scheduler", scheduler, ModuloScheduler)
     check_registers(loop, machine)
     times = time_loop(loop, timing_of(machine), groups=2 if stagger else 1)

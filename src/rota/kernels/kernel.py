@@ -71,9 +71,10 @@ class Kernel:
         return replace(self, changes=MappingProxyType({**self.changes, name: value}))
 
     @property
-    def parameters(self) -> frozenset[str]:
-        """The settings from which the source makes everything anew."""
-        return frozenset(_parameters(self.source))
+    def parameters(self) -> dict[str, Setting]:
+        """The settings from which the source makes everything anew, as they stand."""
+        found = _parameters(self.source)
+        return {name: setting._replace(value=self.changes.get(name, setting.value)) for name, setting in found.items()}
 
     def settings(self) -> dict[str, Setting]:
         """Every setting by name, as it stands."""
