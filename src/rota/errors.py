@@ -237,8 +237,10 @@ class IsaError(RotaError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Fix texts for a misspelt name: the nearest known one, and the whole list."""
+    """Fix texts for a misspelt name: the nearest known one, and the whole list; nothing where no name is known."""
     names = sorted(known)
+    if not names:
+        return ()
     close = get_close_matches(name, names, n=1, cutoff=0.5)
     guess = (f"did you mean {close[0]!r}?",) if close else ()
     return (*guess, f"known: {', '.join(names)}")

@@ -103,6 +103,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "mine_for_test.py").write_text(FILE)
     (tmp_path / "checked_only_for_test.py").write_text(CHECKED_ONLY)
     (tmp_path / "leaves_for_test.py").write_text("import sys\nsys.exit(5)")
+    (tmp_path / "empty_for_test.py").write_text("x_ = 1")
     (tmp_path / "syntax_for_test.py").write_text("def f(:")
     (tmp_path / "wrong_for_test.py").write_text("1 / 0")
     (tmp_path / "malformed_for_test.py").write_text("import rota\nrota.PipelineConfig(depth=0)")
@@ -167,6 +168,7 @@ def test_knobs_of_a_class_without_parameters_can_be_set() -> None:
             2,
             "did you mean 'small'?\nknown: Broken, Mine, Needs, leaves, loop, shape, small, spec, told, undeclared",
         ),
+        ("empty_for_test.py:x", 2, "empty_for_test.py has no 'x'\nnothing in it could be a kernel\n"),
         ("none_for_test.py:x", 2, "there is no file none_for_test.py"),
         ("none_for_test:x", 2, "can't be loaded: ModuleNotFoundError"),
         ("wrong_for_test.py:x", 2, "error in wrong_for_test.py:1: ZeroDivisionError"),

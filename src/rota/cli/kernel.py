@@ -74,7 +74,8 @@ def _written(name: str) -> Kernel:
     module = _module(place)
     if not hasattr(module, attribute):
         own = [key for key, value in vars(module).items() if not key.startswith("_") and _may_be_meant(module, value)]
-        raise click.UsageError(f"{place} has no {attribute!r}\n" + "\n".join(did_you_mean(attribute, own)))
+        guesses = did_you_mean(attribute, own) or ("nothing in it could be a kernel",)
+        raise click.UsageError(f"{place} has no {attribute!r}\n" + "\n".join(guesses))
     return Kernel(name=attribute, source=getattr(module, attribute))
 
 
