@@ -74,6 +74,29 @@ def told(depth=64):
 
 def leaves():
     raise SystemExit(7)
+
+
+def placed(depth: int = 64, /, columns: int = 128):
+    return replace(small, depth=depth, columns=columns).loop(instructions=False)
+
+
+class Shapes:
+    def loop(self, depth: int):
+        return loop(depth)
+
+
+class NoLoop:
+    loop = 3
+
+
+class NoConfig(Mine):
+    def config(self):
+        return "two stages"
+
+
+class NoKnobs(Mine):
+    def schedule_config(self):
+        return None
 '''
 
 CHECKED_ONLY = """
@@ -126,6 +149,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("shape --set depth=128 --set instructions=false", "12 ops in tiles  II 1,024 clk"),
         ("small --set depth=128 --set instructions=false", "12 ops in tiles  II 1,024 clk"),
         ("Needs --set tiles=3", "24 ops"),
+        ("placed --set depth=128", "12 ops in tiles  II 1,024 clk"),
+        ("Shapes --set depth=128", "12 ops in tiles  II 1,024 clk"),
         ("told --set depth=128 --set instructions=false", "12 ops in tiles  II 1,024 clk"),
     ],
 )
@@ -166,7 +191,7 @@ def test_knobs_of_a_class_without_parameters_can_be_set() -> None:
         (
             "mine_for_test.py:smal",
             2,
-            "did you mean 'small'?\nknown: Broken, Mine, Needs, leaves, loop, shape, small, spec, told, undeclared",
+            "did you mean 'small'?\nknown: Broken, Mine, Needs, NoConfig, NoKnobs, NoLoop, Shapes, leaves",
         ),
         ("empty_for_test.py:x", 2, "empty_for_test.py has no 'x'\nnothing in it could be a kernel\n"),
         ("none_for_test.py:x", 2, "there is no file none_for_test.py"),
@@ -179,6 +204,15 @@ def test_knobs_of_a_class_without_parameters_can_be_set() -> None:
         ("mine_for_test.py:undeclared", 1, "give tiles a default"),
         ("malformed_for_test.py:x", 1, "error[D102]: PipelineConfig.depth is 0"),
         ("mine_for_test.py:number", 1, "error[D104]: number is int"),
+        ("mine_for_test.py:NoLoop", 1, "error[D104]: NoLoop is NoLoop; expected"),
+        ("mine_for_test.py:NoConfig", 1, "error[D104]: config() is str; expected PipelineConfig"),
+        ("mine_for_test.py:NoKnobs", 1, "error[D104]: schedule_config() is NoneType; expected ScheduleConfig"),
+        ("mine_for_test.py:Shapes", 1, "loop() of Shapes needs a value for its parameter depth"),
+        (
+            "mine_for_test.py:PipelineSchedule",
+            1,
+            "PipelineSchedule is an abstract class; a kernel is a class that has b",
+        ),
         ("mine_for_test.py:Needs", 1, "Needs needs a value for its parameter tiles"),
         ("mine_for_test.py:Broken", 2, "KeyError: 'missing'"),
     ],

@@ -21,6 +21,7 @@ from rota.compiler.compile import ScheduleCompiler
 from rota.compiler.compiled import CompiledSchedule
 from rota.compiler.schedule import PipelineSchedule
 from rota.declare.check import expect
+from rota.declare.config import PipelineConfig
 from rota.declare.geometry import KernelGeometry
 from rota.declare.values import LoopSpec
 from rota.errors import DeclarationError, Finding
@@ -127,18 +128,14 @@ class Kernel:
 
     def _made(self) -> PipelineSchedule | LoopSpec | LoopShape:
         """The source called with the parameters that were changed or have no default."""
-        if not _is_maker(self.source):
-            made = self.source
-        else:
-            given = dict(_given(self.source, self.changes, self.name))
-            made = self.source(**given)  # type: ignore[operator]
+        made = _called(self.source, self.changes, self.name) if _is_maker(self.source) else self.source
         if isinstance(made, PipelineSchedule) and "config" in self.changes and "config" not in _parameters(self.source):
             knobs = self.changes["config"]
             made = copy(made)  # the author's value stays as it is
             vars(made)["schedule_config"] = lambda: knobs
         if isinstance(made, PipelineSchedule) and isinstance(asked := self.changes.get("config"), ScheduleConfig):
             _check_taken(self.name, asked, made.schedule_config())
-        if not isinstance(made, PipelineSchedule | LoopSpec | LoopShape):
+        if not isinstance(made, PipelineSchedule | LoopSpec) and not callable(getattr(made, "loop", None)):
             raise DeclarationError(
                 Finding(
                     code="D104",
@@ -153,8 +150,8 @@ class Kernel:
     def _loop(self, made: LoopSpec | LoopShape) -> LoopSpec:
         if isinstance(made, LoopSpec):
             return made
-        chosen = {name: self.changes[name] for name in _parameters(made.loop) if name in self.changes}
-        return made.loop(**chosen)
+        found: Any = _called(made.loop, self.changes, f"loop() of {self.name}")
+        return found
 
     def _settings_of(
         self, made: PipelineSchedule | LoopSpec | LoopShape, parameters: Mapping[str, Setting]
@@ -178,14 +175,15 @@ class Kernel:
         }
 
     def _of_schedule(self, made: PipelineSchedule, parameters: Mapping[str, Setting]) -> dict[str, Setting]:
-        found = {"config": Setting(made.schedule_config(), ScheduleConfig)}
+        found = {"config": Setting(expect("schedule_config()", made.schedule_config(), ScheduleConfig), ScheduleConfig)}
         target = getattr(made, "target", None)
         if "target" in parameters and isinstance(target, TargetProfile):
             found["target"] = Setting(target, TargetProfile)
         geometry = getattr(made, "geometry", None)
         if not isinstance(geometry, KernelGeometry):
             geometry = KernelGeometry()
-        waves = self.waves or (8 if made.config().warp_stagger.enabled else 4)
+        config = expect("config()", made.config(), PipelineConfig)
+        waves = self.waves or (8 if config.warp_stagger.enabled else 4)
         return found | {
             "geometry": Setting(geometry, KernelGeometry),
             "waves": Setting(waves, int),
@@ -220,6 +218,25 @@ def _parameters(source: object) -> dict[str, Setting]:
             value = _default_of(kind)
         found[name] = Setting(value, kind)
     return found
+
+
+def _called(source: Any, changes: Mapping[str, object], owner: str) -> Any:  # noqa: ANN401  # whatever it makes
+    """What a class or function makes of the parameters that were changed or have no default."""
+    if inspect.isabstract(source):
+        missing = ", ".join(sorted(source.__abstractmethods__))
+        raise DeclarationError(
+            Finding(
+                code="D104",
+                message=f"{owner} is an abstract class; a kernel is a class that has {missing}",
+                evidence=(("class", source.__name__), ("without", missing)),
+            )
+        )
+    given = dict(_given(source, changes, owner))
+    placed = []
+    for name, parameter in inspect.signature(source).parameters.items():
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            placed.append(given.pop(name, parameter.default))
+    return source(*placed, **given)
 
 
 def _given(source: object, changes: Mapping[str, object], owner: str) -> Mapping[str, object]:
