@@ -244,3 +244,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
     close = get_close_matches(name, names, n=1, cutoff=0.5)
     guess = (f"did you mean {close[0]!r}?",) if close else ()
     return (*guess, f"known: {', '.join(names)}")
+
+
+def several(count: int, word: str) -> str:
+    """A number and what it counts."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

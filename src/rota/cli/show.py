@@ -10,7 +10,7 @@ from rota.cli.kernel import compiled_kernel, find_kernel, kernel_argument, set_o
 from rota.cli.output import give, json_option, tell, write
 from rota.cli.picture import predicted
 from rota.cli.progress import progress
-from rota.cli.summary import several
+from rota.errors import several
 from rota.kernels.kernel import Kernel
 
 _FILE = click.Path(dir_okay=False, path_type=Path)

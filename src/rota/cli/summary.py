@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rota.compiler.compiled import CompiledSchedule
 from rota.declare.values import LoopSpec, Work
-from rota.errors import Severity
+from rota.errors import Severity, several
 from rota.order.problem import Proof
 from rota.program.listing import count_sync
 from rota.targets.rates import CLOCKS_PER_SLOT
@@ -98,8 +98,3 @@ def _quality(compiled: CompiledSchedule) -> str:
 
 def _kib(size: int) -> str:
     return f"{size / 1024:g}"
-
-
-def several(count: int, word: str) -> str:
-    """A number and what it counts."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -121,7 +121,7 @@ class Kernel:
 
         settings = self.settings()
         options: dict[str, Any] = {name: settings[name].value for name in ("remainder", "stagger", "scheduler")}
-        loop = expect(f"what {self.name} gives", self._loop(made), LoopSpec)
+        loop = self._loop(made)
         machine: Any = (settings["machine"].value if "machine" in settings else own_machine(made)) or self.machine
         check_instructions(loop, expect(f"the machine of {self.name}", machine, Machine))
         return compile_loop(loop, machine, **options)
@@ -150,8 +150,7 @@ class Kernel:
     def _loop(self, made: LoopSpec | LoopShape) -> LoopSpec:
         if isinstance(made, LoopSpec):
             return made
-        found: Any = _called(made.loop, self.changes, f"loop() of {self.name}")
-        return found
+        return expect(f"what {self.name} gives", _called(made.loop, self.changes, f"loop() of {self.name}"), LoopSpec)
 
     def _settings_of(
         self, made: PipelineSchedule | LoopSpec | LoopShape, parameters: Mapping[str, Setting]
