@@ -50,14 +50,14 @@ def rows() -> Iterator[Row]:
     """Loops by values at both grains, eight waves also in turns, attention, and the bodies declared in tiles."""
     for shapes, machine in ((GEMM_SHAPES, GFX950), (MI300X_GEMM_SHAPES, GFX942)):
         for shape in shapes:
-            fine, coarse = shape.loop(instructions=True), shape.loop()
+            fine, coarse = shape.loop(instructions=True), shape.loop(instructions=False)
             yield Row(shape.name, partial(compile_loop, fine, machine))
             if shape.waves == 8:
                 yield Row(f"{shape.name}, staggered", partial(compile_loop, fine, machine, stagger=True))
             yield Row(f"{shape.name}, in tiles", partial(compile_loop, coarse, machine))
     for attention, machine in ((ATTENTION, GFX950), (MI300X_ATTENTION, GFX942)):
         yield Row(attention.name, partial(compile_loop, attention.loop(instructions=True), machine))
-        yield Row(f"{attention.name}, in tiles", partial(compile_loop, attention.loop(), machine))
+        yield Row(f"{attention.name}, in tiles", partial(compile_loop, attention.loop(instructions=False), machine))
     geometry = KernelGeometry()
     eight, four = (TileShape(geometry=geometry, waves=waves, instruction=BF16) for waves in (8, 4))
     yield Row("ping_pong", lambda: compile_schedule(DeclarativeSchedule(target=mi355x_target(2, 2))), eight)

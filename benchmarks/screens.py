@@ -35,7 +35,7 @@ KERNELS: dict[str, Kernel] = {
         lambda: compile_schedule(Pipeline4Wave(KernelGeometry())),
         TileShape(geometry=KernelGeometry(), waves=4, instruction=BF16),
     ),
-    "attention": (lambda: compile_loop(ATTENTION.loop()), None),
+    "attention": (lambda: compile_loop(ATTENTION.loop(instructions=False)), None),
     "gemm_by_instruction": (lambda: compile_loop(GEMM_SHAPES[0].loop(instructions=True)), None),
 }
 # Nothing that Chromium does by itself may reach for the network.

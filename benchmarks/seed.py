@@ -44,10 +44,15 @@ ROWS = (
     ),
     Row("rota's, staggered", EIGHT, partial(compile_loop, EIGHT.loop(instructions=True), stagger=True), by_hand=False),
     Row("rota's, in lockstep", EIGHT, partial(compile_loop, EIGHT.loop(instructions=True)), by_hand=False),
-    Row("rota's, staggered, in tiles", EIGHT, partial(compile_loop, EIGHT.loop(), stagger=True), by_hand=False),
+    Row(
+        "rota's, staggered, in tiles",
+        EIGHT,
+        partial(compile_loop, EIGHT.loop(instructions=False), stagger=True),
+        by_hand=False,
+    ),
     Row("four_wave, the reference's", FOUR, lambda: compile_schedule(Pipeline4Wave(KernelGeometry())), by_hand=True),
     Row("rota's", FOUR, partial(compile_loop, FOUR.loop(instructions=True)), by_hand=False),
-    Row("rota's, in tiles", FOUR, partial(compile_loop, FOUR.loop()), by_hand=False),
+    Row("rota's, in tiles", FOUR, partial(compile_loop, FOUR.loop(instructions=False)), by_hand=False),
 )
 
 

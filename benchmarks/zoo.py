@@ -54,7 +54,7 @@ def rows(*, only_tiles: bool = False) -> Iterator[Row]:
                 if shape.waves == 8:
                     yield Row(shape.loop(instructions=fine), machine, grain, stagger=True)
     for attention, machine in ((ATTENTION, GFX950), (MI300X_ATTENTION, GFX942)):
-        yield Row(attention.loop(), machine, "tile")
+        yield Row(attention.loop(instructions=False), machine, "tile")
         if not only_tiles:
             yield Row(attention.loop(instructions=True), machine, "instruction")
 

@@ -38,6 +38,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "D109": "a schedule doesn't say how many instructions its ops stand for",
         "D110": "a wait counts ops whose number of instructions nobody states",
         "D111": "an op reads or writes a value where its kind of work can't",
+        "D113": "a loop has more ops, values or instructions than rota takes",
         "G101": "an edge points outside the body",
         "G102": "an op depends on itself within one iteration",
         "G103": "ops depend on each other in a circle within one iteration",
@@ -257,8 +258,15 @@ class IsaError(RotaError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Fix texts for a misspelt name: the nearest known one, and the whole list."""
+    """Fix texts for a misspelt name: the nearest known one, and the whole list; nothing where no name is known."""
     names = sorted(known)
+    if not names:
+        return ()
     close = get_close_matches(name, names, n=1, cutoff=0.5)
     guess = (f"did you mean {close[0]!r}?",) if close else ()
     return (*guess, f"known: {', '.join(names)}")
+
+
+def several(count: int, word: str) -> str:
+    """A number and what it counts."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.undisturbed import slowdown
-from rota.cli.summary import summarise
+from rota.cli.summary import grain_of, summarise
 from rota.errors import Finding, Severity
 from rota.kernels.catalogue import shipped_kernels
+from rota.kernels.kernel import LoopShape
 from rota.order.modulo_schedule import ModuloProof
 from tests.cli.command import data, rota
 
@@ -30,13 +31,29 @@ def test_all_is_well_in_one_line() -> None:
 
 def test_a_loop_by_values_tells_its_interval_and_budgets() -> None:
     # A wave computes 64x64 of 128x128, 64 deep: 4 x 4 x 2 MFMAs of 16x16x32, each of 4 passes of 4 clk.
-    line = rota("check gemm_small").stdout
-    assert "II 512 clk (proven least)" in line
-    summary = data("check gemm_small")["summary"]
+    line = rota("check gemm_small --set instructions=false").stdout
+    assert "12 ops in tiles  II 512 clk (proven least)" in line
+    summary = data("check gemm_small --set instructions=false")["summary"]
     assert summary["lds_bytes"] % (2 * 128 * 64 * 2) == 0  # whole copies of a tile of A and one of B
     assert summary["registers"] >= 128 * 128 // 4 // 64  # the accumulators alone
     assert summary["register_limit"] == 512
     assert summary["lds_limit"] == 160 * 1024
+
+
+def test_the_best_schedule_is_the_default_and_the_line_says_which_it_is() -> None:
+    # 4 x 2 DMAs, 16 LDS reads and 32 MFMAs of one wave, each an op.
+    assert "  56 ops by instruction  II 512 clk (proven least)" in rota("check gemm_small").stdout
+    assert data("check gemm_small --set instructions=false")["summary"]["grain"] == "in tiles"
+    assert data("check ping_pong")["summary"]["grain"] is None
+
+
+@pytest.mark.parametrize("name", [name for name, kernel in shipped_kernels().items() if hasattr(kernel.source, "loop")])
+def test_every_shipped_loop_by_values_is_by_instruction(name: str) -> None:
+    kernel = shipped_kernels()[name]
+    assert kernel.settings()["instructions"].value is True
+    assert isinstance(kernel.source, LoopShape)
+    fine, coarse = kernel.source.loop(), kernel.source.loop(instructions=False)
+    assert (grain_of(fine), grain_of(coarse)) == ("by instruction", "in tiles")
 
 
 def test_an_order_is_called_by_who_made_it() -> None:
@@ -47,7 +64,7 @@ def test_an_order_is_called_by_who_made_it() -> None:
 
 
 def test_an_interval_that_may_not_be_the_least_says_so() -> None:
-    compiled = shipped_kernels()["gemm_small"].compile()
+    compiled = shipped_kernels()["gemm_small"].but("instructions", value=False).compile()
     assert compiled.modulo is not None
     certificate = replace(compiled.modulo.certificate, proof=ModuloProof.OPEN, lower=100)
     line = str(summarise("k", replace(compiled, modulo=replace(compiled.modulo, certificate=certificate))))
@@ -97,7 +114,7 @@ def test_a_witness_is_replayed_and_computes_something_wrong() -> None:
     assert data("check four_wave --replay R102", status=1)["right"] is False
 
 
-@pytest.mark.parametrize("kernel", ["ping_pong", "gemm_small"])
+@pytest.mark.parametrize("kernel", ["ping_pong", "gemm_small --set instructions=false"])
 def test_there_is_nothing_to_replay_in_a_proved_kernel(kernel: str) -> None:
     result = rota(f"check {kernel} --replay R102")
     assert result.exit_code == 2
@@ -120,7 +137,8 @@ def test_kernels_are_listed_with_what_they_are() -> None:
     assert rota("kernels").output.split()[0] == "four_wave"
     full = {kernel["also"]: kernel["name"] for kernel in listed if kernel["also"]}
     assert full["gemm_bf16_128x128x64_4wave"] == "gemm_small"
-    assert rota("check gemm_bf16_128x128x64_4wave").output == rota("check gemm_small").output
+    full_name, short = (f"{name} --set instructions=false" for name in ("gemm_bf16_128x128x64_4wave", "gemm_small"))
+    assert rota(f"check {full_name}").output == rota(f"check {short}").output
 
 
 CHECK = """
@@ -144,6 +162,6 @@ def test_a_check_without_a_solver_takes_at_most_0_7_seconds_start_up_included() 
 
 
 def test_registers_that_values_share_are_counted_once() -> None:
-    shown = rota("check attention --set instructions=true").stdout
+    shown = rota("check attention").stdout
     used, limit = map(int, re.findall(r"VGPR (\d+)/(\d+)", shown)[0])
     assert used <= limit == 512

@@ -21,7 +21,8 @@ def test_a_document_holds_the_schedule() -> None:
 
 @pytest.mark.parametrize("kernel", ["four_wave", "gemm_small", "gemm_fp8", "gemm_small_mi300x"])
 def test_a_gemm_is_written_under_the_name_it_was_asked_for(kernel: str) -> None:
-    assert f" {kernel}(" in data(f"emit {kernel}")["source"]
+    coarse = "" if kernel == "four_wave" else "--set instructions=false"
+    assert f" {kernel}(" in data(f"emit {kernel} {coarse}")["source"]
 
 
 def named(command: str) -> str:
@@ -52,15 +53,15 @@ def test_a_machine_is_named_by_its_architecture_and_what_is_long_by_a_number() -
 
 def test_source_goes_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert rota("emit gemm_small --form skeleton -o order.h").stdout == "order.h\n"
-    assert Path("order.h").read_text("utf-8") == rota("emit gemm_small --form skeleton").stdout
+    assert rota("emit gemm_small --set instructions=false --form skeleton -o order.h").stdout == "order.h\n"
+    assert Path("order.h").read_text("utf-8") == rota("emit gemm_small --set instructions=false --form skeleton").stdout
 
 
 def test_what_is_no_gemm_is_a_finding() -> None:
-    result = rota("emit attention")
+    result = rota("emit attention --set instructions=false")
     assert result.exit_code == 1
     assert result.stderr.startswith("error[T203]")
-    assert data("emit attention", status=1)["findings"][0]["code"] == "T203"
+    assert data("emit attention --set instructions=false", status=1)["findings"][0]["code"] == "T203"
 
 
 def test_the_matrix_instruction_of_a_body_in_tiles_is_the_one_that_was_set() -> None:

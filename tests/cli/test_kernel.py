@@ -50,7 +50,7 @@ class Broken(Mine):
 
 value = DeclarativeSchedule()
 small = GEMM_SHAPES[2]
-spec = small.loop()
+spec = small.loop(instructions=False)
 
 
 def shape(depth: int = 64):
@@ -58,7 +58,7 @@ def shape(depth: int = 64):
 
 
 def loop(depth: int = 64):
-    return shape(depth).loop()
+    return shape(depth).loop(instructions=False)
 
 
 number = 3
@@ -74,6 +74,29 @@ def told(depth=64):
 
 def leaves():
     raise SystemExit(7)
+
+
+def placed(depth: int = 64, /, columns: int = 128):
+    return replace(small, depth=depth, columns=columns).loop(instructions=False)
+
+
+class Shapes:
+    def loop(self, depth: int):
+        return loop(depth)
+
+
+class NoLoop:
+    loop = 3
+
+
+class NoConfig(Mine):
+    def config(self):
+        return "two stages"
+
+
+class NoKnobs(Mine):
+    def schedule_config(self):
+        return None
 '''
 
 CHECKED_ONLY = """
@@ -103,6 +126,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "mine_for_test.py").write_text(FILE)
     (tmp_path / "checked_only_for_test.py").write_text(CHECKED_ONLY)
     (tmp_path / "leaves_for_test.py").write_text("import sys\nsys.exit(5)")
+    (tmp_path / "empty_for_test.py").write_text("x_ = 1")
     (tmp_path / "syntax_for_test.py").write_text("def f(:")
     (tmp_path / "wrong_for_test.py").write_text("1 / 0")
     (tmp_path / "malformed_for_test.py").write_text("import rota\nrota.PipelineConfig(depth=0)")
@@ -117,15 +141,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("value", "24 ops"),
         ("Mine", "24 ops"),
-        ("small", "12 ops  II 512 clk"),
-        ("spec", "12 ops  II 512 clk"),
-        ("shape", "12 ops  II 512 clk"),
-        ("loop", "12 ops  II 512 clk"),
-        ("loop --set depth=128", "12 ops  II 1,024 clk"),
-        ("shape --set depth=128", "12 ops  II 1,024 clk"),
-        ("small --set depth=128", "12 ops  II 1,024 clk"),
+        ("small", "56 ops by instruction  II 512 clk"),
+        ("spec", "12 ops in tiles  II 512 clk"),
+        ("shape --set instructions=false", "12 ops in tiles  II 512 clk"),
+        ("loop", "12 ops in tiles  II 512 clk"),
+        ("loop --set depth=128", "12 ops in tiles  II 1,024 clk"),
+        ("shape --set depth=128 --set instructions=false", "12 ops in tiles  II 1,024 clk"),
+        ("small --set depth=128 --set instructions=false", "12 ops in tiles  II 1,024 clk"),
         ("Needs --set tiles=3", "24 ops"),
-        ("told --set depth=128", "12 ops  II 1,024 clk"),
+        ("placed --set depth=128", "12 ops in tiles  II 1,024 clk"),
+        ("Shapes --set depth=128", "12 ops in tiles  II 1,024 clk"),
+        ("told --set depth=128 --set instructions=false", "12 ops in tiles  II 1,024 clk"),
     ],
 )
 def test_an_author_may_write_any_of_these(place: str, name: str, words: str) -> None:
@@ -136,7 +162,8 @@ def test_an_author_may_write_any_of_these(place: str, name: str, words: str) -> 
 
 def test_a_type_checkers_imports_are_not_needed() -> None:
     assert rota("check checked_only_for_test.py:Shape").output.startswith("ok  Shape  12 ops")
-    assert rota("check checked_only_for_test.py:Shape --set instructions=true").output.startswith("ok  Shape  56 ops")
+    fine = rota("check checked_only_for_test.py:Shape --set instructions=true").output
+    assert fine.startswith("ok  Shape  56 ops by instruction")
     assert data("kernels checked_only_for_test.py:Shape")["depth"] == 64
 
 
@@ -164,8 +191,9 @@ def test_knobs_of_a_class_without_parameters_can_be_set() -> None:
         (
             "mine_for_test.py:smal",
             2,
-            "did you mean 'small'?\nknown: Broken, Mine, Needs, leaves, loop, shape, small, spec, told, undeclared",
+            "did you mean 'small'?\nknown: Broken, Mine, Needs, NoConfig, NoKnobs, NoLoop, Shapes, leaves",
         ),
+        ("empty_for_test.py:x", 2, "empty_for_test.py has no 'x'\nnothing in it could be a kernel\n"),
         ("none_for_test.py:x", 2, "there is no file none_for_test.py"),
         ("none_for_test:x", 2, "can't be loaded: ModuleNotFoundError"),
         ("wrong_for_test.py:x", 2, "error in wrong_for_test.py:1: ZeroDivisionError"),
@@ -176,6 +204,15 @@ def test_knobs_of_a_class_without_parameters_can_be_set() -> None:
         ("mine_for_test.py:undeclared", 1, "give tiles a default"),
         ("malformed_for_test.py:x", 1, "error[D102]: PipelineConfig.depth is 0"),
         ("mine_for_test.py:number", 1, "error[D104]: number is int"),
+        ("mine_for_test.py:NoLoop", 1, "error[D104]: NoLoop is NoLoop; expected"),
+        ("mine_for_test.py:NoConfig", 1, "error[D104]: config() is str; expected PipelineConfig"),
+        ("mine_for_test.py:NoKnobs", 1, "error[D104]: schedule_config() is NoneType; expected ScheduleConfig"),
+        ("mine_for_test.py:Shapes", 1, "loop() of Shapes needs a value for its parameter depth"),
+        (
+            "mine_for_test.py:PipelineSchedule",
+            1,
+            "PipelineSchedule is an abstract class; a kernel is a class that has b",
+        ),
         ("mine_for_test.py:Needs", 1, "Needs needs a value for its parameter tiles"),
         ("mine_for_test.py:Broken", 2, "KeyError: 'missing'"),
     ],
@@ -220,7 +257,7 @@ def test_a_required_dataclass_without_defaults_needs_one() -> None:
 
 
 def test_a_loop_without_a_shape_has_the_default_geometry() -> None:
-    assert Kernel(name="loop", source=GEMM_SHAPES[2].loop()).geometry() == KernelGeometry()
+    assert Kernel(name="loop", source=GEMM_SHAPES[2].loop(instructions=False)).geometry() == KernelGeometry()
     geometry = Kernel(name="shape", source=GEMM_SHAPES[2]).geometry()
     assert (geometry.BM, geometry.BN, geometry.BK) == (128, 128, 64)
 

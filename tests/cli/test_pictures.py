@@ -37,7 +37,7 @@ def test_a_file_that_cannot_be_written_is_a_usage_error() -> None:
 
 
 def test_json_of_show_is_the_prediction() -> None:
-    given = data("show gemm_small")
+    given = data("show gemm_small --set instructions=false")
     prediction = given["prediction"]
     assert 0 < prediction["mma_share"] <= 1
     assert prediction["cycles_band"]["low"] <= prediction["cycles"] <= prediction["cycles_band"]["high"]

@@ -25,12 +25,12 @@ def test_wrong_machine_code_ends_in_status_1(monkeypatch: pytest.MonkeyPatch) ->
         return "\n".join([*lines[:number], *lines[number + 1 :], ""])
 
     monkeypatch.setattr("rota.cli.machine_code.source_of", without_a_wait)
-    given = data("run gemm_small --trips 0 --seeds 0", status=1)
+    given = data("run gemm_small --set instructions=false --trips 0 --seeds 0", status=1)
     assert given["ok"] is False
     (run,) = given["runs"]
     assert run["right"] == 0
     assert {"I106", "I109", "I110"} & {finding["code"] for finding in run["findings"]}
-    result = rota("run gemm_small --trips 0 --seeds 0")
+    result = rota("run gemm_small --set instructions=false --trips 0 --seeds 0")
     assert result.exit_code == 1
     assert "error[I1" in result.stdout
 

@@ -83,7 +83,7 @@ main()
 
 
 def test_ctrl_c_ends_a_real_search_with_a_proved_schedule() -> None:
-    words = ["check", "attention", "--json", "--set", "instructions=true"]
+    words = ["check", "attention", "--json"]
     ended = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_SOON_AFTER_THE_FIRST_SEARCH_BEGINS, *words],
         capture_output=True,

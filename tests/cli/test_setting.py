@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import click
 import pytest
 
-from rota import GFX942, KernelGeometry, ScheduleConfig, SchedulingStrategy
-from rota.cli.setting import changed, leaves
+from rota import GFX942, KernelGeometry, ScheduleConfig, SchedulingStrategy, TargetProfile
+from rota.cli.setting import changed, leaves, with_settings
 from rota.kernels.catalogue import shipped_kernels
 from rota.kernels.gemm import GEMM_SHAPES, GemmShape
 from rota.kernels.kernel import Kernel
@@ -68,7 +68,11 @@ def test_a_setting_that_makes_no_sense_is_a_usage_error(text: str, complaint: st
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
-    [("mma=16", "expected 2 whole numbers, as 16x16"), ("time_limit=soon", "expected a number, not 'soon'")],
+    [
+        ("mma=16x²", "expected 2 whole numbers"),
+        ("mma=16", "expected 2 whole numbers, as 16x16"),
+        ("time_limit=soon", "expected a number, not 'soon'"),
+    ],
 )
 def test_the_same_for_a_loop_by_values(text: str, complaint: str) -> None:
     with pytest.raises(click.UsageError, match=complaint):
@@ -129,3 +133,36 @@ def test_settings_are_listed_as_they_would_be_typed() -> None:
 
 def test_a_number_without_end_is_still_json() -> None:
     assert data("kernels gemm_small --set scheduler.time_limit=inf")["scheduler.time_limit"] == "inf"
+
+
+def test_settings_that_fit_only_together_are_put_in_together() -> None:
+    texts = ["target.pipeline.depth=3", "target.pipeline.num_partitions=3"]
+    for some in (texts, texts[::-1]):
+        target = with_settings(shipped_kernels()["ping_pong"], some).settings()["target"].value
+        assert isinstance(target, TargetProfile)
+        assert (target.pipeline.depth, target.pipeline.num_partitions) == (3, 3)
+
+
+def test_of_a_field_that_is_set_twice_the_last_counts() -> None:
+    kernel = with_settings(
+        shipped_kernels()["gemm_small"], ["shape.depth=128", "stagger=on", "depth=32", "stagger=off"]
+    )
+    shape = kernel.settings()["shape"].value
+    assert isinstance(shape, GemmShape)
+    assert (shape.depth, kernel.settings()["stagger"].value) == (32, False)
+
+
+def test_a_parameter_is_set_though_its_default_makes_nothing() -> None:
+    def made(depth: int = 0) -> GemmShape:
+        return replace(GEMM_SHAPES[2], depth=depth)
+
+    made.__annotations__ = {"depth": int}
+    assert with_settings(Kernel(name="k", source=made), ["depth=128"]).geometry().BK == 128
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "0x" + "f" * 9000, str(2**63), str(-(2**64))])
+def test_a_number_that_no_machine_has_is_a_usage_error(number: str) -> None:
+    refused = rota(f"check single_buffer --set num_k_tiles={number}")
+    assert refused.exit_code == 2
+    assert "expected a whole number below 2**63, not" in refused.output
+    assert len(refused.output) < 500

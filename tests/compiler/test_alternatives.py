@@ -18,4 +18,4 @@ def test_alternatives_differ_and_are_proved_and_can_be_ranked() -> None:
 
 
 def test_no_alternative_is_no_request() -> None:
-    raised("D102", lambda: top_k(GEMM_SHAPES[2].loop(), k=0))
+    raised("D102", lambda: top_k(GEMM_SHAPES[2].loop(instructions=False), k=0))

@@ -24,7 +24,7 @@ def test_a_stopped_search_gives_a_proved_schedule_all_the_same() -> None:
     stop = Stop()
     stop.ask()
     with stop.governing():
-        found = compile_loop(GEMM_SHAPES[2].loop())
+        found = compile_loop(GEMM_SHAPES[2].loop(instructions=False))
     assert found.certificate is not None
     assert found.modulo is not None
     assert found.modulo.certificate.by == "ims"

@@ -23,7 +23,7 @@ SHIPPED = [(shape, GFX950) for shape in GEMM_SHAPES] + [(shape, GFX942) for shap
 
 @pytest.mark.parametrize(("shape", "machine"), SHIPPED, ids=lambda value: getattr(value, "name", ""))
 def test_a_gemm_reaches_the_bound_of_its_mma_unit_and_is_proved(shape: GemmShape, machine: Machine) -> None:
-    compiled = compile_loop(shape.loop(), machine)
+    compiled = compile_loop(shape.loop(instructions=False), machine)
     assert compiled.modulo is not None
     assert compiled.modulo.certificate.proof is ModuloProof.MEETS_BOUND
     assert "MMA unit busy" in str(compiled.modulo.certificate.mii)
@@ -44,7 +44,7 @@ def test_single_instructions_reach_the_same_interval() -> None:
 
 def test_the_fewest_barriers_at_all_leave_loads_no_slack() -> None:
     # With two copies one meeting hands the landed copy over and the copy that was read back.
-    loop = GEMM_SHAPES[0].loop()
+    loop = GEMM_SHAPES[0].loop(instructions=False)
     fewest, roomy = compile_loop(loop, fewest_barriers=True), compile_loop(loop)
     for compiled in (fewest, roomy):
         assert compiled.modulo is not None
@@ -75,7 +75,7 @@ def test_one_time_limit_holds_for_all_searches_together(monkeypatch: pytest.Monk
         return search(self, *given)
 
     monkeypatch.setattr(ModuloScheduler, "_search", watched)
-    spec, started = ATTENTION.loop(), perf_counter()
+    spec, started = ATTENTION.loop(instructions=False), perf_counter()
     compiled = compile_loop(spec, GFX950, scheduler=ModuloScheduler(time_limit=1, workers=16))
     assert perf_counter() - started < 60  # the proof and the repair have limits of their own
     assert all(seconds <= 1 for seconds in asked)
@@ -105,7 +105,7 @@ def test_the_certificate_speaks_of_versions_and_knows_the_registers() -> None:
 
 @pytest.mark.parametrize("remainder", [0, 1, 2])
 def test_iterations_that_do_not_divide_run_outside_the_loop(remainder: int) -> None:
-    compiled = compile_loop(GEMM_SHAPES[2].loop(), remainder=remainder)
+    compiled = compile_loop(GEMM_SHAPES[2].loop(instructions=False), remainder=remainder)
     assert compiled.modulo is not None
     assert compiled.placement is not None
     unroll = dict(compiled.placement.copies)["A0"]
@@ -146,16 +146,19 @@ def test_every_instruction_of_a_tile_takes_a_turn_of_its_wave() -> None:
 
 def test_tiles_that_fit_no_lds_are_refused() -> None:
     huge = replace(GEMM_SHAPES[0], rows=1024, columns=1024)
-    finding = raised("L104", lambda: compile_loop(huge.loop()))
+    finding = raised("L104", lambda: compile_loop(huge.loop(instructions=False)))
     assert ("limit", 256) in finding.evidence
     tiny = replace(GFX950, lds_bytes=GFX950.lds_bytes._replace(value=1024))
-    finding = raised("L103", lambda: compile_loop(GEMM_SHAPES[0].loop(), tiny))
+    finding = raised("L103", lambda: compile_loop(GEMM_SHAPES[0].loop(instructions=False), tiny))
     assert ("limit", 1024) in finding.evidence
     assert ("bytes", 65536) in finding.evidence
 
 
 def test_less_lds_means_fewer_copies_and_says_so() -> None:
-    wide, narrow = compile_loop(GEMM_SHAPES[2].loop()), compile_loop(MI300X_GEMM_SHAPES[2].loop(), GFX942)
+    wide, narrow = (
+        compile_loop(GEMM_SHAPES[2].loop(instructions=False)),
+        compile_loop(MI300X_GEMM_SHAPES[2].loop(instructions=False), GFX942),
+    )
     assert wide.lds_bytes is not None
     assert wide.lds_bytes >= 3 * 32 * 1024
     assert narrow.lds_bytes == 2 * 32 * 1024

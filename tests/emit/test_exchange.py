@@ -29,7 +29,7 @@ SCHEDULES: dict[str, Callable[[], CompiledSchedule]] = {
     "small": lambda: by_values(SMALL)[0],
     "mi300x": lambda: by_values(SMALL_MI300X)[0],
     "remainder": lambda: by_values(SMALL_MI300X, remainder=1)[0],
-    "attention": lambda: compile_loop(ATTENTION.loop()),
+    "attention": lambda: compile_loop(ATTENTION.loop(instructions=False)),
     "single buffer": lambda: compile_schedule(SingleBufferSchedule(2)),
     "planned": lambda: with_register_waits(four_wave()[0]),
     "as written": lambda: compile_schedule(SingleBufferSchedule(2), sync="as_written"),

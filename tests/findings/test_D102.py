@@ -5,7 +5,16 @@ from typing import Any, cast
 
 import pytest
 
-from rota import BlockSizing, KernelGeometry, OpDesc, PipelineBody, PipelineConfig, ScheduleConfig, SingleBufferSchedule
+from rota import (
+    BlockSizing,
+    KernelGeometry,
+    Loop,
+    OpDesc,
+    PipelineBody,
+    PipelineConfig,
+    ScheduleConfig,
+    SingleBufferSchedule,
+)
 from rota.kernels.attention import ATTENTION
 from rota.kernels.gemm import GEMM_SHAPES
 from tests.findings.smallest import raised
@@ -36,12 +45,12 @@ WRONG: Any = cast("Any", "two")
         lambda: KernelGeometry(BM=0),
         lambda: PipelineBody().grid(1, WRONG, 2),
         lambda: SingleBufferSchedule(0),
-        lambda: replace(GEMM, rows=100).loop(),
+        lambda: replace(GEMM, rows=100).loop(instructions=False),
         lambda: replace(GEMM, columns=96).loop(instructions=True),
-        lambda: replace(GEMM, depth=48).loop(),
-        lambda: replace(GEMM, rows=192).loop(),  # three DMAs for two halves
-        lambda: replace(GEMM, mma=(16, 16)).loop(),
-        lambda: replace(ATTENTION, keys=40).loop(),
+        lambda: replace(GEMM, depth=48).loop(instructions=False),
+        lambda: replace(GEMM, rows=192).loop(instructions=False),  # three DMAs for two halves
+        lambda: replace(GEMM, mma=(16, 16)).loop(instructions=False),
+        lambda: replace(ATTENTION, keys=40).loop(instructions=False),
         lambda: replace(ATTENTION, mma=(32, 8)).loop(instructions=True),
     ],
 )
@@ -52,3 +61,10 @@ def test_a_field_out_of_range_is_refused_by_name(call: Any) -> None:
 def test_the_text_names_field_value_and_range() -> None:
     finding = raised("D102", lambda: PipelineConfig(depth=0))
     assert finding.message == "PipelineConfig.depth is 0; expected a whole number, at least 1"
+
+
+@pytest.mark.parametrize("waves", [None, 0, True, "4"])
+def test_a_loops_waves_are_checked_where_they_are_given(waves: Any) -> None:
+    finding = raised("D102", lambda: Loop("l", waves=waves).fragment("a", "A", registers=1))
+    assert finding.concerns[0].source is not None
+    assert finding.concerns[0].source.file == __file__

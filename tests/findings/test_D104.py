@@ -4,7 +4,16 @@ from typing import Any, cast
 
 import pytest
 
-from rota import LoopBody, TargetCostModel, annotate_ops, compile_schedule, derive_edges_from_ops, mi355x_target
+from rota import (
+    LoopBody,
+    TargetCostModel,
+    annotate_ops,
+    compile_loop,
+    compile_schedule,
+    derive_edges_from_ops,
+    mi355x_target,
+)
+from rota.kernels.gemm import GEMM_SHAPES
 from tests.findings.smallest import Small, raised
 
 WRONG: Any = cast("Any", ["an op"])
@@ -35,6 +44,8 @@ class BadKnobs(Small):
         lambda: compile_schedule(Small(explicit=lambda program: WRONG)),
         lambda: compile_schedule(BadConfig()),
         lambda: compile_schedule(BadKnobs()),
+        lambda: compile_loop(GEMM_SHAPES[2].loop(instructions=False), scheduler=WRONG),
+        lambda: compile_loop(GEMM_SHAPES[2].loop(instructions=False), scheduler=0),  # type: ignore[arg-type]
     ],
 )
 def test_a_list_of_something_else_is_refused(call: Any) -> None:

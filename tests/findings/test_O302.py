@@ -17,17 +17,19 @@ def test_one_matrix_op_cannot_be_shared_out_to_two_turns() -> None:
 
 
 def test_waves_that_share_no_matrix_unit_have_no_turns_to_take() -> None:
-    finding = raised("O302", lambda: compile_loop(GEMM_SHAPES[2].loop(), stagger=True))
+    finding = raised("O302", lambda: compile_loop(GEMM_SHAPES[2].loop(instructions=False), stagger=True))
     assert "with 4 waves" in finding.message
 
 
 def test_a_single_buffer_leaves_no_time_between_the_turns() -> None:
-    finding = raised("O302", lambda: compile_loop(MI300X_GEMM_SHAPES[0].loop(), GFX942, stagger=True))
+    finding = raised("O302", lambda: compile_loop(MI300X_GEMM_SHAPES[0].loop(instructions=False), GFX942, stagger=True))
     assert "256 slots" in finding.message
 
 
 def test_a_search_that_ended_early_does_not_say_that_there_is_none() -> None:
     at_once = ModuloScheduler(time_limit=0)
-    finding = raised("O302", lambda: compile_loop(GEMM_SHAPES[0].loop(), stagger=True, scheduler=at_once))
+    finding = raised(
+        "O302", lambda: compile_loop(GEMM_SHAPES[0].loop(instructions=False), stagger=True, scheduler=at_once)
+    )
     assert "has no schedule" not in finding.message
     assert "time_limit" in finding.fixes[0]

@@ -28,7 +28,7 @@ def test_tokens_that_are_not_the_emitted_instructions_are_refused() -> None:
 
 def test_matrix_instructions_that_are_not_the_emitted_ones_are_refused() -> None:
     shape = SHAPES[SMALL_MI300X]
-    spec = shape.loop()
+    spec = shape.loop(instructions=False)
     ops = tuple(replace(op, instructions=op.instructions - 1) if op.instruction else op for op in spec.ops)
     finding = raised("T202", lambda: emit_gemm(compile_loop(replace(spec, ops=ops), GFX942), shape.geometry))
     parts, steps = 2 * 2, 64 // 16
@@ -61,7 +61,7 @@ def declared_otherwise(loop: LoopSpec) -> Finding:
 
 
 def test_bytes_that_the_dmas_do_not_move_are_refused() -> None:
-    loop = SHAPE.loop()
+    loop = SHAPE.loop(instructions=False)
     first, *others = loop.ops
     finding = declared_otherwise(replace(loop, ops=(replace(first, moved=first.moved // 2), *others)))
     assert finding.message == "load_A0 is declared to move 2048 bytes, but its DMAs, 1 of each wave, move 4096"
@@ -70,7 +70,7 @@ def test_bytes_that_the_dmas_do_not_move_are_refused() -> None:
 
 @pytest.mark.parametrize("name", ["a0", "c00"])
 def test_registers_that_do_not_hold_what_they_are_for_are_refused(name: str) -> None:
-    loop = SHAPE.loop()
+    loop = SHAPE.loop(instructions=False)
     size = loop.value(name).size
     values = tuple(replace(value, size=2 * size) if value.name == name else value for value in loop.values)
     finding = declared_otherwise(replace(loop, values=values))

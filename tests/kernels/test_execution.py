@@ -17,11 +17,13 @@ from rota.simulate.pace import Earliest, Latest, Random
 from rota.simulate.values import execute
 from rota.targets.timing import timing_of
 
-GEMMS = [(shape.loop(), GFX950) for shape in GEMM_SHAPES] + [(shape.loop(), GFX942) for shape in MI300X_GEMM_SHAPES]
+GEMMS = [(shape.loop(instructions=False), GFX950) for shape in GEMM_SHAPES] + [
+    (shape.loop(instructions=False), GFX942) for shape in MI300X_GEMM_SHAPES
+]
 LOOPS: list[tuple[LoopSpec, Machine, Meaning]] = [
     *((spec, machine, Gemm(spec=spec)) for spec, machine in GEMMS),
-    (ATTENTION.loop(), GFX950, Attention()),
-    (MI300X_ATTENTION.loop(), GFX942, Attention()),
+    (ATTENTION.loop(instructions=False), GFX950, Attention()),
+    (MI300X_ATTENTION.loop(instructions=False), GFX942, Attention()),
 ]
 
 

@@ -62,5 +62,5 @@ def test_an_instruction_left_out_shows() -> None:
 
 
 def test_another_loop_is_refused() -> None:
-    finding = raised("D102", lambda: AttentionInstructions(spec=GEMM_SHAPES[0].loop()))
+    finding = raised("D102", lambda: AttentionInstructions(spec=GEMM_SHAPES[0].loop(instructions=False)))
     assert "attention" in str(finding)

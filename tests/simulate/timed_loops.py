@@ -34,7 +34,11 @@ def timed(name: str) -> tuple[CompiledSchedule, TileShape | None]:
         return compile_schedule(Pipeline4Wave(geometry)), four
     if name == "single_buffer":
         return compile_schedule(SingleBufferSchedule(2)), four
-    loop = ATTENTION.loop() if name == "attention" else SMALL.loop(instructions=name == "small_by_instruction")
+    loop = (
+        ATTENTION.loop(instructions=False)
+        if name == "attention"
+        else SMALL.loop(instructions=name == "small_by_instruction")
+    )
     return one_after_another(loop), None
 
 

@@ -84,7 +84,7 @@ def needed(compiled: CompiledSchedule, is_wrong: Callable[[CompiledSchedule], bo
 def test_every_wait_and_barrier_of_a_shipped_loop_is_needed(
     shape: Shape, machine: Machine, remainder: int, *, stagger: bool
 ) -> None:
-    compiled = compile_loop(shape.loop(), machine, stagger=stagger, remainder=remainder)
+    compiled = compile_loop(shape.loop(instructions=False), machine, stagger=stagger, remainder=remainder)
     assert any(entry.op.tag in WAITS for entry in compiled.kernel)
     needed(compiled, refused)
 
@@ -134,14 +134,14 @@ def test_a_loop_staged_in_registers_waits_for_each_load_at_its_own_store() -> No
 
 def test_no_wait_is_weaker_than_can_be_encoded() -> None:
     """Here more reads are under way than lgkmcnt can tell apart, and nothing is left to repair."""
-    compiled = compile_loop(MI300X_GEMM_SHAPES[0].loop(), GFX942)
+    compiled = compile_loop(MI300X_GEMM_SHAPES[0].loop(instructions=False), GFX942)
     counts = [entry.op.wait_value for entry in compiled.kernel if entry.op.tag == FrameworkTag.WAIT_LGKM]
     assert max(counts) == 14
     assert all(change.before is None for change in compiled.repairs)
 
 
 def test_staggered_groups_keep_the_barriers_that_align_them() -> None:
-    compiled = compile_loop(GEMM_SHAPES[0].loop(), stagger=True)
+    compiled = compile_loop(GEMM_SHAPES[0].loop(instructions=False), stagger=True)
     assert compiled.trip_tiles is not None
     barriers = [entry for entry in compiled.kernel if entry.op.tag == FrameworkTag.BARRIER]
     assert len(barriers) == 4 * compiled.trip_tiles[0]
@@ -149,7 +149,7 @@ def test_staggered_groups_keep_the_barriers_that_align_them() -> None:
 
 
 def test_reasons_name_both_ends_by_their_new_numbers() -> None:
-    compiled = compile_loop(GEMM_SHAPES[0].loop())
+    compiled = compile_loop(GEMM_SHAPES[0].loop(instructions=False))
     waits = [change for change in compiled.repairs if change.phase is Phase.KERNEL]
     for change in waits:
         assert compiled.kernel[change.slot].op == change.op
@@ -161,7 +161,7 @@ def test_reasons_name_both_ends_by_their_new_numbers() -> None:
 
 
 def test_a_loop_without_a_site_for_an_obligation_is_left_to_repair() -> None:
-    compiled = compile_loop(GEMM_SHAPES[2].loop())
+    compiled = compile_loop(GEMM_SHAPES[2].loop(instructions=False))
     assert compiled.placement is not None
     bare = replace(
         compiled,

@@ -29,5 +29,5 @@ def four_wave() -> tuple[CompiledSchedule, Timeline]:
 @cache
 def by_values() -> tuple[CompiledSchedule, Timeline]:
     """A loop by values: eight waves in lockstep."""
-    compiled = compile_loop(GEMM_SHAPES[0].loop())
+    compiled = compile_loop(GEMM_SHAPES[0].loop(instructions=False))
     return compiled, run(compiled)

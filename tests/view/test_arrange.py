@@ -144,6 +144,7 @@ def test_curves_carry_their_limits() -> None:
 def test_the_headline_tells_interval_certificate_share_and_speed() -> None:
     class Fast:
         cycles = 2345.2
+        least_cycles = 2254.0
         mma_share = 0.961
         bound_by = "MMA unit"
         tflops = 1234.0
@@ -164,6 +165,19 @@ def test_the_headline_tells_interval_certificate_share_and_speed() -> None:
         "bound: MMA unit",
         "1,234 TFLOP/s (1,000 to 1,500)",
     )
+
+
+@pytest.mark.parametrize(("least", "words"), [(95.0, "bound: LDS port"), (49.0, "busiest: LDS port")])
+def test_a_unit_that_is_idle_half_of_the_time_is_not_said_to_bind(least: float, words: str) -> None:
+    class Predicted:
+        cycles = 100.0
+        least_cycles = least
+        mma_share = 0.3
+        bound_by = "LDS port"
+        tflops = 1.0
+        tflops_band = (1.0, 1.0)
+
+    assert words in arrange(*by_values(), Predicted()).facts
 
 
 @pytest.mark.parametrize(

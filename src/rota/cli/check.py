@@ -6,6 +6,8 @@ import click
 
 from rota.cli.kernel import compiled_kernel, find_kernel, kernel_argument, set_option
 from rota.cli.output import give, in_full, json_option, tell
+from rota.cli.progress import progress
+from rota.cli.search import searched
 from rota.cli.summary import summarise
 from rota.errors import Finding, RotaError, did_you_mean
 from rota.kernels.kernel import Kernel
@@ -55,12 +57,14 @@ def _replay(kernel: Kernel, code: str) -> None:
     from rota.simulate.values import replay
     from rota.verify.prove import verify
 
-    written = kernel.as_written()
-    findings = verify(written).findings
+    written = searched(f"compiling {kernel.name}", kernel.as_written)
+    with progress(f"proving {kernel.name}"):
+        findings = verify(written).findings
     finding = next((each for each in findings if each.code == code and each.witness is not None), None)
     if finding is None or finding.witness is None:
         raise _nothing_to_replay(kernel, code, findings)
-    ended = replay(written, finding.witness, spec=written.loop)
+    with progress(f"replaying {code}"):
+        ended = replay(written, finding.witness, spec=written.loop)
     verdict = "every wave computes the right result" if ended.right else f"wrong: {ended.first_wrong}"
     tell(str(finding))
     give(f"replayed {code}: {verdict}", {"code": code, "right": ended.right, "wrong": ended.first_wrong})

@@ -25,7 +25,8 @@ _LONGEST_WORD = 40
 
 
 @click.command(
-    epilog="\b\nExamples:\n  rota emit ping_pong -o ping_pong.hip\n  rota emit attention --form skeleton"
+    epilog="\b\nExamples:\n  rota emit ping_pong -o ping_pong.hip"
+    "\n  rota emit attention --set instructions=false --form skeleton"
     "\n  rota emit gemm_small --form json -o gemm_small.json"
 )
 @kernel_argument

@@ -18,7 +18,7 @@ import click
 
 import rota
 from rota.cli.search import searched
-from rota.cli.setting import changed
+from rota.cli.setting import with_settings
 from rota.compiler.compiled import CompiledSchedule
 from rota.compiler.schedule import PipelineSchedule
 from rota.declare.values import LoopSpec
@@ -27,6 +27,9 @@ from rota.kernels.catalogue import full_names, shipped_kernels
 from rota.kernels.kernel import Kernel, LoopShape
 
 Command = TypeVar("Command", bound=Callable[..., object])
+
+_FOLDERS: set[Path] = set()
+"""Of the files that were loaded."""
 
 
 def kernel_argument(command: Command) -> Command:
@@ -47,15 +50,14 @@ def set_option(command: Command) -> Command:
 
 def find_kernel(name: str, settings: Sequence[str] = ()) -> Kernel:
     """The kernel of that name with its settings changed; a usage error if there is none."""
-    kernel = _written(name) if ":" in name else _shipped(name)
-    for text in settings:
-        kernel = changed(kernel, text)
-    return kernel
+    return with_settings(_written(name) if ":" in name else _shipped(name), settings)
 
 
 def compiled_kernel(kernel: Kernel) -> CompiledSchedule:
     """The kernel's schedule under the name by which it was asked for."""
-    return replace(searched(f"compiling {kernel.name}", kernel.compile), name=kernel.name)
+    fine = kernel.settings().get("instructions")
+    hint = " by instruction (--set instructions=false is quicker, and coarser)" if fine and fine.value is True else ""
+    return replace(searched(f"compiling {kernel.name}{hint}", kernel.compile), name=kernel.name)
 
 
 def _shipped(name: str) -> Kernel:
@@ -72,7 +74,8 @@ def _written(name: str) -> Kernel:
     module = _module(place)
     if not hasattr(module, attribute):
         own = [key for key, value in vars(module).items() if not key.startswith("_") and _may_be_meant(module, value)]
-        raise click.UsageError(f"{place} has no {attribute!r}\n" + "\n".join(did_you_mean(attribute, own)))
+        guesses = did_you_mean(attribute, own) or ("nothing in it could be a kernel",)
+        raise click.UsageError(f"{place} has no {attribute!r}\n" + "\n".join(guesses))
     return Kernel(name=attribute, source=getattr(module, attribute))
 
 
@@ -96,13 +99,25 @@ def _imported(name: str) -> ModuleType:
 
 
 def _loaded(path: Path) -> ModuleType:
-    sys.path.insert(0, str(path.parent.resolve()))
+    folder = path.parent.resolve()
+    _forget_neighbours(folder)
+    sys.path.insert(0, str(folder))
     loader = importlib.machinery.SourceFileLoader(path.stem, str(path))
     module = ModuleType(path.stem)
     module.__file__ = str(path)
     sys.modules[path.stem] = module  # dataclasses look their module up
     loader.exec_module(module)
     return module
+
+
+def _forget_neighbours(folder: Path) -> None:
+    """Modules beside files loaded before: two folders may each have a `common.py`, and a file means its own."""
+    others = _FOLDERS - {folder}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is not None and Path(file).resolve().parent in others:
+            del sys.modules[name]
+    _FOLDERS.add(folder)
 
 
 def authors_line(error: BaseException) -> str | None:

@@ -10,7 +10,7 @@ from rota.cli.machine_code import built, compiler_option
 from rota.cli.output import give, in_full, json_option
 from rota.cli.progress import progress
 
-_MOST_TRIPS = 1000
+_MOST_TRIPS = _MOST_SEEDS = 1000
 
 
 def _numbers(_: click.Context, parameter: click.Parameter, text: str) -> tuple[int, ...]:
@@ -31,7 +31,7 @@ def _numbers(_: click.Context, parameter: click.Parameter, text: str) -> tuple[i
 @click.option("--trips", callback=_numbers, default="0,1,2,5", show_default=True, help="How often the loop goes round.")
 @click.option(
     "--seeds",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, _MOST_SEEDS),
     default=4,
     show_default=True,
     help="Drawn interleavings of the waves, beside the adversarial ones: two for each wave, and one.",

@@ -6,7 +6,7 @@ The fields of the kernel's dataclasses are the options.  A field is named by its
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin
@@ -14,15 +14,16 @@ from typing import Any, NamedTuple, Union, get_args, get_origin
 import click
 
 from rota.errors import did_you_mean
-from rota.kernels.kernel import Kernel, hints_of
+from rota.kernels.kernel import Kernel, Setting, hints_of
 from rota.program.config import ScheduleConfig
 from rota.program.strategies import BarrierStrategy, LoadStrategy, WaitStrategy
-from rota.targets.machine import GFX942, GFX950, Machine
+from rota.targets.machine import MACHINES, Machine
 
 _TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _MACHINES: Mapping[str, Machine] = {
-    name.lower(): machine for machine in (GFX950, GFX942) for name in (machine.name, machine.arch)
+    name.lower(): machine for machine in MACHINES for name in (machine.name, machine.arch)
 }
+_TOO_LARGE = 2**63
 _STRATEGIES = {"waits": WaitStrategy, "barriers": BarrierStrategy, "loads": LoadStrategy}
 """Groups of a schedule's knobs, by which they may be named too."""
 
@@ -45,29 +46,73 @@ class Leaf(NamedTuple):
         return any(path == name or path.endswith(f".{name}") for path in (self.name, *self.also))
 
 
+def with_settings(kernel: Kernel, texts: Sequence[str]) -> Kernel:
+    """The kernel with all of them put in at once, as some fit only together.
+
+    Parameters come first: they make the rest anew.
+    """
+    own = [text for text in texts if _names_parameter(kernel, text)]
+    for some in (own, [text for text in texts if text not in own]):
+        kernel = _with_all(kernel, [_asked(kernel, text) for text in some])
+    return kernel
+
+
 def changed(kernel: Kernel, text: str) -> Kernel:
     """The kernel with `text`, as field=value, put in."""
+    return with_settings(kernel, [text])
+
+
+def has_field(kernel: Kernel, text: str) -> bool:
+    """Does field=value name a field of this kernel?"""
+    return any(leaf.answers_to(_name(text)) for leaf in leaves(kernel))
+
+
+def _names_parameter(kernel: Kernel, text: str) -> bool:
+    return any(leaf.answers_to(_name(text)) for leaf in _leaves_of(kernel.parameters))
+
+
+def _name(text: str) -> str:
+    return text.partition("=")[0].strip()
+
+
+class _Asked(NamedTuple):
+    path: tuple[str, ...]
+    value: object
+
+
+def _asked(kernel: Kernel, text: str) -> _Asked:
     name, equals, value = text.partition("=")
     if not equals:
-        raise click.UsageError(f"--set {text}: expected field=value")
+        raise click.UsageError(f"--set {text[:80]}: expected field=value")
     leaf = _leaf(kernel, name.strip())
     try:
-        parsed = _parsed(value.strip(), leaf.kind)
+        return _Asked(leaf.path, _parsed(value.strip(), leaf.kind))
     except ValueError as error:
-        raise click.UsageError(f"--set {text}: {error}") from error
-    top, *inner = leaf.path
-    return kernel.but(top, _with(kernel.settings()[top].value, inner, parsed))
+        raise click.UsageError(f"--set {text[:80]}: {error}") from error
+
+
+def _with_all(kernel: Kernel, asked: Sequence[_Asked]) -> Kernel:
+    whole = all(len(path) == 1 for path, _ in asked)  # then it doesn't matter what stood there, nor that it can be made
+    settings = {} if whole else kernel.settings()
+    for top in dict.fromkeys(path[0] for path, _ in asked):
+        inner = [_Asked(path[1:], value) for path, value in asked if path[0] == top]
+        kernel = kernel.but(top, _with(None if whole else settings[top].value, inner))
+    return kernel
 
 
 def leaves(kernel: Kernel) -> tuple[Leaf, ...]:
     """Every field that can be set."""
-    found: list[Leaf] = []
-    for name, setting in kernel.settings().items():
-        found += _under((name,), setting.value, setting.kind)
-    return tuple(found)
+    return _leaves_of(kernel.settings())
+
+
+def _leaves_of(settings: Mapping[str, Setting]) -> tuple[Leaf, ...]:
+    return tuple(leaf for name, setting in settings.items() for leaf in _under((name,), setting.value, setting.kind))
 
 
 def _leaf(kernel: Kernel, name: str) -> Leaf:
+    own = [leaf for leaf in _leaves_of(kernel.parameters) if leaf.name == name]
+    if own:  # the rest need not be made to find it
+        return own[0]
     known = leaves(kernel)
     exact = [leaf for leaf in known if leaf.name == name]
     matching = exact or [leaf for leaf in known if leaf.answers_to(name)]
@@ -94,11 +139,16 @@ def _under(path: tuple[str, ...], value: object, kind: object) -> Iterator[Leaf]
             yield leaf._replace(also=tuple(f"{name}.{field.name}" for name in named))
 
 
-def _with(value: Any, path: list[str], parsed: object) -> object:  # noqa: ANN401  # some dataclass
-    if not path:
-        return parsed
-    first, *rest = path
-    return replace(value, **{first: _with(getattr(value, first), rest, parsed)})
+def _with(value: Any, asked: Sequence[_Asked]) -> object:  # noqa: ANN401  # some dataclass
+    """A value whose fields are changed all at once; what is asked for twice is what was asked for last."""
+    whole = [each.value for each in asked if not each.path]
+    if whole:
+        return whole[-1]
+    parts = {
+        name: _with(getattr(value, name), [_Asked(path[1:], new) for path, new in asked if path[0] == name])
+        for name in dict.fromkeys(path[0] for path, _ in asked)
+    }
+    return replace(value, **parts)
 
 
 def _parsable(kind: Any) -> bool:  # noqa: ANN401  # a type hint
@@ -118,18 +168,28 @@ def _parsed(text: str, kind: Any) -> object:  # noqa: ANN401  # a type hint
     if kind is str:
         return text
     if kind in (int, float):
-        try:
-            return int(text, 0) if kind is int else float(text)
-        except ValueError:
-            raise ValueError(f"expected {'a whole number' if kind is int else 'a number'}, not {text!r}") from None
+        return _number(text, kind)
     return _chosen(text.lower(), kind)
+
+
+def _number(text: str, kind: type[int | float]) -> float:
+    """Python has whole numbers of any size; what a kernel counts fits into a register."""
+    try:
+        found: float | None = int(text, 0) if kind is int else float(text)
+    except ValueError:
+        found = None if kind is float or not text.lstrip("+-").isdecimal() else _TOO_LARGE
+    if found is None:
+        raise ValueError(f"expected {'a whole number' if kind is int else 'a number'}, not {text[:40]!r}")
+    if kind is int and abs(found) >= _TOO_LARGE:
+        raise ValueError(f"expected a whole number below 2**63, not {text[:40]!r}")
+    return found
 
 
 def _numbers(text: str, count: int) -> tuple[int, ...]:
     parts = text.replace("x", ",").split(",")
-    if len(parts) != count or not all(part.strip().isdigit() for part in parts):
-        raise ValueError(f"expected {count} whole numbers, as {'x'.join(['16'] * count)}, not {text!r}")
-    return tuple(int(part) for part in parts)
+    if len(parts) != count or not all(part.strip().isdecimal() for part in parts):
+        raise ValueError(f"expected {count} whole numbers, as {'x'.join(['16'] * count)}, not {text[:40]!r}")
+    return tuple(int(_number(part.strip(), int)) for part in parts)
 
 
 def _first_parsed(text: str, kinds: tuple[Any, ...]) -> object:

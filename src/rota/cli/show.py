@@ -9,7 +9,8 @@ import click
 from rota.cli.kernel import compiled_kernel, find_kernel, kernel_argument, set_option
 from rota.cli.output import give, json_option, tell, write
 from rota.cli.picture import predicted
-from rota.cli.summary import several
+from rota.cli.progress import progress
+from rota.errors import several
 from rota.kernels.kernel import Kernel
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -39,12 +40,13 @@ def show(kernel: str, settings: tuple[str, ...], html: Path | None, svg: Path | 
     from rota.view.show import show as shown_as
 
     found = predicted(chosen)
-    shown = shown_as(*found)
-    for path, render in ((html, shown.html), (svg, shown.svg)):
-        if path is not None:
-            write(path, render())
-    written = [str(path) for path in (html, svg) if path is not None]
-    text = "\n".join(f"{shown.scene.headline}\n  {path}" for path in written) if written else str(shown)
+    with progress(f"drawing {chosen.name}"):
+        shown = shown_as(*found)
+        for path, render in ((html, shown.html), (svg, shown.svg)):
+            if path is not None:
+                write(path, render())
+        written = [str(path) for path in (html, svg) if path is not None]
+        text = "\n".join(f"{shown.scene.headline}\n  {path}" for path in written) if written else str(shown)
     give(text, {"headline": shown.scene.headline, "prediction": found.prediction, "written": written})
 
 

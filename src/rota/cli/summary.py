@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rota.compiler.compiled import CompiledSchedule
-from rota.errors import Severity
+from rota.declare.values import LoopSpec, Work
+from rota.errors import Severity, several
 from rota.order.problem import Proof
 from rota.program.listing import count_sync
 from rota.program.moves import count_moved
 from rota.targets.rates import CLOCKS_PER_SLOT
+
+_LONGEST_VALU = 4  # slots of one vector instruction: exponentials and the like have a quarter of the rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,7 @@ class Summary:
     kernel: str
     machine: str
     ops: int
+    grain: str | None
     quality: str
     lds_bytes: int | None
     lds_limit: int
@@ -35,7 +39,7 @@ class Summary:
     proved: bool
 
     def __str__(self) -> str:
-        parts = [f"ok  {self.kernel}", f"{self.ops} ops", self.quality]
+        parts = [f"ok  {self.kernel}", " ".join(filter(None, [several(self.ops, "op"), self.grain])), self.quality]
         if self.lds_bytes is not None:
             parts.append(f"LDS {_kib(self.lds_bytes)}/{_kib(self.lds_limit)} KiB")
         if self.registers is not None:
@@ -55,6 +59,7 @@ def summarise(kernel: str, compiled: CompiledSchedule) -> Summary:
         kernel=kernel,
         machine=compiled.machine.name,
         ops=len(compiled.body) if loop is None else len(loop.ops),
+        grain=None if loop is None else grain_of(loop),
         quality=_quality(compiled),
         lds_bytes=compiled.lds_bytes,
         lds_limit=compiled.machine.lds_bytes.value,
@@ -67,6 +72,12 @@ def summarise(kernel: str, compiled: CompiledSchedule) -> Summary:
         notes=sum(finding.severity is Severity.NOTE for finding in compiled.findings),
         proved=compiled.certificate is not None,
     )
+
+
+def grain_of(loop: LoopSpec) -> str:
+    """How fine the ops of a loop by values are; a vector op takes a slot per instruction, an exponential four."""
+    single = (op.instructions == 1 or (op.work is Work.VALU and op.instructions <= _LONGEST_VALU) for op in loop.ops)
+    return "by instruction" if all(single) else "in tiles"
 
 
 def _quality(compiled: CompiledSchedule) -> str:
@@ -94,8 +105,3 @@ def _order_kept(known: str, compiled: CompiledSchedule) -> str:
 
 def _kib(size: int) -> str:
     return f"{size / 1024:g}"
-
-
-def several(count: int, word: str) -> str:
-    """A number and what it counts."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"

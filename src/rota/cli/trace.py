@@ -9,6 +9,7 @@ import click
 from rota.cli.kernel import find_kernel, kernel_argument, set_option
 from rota.cli.output import give, json_option, write
 from rota.cli.picture import predicted
+from rota.cli.progress import progress
 
 
 @click.command(epilog="\b\nExamples:\n  rota trace ping_pong -o ping_pong.perfetto-trace")
@@ -26,7 +27,8 @@ def trace(kernel: str, settings: tuple[str, ...], output: Path | None) -> None:
     chosen = find_kernel(kernel, settings)
     compiled, timeline, _ = predicted(chosen, band=False)
     path = output or Path(f"{chosen.name}.perfetto-trace")
-    content = perfetto_trace(compiled, timeline)
+    with progress(f"writing {path}"):
+        content = perfetto_trace(compiled, timeline)
     write(path, content)
     give(
         f"{path}: {len(timeline.slices):,} slices of {timeline.waves} waves, {timeline.end:,} clk, predicted; "

@@ -14,6 +14,7 @@ from rota.compiler.proved import proved, repaired
 from rota.compiler.schedule import PipelineSchedule
 from rota.declare.check import bad_field, check_elements, check_types, expect, is_int
 from rota.declare.config import PipelineConfig
+from rota.declare.limits import MOST_OPS, check_count
 from rota.declare.op import OpDesc
 from rota.declare.vocabulary import Phase
 from rota.errors import DeclarationError, Finding, did_you_mean
@@ -93,6 +94,7 @@ class ScheduleCompiler:
         config = expect("config()", schedule.config(), PipelineConfig)
         sched = expect("schedule_config()", schedule.schedule_config(), ScheduleConfig)
         body = check_elements("build_body()", schedule.build_body(), OpDesc)
+        check_count("build_body()", "ops", len(body), MOST_OPS)
         edges = check_elements("derive_edges()", schedule.derive_edges(body), DepEdge)
         bootstrap = check_elements("bootstrap_frags()", schedule.bootstrap_frags(), OpDesc)
         given = _Given(schedule, config, sched, body, edges, bootstrap)

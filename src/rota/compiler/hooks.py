@@ -9,7 +9,7 @@ from rota.compiler.schedule import PipelineSchedule
 from rota.declare.config import PipelineConfig
 from rota.declare.op import OpDesc
 from rota.declare.vocabulary import SchedulingStrategy
-from rota.errors import Concern, Finding, Severity
+from rota.errors import Concern, Finding, Severity, several
 from rota.program.config import ScheduleConfig
 from rota.program.program import PipelineProgram
 
@@ -40,7 +40,7 @@ def _hooks(
             fix = "partial_prologue_drain=True emits them, each behind its own wait"
         yield Finding(
             code="P108",
-            message=f"bootstrap_frags() gives {len(bootstrap)} fragments that this mode never reads: {why}",
+            message=f"bootstrap_frags() gives {several(len(bootstrap), 'fragment')} that this mode never reads: {why}",
             concerns=tuple(op.concern(index) for index, op in enumerate(bootstrap)),
             evidence=(("depth", config.depth), ("partial_prologue_drain", str(sched.partial_prologue_drain))),
             fixes=(fix,),

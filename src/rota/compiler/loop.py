@@ -13,6 +13,7 @@ from rota.compiler.proved import applied, repaired
 from rota.compiler.room import in_lockstep, landing_wished, staggered
 from rota.declare.check import bad_field, expect, is_int
 from rota.declare.config import PipelineConfig, WarpStaggerRule
+from rota.declare.limits import MOST_ENTRIES, check_count
 from rota.declare.values import LoopSpec
 from rota.errors import OrderError
 from rota.graph.timing import LoopTimes, time_loop
@@ -57,6 +58,9 @@ def compile_loop(
     expect("the machine", machine, Machine)
     if not is_int(remainder) or remainder < 0:
         raise bad_field(loop, "remainder", remainder, "a whole number, at least 0")
+    check_count(f"a remainder of {remainder:,}", "entries", remainder * len(loop.ops), MOST_ENTRIES)
+    if scheduler is not None:
+        expect("the scheduler", scheduler, ModuloScheduler)
     impossibilities = tuple(impossible(loop, machine))
     if impossibilities:
         raise OrderError(*impossibilities)

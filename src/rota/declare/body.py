@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rota.declare.check import bad_field, is_int
+from rota.declare.check import author_line, bad_field, is_int
+from rota.declare.limits import MOST_OPS, check_count
 from rota.declare.op import OpDesc
 from rota.declare.vocabulary import CHANNEL_A, KOffsetKind
 
@@ -67,6 +68,8 @@ class PipelineBody:
         return len(self._ops)
 
     def _append(self, op: OpDesc) -> PipelineBody:
+        if len(self._ops) == MOST_OPS:  # told where it happens: a loop that never ends would not come to build()
+            check_count("the body", "ops or more", MOST_OPS + 1, MOST_OPS, author_line())
         self._ops.append(op)
         return self
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rota.declare.check import author_line, check_elements
+from rota.declare.check import author_line, bad_field, check_elements, is_int
+from rota.declare.limits import MOST_OPS, MOST_VALUES, check_count
 from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
 
 _LANES = 64
@@ -20,8 +21,11 @@ class Loop:
     def __init__(self, name: str, *, waves: int) -> None:
         self.name = name
         self.waves = waves
+        if not is_int(waves) or waves < 1:
+            raise bad_field(self, "waves", waves, "a whole number, at least 1", author_line())
         self._values: list[Value] = []
         self._ops: list[LoopOp] = []
+        self._inputs: set[str] = set()
 
     def tile(self, name: str, *, size: int) -> str:
         """An LDS tile of `size` bytes."""
@@ -33,6 +37,7 @@ class Loop:
 
     def input(self, name: str, *, registers: int) -> str:
         """What the loop only reads, `registers` per lane, filled before it begins."""
+        self._inputs.add(name)
         return self._value(name, Home.INPUT, registers)
 
     def load(self, tile: str, *, name: str | None = None, instructions: int = 1, moved: int) -> str:
@@ -121,6 +126,8 @@ class Loop:
         return self._op(name, Work.STORE, reads=reads, writes=(tile,), instructions=instructions, moved=moved)
 
     def _value(self, name: str, home: Home, size: int, into: str = "") -> str:
+        if len(self._values) == MOST_VALUES:
+            check_count(self.name, "values or more", MOST_VALUES + 1, MOST_VALUES, author_line())
         self._values.append(Value(name=name, home=home, size=size, into=into))
         return name
 
@@ -135,13 +142,14 @@ class Loop:
         moved: int = 0,
         instruction: str = "",
     ) -> str:
-        inputs = {value.name for value in self._values if value.home is Home.INPUT}
+        if len(self._ops) == MOST_OPS:
+            check_count(self.name, "ops or more", MOST_OPS + 1, MOST_OPS, author_line())
         self._ops.append(
             LoopOp(
                 name=name,
                 work=work,
-                reads=tuple(read for read in reads if read.value not in inputs),
-                inputs=tuple(read.value for read in reads if read.value in inputs),
+                reads=tuple(read for read in reads if read.value not in self._inputs),
+                inputs=tuple(read.value for read in reads if read.value in self._inputs),
                 writes=writes,
                 instructions=instructions,
                 moved=moved,

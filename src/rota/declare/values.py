@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rota.declare.check import bad_field, check_elements, check_ints, check_types
+from rota.declare.limits import MOST_ITERATIONS_BACK, MOST_OPS, MOST_VALUES, check_count
 from rota.errors import Concern, DeclarationError, Finding, SourceLine, did_you_mean
 
 
@@ -61,7 +62,7 @@ class Read:
 
     def __post_init__(self) -> None:
         check_types(self, {"value": str})
-        check_ints(self, ("distance",))
+        check_ints(self, ("distance",), most=MOST_ITERATIONS_BACK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +111,8 @@ class LoopSpec:
         check_ints(self, ("waves",), least=1)
         check_elements("values", self.values, Value)
         check_elements("ops", self.ops, LoopOp)
+        check_count(self.name, "ops", len(self.ops), MOST_OPS)
+        check_count(self.name, "values", len(self.values), MOST_VALUES)
         _unique("value", [value.name for value in self.values])
         _unique("op", [op.name for op in self.ops])
         known = {value.name for value in self.values}
@@ -160,6 +163,7 @@ class LoopSpec:
 
     def _check_shared_registers(self) -> None:
         known = {value.name: value for value in self.values}
+        places = {value.name: place for place, value in enumerate(self.values)}
         taken: set[str] = set()
         for place, value in enumerate(self.values):
             if not value.into:
@@ -169,7 +173,7 @@ class LoopSpec:
                 wrong = "which is no register value"
             elif before.size != value.size:
                 wrong = f"which has {before.size} registers"
-            elif value.into in taken or before not in self.values[:place]:
+            elif value.into in taken or places[value.into] >= place:
                 wrong = "which another value took over, or which comes later"
             else:
                 taken.add(value.into)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from rota.declare.check import check_elements
 from rota.declare.op import OpDesc
-from rota.errors import Concern, Finding, GraphError
+from rota.errors import Concern, Finding, GraphError, several
 from rota.graph.edge import DepEdge
 
 
@@ -75,7 +75,7 @@ class LoopBody:
             raise GraphError(
                 Finding(
                     code="G104",
-                    message=f"an edge can't reach {-edge.loop_distance} iterations back in time",
+                    message=f"an edge can't reach {several(-edge.loop_distance, 'iteration')} back in time",
                     concerns=self._ends(edge),
                     evidence=(("distance", edge.loop_distance), ("least", 0)),
                 )

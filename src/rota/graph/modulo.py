@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rota.declare.check import bad_field, check_elements, check_ints, check_types, is_int
-from rota.errors import Concern, Finding, GraphError, did_you_mean
+from rota.errors import Concern, Finding, GraphError, did_you_mean, several
 from rota.graph.longest import Arc, Circle, longest_starts
 
 LONGEST = 1_000_000  # slots; far above any loop, and a table with a place for each still fits in memory
@@ -160,7 +160,7 @@ class ModuloProblem:
             raise GraphError(
                 Finding(
                     code="G104",
-                    message=f"an edge can't reach {-edge.distance} iterations back in time",
+                    message=f"an edge can't reach {several(-edge.distance, 'iteration')} back in time",
                     concerns=(
                         self.ops[edge.producer].concern(edge.producer, "comes first"),
                         self.ops[edge.consumer].concern(edge.consumer, "comes later"),

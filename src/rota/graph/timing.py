@@ -131,12 +131,12 @@ def precedences(
                     yield Precedence(reader, writer, held, between, why, first if later else "")
     for value in spec.values:
         first, after, later = turns[value.name]
-        read = any(each.value == value.name for op in spec.ops for each in op.reads)
+        is_read = any(each.value == value.name for op in spec.ops for each in op.reads)
         for made_by in spec.writers(value.name) if after != value.name else ():
             for taken_by in spec.writers(after):
                 writer, taker = number[made_by.name], number[taken_by.name]
                 # What is read is waited for by its readers; what nobody reads must have landed all the same.
-                delay = max(own[writer].occupancy if read else own[writer].latency, 1)
+                delay = max(own[writer].occupancy if is_read else own[writer].latency, 1)
                 why = f"{taken_by.name} writes the registers of {value.name} behind {made_by.name}"
                 yield Precedence(writer, taker, delay, later * copies.get(first, 1), why, first if later else "")
 

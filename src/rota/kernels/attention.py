@@ -36,8 +36,8 @@ class AttentionShape:
     def __post_init__(self) -> None:
         check_ints(self, ("rows", "keys", "head", "waves", "element_bytes", "dma_bytes", "read_bytes"), least=1)
 
-    def loop(self, *, instructions: bool = False) -> LoopSpec:
-        """Scores, softmax and output of one tile of keys, in whole tiles or in single instructions."""
+    def loop(self, *, instructions: bool = True) -> LoopSpec:
+        """Scores, softmax and output of one tile of keys, in single instructions or, quicker to schedule, in tiles."""
         side, k = self.mma
         check_fit(self, {"rows": side, "keys": max(side, k), "head": max(side, k)})  # both are powers of two
         return by_instruction(self) if instructions else _by_tile(self)

@@ -64,8 +64,8 @@ class GemmShape:
             is_fp8=self.element_bytes == 1,
         )
 
-    def loop(self, *, instructions: bool = False) -> LoopSpec:
-        """The loop, in quadrants or in single instructions."""
+    def loop(self, *, instructions: bool = True) -> LoopSpec:
+        """The loop in single instructions, or in quadrants: coarser, and quicker to schedule."""
         self._check_whole(1 if instructions else _HALVES)
         return _by_instruction(self) if instructions else _by_quadrant(self)
 

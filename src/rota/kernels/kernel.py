@@ -2,7 +2,8 @@
 
 An author writes a `PipelineSchedule` class or value, a `LoopSpec`, a value with a `loop()` such as `GemmShape`, or a
 function that returns one of these.  The parameters of the class or function are settings, and so are the fields of
-every dataclass among them.
+every dataclass among them.  A machine that the author names, in a field, a parameter or a method `machine`, stands
+until a setting says otherwise.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from rota.declare.geometry import KernelGeometry
 from rota.declare.values import LoopSpec
 from rota.errors import DeclarationError, Finding
 from rota.kernels.gemm import BF16, GemmShape
+from rota.kernels.own_machine import check_instructions, has_machine_field, own_machine
 from rota.program.config import ScheduleConfig
 from rota.targets.machine import GFX950, Machine
 from rota.targets.profile import TargetProfile
@@ -54,7 +56,8 @@ class LoopShape(Protocol):
 class Kernel:
     """What can be compiled; `changes` are settings that differ from what the author wrote.
 
-    `geometry` and `waves` say what the ops of a body declared in tiles stand for, for predictions alone.
+    `machine` is for a loop whose author names none.  `geometry` and `waves` say what the ops of a body declared in
+    tiles stand for, for predictions alone.
     """
 
     name: str
@@ -68,12 +71,19 @@ class Kernel:
         """The same kernel with one setting changed."""
         return replace(self, changes=MappingProxyType({**self.changes, name: value}))
 
+    @property
+    def parameters(self) -> dict[str, Setting]:
+        """The settings from which the source makes everything anew, as they stand."""
+        found = _parameters(self.source)
+        return {name: setting._replace(value=self.changes.get(name, setting.value)) for name, setting in found.items()}
+
     def settings(self) -> dict[str, Setting]:
         """Every setting by name, as it stands."""
         found = _parameters(self.source)
         missing = [name for name, setting in found.items() if setting.value is inspect.Parameter.empty]
         if not any(name not in self.changes for name in missing):
-            found |= self._settings_of(self._made(), found)
+            further = self._settings_of(self._made(), found)
+            found |= {name: each for name, each in further.items() if not _same_kind(found.get(name), each)}
         return {name: setting._replace(value=self.changes.get(name, setting.value)) for name, setting in found.items()}
 
     def compile(self) -> CompiledSchedule:
@@ -96,10 +106,10 @@ class Kernel:
 
     def geometry(self) -> KernelGeometry:
         """The workgroup's tile and the matrix instruction, for a GEMM to be emitted."""
+        made = self._made()
+        if isinstance(made, GemmShape):
+            return made.geometry
         settings = self.settings()
-        shape: Any = settings["shape"].value if "shape" in settings else None
-        if isinstance(shape, GemmShape):
-            return shape.geometry
         given = settings["geometry"].value if "geometry" in settings else None
         return given if isinstance(given, KernelGeometry) else KernelGeometry()
 
@@ -111,24 +121,21 @@ class Kernel:
 
         settings = self.settings()
         options: dict[str, Any] = {name: settings[name].value for name in ("remainder", "stagger", "scheduler")}
-        machine: Any = settings["machine"].value
-        return compile_loop(self._loop(made), machine, **options)
+        loop = self._loop(made)
+        machine: Any = (settings["machine"].value if "machine" in settings else own_machine(made)) or self.machine
+        check_instructions(loop, expect(f"the machine of {self.name}", machine, Machine))
+        return compile_loop(loop, machine, **options)
 
     def _made(self) -> PipelineSchedule | LoopSpec | LoopShape:
         """The source called with the parameters that were changed or have no default."""
-        if not _is_maker(self.source):
-            made = self.source
-        else:
-            given = dict(_given(self.source, self.changes, self.name))
-            _check_concrete(self.name, self.source)
-            made = self.source(**given)  # type: ignore[operator]
+        made = _called(self.source, self.changes, self.name) if _is_maker(self.source) else self.source
         if isinstance(made, PipelineSchedule) and "config" in self.changes and "config" not in _parameters(self.source):
             knobs = self.changes["config"]
             made = copy(made)  # the author's value stays as it is
             vars(made)["schedule_config"] = lambda: knobs
         if isinstance(made, PipelineSchedule) and isinstance(asked := self.changes.get("config"), ScheduleConfig):
-            _check_taken(self.name, asked, expect("schedule_config()", made.schedule_config(), ScheduleConfig))
-        if not isinstance(made, PipelineSchedule | LoopSpec | LoopShape):
+            _check_taken(self.name, asked, made.schedule_config())
+        if not isinstance(made, PipelineSchedule | LoopSpec) and not callable(getattr(made, "loop", None)):
             raise DeclarationError(
                 Finding(
                     code="D104",
@@ -143,8 +150,7 @@ class Kernel:
     def _loop(self, made: LoopSpec | LoopShape) -> LoopSpec:
         if isinstance(made, LoopSpec):
             return made
-        chosen = {name: self.changes[name] for name in _parameters(made.loop) if name in self.changes}
-        return made.loop(**chosen)
+        return expect(f"what {self.name} gives", _called(made.loop, self.changes, f"loop() of {self.name}"), LoopSpec)
 
     def _settings_of(
         self, made: PipelineSchedule | LoopSpec | LoopShape, parameters: Mapping[str, Setting]
@@ -156,24 +162,27 @@ class Kernel:
 
         found = {"loop": Setting(made, LoopSpec)}
         if not isinstance(made, LoopSpec):
-            found = {"shape": Setting(made, type(made)), **_parameters(made.loop)}
+            found = _parameters(made.loop)
+            if not inspect.isclass(self.source):  # else its parameters are the shape's fields
+                found = {"shape": Setting(made, type(made)), **found}
+        if not has_machine_field(made):
+            found["machine"] = Setting(own_machine(made) or self.machine, Machine)
         return found | {
-            "machine": Setting(self.machine, Machine),
             "stagger": Setting(value=False, kind=bool),
             "remainder": Setting(0, int),
             "scheduler": Setting(ModuloScheduler(), ModuloScheduler),
         }
 
     def _of_schedule(self, made: PipelineSchedule, parameters: Mapping[str, Setting]) -> dict[str, Setting]:
-        knobs = expect("schedule_config()", made.schedule_config(), ScheduleConfig)
-        found = {"config": Setting(knobs, ScheduleConfig)}
+        found = {"config": Setting(expect("schedule_config()", made.schedule_config(), ScheduleConfig), ScheduleConfig)}
         target = getattr(made, "target", None)
         if "target" in parameters and isinstance(target, TargetProfile):
             found["target"] = Setting(target, TargetProfile)
         geometry = getattr(made, "geometry", None)
         if not isinstance(geometry, KernelGeometry):
             geometry = KernelGeometry()
-        waves = self.waves or (8 if expect("config()", made.config(), PipelineConfig).warp_stagger.enabled else 4)
+        config = expect("config()", made.config(), PipelineConfig)
+        waves = self.waves or (8 if config.warp_stagger.enabled else 4)
         return found | {
             "geometry": Setting(geometry, KernelGeometry),
             "waves": Setting(waves, int),
@@ -182,19 +191,9 @@ class Kernel:
         }
 
 
-def _check_concrete(owner: str, source: object) -> None:
-    """A class that lacks methods can't be made."""
-    lacking = sorted(getattr(source, "__abstractmethods__", ())) if inspect.isclass(source) else []
-    if lacking:
-        methods = " and ".join(f"{name}()" for name in lacking)
-        raise DeclarationError(
-            Finding(
-                code="D104",
-                message=f"{owner} is abstract: it doesn't say what {methods} gives",
-                evidence=(("missing", methods),),
-                fixes=(f"define {methods}, or name a class that does",),
-            )
-        )
+def _same_kind(parameter: Setting | None, setting: Setting) -> bool:
+    """Does a parameter of the author's say already what a setting of that name would?"""
+    return parameter is not None and isinstance(parameter.value, setting.kind)
 
 
 def _is_maker(source: object) -> bool:
@@ -218,6 +217,25 @@ def _parameters(source: object) -> dict[str, Setting]:
             value = _default_of(kind)
         found[name] = Setting(value, kind)
     return found
+
+
+def _called(source: Any, changes: Mapping[str, object], owner: str) -> Any:  # noqa: ANN401  # whatever it makes
+    """What a class or function makes of the parameters that were changed or have no default."""
+    if inspect.isabstract(source):
+        missing = ", ".join(sorted(source.__abstractmethods__))
+        raise DeclarationError(
+            Finding(
+                code="D104",
+                message=f"{owner} is an abstract class; a kernel is a class that has {missing}",
+                evidence=(("class", source.__name__), ("without", missing)),
+            )
+        )
+    given = dict(_given(source, changes, owner))
+    placed = []
+    for name, parameter in inspect.signature(source).parameters.items():
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            placed.append(given.pop(name, parameter.default))
+    return source(*placed, **given)
 
 
 def _given(source: object, changes: Mapping[str, object], owner: str) -> Mapping[str, object]:
@@ -246,13 +264,20 @@ def hints_of(owner: Any) -> dict[str, Any]:  # noqa: ANN401  # a class or someth
     """Declared types by name, but those that can't be resolved: a type checker's imports are not made at run time."""
     found: dict[str, Any] = {}
     for layer in reversed(owner.__mro__) if inspect.isclass(owner) else (inspect.unwrap(owner),):
-        module = sys.modules.get(getattr(layer, "__module__", ""))
+        names = _names_around(layer)
         for name, annotation in getattr(layer, "__annotations__", {}).items():
             with suppress(NameError, AttributeError, TypeError, SyntaxError):
-                found |= get_type_hints(
-                    SimpleNamespace(__annotations__={name: annotation}), vars(module) if module else {}
-                )
+                found |= get_type_hints(SimpleNamespace(__annotations__={name: annotation}), names)
     return found
+
+
+def _names_around(owner: Any) -> dict[str, Any]:  # noqa: ANN401  # a class or a function
+    """The globals of its file; its functions keep them when another file of that name has been loaded since."""
+    for each in (owner, *(vars(owner).values() if inspect.isclass(owner) else ())):
+        if inspect.isfunction(each):
+            return each.__globals__
+    module = sys.modules.get(getattr(owner, "__module__", ""))
+    return vars(module) if module else {}
 
 
 def _check_taken(owner: str, asked: ScheduleConfig, taken: ScheduleConfig) -> None:

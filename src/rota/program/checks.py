@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rota.declare.check import check_elements, expect
 from rota.declare.op import OpDesc
 from rota.declare.vocabulary import FrameworkTag, OpRole
-from rota.errors import Finding, ProgramError, Severity
+from rota.errors import Finding, ProgramError, Severity, several
 from rota.program.config import ScheduleConfig
 from rota.program.entry import ScheduleEntry
 from rota.program.program import PipelineProgram
@@ -41,7 +41,8 @@ def check_explicit_blocks(
         raise ProgramError(
             Finding(
                 code="P111",
-                message=f"build_explicit_blocks() gave {len(blocks)} listings for {len(program.blocks)} blocks",
+                message=f"build_explicit_blocks() gave {several(len(blocks), 'listing')} for "
+                f"{several(len(program.blocks), 'block')}",
                 evidence=(("listings", len(blocks)), ("blocks", len(program.blocks))),
                 fixes=("give one listing per block, empty where the template should stand, or none at all",),
             )
@@ -61,7 +62,8 @@ def check_nothing_lost(body: Sequence[OpDesc], kernel: Sequence[ScheduleEntry]) 
     lost, extra = declared - issued, issued - declared
     yield Finding(
         code="P102",
-        message=f"the kernel loses {lost.total()} declared ops and issues {extra.total()} that were not declared",
+        message=f"the kernel loses {several(lost.total(), 'declared op')} and issues "
+        f"{several(extra.total(), 'op')} that nobody declared",
         concerns=(
             *(op.concern(role="declared, not issued") for op in lost.elements()),
             *(op.concern(role="issued, not declared") for op in extra.elements()),

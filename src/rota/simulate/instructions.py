@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.declare.effects import Action, Counter, Place, Space
+from rota.declare.limits import MOST_INSTRUCTIONS, check_count
 from rota.declare.vocabulary import FrameworkTag, OpRole, Phase
 from rota.program.loop import LoopSteps, Step, steps_of
 from rota.simulate.parameters import Parameters
@@ -93,7 +94,10 @@ _KINDS = {
 def encode(loop: TimedLoop, parameters: Parameters, shape: TileShape | None = None) -> Code:
     """The loop as instructions, entries of several instructions written out."""
     steps = steps_of(loop)
-    encoder = _Encoder(parameters, rates_of(loop.machine), work_of(loop, steps, shape), steps)
+    work = work_of(loop, steps, shape)
+    issued = sum(work(step).instructions for step in (*steps.prologue, *steps.kernel, *steps.epilogue))
+    check_count(loop.name, "instructions", issued, MOST_INSTRUCTIONS)
+    encoder = _Encoder(parameters, rates_of(loop.machine), work, steps)
     waves = waves_of(loop, shape)
     per_group = waves // steps.groups
     groups = tuple(min(wave // per_group, steps.groups - 1) for wave in range(waves))

@@ -21,6 +21,7 @@ from rota.view.reasons import Key, Reason, reasons_of
 from rota.view.scene import Band, Bar, Buffer, Curve, Mark, Scene, Span, Stall
 
 _MOST_CAUSES = 3
+_FULL = 0.9  # of the time, from which on a unit is called what binds
 _VERB = re.compile(r"^(load_|read_|make_|mma_?)(?=.)")
 _COUNTERS = re.compile(r"^wait_(vm|lgkm)(\(\d+\))$")
 _AT_WORK = frozenset({Cause.MMA_BUSY, Cause.ISSUE})
@@ -41,8 +42,13 @@ class Prediction(Protocol):
         ...
 
     @property
+    def least_cycles(self) -> float:
+        """How long the busiest unit works for a K-tile."""
+        ...
+
+    @property
     def bound_by(self) -> str:
-        """The unit that can't go faster."""
+        """The busiest unit."""
         ...
 
     @property
@@ -122,9 +128,14 @@ def _facts(compiled: CompiledSchedule, timeline: Timeline, prediction: Predictio
         *facts,
         f"{mean} clk a K-tile" + (f" ({drawn} in the trip drawn)" if drawn != mean else ""),
         f"MMA {100 * prediction.mma_share:.0f} % busy",
-        f"bound: {prediction.bound_by}",
+        f"{_role(prediction)}: {prediction.bound_by}",
         f"{prediction.tflops:,.0f} TFLOP/s ({low:,.0f} to {high:,.0f})",
     )
+
+
+def _role(prediction: Prediction) -> str:
+    """A unit binds only if it is busy nearly all the time; else the loop waits for something that no unit does."""
+    return "bound" if prediction.least_cycles >= _FULL * prediction.cycles else "busiest"
 
 
 def _notes(timeline: Timeline) -> tuple[str, ...]:
