@@ -52,6 +52,13 @@ class LoopShape(Protocol):
         ...
 
 
+_OBLIGATIONS = {
+    "reentrant": Setting(value=False, kind=bool),
+    "vmcnt_in_order": Setting(value=True, kind=bool),
+}
+"""What can be asked of a proof beyond its own: see docs/machine_model.md."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
     """What can be compiled; `changes` are settings that differ from what the author wrote.
@@ -115,12 +122,13 @@ class Kernel:
 
     def _compiled(self, sync: str) -> CompiledSchedule:
         made = self._made()
+        asked: dict[str, Any] = {name: self.changes[name] for name in _OBLIGATIONS if name in self.changes}
         if isinstance(made, PipelineSchedule):
-            return ScheduleCompiler(sync=sync).compile(made)
+            return ScheduleCompiler(sync=sync, **asked).compile(made)
         from rota.compiler.loop import compile_loop
 
         settings = self.settings()
-        options: dict[str, Any] = {name: settings[name].value for name in ("remainder", "stagger", "scheduler")}
+        options: dict[str, Any] = {name: settings[name].value for name in ("remainder", "stagger", "scheduler")} | asked
         loop = self._loop(made)
         machine: Any = (settings["machine"].value if "machine" in settings else own_machine(made)) or self.machine
         check_instructions(loop, expect(f"the machine of {self.name}", machine, Machine))
@@ -171,6 +179,7 @@ class Kernel:
             "stagger": Setting(value=False, kind=bool),
             "remainder": Setting(0, int),
             "scheduler": Setting(ModuloScheduler(), ModuloScheduler),
+            **_OBLIGATIONS,
         }
 
     def _of_schedule(self, made: PipelineSchedule, parameters: Mapping[str, Setting]) -> dict[str, Setting]:
@@ -188,6 +197,7 @@ class Kernel:
             "waves": Setting(waves, int),
             "instruction": Setting(BF16, str),
             "sync": Setting("repair", str),
+            **_OBLIGATIONS,
         }
 
 
