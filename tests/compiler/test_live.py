@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 from rota import GFX950, Loop, Read, compile_loop
 from rota.compiler.live import Holder, least_live, most_live
+from rota.compiler.loop import unsynchronised
 from rota.declare.values import Home, LoopSpec, Work
 from rota.graph.timing import time_loop
 from rota.kernels.gemm import BF16
@@ -79,6 +80,15 @@ def test_values_that_share_registers_count_once() -> None:
     live = most_live(spec, placement, time_loop(spec, timing_of(GFX950)))
     assert live.registers == 4
     assert [holder.registers for holder in live.holders] == [4]
+
+
+def test_where_a_matrix_op_has_no_length_every_copy_has_registers() -> None:
+    loop = Loop("nameless", waves=4)
+    tile = loop.tile("A", size=4096)
+    loop.load(tile, moved=4096)
+    loop.mma(loop.accumulator("c", registers=8), loop.fragment("a", tile, registers=4), instruction="")
+    placement = Placement(interval=300, starts=(0, 230, 260), copies=(("A", 1), ("a", 3)))
+    assert unsynchronised(loop.build(), placement).registers == 8 + 3 * 4
 
 
 def test_a_life_longer_than_the_interval_counts_as_often_as_it_overlaps_itself() -> None:

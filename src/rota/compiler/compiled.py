@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rota.compiler.live import most_live
 from rota.declare.config import PipelineConfig
 from rota.declare.op import OpDesc
-from rota.declare.values import LoopSpec
+from rota.declare.values import LoopSpec, Work
 from rota.errors import Finding
 from rota.graph.edge import DepEdge
 from rota.graph.timing import time_loop
@@ -81,11 +81,14 @@ class CompiledSchedule:
     def registers(self) -> int | None:
         """Registers per lane that are live at once, the least that any allocation needs.
 
-        Ops that only define registers and never free any don't state it.
+        A loop by values with a matrix op of unknown length gives registers to every copy instead.  Ops that only define
+        registers and never free any don't state it.
         """
         if self.loop is not None and self.placement is not None:
-            groups = 2 if self.config.warp_stagger.enabled else 1
-            times = time_loop(self.loop, timing_of(self.machine), groups)
+            timing = timing_of(self.machine)
+            if any(op.work is Work.MMA and op.instruction not in timing.rates.mfma_passes for op in self.loop.ops):
+                return self.loop.registers(dict(self.placement.copies))
+            times = time_loop(self.loop, timing, groups=2 if self.config.warp_stagger.enabled else 1)
             return most_live(self.loop, self.placement, times).registers
         frees = any(op.vgpr_kill for op in self.body)
         return self.ordering.vgpr_peak if self.ordering and frees else None
