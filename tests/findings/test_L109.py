@@ -8,7 +8,16 @@ from tests.findings.test_L106 import MFMA, gemm
 
 def test_an_operand_with_too_few_registers_is_refused() -> None:
     finding = raised("L109", lambda: compile_loop(gemm(registers=2)))
-    assert finding.evidence == (("registers", 2), ("of one instruction", 4))
+    assert finding.message.startswith("the operands of mma_c, a and a, have 4 registers; one v_mfma")
+    assert finding.evidence == (("registers", 4), ("of one instruction", 8))
+
+
+def test_several_values_may_make_a_factor() -> None:
+    loop = Loop("halves", waves=4)
+    loop.load(loop.tile("A", size=4096), moved=4096)
+    lower, upper, b = (loop.fragment(name, "A", registers=size) for name, size in (("l", 2), ("u", 2), ("b", 4)))
+    loop.mma(loop.accumulator("c", registers=4), lower, upper, b, instruction=MFMA["gfx950"])
+    assert compile_loop(loop.build()).certificate is not None
 
 
 def test_a_result_with_too_few_registers_is_refused() -> None:
@@ -16,7 +25,9 @@ def test_a_result_with_too_few_registers_is_refused() -> None:
     a = loop.fragment("a", loop.tile("A", size=4096), registers=4)
     loop.load("A", moved=4096)
     loop.mma(loop.accumulator("c", registers=3), a, a, instruction=MFMA["gfx950"])
-    assert raised("L109", lambda: compile_loop(loop.build())).message.startswith("c has 3 registers")
+    assert raised("L109", lambda: compile_loop(loop.build())).message.startswith(
+        "the result of mma_c, c, has 3 registers"
+    )
 
 
 def test_registers_follow_from_the_name() -> None:

@@ -66,19 +66,19 @@ def _too_wide(op: LoopOp, values: Mapping[str, Value], lanes: int, machine: Mach
 
 
 def _too_few_registers(op: LoopOp, values: Mapping[str, Value]) -> Iterator[Finding]:
-    """Every operand and result has at least the registers of one instruction."""
+    """Operands together, and the result, have the registers of one instruction; several values may make a factor."""
     needed = registers_named(op.instruction)
     if needed is None:
         return
-    operands = (*(read.value for read in op.reads), *op.inputs)
-    taken = dict.fromkeys((name for name in operands if name not in op.writes), min(needed.a, needed.b))
-    for name, least in (taken | dict.fromkeys(op.writes, needed.result)).items():
-        size = values[name].size
+    operands = [*(read.value for read in op.reads), *op.inputs]
+    factors = needed.a + needed.b if len(operands) > 1 else min(needed.a, needed.b)
+    for what, names, least in (("operands", operands, factors), ("result", op.writes, needed.result)):
+        size = sum(values[name].size for name in names)
         if size < least:
             yield Finding(
                 code="L109",
-                message=f"{name} has {size} registers; one {op.instruction} takes {least}",
+                message=f"the {what} of {op.name}, {' and '.join(names) or 'none'}, "
+                f"{'have' if what == 'operands' else 'has'} {size} registers; one {op.instruction} takes {least}",
                 concerns=(Concern(label=op.name, source=op.source),),
                 evidence=(("registers", size), ("of one instruction", least)),
-                fixes=(f"registers={least} or a multiple of it",),
             )
