@@ -21,7 +21,7 @@ def test_wrong_machine_code_ends_in_status_1(monkeypatch: pytest.MonkeyPatch) ->
     def without_a_wait(*arguments: object) -> str:
         source = source_of(*arguments)  # type: ignore[arg-type]
         lines = source.splitlines()
-        number = next(number for number, line in enumerate(lines) if line.strip().startswith("WAIT_VM("))
+        number = next(number for number, line in enumerate(lines) if line.strip().startswith("ROTA_WAIT_VM("))
         return "\n".join([*lines[:number], *lines[number + 1 :], ""])
 
     monkeypatch.setattr("rota.cli.machine_code.source_of", without_a_wait)

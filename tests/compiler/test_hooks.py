@@ -32,7 +32,7 @@ def test_a_method_that_gives_junk_ends_in_a_finding(hook: str, junk: object) -> 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("def build_body(self): return ()", "Mine is abstract: it doesn't say what config() gives"),
+        ("def build_body(self): return ()", "Mine is an abstract class; a kernel is a class that has config"),
         ("def config(self): return None\n    def build_body(self): return ()", "config() is NoneType"),
         (
             "config = staticmethod(rota.PipelineConfig); build_body = list; schedule_config = lambda self: None",

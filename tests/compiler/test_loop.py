@@ -177,7 +177,7 @@ def test_a_negative_remainder_is_refused() -> None:
 def test_an_instruction_that_the_machine_lacks_is_refused() -> None:
     loop = Loop("gemm", waves=4)
     tile = loop.tile("A", size=4096)
-    loop.load(tile, moved=4096)
+    loop.load(tile, moved=4096, instructions=4)
     loop.mma(loop.accumulator("c", registers=4), loop.fragment("a", tile, registers=4), instruction=BF16)
     raised("D105", lambda: compile_loop(loop.build(), GFX942))
 

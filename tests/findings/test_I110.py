@@ -9,7 +9,7 @@ from tests.emit.kernels import SMALL, by_values
 def test_a_matrix_instruction_left_out_makes_c_wrong() -> None:
     compiled, geometry = by_values(SMALL)
     source = emit_gemm(compiled, geometry)
-    code = find_toolchain().compile(source.replace("  MFMA(", "  // MFMA(", 1), compiled.machine.arch)
+    code = find_toolchain().compile(source.replace("  ROTA_MFMA(", "  // ROTA_MFMA(", 1), compiled.machine.arch)
     result = load_emitted(compiled, geometry, code).launch(1)
     assert not result.right
     (finding,) = result.findings
