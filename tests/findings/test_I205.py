@@ -30,7 +30,7 @@ def test_a_barrier_inside_an_op_has_no_place_in_a_schedule() -> None:
 def test_a_barrier_that_keeps_wave_groups_apart_is_missed() -> None:
     compiled, geometry = ping_pong()
     source = sabotage.source_of(compiled, geometry)
-    audit = sabotage.audited(compiled, geometry, source.replace("if (wave_group == 1) { BARRIER }", ""))
+    audit = sabotage.audited(compiled, geometry, source.replace("if (wave_group == 1) { ROTA_BARRIER }", ""))
     messages = [finding.message for finding in audit.findings if finding.code == "I205"]
     assert any("keep the wave groups apart" in message for message in messages)
     assert any(

@@ -164,7 +164,7 @@ def test_the_proof_sees_a_version_of_two_iterations_before_that_is_gone() -> Non
     made = bare(spec, placed((0, 1, 0), interval=4))
     done = execute(made, 3, policy=Earliest(), spec=spec)
     assert done.first_wrong is not None
-    assert "wants r of iteration 0 and finds r of iteration 1" in done.first_wrong
+    assert "wants r of iteration -1 and finds r of iteration 0" in done.first_wrong
     assert "V106" in {finding.code for finding in verify(made).errors}
 
 

@@ -44,11 +44,11 @@ def split_gemm() -> LoopSpec:
     """A is loaded in two parts and read as two fragments, each of which has an accumulator of its own."""
     loop = Loop("split", waves=4)
     a, b = (loop.tile(name, size=16384) for name in ("A", "B"))
-    loop.load(a, name="load_top", moved=8192)
-    loop.load(a, name="load_bottom", moved=8192)
-    loop.load(b, moved=16384)
-    tops = [loop.fragment(name, a, registers=8) for name in ("a0", "a1")]
-    right = loop.fragment("b", b, registers=8)
+    loop.load(a, name="load_top", moved=8192, instructions=2)
+    loop.load(a, name="load_bottom", moved=8192, instructions=2)
+    loop.load(b, moved=16384, instructions=4)
+    tops = [loop.fragment(name, a, registers=8, instructions=2) for name in ("a0", "a1")]
+    right = loop.fragment("b", b, registers=8, instructions=2)
     for number, top in enumerate(tops):
         loop.mma(loop.accumulator(f"c{number}", registers=32), top, right, instruction=MFMA)
     return loop.build()
@@ -155,7 +155,7 @@ def test_a_maximum_that_is_overwritten_too_early_is_wrong() -> None:
     )
     done = execute(replace(good, kernel=kernel), 2, policy=Latest(), spec=spec, meaning=Attention())
     assert done.first_wrong is not None
-    assert "wants m of iteration 0 and finds m of iteration 1" in done.first_wrong
+    assert "wants m of iteration -1 and finds m of iteration 0" in done.first_wrong
 
 
 def test_results_may_be_off_by_the_tolerance_and_no_more() -> None:

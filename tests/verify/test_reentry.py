@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from rota import FrameworkTag, KernelGeometry, Severity, compile_loop, compile_schedule, verify
+from rota import FrameworkTag, KernelGeometry, OpDesc, Severity, compile_loop, compile_schedule, verify
+from rota.compiler.loop import unsynchronised
+from rota.compiler.proved import repaired
 from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.ping_pong import DeclarativeSchedule
 from rota.kernels.single_buffer import SingleBufferSchedule
+from rota.program.unroll import Placement
 from rota.verify.report import ENTERED_ONCE
 from tests.findings.test_L106 import gemm
 from tests.verify.test_operands import LOOPS, MFMA
@@ -79,7 +82,13 @@ def carried(distance: int) -> LoopSpec:
 
 def test_a_load_must_not_land_on_the_next_runs_initial_value() -> None:
     """The last x of a run is used by nobody and waited for by nobody; the next run begins with an x of its own."""
-    once = compile_loop(carried(distance=0))
+    placement = Placement(interval=100, starts=(0, 50, 10), copies=(("T", 1), ("x", 1)))
+    made = repaired(unsynchronised(carried(distance=0), placement))
+    *others, wait = made.kernel
+    assert wait.op == OpDesc.wait_lgkm(0)
+    late = tuple(replace(entry, time_slot=slot) for slot, entry in enumerate((wait, *others)))
+    once = replace(made, kernel=late)
+    assert verify(once).clean
     races = verify(replace(once, reentrant=True, certificate=None)).errors
     (finding,) = (each for each in races if each.code == "R105")
     assert "get their initial value for the next run" in finding.message

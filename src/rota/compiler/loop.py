@@ -74,7 +74,7 @@ def compile_loop(
     phases = derive_loop_phases(loop, placement, remainder)
     bare = replace(
         _bare(loop, placement, phases, stagger=stagger),
-        machine=replace(machine, vmcnt_in_order=machine.vmcnt_in_order and vmcnt_in_order),
+        machine=machine if vmcnt_in_order else replace(machine, vmcnt_in_order=False),
         reentrant=reentrant,
         lds_bytes=loop.lds_bytes(dict(placement.copies)),
         modulo=found,

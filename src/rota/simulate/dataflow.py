@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rota.declare.effects import Version
 from rota.simulate.clock import Clock
 from rota.simulate.declared import Declared, Moment
-from rota.simulate.reference import Plain, run_plainly
+from rota.simulate.reference import Plain, initial_value, run_plainly
 from rota.simulate.trace import Workgroup
 from rota.simulate.waves import Operand, Watch, Waves
 
@@ -82,16 +82,21 @@ class Dataflow:
         number = np.argmax(found.ravel() != right.ravel())
         return f"it holds {found.ravel()[number]:.9g} at {number}; {right.ravel()[number]:.9g} is due"
 
+    def _due(self, initial: Version) -> Floats:
+        """What a value holds before the loop."""
+        return initial_value(self.loop.spec, self.loop.meaning, initial, self.group.size)
+
     def _complaints(self, operands: Sequence[Operand], wave: int) -> Iterator[str]:
         import numpy as np
 
         made = self.plain.made
         for due, found in operands:
             content = found[0, wave]
-            if due in made and np.array_equal(content, made[due][0, wave]):
+            right = self._due(due)[0, wave] if due.iteration < 0 else made.get(due, found * np.nan)[0, wave]
+            if np.array_equal(content, right):
                 continue
             if np.isnan(content).any():
                 yield f"reads poison in {due}"
-            elif due.iteration >= 0:
+            else:
                 versions = (v for v in made if v.name == due.name and np.array_equal(content, made[v][0, wave]))
                 yield f"wants {due} and finds {next(map(str, versions), 'another content')}"
