@@ -11,8 +11,10 @@ from rota import (
     PipelineProgram,
     ScheduleConfig,
     Severity,
+    compile_loop,
     compile_schedule,
 )
+from rota.kernels.gemm import GEMM_SHAPES
 from tests.findings.smallest import Small, raised
 
 TYPED = ScheduleConfig(auto_waits=False, wait_lgkm_first=1)
@@ -75,3 +77,9 @@ def test_the_four_wave_kernel_takes_what_its_geometry_says() -> None:
     stated = Pipeline4Wave(KernelGeometry(lgkm_per_load_a=0, lgkm_per_load_b=3, vm_per_load_a=2)).config()
     assert (stated.lgkm_per_load_a, stated.lgkm_per_load_b, stated.vm_per_load_a) == (0, 3, 2)
     assert len(compile_schedule(Pipeline4Wave(KernelGeometry())).repairs) == 4
+
+
+def test_loops_by_values_state_all_their_counts() -> None:
+    compiled = compile_loop(GEMM_SHAPES[2].loop(instructions=False))
+    assert any(entry.op.wait_value for entry in compiled.kernel), "some wait counts"
+    assert not [finding for finding in compiled.findings if finding.code == "D110"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
+from rota.errors import several
 from rota.graph.bounds import MII
 
 ANY_HORIZON = "schedules of any length"
@@ -72,7 +73,7 @@ class ModuloSchedule:
 
     def __str__(self) -> str:
         certificate = self.certificate
-        text = f"II {self.ii:,}, {self.stage_count} stages, "
+        text = f"II {self.ii:,}, {several(self.stage_count, 'stage')}, "
         if certificate.proof is ModuloProof.MEETS_BOUND:
             return text + f"least possible{certificate.scope}: {certificate.mii}"
         if certificate.proof is ModuloProof.REFUTED:

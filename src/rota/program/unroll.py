@@ -16,6 +16,7 @@ from rota.declare.effects import Action, Counter, Effect, Place, Space, Version
 from rota.declare.op import OpDesc
 from rota.declare.values import Home, LoopOp, LoopSpec, Work
 from rota.declare.vocabulary import LoopTag, OpRole, Phase
+from rota.errors import several
 from rota.program.entry import ScheduleEntry
 
 _ROLES = {
@@ -60,7 +61,8 @@ class Placement:
     def __str__(self) -> str:
         late = f"; loads may be {self.landing_slack} slots late, reads {self.read_slack}" if self.barriers else ""
         turns = "; issue turns left to the order" if self.turns_left else ""
-        return f"{self.stages} stages, unroll {self.unroll}, {len(self.barriers)} barriers an iteration{late}{turns}"
+        stages, barriers = several(self.stages, "stage"), several(len(self.barriers), "barrier")
+        return f"{stages}, unroll {self.unroll}, {barriers} an iteration{late}{turns}"
 
     @property
     def stages(self) -> int:

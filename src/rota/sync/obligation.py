@@ -187,15 +187,18 @@ def _register_conflicts(timeline: Timeline, counters: _Counters) -> Iterator[_Co
     loading: dict[Place, tuple[int, Counter]] = {}
     for now, step in enumerate(timeline.steps):
         effect = step.effect
-        refilled = counters.initial if now in timeline.entered else ()  # by whoever runs the loop again
-        for place in (*effect.reads, *refilled):
-            if place in loading:
+        refilled = counters.initial if now in timeline.entered else ()
+        # By whoever runs the loop again, who needn't have a compiler that waits.
+        yield from (_Conflict(loading[place][0], now, crosses=False) for place in refilled if place in loading)
+        for place in effect.reads:
+            if place in loading and loading[place][1] not in counters.compilers:
                 yield _Conflict(loading[place][0], now, crosses=False)
         for place in effect.writes:
             loader, older = loading.pop(place, (now, None))
-            if older is not None and not (older is effect.counter and older in counters.in_order):
+            behind = older is effect.counter and older in counters.in_order
+            if older is not None and older not in counters.compilers and not behind:
                 yield _Conflict(loader, now, crosses=False)
-            if place.space is not Space.LDS and effect.counter and effect.counter not in counters.compilers:
+            if place.space is not Space.LDS and effect.counter:
                 loading[place] = now, effect.counter
 
 

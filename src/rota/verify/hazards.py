@@ -97,18 +97,16 @@ class Overlap(NamedTuple):
         )
 
 
-def initial_overwritten(machine: AbstractMachine, loader: Access, place: Place, *, compiler_waits: bool) -> Finding:
+def initial_overwritten(machine: AbstractMachine, loader: Access, place: Place) -> Finding:
     """A load is under way into registers that get their initial value for the next run of the loop."""
     where = named(place, loader.step)
     return Finding(
         code="R105",
-        severity=Severity.NOTE if compiler_waits else Severity.ERROR,
         message=f"{where} get their initial value for the next run while a load into them may still land on top",
         concerns=(_end(loader.step, loader.issued, f"loads {where}"),),
         evidence=(
             ("found", _cover_text(machine, loader, machine.epoch)),
             ("on re-entry", "the load belongs to the run before"),
-            *((("assumption", REGISTER_WAITS),) if compiler_waits else ()),
         ),
     )
 

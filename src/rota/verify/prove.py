@@ -169,15 +169,14 @@ class _Proof:
         return max(explicit for explicit, _ in replayed), replayed[0][1]
 
     def _put_in_initial_values(self, machine: AbstractMachine) -> None:
-        """Whoever runs the loop again writes the registers that it reads first: no load into them may be under way."""
+        """Whoever runs the loop again writes the registers that it reads first: no load into them may be under way.
+
+        What a compiler would wait for there is not known, since that code isn't.
+        """
         for place in initial_places(self.steps):
             loader = machine.loading.get(place)
             if place.space is Space.REGISTER and loader is not None and not loader.covered:
-                tracked = self._compiler_waits_for(machine, loader)
-                self._record([initial_overwritten(machine, loader, place, compiler_waits=tracked)])
-                if tracked:
-                    self.assumes_register_waits = True
-                    machine.cover(loader)
+                self._record([initial_overwritten(machine, loader, place)])
 
     def _replay_from(self, machine: AbstractMachine, ended: list[AbstractMachine]) -> tuple[int, int]:
         steps, loop = self.steps, self.compiled.loop
