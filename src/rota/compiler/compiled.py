@@ -9,7 +9,7 @@ from rota.compiler.live import most_live
 from rota.declare.config import PipelineConfig
 from rota.declare.op import OpDesc
 from rota.declare.values import LoopSpec, Work
-from rota.errors import Finding
+from rota.errors import Finding, several
 from rota.graph.edge import DepEdge
 from rota.graph.timing import time_loop
 from rota.order.problem import Ordering
@@ -106,7 +106,7 @@ class CompiledSchedule:
     def __repr__(self) -> str:
         return (
             f"<CompiledSchedule {self.name}: {len(self.body)} ops, prologue {len(self.prologue)}, "
-            f"kernel {len(self.kernel)}, epilogue {len(self.epilogue)} entries, {len(self.findings)} findings>"
+            f"kernel {len(self.kernel)}, epilogue {len(self.epilogue)} entries, {several(len(self.findings), 'finding')}>"
         )
 
     def __str__(self) -> str:
