@@ -106,7 +106,8 @@ class CompiledSchedule:
     def __repr__(self) -> str:
         return (
             f"<CompiledSchedule {self.name}: {len(self.body)} ops, prologue {len(self.prologue)}, "
-            f"kernel {len(self.kernel)}, epilogue {len(self.epilogue)} entries, {several(len(self.findings), 'finding')}>"
+            f"kernel {len(self.kernel)}, epilogue {len(self.epilogue)} entries, "
+            f"{several(len(self.findings), 'finding')}>"
         )
 
     def __str__(self) -> str:
