@@ -13,7 +13,8 @@ from rota.simulate.pace import Earliest, Latest, Random
 from rota.simulate.values import execute
 
 MFMA = "v_mfma_f32_16x16x32_bf16"
-POLICY = (Latest(), Earliest(), Random(seeds=20))
+POLICY = (Latest(), Earliest(), Random(seeds=4))
+TRIPS = (0, 2)
 WAITS = {FrameworkTag.WAIT_VM: OpDesc.wait_vm, FrameworkTag.WAIT_LGKM: OpDesc.wait_lgkm}
 
 
@@ -119,13 +120,13 @@ def weakened(compiled: CompiledSchedule) -> Iterator[CompiledSchedule]:
 def test_what_is_proved_is_right_and_what_is_wrong_is_refused(name: str) -> None:
     spec = LOOPS[name]
     compiled = compile_loop(spec)
-    assert all(execute(compiled, trips, policy=POLICY, spec=spec).right for trips in range(4))
+    assert all(execute(compiled, trips, policy=POLICY, spec=spec).right for trips in TRIPS)
     refused = 0
     for less in weakened(compiled):
-        right = all(execute(less, trips, policy=POLICY, spec=spec).right for trips in range(4))
-        clean = verify(less).clean
-        assert right or not clean, "proved, but wrong"
-        refused += not clean
+        if verify(less).clean:
+            assert all(execute(less, trips, policy=POLICY, spec=spec).right for trips in TRIPS), "proved, but wrong"
+        else:
+            refused += 1
     assert refused
 
 
