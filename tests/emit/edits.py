@@ -168,7 +168,10 @@ def _nest(document: Any, random: Random) -> None:
 
 def _entry(document: Any, random: Random) -> None:
     """An entry is left out, doubled, moved within its phase or into another one; a wait becomes weaker or stronger."""
-    phases = [each for each in _PHASES if isinstance(document.get("schedule", {}).get(each), list)]
+    schedule = document.get("schedule")
+    if not isinstance(schedule, dict):  # an edit before this one took it away
+        return
+    phases = [each for each in _PHASES if isinstance(schedule.get(each), list)]
     filled = [document["schedule"][each] for each in phases if document["schedule"][each]]
     if not filled:
         return
