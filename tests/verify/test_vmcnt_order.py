@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rota import KernelGeometry, compile_loop, compile_schedule, verify
+from rota import GFX950, KernelGeometry, Machine, compile_loop, compile_schedule, verify
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.ping_pong import DeclarativeSchedule
 from rota.kernels.single_buffer import SingleBufferSchedule
@@ -40,6 +40,21 @@ def test_schedules_that_need_no_order_are_found_and_run_right(name: str) -> None
     assert compiled.certificate is not None
     assert VMCNT_IN_ORDER not in compiled.certificate.assumptions
     assert all(execute(compiled, trips).right for trips in range(4))
+
+
+class Doubting(SingleBufferSchedule):
+    """An author whose machine counts in any order."""
+
+    def machine(self) -> Machine:
+        return replace(GFX950, vmcnt_in_order=False)
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_an_authors_doubt_stands_whatever_else_is_asked(reentrant: bool) -> None:
+    compiled = compile_schedule(Doubting(2), reentrant=reentrant)
+    assert not compiled.machine.vmcnt_in_order
+    assert compiled.certificate is not None
+    assert VMCNT_IN_ORDER not in compiled.certificate.assumptions
 
 
 @pytest.mark.parametrize("spec", [gemm(), *LOOPS.values()], ids=lambda spec: spec.name)

@@ -80,9 +80,10 @@ class ScheduleCompiler:
     def compile(self, schedule: PipelineSchedule) -> CompiledSchedule:
         """All phases of the schedule, proved unless they are wanted as written."""
         written = self._as_written(schedule)
-        if self.reentrant or not self.vmcnt_in_order:
-            machine = replace(written.machine, vmcnt_in_order=self.vmcnt_in_order)
-            written = replace(written, reentrant=self.reentrant, machine=machine)
+        if self.reentrant:
+            written = replace(written, reentrant=True)
+        if not self.vmcnt_in_order:  # the author's own machine may doubt it already
+            written = replace(written, machine=replace(written.machine, vmcnt_in_order=False))
         if self.sync == "as_written":
             return written
         if uncounted := tuple(uncounted_ops(written)):
