@@ -94,11 +94,7 @@ class _Subject:
 
     def __init__(self, schedule: CompiledSchedule) -> None:
         self.schedule = schedule
-        self.phases = {
-            Phase.PROLOGUE: schedule.prologue,
-            Phase.KERNEL: schedule.kernel,
-            Phase.EPILOGUE: schedule.epilogue,
-        }
+        self.phases = {phase: schedule.phase(phase) for phase in Phase}
         self.places = {
             phase: [_Place(phase, slot, entry, self._effect(entry.op)) for slot, entry in enumerate(entries)]
             for phase, entries in self.phases.items()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from rota import CompiledSchedule, FrameworkTag, OpDesc, Phase, Repair, ScheduleEntry, verify
+from rota import CompiledSchedule, FrameworkTag, OpDesc, Phase, Repair, verify
 from rota.sync.repair import repair
 from tests.sync.brute_force import Cost, Program, cheapest, races
 from tests.sync.drawn import drawn
@@ -77,21 +77,9 @@ def with_less(compiled: CompiledSchedule, *, barriers: bool = True) -> Iterator[
 
 def _with(compiled: CompiledSchedule, change: Repair, op: OpDesc | None) -> CompiledSchedule:
     """Something else, or nothing, where a change stands."""
-    phases = {
-        Phase.PROLOGUE: compiled.prologue,
-        Phase.KERNEL: compiled.kernel,
-        Phase.EPILOGUE: compiled.epilogue,
-    }
-    entries: list[ScheduleEntry] = list(phases[change.phase])
+    entries = list(compiled.phase(change.phase))
     entries[change.slot : change.slot + 1] = [] if op is None else [replace(entries[change.slot], op=op, effect=None)]
-    phases[change.phase] = tuple(replace(entry, time_slot=slot) for slot, entry in enumerate(entries))
     index = compiled.warp_stagger_index
     if op is None and change.phase is Phase.PROLOGUE and change.slot < index:
         index -= 1
-    return replace(
-        compiled,
-        prologue=phases[Phase.PROLOGUE],
-        kernel=phases[Phase.KERNEL],
-        epilogue=phases[Phase.EPILOGUE],
-        warp_stagger_index=index,
-    )
+    return replace(compiled.with_phase(change.phase, entries), warp_stagger_index=index)

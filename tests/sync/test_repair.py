@@ -93,6 +93,5 @@ def test_a_single_buffer_gets_the_waits_that_publish_its_tile(tiles: int) -> Non
 
 def test_repairs_are_in_place_numbers() -> None:
     compiled = compile_schedule(SingleBufferSchedule(2))
-    phases = {Phase.PROLOGUE: compiled.prologue, Phase.KERNEL: compiled.kernel, Phase.EPILOGUE: compiled.epilogue}
     for change in compiled.repairs:
-        assert phases[change.phase][change.slot].op == change.op
+        assert compiled.phase(change.phase)[change.slot].op == change.op

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-
 import pytest
 
-from rota import CompiledSchedule, FrameworkTag, OpDesc, Phase, ScheduleEntry, compile_loop, verify
+from rota import CompiledSchedule, FrameworkTag, Phase, compile_loop, verify
 from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
 from rota.simulate.pace import Earliest, Latest, Random
 from rota.simulate.values import execute
+from tests.sync.minimality import with_less
 
 MFMA = "v_mfma_f32_16x16x32_bf16"
 POLICY = (Latest(), Earliest(), Random(seeds=4))
 TRIPS = (0, 2)
-WAITS = {FrameworkTag.WAIT_VM: OpDesc.wait_vm, FrameworkTag.WAIT_LGKM: OpDesc.wait_lgkm}
 
 
 def scaled() -> LoopSpec:
@@ -77,43 +74,12 @@ LOOPS = {
 }
 
 
-def with_phase(compiled: CompiledSchedule, phase: Phase, entries: tuple[ScheduleEntry, ...]) -> CompiledSchedule:
-    """The schedule with another phase, not proved."""
-    if phase is Phase.PROLOGUE:
-        return replace(compiled, prologue=entries, certificate=None)
-    if phase is Phase.KERNEL:
-        return replace(compiled, kernel=entries, certificate=None)
-    return replace(compiled, epilogue=entries, certificate=None)
-
-
-def entries_of(compiled: CompiledSchedule, phase: Phase) -> tuple[ScheduleEntry, ...]:
-    """The entries of one phase."""
-    return {
-        Phase.PROLOGUE: compiled.prologue,
-        Phase.KERNEL: compiled.kernel,
-        Phase.EPILOGUE: compiled.epilogue,
-    }[phase]
-
-
 def without(compiled: CompiledSchedule, tag: FrameworkTag) -> CompiledSchedule:
     """The schedule without any entry of that kind."""
     for phase in Phase:
-        kept = tuple(entry for entry in entries_of(compiled, phase) if entry.op.tag != tag)
-        compiled = with_phase(compiled, phase, kept)
+        kept = (entry for entry in compiled.phase(phase) if entry.op.tag != tag)
+        compiled = compiled.with_phase(phase, kept)
     return compiled
-
-
-def weakened(compiled: CompiledSchedule) -> Iterator[CompiledSchedule]:
-    """Every schedule with one wait a step weaker, and with one wait or barrier less."""
-    for phase in Phase:
-        entries = entries_of(compiled, phase)
-        for place, entry in enumerate(entries):
-            before, behind = entries[:place], entries[place + 1 :]
-            if entry.op.tag in WAITS:
-                weaker = replace(entry, op=WAITS[FrameworkTag(entry.op.tag)](entry.op.wait_value + 1))
-                yield with_phase(compiled, phase, (*before, weaker, *behind))
-            if entry.op.tag in (*WAITS, FrameworkTag.BARRIER):
-                yield with_phase(compiled, phase, (*before, *behind))
 
 
 @pytest.mark.parametrize("name", LOOPS)
@@ -122,7 +88,9 @@ def test_what_is_proved_is_right_and_what_is_wrong_is_refused(name: str) -> None
     compiled = compile_loop(spec)
     assert all(execute(compiled, trips, policy=POLICY, spec=spec).right for trips in TRIPS)
     refused = 0
-    for less in weakened(compiled):
+    entries = [entry for phase in Phase for entry in compiled.phase(phase)]
+    assert len(compiled.repairs) == sum(entry.op.is_framework for entry in entries), "each wait and barrier is rota's"
+    for _, less in with_less(compiled):
         if verify(less).clean:
             assert all(execute(less, trips, policy=POLICY, spec=spec).right for trips in TRIPS), "proved, but wrong"
         else:

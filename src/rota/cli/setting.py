@@ -17,12 +17,9 @@ from rota.errors import did_you_mean
 from rota.kernels.kernel import Kernel, Setting, hints_of
 from rota.program.config import ScheduleConfig
 from rota.program.strategies import BarrierStrategy, LoadStrategy, WaitStrategy
-from rota.targets.machine import MACHINES, Machine
+from rota.targets.machine import NAMED, Machine
 
 _TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
-_MACHINES: Mapping[str, Machine] = {
-    name.lower(): machine for machine in MACHINES for name in (machine.name, machine.arch)
-}
 _TOO_LARGE = 2**63
 _STRATEGIES = {"waits": WaitStrategy, "barriers": BarrierStrategy, "loads": LoadStrategy}
 """Groups of a schedule's knobs, by which they may be named too."""
@@ -206,7 +203,7 @@ def _first_parsed(text: str, kinds: tuple[Any, ...]) -> object:
 
 
 def _chosen(text: str, kind: Any) -> object:  # noqa: ANN401  # a truth value, a machine or an enum
-    known: Mapping[str, object] = {bool: _TRUTH, Machine: _MACHINES}.get(kind, {}) or {
+    known: Mapping[str, object] = {bool: _TRUTH, Machine: NAMED}.get(kind, {}) or {
         str(name).lower(): member for member in kind for name in (member.name, member.value)
     }
     if text in known:

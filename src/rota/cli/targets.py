@@ -9,7 +9,7 @@ import click
 
 from rota.cli.output import give, json_option
 from rota.errors import did_you_mean
-from rota.targets.machine import MACHINES, Fact, Machine
+from rota.targets.machine import MACHINES, NAMED, Fact, Machine
 
 
 @click.command(epilog="\b\nExamples:\n  rota targets\n  rota targets mi355x")
@@ -20,10 +20,9 @@ def targets(machine: str | None) -> None:
 
     Each fact has a value, a confidence and a source; estimates have a range.
     """
-    by_name = {name.lower(): each for each in MACHINES for name in (each.name, each.arch)}
-    if machine is not None and machine.lower() not in by_name:
-        raise click.UsageError(f"no machine is named {machine!r}; " + "; ".join(did_you_mean(machine.lower(), by_name)))
-    chosen = MACHINES if machine is None else (by_name[machine.lower()],)
+    if machine is not None and machine.lower() not in NAMED:
+        raise click.UsageError(f"no machine is named {machine!r}; " + "; ".join(did_you_mean(machine.lower(), NAMED)))
+    chosen = MACHINES if machine is None else (NAMED[machine.lower()],)
     text = "\n\n".join(_text(each) for each in chosen)
     give(text, [{"name": each.name, "arch": each.arch, "facts": [*_facts(each)]} for each in chosen])
 

@@ -13,7 +13,6 @@ from rota.compiler.compiled import CompiledSchedule
 from rota.compiler.places import BodyPlaces
 from rota.declare.vocabulary import Phase
 from rota.errors import Finding
-from rota.program.entry import ScheduleEntry
 from rota.verify.prove import verify
 
 if TYPE_CHECKING:
@@ -52,21 +51,10 @@ def _identity(finding: Finding) -> tuple[object, ...]:
 
 def _without(better: CompiledSchedule, repair: Repair) -> CompiledSchedule:
     """The repaired schedule with one repair taken back."""
-    entries: list[ScheduleEntry] = list(
-        {Phase.PROLOGUE: better.prologue, Phase.KERNEL: better.kernel, Phase.EPILOGUE: better.epilogue}[repair.phase]
-    )
+    entries = list(better.phase(repair.phase))
     if repair.before is not None:
         entries[repair.slot] = replace(entries[repair.slot], op=repair.before)
-        return _with(better, repair.phase, entries, better.warp_stagger_index)
+        return better.with_phase(repair.phase, entries)
     del entries[repair.slot]
     earlier = repair.phase is Phase.PROLOGUE and repair.slot < better.warp_stagger_index
-    return _with(better, repair.phase, entries, better.warp_stagger_index - earlier)
-
-
-def _with(
-    compiled: CompiledSchedule, phase: Phase, entries: Sequence[ScheduleEntry], stagger_index: int
-) -> CompiledSchedule:
-    numbered = tuple(replace(entry, time_slot=slot) for slot, entry in enumerate(entries))
-    if phase is Phase.PROLOGUE:
-        return replace(compiled, prologue=numbered, warp_stagger_index=stagger_index)
-    return replace(compiled, kernel=numbered) if phase is Phase.KERNEL else replace(compiled, epilogue=numbered)
+    return replace(better.with_phase(repair.phase, entries), warp_stagger_index=better.warp_stagger_index - earlier)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rota.compiler.live import most_live
 from rota.declare.config import PipelineConfig
 from rota.declare.op import OpDesc
 from rota.declare.values import LoopSpec, Work
+from rota.declare.vocabulary import Phase
 from rota.errors import Finding, several
 from rota.graph.edge import DepEdge
 from rota.graph.timing import time_loop
@@ -76,6 +78,17 @@ class CompiledSchedule:
             object.__setattr__(self, "certificate", None)
             object.__setattr__(self, "repairs", ())
             object.__setattr__(self, "findings", (*self.findings, stale))
+
+    def phase(self, phase: Phase) -> tuple[ScheduleEntry, ...]:
+        """The entries of one phase."""
+        return {Phase.PROLOGUE: self.prologue, Phase.KERNEL: self.kernel, Phase.EPILOGUE: self.epilogue}[phase]
+
+    def with_phase(self, phase: Phase, entries: Iterable[ScheduleEntry]) -> CompiledSchedule:
+        """The same schedule with other entries in one phase, numbered anew."""
+        numbered = tuple(replace(entry, time_slot=slot) for slot, entry in enumerate(entries))
+        if phase is Phase.PROLOGUE:
+            return replace(self, prologue=numbered)
+        return replace(self, kernel=numbered) if phase is Phase.KERNEL else replace(self, epilogue=numbered)
 
     @property
     def registers(self) -> int | None:

@@ -18,7 +18,7 @@ from rota.errors import Finding, OrderError
 from rota.graph.bounds import MII, derive_mii
 from rota.graph.handover import derive_deliveries, derive_handovers
 from rota.graph.longest import Circle, longest_starts
-from rota.graph.loop_problem import modulo_problem
+from rota.graph.loop_problem import modulo_problem, without_turns
 from rota.graph.modulo import ModuloProblem
 from rota.graph.timing import LoopTimes, Unit
 from rota.order.cpsat_model import Outcome
@@ -93,15 +93,9 @@ def _ways(
         pinned = (interleaved(problem, times, ii) if scarce else None) or even
         choice = _choice(loop, problem, each, ii, pinned=pinned if issued else {})
         if issued:
-            choice = replace(choice, problem=_without_turns(problem))
+            choice = replace(choice, problem=without_turns(problem))
         found.append(_Candidate(choice, bound, turns_left=issued > 0))
     yield found
-
-
-def _without_turns(problem: ModuloProblem) -> ModuloProblem:
-    turns = Unit.ISSUE.value
-    ops = (replace(op, uses=tuple(use for use in op.uses if use.resource != turns)) for op in problem.ops)
-    return replace(problem, ops=tuple(ops), resources=tuple(r for r in problem.resources if r.name != turns))
 
 
 def staggered(

@@ -44,7 +44,7 @@ def check_agreement(
 
     Entries are looked at before their proof, which takes them for granted.
     """
-    phases = {Phase.PROLOGUE: schedule.prologue, Phase.KERNEL: schedule.kernel, Phase.EPILOGUE: schedule.epilogue}
+    phases = {phase: schedule.phase(phase) for phase in Phase}
     _check_machine(schedule.machine, machines)
     _check_places(phases)
     _check_stagger(schedule)

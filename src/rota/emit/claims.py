@@ -14,9 +14,9 @@ from rota.compiler.depth import allowances
 from rota.declare.values import LoopSpec
 from rota.emit.disagreement import demand, derived_again, disagreement
 from rota.graph.handover import derive_deliveries, derive_handovers
-from rota.graph.loop_problem import modulo_problem
+from rota.graph.loop_problem import modulo_problem, without_turns
 from rota.graph.modulo import LONGEST, ModuloProblem
-from rota.graph.timing import Unit, time_loop
+from rota.graph.timing import time_loop
 from rota.order.greedy import measured
 from rota.order.modulo_check import check_starts
 from rota.order.modulo_schedule import ModuloSchedule
@@ -68,7 +68,7 @@ def _modulo(schedule: CompiledSchedule, loop: LoopSpec, placement: Placement) ->
         behind = placement.barriers[1] - placement.barriers[0] if groups > 1 and placement.barriers[1:] else 0
         problem = modulo_problem(loop, times, dict(placement.copies), behind)
     with derived_again("placement"):
-        check_starts(_without_turns(problem) if placement.turns_left else problem, found)
+        check_starts(without_turns(problem) if placement.turns_left else problem, found)
         _check_slack(loop, placement, problem, behind)
     with derived_again("loop"):
         deep, few = allowances(loop, schedule.machine, times)
@@ -84,11 +84,6 @@ def _modulo(schedule: CompiledSchedule, loop: LoopSpec, placement: Placement) ->
 def _check_no_slack(placement: Placement, why: str) -> None:
     for name in ("landing_slack", "read_slack"):
         demand(f"placement.{name}", getattr(placement, name), 0, f"{why}, so nothing is known about slack")
-
-
-def _without_turns(problem: ModuloProblem) -> ModuloProblem:
-    ops = (replace(op, uses=tuple(use for use in op.uses if use.resource != Unit.ISSUE.value)) for op in problem.ops)
-    return replace(problem, ops=tuple(ops))
 
 
 def _check_slack(loop: LoopSpec, placement: Placement, problem: ModuloProblem, behind: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from rota.declare.values import LoopSpec
 from rota.graph.modulo import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
@@ -37,3 +38,10 @@ def modulo_problem(loop: LoopSpec, times: LoopTimes, copies: Mapping[str, int], 
         ),
         resources=tuple(Resource(name=unit.value) for unit in Unit if unit in used),
     )
+
+
+def without_turns(problem: ModuloProblem) -> ModuloProblem:
+    """The same, with issue turns left to the order."""
+    turns = Unit.ISSUE.value
+    ops = (replace(op, uses=tuple(use for use in op.uses if use.resource != turns)) for op in problem.ops)
+    return replace(problem, ops=tuple(ops), resources=tuple(r for r in problem.resources if r.name != turns))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rota.declare.op import OpDesc
 from rota.declare.vocabulary import OpRole
-from rota.errors import Concern, Finding, Severity
+from rota.errors import Concern, Finding, Severity, several
 from rota.order.problem import Ordering
 from rota.program.entry import ScheduleEntry
 from rota.program.program import PipelineProgram
@@ -79,7 +79,7 @@ def moved_by_hand(body: Sequence[OpDesc], kernel: Sequence[ScheduleEntry]) -> It
 def _capped(body: Sequence[OpDesc], moves: Sequence[_Move], limit: int, verb: str) -> Finding:
     return _note(
         "P114",
-        f"max_globals={limit} moves {_several(len(moves), 'load')} to other blocks",
+        f"max_globals={limit} moves {several(len(moves), 'load')} to other blocks",
         [body[m.place].concern(m.place, f"{verb} in block {m.block}, issued in block {m.planned}") for m in moves],
         len(body),
         "max_globals=0 leaves every load in its block",
@@ -90,7 +90,7 @@ def _by_template(body: Sequence[OpDesc], moves: Sequence[_Move], program: Pipeli
     first, second = ("loads", "fragments") if program.blocks[0].global_before_frag else ("fragments", "loads")
     return _note(
         "P113",
-        f"a block issues its {first} before its {second}: {_several(len(moves), 'op')} moved",
+        f"a block issues its {first} before its {second}: {several(len(moves), 'op')} moved",
         [body[move.place].concern(move.place, move.passed) for move in moves],
         len(body),
         f"in each block, declare the {first} in front of the {second}: then the body shows what is issued",
@@ -101,7 +101,7 @@ def _by_template(body: Sequence[OpDesc], moves: Sequence[_Move], program: Pipeli
 def _by_hand(body: Sequence[OpDesc], moves: Sequence[_Move]) -> Finding:
     return _note(
         "P115",
-        f"build_explicit_blocks() or transform_kernel() moves {_several(len(moves), 'op')}",
+        f"build_explicit_blocks() or transform_kernel() moves {several(len(moves), 'op')}",
         [body[move.place].concern(move.place, move.passed) for move in moves],
         len(body),
     )
@@ -167,7 +167,3 @@ def _in_order(sequence: Sequence[int], rank: dict[int, int]) -> frozenset[int]:
         kept.append(link)
         link = before[link]
     return frozenset(kept)
-
-
-def _several(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rota.declare.check import check_types
@@ -97,3 +99,8 @@ GFX942 = Machine(
 
 MACHINES = (GFX950, GFX942)
 """All that rota knows; a document's machine is one of these."""
+
+NAMED: Mapping[str, Machine] = MappingProxyType(
+    {name.lower(): machine for machine in MACHINES for name in (machine.name, machine.arch)}
+)
+"""The same by name and by architecture, in lower case."""

@@ -106,16 +106,12 @@ def diff(before: CompiledSchedule, after: CompiledSchedule, cycles: tuple[float,
         before=before.name,
         after=after.name,
         figures=tuple(figures),
-        phases=tuple((phase, tuple(_with_moves(_aligned(_of(before, phase), _of(after, phase))))) for phase in Phase),
+        phases=tuple((phase, tuple(_with_moves(_aligned(before.phase(phase), after.phase(phase))))) for phase in Phase),
     )
 
 
-def _of(compiled: CompiledSchedule, phase: Phase) -> tuple[ScheduleEntry, ...]:
-    return {Phase.PROLOGUE: compiled.prologue, Phase.KERNEL: compiled.kernel, Phase.EPILOGUE: compiled.epilogue}[phase]
-
-
 def _counts(compiled: CompiledSchedule, phase: Phase) -> tuple[int, int, int]:
-    entries = _of(compiled, phase)
+    entries = compiled.phase(phase)
     sync = count_sync(entries)
     return len(entries), sync.waits, sync.barriers
 

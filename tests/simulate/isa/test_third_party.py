@@ -16,7 +16,7 @@ from rota.audit.descriptor import misfits
 from rota.audit.toolchain import find_toolchain
 from rota.simulate.isa.formats import float8_table
 from rota.simulate.isa.interleaving import EARLIEST, LATEST, Interleaving, backwards, drawn, interleavings
-from rota.simulate.isa.kernel import MACHINES
+from rota.simulate.isa.kernel import BY_ARCH
 from rota.simulate.isa.listing import read_listing
 from rota.simulate.isa.program import KernelProgram, load_program
 from rota.simulate.isa.run import Outcome, run_kernel
@@ -117,4 +117,4 @@ def test_flags_notes_descriptors_and_instructions_agree() -> None:
         text = disassembled(path)
         for facts in read_kernels(path.read_bytes()):
             assert facts.arch == path.name.split(".")[-2]
-            assert misfits(facts, read_listing(text, facts.name), MACHINES[facts.arch]) == [], path.name
+            assert misfits(facts, read_listing(text, facts.name), BY_ARCH[facts.arch]) == [], path.name

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rota.targets.machine import GFX942, GFX950
+from rota.targets.machine import MACHINES
 
 LANES = 64
-MACHINES = {machine.arch: machine for machine in (GFX942, GFX950)}
-"""The machines whose code is executed, by architecture."""
+BY_ARCH = {machine.arch: machine for machine in MACHINES}
+"""The machines whose code is executed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rota.errors import Finding, IsaError
 from rota.simulate.isa.control import decode_control
-from rota.simulate.isa.kernel import MACHINES, KernelFacts
+from rota.simulate.isa.kernel import BY_ARCH, KernelFacts
 from rota.simulate.isa.listing import Instruction, read_listing
 from rota.simulate.isa.matrix import decode_matrix
 from rota.simulate.isa.operand import unknown
@@ -27,12 +27,12 @@ class KernelProgram:
 
 def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...]) -> KernelProgram:
     """Decodes a kernel; every instruction that isn't known is named, all of them at once."""
-    if facts.arch not in MACHINES:
+    if facts.arch not in BY_ARCH:
         raise IsaError(
             Finding(
                 code="I111",
                 message=f"the interpreter doesn't know {facts.arch}",
-                fixes=(f"known: {', '.join(sorted(MACHINES))}",),
+                fixes=(f"known: {', '.join(sorted(BY_ARCH))}",),
             )
         )
     instructions = read_listing(listing, facts.name) if isinstance(listing, str) else listing

@@ -13,7 +13,7 @@ import numpy as np
 from rota.errors import Concern, Finding, IsaError
 from rota.simulate.isa.hazard import check_rows
 from rota.simulate.isa.interleaving import LATEST, Driver, Interleaving
-from rota.simulate.isa.kernel import LANES, MACHINES, KernelFacts
+from rota.simulate.isa.kernel import BY_ARCH, LANES, KernelFacts
 from rota.simulate.isa.lds import Lds
 from rota.simulate.isa.memory import Memory
 from rota.simulate.isa.operand import EXEC
@@ -80,7 +80,7 @@ def run_kernel(
 
 def _check_launch(facts: KernelFacts, given: int, block: Triple, lds_bytes: int) -> None:
     declared = sum(not argument.hidden for argument in facts.arguments)
-    machine = MACHINES[facts.arch]
+    machine = BY_ARCH[facts.arch]
     if declared != given or block[0] * block[1] * block[2] > facts.max_workgroup or lds_bytes > machine.lds_bytes.value:
         raise IsaError(
             Finding(
