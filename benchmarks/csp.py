@@ -16,13 +16,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from rota.declare.op import OpDesc
-from rota.declare.vocabulary import OpRole, ResourceKind
 from rota.errors import OrderError
-from rota.graph.edge import DepEdge, DepKind
-from rota.graph.loop_body import LoopBody
-from rota.order.cpsat import CpSatScheduler
-from rota.order.problem import UNLIMITED_VGPR, OrderProblem, Proof
+from rota.order.acyclic.cpsat import CpSatScheduler
+from rota.order.acyclic.edge import DepEdge, DepKind
+from rota.order.acyclic.loop_body import LoopBody
+from rota.order.acyclic.problem import UNLIMITED_VGPR, OrderProblem, Proof
+from rota.pipeline.op import OpDesc
+from rota.program.kinds import OpRole, ResourceKind
 
 CORPUS = Path(__file__).parents[1] / "tests" / "conformance" / "data"
 GOAL_SECONDS = 2.0

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 from rota.audit.audit import Audit, audit_gemm
 from rota.audit.compare import Verdict
-from rota.audit.toolchain import Toolchain, find_toolchain, found_toolchains
 from rota.emit.gemm_tile import gemm_tile
 from rota.emit.hip_gemm import emit_gemm
 from rota.emit.lds_layout import bank_conflicts, free_layout, plain_layout
+from rota.isa.toolchain import Toolchain, find_toolchain, found_toolchains
 from tests.emit.kernels import ZOO, Emitted
 
 HEAD = (

@@ -19,9 +19,9 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from rota.errors import OrderError
-from rota.graph.modulo import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
-from rota.order.modulo import ModuloScheduler
-from rota.order.modulo_schedule import ModuloSchedule
+from rota.order.modulo.modulo_problem import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
+from rota.order.modulo.modulo_schedule import ModuloSchedule
+from rota.order.modulo.scheduler import ModuloScheduler
 
 SIZE_CLASSES = ((1, 50), (51, 100), (101, 200), (201, 475), (476, 10_000))
 UNLIMITED = -1

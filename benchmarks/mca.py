@@ -16,22 +16,22 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from rota import GFX942, GFX950, CompiledSchedule, Machine
-from rota.compiler.loop import compile_loop, unsynchronised
-from rota.compiler.proved import repaired
-from rota.declare.effects import Place
-from rota.declare.values import Home, LoopSpec, Work
-from rota.graph.timing import least_copies, time_loop
+from rota.compiled.proved import repaired
+from rota.cycles.instructions import CODE, EDGE, ENTER, SCALAR, Code, ModelInstruction, encode
+from rota.cycles.model import run
+from rota.cycles.parameters import Parameters, nominal
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
-from rota.program.unroll import Placement
-from rota.simulate.cycles import run
-from rota.simulate.instructions import Code, Instruction, Kind, encode
-from rota.simulate.parameters import Parameters, nominal
-from rota.targets.rates import CLOCKS_PER_SLOT, REGISTER_BYTES
-from rota.targets.timing import timing_of
+from rota.kernels.wave_size import REGISTER_BYTES
+from rota.program.kinds import Home, OpKind
+from rota.program.loop_spec import LoopSpec
+from rota.targets.device import device_of, rates_of, timing_of
+from rota.values.compile_loop import compile_loop, unsynchronised
+from rota.values.op_times import least_copies, time_loop
+from rota.values.unroll import Placement
 
 MCA = "llvm-mca-22"
 AGREEMENT = 0.10
@@ -44,7 +44,7 @@ def one_after_another(loop: LoopSpec, machine: Machine = GFX950) -> CompiledSche
     """Loads an iteration ahead, then reads, then math, in a row: proved, and without the time that a search takes."""
     times = time_loop(loop, timing_of(machine)).timings
     starts, clock = [0] * len(loop.ops), 0
-    loads = [number for number, op in enumerate(loop.ops) if op.work is Work.LOAD]
+    loads = [number for number, op in enumerate(loop.ops) if op.kind is OpKind.DMA]
     rest = [number for number in range(len(loop.ops)) if number not in loads]
     for number in rest:
         starts[number] = clock
@@ -55,53 +55,49 @@ def one_after_another(loop: LoopSpec, machine: Machine = GFX950) -> CompiledSche
         starts[number] = place
     tiles = dict.fromkeys((value.name for value in loop.values if value.home is Home.LDS), 2)
     copies = {**least_copies(loop), **tiles}
-    bare = unsynchronised(loop, Placement(interval=clock, starts=tuple(starts), copies=tuple(copies.items())))
-    return repaired(replace(bare, machine=machine))
+    placement = Placement(interval=clock, starts=tuple(starts), copies=tuple(copies.items()))
+    return repaired(unsynchronised(loop, placement, machine=machine))
 
 
 def llvm_latencies(machine: Machine) -> Parameters:
     """LLVM's latencies, no cost for what llvm-mca does not see."""
-    return nominal(timing_of(machine)).but(
-        lds_latency=CLOCKS_PER_SLOT * _LDS_UNITS - 4,
-        dma_latency=CLOCKS_PER_SLOT * _GLOBAL_UNITS,
+    base = nominal(device_of(machine))
+    return base.but(
+        lds_latency=base.turn * _LDS_UNITS - base.turn,
+        dma_latency=base.turn * _GLOBAL_UNITS,
         loop_edge=0,
     )
 
 
 def one_wave(code: Code) -> Code:
     """The loop as a single wave runs it, barriers left out."""
-    alone = tuple(each for each in code.instructions[0] if each.kind != Kind.BARRIER)
-    return replace(code, waves=1, groups=(0,), instructions=(alone,))
+    alone = tuple(each for each in code.instructions[0] if each.kind != CODE[OpKind.BARRIER])
+    return replace(code, roles=(0,), instructions=(alone,), barriers=())
 
 
 def assembly(code: Code, shape: GemmShape) -> str:
     """One trip as text for the assembler."""
     kernel = code.instructions[0]
-    start = next(n for n, each in enumerate(kernel) if each.kind == Kind.ENTER)
-    end = next(n for n, each in enumerate(kernel) if each.kind == Kind.EDGE)
+    start = next(n for n, each in enumerate(kernel) if each.kind == ENTER)
+    end = next(n for n, each in enumerate(kernel) if each.kind == EDGE)
     width = shape.read_bytes // REGISTER_BYTES
     return "\n".join(line for each in kernel[start + 1 : end] for line in _lines(each, code, shape, width)) + "\n"
 
 
-def _lines(each: Instruction, code: Code, shape: GemmShape, width: int) -> Iterator[str]:
-    if each.kind == Kind.MFMA:
-        step = code.steps[each.key]
-        if step is None:
-            raise AssertionError("an MFMA comes from an entry")
-        accumulator = _accumulator(step.effect.writes, shape)
+def _lines(each: ModelInstruction, code: Code, shape: GemmShape, width: int) -> Iterator[str]:
+    if each.kind == CODE[OpKind.MMA]:
         # A deep or a wide read may bring more or less than one operand; the first and last registers tell apart enough.
         a, b = (_vector(register, width) for register in (each.needs[0][0], each.needs[-1][0]))
+        accumulator = _accumulator(each, code, shape)
         yield f"{shape.instruction} {accumulator}, {a}, {b}, {accumulator}"
-    elif each.kind == Kind.LDS_READ:
+    elif each.kind == CODE[OpKind.LDS_READ]:
         yield f"ds_read_b{32 * width} {_vector(each.makes[0], width)}, v0"
-    elif each.kind == Kind.DMA:
+    elif each.kind == CODE[OpKind.DMA]:
         yield f"buffer_load_dword{'x4' if shape.dma_bytes == 16 else ''} v1, s[0:3], 0 offen lds"
-    elif each.kind == Kind.SCALAR:
+    elif each.kind == SCALAR:
         yield "s_mov_b32 m0, s4"
-    elif each.kind == Kind.WAIT_VM:
-        yield f"s_waitcnt vmcnt({each.held})"
-    elif each.kind == Kind.WAIT_LGKM:
-        yield f"s_waitcnt lgkmcnt({each.held})"
+    elif each.kind == CODE[OpKind.WAIT]:
+        yield f"s_waitcnt {code.counters[each.counter].name}({each.held})"
 
 
 def _vector(register: int, width: int) -> str:
@@ -110,9 +106,14 @@ def _vector(register: int, width: int) -> str:
     return f"v[{first}:{first + width - 1}]"
 
 
-def _accumulator(writes: Sequence[Place], shape: GemmShape) -> str:
+def _accumulator(each: ModelInstruction, code: Code, shape: GemmShape) -> str:
+    entries = [entry for entry in code.entries if entry is not None and entry.effect.kind is OpKind.MMA]
+    sums = list(dict.fromkeys(place for entry in entries for place in entry.effect.writes))
+    entry = code.entries[each.key]
+    if entry is None:
+        raise AssertionError("an MFMA comes from an entry")
     size = shape.mma[0] * shape.mma[0] // 64
-    first = writes[0].stage * size % 256
+    first = sums.index(entry.effect.writes[0]) * size % 256
     return f"a[{first}:{first + size - 1}]"
 
 
@@ -127,7 +128,7 @@ def mca_clocks(text: str, machine: Machine) -> float:
         if found is None:
             raise AssertionError(done.stdout)
         cycles.append(int(found.group(1)))
-    return (cycles[1] - cycles[0]) / _ROUNDS * CLOCKS_PER_SLOT
+    return (cycles[1] - cycles[0]) / _ROUNDS * rates_of(machine).clocks_per_slot.value
 
 
 def compare(compiled: CompiledSchedule, shape: GemmShape) -> tuple[float, float]:

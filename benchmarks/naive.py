@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rota.audit.audit import Audit, audit_gemm
-from rota.audit.code_object import CodeObject
-from rota.audit.machine_loop import Kind, read_machine_loop
-from rota.audit.toolchain import find_toolchain
-from rota.declare.effects import Counter
+from rota.audit.machine_loop import read_machine_loop
 from rota.emit.hip_gemm import emit_gemm
+from rota.isa.code_object import CodeObject
+from rota.isa.toolchain import find_toolchain
+from rota.program.kinds import OpKind
 from tests.emit.kernels import SMALL, Emitted, by_values
 
 _RESOURCE = re.compile(r"const resource (\w)_global = .*;")
@@ -82,11 +82,11 @@ class Version(NamedTuple):
         """The loop's waits for DMAs."""
         events = read_machine_loop(self.code.instructions()).kernel
         found = Tally(
-            f"{counter.value}({count})"
+            f"{counter}({count})"
             for event in events
-            if event.kind is Kind.WAIT
+            if event.kind is OpKind.WAIT
             for counter, count in event.waits
-            if counter is Counter.VM
+            if counter == "vmcnt"
         )
         return ", ".join(f"{number} x {wait}" for wait, number in sorted(found.items())) or "none"
 

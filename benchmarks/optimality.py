@@ -3,7 +3,7 @@
     python -m benchmarks.optimality [--count N] [--first SEED]
 
 Every loop is compiled for a machine with little memory and short latencies; where its interval is called the least, all
-copies that fit and all starts are tried for a smaller one (`tests.compiler.all_copies`).  The exit status is 1 if any
+copies that fit and all starts are tried for a smaller one (`tests.values.all_copies`).  The exit status is 1 if any
 claim is beaten.  Five hundred loops take some ten minutes.
 """
 
@@ -12,13 +12,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from unittest.mock import patch
 
 from rota import RotaError, compile_loop
-from rota.graph.timing import time_loop
-from tests.compiler.all_copies import better, drawn
-
-MODULES = ("rota.compiler.loop", "rota.compiler.claim", "rota.compiler.compiled")
+from rota.values.op_times import time_loop
+from tests.values.all_copies import better, drawn
 
 
 def main() -> None:
@@ -44,21 +41,16 @@ def main() -> None:
 def judged(seed: int) -> tuple[str, str]:
     """What was said about a drawn loop, and what beats it."""
     made = drawn(seed)
-    with (
-        patch(f"{MODULES[0]}.timing_of", lambda _: made.timing),
-        patch(f"{MODULES[1]}.timing_of", lambda _: made.timing),
-        patch(f"{MODULES[2]}.timing_of", lambda _: made.timing),
-    ):
-        try:
-            found = compile_loop(made.spec, made.machine).modulo
-        except RotaError as error:
-            return f"refused: {error.findings[0].code}", ""
+    try:
+        found = compile_loop(made.spec, made.machine).modulo
+    except RotaError as error:
+        return f"refused: {error.findings[0].code}", ""
     if found is None:
         raise AssertionError("a loop by values has an interval")
     certificate = found.certificate
     if not certificate.optimal:
         return certificate.proof.value, ""
-    smaller = better(made, time_loop(made.spec, made.timing), found.ii, certificate.limits)
+    smaller = better(made, time_loop(made.spec, made.machine.timing), found.ii, certificate.limits)
     kinds = sorted({"some copies" if limit.startswith("at most") else limit for limit in certificate.limits})
     return certificate.proof.value + (f" with {', '.join(kinds)}" if kinds else ""), "" if smaller is None else str(
         smaller

@@ -1,10 +1,10 @@
 """The proof against an oracle of its own: takes how many programs to draw, prints how often the two agree.
 
-Run `python -m benchmarks.oracle` from the repository's root: 20,000 drawn programs of both front ends, most of them
-edited, each judged by `verify` for every trip count and by `tests/oracle` for trip counts 0 to 4 (and on to 24 where
-only the proof refuses).  Every program on which they differ is listed.  With `--execute N` the executor runs every N-th
-program that the oracle finds right.  The exit status is 1 if the proof accepts what is wrong, or the executor refuses
-what is right.
+Run `python -m benchmarks.oracle` from the repository's root: 20,000 drawn programs of both front ends and of neither,
+most of them edited, each judged by `verify` for every trip count and by `tests/oracle` for trip counts 0 to 4 (and on
+to 24 where only the proof refuses).  Every program on which they differ is listed.  With `--execute N` the executor
+runs every N-th program that the oracle finds right.  The exit status is 1 if the proof accepts what is wrong, or the
+executor refuses what is right.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Iterator, Sequence
 from time import perf_counter
 
 from benchmarks.races import table
-from rota.simulate.pace import Latest, Random
-from rota.simulate.values import execute
+from rota.execute.executor import execute
+from rota.execute.policy import Latest, Random
 from tests.oracle.judge import FRONT_ENDS, Tally, Verdict, judge_many
 
-_SHARES = {"by stages": 0.48, "by values": 0.48, "by values, solved": 0.04}
+_SHARES = {"by stages": 0.38, "by values": 0.38, "by values, solved": 0.04, "by roles": 0.2}
 _CLASSES = ("both accept", "both refuse", "proved but wrong", "refused but right")
 
 
@@ -36,10 +36,9 @@ def rows(tally: Tally) -> Iterator[tuple[object, ...]]:
 
 def runs_wrong(verdict: Verdict) -> str | None:
     """What the executor finds wrong, for trip counts 0 to 3."""
-    compiled = verdict.drawn.compiled
+    program = verdict.drawn.program
     for trips in range(4):
-        waits = compiled.compiler_tracks_registers
-        done = execute(compiled, trips, policy=(Latest(), Random(seeds=2)), compiler_waits=waits, spec=compiled.loop)
+        done = execute(program, trips, policy=(Latest(), Random(seeds=2)))
         if not done.right:
             return f"{trips} trips: {done.first_wrong}"
     return None

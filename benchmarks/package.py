@@ -18,7 +18,14 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = (("--version",), ("kernels",), ("check", "ping_pong"), ("check", "gemm_small"), ("explain", "R102"))
+COMMANDS = (
+    ("--version",),
+    ("kernels",),
+    ("check", "ping_pong"),
+    ("check", "gemm_small"),
+    ("explain", "R102"),
+    ("show", "gemm_small", "--html", "page.html"),
+)
 
 
 def main() -> None:

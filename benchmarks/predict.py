@@ -15,18 +15,18 @@ from statistics import fmean
 from typing import NamedTuple
 
 from rota import GFX942, GFX950, CompiledSchedule, KernelGeometry, compile_schedule
-from rota.compiler.loop import compile_loop
+from rota.cycles.parameters import nominal
+from rota.cycles.predict import predict
 from rota.errors import OrderError
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.gemm import BF16, GEMM_SHAPES, MI300X_GEMM_SHAPES
 from rota.kernels.ping_pong import DeclarativeSchedule
 from rota.kernels.single_buffer import SingleBufferSchedule
-from rota.simulate.parameters import nominal
-from rota.simulate.predict import predict
-from rota.simulate.work import TileShape
-from rota.targets.amd import mi355x_target
-from rota.targets.timing import timing_of
+from rota.kernels.target_profiles import mi355x_target
+from rota.pipeline.tile_shape import TileShape
+from rota.targets.device import device_of
+from rota.values.compile_loop import compile_loop
 
 JITTER = 400
 SEEDS = range(1, 9)  # one draw may lie most of a point off the mean
@@ -83,7 +83,7 @@ def line(row: Row) -> str:
     except OrderError as error:
         return f"| {row.name} | - | - | - | - | - | not compiled: {error.findings[0].code} | |"
     found = predict(compiled, row.shape)
-    uneven = nominal(timing_of(compiled.machine)).but(dma_jitter=JITTER)
+    uneven = nominal(device_of(compiled.machine)).but(dma_jitter=JITTER)
     jitter = fmean(
         predict(compiled, row.shape, parameters=uneven.but(seed=seed), band=False).mma_share for seed in SEEDS
     )

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from rota import CompiledSchedule, Finding, Phase, verify
-from rota.compiler.proved import mended
-from rota.simulate.pace import Latest, Policy, Random
-from rota.simulate.values import execute
+from rota.compiled.proved import mended
+from rota.execute.executor import execute
+from rota.execute.policy import Latest, Policy, Random
 from tests.conformance.corpus import DOUBLE_BUFFER_FILES, Case, cases
 from tests.conformance.reference_loops import loses_ops, reference_loop
 from tests.mutation.campaign import borne_out, replays_of
@@ -161,9 +161,9 @@ def run(files: Iterable[File]) -> bool:
     disputed: list[str] = []
     for file in files:
         for case in file.proved:
-            replays = replays_of(case.recorded, case.errors)
+            replays = replays_of(case.recorded.lowered, case.errors)
             races += sum(finding.code in OBLIGATIONS for finding in case.errors)
-            shown = [borne_out(case.recorded, finding, replays) for finding in case.errors]
+            shown = [borne_out(case.recorded.lowered, finding, replays) for finding in case.errors]
             unshown += [f"{case.name}: {f}" for f, yes in zip(case.errors, shown, strict=True) if not yes]
             clean, wrong = not case.left, _first_wrong(case.repaired)
             verdicts[clean, wrong is None] += 1

@@ -16,13 +16,13 @@ from functools import partial
 from typing import NamedTuple
 
 from rota.audit.audit import Audit, audit_gemm
-from rota.audit.code_object import CodeObject
 from rota.audit.execution import load_emitted
-from rota.audit.toolchain import find_toolchain
+from rota.audit.gemm_launch import SEVERAL, GemmProgram, Numbers
 from rota.emit.hip_gemm import emit_gemm
 from rota.errors import IsaError
-from rota.simulate.isa.interleaving import interleavings
-from rota.simulate.launch import SEVERAL, GemmProgram, Numbers
+from rota.isa.code_object import CodeObject
+from rota.isa.interleaving import interleavings
+from rota.isa.toolchain import find_toolchain
 from tests.audit import sabotage
 from tests.emit.kernels import SMALL, SMALL_MI300X, Emitted, by_values, four_wave, ping_pong
 

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rota import CompiledSchedule, DeclarativeSchedule, KernelGeometry, Pipeline4Wave, compile_schedule
-from rota.compiler.loop import compile_loop
+from rota.cycles.predict import predict
+from rota.cycles.record import record
 from rota.kernels.attention import ATTENTION
 from rota.kernels.gemm import BF16, GEMM_SHAPES
-from rota.simulate.predict import predict
-from rota.simulate.record import record
-from rota.simulate.work import TileShape
+from rota.pipeline.tile_shape import TileShape
+from rota.values.compile_loop import compile_loop
 from rota.view.perfetto_trace import perfetto_trace
 from rota.view.show import Shown, show
 

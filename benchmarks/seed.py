@@ -13,15 +13,16 @@ from functools import partial
 from typing import NamedTuple
 
 from rota import CompiledSchedule, KernelGeometry, compile_schedule, count_sync
-from rota.compiler.loop import compile_loop
+from rota.cycles.predict import predict
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.gemm import BF16, GEMM_SHAPES, GemmShape
 from rota.kernels.ping_pong import DeclarativeSchedule
-from rota.program.loop import steps_of
-from rota.simulate.predict import predict
-from rota.simulate.work import TileShape
-from rota.targets.amd import mi355x_target
-from rota.targets.rates import CLOCKS_PER_SLOT, LANES, REGISTER_BYTES
+from rota.kernels.target_profiles import mi355x_target
+from rota.kernels.wave_size import LANES, REGISTER_BYTES
+from rota.pipeline.tile_shape import TileShape
+from rota.targets.device import rates_of
+from rota.values.compile_loop import compile_loop
+from rota.values.compiled_loop import CompiledLoop
 
 EIGHT, FOUR = GEMM_SHAPES[0], GEMM_SHAPES[1]
 
@@ -56,10 +57,14 @@ ROWS = (
 )
 
 
+_STAGES = 2  # of LDS in the schedules by hand
+
+
 def registers(row: Row, compiled: CompiledSchedule) -> int:
     """Accumulators, and the fragments that have registers of their own."""
-    if compiled.registers is not None:
-        return compiled.registers
+    stated = compiled.lowered.registers
+    if stated is not None:
+        return stated
     rows, columns = row.shape.wave_tile
     fragments = (rows + columns) * row.shape.depth * row.shape.element_bytes // (REGISTER_BYTES * LANES)
     return rows * columns // LANES + fragments
@@ -75,12 +80,14 @@ def main() -> None:
         compiled = row.compile()
         shape = TileShape(geometry=KernelGeometry(), waves=row.shape.waves, instruction=BF16) if row.by_hand else None
         seen = predict(compiled, shape, band=False)
-        tiles = steps_of(compiled).tiles_per_trip
+        tiles = compiled.lowered.tiles_per_trip
         sync = count_sync(compiled.kernel)
-        lds = compiled.lds_bytes or compiled.config.depth * (row.shape.rows + row.shape.columns) * row.shape.depth * 2
-        certified = f"{compiled.modulo.ii}" if compiled.modulo else "-"
+        lds = compiled.lds_bytes or _STAGES * (row.shape.rows + row.shape.columns) * row.shape.depth * 2
+        slots = seen.cycles / rates_of(compiled.machine).clocks_per_slot.value
+        modulo = compiled.modulo if isinstance(compiled, CompiledLoop) else None
+        certified = f"{modulo.ii}" if modulo else "-"
         print(
-            f"{row.name:30} {row.shape.waves:5} {seen.cycles / CLOCKS_PER_SLOT:7.1f} {certified:>9} {seen.cycles:7.0f} "
+            f"{row.name:30} {row.shape.waves:5} {slots:7.1f} {certified:>9} {seen.cycles:7.0f} "
             f"{seen.mma_share:6.1%} {sync.barriers / tiles:8.1f} {sync.waits / tiles:6.1f} "
             f"{registers(row, compiled):5} {lds // 1024:7}"
         )

@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 from benchmarks.mca import one_after_another
 from benchmarks.undisturbed import slowdown
-from rota import KernelGeometry, compile_schedule
+from rota import CompiledSchedule, KernelGeometry, compile_schedule
+from rota.cycles.instructions import encode
+from rota.cycles.model import run
+from rota.cycles.parameters import nominal
 from rota.kernels.gemm import BF16, GEMM_SHAPES
 from rota.kernels.ping_pong import DeclarativeSchedule
-from rota.simulate.cycles import run
-from rota.simulate.instructions import encode
-from rota.simulate.parameters import nominal
-from rota.simulate.work import TileShape
-from rota.targets.amd import mi355x_target
-from rota.targets.timing import timing_of
+from rota.kernels.target_profiles import mi355x_target
+from rota.pipeline.tile_shape import TileShape
+from rota.targets.device import device_of
 
 
 class Speed(NamedTuple):
@@ -39,12 +39,13 @@ class Speed(NamedTuple):
 def measure(waves: int, trips: int, *, tiles: bool = False, rounds: int = 3) -> Speed:
     """A GEMM whose entries are instructions, or ping-pong, whose entries are tiles; the least time of some rounds."""
     shape = TileShape(geometry=KernelGeometry(), waves=waves, instruction=BF16) if tiles else None
+    compiled: CompiledSchedule
     if tiles:
         compiled = compile_schedule(DeclarativeSchedule(target=mi355x_target(16 // waves, 16 // waves)))
     else:
         gemm = next(each for each in GEMM_SHAPES if each.waves == waves)
         compiled = one_after_another(gemm.loop(instructions=True))
-    parameters = nominal(timing_of(compiled.machine))
+    parameters = nominal(device_of(compiled.machine))
     code = encode(compiled, parameters, shape)
     best = float("inf")
     for _ in range(rounds):

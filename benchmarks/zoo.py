@@ -18,19 +18,18 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rota import GFX942, GFX950, CompiledSchedule, Machine, count_sync
-from rota.compiler.loop import compile_loop
-from rota.declare.values import LoopSpec
 from rota.errors import OrderError
+from rota.execute.attention_semantics import AttentionInstructions
+from rota.execute.executor import execute
+from rota.execute.policy import Earliest, Latest, Random
+from rota.execute.semantics import Mixing, Semantics
+from rota.execute.shipped_semantics import Attention, Gemm
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES
-from rota.program.unroll import Placement
-from rota.simulate.attention_meaning import AttentionInstructions
-from rota.simulate.meaning import Meaning, Mixing
-from rota.simulate.meanings import Attention, Gemm
-from rota.simulate.pace import Earliest, Latest, Random
-from rota.simulate.values import execute
-from rota.targets.rates import CLOCKS_PER_SLOT
-from rota.targets.timing import timing_of
+from rota.program.loop_spec import LoopSpec
+from rota.targets.device import timing_of
+from rota.values.compile_loop import compile_loop
+from rota.values.unroll import Placement
 
 TRIPS = range(9)
 
@@ -59,7 +58,7 @@ def rows(*, only_tiles: bool = False) -> Iterator[Row]:
             yield Row(attention.loop(instructions=True), machine, "instruction")
 
 
-def meaning_of(row: Row) -> Meaning:
+def semantics_of(row: Row) -> Semantics:
     """What the loop computes, where there is a formula for it; numbers that any wrong operand changes otherwise."""
     fine = row.grain == "instruction"
     if row.loop.name.startswith("attention"):
@@ -70,8 +69,8 @@ def meaning_of(row: Row) -> Meaning:
 def right(row: Row, compiled: CompiledSchedule) -> bool:
     """Does the loop compute what it should, at every trip count tried?"""
     policy = (Latest(), Earliest(), Random(seeds=5))
-    meaning = meaning_of(row)
-    return all(execute(compiled, trips, policy=policy, spec=row.loop, meaning=meaning).right for trips in TRIPS)
+    semantics = semantics_of(row)
+    return all(execute(compiled, trips, policy=policy, semantics=semantics).right for trips in TRIPS)
 
 
 def main() -> None:
@@ -101,10 +100,12 @@ def _print_row(row: Row, *, run: bool) -> None:
         return
     took = time.perf_counter() - start
     found, placement = compiled.modulo, compiled.placement
-    if found is None or placement is None or compiled.lds_bytes is None or compiled.certificate is None:
+    if found is None or compiled.lds_bytes is None or compiled.certificate is None:
         raise AssertionError("a loop by values has an interval, a placement, a size and a proof")
     sync, unroll = count_sync(compiled.kernel), placement.unroll
-    price = timing_of(row.machine).barrier.fact.value * sync.barriers / unroll / (found.ii * CLOCKS_PER_SLOT)
+    timing = timing_of(row.machine)
+    clocks = found.ii * timing.rates.clocks_per_slot.value
+    price = timing.barrier.fact.value * sync.barriers / unroll / clocks
     print(
         f"{row.loop.name:35} {grain:22} {len(row.loop.ops):4} {found.ii:5} {found.certificate.mii.ii:5} "
         f"{found.certificate.proof.value[:11]:11} {placement.stages:6} {unroll:6} {compiled.lds_bytes // 1024:7} "

@@ -6,7 +6,7 @@ reads of the iteration before, which are the recurrences that a pipeline has to 
 
 from __future__ import annotations
 
-from rota import CompiledSchedule, Loop, LoopSpec, Read, compile_loop
+from rota import CompiledLoop, Loop, LoopSpec, Read, compile_loop
 
 WAVES, LANES = 4, 64
 ROWS, KEYS, HEAD = 32, 64, 128  # rows of Q per wave, keys per tile, head size
@@ -37,15 +37,15 @@ def attention() -> LoopSpec:
     return loop.build()
 
 
-def compiled() -> CompiledSchedule:
+def compiled() -> CompiledLoop:
     """The loop, proved."""
     return compile_loop(attention())
 
 
 def main() -> None:
     """Print what binds, what was found, and the functions that a kernel has to supply."""
+    from rota.cycles.predict import predict
     from rota.emit.skeleton import emit_skeleton
-    from rota.simulate.predict import predict
 
     found = compiled()
     print(found.modulo)

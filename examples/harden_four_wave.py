@@ -31,9 +31,9 @@ def repairs() -> tuple[Repair, ...]:
 
 def main() -> None:
     """Print the findings, what replaying one does, the repair, and what it is predicted to cost."""
-    from rota.simulate.predict import predict
-    from rota.simulate.values import replay
-    from rota.simulate.work import TileShape
+    from rota.cycles.predict import predict
+    from rota.execute.executor import replay
+    from rota.pipeline.tile_shape import TileShape
 
     found = races()
     print("as written:", dict(Counter(finding.code for finding in found)))

@@ -61,9 +61,9 @@ def compiled() -> CompiledSchedule:
 
 def main() -> None:
     """Print what rota made of it."""
-    from rota.simulate.predict import predict
-    from rota.simulate.values import execute
-    from rota.simulate.work import TileShape
+    from rota.cycles.predict import predict
+    from rota.execute.executor import execute
+    from rota.pipeline.tile_shape import TileShape
 
     made = compiled()
     print(repr(made))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from rota import CompiledSchedule, KernelGeometry, Loop, LoopSpec, compile_loop
+from rota import CompiledLoop, KernelGeometry, Loop, LoopSpec, compile_loop
 
 WAVES, LANES, REGISTER_BYTES = 4, 64, 4
 DMA_BYTES = READ_BYTES = 16  # what one lane moves with one instruction
@@ -20,7 +20,7 @@ def gemm(geometry: KernelGeometry = GEOMETRY) -> LoopSpec:
         size = extent // 2 * geometry.BK * geometry.elem_bytes
         own = size // 2
         for half in (0, 1):
-            tile = loop.tile(f"{operand}{half}", size=size)
+            tile = loop.tile(f"{operand}{half}", size=size, operand=operand)
             loop.load(tile, instructions=size // (DMA_BYTES * LANES * WAVES), moved=size)
             loop.fragment(
                 f"{operand.lower()}{half}",
@@ -37,7 +37,7 @@ def gemm(geometry: KernelGeometry = GEOMETRY) -> LoopSpec:
     return loop.build()
 
 
-def compiled() -> CompiledSchedule:
+def compiled() -> CompiledLoop:
     """The loop with its least initiation interval, buffers, waits and barriers, proved."""
     return compile_loop(gemm())
 

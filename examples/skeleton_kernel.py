@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota import CompiledSchedule, Loop, LoopSpec, compile_loop
+from rota import CompiledLoop, Loop, LoopSpec, compile_loop
 from rota.emit.skeleton import emit_skeleton
 
 if TYPE_CHECKING:
     import numpy as np
 
     from rota.audit.audit import Audit
-    from rota.audit.code_object import CodeObject
     from rota.errors import Finding
+    from rota.isa.code_object import CodeObject
 
 ARCH, WAVES, ROWS, TILE = "gfx950", 4, 16, 32
 SLICE = ROWS * TILE * 2  # bytes of bf16 that one wave brings: 64 lanes of 16 bytes, one DMA
@@ -94,42 +94,37 @@ def neighbours() -> LoopSpec:
     return loop.build()
 
 
-def source(compiled: CompiledSchedule) -> str:
+def source(compiled: CompiledLoop) -> str:
     """The order, the functions, and the kernel around them."""
-    from rota.program.loop import steps_of
-
-    steps, copies = steps_of(compiled), dict(compiled.placement.copies if compiled.placement else ())
+    program, copies = compiled.lowered, dict(compiled.placement.copies)
     sizes = {
         "COPIES_a": copies.get("a", 1),
         "COPIES_b": copies.get("b", 1),
         "LDS_BYTES": compiled.lds_bytes,
-        "OUTSIDE": steps.tiles_outside,
-        "UNROLL": steps.tiles_per_trip,
+        "OUTSIDE": program.tiles_outside,
+        "UNROLL": program.tiles_per_trip,
     }
     defines = [f"#define {name} {value}" for name, value in sizes.items()]
     return "\n".join([*defines, emit_skeleton(compiled), OPS])
 
 
-def audited(compiled: CompiledSchedule) -> tuple[CodeObject, Audit]:
+def audited(compiled: CompiledLoop) -> tuple[CodeObject, Audit]:
     """The machine code, and whether it is the schedule."""
     from rota.audit.audit import audit_skeleton
-    from rota.audit.toolchain import find_toolchain
+    from rota.isa.toolchain import find_toolchain
 
     code = find_toolchain().compile(source(compiled), ARCH)
     return code, audit_skeleton(compiled, code)
 
 
-def run(
-    compiled: CompiledSchedule, code: CodeObject, trips: int
-) -> tuple[np.ndarray[Any, Any], Any, tuple[Finding, ...]]:
+def run(compiled: CompiledLoop, code: CodeObject, trips: int) -> tuple[np.ndarray[Any, Any], Any, tuple[Finding, ...]]:
     """What the machine code computes, what NumPy does, and what went wrong on the way; whole numbers, so exactly."""
     import numpy as np
 
-    from rota.program.loop import steps_of
-    from rota.simulate.isa.program import load_program
-    from rota.simulate.isa.run import run_kernel
+    from rota.isa.decoded import load_program
+    from rota.isa.run import run_kernel
 
-    columns = steps_of(compiled).total_tiles(trips) * TILE
+    columns = compiled.lowered.total_tiles(trips) * TILE
     numbers = np.random.default_rng(trips).integers(-4, 5, (WAVES * ROWS, columns)).astype(np.float32)
     bf16 = (numbers.view(np.uint32) >> 16).astype(np.uint16)
     result = np.zeros((WAVES, ROWS, ROWS), np.float32)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rota.audit import toolchain
-from rota.audit.toolchain import Toolchain, explicit_toolchain, find_toolchain, found_toolchains
 from rota.errors import ToolchainError
+from rota.isa import toolchain
+from rota.isa.toolchain import Toolchain, explicit_toolchain, find_toolchain, found_toolchains
 
 SOURCE = """
 typedef float f4 __attribute__((ext_vector_type(4)));
@@ -128,7 +128,7 @@ def test_notes_are_what_llvm_readelf_reads(arch: str, tmp_path: Path) -> None:
         "max_flat_workgroup_size": facts.max_workgroup,
     }.items() <= numbers.items()
     assert (facts.lds_bytes, facts.max_workgroup, facts.spills) == (2048, 128, 0)
-    assert facts.agprs > 0
+    assert facts.agprs
     assert re.findall(r"\.offset: +(\d+)", text) == [str(argument.offset) for argument in facts.arguments]
     assert [argument.size for argument in facts.arguments if not argument.hidden] == [8, 8, 4, 4]
     assert facts.arch == arch

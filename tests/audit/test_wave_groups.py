@@ -6,11 +6,11 @@ import pytest
 
 from rota.audit.expected import expected_gemm
 from rota.audit.machine_loop import read_machine_loop
-from rota.audit.toolchain import find_toolchain
 from rota.audit.wave_groups import wrong_groups
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_tile import gemm_tile
 from rota.emit.register_waits import with_register_waits
+from rota.isa.toolchain import find_toolchain
 from tests.audit import sabotage
 from tests.emit.kernels import ping_pong
 
@@ -24,7 +24,7 @@ def found(chosen: str) -> list[str]:
     expected = expected_gemm(planned, GemmBinding(planned, gemm_tile(planned, geometry)))
     source = sabotage.source_of(compiled, geometry).replace(CHOSEN, chosen)
     loop = read_machine_loop(find_toolchain().compile(source, "gfx950").instructions())
-    findings = wrong_groups(expected, loop, "gfx950", 8, as_emitted=False)
+    findings = wrong_groups(expected, loop, compiled.machine, 8, as_emitted=False)
     return [str(dict(finding.evidence)["found"]) for finding in findings]
 
 

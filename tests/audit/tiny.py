@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from rota import CompiledSchedule
 from rota.audit.audit import Audit, audit_skeleton
-from rota.audit.code_object import CodeObject
-from rota.compiler.loop import compile_loop
-from rota.declare.loop import Loop
-from rota.declare.vocabulary import FrameworkTag, Phase
+from rota.compiled.proved import repaired
 from rota.emit.register_waits import with_register_waits
-from rota.program.loop import Step, steps_of
-from rota.simulate.isa.kernel import Descriptor, KernelFacts
+from rota.isa.code_object import CodeObject
+from rota.isa.kernel_facts import Descriptor, KernelFacts
+from rota.program.entry import Entry
+from rota.program.kinds import Home, OpKind
+from rota.program.loop_spec import LoopOp, Read, Value
+from rota.program.phase import Phase
+from rota.values.compile_loop import compile_loop, unsynchronised
+from rota.values.compiled_loop import CompiledLoop
+from rota.values.loop import Loop
+from rota.values.unroll import Placement
 
 _FACTS: dict[str, Any] = {
     "name": "tiny",
@@ -32,16 +37,16 @@ _FACTS: dict[str, Any] = {
     "workgroup_ids": (True, False, False),
     "workitem_ids": 0,
 }
-_WAITS = {FrameworkTag.WAIT_VM: "vmcnt", FrameworkTag.WAIT_LGKM: "lgkmcnt"}
-_DATA = {
+DATA = {
     "load_A": "buffer_load_dwordx4 v1, s[0:3], s4 offen lds",
     "read_a": "ds_read_b128 v[4:7], v2",
     "mma_c": "v_mfma_f32_16x16x32_bf16 v[8:11], v[4:7], v[4:7], v[8:11]",
+    "put": "global_store_dwordx4 v[2:3], v[4:7], off",
 }
 
 
 @cache
-def tiny_loop() -> CompiledSchedule:
+def tiny_loop() -> CompiledLoop:
     """One load, two reads that are one op, one product a K-tile."""
     loop = Loop("tiny", waves=4)
     loop.load(loop.tile("A", size=1024), moved=1024)
@@ -51,20 +56,31 @@ def tiny_loop() -> CompiledSchedule:
     return with_register_waits(compile_loop(loop.build()))
 
 
-def tiny_phases() -> dict[Phase, list[str]]:
+@cache
+def storing_loop() -> CompiledLoop:
+    """The same, and every K-tile's fragment is written to memory."""
+    spec = tiny_loop().loop
+    put = LoopOp(name="put", kind=OpKind.GLOBAL_STORE, reads=(Read(value="a"),), writes=("out",))
+    out = Value(name="out", home=Home.MEMORY, size=1)
+    more = replace(spec, values=(*spec.values, out), ops=(*spec.ops, put))
+    placement = Placement(interval=4, starts=(0, 1, 2, 3), copies=())
+    return with_register_waits(repaired(unsynchronised(more, placement)))
+
+
+def tiny_phases(loop: CompiledLoop | None = None) -> dict[Phase, list[str]]:
     """The machine code that is the schedule."""
-    steps = steps_of(tiny_loop())
-    return {phase: [line for step in steps.phase(phase) for line in _lines(step)] for phase in Phase}
+    program = (loop or tiny_loop()).lowered
+    return {phase: [line for entry in program.phase(phase) for line in _lines(entry)] for phase in Phase}
 
 
-def _lines(step: Step) -> list[str]:
-    op = step.entry.op
-    if op.tag in _WAITS:
-        return [f"s_waitcnt {_WAITS[FrameworkTag(op.tag)]}({op.wait_value})"]
-    return ["s_barrier"] if op.is_framework else [_DATA[op.label]] * max(step.effect.tokens, 1)
+def _lines(entry: Entry) -> list[str]:
+    op, effect = entry.op, entry.effect
+    if op.kind is OpKind.WAIT:
+        return [f"s_waitcnt {effect.counter}({effect.wait_value})"]
+    return ["s_barrier"] if op.is_framework else [DATA[op.name]] * max(effect.tokens, 1)
 
 
-def tiny_audit(phases: dict[Phase, list[str]], **facts: int) -> Audit:
+def tiny_audit(phases: dict[Phase, list[str]], loop: CompiledLoop | None = None, **facts: int) -> Audit:
     """The audit of a kernel with these lines."""
     lines = ["tiny:", *phases[Phase.PROLOGUE], ".LBB0_1:", *phases[Phase.KERNEL], "s_cbranch_scc1 .LBB0_1"]
     text = "\n".join([*lines, *phases[Phase.EPILOGUE], "s_endpgm", ""])
@@ -76,7 +92,7 @@ def tiny_audit(phases: dict[Phase, list[str]], **facts: int) -> Audit:
         disassembly=text,
         kernels=(_told({**_FACTS, **facts}),),
     )
-    return audit_skeleton(tiny_loop(), code)
+    return audit_skeleton(loop or tiny_loop(), code)
 
 
 def _told(facts: dict[str, Any]) -> KernelFacts:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rota.audit.toolchain import find_toolchain
 from rota.errors import ToolchainError
+from rota.isa.toolchain import find_toolchain
 
 
 @pytest.fixture

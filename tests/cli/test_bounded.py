@@ -111,7 +111,7 @@ main()
     ("line", "module", "function"),
     [
         ("check ping_pong", "check", "summarise"),
-        ("check ping_pong", "kernel", "_shipped"),
+        ("check ping_pong", "kernel_argument", "_registered"),
         ("show ping_pong", "show", "predicted"),
         ("diff ping_pong", "diff", "predicted"),
         ("trace ping_pong", "trace", "predicted"),

@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.undisturbed import slowdown
-from rota.cli.summary import grain_of, summarise
+from rota.cli.summary import summarise
 from rota.errors import Finding, Severity
+from rota.kernels.by_values import LoopShape
 from rota.kernels.catalogue import shipped_kernels
-from rota.kernels.kernel import LoopShape
-from rota.order.modulo_schedule import ModuloProof
+from rota.order.modulo.modulo_schedule import ModuloProof
+from rota.values.compiled_loop import CompiledLoop, grain_of
 from tests.cli.command import data, rota
 
 MOST_SECONDS = 0.7
@@ -65,6 +66,7 @@ def test_an_order_is_called_by_who_made_it() -> None:
 
 def test_an_interval_that_may_not_be_the_least_says_so() -> None:
     compiled = shipped_kernels()["gemm_small"].but("instructions", value=False).compile()
+    assert isinstance(compiled, CompiledLoop)
     assert compiled.modulo is not None
     certificate = replace(compiled.modulo.certificate, proof=ModuloProof.OPEN, lower=100)
     line = str(summarise("k", replace(compiled, modulo=replace(compiled.modulo, certificate=certificate))))

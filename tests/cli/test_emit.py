@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from rota import GFX942
 from rota.cli.emit import source_of
 from rota.emit.exchange import from_json
 from rota.kernels.catalogue import shipped_kernels
-from rota.targets.machine import GFX942
 from tests.cli.command import data, rota
 
 
@@ -42,11 +42,11 @@ def test_kernels_of_different_settings_have_different_names(form: str) -> None:
     assert named(f"emit four_wave --form {form} --set instruction={other}") == f"four_wave_instruction_{other}"
 
 
-def test_a_machine_is_named_by_its_architecture_and_what_is_long_by_a_number() -> None:
+def test_a_machine_is_named_by_its_device_and_what_is_long_by_a_number() -> None:
     kernel = shipped_kernels()["gemm_small"]
     compiled = kernel.compile()
     skeleton = source_of(kernel.but("machine", GFX942), compiled, "skeleton")
-    assert "void gemm_bf16_128x128x64_4wave_gfx942(" in skeleton
+    assert "void gemm_bf16_128x128x64_4wave_mi300x(" in skeleton
     long = source_of(kernel.but("note", "a" * 99), compiled, "skeleton")
     assert re.search(r"void gemm_bf16_128x128x64_4wave_note_[0-9a-f]{8}\(", long)
 

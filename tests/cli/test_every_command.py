@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from rota.audit.toolchain import found_toolchains
 from rota.cli.main import main
+from rota.isa.toolchain import found_toolchains
 from tests.cli.command import rota
 
 ROOT = Path(__file__).parents[2]

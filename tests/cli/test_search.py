@@ -14,7 +14,7 @@ from typing import NoReturn
 import pytest
 
 from rota.cli.search import searched
-from rota.order.stopping import stopped
+from rota.solver.stopping import stopped
 
 ROOT = Path(__file__).parents[2]
 
@@ -70,7 +70,7 @@ import os, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from threading import Timer
 from rota.cli.main import main
-from rota.order.stopping import Stop
+from rota.solver.stopping import Stop
 
 def watched(*arguments, run=Stop.run):
     Stop.run = run

@@ -7,7 +7,7 @@ import click
 import pytest
 
 from rota import GFX942, KernelGeometry, ScheduleConfig, SchedulingStrategy, TargetProfile
-from rota.cli.setting import changed, leaves, with_settings
+from rota.cli.set_values import changed, leaves, with_settings
 from rota.kernels.catalogue import shipped_kernels
 from rota.kernels.gemm import GEMM_SHAPES, GemmShape
 from rota.kernels.kernel import Kernel
@@ -123,7 +123,7 @@ def test_settings_are_listed_as_they_would_be_typed() -> None:
     listed = data("kernels four_wave")
     assert listed["config.scheduling"] == "identity"
     assert listed["geometry.is_fp8"] == "false"
-    assert listed["target.machine"] == "gfx950"
+    assert listed["target.machine"] == "mi355x"
     assert data("kernels gemm_small --set mma=32x16")["shape.mma"] == "32x16"
     kernel = shipped_kernels()["gemm_small"]
     for name, value in data("kernels gemm_small").items():

@@ -6,28 +6,28 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from rota.compiler.compile import compile_schedule
-from rota.declare.op import OpDesc
 from rota.errors import OrderError
-from rota.graph.derive import derive_edges_from_ops
-from rota.graph.loop_body import LoopBody
-from rota.graph.rotation import derive_cross_stage_rotation_edges
-from rota.order.evaluate import LDS_PORT, evaluate_order, makespan_lower_bound
-from rota.order.optimal import simple_greedy_schedule
-from rota.order.problem import OrderProblem
-from rota.order.registry import scheduler_named
-from rota.program.block import MMABlockSpec
-from rota.program.entry import ScheduleEntry
-from rota.program.group import construct_blocks, redistribute_loads, with_drains
-from rota.program.kernel_deps import derive_kernel_deps, partition_entry_bounds
-from rota.program.phases import (
+from rota.order.acyclic.evaluate import LDS_PORT, evaluate_order, makespan_lower_bound
+from rota.order.acyclic.loop_body import LoopBody
+from rota.order.acyclic.problem import OrderProblem
+from rota.order.acyclic.registry import scheduler_named
+from rota.pipeline.block import MMABlockSpec
+from rota.pipeline.compiler import compile_schedule
+from rota.pipeline.edges import derive_edges_from_ops
+from rota.pipeline.group import construct_blocks, redistribute_loads, with_drains
+from rota.pipeline.kernel_deps import derive_kernel_deps, partition_entry_bounds
+from rota.pipeline.op import OpDesc
+from rota.pipeline.optimal import simple_greedy_schedule
+from rota.pipeline.phases import (
     derive_epilogue_blocks,
     derive_epilogue_from_program,
     derive_prologue_from_program,
     stagger_index,
 )
-from rota.program.program import PipelineProgram
-from rota.program.waits import derive_drain_mask, derive_main_wait_vm, derive_waits_from_blocks, patch_waits
+from rota.pipeline.pipeline_program import PipelineProgram
+from rota.pipeline.rotation import derive_cross_stage_rotation_edges
+from rota.pipeline.schedule_entry import ScheduleEntry
+from rota.pipeline.waits import derive_drain_mask, derive_main_wait_vm, derive_waits_from_blocks, patch_waits
 from tests.conformance.corpus import (
     Case,
     edge_rows,

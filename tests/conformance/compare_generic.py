@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from rota.compiler.compile import compile_schedule
-from rota.declare.op import OpDesc
-from rota.declare.vocabulary import OpRole, ResourceKind, SingleBufferTag
 from rota.errors import GraphError, OrderError
-from rota.graph.loop_body import LoopBody
 from rota.kernels.single_buffer import SchedGroupHints, SingleBufferSchedule
-from rota.order.evaluate import LDS_PORT, evaluate_order, makespan_lower_bound
-from rota.order.optimal import greedy_schedule, optimal_schedule, optimal_schedule_with_halves, simple_greedy_schedule
-from rota.order.problem import Ordering, OrderProblem
-from rota.order.registry import scheduler_named
-from rota.order.reorder import single_buffer_reorder
-from rota.program.single_buffer import derive_single_buffer_phases
-from rota.targets.cost import annotate_ops
+from rota.order.acyclic.evaluate import LDS_PORT, evaluate_order, makespan_lower_bound
+from rota.order.acyclic.loop_body import LoopBody
+from rota.order.acyclic.problem import Ordering, OrderProblem
+from rota.order.acyclic.registry import scheduler_named
+from rota.pipeline.compiler import compile_schedule
+from rota.pipeline.cost import annotate_ops
+from rota.pipeline.op import OpDesc
+from rota.pipeline.optimal import (
+    greedy_schedule,
+    optimal_schedule,
+    optimal_schedule_with_halves,
+    simple_greedy_schedule,
+)
+from rota.pipeline.reorder import single_buffer_reorder
+from rota.pipeline.single_buffer_phases import derive_single_buffer_phases
+from rota.pipeline.vocabulary import SingleBufferTag
+from rota.program.kinds import OpRole, ResourceKind
 from tests.conformance.compare import Comparison
 from tests.conformance.corpus import (
     Case,

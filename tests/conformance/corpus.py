@@ -13,27 +13,21 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rota.compiler.schedule import PipelineSchedule
-from rota.declare.config import BlockSizing, FragOrder, PipelineConfig, WarpStaggerRule
-from rota.declare.geometry import KernelGeometry
-from rota.declare.op import OpDesc
-from rota.declare.vocabulary import (
-    DoubleBufferTag,
-    FrameworkTag,
-    KOffsetKind,
-    OpRole,
-    ResourceKind,
-    SingleBufferTag,
-)
-from rota.graph.edge import DepEdge, DepKind
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.ping_pong import DeclarativeSchedule
-from rota.order.reorder import double_buffer_reorder
-from rota.program.config import ScheduleConfig
-from rota.program.entry import ScheduleEntry
-from rota.targets.amd import mi355x_target
-from rota.targets.cost import annotate_ops
-from rota.targets.profile import TargetProfile
+from rota.kernels.target_profiles import mi355x_target
+from rota.order.acyclic.edge import DepEdge, DepKind
+from rota.pipeline.config import BlockSizing, FragOrder, PipelineConfig, WarpStaggerRule
+from rota.pipeline.cost import annotate_ops
+from rota.pipeline.geometry import KernelGeometry
+from rota.pipeline.op import OpDesc
+from rota.pipeline.profile import TargetProfile
+from rota.pipeline.reorder import double_buffer_reorder
+from rota.pipeline.schedule import PipelineSchedule
+from rota.pipeline.schedule_config import ScheduleConfig
+from rota.pipeline.schedule_entry import ScheduleEntry
+from rota.pipeline.vocabulary import DoubleBufferTag, FrameworkTag, KOffsetKind, SingleBufferTag
+from rota.program.kinds import OpRole, ResourceKind
 
 DATA = Path(__file__).parent / "data"
 DOUBLE_BUFFER_FILES = (

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rota.declare.op import OpDesc
-from rota.declare.vocabulary import NO_CHANNEL, FrameworkTag, OpRole
-from rota.graph.edge import DepEdge
-from rota.program.block import MMABlockSpec
-from rota.program.entry import ScheduleEntry
+from rota.order.acyclic.edge import DepEdge
+from rota.pipeline.block import MMABlockSpec
+from rota.pipeline.op import OpDesc
+from rota.pipeline.schedule_entry import ScheduleEntry
+from rota.pipeline.vocabulary import NO_CHANNEL, FrameworkTag
+from rota.program.kinds import OpRole
 
 REFERENCE_SLOTS = 2
 

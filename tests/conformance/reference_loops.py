@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rota.compiler.compiled import CompiledSchedule
-from rota.declare.op import OpDesc
-from rota.declare.vocabulary import CHANNEL_A, CHANNEL_B, DoubleBufferTag, OpRole, Phase
-from rota.program.entry import ScheduleEntry
+from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.pipeline.compiled_pipeline import CompiledPipeline
+from rota.pipeline.op import OpDesc
+from rota.pipeline.schedule_entry import ScheduleEntry
+from rota.pipeline.vocabulary import CHANNEL_A, CHANNEL_B, DoubleBufferTag
+from rota.program.kinds import OpRole
+from rota.program.phase import Phase
 from tests.conformance.corpus import Case, op_from_row, schedule_of
 
 
 def reference_loop(case: Case) -> CompiledSchedule:
     """The recorded prologue, kernel and epilogue, entry for entry."""
     schedule = schedule_of(case)
-    return CompiledSchedule(
+    return CompiledPipeline(
         name=case["id"],
         config=schedule.config(),
         schedule_config=schedule.schedule_config(),

@@ -31,7 +31,7 @@ from rota import (
     mi355x_target,
     optimal_schedule,
 )
-from rota.program.group import construct_blocks
+from rota.pipeline.group import construct_blocks
 from tests.conformance.test_corpus import INTENDED
 from tests.findings.smallest import Small, two_tiles
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rota.audit.toolchain import found_toolchains
 from rota.cli.main import main
 from rota.errors import CODES
+from rota.isa.toolchain import found_toolchains
 from tests.cli.command import rota
 from tests.docs.blocks import FINDINGS, PAGES, ROOT, blocks_of, commands_of, matches
 from tests.docs.running import run_page
@@ -83,7 +83,7 @@ def test_a_code_has_a_page_with_its_smallest_example(code: str) -> None:
     (example, *_) = blocks_of(page)
     assert example.output is not None
     assert f"[{code}]: " in example.output.text
-    assert "**Mend it.** " in page
+    assert "**Fix it.** " in page
     assert rota(f"explain {code}").output == page.removeprefix("# ")
 
 

@@ -7,12 +7,12 @@ import pytest
 from benchmarks import naive
 from benchmarks.predict import Row, line, rows
 from rota import GFX942, GFX950, Machine
-from rota.audit.toolchain import found_toolchains
-from rota.simulate.predict import predict
-from rota.targets.timing import timing_of
+from rota.cycles.predict import predict
+from rota.isa.toolchain import found_toolchains
+from rota.targets.device import timing_of
+from tests.cycles.test_predict import INSTRUCTIONS, PUBLISHED
+from tests.cycles.timed_loops import only_mfmas
 from tests.docs.blocks import ROOT
-from tests.simulate.test_predict import INSTRUCTIONS, PUBLISHED
-from tests.simulate.timed_loops import only_mfmas
 
 CYCLES, EMISSION = ((ROOT / "docs" / name).read_text("utf-8") for name in ("cycles.md", "emission.md"))
 

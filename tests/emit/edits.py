@@ -42,7 +42,9 @@ _OTHERS: tuple[Any, ...] = (
     "",
     "x",
     "FrameworkTag.BARRIER",
-    "LoopTag.LOAD",
+    "load",
+    "wait",
+    "vmcnt",
     "\ud800",
     [],
     {},
@@ -187,9 +189,17 @@ def _entry(document: Any, random: Random) -> None:
         case 3:
             random.choice(filled).append(entries.pop(slot))
         case _:
-            op = entries[slot].get("op") if isinstance(entries[slot], dict) else None
-            if isinstance(op, dict):
-                op["wait_value"] = max(0, random.choice((0, 1, 2, 4, 8, 62, 63)))
+            _set_count(entries[slot], random.choice((0, 1, 2, 4, 8, 62, 63)))
+
+
+def _set_count(entry: Any, count: int) -> None:
+    """By stages a wait's count stands in its op; by values in its effect, and its name says it too."""
+    op, effect = (entry.get(part) if isinstance(entry, dict) else None for part in ("op", "effect"))
+    if isinstance(op, dict) and isinstance(effect, dict):
+        effect["wait_value"] = count
+        op["name"] = f"{str(op.get('name')).partition('(')[0]}({count})"
+    elif isinstance(op, dict):
+        op["wait_value"] = count
 
 
 _EDITS = (
@@ -219,7 +229,10 @@ def _plausible(document: Any, random: Random) -> None:
             if isinstance(entry, dict):
                 entry["time_slot"], entry["phase"] = slot, phase.upper()
     if isinstance(schedule.get("prologue"), list) and random.random() < 0.8:
-        schedule["warp_stagger_index"] = len(schedule["prologue"]) + 1
+        if "stagger_index" in schedule:
+            schedule["stagger_index"] = len(schedule["prologue"])
+        else:
+            schedule["warp_stagger_index"] = len(schedule["prologue"]) + 1
     for name in ("repairs", "kernel_deps", "findings", "certificate"):
         if random.random() < (0.8 if name in ("repairs", "kernel_deps") else 0.4):
             schedule.pop(name, None)

@@ -32,11 +32,10 @@ from rota import (
     verify,
 )
 from rota.cli.summary import summarise
-from rota.declare.values import Read
 from rota.emit.exchange import from_json, to_json
 from rota.emit.skeleton import emit_skeleton
-from rota.simulate.values import execute
-from rota.verify.subject import Subject
+from rota.execute.executor import execute
+from rota.program.loop_spec import Read
 from tests.emit.edits import edited
 from tests.findings.smallest import Small
 
@@ -45,7 +44,7 @@ TRIP_COUNTS = range(5)
 
 def agrees(compiled: CompiledSchedule) -> bool:
     """The executor finds the declared result, as late as allowed and in 50 random interleavings."""
-    return all(execute(compiled, trips, spec=compiled.loop).right for trips in TRIP_COUNTS)
+    return all(execute(compiled, trips).right for trips in TRIP_COUNTS)
 
 
 def _gemm(machine: Machine) -> LoopSpec:
@@ -66,7 +65,7 @@ def _softmax() -> LoopSpec:
     loop.load(loop.tile("K", size=4096), moved=4096)
     s = loop.product("s", [loop.fragment("k", "K", registers=4)], registers=4, instruction=_MFMA)
     loop.valu("m", [s, Read(value="m", distance=1)], registers=1)
-    loop.store(loop.tile("P", size=4096), s, moved=4096)
+    loop.lds_store(loop.tile("P", size=4096), s, moved=4096)
     p = loop.fragment("p", "P", registers=4)
     loop.mma(loop.accumulator("o", registers=4), p, "k", instruction=_MFMA)
     return loop.build()
@@ -120,7 +119,7 @@ def campaign(base: str, seeds: range, judge: Callable[[CompiledSchedule], bool] 
     original = from_json(text_of(base))
 
     def right(compiled: CompiledSchedule) -> bool:
-        about = Subject.of(compiled), compiled.loop, compiled.body
+        about = compiled.lowered
         if about not in known:
             known[about] = judge(compiled)
         return known[about]

@@ -11,9 +11,10 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rota.declare.geometry import KernelGeometry
-from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
 from rota.kernels.gemm import GemmShape
+from rota.pipeline.geometry import KernelGeometry
+from rota.program.kinds import Home, OpKind
+from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 
 TILES = 3  # K-tiles that are computed, so that a value of the iteration before differs
 ROWS = DEPTH = 64
@@ -60,9 +61,9 @@ def _computes_c(loop: LoopSpec) -> bool:
             due[m, n] += sum(whole["A"][m, k] * whole["B"][n, k] for k in range(STEPS))
         history.append(_read(loop, whole))
         for op in loop.ops:
-            if op.work is Work.MMA:
+            if op.kind is OpKind.MMA:
                 _multiply(loop, op, history, sums, places)
-            elif op.work not in (Work.LOAD, Work.FRAGMENT):
+            elif op.kind not in (OpKind.DMA, OpKind.LDS_READ):
                 raise WrongError
     found: dict[tuple[int, int], int] = {}
     for name, blocks in sums.items():
@@ -77,8 +78,10 @@ def _computes_c(loop: LoopSpec) -> bool:
 def _read(loop: LoopSpec, whole: Mapping[str, Held]) -> Mapping[str, Held]:
     """What the registers hold after the loads and reads of one iteration."""
     tiles: dict[str, list[dict[tuple[int, int], int]]] = {}
+    if not all(value.operand for value in loop.values if value.home is Home.LDS):
+        raise WrongError
     for operand in "AB":
-        names = [value.name for value in loop.values if value.home is Home.LDS and value.name[0] == operand]
+        names = [value.name for value in loop.values if value.home is Home.LDS and value.operand == operand]
         pieces = [
             {(part * LINES + line, step): whole[operand][part * LINES + line, step] for line in range(LINES)}
             for part in range(PARTS)
@@ -96,7 +99,7 @@ def _read(loop: LoopSpec, whole: Mapping[str, Held]) -> Mapping[str, Held]:
             tiles[name] = pieces[number * share : (number + 1) * share]
     held: dict[str, Held] = {}
     for op in loop.ops:
-        if op.work is Work.FRAGMENT:
+        if op.kind is OpKind.LDS_READ:
             (read,), (value,) = op.reads, op.writes
             if read.distance or read.value not in tiles or loop.value(value).size != PIECE_REGISTERS * op.instructions:
                 raise WrongError
@@ -161,8 +164,8 @@ def edited(loop: LoopSpec, draw: random.Random) -> Edit:
     return name, edit(loop, draw)
 
 
-def _of(loop: LoopSpec, work: Work, draw: random.Random) -> LoopOp:
-    return draw.choice([op for op in loop.ops if op.work is work])
+def _of(loop: LoopSpec, kind: OpKind, draw: random.Random) -> LoopOp:
+    return draw.choice([op for op in loop.ops if op.kind is kind])
 
 
 def _changed(loop: LoopSpec, op: LoopOp, to: LoopOp) -> LoopSpec:
@@ -178,7 +181,7 @@ def _with_ops(loop: LoopSpec, ops: Sequence[LoopOp]) -> LoopSpec:
 
 def _drop(loop: LoopSpec, draw: random.Random) -> LoopSpec:
     gone = draw.choice(loop.ops)
-    if gone.work is not Work.FRAGMENT:
+    if gone.kind is not OpKind.LDS_READ:
         return _with_ops(loop, [op for op in loop.ops if op is not gone])
     ops = [
         replace(op, reads=tuple(read for read in op.reads if read.value not in gone.writes))
@@ -190,42 +193,42 @@ def _drop(loop: LoopSpec, draw: random.Random) -> LoopSpec:
 
 
 def _twice(loop: LoopSpec, draw: random.Random) -> LoopSpec:
-    op = draw.choice([op for op in loop.ops if op.work is not Work.FRAGMENT])
+    op = draw.choice([op for op in loop.ops if op.kind is not OpKind.LDS_READ])
     return replace(loop, ops=(*loop.ops, replace(op, name="again")))
 
 
 def _twice_elsewhere(loop: LoopSpec, draw: random.Random) -> LoopSpec:
-    op = _of(loop, Work.MMA, draw)
+    op = _of(loop, OpKind.MMA, draw)
     more = replace(loop.value(op.writes[0]), name="more")
     return replace(loop, values=(*loop.values, more), ops=(*loop.ops, replace(op, name="again", writes=("more",))))
 
 
 def _other_operand(loop: LoopSpec, draw: random.Random) -> LoopSpec:
-    op, other = _of(loop, Work.MMA, draw), _of(loop, Work.FRAGMENT, draw)
+    op, other = _of(loop, OpKind.MMA, draw), _of(loop, OpKind.LDS_READ, draw)
     reads = list(op.reads)
     reads[draw.randrange(len(reads))] = Read(value=other.writes[0])
     return _changed(loop, op, replace(op, reads=tuple(reads)))
 
 
 def _other_tile(loop: LoopSpec, draw: random.Random) -> LoopSpec:
-    op, other = _of(loop, Work.FRAGMENT, draw), _of(loop, Work.LOAD, draw)
+    op, other = _of(loop, OpKind.LDS_READ, draw), _of(loop, OpKind.DMA, draw)
     return _changed(loop, op, replace(op, reads=(Read(value=other.writes[0]),)))
 
 
 def _other_sum(loop: LoopSpec, draw: random.Random) -> LoopSpec:
-    op, other = _of(loop, Work.MMA, draw), _of(loop, Work.MMA, draw)
+    op, other = _of(loop, OpKind.MMA, draw), _of(loop, OpKind.MMA, draw)
     return _changed(loop, op, replace(op, writes=other.writes))
 
 
 def _exchanged_sums(loop: LoopSpec, draw: random.Random) -> LoopSpec:
     """Every op of two accumulators adds to the other one: only names change."""
-    one, two = _of(loop, Work.MMA, draw).writes, _of(loop, Work.MMA, draw).writes
+    one, two = _of(loop, OpKind.MMA, draw).writes, _of(loop, OpKind.MMA, draw).writes
     other = {one: two, two: one}
     return replace(loop, ops=tuple(replace(op, writes=other.get(op.writes, op.writes)) for op in loop.ops))
 
 
 def _exchanged_operands(loop: LoopSpec, draw: random.Random) -> LoopSpec:
-    op = _of(loop, Work.MMA, draw)
+    op = _of(loop, OpKind.MMA, draw)
     return _changed(loop, op, replace(op, reads=op.reads[::-1]))
 
 
@@ -264,26 +267,40 @@ def _other_count(loop: LoopSpec, draw: random.Random) -> LoopSpec:
 
 
 def _other_bytes(loop: LoopSpec, draw: random.Random) -> LoopSpec:
-    op = _of(loop, Work.LOAD, draw)
+    op = _of(loop, OpKind.DMA, draw)
     return _changed(loop, op, replace(op, moved=2 * op.moved))
 
 
 def _reads_a_sum(loop: LoopSpec, draw: random.Random) -> LoopSpec:
-    op, other = _of(loop, Work.MMA, draw), _of(loop, Work.MMA, draw)
+    op, other = _of(loop, OpKind.MMA, draw), _of(loop, OpKind.MMA, draw)
     return _changed(loop, op, replace(op, reads=(*op.reads, Read(value=other.writes[0]))))
 
 
+def _other_rows(loop: LoopSpec, draw: random.Random) -> LoopSpec:
+    """A tile that says that it is the other operand's, or nothing."""
+    tile = draw.choice([value for value in loop.values if value.home is Home.LDS])
+    said = draw.choice([each for each in ("", "A", "B") if each != tile.operand])
+    return replace(loop, values=tuple(replace(each, operand=said) if each is tile else each for each in loop.values))
+
+
+def _renamed_tile(loop: LoopSpec, draw: random.Random) -> LoopSpec:
+    """What a tile is called says nothing."""
+    return _with_name(loop, draw.choice([value for value in loop.values if value.home is Home.LDS]).name)
+
+
 def _vector_op(loop: LoopSpec, draw: random.Random) -> LoopSpec:
-    source = _of(loop, Work.FRAGMENT, draw).writes[0]
-    extra = LoopOp(name="scale", work=Work.VALU, reads=(Read(value=source),), writes=("x",))
+    source = _of(loop, OpKind.LDS_READ, draw).writes[0]
+    extra = LoopOp(name="scale", kind=OpKind.VALU, reads=(Read(value=source),), writes=("x",))
     return replace(loop, values=(*loop.values, Value(name="x", home=Home.REGISTERS, size=4)), ops=(*loop.ops, extra))
 
 
 def _renamed(loop: LoopSpec, draw: random.Random) -> LoopSpec:
-    value = draw.choice([value for value in loop.values if value.home is not Home.LDS])
+    return _with_name(loop, draw.choice([value for value in loop.values if value.home is not Home.LDS]).name)
 
+
+def _with_name(loop: LoopSpec, before: str) -> LoopSpec:
     def name(each: str) -> str:
-        return "renamed" if each == value.name else each
+        return "renamed" if each == before else each
 
     return replace(
         loop,
@@ -317,6 +334,8 @@ _EDITS = {
         _other_count,
         _other_bytes,
         _reads_a_sum,
+        _other_rows,
+        _renamed_tile,
         _vector_op,
         _renamed,
     )

@@ -7,10 +7,11 @@ from dataclasses import replace
 from functools import cache, partial
 
 from rota import CompiledSchedule, KernelGeometry, Pipeline4Wave, compile_schedule, mi355x_target
-from rota.compiler.loop import compile_loop
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
 from rota.kernels.ping_pong import DeclarativeSchedule
-from rota.targets.machine import GFX942, GFX950
+from rota.targets.by_architecture import GFX942, GFX950
+from rota.values.compile_loop import compile_loop
+from rota.values.compiled_loop import CompiledLoop
 
 Emitted = tuple[CompiledSchedule, KernelGeometry]
 
@@ -32,14 +33,14 @@ SHAPES["gemm_bf16_32x32_mma"] = replace(
 
 
 @cache
-def by_values(name: str, *, instructions: bool = False, remainder: int = 0) -> Emitted:
+def by_values(name: str, *, instructions: bool = False, remainder: int = 0) -> tuple[CompiledLoop, KernelGeometry]:
     shape = SHAPES[name]
     machine = GFX942 if name.endswith("mi300x") else GFX950
     return compile_loop(shape.loop(instructions=instructions), machine, remainder=remainder), shape.geometry
 
 
 @cache
-def staggered(name: str) -> Emitted:
+def staggered(name: str) -> tuple[CompiledLoop, KernelGeometry]:
     """Two groups of four waves take turns at the matrix unit."""
     shape = SHAPES[name]
     return compile_loop(shape.loop(instructions=True), GFX950, stagger=True), shape.geometry

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rota import CompiledSchedule
-from rota.declare.values import Home, LoopOp, LoopSpec, Work
 from rota.emit.skeleton import emit_skeleton
+from rota.program.kinds import Home, OpKind
+from rota.program.loop_spec import LoopOp, LoopSpec
+from rota.values.compiled_loop import CompiledLoop
 
 VALU = "v_exp_f32_e32"
 _HEAD = """
@@ -22,11 +23,9 @@ typedef float floats __attribute__((ext_vector_type(4)));
 _FEW = 2  # registers of four words that stand for any number of them, where no load must keep them apart
 
 
-def kernel_around(compiled: CompiledSchedule) -> str:
+def kernel_around(compiled: CompiledLoop) -> str:
     """The skeleton, the functions, and a kernel that calls it."""
-    loop = compiled.loop
-    assert loop is not None
-    copies = dict(compiled.placement.copies if compiled.placement else ())
+    loop, copies = compiled.loop, dict(compiled.placement.copies)
     return "\n".join([emit_skeleton(compiled), _HEAD, *_ops(loop, copies), *_kernel(compiled, loop)])
 
 
@@ -49,18 +48,18 @@ def _ops(loop: LoopSpec, copies: dict[str, int]) -> Iterator[str]:
 def _body(loop: LoopSpec, op: LoopOp) -> Iterator[str]:
     target = f"{_place(loop, op.writes[0])}_[{'0' if loop.value(op.writes[0]).home is Home.ACCUMULATOR else 'to0'}]"
     for index in range(op.instructions):
-        if op.work is Work.LOAD:
+        if op.kind is OpKind.DMA:
             yield (
                 '{ u32 m0; asm volatile("s_mov_b32 m0, %1\\n\\ts_nop 0\\n\\tbuffer_load_dwordx4 %2, %3, %4 offen lds" '
                 ': "=&{m0}"(m0) '
                 f': "s"(lds + to0 * 1024 + {index}), "v"(offset), "s"(resource), "s"(k * 128) : "memory"); }}'
             )
-        elif op.work is Work.FRAGMENT:
+        elif op.kind is OpKind.LDS_READ:
             yield f"{target}[{index}] = *(LDS const words*)(lane + from0 * 8192 + {index * 256});"
         else:
             place = f"{target}[{index % _size(loop, op.writes[0])}]"
             one, two = _sources(loop, op, index)
-            if op.work is Work.MMA:
+            if op.kind is OpKind.MMA:
                 yield f'asm volatile("{op.instruction} %0, %1, %2, %0" : "+v"({place}) : "v"({one}), "v"({two}));'
             else:
                 asm = 'asm volatile("v_exp_f32 %0, %1" : "=v"(y) : "v"(x));'
@@ -79,7 +78,7 @@ def _sources(loop: LoopSpec, op: LoopOp, index: int) -> tuple[str, str]:
     )
 
 
-def _kernel(compiled: CompiledSchedule, loop: LoopSpec) -> Iterator[str]:
+def _kernel(compiled: CompiledLoop, loop: LoopSpec) -> Iterator[str]:
     yield f'extern "C" __attribute__((global, amdgpu_flat_work_group_size({64 * loop.waves}, {64 * loop.waves}),'
     yield "  amdgpu_waves_per_eu(1, 1)))"
     yield "void skeleton(words resource, int trips) {"
@@ -109,7 +108,7 @@ def _place(loop: LoopSpec, value: str) -> str:
 
 
 def _loaded(loop: LoopSpec, value: str) -> bool:
-    return loop.writers(value)[0].work is Work.FRAGMENT
+    return loop.writers(value)[0].kind is OpKind.LDS_READ
 
 
 def _size(loop: LoopSpec, value: str) -> int:

@@ -4,26 +4,36 @@ from dataclasses import replace
 
 import pytest
 
-from rota import CompiledSchedule, ScheduleConfig, SchedulingStrategy, compile_schedule
-from rota.compiler.loop import unsynchronised
-from rota.emit.claims import CLAIMED, as_claimed
+from rota import ScheduleConfig, SchedulingStrategy, compile_schedule
+from rota.emit.derived_again import CLAIMED
 from rota.emit.exchange import from_json, to_json
-from rota.order.modulo_schedule import ModuloProof
-from rota.order.problem import Proof
-from rota.program.unroll import Placement
+from rota.emit.interval_claim import with_interval_as_claimed
+from rota.emit.order_claim import with_order_as_claimed
+from rota.order.acyclic.problem import Proof
+from rota.order.modulo.modulo_schedule import ModuloProof
+from rota.pipeline.compiled_pipeline import CompiledPipeline
+from rota.values.compile_loop import unsynchronised
+from rota.values.compiled_loop import CompiledLoop
+from rota.values.unroll import Placement
 from tests.emit.kernels import SMALL_MI300X, by_values, staggered
 from tests.findings.smallest import Small, raised
 
 
-def searched() -> CompiledSchedule:
+def searched() -> CompiledPipeline:
     return compile_schedule(Small(knobs=ScheduleConfig(scheduling=SchedulingStrategy.CSP)))
+
+
+def small() -> CompiledLoop:
+    compiled, _ = by_values(SMALL_MI300X)
+    assert isinstance(compiled, CompiledLoop)
+    return compiled
 
 
 def test_an_optimal_order_stays_one_where_a_bound_shows_it() -> None:
     compiled = searched()
     assert compiled.ordering is not None
     assert compiled.ordering.certificate.proof is Proof.OPTIMAL
-    assert as_claimed(compiled) == compiled
+    assert with_order_as_claimed(compiled) == compiled
 
 
 @pytest.mark.parametrize("proof", [Proof.OPTIMAL, Proof.FEASIBLE])
@@ -34,7 +44,7 @@ def test_an_order_is_not_the_best_because_somebody_says_so(proof: Proof) -> None
     assert ordering is not None
     more = ordering.makespan + 10
     worse = replace(ordering, makespan=more, certificate=replace(ordering.certificate, proof=proof, bound=more))
-    read = as_claimed(replace(compiled, ordering=worse)).ordering
+    read = with_order_as_claimed(replace(compiled, ordering=worse)).ordering
     assert read is not None
     claim = read.certificate
     assert (claim.proof, claim.bound, claim.by) == (Proof.FEASIBLE, ordering.makespan, CLAIMED)
@@ -42,14 +52,13 @@ def test_an_order_is_not_the_best_because_somebody_says_so(proof: Proof) -> None
 
 def test_an_interval_is_not_the_least_because_somebody_says_so() -> None:
     """Twice the interval, from the same starts, is a schedule, too; nothing shows that it is the least."""
-    compiled, _ = by_values(SMALL_MI300X)
+    compiled = small()
     modulo, placement = compiled.modulo, compiled.placement
     assert modulo is not None
-    assert placement is not None
     slow = 2 * modulo.ii
     claim = replace(modulo.certificate, proof=ModuloProof.REFUTED, lower=slow, refuted=tuple(range(modulo.ii, slow)))
     idle = Placement(interval=slow, starts=placement.starts, copies=placement.copies, turns_left=placement.turns_left)
-    read = as_claimed(
+    read = with_interval_as_claimed(
         replace(compiled, placement=idle, modulo=replace(modulo, ii=slow, certificate=claim), certificate=None)
     ).modulo
     assert read is not None
@@ -63,9 +72,7 @@ def test_two_wave_groups_are_timed_as_two() -> None:
 
 
 def test_without_a_search_nothing_is_claimed_about_slack() -> None:
-    compiled, _ = by_values(SMALL_MI300X)
-    assert compiled.loop is not None
-    assert compiled.placement is not None
+    compiled = small()
     placement = replace(compiled.placement, barriers=(), landing_slack=0, read_slack=0)
     bare = replace(unsynchronised(compiled.loop, placement), lds_bytes=compiled.lds_bytes)
     assert from_json(to_json(bare)) == bare
@@ -76,7 +83,6 @@ def test_without_a_search_nothing_is_claimed_about_slack() -> None:
 
 
 def test_times_have_an_end() -> None:
-    compiled, _ = by_values(SMALL_MI300X)
-    assert compiled.placement is not None
+    compiled = small()
     late = replace(compiled.placement, interval=2_000_000)
-    assert "slots" in raised("T204", lambda: as_claimed(replace(compiled, placement=late))).message
+    assert "slots" in raised("T204", lambda: with_interval_as_claimed(replace(compiled, placement=late))).message

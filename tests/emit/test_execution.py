@@ -7,9 +7,9 @@ from functools import cache
 import pytest
 
 from rota.audit.execution import load_emitted
-from rota.audit.toolchain import find_toolchain
+from rota.audit.gemm_launch import GemmProgram
 from rota.emit.hip_gemm import emit_gemm
-from rota.simulate.launch import GemmProgram
+from rota.isa.toolchain import find_toolchain
 from tests.emit.kernels import SMALL, by_values
 
 

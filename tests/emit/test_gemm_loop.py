@@ -8,26 +8,27 @@ from dataclasses import replace
 
 import pytest
 
-from rota import CompiledSchedule, KernelGeometry, RotaError
-from rota.compiler.loop import unsynchronised
-from rota.declare.values import LoopSpec, Work
+from rota import KernelGeometry, RotaError
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_instructions import Mfma
 from rota.emit.gemm_tile import gemm_tile
 from rota.emit.hip_gemm import emit_gemm
 from rota.errors import EmissionError
-from rota.program.loop import steps_of
-from rota.program.unroll import Placement
+from rota.program.kinds import OpKind
+from rota.program.loop_spec import LoopSpec
+from rota.values.compile_loop import unsynchronised
+from rota.values.compiled_loop import CompiledLoop
+from rota.values.unroll import Placement
 from tests.emit.gemm_oracle import GEOMETRY, SHAPE, edited, is_gemm
 from tests.emit.kernels import FP8, SHAPES
 
 LOOPS = [SHAPE.loop(), SHAPE.loop(instructions=True)]
-_TURN = [Work.LOAD, Work.FRAGMENT, Work.MMA, Work.VALU]
+_TURN = [OpKind.DMA, OpKind.LDS_READ, OpKind.MMA, OpKind.VALU]
 
 
-def one_by_one(loop: LoopSpec) -> CompiledSchedule:
+def one_by_one(loop: LoopSpec) -> CompiledLoop:
     """One iteration after the other: all loads, all reads, all products."""
-    order = sorted(range(len(loop.ops)), key=lambda index: (_TURN.index(loop.ops[index].work), index))
+    order = sorted(range(len(loop.ops)), key=lambda index: (_TURN.index(loop.ops[index].kind), index))
     starts = tuple(order.index(index) for index in range(len(order)))
     return unsynchronised(loop, Placement(interval=len(order), starts=starts, copies=()))
 
@@ -83,10 +84,9 @@ def test_pieces_of_one_factor_may_lie_in_different_copies() -> None:
     shape = SHAPES[FP8]
     loop = shape.loop(instructions=True)
     bare = one_by_one(loop)
-    assert bare.placement is not None
     compiled = unsynchronised(loop, replace(bare.placement, copies=(("a0_0", 2),)))
     binding = GemmBinding(compiled, gemm_tile(compiled, shape.geometry))
-    bound = [each for step in steps_of(compiled).kernel for each in binding.instructions(step)]
+    bound = [each for entry in compiled.lowered.kernel for each in binding.instructions(entry)]
     products = [each for each in bound if isinstance(each, Mfma)]
     assert {each.a_copies for each in products if each.a_part == 0} == {(0, 0), (1, 0)}
     assert {each.a_copies for each in products if each.a_part == 1} == {(0, 0)}

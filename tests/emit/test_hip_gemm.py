@@ -6,12 +6,11 @@ from itertools import product
 import pytest
 
 from rota.audit.execution import load_emitted
-from rota.audit.toolchain import find_toolchain
+from rota.audit.gemm_launch import GemmProgram
 from rota.emit.gemm_tile import Element
 from rota.emit.hip_gemm import emit_gemm
-from rota.program.loop import steps_of
-from rota.simulate.isa.interleaving import LATEST, drawn
-from rota.simulate.launch import GemmProgram
+from rota.isa.interleaving import LATEST, drawn
+from rota.isa.toolchain import find_toolchain
 from tests.emit.kernels import SMALL, SMALL_MI300X, Emitted, by_values, four_wave, ping_pong
 
 
@@ -35,7 +34,7 @@ def test_every_workgroup_has_its_own_tile() -> None:
 def test_a_tail_reaches_the_numbers_of_tiles_between_trips() -> None:
     compiled, geometry = by_values(SMALL_MI300X)
     tail, _ = by_values(SMALL_MI300X, remainder=1)
-    assert steps_of(tail).tiles_outside == steps_of(compiled).tiles_outside + 1
+    assert tail.lowered.tiles_outside == compiled.lowered.tiles_outside + 1
     code = find_toolchain().compile(emit_gemm(compiled, geometry, tails=[tail]), "gfx942")
     gemm = load_emitted(tail, geometry, code, kernel=f"{compiled.name}_tail1")
     assert gemm.launch(0, LATEST).right

@@ -6,19 +6,19 @@ from functools import cache
 
 import pytest
 
+from rota import CompiledSchedule
 from rota.audit.audit import audit_skeleton
-from rota.audit.toolchain import find_toolchain
-from rota.compiler.compile import compile_schedule
-from rota.compiler.compiled import CompiledSchedule
-from rota.compiler.loop import compile_loop
-from rota.declare.vocabulary import OpRole
-from rota.emit.k_tiles import k_tiles
+from rota.emit.k_tiles import followed_k_tiles
 from rota.emit.skeleton import emit_skeleton
+from rota.isa.toolchain import find_toolchain
 from rota.kernels.attention import ATTENTION
 from rota.kernels.catalogue import shipped_kernels
 from rota.kernels.single_buffer import SingleBufferSchedule
-from rota.program.loop import steps_of
-from rota.verify.report import ENTERED_ONCE, VMCNT_IN_ORDER
+from rota.pipeline.compiler import compile_schedule
+from rota.program.kinds import OpRole
+from rota.program.lowered import TileSum
+from rota.values.compile_loop import compile_loop
+from rota.verify.report import ENTERED_ONCE, in_order_assumption
 from tests.emit.kernels import SMALL, by_values, four_wave, ping_pong
 from tests.emit.stubs import VALU, kernel_around
 from tests.findings.smallest import raised
@@ -109,12 +109,15 @@ def test_every_function_is_told_its_k_tile(name: str, trips: int) -> None:
     header = emit_skeleton(compiled)
     declared = [line for line in header.splitlines() if line.startswith("//   ") and " void " in line]
     assert all(line.endswith("(int k);") for line in declared)
-    total = steps_of(compiled).total_tiles(trips)
+    total = compiled.lowered.total_tiles(trips)
     told: dict[str, list[int]] = {}
     for call, k in calls(header, trips):
-        told.setdefault(re.sub(r"(to|from)_\w+", "", call) if compiled.loop is None else call.split("<")[0], []).append(
-            k
-        )
+        told.setdefault(
+            re.sub(r"(to|from)_\w+", "", call)
+            if isinstance(compiled.lowered.semantics, TileSum)
+            else call.split("<")[0],
+            [],
+        ).append(k)
     computes = [call for call in told if call.startswith(("mma<", "mma_s", "mma_o", "make_", "compute", "mma_c"))]
     assert computes
     for call in computes:
@@ -126,8 +129,8 @@ def test_an_op_that_changes_its_tile_from_trip_to_trip_is_refused() -> None:
     """Nothing is loaded in the loop: a trip reads what the prologue brought, each time further back."""
     compiled, _ = four_wave()
     kernel = tuple(entry for entry in compiled.kernel if entry.op.role is not OpRole.GLOBAL_LOAD)
-    steps = steps_of(replace(compiled, kernel=kernel))
-    assert "works on another K-tile" in raised("T203", lambda: k_tiles(steps)).message
+    program = replace(compiled, kernel=kernel).lowered
+    assert "works on another K-tile" in raised("T203", lambda: followed_k_tiles(program)).message
 
 
 def with_empty_functions(header: str) -> str:
@@ -154,5 +157,5 @@ def test_functions_as_declared_are_all_that_a_header_needs(name: str) -> None:
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_what_the_proof_assumes_is_part_of_the_contract(reentrant: bool) -> None:
     text = emit_skeleton(compile_schedule(SingleBufferSchedule(2), reentrant=reentrant))
-    assert f"//   {VMCNT_IN_ORDER}\n" in text
+    assert f"//   {in_order_assumption('vmcnt')}\n" in text
     assert (f"//   {ENTERED_ONCE}\n" in text) is not reentrant

@@ -11,9 +11,9 @@ import pytest
 
 from rota import ProofError, compile_loop, compile_schedule, verify
 from rota.audit.audit import audit_gemm
-from rota.audit.toolchain import find_toolchain, found_toolchains
 from rota.emit.hip_gemm import emit_gemm
-from rota.simulate.values import execute, replay
+from rota.execute.executor import execute, replay
+from rota.isa.toolchain import find_toolchain, found_toolchains
 from tests.cli.command import rota
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -55,7 +55,7 @@ def test_own_gemm_by_values_comes_out_of_the_compiler_as_it_went_in() -> None:
     example = load("own_gemm_by_values")
     made = example["compiled"]()
     assert made.modulo.certificate.optimal
-    assert all(execute(made, trips, spec=made.loop).right for trips in range(3))
+    assert all(execute(made, trips).right for trips in range(3))
     code = find_toolchain().compile(emit_gemm(made, example["GEOMETRY"]), "gfx950")
     assert audit_gemm(made, example["GEOMETRY"], code).exact
 
@@ -66,7 +66,7 @@ def test_attention_is_proved_and_carries_its_recurrences() -> None:
     assert verify(made).clean
     carried = {read.value for op in made.loop.ops for read in op.reads if read.distance}
     assert carried == {"m", "l", "o"}
-    assert all(execute(made, trips, spec=made.loop).right for trips in range(3))
+    assert all(execute(made, trips).right for trips in range(3))
 
 
 def test_every_race_of_the_four_wave_schedule_is_borne_out_and_then_gone() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rota import (
-    CompiledSchedule,
+    GFX950,
     DoubleBufferTag,
     Finding,
     KOffsetKind,
@@ -19,6 +19,8 @@ from rota import (
     WarpStaggerRule,
     verify,
 )
+from rota.pipeline.compiled_pipeline import CompiledPipeline
+from rota.program.lowered import Lowerable
 
 
 def load(stage: int, k_offset: KOffsetKind = KOffsetKind.K0, *, channel: int = 0, subtile: int = 0) -> OpDesc:
@@ -50,14 +52,15 @@ def loop(
     kernel: Sequence[OpDesc] = (),
     epilogue: Sequence[OpDesc] = (),
     stagger: int | None = None,
-) -> CompiledSchedule:
+) -> CompiledPipeline:
     """The given phases in a 1x1 double buffer."""
 
     def phase(ops: Sequence[OpDesc], name: Phase) -> tuple[ScheduleEntry, ...]:
         return tuple(ScheduleEntry(op=op, time_slot=slot, phase=name) for slot, op in enumerate(ops))
 
     rule = WarpStaggerRule.none() if stagger is None else WarpStaggerRule.fixed(stagger)
-    return CompiledSchedule(
+    return CompiledPipeline(
+        machine=GFX950,
         name="small",
         config=PipelineConfig(m_mmas=1, n_mmas=1, warp_stagger=rule),
         schedule_config=ScheduleConfig(),
@@ -71,7 +74,7 @@ def loop(
     )
 
 
-def found(code: str, compiled: CompiledSchedule, times: int | None = 1) -> tuple[Finding, ...]:
+def found(code: str, compiled: Lowerable, times: int | None = 1) -> tuple[Finding, ...]:
     """The findings with `code`; as many as expected, or at least one where that is open."""
     findings = tuple(finding for finding in verify(compiled).findings if finding.code == code)
     assert len(findings) == times if times is not None else findings

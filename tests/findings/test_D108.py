@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rota.declare.loop import Loop
+from rota.values.loop import Loop
 from tests.findings.smallest import raised
 
 

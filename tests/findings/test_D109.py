@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from rota import KernelGeometry, compile_schedule
+from rota.cycles.predict import predict
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.gemm import BF16
-from rota.simulate.predict import predict
-from rota.simulate.work import TileShape
+from rota.pipeline.tile_shape import TileShape
 from tests.findings.smallest import Small, raised
 
 

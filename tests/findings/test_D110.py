@@ -81,5 +81,5 @@ def test_the_four_wave_kernel_takes_what_its_geometry_says() -> None:
 
 def test_loops_by_values_state_all_their_counts() -> None:
     compiled = compile_loop(GEMM_SHAPES[2].loop(instructions=False))
-    assert any(entry.op.wait_value for entry in compiled.kernel), "some wait counts"
+    assert any(entry.effect.wait_value for entry in compiled.kernel), "some wait counts"
     assert not [finding for finding in compiled.findings if finding.code == "D110"]

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from rota import Loop, OpDesc, PipelineBody, compile_loop, compile_schedule
-from rota.declare.limits import MOST_ENTRIES, MOST_INSTRUCTIONS, MOST_OPS, MOST_VALUES
+from rota.cycles.predict import predict
 from rota.kernels.gemm import GEMM_SHAPES
-from rota.simulate.predict import predict
+from rota.program.limits import MOST_ENTRIES, MOST_INSTRUCTIONS, MOST_OPS, MOST_VALUES
 from tests.findings.smallest import Small, raised
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rota.graph.modulo import ModuloOp, ModuloProblem, Resource, Use
+from rota.order.modulo.modulo_problem import ModuloOp, ModuloProblem, Resource, Use
 from tests.findings.smallest import raised
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from rota.errors import IsaError
 from tests.findings.smallest import raised
-from tests.simulate.isa.single import loaded
+from tests.isa.single import loaded
 
 
 def test_an_opcode_that_the_interpreter_does_not_know() -> None:

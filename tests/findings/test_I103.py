@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.simulate.isa.single import execute, fresh
+from tests.isa.single import execute, fresh
 
 
 def test_a_register_is_used_before_its_wait() -> None:

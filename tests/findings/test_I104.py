@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.simulate.isa.single import execute, fresh
+from tests.isa.single import execute, fresh
 
 MFMA = "v_mfma_f32_16x16x16_f16 a[0:3], v[0:1], v[2:3], a[0:3]"
 

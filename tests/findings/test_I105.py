@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rota.simulate.isa.memory import BASE
-from tests.simulate.isa.single import execute, fresh
+from rota.isa.memory import BASE
+from tests.isa.single import execute, fresh
 
 
 def test_an_address_behind_a_buffer() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.simulate.isa.single import execute, fresh
+from tests.isa.single import execute, fresh
 
 
 def test_lds_is_read_while_a_load_to_it_is_under_way() -> None:

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.simulate.isa.program import load_program
-from rota.simulate.isa.run import run_kernel
+from rota.isa.decoded import load_program
+from rota.isa.run import run_kernel
 from tests.findings.smallest import raised
-from tests.simulate.isa.single import DESCRIPTOR, facts, listing, loaded
+from tests.isa.single import DESCRIPTOR, facts, listing, loaded
 
 
 def test_too_many_arguments() -> None:

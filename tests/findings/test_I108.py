@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from rota.simulate.isa import run
+from rota.isa import run
 from tests.findings.smallest import raised
-from tests.simulate.isa.single import loaded
+from tests.isa.single import loaded
 
 
 def test_a_loop_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:

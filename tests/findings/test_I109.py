@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from rota.simulate.isa.lds import Lds
-from rota.simulate.isa.wave import Faults
-from tests.simulate.isa.single import LDS_BYTES, codes, execute, fresh
+from rota.isa.lds import Lds
+from rota.isa.wave import Faults
+from tests.isa.single import LDS_BYTES, codes, execute, fresh
 
 WRITE, READ, WAIT = "ds_write_b32 v0, v1", "ds_read_b32 v2, v0", "s_waitcnt lgkmcnt(0)"
 

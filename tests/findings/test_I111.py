@@ -7,14 +7,14 @@ from functools import cache
 import pytest
 
 from rota.audit.audit import audit_gemm
-from rota.audit.code_object import CodeObject, read_kernels
 from rota.audit.execution import load_emitted
-from rota.audit.toolchain import find_toolchain
-from rota.simulate.isa.program import load_program
+from rota.isa.code_object import CodeObject, read_kernels
+from rota.isa.decoded import load_program
+from rota.isa.toolchain import find_toolchain
 from tests.audit import sabotage
 from tests.emit.kernels import SMALL, by_values
 from tests.findings.smallest import raised
-from tests.simulate.isa.single import facts, listing
+from tests.isa.single import facts, listing
 
 SOURCE = 'extern "C" __attribute__((global)) void f(int* o) { *o = 1; }'
 FLAGS, GFX90A, GFX950 = 48, 0x3F, 0x4F

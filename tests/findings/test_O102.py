@@ -6,8 +6,8 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from rota import ScheduleConfig, compile_schedule
-from rota.order.greedy import measured
-from rota.order.problem import Ordering, OrderProblem
+from rota.order.acyclic.greedy import measured
+from rota.order.acyclic.problem import Ordering, OrderProblem
 from tests.findings.smallest import Small, raised
 
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from rota.graph.modulo import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
-from rota.order.modulo import ModuloScheduler
+from rota.order.modulo.modulo_problem import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
+from rota.order.modulo.scheduler import ModuloScheduler
 from tests.findings.smallest import raised
 
 ON_ALU = (Use(resource="alu"),)
 ALU, PORT = Resource(name="alu"), Resource(name="port")
 
-# At II 3 the circle holds `second` exactly 3 slots after `first`: both need the ALU in the same slot modulo 3.
+# At II 3 the cycle holds `second` exactly 3 slots after `first`: both need the ALU in the same slot modulo 3.
 OPS = (ModuloOp(name="first", uses=ON_ALU), ModuloOp(name="second", uses=ON_ALU), ModuloOp(name="other", uses=ON_ALU))
 CIRCLE = (
     ModuloEdge(producer=0, consumer=1, delay=3),
@@ -35,7 +35,7 @@ def test_one_slot_more_is_enough() -> None:
 def test_below_the_bound_no_search_is_needed() -> None:
     finding = raised("O301", lambda: ModuloScheduler(time_limit=0).schedule_at(PROBLEM, 2))
     assert dict(finding.evidence)["alu"] == "held for 3 slots per iteration; II 2 has 2"
-    assert dict(finding.evidence)["recurrence"] == "circle first -> second -> first takes 3 slots within 1 iteration"
+    assert dict(finding.evidence)["recurrence"] == "cycle first -> second -> first takes 3 slots within 1 iteration"
     assert finding.fixes == ("an initiation interval of at least 3",)
 
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from rota import GFX942, ModuloScheduler
-from rota.compiler.loop import compile_loop
-from rota.declare.loop import Loop
 from rota.kernels.gemm import BF16, GEMM_SHAPES, MI300X_GEMM_SHAPES
+from rota.values.compile_loop import compile_loop
+from rota.values.loop import Loop
 from tests.findings.smallest import raised
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from rota import KernelGeometry, OpDesc, Pipeline4Wave, ScheduleEntry, SingleBufferSchedule, compile_schedule
-from rota.declare.vocabulary import Phase
-from rota.program.entry import entries_of
+from rota.pipeline.schedule_entry import entries_of
+from rota.program.phase import Phase
 from tests.findings.smallest import Small, reported
 
 

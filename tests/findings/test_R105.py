@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota import CompiledSchedule, FrameworkTag, Loop, Severity, compile_loop, verify
-from rota.simulate.values import execute
+from rota import CompiledSchedule, Loop, Severity, compile_loop, verify
+from rota.execute.executor import execute
+from rota.program.kinds import OpKind
 
 
 def stale() -> CompiledSchedule:
@@ -20,19 +21,32 @@ def stale() -> CompiledSchedule:
 def test_a_late_landing_on_a_newer_value_is_reported_and_computes_wrong() -> None:
     compiled = stale()
     assert verify(compiled).clean
-    assert execute(compiled, 3, spec=compiled.loop).right
-    kernel = tuple(entry for entry in compiled.kernel if entry.op.tag != FrameworkTag.WAIT_LGKM)
+    assert execute(compiled, 3).right
+    kernel = tuple(
+        entry for entry in compiled.kernel if entry.effect.kind is not OpKind.WAIT or entry.effect.counter != "lgkmcnt"
+    )
     careless = replace(compiled, kernel=kernel, certificate=None)
     finding = next(each for each in verify(careless).errors if each.code == "R105")
     assert "may still land on top" in finding.message
     assert [end.label.split()[0] for end in finding.concerns] == ["read_old", "make_new"]
     assert finding.witness is not None
-    assert not execute(careless, 3, spec=compiled.loop).right
+    assert not execute(careless, 3).right
 
 
 def test_with_a_compiler_that_waits_it_is_a_note() -> None:
-    compiled = stale()
-    kernel = tuple(entry for entry in compiled.kernel if entry.op.tag != FrameworkTag.WAIT_LGKM)
+    """Nothing that the compiler would wait for is used before `new`, which an input alone makes."""
+    loop = Loop("stale", waves=4)
+    loop.load(loop.tile("T", size=4096), moved=4096)
+    old = loop.fragment("old", "T", registers=4)
+    new = loop.valu("new", [loop.input("w", registers=4)], registers=4, into=old)
+    loop.mma(loop.accumulator("c", registers=4), new, new, instruction="v_mfma_f32_16x16x32_bf16")
+    compiled = compile_loop(loop.build())
+    kernel = tuple(
+        entry for entry in compiled.kernel if entry.effect.kind is not OpKind.WAIT or entry.effect.counter != "lgkmcnt"
+    )
     careless = replace(compiled, kernel=kernel, certificate=None, compiler_tracks_registers=True)
     notes = [each for each in verify(careless).findings if each.code == "R105"]
-    assert all(each.severity is Severity.NOTE for each in notes)
+    assert [each.severity for each in notes] == [Severity.NOTE] * len(notes)
+    assert notes
+    alone = replace(careless, compiler_tracks_registers=False)
+    assert "R105" in {each.code for each in verify(alone).errors}

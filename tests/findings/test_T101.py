@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.audit.toolchain import find_toolchain
+from rota.isa.toolchain import find_toolchain
 from tests.findings.smallest import raised
 
 

@@ -5,14 +5,16 @@ from dataclasses import replace
 import pytest
 
 from rota import DeclarativeSchedule, KernelGeometry, compile_schedule, mi355x_target
-from rota.compiler.loop import compile_loop, unsynchronised
-from rota.declare.values import LoopSpec
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_tile import Element, GemmTile, gemm_tile
 from rota.emit.hip_gemm import emit_gemm
+from rota.emit.program_form import form_of
+from rota.emit.skeleton import check_calls
 from rota.errors import EmissionError, Finding
-from rota.program.unroll import Placement
-from rota.targets.machine import GFX942
+from rota.program.loop_spec import LoopSpec
+from rota.targets.by_architecture import GFX942
+from rota.values.compile_loop import compile_loop, unsynchronised
+from rota.values.unroll import Placement
 from tests.emit.gemm_oracle import GEOMETRY, SHAPE
 from tests.emit.kernels import SHAPES, SMALL_MI300X
 from tests.findings.smallest import raised
@@ -52,6 +54,16 @@ def test_the_fix_of_a_body_by_stages_is_written() -> None:
         else:
             break
     assert knobs == {"vm_per_load_a": 2, "vm_per_load_b": 2, "lgkm_per_load_a": 8, "lgkm_per_load_b": 4}
+
+
+def test_one_call_for_ops_on_different_places_is_refused() -> None:
+    """Functions of a skeleton are known by their names and numbers; what one call does must be one thing."""
+    program = compile_schedule(DeclarativeSchedule()).lowered
+    first, second = (entry for entry in program.prologue[:2])
+    assert first.effect.writes != second.effect.writes
+    finding = raised("T202", lambda: check_calls(form_of(program), [first, replace(second, op=first.op)]))
+    assert finding.evidence[0] == ("call", "ops.template load_b<0, 0>(k);")
+    check_calls(form_of(program), [first, second, first])
 
 
 def declared_otherwise(loop: LoopSpec) -> Finding:

@@ -19,7 +19,16 @@ def document() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", "[" * 100_000, "9" * 10_000, '{"format": "other", "version": 1, "schedule": {}}']
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "[" * 100_000,
+        "9" * 10_000,
+        '{"format": "other", "version": 2, "kind": "values", "schedule": {}}',
+    ],
 )
 def test_what_is_no_document_is_refused(text: str) -> None:
     raised("T204", lambda: from_json(text))
@@ -28,7 +37,10 @@ def test_what_is_no_document_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("version",), 2),
+        (("version",), 3),
+        (("version",), True),
+        (("kind",), "pipelines"),
+        (("kind",), ["values"]),
         (("more",), 1),
         (("schedule",), []),
         (("schedule", "name"), 3),
@@ -37,9 +49,14 @@ def test_what_is_no_document_is_refused(text: str) -> None:
         (("schedule", "kernel", 0, "phase"), "MIDDLE"),
         (("schedule", "kernel", 0, "time_slot"), True),
         (("schedule", "kernel", 0, "time_slot"), "Nonsense.ONE"),
-        (("schedule", "kernel", 0, "op", "tag"), -1),
+        (("schedule", "kernel", 0, "op", "kind"), "loads"),
+        (("schedule", "kernel", 0, "op", "kind"), "DMA"),
+        (("schedule", "kernel", 0, "op", "work"), [1, 0, ""]),
+        (("schedule", "kernel", 0, "op", "declared"), None),
+        (("schedule", "kernel", 0, "effect", "counter"), 3),
         (("schedule", "trip_tiles"), [1]),
-        (("schedule", "machine", "vmcnt_field"), [63]),
+        (("schedule", "machine"), "MI300X"),
+        (("schedule", "machine", "counters"), []),
         (("schedule", "findings"), [{"code": "X999", "message": "unknown"}]),
     ],
 )
@@ -60,6 +77,36 @@ def test_a_missing_field_is_refused() -> None:
 
 
 REPAIRS = len(document()["schedule"]["repairs"])
+WAIT, BARRIER = (
+    next(entry["time_slot"] for entry in document()["schedule"]["kernel"] if entry["op"]["kind"] == kind)
+    for kind in ("wait", "barrier")
+)
+
+
+def test_a_document_of_the_version_before_is_named() -> None:
+    whole = document() | {"version": 1}
+    del whole["kind"]  # which that version didn't have
+    message = raised("T204", lambda: from_json(json.dumps(whole))).message
+    assert message.startswith("version: rota.schedule version 1 was written by an earlier rota")
+    assert "write the document anew" in message
+
+
+@pytest.mark.parametrize("kind", ["pipeline", "values"])
+def test_a_schedule_of_one_front_end_is_none_of_the_other(kind: str) -> None:
+    compiled = {"pipeline": by_values(SMALL_MI300X), "values": four_wave()}[kind][0]
+    whole = json.loads(to_json(compiled)) | {"kind": kind}
+    assert "has no such field" in raised("T204", lambda: from_json(json.dumps(whole))).message
+
+
+def test_a_repair_that_strengthened_a_wait_says_a_weaker_one() -> None:
+    whole: dict[str, Any] = json.loads(to_json(four_wave()[0]))
+    number, repair = next((n, r) for n, r in enumerate(whole["schedule"]["repairs"]) if r["op"]["kind"] == "wait")
+    count = int(repair["op"]["name"].removeprefix("wait_lgkm(").removesuffix(")"))
+    for before in (count, count - 1):
+        repair["before"] = {"kind": "wait", "name": f"wait_lgkm({before})"}
+        repair["count_before"] = before
+        message = raised("T204", lambda: from_json(json.dumps(whole))).message
+        assert message.startswith(f"schedule.repairs[{number}].before: ")
 
 
 def changed(change: Callable[[dict[str, Any]], None]) -> str:
@@ -72,7 +119,7 @@ def changed(change: Callable[[dict[str, Any]], None]) -> str:
 def without_its_first(phase: str, op: str) -> Callable[[dict[str, Any]], None]:
     def change(schedule: dict[str, Any]) -> None:
         entries = schedule[phase]
-        entries.remove(next(entry for entry in entries if entry["op"]["tag"] == op))
+        entries.remove(next(entry for entry in entries if entry["op"]["name"].startswith(op)))
         for slot, entry in enumerate(entries):
             entry["time_slot"] = slot
         schedule["repairs"] = []
@@ -80,11 +127,9 @@ def without_its_first(phase: str, op: str) -> Callable[[dict[str, Any]], None]:
     return change
 
 
-@pytest.mark.parametrize("op", ["WAIT_VM", "WAIT_LGKM", "BARRIER"])
+@pytest.mark.parametrize("op", ["wait_vm", "wait_lgkm", "barrier"])
 def test_a_certificate_is_proved_again(op: str) -> None:
-    assert changed(without_its_first("kernel", f"FrameworkTag.{op}")).startswith(
-        "schedule.certificate: the proof fails, R10"
-    )
+    assert changed(without_its_first("kernel", op)).startswith("schedule.certificate: the proof fails, R10")
 
 
 def test_a_certificate_with_other_terms_is_refused() -> None:
@@ -107,12 +152,20 @@ def _set(*path: str | int, to: object) -> Callable[[dict[str, Any]], None]:
     [
         (_set("kernel", 3, "time_slot", to=4), "kernel[3]"),
         (_set("kernel", 3, "phase", to="EPILOGUE"), "kernel[3]"),
-        (_set("kernel", 3, "is_prefetch", to=True), "kernel[3].is_prefetch"),
-        (_set("kernel", 3, "op", "tag", to="FrameworkTag.SET_PRIO"), "kernel[3].op"),
-        (_set("kernel", 0, "op", "tag", to=4000), "kernel[0].op.tag"),
-        (_set("kernel", 0, "op", "stage", to=1), "kernel[0].op.stage"),
-        (_set("kernel", 0, "effect", to={"action": "NOTHING"}), "kernel[0].effect"),
-        (_set("loop", to=None), "placement"),
+        (_set("kernel", 3, "is_prefetch", to=True), "kernel[3]"),
+        (_set("kernel", WAIT, "op", "name", to="wait_vm(99)"), f"kernel[{WAIT}].op"),
+        (_set("kernel", WAIT, "op", "kind", to="priority"), f"kernel[{WAIT}].op"),
+        (_set("kernel", WAIT, "op", "copy", to=1), f"kernel[{WAIT}].op"),
+        (_set("kernel", WAIT, "effect", "counter", to="othercnt"), f"kernel[{WAIT}].effect.counter"),
+        (_set("kernel", WAIT, "effect", "wait_value", to=-1), f"kernel[{WAIT}].effect.wait_value"),
+        (_set("kernel", WAIT, "effect", "kind", to="barrier"), f"kernel[{WAIT}].effect"),
+        (_set("kernel", WAIT, "roles", to=[0]), f"kernel[{WAIT}].roles"),
+        (_set("kernel", WAIT, "listed", to=False), f"kernel[{WAIT}].listed"),
+        (_set("kernel", BARRIER, "effect", "awaits", to=None), f"kernel[{BARRIER}].effect"),
+        (_set("kernel", BARRIER, "effect", "arrives", to="other"), f"kernel[{BARRIER}].effect"),
+        (_set("kernel", 3, "roles", to=[0]), "kernel[3]"),
+        (_set("kernel", 3, "effect", to={"kind": "nothing"}), "kernel[3]"),
+        (_set("loop", to=None), "loop"),
         (_set("placement", to=None), "placement"),
         (_set("placement", "starts", to=[0]), "placement.starts"),
         (_set("placement", "copies", 0, 1, to=3), "trip_tiles[0]"),
@@ -123,23 +176,24 @@ def _set(*path: str | int, to: object) -> Callable[[dict[str, Any]], None]:
         (_set("trip_tiles", to=[2, 0]), "trip_tiles[1]"),
         (_set("repairs", 0, "slot", to=1000), "repairs[0]"),
         (lambda schedule: schedule["repairs"].append(schedule["repairs"][0]), f"repairs[{REPAIRS}]"),
-        (_set("repairs", 0, "op", "tag", to=3), "repairs[0]"),
-        (_set("kernel", 3, "op", "tag", to="LoopTag.NONE"), "kernel[3].op.tag"),
-        (_set("schedule_config", "drain_lgkm_mask", to=2**4096), "schedule_config.drain_lgkm_mask"),
-        (_set("schedule_config", "drain_lgkm_mask", to=1), "schedule_config"),
+        (_set("repairs", 0, "op", "name", to="barrier_arrive"), "repairs[0]"),
+        (_set("repairs", 0, "op", "kind", to="fence"), "repairs[0].op"),
+        (_set("repairs", 0, "count_before", to=3), "repairs[0].count_before"),
+        (_set("kernel", 3, "op", "kind", to="nothing"), "kernel[3]"),
         (lambda schedule: schedule["placement"]["copies"].append(["A0", 1]), "placement.copies[0]"),
-        (_set("repairs", 0, "before", to={"tag": "FrameworkTag.BARRIER", "role": "SYNC"}), "repairs[0].before"),
-        (_set("prologue", 0, "op", "label", to="load_B1"), "prologue[0]"),
+        (_set("repairs", 0, "before", to={"kind": "barrier", "name": "barrier"}), "repairs[0].before"),
+        (_set("prologue", 0, "op", "name", to="load_B1"), "prologue[0]"),
         (_set("prologue", 0, "effect", "writes", to=[]), "prologue[0]"),
         (_set("lds_bytes", to=16), "lds_bytes"),
         (_set("loop", "values", 0, "size", to=2**30), "lds_bytes"),
-        (_set("machine", "lgkmcnt_field", 0, to=31), "machine.lgkmcnt_field"),
+        (_set("machine", "out_of_order", to=["othercnt"]), "machine.out_of_order[0]"),
+        (_set("machine", "out_of_order", to=["vmcnt", "vmcnt"]), "machine.out_of_order"),
         (_set("machine", "name", to="MI999X"), "machine.name"),
         (_set("machine", "arch", to="gfx950"), "machine.arch"),
-        (_set("config", "m_mmas", to=3), "config"),
-        (_set("schedule_config", "lgkm_per_load_a", to=3), "schedule_config"),
-        (_set("warp_stagger_index", to=3), "warp_stagger_index"),
-        (_set("edges", to=[{"producer_idx": 0, "consumer_idx": 1}]), "edges"),
+        (_set("stagger_index", to=3), "stagger_index"),
+        (_set("staggered", to=True), "certificate"),
+        (_set("edges", to=[]), "edges"),
+        (_set("config", to={}), "config"),
         (_set("modulo", "ii", to=1), "modulo.ii"),
         (_set("modulo", "starts", 0, to=9), "modulo.starts"),
         (_set("modulo", "certificate", "lower", to=1), "modulo.certificate.lower"),
@@ -159,7 +213,12 @@ def _said(path: str, to: object) -> Callable[[dict[str, Any]], None]:
     ("path", "value", "at"),
     [
         ("trip_tiles", [1, 2], "trip_tiles"),
+        ("loop", None, "loop"),
         ("lds_bytes", 16, "lds_bytes"),
+        ("kernel.3.effect", {"kind": "nothing"}, "kernel[3].effect"),
+        ("epilogue.0.is_prefetch", True, "epilogue[0].is_prefetch"),
+        ("kernel.0.op.tag", 4000, "kernel[0].op.tag"),
+        ("schedule_config.drain_lgkm_mask", 2**4096, "schedule_config.drain_lgkm_mask"),
         ("ordering.makespan", 1, "ordering"),
         ("ordering.order", [0], "ordering.order"),
         ("ordering.certificate.bound", 1, "ordering.certificate"),
@@ -192,7 +251,8 @@ def test_a_group_falls_back_inside_the_prologue() -> None:
 def test_data_is_nothing_that_a_repair_adds() -> None:
     whole: dict[str, Any] = json.loads(to_json(four_wave()[0]))
     entry = next(each for each in whole["schedule"]["kernel"] if each["op"]["role"] == "COMPUTE")
-    repair = {"phase": "KERNEL", "slot": entry["time_slot"], "op": entry["op"], "before": None, "reason": ""}
+    op = {"kind": "mma", "name": str(four_wave()[0].kernel[entry["time_slot"]].op)}
+    repair = {"phase": "KERNEL", "slot": entry["time_slot"], "op": op, "before": None, "reason": ""}
     whole["schedule"]["repairs"] = [repair]
     assert "waits and barriers only" in raised("T204", lambda: from_json(json.dumps(whole))).message
 
@@ -237,9 +297,10 @@ def test_a_text_that_nobody_can_print_is_refused() -> None:
 
 
 def test_a_name_of_a_tag_stands_for_a_tag_only() -> None:
-    assert changed(_set("warp_stagger_index", to="LoopTag.STORE")).startswith(
-        "schedule.warp_stagger_index: expected int"
-    )
+    whole: dict[str, Any] = json.loads(to_json(four_wave()[0]))
+    whole["schedule"]["warp_stagger_index"] = "FrameworkTag.BARRIER"
+    message = raised("T204", lambda: from_json(json.dumps(whole))).message
+    assert message.startswith("schedule.warp_stagger_index: expected int")
 
 
 @pytest.mark.parametrize("deep", [500, 900, 100_000])
@@ -250,7 +311,7 @@ def test_nesting_has_an_end(deep: int) -> None:
 
 def test_a_document_is_read_in_bounded_time() -> None:
     whole = document()
-    barrier = next(entry for entry in whole["schedule"]["kernel"] if entry["op"]["tag"] == "FrameworkTag.BARRIER")
+    barrier = whole["schedule"]["kernel"][BARRIER]
     whole["schedule"]["kernel"] = ["here"]
     text = json.dumps(whole).replace('"here"', ",".join([json.dumps(barrier)] * 300_000))
     started = process_time()
@@ -258,9 +319,15 @@ def test_a_document_is_read_in_bounded_time() -> None:
     assert process_time() - started < 20
 
 
-@pytest.mark.parametrize("path", [("loop", "ops"), ("loop", "values"), ("placement", "copies"), ("body",)])
+@pytest.mark.parametrize("path", [("loop", "ops"), ("loop", "values"), ("placement", "copies")])
 def test_what_is_compared_each_with_each_has_a_limit(path: tuple[str, ...]) -> None:
     assert changed(_set(*path, to=[{}] * 4097)).startswith(f"schedule.{'.'.join(path)}: 4097 elements")
+
+
+def test_a_body_has_a_limit() -> None:
+    whole: dict[str, Any] = json.loads(to_json(four_wave()[0]))
+    whole["schedule"]["body"] = [{}] * 4097
+    assert raised("T204", lambda: from_json(json.dumps(whole))).message.startswith("schedule.body: 4097 elements")
 
 
 def test_a_text_has_a_limit() -> None:

@@ -18,17 +18,18 @@ from rota import (
     mi355x_target,
 )
 from rota.audit.audit import audit_gemm
-from rota.audit.toolchain import find_toolchain
-from rota.compiler.loop import unsynchronised
-from rota.declare.values import LoopOp, LoopSpec, Work
-from rota.declare.vocabulary import OpRole, Phase
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_tile import gemm_tile
 from rota.emit.hip_gemm import emit_gemm
 from rota.errors import Finding
-from rota.program.entry import ScheduleEntry
-from rota.program.loop import steps_of
-from rota.program.unroll import Placement
+from rota.isa.toolchain import find_toolchain
+from rota.pipeline.schedule_entry import ScheduleEntry
+from rota.program.kinds import OpKind, OpRole
+from rota.program.loop_spec import LoopOp, LoopSpec
+from rota.program.lowered import LoweredProgram
+from rota.program.phase import Phase
+from rota.values.compile_loop import unsynchronised
+from rota.values.unroll import Placement
 from tests.emit.gemm_oracle import GEOMETRY, SHAPE
 from tests.emit.kernels import ping_pong
 from tests.findings.smallest import raised
@@ -70,7 +71,7 @@ def test_a_quadrant_that_is_there_twice() -> None:
 
 
 def test_four_sums_into_one_accumulator() -> None:
-    one = tuple(replace(op, writes=("c00",)) if op.work is Work.MMA else op for op in QUADRANTS.ops)
+    one = tuple(replace(op, writes=("c00",)) if op.kind is OpKind.MMA else op for op in QUADRANTS.ops)
     assert written(declared(one)).message == "c00 sums a0 x b0 and a0 x b1, which are different blocks of C"
 
 
@@ -86,7 +87,7 @@ def halves_of_k(*, tiles: int) -> LoopSpec:
     loop = Loop("halves_of_k", waves=4)
     fragments: dict[str, list[str]] = {}
     for operand in "AB":
-        names = [loop.tile(f"{operand}{half}", size=8192 // tiles) for half in range(tiles)]
+        names = [loop.tile(f"{operand}{half}", size=8192 // tiles, operand=operand) for half in range(tiles)]
         for name in names:
             loop.load(name, instructions=2 // tiles, moved=8192 // tiles)
         fragments[operand] = [
@@ -140,7 +141,7 @@ def one_after_the_other(loop: LoopSpec) -> CompiledSchedule:
     return unsynchronised(loop, Placement(interval=count, starts=tuple(range(count)), copies=()))
 
 
-def bound(compiled: CompiledSchedule, geometry: KernelGeometry) -> GemmBinding:
+def bound(compiled: CompiledSchedule | LoweredProgram, geometry: KernelGeometry) -> GemmBinding:
     return GemmBinding(compiled, gemm_tile(compiled, geometry))
 
 
@@ -248,17 +249,26 @@ def test_a_schedule_whose_certificate_outlived_a_quadrant_is_refused() -> None:
 
 def test_sums_of_different_blocks_in_one_accumulator_are_refused() -> None:
     """By stages an accumulator is a place of the grid, but an entry may say where it adds."""
-    first = next(step for step in steps_of(ping_pong()[0]).kernel if is_compute(step.entry, 0, 0))
-    last = next(step for step in steps_of(ping_pong()[0]).kernel if is_compute(step.entry, 1, 1))
+    program = ping_pong()[0].lowered
+    first, last = (
+        next(entry for entry in program.kernel if entry.op.name == name) for name in ("mma[0,0]", "mma[1,1]")
+    )
     elsewhere = replace(last.effect, writes=first.effect.writes)
-    compiled = changed(lambda entry: (replace(entry, effect=elsewhere) if is_compute(entry, 1, 1) else entry,))
-    finding = raised("T206", lambda: bound(compiled, ping_pong()[1]))
+    wrong = program.with_phases(
+        {
+            phase: [
+                replace(entry, effect=elsewhere) if entry.op == last.op else entry for entry in program.phase(phase)
+            ]
+            for phase in Phase
+        }
+    )
+    finding = raised("T206", lambda: bound(wrong, ping_pong()[1]))
     assert finding.message == "mma[1,1] adds another block of C to the accumulator [0,0] than mma[0,0] does"
 
 
 def test_a_loop_that_never_comes_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trips that are followed have a limit, whatever the schedule."""
-    monkeypatch.setattr("rota.emit.gemm_meaning._MOST_TRIPS", 1)
+    monkeypatch.setattr("rota.emit.gemm_semantics._MOST_TRIPS", 1)
     assert "after 1 trips" in raised("T206", lambda: bound(*ping_pong())).message
 
 

@@ -1,33 +1,26 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
-from rota import OpDesc, OpRole, Phase, ScheduleEntry, verify
-from rota.declare.effects import Action, Effect, Place, Space, Version
-from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
+from rota import verify
 from rota.errors import Finding
-from tests.findings.proofs import loop
+from rota.program.effects import Effect, Place, Space, Version
+from rota.program.kinds import Home, OpKind
+from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
+from tests.programs.tiny import tiny
 
-REGISTER = Place(Space.REGISTER, 0, 0, 0)
-SUM = Place(Space.ACCUMULATOR, -1, 1, 0)
-
-
-def entry(slot: int, effect: Effect) -> ScheduleEntry:
-    assert effect.instance is not None
-    op = OpDesc(tag=3, subtile=("make", "use").index(effect.instance.name), role=OpRole.VALU_COMPUTE)
-    return ScheduleEntry(op=op, time_slot=slot, phase=Phase.KERNEL, effect=effect)
+REGISTER = Place(Space.REGISTER, "x")
+SUM = Place(Space.ACCUMULATOR, "c")
 
 
 def make(iteration: int) -> Effect:
     version = Version("x", iteration)
     return Effect(
-        action=Action.COMPUTE, writes=(REGISTER,), instance=Version("make", iteration), makes=((REGISTER, version),)
+        kind=OpKind.VALU, writes=(REGISTER,), instance=Version("make", iteration), makes=((REGISTER, version),)
     )
 
 
 def use(iteration: int, wanted: int) -> Effect:
     return Effect(
-        action=Action.COMPUTE,
+        kind=OpKind.VALU,
         reads=(REGISTER,),
         writes=(SUM,),
         instance=Version("use", iteration),
@@ -42,16 +35,14 @@ def spec(distance: int) -> LoopSpec:
         waves=4,
         values=(Value(name="x", home=Home.REGISTERS, size=1), Value(name="c", home=Home.ACCUMULATOR, size=1)),
         ops=(
-            LoopOp(name="make", work=Work.VALU, writes=("x",)),
-            LoopOp(name="use", work=Work.VALU, reads=(Read(value="x", distance=distance),), writes=("c",)),
+            LoopOp(name="make", kind=OpKind.VALU, writes=("x",)),
+            LoopOp(name="use", kind=OpKind.VALU, reads=(Read(value="x", distance=distance),), writes=("c",)),
         ),
     )
 
 
 def findings(code: str, *effects: Effect, distance: int = 0) -> list[Finding]:
-    kernel = tuple(entry(slot, effect) for slot, effect in enumerate(effects))
-    made = replace(loop(), kernel=kernel, trip_tiles=(1, 0), loop=spec(distance))
-    return [finding for finding in verify(made).errors if finding.code == code]
+    return [finding for finding in verify(tiny(spec(distance), effects)).errors if finding.code == code]
 
 
 def test_an_op_that_finds_an_older_version_is_reported() -> None:

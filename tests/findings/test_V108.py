@@ -5,18 +5,20 @@ from typing import Any
 
 import pytest
 
-from rota import GFX942, DeclarativeSchedule, OpDesc, Severity, compile_schedule, verify
-from rota.compiler.compiled import CompiledSchedule
+from rota import GFX942, DeclarativeSchedule, Severity, compile_schedule, verify
+from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.hip_gemm import emit_gemm
 from rota.emit.register_waits import with_register_waits
-from rota.verify.subject import Subject
+from rota.program.kinds import OpKind
+from rota.program.lowered import LoweredProgram
+from rota.verify.subject import not_about
 from tests.emit.kernels import SMALL_MI300X, by_values
 
 PROVED = compile_schedule(DeclarativeSchedule())
 
 
 def without_barriers(compiled: CompiledSchedule) -> CompiledSchedule:
-    kernel = [entry for entry in compiled.kernel if entry.op != OpDesc.barrier()]
+    kernel = [entry for entry in compiled.kernel if entry.op.kind is not OpKind.BARRIER]
     return replace(compiled, kernel=tuple(replace(entry, time_slot=slot) for slot, entry in enumerate(kernel)))
 
 
@@ -38,46 +40,62 @@ def test_emission_puts_back_what_is_missing() -> None:
     changed = without_barriers(compiled)
     planned = with_register_waits(changed)
     assert verify(planned).clean
-    assert OpDesc.barrier() in [entry.op for entry in planned.kernel]
+    assert OpKind.BARRIER in [entry.op.kind for entry in planned.kernel]
     assert emit_gemm(changed, geometry) == emit_gemm(planned, geometry)
 
 
+PROGRAM = PROVED.lowered
 OTHERS: dict[str, Any] = {
-    "config": PROVED.config.but(vm_per_load_a=PROVED.config.vm_per_load_a + 1),
-    "schedule_config": PROVED.schedule_config.but(lgkm_per_load_a=7),
-    "prologue": PROVED.prologue[1:],
-    "kernel": PROVED.kernel[:-1],
-    "epilogue": (*PROVED.epilogue, PROVED.epilogue[-1]),
-    "trip_tiles": (2, 3),
-    "warp_stagger_index": PROVED.warp_stagger_index + 1,
-    "compiler_tracks_registers": not PROVED.compiler_tracks_registers,
     "machine": GFX942,
-    "body": PROVED.body[1:],
-    "loop": by_values(SMALL_MI300X)[0].loop,
+    "semantics": by_values(SMALL_MI300X)[0].lowered.semantics,
+    "prologue": PROGRAM.prologue[1:],
+    "kernel": PROGRAM.kernel[:-1],
+    "epilogue": (*PROGRAM.epilogue, PROGRAM.epilogue[-1]),
+    "tiles_per_trip": 3,
+    "tiles_outside": 3,
+    "roles": (PROGRAM.roles[0]._replace(does=frozenset({"nothing"})), PROGRAM.roles[1]),
+    "barriers": (PROGRAM.barriers[0]._replace(waiting=(0,)),),
+    "compiler_tracks_registers": not PROVED.compiler_tracks_registers,
     "reentrant": True,
     "lds_bytes": 1,
+    "registers": 1,
+    "register_limit": 1,
+    "waves": 3,
 }
-DERIVED = {"registers", "register_limit", "vmcnt_in_order"}  # properties: they change with body, loop and machine
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_it_is_about_everything_that_the_proof_reads(name: str) -> None:
-    changed = replace(PROVED, **{name: OTHERS[name]})
-    assert changed.certificate is None
-    assert name in [each for each, _ in changed.findings[-1].evidence]
+    stale = not_about(PROGRAM, replace(PROGRAM, **{name: OTHERS[name]}))
+    assert stale is not None
+    assert [each for each, _ in stale.evidence] == [name]
 
 
 def test_no_field_is_left_out() -> None:
-    assert OTHERS.keys() | DERIVED == {each.name for each in fields(Subject)}
+    assert OTHERS.keys() == {each.name for each in fields(LoweredProgram) if each.compare}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"config": PROVED.config.but(vm_per_load_a=PROVED.config.vm_per_load_a + 1)}, "kernel"),
+        ({"schedule_config": PROVED.schedule_config.but(lgkm_per_load_a=7)}, "kernel"),
+        ({"config": PROVED.config.but(n_mmas=3)}, "semantics"),
+        ({"warp_stagger_index": PROVED.warp_stagger_index + 1}, "prologue"),
+        ({"machine": GFX942}, "machine"),
+    ],
+)
+def test_what_an_author_changes_changes_the_program(change: dict[str, Any], told: str) -> None:
+    changed = replace(PROVED, **change)
+    assert changed.certificate is None
+    assert told in [each for each, _ in changed.findings[-1].evidence]
 
 
 def test_registers_are_what_the_proof_was_told() -> None:
     """They follow from the placement, which the proof doesn't read itself."""
     compiled, _ = by_values(SMALL_MI300X)
-    assert compiled.placement is not None
-    changed = replace(compiled, placement=None)
-    assert changed.certificate is None
-    assert {name for name, _ in changed.findings[-1].evidence} == {"registers"}
+    assert compiled.lowered.registers == compiled.registers == 128
+    assert compiled.lowered.register_limit == compiled.register_limit
 
 
 def test_what_the_proof_does_not_read_may_change() -> None:

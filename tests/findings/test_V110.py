@@ -5,9 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from rota import CompiledSchedule, DeclarativeSchedule, OpDesc, compile_loop, compile_schedule, verify
-from rota.declare.effects import Action, Counter, Effect, Version
+from rota import CompiledSchedule, DeclarativeSchedule, Phase, compile_loop, compile_schedule, verify
+from rota.program.effects import NOTHING_DECLARED, Effect, Version
+from rota.program.entry import Entry, Op, wait_op
+from rota.program.kinds import OpKind
 from tests.findings.test_L106 import gemm
+from tests.programs.edits import with_entry
 
 EDITS: dict[str, tuple[str, Callable[[Effect], Effect]]] = {
     "an operand left out": ("mma_c", lambda e: replace(e, reads=(), wants=())),
@@ -16,15 +19,15 @@ EDITS: dict[str, tuple[str, Callable[[Effect], Effect]]] = {
         "mma_c",
         lambda e: replace(e, wants=tuple((p, Version(v.name, v.iteration - 1)) for p, v in e.wants)),
     ),
-    "another place": ("mma_c", lambda e: replace(e, reads=(e.reads[0]._replace(channel=7),) * 2)),
+    "another place": ("mma_c", lambda e: replace(e, reads=(e.reads[0]._replace(name="q"),) * 2)),
     "fewer tokens": ("load_A", lambda e: replace(e, tokens=0)),
-    "another counter": ("load_A", lambda e: replace(e, counter=Counter.LGKM)),
-    "another kind": ("read_a", lambda e: replace(e, action=Action.COMPUTE)),
+    "another counter": ("load_A", lambda e: replace(e, counter="lgkmcnt")),
+    "another kind": ("read_a", lambda e: replace(e, kind=OpKind.MMA)),
     "nothing written": ("read_a", lambda e: replace(e, writes=(), makes=())),
-    "another sum": ("mma_c", lambda e: replace(e, writes=(e.writes[0]._replace(stage=9),))),
-    "no op": ("mma_c", lambda e: replace(e, instance=None)),
+    "another sum": ("mma_c", lambda e: replace(e, writes=(e.writes[0]._replace(copy=9),))),
+    "no op": ("mma_c", lambda e: replace(e, instance=NOTHING_DECLARED)),
     "an unknown op": ("mma_c", lambda e: replace(e, instance=Version("mma_d", 0))),
-    "does nothing": ("mma_c", lambda e: replace(e, action=Action.NOTHING)),
+    "does nothing": ("mma_c", lambda e: replace(e, kind=OpKind.NOTHING)),
 }
 
 
@@ -37,8 +40,7 @@ def compiled() -> CompiledSchedule:
 def test_an_entry_that_does_something_else_than_its_op_is_reported(compiled: CompiledSchedule, name: str) -> None:
     label, edit = EDITS[name]
     kernel = tuple(
-        replace(entry, effect=edit(entry.effect)) if entry.effect and entry.op.label == label else entry
-        for entry in compiled.kernel
+        replace(entry, effect=edit(entry.effect)) if entry.op.name == label else entry for entry in compiled.kernel
     )
     assert verify(compiled).clean
     edited = verify(replace(compiled, kernel=kernel, certificate=None))
@@ -48,23 +50,15 @@ def test_an_entry_that_does_something_else_than_its_op_is_reported(compiled: Com
 @pytest.mark.parametrize(
     ("op", "effect"),
     [
-        (OpDesc.set_prio(1), Effect(action=Action.BARRIER)),
-        (OpDesc.wait_vm(7), Effect(action=Action.WAIT, counter=Counter.VM, wait_value=0)),
-        (OpDesc.schedule_barrier(), Effect(action=Action.WAIT, counter=Counter.LGKM, wait_value=0)),
+        (Op(kind=OpKind.PRIORITY, name="set_prio(1)"), Effect(kind=OpKind.BARRIER)),
+        (wait_op("vmcnt", 7), Effect(kind=OpKind.WAIT, counter="vmcnt", wait_value=0)),
+        (Op(kind=OpKind.FENCE, name="schedule_barrier"), Effect(kind=OpKind.WAIT, counter="lgkmcnt", wait_value=0)),
     ],
 )
-def test_what_an_entry_claims_is_not_believed(compiled: CompiledSchedule, op: OpDesc, effect: Effect) -> None:
-    """Source is written from the op."""
+def test_what_an_entry_claims_is_not_believed(compiled: CompiledSchedule, op: Op, effect: Effect) -> None:
+    """Listings and messages name the op, source is written from the effect: they must be one thing."""
     for proved in (compiled, compile_schedule(DeclarativeSchedule())):
-        stranger = replace(proved.kernel[-1], op=op, effect=effect)
-        edited = replace(proved, kernel=(*proved.kernel, stranger), certificate=None)
+        place = len(proved.lowered.kernel)
+        stranger = Entry(op=op, effect=effect, time_slot=place, phase=Phase.KERNEL)
+        edited = with_entry(proved, Phase.KERNEL, place, stranger)
         assert "V110" in {each.code for each in verify(edited).errors}
-
-
-def test_an_entry_is_written_as_the_op_that_it_stands_for(compiled: CompiledSchedule) -> None:
-    kernel = tuple(replace(entry, op=replace(entry.op, subtile=0)) for entry in compiled.kernel)
-    assert "V110" in {each.code for each in verify(replace(compiled, kernel=kernel, certificate=None)).errors}
-
-
-def test_entries_of_a_loop_that_nobody_declared_are_reported(compiled: CompiledSchedule) -> None:
-    assert "V110" in {each.code for each in verify(replace(compiled, loop=None, certificate=None)).errors}

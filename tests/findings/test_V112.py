@@ -2,22 +2,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota import Phase, ScheduleEntry, verify
-from rota.declare.effects import Effect
+from rota import verify
 from rota.errors import Finding
-from tests.findings.proofs import loop
-from tests.findings.test_V106 import entry, make, spec, use
-
-
-def ended(*effects: Effect) -> tuple[ScheduleEntry, ...]:
-    return tuple(replace(entry(slot, effect), phase=Phase.EPILOGUE) for slot, effect in enumerate(effects))
+from rota.program.effects import Effect
+from tests.findings.test_V106 import make, spec, use
+from tests.programs.tiny import tiny
 
 
 def findings(*effects: Effect) -> tuple[Finding, ...]:
     """A loop that sums up the x of the iteration before; its last two iterations run behind it, in this order."""
-    kernel = tuple(entry(slot, effect) for slot, effect in enumerate((use(-1, -2), make(-1))))
-    made = replace(loop(), kernel=kernel, epilogue=ended(*effects), trip_tiles=(1, 2), loop=spec(distance=1))
-    return verify(made).errors
+    made = tiny(spec(distance=1), (use(-1, -2), make(-1)), epilogue=effects)
+    return verify(replace(made, tiles_outside=2)).errors
 
 
 def test_the_last_version_is_there_for_whoever_comes_behind_the_loop() -> None:

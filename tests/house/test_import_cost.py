@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-HEAVY = frozenset({"click", "numpy", "ortools", "pandas", "perfetto", "ray", "rich"})
+HEAVY = frozenset({"click", "elftools", "jinja2", "msgpack", "numpy", "ortools", "pandas", "perfetto", "ray", "rich"})
 MOST_MILLISECONDS = 150
 RUNS = 7
 

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
+from pathlib import Path
+from types import FunctionType
 
 import pytest
 
 import rota
+import rota.pipeline
 
 SEED_NAMES = [
     "PipelineSchedule",
@@ -69,6 +73,25 @@ def test_every_name_of_the_seed_is_public() -> None:
     assert set(SEED_NAMES) <= set(rota.__all__)
 
 
+def test_the_system_that_rota_comes_from_is_whole_in_one_place() -> None:
+    general = {"Finding", "RotaError"}
+    assert set(SEED_NAMES) - general <= set(rota.pipeline.__all__)
+    assert all(getattr(rota.pipeline, name) is getattr(rota, name) for name in rota.pipeline.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'compile_loop'"):
+        rota.pipeline.compile_loop  # noqa: B018
+
+
+def test_a_name_stands_where_types_are_checked_and_where_it_is_loaded() -> None:
+    tree = ast.parse(Path(rota.__file__).read_text("utf-8"))
+    imported = {
+        (alias.name, node.module)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module not in ("typing", "rota.version", "rota.verify.prove")
+        for alias in node.names
+    }
+    assert imported == set(rota._HOMES.items())
+
+
 def test_all_is_complete_and_importable() -> None:
     for name in rota.__all__:
         getattr(rota, name)  # what is loaded when asked for is there from now on
@@ -86,11 +109,11 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_public_names_are_the_very_objects_of_their_home_modules() -> None:
-    for name in rota.__all__:
+    for name, home in rota._HOMES.items():
         value = getattr(rota, name)
-        home = getattr(value, "__module__", None)
-        if home is not None and home.startswith("rota."):
-            assert getattr(importlib.import_module(home), name) is value
+        assert getattr(importlib.import_module(home), name) is value
+        if isinstance(value, type | FunctionType):
+            assert value.__module__ == home
 
 
 def test_every_module_imports() -> None:

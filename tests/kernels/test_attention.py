@@ -3,10 +3,11 @@ from __future__ import annotations
 import pytest
 
 from rota import GFX942, GFX950, Machine
-from rota.compiler.loop import compile_loop
-from rota.graph.timing import Unit, least_copies, time_loop
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION, AttentionShape
-from rota.targets.timing import timing_of
+from rota.program.kinds import Unit
+from rota.targets.device import timing_of
+from rota.values.compile_loop import compile_loop
+from rota.values.op_times import least_copies, time_loop
 
 
 @pytest.mark.parametrize(("shape", "machine"), [(ATTENTION, GFX950), (MI300X_ATTENTION, GFX942)])

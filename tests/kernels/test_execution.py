@@ -4,34 +4,35 @@ from __future__ import annotations
 
 import pytest
 
-from rota import GFX942, GFX950, CompiledSchedule, Machine
-from rota.compiler.loop import compile_loop
-from rota.declare.values import LoopSpec
-from rota.graph.timing import time_loop
+from rota import GFX942, GFX950, Machine
+from rota.execute.attention_semantics import AttentionInstructions
+from rota.execute.executor import execute
+from rota.execute.policy import Earliest, Latest, Random
+from rota.execute.semantics import Semantics
+from rota.execute.shipped_semantics import Attention, Gemm
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION, AttentionShape
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES
-from rota.simulate.attention_meaning import AttentionInstructions
-from rota.simulate.meaning import Meaning
-from rota.simulate.meanings import Attention, Gemm
-from rota.simulate.pace import Earliest, Latest, Random
-from rota.simulate.values import execute
-from rota.targets.timing import timing_of
+from rota.program.loop_spec import LoopSpec
+from rota.targets.device import timing_of
+from rota.values.compile_loop import compile_loop
+from rota.values.compiled_loop import CompiledLoop
+from rota.values.op_times import time_loop
 
 GEMMS = [(shape.loop(instructions=False), GFX950) for shape in GEMM_SHAPES] + [
     (shape.loop(instructions=False), GFX942) for shape in MI300X_GEMM_SHAPES
 ]
-LOOPS: list[tuple[LoopSpec, Machine, Meaning]] = [
+LOOPS: list[tuple[LoopSpec, Machine, Semantics]] = [
     *((spec, machine, Gemm(spec=spec)) for spec, machine in GEMMS),
     (ATTENTION.loop(instructions=False), GFX950, Attention()),
     (MI300X_ATTENTION.loop(instructions=False), GFX942, Attention()),
 ]
 
 
-@pytest.mark.parametrize(("spec", "machine", "meaning"), LOOPS, ids=[spec.name for spec, *_ in LOOPS])
-def test_a_shipped_loop_computes_what_it_should(spec: LoopSpec, machine: Machine, meaning: Meaning) -> None:
+@pytest.mark.parametrize(("spec", "machine", "semantics"), LOOPS, ids=[spec.name for spec, *_ in LOOPS])
+def test_a_shipped_loop_computes_what_it_should(spec: LoopSpec, machine: Machine, semantics: Semantics) -> None:
     compiled = compile_loop(spec, machine)
     for trips in range(9):
-        ran = execute(compiled, trips, policy=(Latest(), Earliest(), Random(seeds=20)), spec=spec, meaning=meaning)
+        ran = execute(compiled, trips, policy=(Latest(), Earliest(), Random(seeds=20)), semantics=semantics)
         assert ran.right, (trips, ran.first_wrong)
 
 
@@ -49,14 +50,13 @@ def test_single_instructions_compute_the_same(spec: LoopSpec, machine: Machine, 
         pytest.skip("four waves make no two groups on one SIMD")
     compiled = compile_loop(spec, machine, stagger=stagger)
     for trips in (0, 1, 2, 5):
-        ran = execute(compiled, trips, policy=(Latest(), Earliest(), Random(seeds=3)), spec=spec)
+        ran = execute(compiled, trips, policy=(Latest(), Earliest(), Random(seeds=3)))
         assert ran.right, (trips, ran.first_wrong)
 
 
-def _check_turns(spec: LoopSpec, compiled: CompiledSchedule) -> None:
+def _check_turns(spec: LoopSpec, compiled: CompiledLoop) -> None:
     """No two instructions of a wave want the same turn, although every turn is taken."""
     placement = compiled.placement
-    assert placement is not None
     assert not placement.turns_left
     taken = [
         (start + turn) % placement.interval
@@ -76,5 +76,5 @@ def test_attention_in_single_instructions_is_a_softmax(shape: AttentionShape, ma
         _check_turns(spec, compiled)
     for trips in (0, 1, 3):
         policy = (Latest(), Earliest(), Random(seeds=2))
-        ran = execute(compiled, trips, policy=policy, spec=spec, meaning=AttentionInstructions(spec=spec))
+        ran = execute(compiled, trips, policy=policy, semantics=AttentionInstructions(spec=spec))
         assert ran.right, (trips, ran.first_wrong)

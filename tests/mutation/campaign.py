@@ -1,4 +1,4 @@
-"""The campaign: takes mutants of the shipped schedules, gives for each whether proof and executor agree on it.
+"""The campaign: takes mutants of programs, gives for each whether proof and executor agree on it.
 
 The proof is right about a mutant if what it calls wrong goes wrong in the executor, and what it calls clean doesn't.
 The executor tries few trip counts and interleavings, but real ones: where it shows a wrong result there is one.
@@ -11,10 +11,13 @@ import random
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
+from operator import itemgetter
 
 import numpy as np
 
 from rota import (
+    GFX942,
     CompiledSchedule,
     DeclarativeSchedule,
     Finding,
@@ -23,19 +26,31 @@ from rota import (
     PipelineSchedule,
     ScheduleConfig,
     SingleBufferSchedule,
+    compile_loop,
     compile_schedule,
     mi355x_target,
-    verify,
 )
-from rota.compiler.proved import repaired
-from rota.declare.effects import Action
+from rota.compiled.proved import repaired
 from rota.errors import Witness
-from rota.program.loop import Step, steps_of
-from rota.simulate.clock import run_clock
-from rota.simulate.pace import Earliest, Latest, Policy, Random, Scripted
-from rota.simulate.values import Execution, Setup, execute, replay
+from rota.execute.clock import run_clock
+from rota.execute.executor import Execution, Setup, execute, replay
+from rota.execute.policy import Earliest, Latest, Policy, Random, Scripted
+from rota.execute.wave_trace import Trace
+from rota.kernels.attention import ATTENTION
+from rota.kernels.gemm import GEMM_SHAPES
+from rota.program.entry import Entry
+from rota.program.kinds import OpKind
+from rota.program.loop_spec import LoopSpec
+from rota.program.lowered import LoweredProgram
+from rota.sync.repair import repair
+from rota.values.unroll import derive_loop_phases
+from rota.verify.prove import verify
 from rota.verify.report import Report
 from tests.mutation.mutants import Kind, Mutant, mutants_of
+from tests.programs import made_up_device
+from tests.programs.made_up_machine import MADE_UP
+from tests.programs.producer_consumer import producer_consumer
+from tests.sync.drawn import drawn_loop
 
 TRIP_COUNTS = (0, 1, 2, 3, 5)
 POLICIES: tuple[Policy, ...] = (Latest(), Earliest(), Random(seeds=200))
@@ -76,50 +91,89 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A schedule whose mutants are judged; `same_as` names an earlier one with the very same entries."""
+    """A program whose mutants are judged; `same_as` names an earlier one with the very same entries."""
 
     name: str
-    schedule: CompiledSchedule
+    program: LoweredProgram
     same_as: str | None = None
 
     def mutants(self) -> Iterator[Mutant]:
         """Its mutants; those of an earlier subject aren't made twice."""
-        return iter(()) if self.same_as else mutants_of(self.schedule)
+        return iter(()) if self.same_as else mutants_of(self.program)
 
 
 def subjects() -> Iterator[Subject]:
+    """Programs of both front ends, and such as neither makes."""
+    seen: dict[LoweredProgram, str] = {}
+    for name, program in (*_by_stages(), *_by_values(), *_of_neither()):
+        same = seen.setdefault(program, name)
+        yield Subject(name=name, program=program, same_as=same if same != name else None)
+
+
+def _by_stages() -> Iterator[tuple[str, LoweredProgram]]:
     """The shipped schedules, each repaired; some of them also for a compiler that waits for no register."""
-    seen: dict[tuple[object, ...], str] = {}
     schedules = dict(_schedules())
-    compiled = {name: compile_schedule(schedule, sync="repair") for name, schedule in schedules.items()}
+    for name, schedule in schedules.items():
+        yield name, compile_schedule(schedule, sync="repair").lowered
     for name in ("single buffer, 2 tiles", "4-wave, lgkm 8/4", "ping-pong GREEDY, max_globals 1, vm 4/4, lgkm 8/4"):
         written = compile_schedule(schedules[name], sync="as_written")
-        compiled[f"{name}, all waits planned"] = repaired(replace(written, compiler_tracks_registers=False))
-    for name, loop in compiled.items():
-        knobs = loop.schedule_config
-        same = seen.setdefault(
-            (
-                (loop.config, knobs.lgkm_per_load_a, knobs.lgkm_per_load_b, loop.compiler_tracks_registers),
-                (loop.prologue, loop.kernel, loop.epilogue, loop.warp_stagger_index),
-            ),
-            name,
-        )
-        yield Subject(name=name, schedule=loop, same_as=same if same != name else None)
+        yield f"{name}, all waits planned", repaired(replace(written, compiler_tracks_registers=False)).lowered
+
+
+def _by_values() -> Iterator[tuple[str, LoweredProgram]]:
+    """Loops in tiles, one of them of two groups of waves and one through registers."""
+    eight, _, small, _ = GEMM_SHAPES
+    loops: dict[str, CompiledSchedule] = {
+        "8-wave GEMM by values": compile_loop(eight.loop(instructions=False)),
+        "8-wave GEMM by values, staggered": compile_loop(eight.loop(instructions=False), stagger=True),
+        "small GEMM by values, one tile left": compile_loop(small.loop(instructions=False), remainder=1),
+        "attention by values": compile_loop(ATTENTION.loop(instructions=False)),
+        "loop through registers": compile_loop(drawn_loop(1, staged=True), GFX942),
+    }
+    for name, loop in loops.items():
+        yield name, loop.lowered
+
+
+def _of_neither() -> Iterator[tuple[str, LoweredProgram]]:
+    """Roles that run different lists, and a machine that nobody has built."""
+    yield "producer and consumer", producer_consumer()
+    yield "producer and consumer, made-up machine", producer_consumer(MADE_UP, left=0)
+    small = GEMM_SHAPES[2].loop(instructions=False)
+    yield "small GEMM by values, made-up device", compile_loop(small, made_up_device.MADE_UP).lowered
+    yield "loop, made-up machine", _on_made_up_machine(drawn_loop(1))
+    yield "loop through registers, made-up machine", _on_made_up_machine(drawn_loop(1, staged=True))
+
+
+def _on_made_up_machine(spec: LoopSpec) -> LoweredProgram:
+    """A loop with the start times of a real machine, and the waits and barriers of one that doesn't exist."""
+    placement = compile_loop(spec, GFX942).placement
+    unrolled = derive_loop_phases(spec, placement, MADE_UP)
+    bare = LoweredProgram(
+        name=spec.name,
+        machine=MADE_UP,
+        semantics=spec,
+        prologue=unrolled.prologue,
+        kernel=unrolled.kernel,
+        epilogue=unrolled.epilogue,
+        tiles_per_trip=unrolled.trip_tiles[0],
+        tiles_outside=unrolled.trip_tiles[1],
+        compiler_tracks_registers=False,
+        waves=spec.waves,
+    )
+    return bare.with_phases(repair(bare).phases)
 
 
 def sampled(work: Sequence[tuple[Subject, Sequence[Mutant]]], number: int) -> list[tuple[Subject, list[Mutant]]]:
-    """About `number` mutants, always the same ones: in turn one of each subject and kind, until there are enough."""
+    """About `number` mutants, always the same ones: in turn one of each subject, each time of another kind."""
     chance = random.Random(0)
-    groups: dict[tuple[str, Kind], list[Mutant]] = {}
-    for subject, mutants in work:
-        for mutant in mutants:
-            groups.setdefault((subject.name, mutant.kind), []).append(mutant)
-    for mutants in groups.values():
-        chance.shuffle(mutants)
-    order = [(name, mutant) for (name, _), mutants in groups.items() for mutant in mutants]
-    rank = {id(mutant): place for mutants in groups.values() for place, mutant in enumerate(mutants)}
-    chance.shuffle(order)  # groups of equal rank in no particular order, so that a small sample spreads as well
-    chosen = {id(mutant) for _, mutant in sorted(order, key=lambda pair: rank[id(pair[1])])[:number]}
+    order: list[tuple[int, float, Mutant]] = []
+    for _, mutants in work:
+        kinds: dict[Kind, list[Mutant]] = {}
+        for mutant in chance.sample(mutants, len(mutants)):
+            kinds.setdefault(mutant.kind, []).append(mutant)
+        in_turn = (mutant for row in zip_longest(*kinds.values()) for mutant in row if mutant is not None)
+        order += [(turn, chance.random(), mutant) for turn, mutant in enumerate(in_turn)]
+    chosen = {id(mutant) for *_, mutant in sorted(order, key=itemgetter(0, 1))[:number]}
     return [(subject, [mutant for mutant in mutants if id(mutant) in chosen]) for subject, mutants in work]
 
 
@@ -154,14 +208,14 @@ def _ping_pong(
     )
 
 
-def judge(mutant: Mutant, subject: str = "", proof: Callable[[CompiledSchedule], Report] = verify) -> Judgement:
+def judge(mutant: Mutant, subject: str = "", proof: Callable[[LoweredProgram], Report] = verify) -> Judgement:
     """Hold the proof's verdict against what the executor shows."""
-    schedule = mutant.schedule
-    errors = proof(schedule).errors
-    replays = replays_of(schedule, errors)
-    silent = tuple(finding for finding in errors if not borne_out(schedule, finding, replays))
+    program = mutant.program
+    errors = proof(program).errors
+    replays = replays_of(program, errors)
+    silent = tuple(finding for finding in errors if not borne_out(program, finding, replays))
     shown = next((f"{witness}: {done.first_wrong}" for witness, done in replays.items() if not done.right), None)
-    shown = shown or _first_wrong(schedule)
+    shown = shown or _first_wrong(program)
     return Judgement(
         subject=subject,
         mutant=mutant,
@@ -172,57 +226,61 @@ def judge(mutant: Mutant, subject: str = "", proof: Callable[[CompiledSchedule],
     )
 
 
-def replays_of(schedule: CompiledSchedule, errors: Sequence[Finding]) -> dict[Witness, Execution]:
+def replays_of(program: LoweredProgram, errors: Sequence[Finding]) -> dict[Witness, Execution]:
     """What each witness ends in."""
     witnesses = dict.fromkeys(finding.witness for finding in errors if finding.witness is not None)
-    waits = schedule.compiler_tracks_registers
-    return {witness: replay(schedule, witness, compiler_waits=waits) for witness in witnesses}
+    return {witness: replay(program, witness) for witness in witnesses}
 
 
-def borne_out(schedule: CompiledSchedule, finding: Finding, replays: dict[Witness, Execution]) -> bool:
+def borne_out(program: LoweredProgram, finding: Finding, replays: dict[Witness, Execution]) -> bool:
     """Is there a witness whose replay goes wrong by this very race?  What isn't a race needs none."""
     if not finding.code.startswith("R"):
         return True
     witness = finding.witness
-    return witness is not None and not replays[witness].right and meets(schedule, finding, witness)
+    return witness is not None and not replays[witness].right and meets(program, finding, witness)
 
 
-def meets(schedule: CompiledSchedule, finding: Finding, witness: Witness) -> bool:
+def meets(program: LoweredProgram, finding: Finding, witness: Witness) -> bool:
     """In the witness' replay, is the finding's earlier op still under way in one wave when another issues the later?
 
     A replay that ends in a wrong result may do so for another reason; this looks at the two ops themselves.
     """
-    setup = Setup(trip_count=witness.trip_count, compiler_waits=schedule.compiler_tracks_registers)
-    group = setup.workgroup(steps_of(schedule))
+    setup = Setup(trip_count=witness.trip_count, compiler_waits=program.compiler_tracks_registers)
+    group = setup.workgroup(program)
     clock = run_clock(group, Scripted(witness=witness))
     late = (witness.behind + 1) * group.waves - 1
     early = witness.ahead * group.waves if witness.kind in ("RAW", "WAR") else late  # the others take place in one wave
     first, second = ((end.role.split(",")[0].upper(), end.index) for end in finding.concerns)
-    older = [
-        number
-        for number, op in enumerate(group.trace_of(late).memory)
-        if _place(group.trace_of(late).steps[op.step][0]) == first
+    older, younger = group.trace_of(late), group.trace_of(early)
+    # When both took place in the one list of all roles: what is older there comes first.
+    earlier = [
+        (_number(older, op.step), n) for n, op in enumerate(older.memory) if _place(older.steps[op.step][0]) == first
     ]
-    trace = group.trace_of(early)
-    issued = [op.step for op in trace.memory]
-    for ordinal in (ordinal for ordinal, (step, _) in enumerate(trace.steps) if _place(step) == second):
-        before = bisect_left(issued, ordinal)  # memory ops have the same numbers in every wave
-        lands = clock.land[:, late, max((number for number in older if number < before), default=-1)]
-        at = clock.land[:, early, before] if witness.kind == "WAW" else clock.steps[:, early, ordinal]
+    issued = [op.step for op in younger.memory]
+    for ordinal in (ordinal for ordinal, (entry, _) in enumerate(younger.steps) if _place(entry) == second):
+        number = _number(younger, ordinal)
+        lands = clock.land[:, late, max((n for at, n in earlier if at < number), default=-1)]
+        own = bisect_left(issued, ordinal)
+        at = clock.land[:, early, own] if witness.kind == "WAW" else clock.steps[:, early, ordinal]
         if (np.isfinite(lands) & ((lands > at) | ((witness.kind == "WAR") & (lands == at)))).any():
             return True
     return False
 
 
-def _place(step: Step) -> tuple[str, int] | None:
+def _number(trace: Trace, ordinal: int) -> tuple[int, int]:
+    """When a step comes in the one list of all roles: its trip, and its place in the phase's list."""
+    return trace.steps[ordinal][1], trace.positions[ordinal]
+
+
+def _place(entry: Entry) -> tuple[str, int] | None:
     """Where an entry stands; the stagger's extra barriers are no entries and share the number of one."""
-    return None if step.effect.action is Action.BARRIER else (step.entry.phase.value, step.entry.time_slot)
+    return None if entry.effect.kind is OpKind.BARRIER else (entry.phase.value, entry.time_slot)
 
 
-def _first_wrong(schedule: CompiledSchedule) -> str | None:
+def _first_wrong(program: LoweredProgram) -> str | None:
     """What goes wrong at the first trip count at which anything does."""
     for trips in TRIP_COUNTS:
-        done = execute(schedule, trips, policy=POLICIES, compiler_waits=schedule.compiler_tracks_registers)
+        done = execute(program, trips, policy=POLICIES)
         if not done.right:
             return f"{trips} trips: {done.first_wrong}"
     return None

@@ -1,24 +1,26 @@
-"""Mutants of a compiled schedule: takes it, gives every schedule that differs from it in one entry, each one once.
+"""Mutants of a lowered program: takes it, gives every program that differs from it in one entry, each one once.
 
-A mutation that no machine could tell from the original is left out: a field that the op's effect doesn't contain, a
-swap of equal ops or of two ops that order and move nothing.  Where two kinds of mutation end in the same schedule, the
-first in the order of `Kind` keeps it.
+A mutation that no machine could tell from the original is left out: a swap of equal entries, of two that order and move
+nothing, or of two that no role executes both and that touch nothing in common.  Where two kinds of mutation end in the
+same program, the first in the order of `Kind` keeps it.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from rota import CompiledSchedule, KOffsetKind, OpDesc, OpRole, Phase, ScheduleEntry
-from rota.declare.effects import Action, Counter, Effect, effect_of
-from rota.declare.vocabulary import CHANNEL_B
+from rota.program.effects import Effect, Place, Space
+from rota.program.entry import Entry, wait_op
+from rota.program.kinds import OpKind
+from rota.program.lowered import LoweredProgram
+from rota.program.phase import Phase
 
-_WAITS = {Counter.VM: OpDesc.wait_vm, Counter.LGKM: OpDesc.wait_lgkm}
-_OFFSETS = (KOffsetKind.K0, KOffsetKind.K1, KOffsetKind.K_NEXT, KOffsetKind.K_PREV)
+_INERT = (OpKind.FENCE, OpKind.PRIORITY, OpKind.HINT, OpKind.NOTHING)
+_TILES = range(-1, 3)  # that a load may fetch, from the trip's k
 
 
 class Kind(enum.Enum):
@@ -29,39 +31,52 @@ class Kind(enum.Enum):
     WAIT_WEAKER_BY_AN_OP = "wait weakened to the next token boundary"
     WAIT_MOVED = "wait moved after the next barrier"
     BARRIER_DELETED = "barrier deleted"
-    BARRIER_SKIPPED = "barrier skipped by one group"
+    BARRIER_SKIPPED = "barrier skipped by one role"
     SWAPPED = "adjacent entries swapped"
-    STAGE = "stage changed"
-    SUBTILE = "subtile changed"
+    COPY = "copy changed"
+    PART = "part changed"
     K_OFFSET = "k-offset changed"
     TAIL_COUNT = "tail reuses a count of the loop"
+    ENTRY_SKIPPED = "entry skipped by one role"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A schedule with one entry changed."""
+    """A program with one entry changed."""
 
     kind: Kind
     description: str
-    schedule: CompiledSchedule
+    program: LoweredProgram
 
 
-class _Place(NamedTuple):
-    """An entry with its effect, and where it stands."""
+class _At(NamedTuple):
+    """An entry and where it stands."""
 
     phase: Phase
-    slot: int
-    entry: ScheduleEntry
-    effect: Effect
+    place: int
+    entry: Entry
+
+    @property
+    def effect(self) -> Effect:
+        return self.entry.effect
 
     def __str__(self) -> str:
-        return f"{self.phase.value.lower()} #{self.slot} {self.entry.op}"
+        return f"{self.phase.value.lower()} {self.entry}"
 
 
-def mutants_of(schedule: CompiledSchedule) -> Iterator[Mutant]:
+class _Change(NamedTuple):
+    """The entries of a phase, one of them changed."""
+
+    description: str
+    phase: Phase
+    entries: Sequence[Entry]
+
+
+def mutants_of(program: LoweredProgram) -> Iterator[Mutant]:
     """All mutants, kind by kind in the order of `Kind`."""
-    subject = _Subject(schedule)
-    seen = {_content(schedule)}
+    subject = _Subject(program)
+    contents = _Contents()
+    seen = {contents.of(phase, program.phase(phase)) for phase in Phase}
     for kind, made in (
         (Kind.WAIT_DELETED, subject.waits_deleted()),
         (Kind.WAIT_WEAKER_BY_ONE, subject.waits_weaker_by_one()),
@@ -70,187 +85,214 @@ def mutants_of(schedule: CompiledSchedule) -> Iterator[Mutant]:
         (Kind.BARRIER_DELETED, subject.barriers_deleted()),
         (Kind.BARRIER_SKIPPED, subject.barriers_skipped()),
         (Kind.SWAPPED, subject.swapped()),
-        (Kind.STAGE, subject.stages()),
-        (Kind.SUBTILE, subject.subtiles()),
+        (Kind.COPY, subject.copies()),
+        (Kind.PART, subject.parts()),
         (Kind.K_OFFSET, subject.k_offsets()),
         (Kind.TAIL_COUNT, subject.tail_counts()),
+        (Kind.ENTRY_SKIPPED, subject.entries_skipped()),
     ):
-        for description, mutated in made:
-            content = _content(mutated)
+        for change in made:
+            content = contents.of(change.phase, change.entries)
             if content not in seen:
                 seen.add(content)
-                yield Mutant(kind=kind, description=description, schedule=mutated)
+                changed = program.with_phases({change.phase: change.entries})
+                yield Mutant(kind=kind, description=change.description, program=changed)
 
 
-def _content(schedule: CompiledSchedule) -> tuple[object, ...]:
-    return (schedule.prologue, schedule.kernel, schedule.epilogue, schedule.warp_stagger_index)
+class _Contents:
+    """What a list of entries does, as numbers: equal entries have equal numbers, wherever they stand."""
 
+    def __init__(self) -> None:
+        self.numbers: dict[object, int] = {}
+        self.known: dict[int, tuple[Entry, int]] = {}  # by identity, for speed; the entry is kept so that it stays one
 
-_Made = Iterator[tuple[str, CompiledSchedule]]
+    def of(self, phase: Phase, entries: Iterable[Entry]) -> tuple[object, ...]:
+        """The phase and its entries."""
+        return (phase, *map(self._number, entries))
+
+    def _number(self, entry: Entry) -> int:
+        known = self.known.get(id(entry))
+        if known is None:
+            key = (entry.op, entry.effect, entry.roles, entry.is_prefetch, entry.listed)
+            known = self.known[id(entry)] = (entry, self.numbers.setdefault(key, len(self.numbers)))
+        return known[1]
 
 
 class _Subject:
-    """One schedule and its mutations, each a generator of descriptions and schedules."""
+    """One program and its mutations."""
 
-    def __init__(self, schedule: CompiledSchedule) -> None:
-        self.schedule = schedule
-        self.phases = {phase: schedule.phase(phase) for phase in Phase}
-        self.places = {
-            phase: [_Place(phase, slot, entry, self._effect(entry.op)) for slot, entry in enumerate(entries)]
-            for phase, entries in self.phases.items()
+    def __init__(self, program: LoweredProgram) -> None:
+        self.program = program
+        self.everyone = tuple(range(len(program.roles)))
+        self.phases = {
+            phase: [_At(phase, place, entry) for place, entry in enumerate(program.phase(phase))] for phase in Phase
         }
+        self.copies_of: dict[tuple[Space, str], set[int]] = {}
+        self.parts_of: dict[tuple[Space, str], set[int]] = {}
+        for entry in program.entries:
+            for place in (*entry.effect.reads, *entry.effect.writes):
+                self.copies_of.setdefault(place[:2], set()).add(place.copy)
+                self.parts_of.setdefault(place[:2], set()).add(place.part)
 
-    def waits_deleted(self) -> _Made:
+    def waits_deleted(self) -> Iterator[_Change]:
         """Each wait left out."""
-        return ((f"{wait} deleted", self._deleted(wait)) for wait in self._all(Action.WAIT))
+        return (self._deleted(wait) for wait in self._all(OpKind.WAIT))
 
-    def waits_weaker_by_one(self) -> _Made:
+    def waits_weaker_by_one(self) -> Iterator[_Change]:
         """Each count one higher."""
-        return (self._waiting(wait, wait.effect.wait_value + 1) for wait in self._all(Action.WAIT))
+        return (self._waiting(wait, wait.effect.wait_value + 1) for wait in self._all(OpKind.WAIT))
 
-    def waits_weaker_by_an_op(self) -> _Made:
+    def waits_weaker_by_an_op(self) -> Iterator[_Change]:
         """Each count raised until the wait stops covering one op more than a count one higher does.
 
         The ops that have been issued in front of the wait have as many tokens behind them as all younger ones on its
         counter together; a wait covers those with at least its count, so a boundary lies one above each such number.
         The wait is looked at in the third trip, or behind two, when the loop has settled.
         """
-        for wait in self._all(Action.WAIT):
+        for wait in self._all(OpKind.WAIT):
             boundaries = [count for count in self._boundaries(wait) if count > wait.effect.wait_value + 1]
             if boundaries:
                 yield self._waiting(wait, min(boundaries))
 
-    def waits_moved(self) -> _Made:
-        """Each wait behind the next barrier of its phase; the loop's first barrier follows its last.
+    def waits_moved(self) -> Iterator[_Change]:
+        """Each wait behind the next arrival at a barrier of its phase; the loop's first arrival follows its last.
 
         A wait of the prologue or the epilogue with no barrier behind it stays: what follows is another phase.
         """
-        for wait in self._all(Action.WAIT):
-            here = self.places[wait.phase]
-            barriers = [place.slot for place in here if place.effect.action is Action.BARRIER]
-            behind = [slot for slot in barriers if slot > wait.slot]
-            if behind or (barriers and wait.phase is Phase.KERNEL):
-                target = (behind or barriers)[0]
-                yield f"{wait} moved behind the barrier at #{target}", self._moved(wait, target)
+        for wait in self._all(OpKind.WAIT):
+            here = self.phases[wait.phase]
+            arrivals = [at.place for at in here if at.effect.arrives is not None and self._share(at.entry, wait.entry)]
+            behind = [index for index in arrivals if index > wait.place]
+            if behind or (arrivals and wait.phase is Phase.KERNEL):
+                yield self._moved(wait, (behind or arrivals)[0])
 
-    def barriers_deleted(self) -> _Made:
-        """Each barrier left out."""
-        return ((f"{barrier} deleted", self._deleted(barrier)) for barrier in self._all(Action.BARRIER))
+    def barriers_deleted(self) -> Iterator[_Change]:
+        """Each barrier, arrival at one or wait at one left out."""
+        return (self._deleted(barrier) for barrier in self._all(OpKind.BARRIER))
 
-    def barriers_skipped(self) -> _Made:
-        """Each barrier executed by one of two groups only."""
-        groups = range(2) if self.schedule.config.warp_stagger.enabled else ()
-        for barrier in self._all(Action.BARRIER):
-            for group in groups:
-                yield (
-                    f"{barrier} for group {group} only",
-                    self._with(barrier.phase, barrier.slot, replace(barrier.entry, group=group)),
-                )
+    def barriers_skipped(self) -> Iterator[_Change]:
+        """Each barrier not executed by one of the roles that do."""
+        return (skipped for barrier in self._all(OpKind.BARRIER) for skipped in self._skipped(barrier))
 
-    def swapped(self) -> _Made:
+    def swapped(self) -> Iterator[_Change]:
         """Each entry behind its successor."""
-        for phase, entries in self.phases.items():
-            places = self.places[phase]
+        for phase, places in self.phases.items():
             for first, second in pairwise(places):
-                fences = first.effect.action is second.effect.action is Action.NOTHING
-                if not fences and first.entry.op != second.entry.op:
-                    order = [*entries[: first.slot], second.entry, first.entry, *entries[second.slot + 1 :]]
-                    yield f"{first} behind {second.entry.op}", self._made(phase, order)
+                alike = (first.entry.op, first.effect) == (second.entry.op, second.effect)
+                inert = alike or (first.effect.kind in _INERT and second.effect.kind in _INERT)
+                related = self._share(first.entry, second.entry) or _meet(first.effect, second.effect)
+                if related and not inert:
+                    order = [at.entry for at in places]
+                    order[first.place : second.place + 1] = [second.entry, first.entry]
+                    yield _Change(f"{first} behind {second.entry.op}", phase, order)
 
-    def stages(self) -> _Made:
-        """Each load and fragment in every other stage."""
-        return self._changed("stage", lambda _: range(self.schedule.config.depth))
+    def copies(self) -> Iterator[_Change]:
+        """Each place in LDS or registers replaced by every other copy."""
+        for at, place in self._accesses():
+            for copy in sorted(self.copies_of[place[:2]] - {place.copy}):
+                yield self._elsewhere(at, {place: place._replace(copy=copy)})
 
-    def subtiles(self) -> _Made:
-        """Each load and fragment at every other subtile."""
-        return self._changed("subtile", self._subtiles)
+    def parts(self) -> Iterator[_Change]:
+        """Each place in LDS replaced by every other part; where registers stand for the part, also by theirs."""
+        for at, place in self._accesses():
+            for part in sorted(self.parts_of[place[:2]] - {place.part}):
+                moved = {place: place._replace(part=part)}
+                yield self._elsewhere(at, moved)
+                same = [each for each in at.effect.writes if (each.name, each.copy) == (place.name, place.part)]
+                for each in same:
+                    yield self._elsewhere(at, moved | {each: each._replace(copy=part)})
 
-    def k_offsets(self) -> _Made:
+    def k_offsets(self) -> Iterator[_Change]:
         """Each load of every other K-tile."""
-        return self._changed("k_offset", lambda _: _OFFSETS)
+        for at in self._all(OpKind.DMA):
+            for tile in _TILES if at.effect.fetches is not None else ():
+                effect = replace(at.effect, fetches=tile)
+                yield self._with(at, replace(at.entry, effect=effect), f"{at} of tile k{tile:+}")
 
-    def tail_counts(self) -> _Made:
+    def tail_counts(self) -> Iterator[_Change]:
         """Each wait of the epilogue with every count that the loop has on its counter."""
-        for wait in self.places[Phase.EPILOGUE]:
-            if wait.effect.action is Action.WAIT:
+        for wait in self._all(OpKind.WAIT):
+            if wait.phase is Phase.EPILOGUE:
                 counts = {
-                    place.effect.wait_value
-                    for place in self.places[Phase.KERNEL]
-                    if place.effect.action is Action.WAIT and place.effect.counter is wait.effect.counter
+                    at.effect.wait_value
+                    for at in self.phases[Phase.KERNEL]
+                    if at.effect.kind is OpKind.WAIT and at.effect.counter == wait.effect.counter
                 }
                 yield from (self._waiting(wait, count) for count in sorted(counts))
 
-    def _effect(self, op: OpDesc) -> Effect:
-        knobs = self.schedule.schedule_config
-        return effect_of(op, self.schedule.config, (knobs.lgkm_per_load_a, knobs.lgkm_per_load_b))
+    def entries_skipped(self) -> Iterator[_Change]:
+        """Each entry that does anything, and is no barrier, not executed by one of the roles that do."""
+        for at in (at for places in self.phases.values() for at in places):
+            if at.effect.kind not in (*_INERT, OpKind.BARRIER):
+                yield from self._skipped(at)
 
-    def _all(self, action: Action) -> Iterator[_Place]:
-        return (place for places in self.places.values() for place in places if place.effect.action is action)
+    def _all(self, kind: OpKind) -> Iterator[_At]:
+        return (at for places in self.phases.values() for at in places if at.effect.kind is kind)
 
-    def _boundaries(self, wait: _Place) -> Iterator[int]:
-        before = list(self.places[Phase.PROLOGUE]) if wait.phase is not Phase.PROLOGUE else []
-        before += 2 * self.places[Phase.KERNEL] if wait.phase is not Phase.PROLOGUE else []
+    def _accesses(self) -> Iterator[tuple[_At, Place]]:
+        for at in (at for places in self.phases.values() for at in places):
+            for place in dict.fromkeys((*at.effect.reads, *at.effect.writes)):
+                if place.space in (Space.LDS, Space.REGISTER):
+                    yield at, place
+
+    def _share(self, one: Entry, other: Entry) -> bool:
+        """Does some role execute both?"""
+        return any(one.executed_by(role) and other.executed_by(role) for role in self.everyone)
+
+    def _boundaries(self, wait: _At) -> Iterator[int]:
+        role = 0 if wait.entry.roles is None else wait.entry.roles[0]
+        before = list(self.phases[Phase.PROLOGUE]) if wait.phase is not Phase.PROLOGUE else []
+        before += 2 * self.phases[Phase.KERNEL] if wait.phase is not Phase.PROLOGUE else []
         younger = 0
-        for place in reversed([*before, *self.places[wait.phase][: wait.slot]]):
-            if place.effect.counter is wait.effect.counter and place.effect.action is not Action.WAIT:
+        for at in reversed([*before, *self.phases[wait.phase][: wait.place]]):
+            own = at.entry.executed_by(role) and at.effect.kind is not OpKind.WAIT
+            if own and at.effect.counter == wait.effect.counter:
                 yield younger + 1
-                younger += place.effect.tokens
+                younger += at.effect.tokens
 
-    def _waiting(self, wait: _Place, count: int) -> tuple[str, CompiledSchedule]:
+    def _waiting(self, wait: _At, count: int) -> _Change:
         counter = wait.effect.counter
         assert counter is not None
-        op = _WAITS[counter](count)
-        return f"{wait} became {op}", self._with(wait.phase, wait.slot, replace(wait.entry, op=op))
+        op = replace(wait_op(counter, count), name=f"{wait.entry.op.name.partition('(')[0]}({count})")
+        effect = replace(wait.effect, wait_value=count)
+        return self._with(wait, replace(wait.entry, op=op, effect=effect), f"{wait} became {op}")
 
-    def _changed(self, field: str, values: Callable[[OpDesc], Iterable[object]]) -> _Made:
-        for place in (place for places in self.places.values() for place in places):
-            op = place.entry.op
-            for value in values(op) if op.role in (OpRole.GLOBAL_LOAD, OpRole.FRAGMENT_LOAD) else ():
-                other = op.but(**{field: value})
-                if self._effect(other) != place.effect:
-                    yield f"{place} became {other}", self._with(place.phase, place.slot, replace(place.entry, op=other))
+    def _skipped(self, at: _At) -> Iterator[_Change]:
+        roles = self.everyone if at.entry.roles is None else at.entry.roles
+        for role in roles if len(roles) > 1 else ():
+            others = tuple(each for each in roles if each != role)
+            name = self.program.roles[role].name
+            yield self._with(at, replace(at.entry, roles=others), f"{at} skipped by {name}")
 
-    def _subtiles(self, op: OpDesc) -> Iterable[int]:
-        """As many as the grid has rows or columns; in a single buffer as many as there are slices of K."""
-        config = self.schedule.config
-        if config.depth >= 2:
-            return range(config.n_mmas if op.channel == CHANNEL_B else config.m_mmas)
-        return sorted({place.subtile for read in self._all(Action.LDS_READ) for place in read.effect.writes})
-
-    def _deleted(self, place: _Place) -> CompiledSchedule:
-        entries = self.phases[place.phase]
-        left = [*entries[: place.slot], *entries[place.slot + 1 :]]
-        return self._made(place.phase, left, stagger=self._stagger_without(place))
-
-    def _moved(self, place: _Place, behind: int) -> CompiledSchedule:
-        """From its slot to just behind another one."""
-        order = list(self.phases[place.phase])
-        order.insert(behind + 1, place.entry)
-        order.pop(place.slot if place.slot < behind else place.slot + 1)
-        stagger = self.schedule.warp_stagger_index
-        return self._made(place.phase, order, self._stagger_without(place) if behind >= stagger else stagger)
-
-    def _stagger_without(self, place: _Place) -> int:
-        """Group 1 falls back in front of the same entry when one before it is gone."""
-        index = self.schedule.warp_stagger_index
-        return index - 1 if place.phase is Phase.PROLOGUE and place.slot < index else index
-
-    def _with(self, phase: Phase, slot: int, entry: ScheduleEntry) -> CompiledSchedule:
-        entries = list(self.phases[phase])
-        entries[slot] = entry
-        return self._made(phase, entries)
-
-    def _made(self, phase: Phase, entries: Sequence[ScheduleEntry], stagger: int | None = None) -> CompiledSchedule:
-        """The schedule with one phase anew; what was derived from the old one is dropped."""
-        numbered = (e if e.time_slot == slot else replace(e, time_slot=slot) for slot, e in enumerate(entries))
-        phases = self.phases | {phase: tuple(numbered)}
-        return replace(
-            self.schedule,
-            prologue=phases[Phase.PROLOGUE],
-            kernel=phases[Phase.KERNEL],
-            epilogue=phases[Phase.EPILOGUE],
-            warp_stagger_index=self.schedule.warp_stagger_index if stagger is None else stagger,
-            kernel_deps=(),
-            repairs=(),
-            certificate=None,
+    def _elsewhere(self, at: _At, moved: dict[Place, Place]) -> _Change:
+        """The entry with some places exchanged for others."""
+        effect = replace(
+            at.effect,
+            reads=tuple(moved.get(place, place) for place in at.effect.reads),
+            writes=tuple(moved.get(place, place) for place in at.effect.writes),
+            wants=tuple((moved.get(place, place), version) for place, version in at.effect.wants),
+            makes=tuple((moved.get(place, place), version) for place, version in at.effect.makes),
         )
+        told = ", ".join(f"{old} became {new}" for old, new in moved.items())
+        return self._with(at, replace(at.entry, effect=effect), f"{at}: {told}")
+
+    def _deleted(self, at: _At) -> _Change:
+        left = [each.entry for each in self.phases[at.phase] if each is not at]
+        return _Change(f"{at} deleted", at.phase, left)
+
+    def _moved(self, at: _At, behind: int) -> _Change:
+        """From its place to just behind another one."""
+        order = [each.entry for each in self.phases[at.phase]]
+        order.insert(behind + 1, at.entry)
+        order.pop(at.place if at.place < behind else at.place + 1)
+        return _Change(f"{at} moved behind {self.phases[at.phase][behind].entry}", at.phase, order)
+
+    def _with(self, at: _At, entry: Entry, description: str) -> _Change:
+        entries = [each.entry for each in self.phases[at.phase]]
+        entries[at.place] = entry
+        return _Change(description, at.phase, entries)
+
+
+def _meet(one: Effect, other: Effect) -> bool:
+    """Do they touch the same place?"""
+    return not {*one.reads, *one.writes}.isdisjoint((*other.reads, *other.writes))

@@ -10,25 +10,18 @@ from functools import cache
 import pytest
 
 from benchmarks import mutants as command
-from rota import (
-    CompiledSchedule,
-    Finding,
-    FrameworkTag,
-    KernelGeometry,
-    OpRole,
-    Phase,
-    Pipeline4Wave,
-    SingleBufferSchedule,
-    compile_schedule,
-    verify,
-)
+from rota import Finding, KernelGeometry, Phase, Pipeline4Wave, SingleBufferSchedule, compile_schedule, verify
 from rota.errors import Witness
+from rota.kernels.gemm import GEMM_SHAPES
+from rota.program.kinds import OpKind
+from rota.program.lowered import LoweredProgram
+from rota.values.compile_loop import compile_loop
 from rota.verify.report import Report
 from tests.mutation import campaign
 from tests.mutation.campaign import Judgement, Outcome, Subject, judge, sampled, subjects
 from tests.mutation.mutants import Kind, Mutant, mutants_of
 
-SAMPLE = 180
+SAMPLE = 120
 STAGGERED = "ping-pong GREEDY, max_globals 1, vm 4/4, lgkm 8/4"
 
 
@@ -43,19 +36,19 @@ def of_subject(name: str) -> tuple[Mutant, ...]:
 
 
 @cache
-def four_wave() -> CompiledSchedule:
-    return compile_schedule(Pipeline4Wave(KernelGeometry(lgkm_per_load_a=4, lgkm_per_load_b=4)))
+def four_wave() -> LoweredProgram:
+    return compile_schedule(Pipeline4Wave(KernelGeometry(lgkm_per_load_a=4, lgkm_per_load_b=4))).lowered
 
 
-def unchanged(schedule: CompiledSchedule) -> Mutant:
-    return Mutant(kind=Kind.SWAPPED, description="nothing changed", schedule=schedule)
+def unchanged(program: LoweredProgram) -> Mutant:
+    return Mutant(kind=Kind.SWAPPED, description="nothing changed", program=program)
 
 
 def first(kind: Kind, wanted: Callable[[Mutant], bool] = lambda _: True) -> Mutant:
     return next(mutant for mutant in mutants_of(four_wave()) if mutant.kind is kind and wanted(mutant))
 
 
-def says(*findings: Finding) -> Callable[[CompiledSchedule], Report]:
+def says(*findings: Finding) -> Callable[[LoweredProgram], Report]:
     """A proof that always says the same."""
     return lambda _: Report(findings=findings, certificate=None)
 
@@ -67,7 +60,7 @@ def race(witness: Witness | None) -> Finding:
 # The campaign itself
 
 
-def test_the_full_campaign_has_5000_mutants_of_every_kind() -> None:
+def test_the_full_campaign_has_6000_mutants_of_every_kind() -> None:
     counts = Counter(mutant.kind for _, mutants in work() for mutant in mutants)
     assert counts.total() >= command.FEWEST
     assert set(counts) == set(Kind)
@@ -104,42 +97,37 @@ def test_a_schedule_with_the_entries_of_another_is_not_counted_again() -> None:
 def test_every_mutant_differs_from_its_subject_and_from_every_other() -> None:
     for subject, mutants in work():
         contents = [
-            (m.schedule.prologue, m.schedule.kernel, m.schedule.epilogue, m.schedule.warp_stagger_index)
-            for m in (unchanged(subject.schedule), *mutants)
+            (m.program.prologue, m.program.kernel, m.program.epilogue) for m in (unchanged(subject.program), *mutants)
         ]
         assert len(set(contents)) == len(contents)
 
 
-def test_entries_stay_numbered_and_what_was_proved_is_dropped() -> None:
+def test_entries_stay_numbered() -> None:
     for _, mutants in work():
         for mutant in mutants:
-            schedule = mutant.schedule
-            for entries in (schedule.prologue, schedule.kernel, schedule.epilogue):
-                assert [entry.time_slot for entry in entries] == list(range(len(entries)))
-            assert schedule.certificate is None
+            for phase in Phase:
+                listed = [entry for entry in mutant.program.phase(phase) if entry.listed]
+                assert [entry.time_slot for entry in listed] == list(range(len(listed)))
+                assert all(entry.phase is phase for entry in mutant.program.phase(phase))
 
 
-def test_the_second_group_falls_back_in_front_of_the_same_entry() -> None:
-    """A wait or barrier that leaves the part in front of it takes a place away there."""
-    (subject,) = [subject for subject, _ in work() if subject.name == STAGGERED]
-    prologue = subject.schedule.prologue
-    for index in range(len(prologue)):
-        moved = replace(subject.schedule, warp_stagger_index=index)
-        for mutant in mutants_of(moved):
-            made = mutant.schedule
-            if mutant.kind in (Kind.WAIT_DELETED, Kind.BARRIER_DELETED, Kind.WAIT_MOVED):
-                behind = [entry.op for entry in made.prologue[made.warp_stagger_index :]]
-                kept = [entry.op for entry in prologue[index:]]
-                gone = len(kept) - len(behind)
-                assert gone in (0, 1, -1)
-                assert gone or behind == kept or mutant.kind is Kind.WAIT_MOVED
+def test_a_mutant_differs_in_one_entry_or_two_neighbours_of_one_phase() -> None:
+    for subject, mutants in work():
+        for mutant in mutants:
+            differ = [phase for phase in Phase if content(mutant.program, phase) != content(subject.program, phase)]
+            assert len(differ) == 1, mutant.description
+            before, after = (content(program, differ[0]) for program in (subject.program, mutant.program))
+            changed = sum((Counter(before) - Counter(after)).values()), sum((Counter(after) - Counter(before)).values())
+            if mutant.kind in (Kind.WAIT_DELETED, Kind.BARRIER_DELETED):
+                assert changed == (1, 0)
+            elif mutant.kind in (Kind.SWAPPED, Kind.WAIT_MOVED):
+                assert changed == (0, 0)
             else:
-                assert made.warp_stagger_index == index
+                assert changed == (1, 1)
 
 
-def test_an_unstaggered_schedule_stays_unstaggered() -> None:
-    for mutant in mutants_of(four_wave()):
-        assert mutant.schedule.warp_stagger_index == len(mutant.schedule.prologue) + 1
+def content(program: LoweredProgram, phase: Phase) -> list[object]:
+    return [(entry.op.name, entry.effect, entry.roles) for entry in program.phase(phase)]
 
 
 def test_a_boundary_lies_one_above_the_tokens_behind_an_op() -> None:
@@ -149,22 +137,26 @@ def test_a_boundary_lies_one_above_the_tokens_behind_an_op() -> None:
 
 
 def test_a_wait_behind_the_loops_last_barrier_moves_behind_its_first() -> None:
-    moved = {m.description: m.schedule for m in mutants_of(four_wave()) if m.kind is Kind.WAIT_MOVED}
-    kernel = moved["kernel #46 wait_vm(16) moved behind the barrier at #2"].kernel
+    moved = {m.description: m.program for m in mutants_of(four_wave()) if m.kind is Kind.WAIT_MOVED}
+    kernel = moved["kernel #46 wait_vm(16) moved behind #2 barrier"].kernel
     assert [str(entry.op) for entry in kernel[:4]] == ["wait_vm(16)", "wait_lgkm(0)", "barrier", "wait_vm(16)"]
     assert len(kernel) == len(four_wave().kernel)
 
 
-def test_a_barrier_is_skipped_only_where_there_are_two_groups() -> None:
-    assert not [m for m in mutants_of(four_wave()) if m.kind is Kind.BARRIER_SKIPPED]
-    skipped = [m for m in of_subject(STAGGERED) if m.kind is Kind.BARRIER_SKIPPED]
-    groups = Counter(
-        entry.group
-        for mutant in skipped
-        for entry in (*mutant.schedule.prologue, *mutant.schedule.kernel, *mutant.schedule.epilogue)
-        if entry.group is not None
-    )
-    assert groups == {0: len(skipped) // 2, 1: len(skipped) // 2}
+def test_an_entry_is_skipped_only_where_there_are_two_roles() -> None:
+    skips = (Kind.BARRIER_SKIPPED, Kind.ENTRY_SKIPPED)
+    assert not [m for m in mutants_of(four_wave()) if m.kind in skips]
+    (subject,) = [subject for subject, _ in work() if subject.name == STAGGERED]
+    for kind in skips:
+        skipped = [m for m in of_subject(STAGGERED) if m.kind is kind]
+        entries = [entry for entry in subject.program.entries if entry.roles is None and matters(entry.op.kind)]
+        barriers = [entry.op.kind is OpKind.BARRIER for entry in entries]
+        assert len(skipped) == 2 * barriers.count(kind is Kind.BARRIER_SKIPPED)
+        assert sum("group 0" in mutant.description for mutant in skipped) == len(skipped) // 2
+
+
+def matters(kind: OpKind) -> bool:
+    return kind not in (OpKind.FENCE, OpKind.PRIORITY, OpKind.HINT, OpKind.NOTHING)
 
 
 def test_swaps_that_cannot_matter_are_left_out() -> None:
@@ -174,26 +166,32 @@ def test_swaps_that_cannot_matter_are_left_out() -> None:
         assert not {one.split("(")[0], other.split("(")[0]} <= {"set_prio", "schedule_barrier"}
 
 
-def test_only_fields_that_matter_change() -> None:
-    """A single buffer's load counts its own tiles and fills one register: neither stage, subtile nor k say anything."""
-    changed = [
-        mutant.kind
-        for mutant in mutants_of(compile_schedule(SingleBufferSchedule(3)))
-        if mutant.kind in (Kind.STAGE, Kind.SUBTILE, Kind.K_OFFSET)
-    ]
-    compiled = compile_schedule(SingleBufferSchedule(3))
-    entries = (*compiled.prologue, *compiled.kernel, *compiled.epilogue)
-    fragments = sum(entry.op.role is OpRole.FRAGMENT_LOAD for entry in entries)
-    assert changed == [Kind.SUBTILE] * 2 * fragments
+def test_a_place_becomes_another_that_the_program_has() -> None:
+    """A single buffer's tile has one copy and one part: only registers can be others, each of its slices."""
+    program = compile_schedule(SingleBufferSchedule(3)).lowered
+    changed = [m for m in mutants_of(program) if m.kind in (Kind.COPY, Kind.PART, Kind.K_OFFSET)]
+    touching = [entry.op.kind for entry in program.entries if entry.op.kind in (OpKind.LDS_READ, OpKind.MMA)]
+    assert len(changed) == 2 * len(touching)
+    assert {mutant.kind for mutant in changed} == {Kind.COPY}
+
+
+def test_versions_move_with_their_places() -> None:
+    for mutant in mutants_of(compile_loop(GEMM_SHAPES[0].loop(instructions=False)).lowered):
+        for entry in mutant.program.entries:
+            assert tuple(place for place, _ in entry.effect.wants) == entry.effect.reads
+            assert tuple(place for place, _ in entry.effect.makes) == entry.effect.writes[: len(entry.effect.makes)]
 
 
 def test_a_tail_takes_every_count_of_the_loop() -> None:
     tails = [m for m in mutants_of(four_wave()) if m.kind is Kind.TAIL_COUNT]
-    counts = {e.op.wait_value for e in four_wave().kernel if e.op.tag == FrameworkTag.WAIT_VM}
-    assert counts == {16}
-    waits = [e for e in four_wave().epilogue if e.op.tag == FrameworkTag.WAIT_VM]
-    assert len(tails) == len(waits)
-    assert all(m.schedule.kernel == four_wave().kernel for m in tails)
+
+    def waits(phase: Phase) -> list[int]:
+        effects = [entry.effect for entry in four_wave().phase(phase)]
+        return [e.wait_value for e in effects if e.kind is OpKind.WAIT and e.counter == "vmcnt"]
+
+    assert set(waits(Phase.KERNEL)) == {16}
+    assert len(tails) == len(waits(Phase.EPILOGUE))
+    assert all(m.program.kernel == four_wave().kernel for m in tails)
     assert all(str(m.description).startswith(Phase.EPILOGUE.value.lower()) for m in tails)
 
 
@@ -205,9 +203,9 @@ def test_a_clean_schedule_is_equivalent_to_itself() -> None:
     assert (judgement.outcome, judgement.shown, judgement.codes) == (Outcome.EQUIVALENT, None, ())
 
 
-@pytest.mark.parametrize("kind", [Kind.BARRIER_DELETED, Kind.STAGE, Kind.K_OFFSET, Kind.TAIL_COUNT])
+@pytest.mark.parametrize("kind", [Kind.BARRIER_DELETED, Kind.COPY, Kind.K_OFFSET, Kind.TAIL_COUNT])
 def test_what_goes_wrong_is_killed_and_a_proof_that_says_clean_misses_it(kind: Kind) -> None:
-    mutant = first(kind, lambda mutant: not verify(mutant.schedule).clean)
+    mutant = first(kind, lambda mutant: not verify(mutant.program).clean)
     assert judge(mutant).outcome is Outcome.KILLED
     missed = judge(mutant, "four waves", proof=says())
     assert missed.outcome is Outcome.MISSED
@@ -231,16 +229,16 @@ def test_a_witness_that_ends_well_is_a_false_alarm_even_if_something_else_goes_w
     harmless = race(Witness(kind="WAR", trip_count=0, ahead=0, behind=0))
     assert judge(unchanged(four_wave()), proof=says(harmless)).outcome is Outcome.FALSE_ALARM
     later = first(Kind.WAIT_DELETED, lambda mutant: _first_trip(mutant) > 0)
-    assert verify(later.schedule).errors
-    judgement = judge(later, proof=says(*verify(later.schedule).errors, harmless))
+    assert verify(later.program).errors
+    judgement = judge(later, proof=says(*verify(later.program).errors, harmless))
     assert (judgement.outcome, judgement.silent) == (Outcome.FALSE_ALARM, (harmless,))
     assert "no replay bears out" in str(judgement)
 
 
 def test_a_replay_that_goes_wrong_for_another_reason_bears_nothing_out() -> None:
     """The real race's witness with the ends of two ops that never meet."""
-    mutant = first(Kind.BARRIER_DELETED, lambda mutant: not verify(mutant.schedule).clean)
-    real = next(finding for finding in verify(mutant.schedule).errors if finding.witness is not None)
+    mutant = first(Kind.BARRIER_DELETED, lambda mutant: not verify(mutant.program).clean)
+    real = next(finding for finding in verify(mutant.program).errors if finding.witness is not None)
     assert judge(mutant, proof=says(real)).outcome is Outcome.KILLED
     load = replace(real.concerns[0], index=0, role="prologue, epoch 0: writes LDS A[0][0]")
     read = replace(real.concerns[1], index=8, role="kernel, epoch 5: reads LDS A[0][1]")
@@ -258,19 +256,19 @@ def test_registers_without_a_wait_are_an_error_where_no_compiler_waits() -> None
 
 
 def _first_trip(mutant: Mutant) -> int:
-    witnesses = [finding.witness for finding in verify(mutant.schedule).errors]
+    witnesses = [finding.witness for finding in verify(mutant.program).errors]
     return min((witness.trip_count for witness in witnesses if witness is not None), default=0)
 
 
 def test_a_race_without_a_witness_is_a_false_alarm() -> None:
-    mutant = first(Kind.BARRIER_DELETED, lambda mutant: not verify(mutant.schedule).clean)
+    mutant = first(Kind.BARRIER_DELETED, lambda mutant: not verify(mutant.program).clean)
     assert judge(mutant, proof=says(race(None))).outcome is Outcome.FALSE_ALARM
 
 
 def test_a_broken_limit_alone_is_neither_but_excuses_nothing() -> None:
     limit = says(Finding(code="L101", message="made up"))
     assert judge(unchanged(four_wave()), proof=limit).outcome is Outcome.LIMIT
-    mutant = first(Kind.BARRIER_DELETED, lambda mutant: not verify(mutant.schedule).clean)
+    mutant = first(Kind.BARRIER_DELETED, lambda mutant: not verify(mutant.program).clean)
     assert judge(mutant, proof=limit).outcome is Outcome.MISSED
 
 
@@ -279,7 +277,7 @@ def test_a_broken_limit_alone_is_neither_but_excuses_nothing() -> None:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Subject:
-    """The command on two schedules, of which the second has the entries of the first."""
+    """The command on two programs, of which the second has the entries of the first."""
     subject = next(subject for subject, _ in work())
     again = replace(subject, name="again", same_as=subject.name)
     monkeypatch.setattr(command, "subjects", lambda: iter((subject, again)))
@@ -291,7 +289,7 @@ def test_the_command_prints_a_line_per_kind(small: Subject, capsys: pytest.Captu
     printed = capsys.readouterr()
     lines = [line.split("|")[1].strip() for line in printed.out.splitlines() if line.startswith("| ")]
     assert lines == ["mutation", *(kind.value for kind in Kind), "all"]
-    assert "5 mutants of 1 schedules in " in printed.out
+    assert "5 mutants of 1 programs in " in printed.out
     assert f"not counted again: again, which has the entries of {small.name}\n" in printed.out
     assert printed.err.startswith(f"{small.name}: 5 mutants in ")
 

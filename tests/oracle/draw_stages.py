@@ -7,7 +7,6 @@ from random import Random
 
 from rota import (
     BlockSizing,
-    CompiledSchedule,
     DeclarativeSchedule,
     DoubleBufferTag,
     KernelGeometry,
@@ -26,7 +25,9 @@ from rota import (
     mi355x_single_buffer_target,
     mi355x_target,
 )
-from rota.compiler.proved import mended
+from rota.compiled.proved import mended
+from rota.pipeline.compiled_pipeline import CompiledPipeline
+from rota.program.lowered import LoweredProgram
 from tests.oracle.draw_values import with_assumptions
 
 _OFFSETS = (KOffsetKind.K0, KOffsetKind.K1, KOffsetKind.K_NEXT)
@@ -123,7 +124,7 @@ def _shipped(random: Random) -> PipelineSchedule:
     return DeclarativeSchedule(knobs, mi355x_target(max_globals=random.choice((0, 1, 2))))
 
 
-def draw_by_stages(random: Random) -> CompiledSchedule:
+def draw_compiled(random: Random) -> CompiledPipeline:
     """Mostly repaired, now and then as the rules give it."""
     while True:
         (drawn,) = random.choices((_double, _single, _shipped), (16, 4, 1))
@@ -135,3 +136,8 @@ def draw_by_stages(random: Random) -> CompiledSchedule:
             return written if random.random() < 0.15 else mended(written)
         except RotaError:
             continue
+
+
+def draw_by_stages(random: Random) -> LoweredProgram:
+    """The same as a program."""
+    return draw_compiled(random).lowered

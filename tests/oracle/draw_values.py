@@ -7,18 +7,22 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
+from typing import TypeVar
 
-from rota import CompiledSchedule, RotaError, WarpStaggerRule, compile_loop
-from rota.compiler.loop import unsynchronised
-from rota.compiler.proved import mended
-from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
-from rota.order.modulo import ModuloScheduler
-from rota.program.unroll import Placement
+from rota import CompiledSchedule, RotaError, compile_loop
+from rota.compiled.proved import mended
+from rota.order.modulo.scheduler import ModuloScheduler
+from rota.program.kinds import Home, OpKind
+from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
+from rota.program.lowered import LoweredProgram
+from rota.values.compile_loop import unsynchronised
+from rota.values.unroll import Placement
 from tests.oracle.reshape import reshaped
 
 MFMA = "v_mfma_f32_16x16x32_bf16"
 _TILE = 4096
 _WAVES = 4
+_COMPUTES = (OpKind.VALU, OpKind.MMA, OpKind.MMA, OpKind.TRANSCENDENTAL)
 _MOST_UNROLL = 6
 
 
@@ -37,19 +41,19 @@ class _Drawn:
         self.values.append(Value(name=name, home=home, size=size, into=into))
         return name
 
-    def op(self, work: Work, reads: Iterable[Read], *writes: str, parts: int = 1) -> None:
+    def op(self, kind: OpKind, reads: Iterable[Read], *writes: str, parts: int = 1) -> None:
         inputs = {value.name for value in self.values if value.home is Home.INPUT}
         reads = tuple(reads)
         self.ops.append(
             LoopOp(
                 name=f"op{len(self.ops)}",
-                work=work,
+                kind=kind,
                 reads=tuple(read for read in reads if read.value not in inputs),
                 inputs=tuple(read.value for read in reads if read.value in inputs),
                 writes=writes,
                 instructions=self.random.choice((1, 1, 2, 3)),
-                moved=_TILE // parts if work in (Work.LOAD, Work.STORE, Work.FRAGMENT) else 0,
-                instruction=MFMA if work is Work.MMA else "",
+                moved=_TILE // parts if kind.asynchronous else 0,
+                instruction=MFMA if kind is OpKind.MMA else "",
             )
         )
 
@@ -75,9 +79,19 @@ class _Drawn:
         return self.some(1) if self.names(Home.REGISTERS) and self.random.random() < 0.25 else []
 
     def fragment(self) -> None:
-        tile = Read(value=self.random.choice(self.names(Home.LDS)), distance=self._distance())
+        """Of a whole tile, or of a slice that one of two loads brings."""
+        name = self.random.choice(self.names(Home.LDS))
+        writers = [op for op in self.ops if name in op.writes]
+        parts = (self.random.randrange(len(writers)),) if len(writers) > 1 and self.random.random() < 0.6 else ()
+        tile = Read(value=name, distance=self._distance(), parts=parts)
         address = self.address()
-        self.op(Work.FRAGMENT, [tile, *address], self.value(Home.REGISTERS))
+        kind = self.random.choice((OpKind.LDS_READ, OpKind.LDS_READ, OpKind.LDS_READ_TRANSPOSED))
+        self.op(kind, [tile, *address], self.value(Home.REGISTERS))
+
+    def out(self) -> None:
+        """A store or an atomic, now and then with an address."""
+        kind = self.random.choice((OpKind.GLOBAL_STORE, OpKind.ATOMIC))
+        self.op(kind, [*self.some(1), *self.address()], self.value(Home.MEMORY))
 
     def into(self) -> str:
         """Now and then a value whose registers the next one takes over."""
@@ -92,37 +106,42 @@ class _Drawn:
 
 
 def draw_loop(random: Random) -> LoopSpec:
-    """Two to nine ops: loads, fragments, computes with and without carried values, stores, sums."""
+    """Two to ten ops: loads, fragments, slices, computes with and without carried values, stores, sums."""
     made = _Drawn(random)
     if random.random() < 0.2:
         made.value(Home.INPUT)
     if random.random() < 0.15:
         counted = made.value(Home.REGISTERS)
-        made.op(Work.VALU, [Read(value=counted, distance=1)], counted)
+        made.op(OpKind.VALU, [Read(value=counted, distance=1)], counted)
     for _ in range(random.choice((1, 1, 2))):
         tile = made.value(Home.LDS)
         parts = random.choice((1, 1, 2))
         for _ in range(parts):
-            made.op(Work.LOAD, made.address(), tile, parts=parts)
+            made.op(OpKind.DMA, made.address(), tile, parts=parts)
     if random.random() < 0.2:
-        made.op(Work.LOAD, made.address(), made.value(Home.REGISTERS))
+        made.op(OpKind.GLOBAL_LOAD, made.address(), made.value(Home.REGISTERS))
     for _ in range(random.choice((1, 1, 2))):
         made.fragment()
     for _ in range(random.choice((0, 0, 1, 1, 2))):
         into = made.into()
         computed = made.value(Home.REGISTERS, into)
-        made.op(random.choice((Work.VALU, Work.MMA)), made.some(2, computed), computed)
+        made.op(random.choice(_COMPUTES), made.some(2, computed), computed)
     if random.random() < 0.2:
-        made.op(Work.STORE, made.some(1), made.value(Home.LDS))
+        made.op(OpKind.LDS_WRITE, made.some(1), made.value(Home.LDS))
         made.fragment()
+    if random.random() < 0.3:
+        made.out()
     if random.random() < 0.85:
         total = made.value(Home.ACCUMULATOR)
         for _ in range(random.choice((1, 1, 2))):
             if random.random() < 0.15:
                 computed = made.value(Home.REGISTERS)
-                made.op(Work.MMA, made.some(2, computed), computed, total)
+                made.op(OpKind.MMA, made.some(2, computed), computed, total)
             else:
-                made.op(random.choice((Work.MMA, Work.MMA, Work.VALU)), made.some(2), total)
+                made.op(random.choice((OpKind.MMA, OpKind.MMA, OpKind.VALU)), made.some(2), total)
+    if made.names(Home.REGISTERS) and random.random() < 0.15:
+        kind = random.choice((OpKind.GLOBAL_STORE, OpKind.ATOMIC))
+        made.op(kind, made.some(1), made.value(Home.MEMORY))
     used = {name for op in made.ops for name in op.inputs}
     values = tuple(value for value in made.values if value.home is not Home.INPUT or value.name in used)
     return LoopSpec(name="drawn", waves=_WAVES, values=values, ops=tuple(made.ops))
@@ -176,15 +195,19 @@ def _needed(loop: LoopSpec, name: str, starts: list[int], writers: dict[str, lis
     return max(carried, *((end - made) // interval + 1 for end in alive_to))
 
 
-def with_assumptions(random: Random, compiled: CompiledSchedule) -> CompiledSchedule:
-    """Now and then a schedule that may be run again at once, or a machine whose vmcnt keeps no order.
+_Compiled = TypeVar("_Compiled", bound=CompiledSchedule)
+
+
+def with_assumptions(random: Random, compiled: _Compiled) -> _Compiled:
+    """Now and then a schedule that may be run again at once, or a machine one of whose counters keeps no order.
 
     Where a loop begins with contents of LDS, somebody has to put them there between two runs, and to wait for it.
     """
-    if random.random() < 0.12 and not (compiled.loop and _carries_tiles(compiled.loop)):
+    loop = compiled.lowered.semantics
+    if random.random() < 0.12 and not (isinstance(loop, LoopSpec) and _carries_tiles(loop)):
         compiled = replace(compiled, reentrant=True)
     if random.random() < 0.12:
-        compiled = replace(compiled, machine=replace(compiled.machine, vmcnt_in_order=False))
+        compiled = replace(compiled, machine=compiled.machine.doubting(random.choice(("vmcnt", "vmcnt", "lgkmcnt"))))
     return compiled
 
 
@@ -193,7 +216,7 @@ def _carries_tiles(loop: LoopSpec) -> bool:
     return any(read.distance and read.value in tiles for op in loop.ops for read in op.reads)
 
 
-def draw_solved(random: Random) -> CompiledSchedule:
+def draw_solved(random: Random) -> LoweredProgram:
     """A loop as the whole compiler makes it."""
     while True:
         loop = draw_loop(random)
@@ -205,34 +228,30 @@ def draw_solved(random: Random) -> CompiledSchedule:
                 stagger=stagger,
                 fewest_barriers=random.random() < 0.5,
                 scheduler=ModuloScheduler(time_limit=1.0),
-            )
+            ).lowered
         except RotaError:
             continue
 
 
-def draw_placed(random: Random) -> CompiledSchedule:
+def draw_placed(random: Random) -> LoweredProgram:
     """A loop at drawn start times with its waits and barriers, mostly repaired, now and then bare or wrong."""
     while True:
         loop = draw_loop(random)
         placement = draw_placement(random, loop)
         if placement is None or placement.stages > 4:
             continue
-        bare = unsynchronised(loop, placement, random.choice((0, 0, 0, 1, 2)))
+        bare = unsynchronised(loop, placement, remainder=random.choice((0, 0, 0, 1, 2)))
         bare = with_assumptions(random, replace(bare, compiler_tracks_registers=random.random() < 0.3))
         if random.random() < 0.2:
             at = random.choice((0, len(bare.prologue)))
-            bare = replace(
-                bare,
-                config=bare.config.but(warp_stagger=WarpStaggerRule.fixed(at)),
-                warp_stagger_index=at,
-            )
+            bare = replace(bare, staggered=True, stagger_index=at)
         if sum(map(len, (bare.prologue, bare.kernel, bare.epilogue))) > 70:
             continue
         if random.random() < 0.04:
-            return bare
+            return bare.lowered
         try:
-            whole = mended(bare)
+            whole = mended(bare).lowered
             return reshaped(random, whole) if random.random() < 0.2 else whole
         except RotaError:
             if random.random() < 0.2:
-                return bare
+                return bare.lowered

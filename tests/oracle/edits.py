@@ -1,4 +1,4 @@
-"""Edits of a schedule: takes a compiled one and a random generator, gives it with a few entries changed."""
+"""Edits of a program: takes a lowered one and a random generator, gives it with a few entries changed."""
 
 from __future__ import annotations
 
@@ -6,40 +6,47 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from rota import CompiledSchedule, OpDesc, Phase, PipelineConfig, ScheduleEntry
-from rota.declare.effects import Effect, Space, Version, effect_of
-from rota.declare.vocabulary import FrameworkTag, KOffsetKind
+from rota.program.effects import Effect, Place, Space, Version
+from rota.program.entry import Entry, Op, wait_effect, wait_op
+from rota.program.kinds import OpKind
+from rota.program.lowered import LoweredProgram
+from rota.program.phase import Phase
 
-Lists = dict[Phase, list[ScheduleEntry]]
-_WAITS = {FrameworkTag.WAIT_VM: OpDesc.wait_vm, FrameworkTag.WAIT_LGKM: OpDesc.wait_lgkm}
+Lists = dict[Phase, list[Entry]]
+_FENCE = Op(kind=OpKind.FENCE, name="fence")
 
 
-def _is_sync(entry: ScheduleEntry) -> bool:
+def _is_sync(entry: Entry) -> bool:
     return entry.op.is_framework
 
 
-def _is_wait(entry: ScheduleEntry) -> bool:
-    return entry.op.is_framework and entry.op.tag in _WAITS
+def _is_wait(entry: Entry) -> bool:
+    return entry.effect.kind is OpKind.WAIT
 
 
-def _is_barrier(entry: ScheduleEntry) -> bool:
-    return entry.op.is_framework and entry.op.tag == FrameworkTag.BARRIER
+def _is_barrier(entry: Entry) -> bool:
+    return entry.effect.kind is OpKind.BARRIER
 
 
-def _is_fetch(entry: ScheduleEntry) -> bool:
-    return entry.effect is not None and not entry.effect.wants and bool(entry.effect.makes)
+def _is_fetch(entry: Entry) -> bool:
+    effect = entry.effect
+    return effect.kind is OpKind.DMA and not effect.wants and bool(effect.makes or effect.fetches is not None)
 
 
-def _any(entry: ScheduleEntry) -> bool:
+def _is_by_tiles(entry: Entry) -> bool:
+    return not _is_sync(entry) and not entry.effect.instance.name
+
+
+def _any(entry: Entry) -> bool:
     return True
 
 
-def _pick(random: Random, lists: Lists, wanted: Callable[[ScheduleEntry], bool]) -> tuple[Phase, int] | None:
+def _pick(random: Random, lists: Lists, wanted: Callable[[Entry], bool]) -> tuple[Phase, int] | None:
     found = [(phase, slot) for phase, each in lists.items() for slot, entry in enumerate(each) if wanted(entry)]
     return random.choice(found) if found else None
 
 
-def _deleting(wanted: Callable[[ScheduleEntry], bool]) -> Callable[[Random, Lists], str]:
+def _deleting(wanted: Callable[[Entry], bool]) -> Callable[[Random, Lists], str]:
     def delete(random: Random, lists: Lists) -> str:
         at = _pick(random, lists, wanted)
         return f"deleted {at[0].value} {lists[at[0]].pop(at[1])}" if at else ""
@@ -65,12 +72,13 @@ def count(random: Random, lists: Lists) -> str:
         return ""
     phase, slot = at
     entry = lists[phase][slot]
-    changed = random.choice((entry.op.wait_value + 1, entry.op.wait_value + 1, entry.op.wait_value + 2, 0, 15, 63))
-    lists[phase][slot] = replace(entry, op=_WAITS[FrameworkTag(entry.op.tag)](changed))
+    before, counter = entry.effect.wait_value, entry.effect.counter or ""
+    changed = random.choice((before + 1, before + 1, before + 2, 0, 15, 63))
+    lists[phase][slot] = replace(entry, op=wait_op(counter, changed), effect=wait_effect(counter, changed))
     return f"{phase.value} {entry} became {changed}"
 
 
-def _moving(wanted: Callable[[ScheduleEntry], bool]) -> Callable[[Random, Lists], str]:
+def _moving(wanted: Callable[[Entry], bool]) -> Callable[[Random, Lists], str]:
     def move(random: Random, lists: Lists) -> str:
         at = _pick(random, lists, wanted)
         if at is None:
@@ -102,14 +110,8 @@ def drop_everywhere(random: Random, lists: Lists) -> str:
     if at is None:
         return ""
     op = lists[at[0]][at[1]].op
-    key = (op.tag, op.subtile, op.channel)
-    by_stages = lists[at[0]][at[1]].effect is None
     for each in lists.values():
-        each[:] = [
-            entry
-            for entry in each
-            if (entry.op.tag, entry.op.subtile, entry.op.channel) != key or (by_stages and entry.op.stage != op.stage)
-        ]
+        each[:] = [entry for entry in each if entry.op.name != op.name]
     return f"dropped {op} everywhere"
 
 
@@ -125,12 +127,17 @@ def duplicate(random: Random, lists: Lists) -> str:
 
 def add_sync(random: Random, lists: Lists) -> str:
     """A barrier or wait that wasn't there."""
+    known = _pick(random, lists, _is_sync)
+    if known is None:
+        return ""
+    like = lists[known[0]][known[1]]
+    if _is_wait(like):
+        counter, left = like.effect.counter or "", random.choice((0, 1))
+        like = replace(like, op=wait_op(counter, left), effect=wait_effect(counter, left))
     phase = random.choice(list(lists))
     slot = random.randint(0, len(lists[phase]))
-    left = random.choice((0, 1))
-    op = random.choice((OpDesc.barrier(), OpDesc.wait_vm(left), OpDesc.wait_lgkm(left)))
-    lists[phase].insert(slot, ScheduleEntry(op=op, time_slot=slot, phase=phase))
-    return f"added {op} at {phase.value} {slot}"
+    lists[phase].insert(slot, replace(like, phase=phase, listed=True))
+    return f"added {like.op} at {phase.value} {slot}"
 
 
 def other_buffer(random: Random, lists: Lists) -> str:
@@ -140,14 +147,12 @@ def other_buffer(random: Random, lists: Lists) -> str:
         return ""
     phase, slot = at
     entry = lists[phase][slot]
-    if entry.effect is None:
-        lists[phase][slot] = replace(entry, op=entry.op.but(stage=1 - min(entry.op.stage, 1)))
-    else:
-        tiles = [place for place in (*entry.effect.reads, *entry.effect.writes) if place.space is not Space.ACCUMULATOR]
-        if not tiles:
-            return ""
-        chosen = random.choice(tiles)
-        lists[phase][slot] = replace(entry, effect=_elsewhere(entry.effect, chosen.channel, chosen.stage))
+    in_one_copy = (Space.ACCUMULATOR, Space.MEMORY)
+    tiles = [place for place in (*entry.effect.reads, *entry.effect.writes) if place.space not in in_one_copy]
+    if not tiles:
+        return ""
+    chosen = random.choice(tiles)
+    lists[phase][slot] = replace(entry, effect=_elsewhere(entry.effect, chosen))
     return f"{phase.value} {entry} in another buffer"
 
 
@@ -158,13 +163,13 @@ def other_iteration(random: Random, lists: Lists) -> str:
         return ""
     phase, slot = at
     entry = lists[phase][slot]
-    effect = entry.effect
-    assert effect is not None
-    assert effect.instance is not None
-    by = random.choice((-1, 1))
-    makes = tuple((place, Version(version.name, version.iteration + by)) for place, version in effect.makes)
-    instance = Version(effect.instance.name, effect.instance.iteration + by)
-    lists[phase][slot] = replace(entry, effect=replace(effect, makes=makes, instance=instance))
+    effect, by = entry.effect, random.choice((-1, 1))
+    changed = replace(effect, fetches=(effect.fetches or 0) + by)
+    if effect.instance.name:
+        makes = tuple((place, Version(version.name, version.iteration + by)) for place, version in effect.makes)
+        instance = Version(effect.instance.name, effect.instance.iteration + by)
+        changed = replace(effect, makes=makes, instance=instance)
+    lists[phase][slot] = replace(entry, effect=changed)
     return f"{phase.value} {entry} of another iteration"
 
 
@@ -175,28 +180,29 @@ def other_order(random: Random, lists: Lists) -> str:
         return ""
     phase, slot = at
     each = lists[phase]
-    same = [other for other, entry in enumerate(each) if entry.op.label == each[slot].op.label and entry.op.label]
+    same = [other for other, entry in enumerate(each) if entry.op.name == each[slot].op.name]
     other = random.choice(same or [slot])
     each[slot], each[other] = each[other], each[slot]
     return f"exchanged {phase.value} {each[slot]} and {each[other]}" if other != slot else ""
 
 
-def other_field(random: Random, lists: Lists) -> str:
-    """By stages: another tile, channel, cost or K offset."""
-    at = _pick(random, lists, lambda entry: not _is_sync(entry) and entry.effect is None)
+def other_part(random: Random, lists: Lists) -> str:
+    """Of a sum over K-tiles: another part of a tile, other registers, or another number of tokens."""
+    at = _pick(random, lists, _is_by_tiles)
     if at is None:
         return ""
     phase, slot = at
     entry = lists[phase][slot]
-    changes: tuple[dict[str, object], ...] = (
-        {"subtile": 1 - min(entry.op.subtile, 1)},
-        {"channel": 1 - max(min(entry.op.channel, 1), 0)},
-        {"vm_cost": random.randint(0, 5), "lgkm_cost": random.randint(0, 3)},
-        {"k_offset": random.choice(tuple(KOffsetKind))},
-    )
-    change = random.choice(changes)
-    lists[phase][slot] = replace(entry, op=entry.op.but(**change))
-    return f"{phase.value} {entry} with {change}"
+    effect = entry.effect
+    (place, *others), change = effect.writes, random.choice(("written", "read", "tokens"))
+    if change == "written":
+        effect = replace(effect, writes=(_next_part(place), *others))
+    elif change == "read" and effect.reads:
+        effect = replace(effect, reads=(_next_part(effect.reads[0]), *effect.reads[1:]))
+    elif effect.counter:
+        effect = replace(effect, tokens=random.randint(1, 5))
+    lists[phase][slot] = replace(entry, effect=effect)
+    return f"{phase.value} {entry} with other {change}"
 
 
 def believed(random: Random, lists: Lists) -> str:
@@ -206,8 +212,7 @@ def believed(random: Random, lists: Lists) -> str:
         return ""
     phase, slot = at
     entry = lists[phase][slot]
-    claimed = effect_of(entry.op, PipelineConfig())
-    lists[phase][slot] = replace(entry, op=OpDesc.schedule_barrier(), effect=claimed)
+    lists[phase][slot] = replace(entry, op=_FENCE)
     return f"{phase.value} {entry} is a fence that claims to be it"
 
 
@@ -217,16 +222,16 @@ def one_group(random: Random, lists: Lists) -> str:
     if at is None:
         return ""
     phase, slot = at
-    lists[phase][slot] = replace(lists[phase][slot], group=random.choice((0, 1)))
-    return f"{phase.value} {lists[phase][slot]} by group {lists[phase][slot].group}"
+    lists[phase][slot] = replace(lists[phase][slot], roles=(random.choice((0, 1)),))
+    return f"{phase.value} {lists[phase][slot]} by roles {lists[phase][slot].roles}"
 
 
-def _elsewhere(effect: Effect, channel: int, stage: int) -> Effect:
+def _elsewhere(effect: Effect, chosen: Place) -> Effect:
     """All parts of one copy of a value become those of another."""
     moved = {
-        place: place._replace(stage=1 - min(place.stage, 1))
+        place: place._replace(copy=1 - min(place.copy, 1))
         for place in (*effect.reads, *effect.writes)
-        if place.space is not Space.ACCUMULATOR and (place.channel, place.stage) == (channel, stage)
+        if place._replace(part=0) == chosen._replace(part=0)
     }
     return replace(
         effect,
@@ -235,6 +240,13 @@ def _elsewhere(effect: Effect, channel: int, stage: int) -> Effect:
         wants=tuple((moved.get(place, place), version) for place, version in effect.wants),
         makes=tuple((moved.get(place, place), version) for place, version in effect.makes),
     )
+
+
+def _next_part(place: Place) -> Place:
+    """Of a tile; other registers have another number."""
+    if place.space is Space.LDS:
+        return place._replace(part=1 - min(place.part, 1))
+    return place._replace(copy=1 - min(place.copy, 1))
 
 
 _WEIGHTED: tuple[tuple[int, Callable[[Random, Lists], str]], ...] = (
@@ -251,7 +263,7 @@ _WEIGHTED: tuple[tuple[int, Callable[[Random, Lists], str]], ...] = (
     (3, add_sync),
     (1, other_buffer),
     (1, other_iteration),
-    (1, other_field),
+    (1, other_part),
     (1, believed),
     (1, other_order),
 )
@@ -262,33 +274,10 @@ EDITS = {
 }
 
 
-def edited(random: Random, compiled: CompiledSchedule) -> tuple[str, CompiledSchedule]:
+def edited(random: Random, program: LoweredProgram) -> tuple[str, LoweredProgram]:
     """One edit, or a few."""
-    lists: Lists = {
-        Phase.PROLOGUE: list(compiled.prologue),
-        Phase.KERNEL: list(compiled.kernel),
-        Phase.EPILOGUE: list(compiled.epilogue),
-    }
-    staggered = compiled.config.warp_stagger.enabled
-    told = [random.choice(EDITS[staggered])(random, lists) for _ in range(random.choice((1, 1, 1, 2, 3)))]
-    phases = {
-        phase: tuple(replace(entry, time_slot=slot, phase=phase) for slot, entry in enumerate(entries))
-        for phase, entries in lists.items()
-    }
-    at = compiled.warp_stagger_index
-    if staggered:
-        at = min(at, len(phases[Phase.PROLOGUE]))
-        if random.random() < 0.1:
-            at = random.randint(0, len(phases[Phase.PROLOGUE]))
-            told.append(f"group 1 falls back at {at}")
-    changed = replace(
-        compiled,
-        prologue=phases[Phase.PROLOGUE],
-        kernel=phases[Phase.KERNEL],
-        epilogue=phases[Phase.EPILOGUE],
-        warp_stagger_index=at,
-        certificate=None,
-        repairs=(),
-        findings=(),
-    )
-    return "; ".join(filter(None, told)), changed
+    lists: Lists = {phase: list(program.phase(phase)) for phase in Phase}
+    edits = EDITS[len(program.roles) > 1]
+    told = [random.choice(edits)(random, lists) for _ in range(random.choice((1, 1, 1, 2, 3)))]
+    phases = {phase: [replace(entry, phase=phase) for entry in entries] for phase, entries in lists.items()}
+    return "; ".join(filter(None, told)), program.with_phases(phases)

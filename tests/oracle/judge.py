@@ -8,16 +8,19 @@ from dataclasses import dataclass, field
 from itertools import count
 from random import Random
 
-from rota import CompiledSchedule, verify
+from rota.program.lowered import LoweredProgram
+from rota.verify.prove import verify
+from tests.oracle.draw_roles import draw_roles
 from tests.oracle.draw_stages import draw_by_stages
 from tests.oracle.draw_values import draw_placed, draw_solved
 from tests.oracle.edits import edited
 from tests.oracle.oracle import agrees, first_wrong
 
-FRONT_ENDS: dict[str, Callable[[Random], CompiledSchedule]] = {
+FRONT_ENDS: dict[str, Callable[[Random], LoweredProgram]] = {
     "by stages": draw_by_stages,
     "by values": draw_placed,
     "by values, solved": draw_solved,
+    "by roles": draw_roles,
 }
 _LATER = range(5, 25)  # where the proof refuses what may go wrong only after more trips, and of some seeds
 _LONG = 40
@@ -32,7 +35,7 @@ class Drawn:
     seed: int
     number: int
     edit: str
-    compiled: CompiledSchedule
+    program: LoweredProgram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,19 +78,19 @@ def draw(front_end: str, seed: int, edits: int = _EDITS) -> Iterator[Drawn]:
     """A program and edits of it, few if it is wrong to begin with."""
     random = Random(seed)
     base = FRONT_ENDS[front_end](random)
-    yield Drawn(front_end=front_end, seed=seed, number=0, edit="", compiled=base)
+    yield Drawn(front_end=front_end, seed=seed, number=0, edit="", program=base)
     for number in range(1, (edits if agrees(base) else min(edits, _FEW)) + 1):
-        edit, compiled = edited(random, base)
+        edit, program = edited(random, base)
         if edit:
-            yield Drawn(front_end=front_end, seed=seed, number=number, edit=edit, compiled=compiled)
+            yield Drawn(front_end=front_end, seed=seed, number=number, edit=edit, program=program)
 
 
 def judge(drawn: Drawn) -> Verdict:
     """Both verdicts."""
-    report = verify(drawn.compiled)
-    found = first_wrong(drawn.compiled)
+    report = verify(drawn.program)
+    found = first_wrong(drawn.program)
     if found is None and (not report.clean or drawn.seed % _LONG == 0):
-        found = first_wrong(drawn.compiled, _LATER)
+        found = first_wrong(drawn.program, _LATER)
     return Verdict(
         drawn=drawn,
         codes=tuple(sorted({finding.code for finding in report.errors})),

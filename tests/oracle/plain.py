@@ -7,11 +7,11 @@ whether the walk of `tests/oracle/wave.py` may be trusted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tests.oracle.step import LDS, LGKM, Content, Counters, Kind, Spot, Step, Unset
-from tests.oracle.wave import Memory, Wave
+from tests.oracle.step import LDS, Content, Counters, Kind, Spot, Step, Unset
+from tests.oracle.wave import Memory, Place, Wave
 
 _MOST_STATES = 20_000
 
@@ -32,13 +32,22 @@ _State = tuple[tuple[_At, ...], frozenset[tuple[Spot, Content]]]
 
 
 class Exploration:
-    """All states of a workgroup whose waves run these steps."""
+    """All states of a workgroup whose waves, each of one of these roles, run these steps."""
 
-    def __init__(self, programs: Sequence[Sequence[Step]], *, tracked: bool, counters: Counters) -> None:
+    def __init__(
+        self,
+        programs: Sequence[Sequence[Step]],
+        roles: Sequence[int],
+        barriers: Mapping[str, Place],
+        *,
+        tracked: bool,
+        counters: Counters,
+    ) -> None:
+        self.roles, self.barriers = roles, barriers
         self.programs = [[step for step in steps if step.kind is not Kind.END] for steps in programs]
         self.counters = counters
         self.tracked = tracked
-        nobody = Wave(0, (), Memory(1), tracked=tracked, counters=counters)
+        nobody = Wave(0, (), Memory({}), tracked=tracked, counters=counters)
         self.results = [[tuple(step.does(nobody, ())) if step.does else () for step in each] for each in self.programs]
         self.initial: dict[Spot, Content] = {}
         for steps in self.programs:
@@ -65,13 +74,11 @@ class Exploration:
         return False
 
     def _following(self, state: _State) -> Iterator[_State | None]:
-        waves, lds = state
-        if all(self._next(wave, at) is Kind.BARRIER for wave, at in enumerate(waves)):
-            yield tuple(at._replace(step=at.step + 1) for at in waves), lds
+        waves, _ = state
         for wave, at in enumerate(waves):
             for pending in self._may_take_effect(wave, at):
                 yield self._effect(state, wave, pending)
-            if self._next(wave, at) in (Kind.WORK, Kind.WAIT, Kind.NOTHING) and self._may_issue(wave, at):
+            if self._next(wave, at) is not None and self._may_issue(waves, wave):
                 yield self._issue(state, wave)
 
     def _next(self, wave: int, at: _At) -> Kind | None:
@@ -84,16 +91,20 @@ class Exploration:
         for place, number in enumerate(at.pending):
             step = steps[number]
             before = [steps[other] for other in at.pending[:place] if steps[other].counter == step.counter]
-            if step.counter != LGKM:
-                in_order = self.counters.vm_in_order
+            if not step.in_lds_order:
+                in_order = self.counters.in_order(step.counter)
                 before = [other for other in before if in_order and _registers(other) and _registers(step)]
             if not before:
                 yield number
 
-    def _may_issue(self, wave: int, at: _At) -> bool:
-        """A wait holds its wave until what it covers has taken effect; so does the compiler's own."""
-        steps = self.programs[wave]
+    def _may_issue(self, waves: Sequence[_At], wave: int) -> bool:
+        """A wait holds its wave until what it covers has taken effect, as does the compiler's own; a barrier, too."""
+        at, steps = waves[wave], self.programs[wave]
         step = steps[at.step]
+        if step.awaits:
+            number = 1 + sum(other.awaits == step.awaits for other in steps[: at.step])
+            arriving = [n for n, role in enumerate(self.roles) if role in self.barriers[step.awaits].arriving]
+            return all(self._arrived(other, waves[other], step.awaits) >= number for other in arriving)
         if step.kind is Kind.WAIT:
             if step.left and not self.counters.in_order(step.counter):
                 return True
@@ -105,6 +116,12 @@ class Exploration:
                     younger += steps[number].tokens
             return True
         return not self.tracked or step.kind is not Kind.WORK or not self._compiler_holds(wave, at, step)
+
+    def _arrived(self, wave: int, at: _At, barrier: str) -> int:
+        """How often a wave has arrived; one that stands at a barrier, waiting, has arrived there if it ever does."""
+        steps = self.programs[wave]
+        standing = at.step < len(steps) and bool(steps[at.step].awaits)
+        return sum(step.arrives == barrier for step in steps[: at.step + standing])
 
     def _compiler_holds(self, wave: int, at: _At, step: Step) -> bool:
         """The compiler's own wait, for registers that the step uses and an op fills; it counts on the order."""

@@ -1,4 +1,4 @@
-"""The same loop in another shape: takes a schedule by values, gives it with a trip peeled off, or two trips in one.
+"""The same loop in another shape: takes a program by values, gives it with a trip peeled off, or two trips in one.
 
 What was right stays right, and what was wrong stays wrong at some trip count; a proof by induction over trips meets
 other states at the loop's edge.
@@ -10,95 +10,88 @@ from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 
-from rota import CompiledSchedule, Phase, ScheduleEntry
-from rota.declare.effects import Version
+from rota.program.entry import Entry
+from rota.program.lowered import LoweredProgram, numbered
+from rota.program.phase import Phase
 
-Entries = tuple[ScheduleEntry, ...]
+Entries = tuple[Entry, ...]
 
 
-def reshaped(random: Random, compiled: CompiledSchedule) -> CompiledSchedule:
+def reshaped(random: Random, program: LoweredProgram) -> LoweredProgram:
     """One of the three."""
-    return random.choice((peeled_in_front, peeled_behind, unrolled_twice))(compiled)
+    return random.choice((peeled_in_front, peeled_behind, unrolled_twice))(program)
 
 
-def peeled_in_front(compiled: CompiledSchedule) -> CompiledSchedule:
+def peeled_in_front(program: LoweredProgram) -> LoweredProgram:
     """The first trip belongs to the prologue."""
-    per_trip, outside = _tiles(compiled)
+    per_trip, outside = _tiles(program)
     return _with(
-        compiled,
-        prologue=(*compiled.prologue, *later(compiled.kernel, per_trip)),
-        kernel=later(compiled.kernel, per_trip),
-        epilogue=later(compiled.epilogue, per_trip),
+        program,
+        prologue=(*program.prologue, *later(program.kernel, per_trip)),
+        kernel=later(program.kernel, per_trip),
+        epilogue=later(program.epilogue, per_trip),
         tiles=(per_trip, outside + per_trip),
     )
 
 
-def peeled_behind(compiled: CompiledSchedule) -> CompiledSchedule:
+def peeled_behind(program: LoweredProgram) -> LoweredProgram:
     """The last trip belongs to the epilogue."""
-    per_trip, outside = _tiles(compiled)
+    per_trip, outside = _tiles(program)
     return _with(
-        compiled,
-        prologue=compiled.prologue,
-        kernel=compiled.kernel,
-        epilogue=(*compiled.kernel, *later(compiled.epilogue, per_trip)),
+        program,
+        prologue=program.prologue,
+        kernel=program.kernel,
+        epilogue=(*program.kernel, *later(program.epilogue, per_trip)),
         tiles=(per_trip, outside + per_trip),
     )
 
 
-def unrolled_twice(compiled: CompiledSchedule) -> CompiledSchedule:
+def unrolled_twice(program: LoweredProgram) -> LoweredProgram:
     """Two trips are one."""
-    per_trip, outside = _tiles(compiled)
+    per_trip, outside = _tiles(program)
     return _with(
-        compiled,
-        prologue=compiled.prologue,
-        kernel=(*later(compiled.kernel, -per_trip), *compiled.kernel),
-        epilogue=later(compiled.epilogue, -per_trip),
+        program,
+        prologue=program.prologue,
+        kernel=(*later(program.kernel, -per_trip), *program.kernel),
+        epilogue=later(program.epilogue, -per_trip),
         tiles=(2 * per_trip, outside),
     )
 
 
-def later(entries: Iterable[ScheduleEntry], by: int) -> Entries:
+def later(entries: Iterable[Entry], by: int) -> Entries:
     """The entries, each of an iteration so much later."""
     return tuple(_later(entry, by) for entry in entries)
 
 
-def _later(entry: ScheduleEntry, by: int) -> ScheduleEntry:
+def _later(entry: Entry, by: int) -> Entry:
     effect = entry.effect
-    if effect is None or effect.instance is None:
+    if not effect.instance.name:
         return entry
-
-    def shifted(version: Version) -> Version:
-        return Version(version.name, version.iteration + by)
-
     changed = replace(
         effect,
-        instance=shifted(effect.instance),
-        wants=tuple((place, shifted(version)) for place, version in effect.wants),
-        makes=tuple((place, shifted(version)) for place, version in effect.makes),
+        instance=effect.instance.at(by),
+        wants=tuple((place, version.at(by)) for place, version in effect.wants),
+        makes=tuple((place, version.at(by)) for place, version in effect.makes),
     )
     return replace(entry, effect=changed)
 
 
 def _with(
-    compiled: CompiledSchedule, *, prologue: Entries, kernel: Entries, epilogue: Entries, tiles: tuple[int, int]
-) -> CompiledSchedule:
-    staggered = compiled.config.warp_stagger.enabled
+    program: LoweredProgram, *, prologue: Entries, kernel: Entries, epilogue: Entries, tiles: tuple[int, int]
+) -> LoweredProgram:
     return replace(
-        compiled,
-        prologue=_numbered(prologue, Phase.PROLOGUE),
-        kernel=_numbered(kernel, Phase.KERNEL),
-        epilogue=_numbered(epilogue, Phase.EPILOGUE),
-        trip_tiles=tiles,
-        warp_stagger_index=compiled.warp_stagger_index if staggered else len(prologue) + 1,
-        certificate=None,
-        repairs=(),
+        program,
+        prologue=_in(prologue, Phase.PROLOGUE),
+        kernel=_in(kernel, Phase.KERNEL),
+        epilogue=_in(epilogue, Phase.EPILOGUE),
+        tiles_per_trip=tiles[0],
+        tiles_outside=tiles[1],
     )
 
 
-def _numbered(entries: Entries, phase: Phase) -> Entries:
-    return tuple(replace(entry, time_slot=slot, phase=phase) for slot, entry in enumerate(entries))
+def _in(entries: Entries, phase: Phase) -> Entries:
+    return numbered([replace(entry, phase=phase) for entry in entries])
 
 
-def _tiles(compiled: CompiledSchedule) -> tuple[int, int]:
-    assert compiled.trip_tiles is not None
-    return compiled.trip_tiles
+def _tiles(program: LoweredProgram) -> tuple[int, int]:
+    return program.tiles_per_trip, program.tiles_outside

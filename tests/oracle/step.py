@@ -1,6 +1,6 @@
 """What one entry makes a wave do, in the words of docs/machine_model.md: takes nothing, gives `Step` and `WrongError`.
 
-The oracle shares no code with the proof, the executor or the repair.  It reads the declared values of a schedule and
+The oracle shares no code with the proof, the executor or the repair.  Of a loop by values it reads the declaration and
 derives for itself which spots an entry reads and writes; what an entry's `Effect` claims is used only to tell which
 op, iteration and buffer it stands for.
 """
@@ -12,10 +12,10 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from rota.program.entry import Entry
     from tests.oracle.wave import Wave
 
 LDS, REGISTER = "LDS", "register"
-VM, LGKM = "vmcnt", "lgkmcnt"
 
 Spot = tuple[Any, ...]  # (LDS, ...) or (REGISTER, ...): what ops read and write, never overlapping
 Content = Hashable
@@ -64,7 +64,11 @@ Does = Callable[["Wave", Sequence[Content]], Sequence[Content]]
 
 
 class Step(NamedTuple):
-    """One entry at one trip: `tokens` go to `counter` (a wait has `left` of them), `does` makes the results."""
+    """One entry at one trip: `tokens` go to `counter` (a wait has `left` of them), `does` makes the results.
+
+    An LDS instruction (`in_lds_order`) keeps its order with its wave's other ones.  Waves of the roles in `by` execute
+    the entry; a barrier names where they arrive and what they wait for.
+    """
 
     name: str
     kind: Kind
@@ -74,26 +78,27 @@ class Step(NamedTuple):
     sources: tuple[Source, ...] = ()
     targets: tuple[Spot, ...] = ()
     does: Does | None = None
+    in_lds_order: bool = False
+    by: tuple[int, ...] = ()
+    arrives: str = ""
+    awaits: str = ""
 
 
 class Counters(NamedTuple):
-    """What a machine's counters do: the count that means no wait, and whether vmcnt counts down in order."""
+    """What a machine's counters do: the count that means no wait, and which don't count down in order."""
 
     no_wait: dict[str, int]
-    vm_in_order: bool = True
+    unordered: frozenset[str] = frozenset()
 
     def in_order(self, counter: str) -> bool:
         """Is the oldest op always the first to be over?"""
-        return counter != VM or self.vm_in_order
+        return counter not in self.unordered
 
 
 class Meaning:
     """A front end: gives each entry's step at a k, and says whether a finished wave did what was declared."""
 
-    tiles_per_trip: int
-    tiles_outside: int
-
-    def step(self, entry: Any, k: int) -> Step:
+    def step(self, entry: Entry, k: int) -> Step:
         """What the entry does in the trip whose k is this."""
         raise NotImplementedError
 

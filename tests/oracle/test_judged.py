@@ -7,7 +7,9 @@ import pytest
 from tests.oracle.judge import Tally, judge_many
 
 
-@pytest.mark.parametrize(("front_end", "programs"), [("by stages", 700), ("by values", 700), ("by values, solved", 60)])
+@pytest.mark.parametrize(
+    ("front_end", "programs"), [("by stages", 700), ("by values", 700), ("by values, solved", 60), ("by roles", 500)]
+)
 def test_the_proof_says_what_the_oracle_says(front_end: str, programs: int) -> None:
     tally = Tally()
     for verdict in judge_many(front_end, programs, first_seed=1_000_000):

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rota import (
-    CompiledSchedule,
-    KOffsetKind,
-    OpDesc,
-    OpRole,
-    Phase,
-    PipelineConfig,
-    ScheduleConfig,
-    ScheduleEntry,
-    WarpStaggerRule,
-)
-from rota.declare.effects import Action, Counter, Effect, Place, Space, Version
-from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
-from rota.program.entry import entries_of
-from rota.program.unroll import Placement
+from rota import GFX950, KOffsetKind, OpDesc, OpRole, Phase, PipelineConfig, ScheduleConfig, WarpStaggerRule
+from rota.pipeline.compiled_pipeline import CompiledPipeline
+from rota.pipeline.schedule_entry import entries_of
+from rota.program.effects import Effect, Place, Space, Version
+from rota.program.entry import BARRIER, MEETS, Entry, Op, wait_effect, wait_op
+from rota.program.kinds import KIND_NAMED, Home, OpKind
+from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
+from rota.program.lowered import LoweredProgram, numbered
 
 _OFFSETS = (KOffsetKind.K0, KOffsetKind.K1)
 
@@ -54,7 +47,7 @@ def _stage_op(word: str) -> OpDesc:
 
 def by_stages(
     prologue: str, kernel: str, epilogue: str, *, stagger: int | None = None, tracked: bool = False, slices: int = 0
-) -> CompiledSchedule:
+) -> CompiledPipeline:
     """A double buffer of a 1x1 grid, one token per op; with `slices` a single buffer that cuts K so often."""
     rule = WarpStaggerRule.none() if stagger is None else WarpStaggerRule.fixed(stagger)
     config = PipelineConfig(
@@ -70,8 +63,9 @@ def by_stages(
         phase: entries_of([sync(word) or _stage_op(word) for word in words.split()], phase)
         for phase, words in zip(Phase, (prologue, kernel, epilogue), strict=True)
     }
-    return CompiledSchedule(
+    return CompiledPipeline(
         name="written",
+        machine=GFX950,
         config=config,
         schedule_config=ScheduleConfig(),
         body=tuple(_stage_op(f"add{number}") for number in range(slices)),
@@ -85,35 +79,26 @@ def by_stages(
     )
 
 
-_WORKS = {work.value: work for work in Work}
-_ROLES = {
-    Work.LOAD: (OpRole.GLOBAL_LOAD, Action.DMA, Counter.VM),
-    Work.FRAGMENT: (OpRole.FRAGMENT_LOAD, Action.LDS_READ, Counter.LGKM),
-    Work.STORE: (OpRole.SHARED_STORE, Action.LDS_WRITE, Counter.LGKM),
-    Work.MMA: (OpRole.COMPUTE, Action.COMPUTE, None),
-    Work.VALU: (OpRole.VALU_COMPUTE, Action.COMPUTE, None),
-}
-
-
 def loop_of(*ops: str, into: Sequence[tuple[str, str]] = ()) -> LoopSpec:
-    """Ops as `x = load`, `r = fragment x`, `c = mma r s@1`; t is an LDS tile, c an accumulator, else registers."""
+    """Ops as `x = load`, `r = fragment x`, `c = mma r s@1`; t and u are LDS tiles, c an accumulator, else registers."""
     taken = dict(into)
     values: dict[str, Value] = {}
     made: list[LoopOp] = []
     for text in ops:
         target, _, rest = text.partition(" = ")
         work, *operands = rest.split()
-        home = {"t": Home.LDS, "c": Home.ACCUMULATOR}.get(target[0], Home.REGISTERS)
+        home = {"t": Home.LDS, "u": Home.LDS, "c": Home.ACCUMULATOR}.get(target[0], Home.REGISTERS)
+        kind = KIND_NAMED["gload" if work == "load" and home is Home.REGISTERS else work]
         size = 8192 if home is Home.LDS else 4
         values.setdefault(target, Value(name=target, home=home, size=size, into=taken.get(target, "")))
         reads = [each.partition("@") for each in operands]
         made.append(
             LoopOp(
                 name=f"{work}_{target}{len(made)}",
-                work=_WORKS[work],
+                kind=kind,
                 reads=tuple(Read(value=name, distance=int(distance or 0)) for name, _, distance in reads),
                 writes=(target,),
-                moved=4096 if _WORKS[work] in (Work.LOAD, Work.FRAGMENT, Work.STORE) else 0,
+                moved=4096 if kind.asynchronous else 0,
             )
         )
     return LoopSpec(name="written", waves=4, values=tuple(values.values()), ops=tuple(made))
@@ -128,46 +113,42 @@ def by_values(
     copies: dict[str, int] | None = None,
     tracked: bool = False,
     tiles: tuple[int, int] = (1, 0),
-) -> CompiledSchedule:
+) -> LoweredProgram:
     """Entries as `2@0`: op number 2 of iteration 0, counted from the trip's first in the kernel and behind it."""
     many = copies or {}
-    phases: dict[Phase, tuple[ScheduleEntry, ...]] = {}
+    phases: dict[Phase, tuple[Entry, ...]] = {}
     for phase, words in zip(Phase, (prologue, kernel, epilogue), strict=True):
         first = 0 if phase is Phase.PROLOGUE else -tiles[0]
-        phases[phase] = tuple(
-            ScheduleEntry(op=op, time_slot=slot, phase=phase, effect=effect)
-            for slot, word in enumerate(words.split())
-            for op, effect in [_value_op(loop, word, first, many)]
-        )
-    return CompiledSchedule(
+        made = (_value_op(loop, word, first, many) for word in words.split())
+        phases[phase] = numbered([Entry(op=op, effect=effect, time_slot=0, phase=phase) for op, effect in made])
+    return LoweredProgram(
         name=loop.name,
-        config=PipelineConfig(depth=1, num_partitions=1),
-        schedule_config=ScheduleConfig(),
-        body=(),
-        edges=(),
+        machine=GFX950,
+        semantics=loop,
         prologue=phases[Phase.PROLOGUE],
         kernel=phases[Phase.KERNEL],
         epilogue=phases[Phase.EPILOGUE],
-        kernel_deps=(),
-        warp_stagger_index=len(phases[Phase.PROLOGUE]) + 1,
+        tiles_per_trip=tiles[0],
+        tiles_outside=tiles[1],
         compiler_tracks_registers=tracked,
-        trip_tiles=tiles,
-        loop=loop,
-        placement=Placement(interval=1, starts=(0,) * len(loop.ops), copies=tuple(many.items())),
     )
 
 
-def _value_op(loop: LoopSpec, word: str, first: int, copies: dict[str, int]) -> tuple[OpDesc, Effect | None]:
-    known = sync(word)
-    if known is not None:
-        return known, None
+def _value_op(loop: LoopSpec, word: str, first: int, copies: dict[str, int]) -> tuple[Op, Effect]:
+    if word == "bar":
+        return BARRIER, MEETS
+    for counter in ("vmcnt", "lgkmcnt"):
+        short = counter.removesuffix("cnt")
+        if word.startswith(short):
+            count = int(word.removeprefix(short))
+            return wait_op(counter, count), wait_effect(counter, count)
     number, _, iteration = word.partition("@")
     op = loop.ops[int(number)]
     at = int(iteration) + first
-    role, action, counter = _ROLES[op.work]
+    counter_name = {OpKind.DMA: "vmcnt", OpKind.GLOBAL_LOAD: "vmcnt", OpKind.MMA: None, OpKind.VALU: None}.get(
+        op.kind, "lgkmcnt"
+    )
     homes = [loop.value(value).home for value in op.writes]
-    if action is Action.DMA and Home.LDS not in homes:
-        action = Action.GLOBAL_TO_REGISTER
     wants = tuple(
         (place, Version(read.value, at - read.distance))
         for read in op.reads
@@ -178,30 +159,25 @@ def _value_op(loop: LoopSpec, word: str, first: int, copies: dict[str, int]) -> 
         for value in op.writes
         if loop.value(value).home is not Home.ACCUMULATOR
         for place in _places(loop, value, at, copies)
-        if place.space is not Space.LDS or loop.writers(value)[place.subtile] is op
+        if place.space is not Space.LDS or loop.writers(value)[place.part] is op
     )
     sums = [value for value, home in zip(op.writes, homes, strict=True) if home is Home.ACCUMULATOR]
-    numbers = [value.name for value in loop.values]
     effect = Effect(
-        action=action,
-        counter=counter,
-        tokens=op.instructions if counter else 0,
+        kind=op.kind,
+        counter=counter_name,
+        tokens=op.instructions if counter_name else 0,
         reads=tuple(place for place, _ in wants),
-        writes=(
-            *(place for place, _ in makes),
-            *(Place(Space.ACCUMULATOR, -1, numbers.index(value), 0) for value in sums),
-        ),
+        writes=(*(place for place, _ in makes), *(Place(Space.ACCUMULATOR, value) for value in sums)),
         instance=Version(op.name, at),
         wants=wants,
         makes=makes,
     )
-    return OpDesc(tag=0, subtile=int(number), role=role, label=op.name), effect
+    return Op(kind=op.kind, name=op.name), effect
 
 
 def _places(loop: LoopSpec, value: str, iteration: int, copies: dict[str, int]) -> list[Place]:
     first = loop.registers_of(value)[0]
-    number = [each.name for each in loop.values].index(first)
     slot = iteration % copies.get(first, 1)
     if loop.value(value).home is Home.LDS:
-        return [Place(Space.LDS, number, slot, part) for part in range(len(loop.writers(value)))]
-    return [Place(Space.REGISTER, number, slot, 0)]
+        return [Place(Space.LDS, value, slot, part) for part in range(len(loop.writers(value)))]
+    return [Place(Space.REGISTER, first, slot)]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import strategies as st
 
-from rota.declare.op import OpDesc
-from rota.declare.vocabulary import OpRole, ResourceKind
-from rota.graph.edge import DepEdge
-from rota.graph.loop_body import LoopBody
-from rota.order.problem import UNLIMITED_VGPR, OrderProblem
+from rota.order.acyclic.edge import DepEdge
+from rota.order.acyclic.loop_body import CostedOp, LoopBody
+from rota.order.acyclic.problem import UNLIMITED_VGPR, OrderProblem
+from rota.pipeline.op import OpDesc
+from rota.program.kinds import OpRole, ResourceKind
 
 _KINDS = {
     "load": (OpRole.GLOBAL_LOAD, ResourceKind.GLOBAL_MEM),
@@ -27,7 +29,7 @@ def op(kind: str, latency: int = 0, define: int = 0, kill: int = 0) -> OpDesc:
     return OpDesc(tag=1, role=role, resource=resource, latency=latency, vgpr_def=define, vgpr_kill=kill)
 
 
-def body(ops: list[OpDesc], *edges: tuple[int, int] | tuple[int, int, int]) -> LoopBody:
+def body(ops: Sequence[CostedOp], *edges: tuple[int, int] | tuple[int, int, int]) -> LoopBody:
     """Ops with (producer, consumer) or (producer, consumer, distance) edges."""
     return LoopBody(ops, [DepEdge(edge[0], edge[1], loop_distance=edge[2] if len(edge) > 2 else 0) for edge in edges])
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rota.declare.vocabulary import OpRole
-from rota.order.evaluate import Evaluation, evaluate_order
-from rota.order.problem import OrderProblem
+from rota.order.acyclic.evaluate import Evaluation, evaluate_order
+from rota.order.acyclic.problem import OrderProblem
+from rota.program.kinds import OpRole
 
 
 def legal_orders(problem: OrderProblem) -> Iterator[tuple[int, ...]]:

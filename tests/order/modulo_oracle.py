@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from rota.graph.modulo import ModuloProblem
+from rota.order.modulo.modulo_problem import ModuloProblem
 
 
 def keeps(problem: ModuloProblem, ii: int, starts: tuple[int, ...]) -> bool:

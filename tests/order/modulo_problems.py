@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from rota.errors import GraphError
-from rota.graph.modulo import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
+from rota.order.modulo.modulo_problem import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
 
 ALU = Resource(name="alu", capacity=1)
 PORT = Resource(name="port", capacity=2)
@@ -28,7 +28,7 @@ def problem(ops: list[ModuloOp], edges: list[ModuloEdge] | None = None, *resourc
 
 
 def crossed() -> ModuloProblem:
-    """MII 3, but II 3 is infeasible: the circle fixes two ops 3 apart, so that they meet on the ALU at every II of 3.
+    """MII 3, but II 3 is infeasible: the cycle fixes two ops 3 apart, so that they meet on the ALU at every II of 3.
 
     a -> b takes 3; b -> a takes 0 within the next iteration, so at II 3 b starts exactly 3 after a.
     """
@@ -46,7 +46,7 @@ _OPS = st.builds(
 
 @st.composite
 def small_problems(draw: st.DrawFn, most_ops: int = 4) -> ModuloProblem:
-    """Up to four ops with circles, long and several uses, and delays of either sign; no impossible circle."""
+    """Up to four ops with cycles, long and several uses, and delays of either sign; no impossible cycle."""
     ops = draw(st.lists(_OPS, min_size=1, max_size=most_ops))
     index = st.integers(0, len(ops) - 1)
     edges = draw(st.lists(st.tuples(index, index, st.integers(-2, 4), st.integers(0, 2)), max_size=6))

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 
 from rota.errors import DeclarationError, Finding, OrderError
-from rota.graph.loop_body import LoopBody
-from rota.order.check import check_ordering
-from rota.order.cpsat import CpSatScheduler
-from rota.order.cpsat_model import Facts, Goal, Limits, Outcome, Solution
-from rota.order.evaluate import Evaluation
-from rota.order.greedy import greedy_order
-from rota.order.problem import UNLIMITED_VGPR, Ordering, OrderProblem, Proof
+from rota.order.acyclic.check_ordering import check_ordering
+from rota.order.acyclic.cpsat import CpSatScheduler
+from rota.order.acyclic.cpsat_model import Facts, Goal, Limits, Solution
+from rota.order.acyclic.evaluate import Evaluation
+from rota.order.acyclic.greedy import greedy_order
+from rota.order.acyclic.loop_body import LoopBody
+from rota.order.acyclic.problem import UNLIMITED_VGPR, Ordering, OrderProblem, Proof
+from rota.solver.outcome import Outcome
 from tests.order.bodies import body, op, problems
 from tests.order.exhaustive import best_cost
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from rota.order.evaluate import Evaluation, evaluate_order, makespan_lower_bound
-from rota.order.problem import OrderProblem
+from rota.order.acyclic.evaluate import Evaluation, evaluate_order, makespan_lower_bound
+from rota.order.acyclic.problem import OrderProblem
 from tests.order.bodies import body, op, problems
 from tests.order.exhaustive import legal_orders
 

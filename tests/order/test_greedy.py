@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.errors import OrderError
-from rota.order.check import check_ordering
-from rota.order.greedy import GreedyScheduler, IdentityScheduler, greedy_order, measured
-from rota.order.problem import OrderProblem, Proof
+from rota.order.acyclic.check_ordering import check_ordering
+from rota.order.acyclic.greedy import GreedyScheduler, IdentityScheduler, greedy_order, measured
+from rota.order.acyclic.problem import OrderProblem, Proof
 from tests.order.bodies import body, op, problems
 
 

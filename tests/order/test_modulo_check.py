@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from rota.errors import Finding, OrderError
-from rota.graph.modulo import ModuloProblem
-from rota.order.modulo import ModuloScheduler
-from rota.order.modulo_check import check_modulo_schedule
-from rota.order.modulo_schedule import ModuloProof, ModuloSchedule
+from rota.order.modulo.modulo_check import check_modulo_schedule
+from rota.order.modulo.modulo_problem import ModuloProblem
+from rota.order.modulo.modulo_schedule import ModuloProof, ModuloSchedule
+from rota.order.modulo.scheduler import ModuloScheduler
 from tests.order.modulo_problems import crossed, edge, on, op, problem
 
 CHAIN = problem([op("load", on("alu"), latency=5), op("mul", on("alu", 2))], [edge(0, 1), edge(1, 0, 1, 3)])

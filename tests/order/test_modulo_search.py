@@ -10,20 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.errors import DeclarationError
-from rota.graph.bounds import derive_mii
-from rota.graph.modulo import ModuloProblem, Resource
-from rota.order import cpsat_modulo, modulo_explain
-from rota.order.cpsat_model import Outcome
-from rota.order.cpsat_modulo import Decision, Encoding, ModuloModel, Turn, _Search, build_model, count, decide
-from rota.order.ims import iterative_starts
-from rota.order.modulo_explain import explain
-from rota.order.modulo_model import Contest, Frame, Hold, derive_core, derive_starts, derive_structure
+from rota.order.modulo import cpsat_modulo, modulo_explain
+from rota.order.modulo.cpsat_modulo import Decision, Encoding, ModuloModel, Turn, _Search, build_model, count, decide
+from rota.order.modulo.ims import iterative_starts
+from rota.order.modulo.mii import derive_mii
+from rota.order.modulo.modulo_explain import explain
+from rota.order.modulo.modulo_model import Contest, Frame, Hold, derive_core, derive_starts, derive_structure
+from rota.order.modulo.modulo_problem import ModuloProblem, Resource
+from rota.solver.outcome import Outcome
 from tests.order.modulo_oracle import feasible, keeps
 from tests.order.modulo_problems import ALU, crossed, edge, on, op, problem, small_problems
 
 
 def ring(length: int, latency: int = 1) -> ModuloProblem:
-    """Ops on the ALU in one circle."""
+    """Ops on the ALU in one cycle."""
     ops = [op(str(number), on("alu"), latency=latency) for number in range(length)]
     return problem(ops, [edge(n, (n + 1) % length, latency, int(n == length - 1)) for n in range(length)])
 
@@ -48,7 +48,7 @@ def test_the_core_leaves_out_what_needs_no_decision() -> None:
     assert keeps(structure.problem, 4, starts)
 
 
-def test_frames_come_from_the_circles_alone() -> None:
+def test_frames_come_from_the_cycles_alone() -> None:
     core = derive_core(derive_structure(ring(3, latency=2)), 7)
     assert core.frames[0] == Frame(earliest=0, latest=0)  # turning the table changes nothing: one op is nailed down
     assert core.frames[1] == Frame(earliest=2, latest=3)
@@ -93,7 +93,7 @@ def test_the_heuristic_stops_at_its_deadline() -> None:
 
 
 def test_the_heuristic_takes_ops_out_again() -> None:
-    """The filler is placed first on the slot that the circle needs."""
+    """The filler is placed first on the slot that the cycle needs."""
     starts = iterative_starts(problem([*ring(4).ops, op("late", on("alu"))], list(ring(4).edges)), 5)
     assert starts is not None
 
@@ -179,7 +179,7 @@ def test_what_can_hold_has_no_conflict() -> None:
 
 
 def test_an_explanation_leaves_out_what_is_not_needed() -> None:
-    """Two circles; only one clashes with the ALU, and the port has nothing to do with it."""
+    """Two cycles; only one clashes with the ALU, and the port has nothing to do with it."""
     base = crossed()
     ops = [*base.ops, op("c", on("port")), op("d", on("port")), op("e", on("port"))]
     edges = [*base.edges, edge(2, 3, 1), edge(3, 2, 1, 1), edge(3, 4, 1), edge(4, 2, 1, 3), edge(1, 2, 1)]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from rota.declare.op import OpDesc
+from rota.check import expect
 from rota.errors import GraphError, OrderError
-from rota.graph.edge import DepEdge
-from rota.order.greedy import IdentityScheduler
-from rota.order.optimal import (
+from rota.order.acyclic.edge import DepEdge
+from rota.order.acyclic.greedy import IdentityScheduler
+from rota.order.acyclic.problem import Proof
+from rota.pipeline.op import OpDesc
+from rota.pipeline.optimal import (
     greedy_schedule,
     optimal_schedule,
     optimal_schedule_with_halves,
     optimize_within_barriers,
     simple_greedy_schedule,
 )
-from rota.order.problem import Proof
 from tests.order.bodies import body, op
 
 IMPROVABLE = body([op("mma", 10), op("mma", 10), op("valu", 10), op("frag", 30)], (1, 3), (0, 2))
@@ -83,7 +84,7 @@ class TestWithinBarriers:
         assert optimize_within_barriers(ops, edges) == tuple(ops)
 
     def test_a_segment_is_shortened(self) -> None:
-        ops = [op("sync"), *IMPROVABLE.ops, op("sync")]
+        ops = [op("sync"), *(expect("an op", each, OpDesc) for each in IMPROVABLE.ops), op("sync")]
         edges = [DepEdge(edge.producer_idx + 1, edge.consumer_idx + 1) for edge in IMPROVABLE.edges]
         found = optimize_within_barriers(ops, edges)
         assert (found[0], found[5]) == (ops[0], ops[5])

@@ -8,13 +8,12 @@ from typing import cast
 
 import pytest
 
-from rota.declare.vocabulary import SchedulingStrategy
 from rota.errors import DeclarationError, Finding
-from rota.order import registry
-from rota.order.cpsat import CpSatScheduler
-from rota.order.greedy import GreedyScheduler, IdentityScheduler
-from rota.order.problem import Ordering, OrderProblem
-from rota.order.registry import ENTRY_POINT_GROUP, scheduler_named
+from rota.order.acyclic import registry
+from rota.order.acyclic.cpsat import CpSatScheduler
+from rota.order.acyclic.greedy import GreedyScheduler, IdentityScheduler
+from rota.order.acyclic.problem import Ordering, OrderProblem, SchedulingStrategy
+from rota.order.acyclic.registry import ENTRY_POINT_GROUP, scheduler_named
 from tests.order.bodies import body, op
 
 HERE = "tests.order.test_registry"

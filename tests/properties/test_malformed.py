@@ -116,7 +116,7 @@ def test_a_corrupted_field_is_refused(case: tuple[type, dict[str, object]]) -> N
 
 @st.composite
 def bad_edges(draw: st.DrawFn) -> tuple[int, list[DepEdge]]:
-    """A graph with one edge too many: out of range, into itself, back in time, or closing a circle."""
+    """A graph with one edge too many: out of range, into itself, back in time, or closing a cycle."""
     size = draw(st.integers(2, 6))
     forward = [DepEdge(a, b) for a in range(size) for b in range(a + 1, size) if draw(st.booleans())]
     index = st.integers(0, size - 1)

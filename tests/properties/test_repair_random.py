@@ -25,8 +25,8 @@ from rota import (
     mi355x_target,
     verify,
 )
-from rota.simulate.pace import Latest, Random
-from rota.simulate.values import execute
+from rota.execute.executor import execute
+from rota.execute.policy import Latest, Random
 from tests.sync.minimality import with_less
 
 OFFSETS = (KOffsetKind.K0, KOffsetKind.K1, KOffsetKind.K_NEXT)

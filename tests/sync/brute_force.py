@@ -1,4 +1,4 @@
-"""Repairs by trying everything: takes a small loop, gives the cost of the cheapest insertions at any gap.
+"""Repairs by trying everything: takes a small program, gives the cost of the cheapest insertions at any gap.
 
 Cost is (barriers added, waits added or strengthened, how many of these stand in the loop, strength lost), compared in
 that order, as `rota.sync.plan` does.  Whether a program is safe is decided here, by running it for the trip counts 0 to
@@ -15,17 +15,18 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rota import CompiledSchedule, Phase
-from rota.declare.effects import Action, Counter, Place, Space
-from rota.program.loop import Step, steps_of
+from rota.program.effects import Place, Space
+from rota.program.entry import Entry
+from rota.program.kinds import OpKind
+from rota.program.lowered import Lowerable, LoweredProgram
+from rota.program.phase import Phase
 
 Cost = tuple[int, int, int, int]
 _TRIPS = range(5)
-_NO_WAIT = {Counter.VM: 63, Counter.LGKM: 15}
 
 
 class Gap(NamedTuple):
-    """In front of a phase's step, or at its end."""
+    """In front of a phase's entry, or at its end."""
 
     phase: Phase
     slot: int
@@ -35,7 +36,7 @@ class Site(NamedTuple):
     """A place for a wait: a gap, or the wait that stands behind it."""
 
     gap: Gap
-    counter: Counter
+    counter: str
     stands: bool
 
 
@@ -50,7 +51,7 @@ class Race(NamedTuple):
 @dataclass(slots=True)
 class _Access:
     number: int
-    counter: Counter
+    counter: str
     tokens: int
     ordered: bool
     done: list[int | None]
@@ -65,98 +66,112 @@ class _Access:
 
 @dataclass(slots=True)
 class Program:
-    """A loop as steps; `gaps` are all places for something new, `sites` all places for a stronger or new wait."""
+    """A program; `gaps` are all places for something new, `sites` all places for a stronger or new wait."""
 
-    loop: CompiledSchedule
-    phases: dict[Phase, tuple[Step, ...]] = field(init=False)
-    groups: int = field(init=False)
+    loop: Lowerable
+    lowered: LoweredProgram = field(init=False)
+    phases: dict[Phase, tuple[Entry, ...]] = field(init=False)
+    no_wait: dict[str, int] = field(init=False)
+    unordered: frozenset[str] = field(init=False)
     gaps: tuple[Gap, ...] = field(init=False)
     sites: tuple[Site, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        steps = steps_of(self.loop)
-        self.groups = steps.groups
-        self.phases = {phase: steps.phase(phase) for phase in Phase}
+        self.lowered = self.loop.lowered
+        counters = self.lowered.machine.counters
+        self.phases = {phase: self.lowered.phase(phase) for phase in Phase}
+        self.no_wait = {counter.name: counter.holds.value for counter in counters}
+        self.unordered = frozenset(counter.name for counter in counters if not counter.in_order)
         self.gaps = tuple(Gap(phase, slot) for phase in Phase for slot in range(len(self.phases[phase]) + 1))
-        new = [Site(gap, counter, stands=False) for gap in self.gaps for counter in Counter]
+        new = [Site(gap, counter, stands=False) for gap in self.gaps for counter in self.no_wait]
         standing = [
-            Site(Gap(phase, slot), step.effect.counter, stands=True)
+            Site(Gap(phase, slot), entry.effect.counter, stands=True)
             for phase in Phase
-            for slot, step in enumerate(self.phases[phase])
-            if step.effect.action is Action.WAIT and step.effect.counter is not None
+            for slot, entry in enumerate(self.phases[phase])
+            if entry.effect.kind is OpKind.WAIT and entry.effect.counter is not None
         ]
         self.sites = (*new, *standing)
 
     def most(self, site: Site) -> int:
         """The count that a site has, or as good as has, before it is changed."""
-        largest = _NO_WAIT[site.counter] - 1
+        largest = self.no_wait[site.counter] - 1
         stands = self.phases[site.gap.phase][site.gap.slot].effect.wait_value if site.stands else largest
         return min(stands, largest)
 
-    def run(self, trips: int) -> Iterator[tuple[Gap, Step | None]]:
-        """Prologue, kernel as often as asked for, epilogue: each gap with the step behind it."""
+    def run(self, trips: int) -> Iterator[tuple[Gap, Entry | None]]:
+        """Prologue, kernel as often as asked for, epilogue: each gap with the entry behind it."""
         for phase, times in ((Phase.PROLOGUE, 1), (Phase.KERNEL, trips), (Phase.EPILOGUE, 1)):
             for _ in range(times):
-                for slot, step in enumerate(self.phases[phase]):
-                    yield Gap(phase, slot), step
+                for slot, entry in enumerate(self.phases[phase]):
+                    yield Gap(phase, slot), entry
                 yield Gap(phase, len(self.phases[phase])), None
 
 
 class _Run:
-    """One run: every group of waves step by step, with all that is under way."""
+    """One run: every role entry by entry, with all that is under way.
+
+    All roles meet at one barrier; a split barrier's arrival and wait stand side by side, as one.
+    """
 
     def __init__(self, program: Program, trips: int) -> None:
         self.program, self.trips = program, trips
-        self.epochs = [0] * program.groups
-        self.pending: dict[Counter, list[list[_Access]]] = {c: [[] for _ in self.epochs] for c in Counter}
+        self.epochs = [0] * len(program.lowered.roles)
+        self.pending: dict[str, list[list[_Access]]] = {c: [[] for _ in self.epochs] for c in program.no_wait}
         self.writer: dict[Place, _Access] = {}
         self.readers: dict[Place, list[_Access]] = {}
         self.loading: dict[Place, _Access] = {}
         self.younger: dict[Site, set[int]] = {}
 
     def races(self, barriers: Mapping[Gap, int], waits: Mapping[Site, int]) -> Iterator[Race]:
-        for number, (gap, step) in enumerate(self.program.run(self.trips)):
-            for counter in Counter:
+        for number, (gap, entry) in enumerate(self.program.run(self.trips)):
+            for counter in self.program.no_wait:
                 site = Site(gap, counter, stands=False)
                 if site in waits:
                     self._wait(site, waits[site], None)
             self._pass(barriers.get(gap, 0), None)
-            if step is not None:
-                site = Site(gap, step.effect.counter or Counter.VM, stands=True)
-                if step.effect.action is Action.WAIT:
-                    self._wait(site, waits.get(site, step.effect.wait_value), step.group)
-                elif step.effect.action is Action.BARRIER:
-                    self._pass(1, step.group)
-                else:
-                    yield from (Race(self.trips, earlier, number) for earlier in self._access(step, number))
+            if entry is None:
+                continue
+            effect = entry.effect
+            if effect.kind is OpKind.WAIT:
+                site = Site(gap, effect.counter or "", stands=True)
+                self._wait(site, waits.get(site, effect.wait_value), entry.roles)
+            elif effect.kind is OpKind.BARRIER:
+                self._pass(int(effect.awaits is not None), entry.roles)
+            else:
+                yield from (Race(self.trips, earlier, number) for earlier in self._access(entry, number))
 
-    def _pass(self, barriers: int, group: int | None) -> None:
-        self.epochs = [epoch + barriers * (group in (None, g)) for g, epoch in enumerate(self.epochs)]
+    def _pass(self, barriers: int, roles: tuple[int, ...] | None) -> None:
+        self.epochs = [epoch + barriers * (roles is None or r in roles) for r, epoch in enumerate(self.epochs)]
 
-    def _wait(self, site: Site, count: int, group: int | None) -> None:
-        if count >= _NO_WAIT[site.counter]:
+    def _wait(self, site: Site, count: int, roles: tuple[int, ...] | None) -> None:
+        if count >= self.program.no_wait[site.counter]:
             return
-        for g, queue in enumerate(self.pending[site.counter]):
+        for role, queue in enumerate(self.pending[site.counter]):
             tokens = [access.tokens for access in queue]
             self.younger.setdefault(site, set()).update(sum(tokens[n + 1 :]) for n in range(len(tokens)))
-            if group in (None, g):
+            if (roles is None or role in roles) and not (count and site.counter in self.program.unordered):
                 while queue and sum(access.tokens for access in queue[1:]) >= count:
-                    queue.pop(0).done[g] = self.epochs[g]
+                    queue.pop(0).done[role] = self.epochs[role]
 
-    def _access(self, step: Step, number: int) -> Iterator[int]:
-        effect, now = step.effect, min(self.epochs)
+    def _access(self, entry: Entry, number: int) -> Iterator[int]:
+        effect, now = entry.effect, min(self.epochs)
         for place in (*effect.reads, *effect.writes):
             loader = self.loading.get(place)
             # What is only written may land behind an older load on the same counter.
-            used = place in effect.reads or loader is None or effect.counter is not loader.counter
+            used = (
+                place in effect.reads
+                or loader is None
+                or effect.counter != loader.counter
+                or effect.counter in self.program.unordered
+            )
             if place.space is Space.REGISTER and loader is not None and not loader.covered and used:
-                if self.program.loop.compiler_tracks_registers:
+                if self._compiler_waits_for(loader):
                     self._finish(loader)
                 else:
                     yield loader.number
         access = None
         if effect.counter is not None:
-            ordered = effect.action is Action.LDS_WRITE
+            ordered = effect.kind is OpKind.LDS_WRITE
             access = _Access(number, effect.counter, effect.tokens, ordered, [None] * len(self.epochs))
         for place in (place for place in effect.reads if place.space is Space.LDS):
             writer = self.writer.get(place)
@@ -179,10 +194,17 @@ class _Run:
             for queue in self.pending[access.counter]:
                 queue.append(access)
 
+    def _compiler_waits_for(self, loader: _Access) -> bool:
+        """A compiler that tracks registers counts on the order of the counter, too."""
+        queues = zip(loader.done, self.pending[loader.counter], strict=True)
+        youngest = all(queue[-1] is loader for done, queue in queues if done is None)
+        tracks = self.program.lowered.compiler_tracks_registers
+        return tracks and (youngest or loader.counter not in self.program.unordered)
+
     def _finish(self, access: _Access) -> None:
-        for g, queue in enumerate(self.pending[access.counter]):
-            while access.done[g] is None:
-                queue.pop(0).done[g] = self.epochs[g]
+        for role, queue in enumerate(self.pending[access.counter]):
+            while access.done[role] is None:
+                queue.pop(0).done[role] = self.epochs[role]
 
 
 def races(
@@ -192,7 +214,7 @@ def races(
     return {race for trips in _TRIPS for race in _Run(program, trips).races(barriers or {}, waits or {})}
 
 
-def cheapest(loop: CompiledSchedule, most_barriers: int = 3) -> Cost | None:
+def cheapest(loop: Lowerable, most_barriers: int = 3) -> Cost | None:
     """The least cost, or None if it takes more barriers than the limit."""
     program = Program(loop)
     for number in range(most_barriers + 1):
@@ -295,7 +317,7 @@ def _least_loss(program: Program, placed: Mapping[Gap, int], chosen: Iterable[Si
     assert not races(program, placed, waits)
     runs = [_Run(program, trips) for trips in _TRIPS]
     for run in runs:
-        for _ in run.races(placed, {site: _NO_WAIT[site.counter] - 1 for site in program.sites}):
+        for _ in run.races(placed, {site: program.no_wait[site.counter] - 1 for site in program.sites}):
             pass
     counts = {
         site: sorted({min(n, program.most(site)) for run in runs for n in run.younger.get(site, {0})}, reverse=True)

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from rota import CompiledSchedule, FrameworkTag, OpDesc, Phase, Repair, verify
+from rota import CompiledSchedule, Phase, Repair, verify
+from rota.program.entry import BARRIER, Entry, wait_effect, wait_op
+from rota.program.kinds import OpKind
+from rota.program.lowered import Lowerable, LoweredProgram
 from rota.sync.repair import repair
 from tests.sync.brute_force import Cost, Program, cheapest, races
-from tests.sync.drawn import drawn
-
-_LARGEST = {FrameworkTag.WAIT_VM: 62, FrameworkTag.WAIT_LGKM: 14}
+from tests.sync.drawn import Drawn, drawn
 
 
 class Verdict(NamedTuple):
@@ -32,54 +33,59 @@ def judged(seed: int, longest: int) -> Verdict:
     best = cheapest(made)
     if races(Program(fixed)) or racy_by_proof(fixed):
         return Verdict(racy, tried=True, complaint="still racy")
-    found = cost_of(fixed.repairs)
+    found = cost_of(fixed.lowered, fixed.repairs)
     if best is not None and best != found:
         return Verdict(racy, tried=True, complaint=f"costs {found}, brute force {best}")
     return Verdict(racy, tried=best is not None, complaint="")
 
 
-def mended(made: CompiledSchedule) -> CompiledSchedule:
+def mended(made: Drawn) -> Drawn:
     """The program with its repairs, shown to be the least."""
-    done = repair(made, made.machine, compiler_waits=made.compiler_tracks_registers)
+    done = repair(made.lowered)
     assert not done.cut_short
-    return replace(
-        made,
-        prologue=done.prologue,
-        kernel=done.kernel,
-        epilogue=done.epilogue,
-        warp_stagger_index=done.warp_stagger_index,
-        repairs=done.repairs,
-    )
+    return made.synchronised(done)
 
 
-def racy_by_proof(made: CompiledSchedule) -> bool:
+def racy_by_proof(made: Lowerable) -> bool:
     """Does the proof find a race or a wait that can't be encoded (whatever it says about values)?"""
     return any(finding.code.startswith(("R", "L")) for finding in verify(made).errors)
 
 
-def cost_of(repairs: tuple[Repair, ...]) -> Cost:
+def cost_of(fixed: LoweredProgram, repairs: tuple[Repair, ...]) -> Cost:
     """Barriers, waits, how many of them in the loop, strength lost."""
-    barriers = [r for r in repairs if r.op == OpDesc.barrier()]
-    waits = [r for r in repairs if r.op != OpDesc.barrier()]
-    loss = sum((r.before.wait_value if r.before else _LARGEST[FrameworkTag(r.op.tag)]) - r.op.wait_value for r in waits)
-    return len(barriers), len(waits), sum(r.phase is Phase.KERNEL for r in repairs), loss
+    barriers = [r for r in repairs if r.op == BARRIER]
+    loss = 0
+    for change in (r for r in repairs if r.op != BARRIER):
+        effect = listed(fixed, change.phase)[change.slot].effect
+        assert effect.counter is not None
+        before = change.count_before if change.before else fixed.machine.largest_wait(effect.counter)
+        loss += before - effect.wait_value
+    in_loop = sum(r.phase is Phase.KERNEL for r in repairs)
+    return len(barriers), len(repairs) - len(barriers), in_loop, loss
 
 
-def with_less(compiled: CompiledSchedule, *, barriers: bool = True) -> Iterator[tuple[Repair, CompiledSchedule]]:
+def listed(program: LoweredProgram, phase: Phase) -> list[Entry]:
+    """The entries of a phase as the schedule numbers them."""
+    return [entry for entry in program.phase(phase) if entry.listed]
+
+
+def with_less(compiled: CompiledSchedule, *, barriers: bool = True) -> Iterator[tuple[Repair, LoweredProgram]]:
     """The program with each change left out, and with each wait's count one larger, one at a time."""
+    program = compiled.lowered
     for change in compiled.repairs:
-        is_barrier = change.op == OpDesc.barrier()
-        if not is_barrier:
-            yield change, _with(compiled, change, change.op.but(wait_value=change.op.wait_value + 1))
-        if barriers or not is_barrier:
-            yield change, _with(compiled, change, change.before)
+        entry = listed(program, change.phase)[change.slot]
+        counter, count = entry.effect.counter, entry.effect.wait_value + 1
+        if entry.op.kind is not OpKind.BARRIER:
+            assert counter is not None
+            weaker = replace(entry, op=wait_op(counter, count), effect=wait_effect(counter, count))
+            yield change, _with(program, entry, weaker)
+        if barriers or entry.op.kind is not OpKind.BARRIER:
+            yield change, _with(program, entry, change.taken_back(entry) if change.before else None)
 
 
-def _with(compiled: CompiledSchedule, change: Repair, op: OpDesc | None) -> CompiledSchedule:
-    """Something else, or nothing, where a change stands."""
-    entries = list(compiled.phase(change.phase))
-    entries[change.slot : change.slot + 1] = [] if op is None else [replace(entries[change.slot], op=op, effect=None)]
-    index = compiled.warp_stagger_index
-    if op is None and change.phase is Phase.PROLOGUE and change.slot < index:
-        index -= 1
-    return replace(compiled.with_phase(change.phase, entries), warp_stagger_index=index)
+def _with(program: LoweredProgram, entry: Entry, other: Entry | None) -> LoweredProgram:
+    """Something else, or nothing, where an entry stands."""
+    entries = list(program.phase(entry.phase))
+    place = next(n for n, each in enumerate(entries) if each is entry)
+    entries[place : place + 1] = [] if other is None else [other]
+    return program.with_phases({entry.phase: entries})

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from rota import CompiledSchedule, DoubleBufferTag, OpDesc, OpRole, PipelineConfig, ResourceKind, verify
-from rota.compiler.loop import compile_loop
+from rota import DoubleBufferTag, OpDesc, OpRole, PipelineConfig, ResourceKind, verify
 from rota.kernels.gemm import GEMM_SHAPES
+from rota.pipeline.compiled_pipeline import CompiledPipeline
+from rota.program.entry import Entry
 from rota.sync import plan
 from rota.sync.repair import repair
+from rota.values.compile_loop import compile_loop
 from tests.findings.proofs import fragment, load, loop, mma
 from tests.sync.brute_force import Program, cheapest, races
 from tests.sync.drawn import drawn
@@ -19,7 +21,7 @@ from tests.sync.minimality import cost_of, judged, mended, racy_by_proof, with_l
 BLOCK = 12
 
 
-def single(ops: list[OpDesc]) -> CompiledSchedule:
+def single(ops: list[OpDesc]) -> CompiledPipeline:
     return replace(loop(prologue=ops), config=PipelineConfig(depth=1, num_partitions=1))
 
 
@@ -28,10 +30,14 @@ def op(role: OpRole, channel: int = 0) -> OpDesc:
     return OpDesc(tag=DoubleBufferTag.MMA, role=role, channel=channel, resource=unit)
 
 
+def without_sync(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    return tuple(entry for entry in entries if not entry.op.is_framework)
+
+
 def test_one_wait_is_shared_by_two_loads_that_must_not_overtake_themselves() -> None:
     fixed = mended(loop(kernel=[load(0), load(1)]))
     assert [str(change.op) for change in fixed.repairs] == ["wait_vm(0)"]
-    assert cost_of(fixed.repairs) == cheapest(loop(kernel=[load(0), load(1)]))
+    assert cost_of(fixed.lowered, fixed.repairs) == cheapest(loop(kernel=[load(0), load(1)]))
 
 
 def test_the_compilers_wait_for_a_younger_read_covers_an_older_store() -> None:
@@ -60,7 +66,7 @@ def test_a_straight_program_is_mended_at_the_least_cost(
     made = replace(loop(prologue=ops, stagger=stagger), compiler_tracks_registers=compiler_waits)
     fixed = mended(made)
     assert not racy_by_proof(fixed)
-    assert cost_of(fixed.repairs) == cheapest(made)
+    assert cost_of(fixed.lowered, fixed.repairs) == cheapest(made)
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -77,19 +83,20 @@ def test_a_search_that_was_cut_short_says_so_and_leaves_nothing_needless(
     effort: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled = compile_loop(GEMM_SHAPES[0].loop(instructions=False))
-    phases = [
-        tuple(entry for entry in phase if not entry.op.is_framework)
-        for phase in (compiled.prologue, compiled.kernel, compiled.epilogue)
-    ]
-    bare = replace(compiled, prologue=phases[0], kernel=phases[1], epilogue=phases[2], repairs=())
-    bare = replace(bare, warp_stagger_index=len(bare.prologue) + 1)
-    least = cost_of(repair(bare, bare.machine, compiler_waits=False).repairs)
+    bare = replace(
+        compiled,
+        prologue=without_sync(compiled.prologue),
+        kernel=without_sync(compiled.kernel),
+        epilogue=without_sync(compiled.epilogue),
+        repairs=(),
+        certificate=None,
+    )
+    least = mended(bare)
     monkeypatch.setattr(plan, "EFFORT", effort)
-    done = repair(bare, bare.machine, compiler_waits=False)
-    assert done.cut_short or cost_of(done.repairs) == least
+    done = repair(bare.lowered)
+    fixed = bare.synchronised(done)
+    assert done.cut_short or cost_of(fixed.lowered, done.repairs) == cost_of(least.lowered, least.repairs)
     assert done.cut_short or effort > 1e-9
-    fixed = replace(bare, prologue=done.prologue, kernel=done.kernel, epilogue=done.epilogue, repairs=done.repairs)
-    fixed = replace(fixed, warp_stagger_index=done.warp_stagger_index)
     assert verify(fixed).clean
     for change, variant in with_less(fixed):
         assert not verify(variant).clean, str(change)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from rota import (
-    CompiledSchedule,
     DeclarativeSchedule,
     KernelGeometry,
     OpDesc,
@@ -19,9 +18,10 @@ from rota import (
     mi355x_target,
     verify,
 )
+from rota.pipeline.compiled_pipeline import CompiledPipeline
 
 
-def data_ops(compiled: CompiledSchedule) -> list[OpDesc]:
+def data_ops(compiled: CompiledPipeline) -> list[OpDesc]:
     entries = (*compiled.prologue, *compiled.kernel, *compiled.epilogue)
     return [entry.op for entry in entries if not entry.op.is_framework]
 
@@ -94,4 +94,5 @@ def test_a_single_buffer_gets_the_waits_that_publish_its_tile(tiles: int) -> Non
 def test_repairs_are_in_place_numbers() -> None:
     compiled = compile_schedule(SingleBufferSchedule(2))
     for change in compiled.repairs:
-        assert compiled.phase(change.phase)[change.slot].op == change.op
+        assert compiled.lowered.phase(change.phase)[change.slot].op == change.op
+        assert str(compiled.phase(change.phase)[change.slot].op) == str(change.op)

@@ -1,4 +1,4 @@
-"""Stabbing windows on a circle: as few as a search over all subsets finds."""
+"""Stabbing windows on a cycle: as few as a search over all subsets finds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.sync.sites import Window, fewest_stabs
+from rota.values.wait_sites import Window, fewest_stabs
 
 INTERVAL = 12
 WINDOWS = st.builds(

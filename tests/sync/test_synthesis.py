@@ -10,9 +10,7 @@ import pytest
 from rota import (
     GFX942,
     GFX950,
-    CompiledSchedule,
     DeclarativeSchedule,
-    FrameworkTag,
     KernelGeometry,
     Machine,
     Phase,
@@ -24,12 +22,15 @@ from rota import (
     mi355x_target,
     verify,
 )
-from rota.compiler.loop import compile_loop
+from rota.cycles.predict import predict
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION, AttentionShape
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
-from rota.simulate.predict import predict
-from rota.sync.sites import Sites
-from rota.sync.synthesis import synthesise
+from rota.program.entry import Entry, wait_op
+from rota.program.kinds import OpKind
+from rota.program.lowered import Lowerable
+from rota.sync.synthesis import Sites, synthesise
+from rota.values.compile_loop import compile_loop
+from rota.values.compiled_loop import CompiledLoop
 from tests.sync.brute_force import Program, races
 from tests.sync.drawn import drawn_loop
 from tests.sync.minimality import with_less
@@ -49,21 +50,22 @@ OTHER_LOOPS = [
     (MI300X_GEMM_SHAPES[1], GFX942, False),
     (MI300X_ATTENTION, GFX942, False),
 ]
-WAITS = (FrameworkTag.WAIT_VM, FrameworkTag.WAIT_LGKM)
-
-
 Shape = GemmShape | AttentionShape
 
 
-def refused(compiled: CompiledSchedule) -> bool:
+def refused(compiled: Lowerable) -> bool:
     return not verify(compiled).clean
 
 
-def racy(compiled: CompiledSchedule) -> bool:
+def racy(compiled: Lowerable) -> bool:
     return bool(races(Program(compiled)))
 
 
-def needed(compiled: CompiledSchedule, is_wrong: Callable[[CompiledSchedule], bool]) -> None:
+def waits_for(counter: str, compiled: CompiledLoop) -> list[Entry]:
+    return [e for e in compiled.kernel if e.effect.kind is OpKind.WAIT and e.effect.counter == counter]
+
+
+def needed(compiled: CompiledLoop, is_wrong: Callable[[Lowerable], bool]) -> None:
     """Whatever was put in is listed, and without any of it, or with any wait weaker, the loop is wrong.
 
     Except that staggered groups are kept apart by all of their barriers.
@@ -71,7 +73,7 @@ def needed(compiled: CompiledSchedule, is_wrong: Callable[[CompiledSchedule], bo
     entries = (*compiled.prologue, *compiled.kernel, *compiled.epilogue)
     assert len(compiled.repairs) == sum(entry.op.is_framework for entry in entries)
     assert not is_wrong(compiled)
-    for change, variant in with_less(compiled, barriers=not compiled.config.warp_stagger.enabled):
+    for change, variant in with_less(compiled, barriers=not compiled.staggered):
         assert is_wrong(variant), str(change)
 
 
@@ -85,7 +87,7 @@ def test_every_wait_and_barrier_of_a_shipped_loop_is_needed(
     shape: Shape, machine: Machine, remainder: int, *, stagger: bool
 ) -> None:
     compiled = compile_loop(shape.loop(instructions=False), machine, stagger=stagger, remainder=remainder)
-    assert any(entry.op.tag in WAITS for entry in compiled.kernel)
+    assert any(entry.op.kind is OpKind.WAIT for entry in compiled.kernel)
     needed(compiled, refused)
 
 
@@ -123,10 +125,11 @@ def test_a_loop_staged_in_registers_waits_for_each_load_at_its_own_store() -> No
     compiled = compile_loop(drawn_loop(1, staged=True), GFX942)
     needed(compiled, racy)
     needed(compiled, refused)
-    counts = [entry.op.wait_value for entry in compiled.kernel if entry.op.tag == FrameworkTag.WAIT_VM]
-    assert min(counts) > 0
+    assert min(entry.effect.wait_value for entry in waits_for("vmcnt", compiled)) > 0
     drained = tuple(
-        replace(entry, op=entry.op.but(wait_value=0)) if entry.op.tag == FrameworkTag.WAIT_VM else entry
+        replace(entry, op=wait_op("vmcnt", 0), effect=replace(entry.effect, wait_value=0))
+        if entry in waits_for("vmcnt", compiled)
+        else entry
         for entry in compiled.kernel
     )
     assert predict(compiled, band=False).cycles < predict(replace(compiled, kernel=drained), band=False).cycles
@@ -135,15 +138,13 @@ def test_a_loop_staged_in_registers_waits_for_each_load_at_its_own_store() -> No
 def test_no_wait_is_weaker_than_can_be_encoded() -> None:
     """Here more reads are under way than lgkmcnt can tell apart, and nothing is left to repair."""
     compiled = compile_loop(MI300X_GEMM_SHAPES[0].loop(instructions=False), GFX942)
-    counts = [entry.op.wait_value for entry in compiled.kernel if entry.op.tag == FrameworkTag.WAIT_LGKM]
-    assert max(counts) == 14
+    assert max(entry.effect.wait_value for entry in waits_for("lgkmcnt", compiled)) == 14
     assert all(change.before is None for change in compiled.repairs)
 
 
 def test_staggered_groups_keep_the_barriers_that_align_them() -> None:
     compiled = compile_loop(GEMM_SHAPES[0].loop(instructions=False), stagger=True)
-    assert compiled.trip_tiles is not None
-    barriers = [entry for entry in compiled.kernel if entry.op.tag == FrameworkTag.BARRIER]
+    barriers = [entry for entry in compiled.kernel if entry.op.kind is OpKind.BARRIER]
     assert len(barriers) == 4 * compiled.trip_tiles[0]
     assert any("apart" in change.reason for change in compiled.repairs)
 
@@ -153,7 +154,7 @@ def test_reasons_name_both_ends_by_their_new_numbers() -> None:
     waits = [change for change in compiled.repairs if change.phase is Phase.KERNEL]
     for change in waits:
         assert compiled.kernel[change.slot].op == change.op
-    reason = next(change.reason for change in waits if change.op.tag == FrameworkTag.WAIT_VM)
+    reason = next(change.reason for change in waits if change.op.name.startswith("wait_vm"))
     first = reason.split(" must be over ")[0]
     slot = int(first.split("#")[1].rstrip(")"))
     phase = compiled.prologue if "(prologue" in first else compiled.kernel
@@ -162,7 +163,6 @@ def test_reasons_name_both_ends_by_their_new_numbers() -> None:
 
 def test_a_loop_without_a_site_for_an_obligation_is_left_to_repair() -> None:
     compiled = compile_loop(GEMM_SHAPES[2].loop(instructions=False))
-    assert compiled.placement is not None
     bare = replace(
         compiled,
         prologue=tuple(entry for entry in compiled.prologue if not entry.op.is_framework),
@@ -174,4 +174,5 @@ def test_a_loop_without_a_site_for_an_obligation_is_left_to_repair() -> None:
         Phase.KERNEL: tuple(range(len(bare.kernel))),
         Phase.EPILOGUE: tuple(range(len(bare.epilogue))),
     }
-    assert synthesise(bare, times, compiled.placement.interval, Sites(barriers=(), reads=()), GFX950) is None
+    sites = Sites(barriers=(), waits={})
+    assert synthesise(bare.lowered, times, compiled.placement.interval, sites) is None

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rota import CompiledSchedule, Loop, LoopSpec, Read, ScheduleEntry, verify
-from rota.compiler.loop import unsynchronised
-from rota.compiler.proved import repaired
-from rota.declare.values import Home, LoopOp, Value, Work
-from rota.program.unroll import Placement
-from rota.simulate.values import execute
+from rota import Loop, LoopSpec, Read, verify
+from rota.compiled.proved import repaired
+from rota.execute.executor import execute
+from rota.program.entry import Entry
+from rota.program.kinds import Home, OpKind
+from rota.program.loop_spec import LoopOp, Value
+from rota.values.compile_loop import unsynchronised
+from rota.values.compiled_loop import CompiledLoop
+from rota.values.unroll import Placement
 
 MFMA = "v_mfma_f32_16x16x32_bf16"
 
@@ -26,15 +29,15 @@ def carried(distance: int = 1) -> LoopSpec:
     return loop.build()
 
 
-def staged(spec: LoopSpec, **copies: int) -> CompiledSchedule:
+def staged(spec: LoopSpec, **copies: int) -> CompiledLoop:
     """Computations in the prologue already: the second stage loads and reads, the first computes."""
     counts = {"T": 2, "t": 2, "old": 1, "x": 1} | copies
     starts = (0, 20, 40, 60, 110)
     return unsynchronised(spec, Placement(interval=100, starts=starts, copies=tuple(counts.items())))
 
 
-def exchanged(entries: Sequence[ScheduleEntry], first: str, second: str) -> tuple[ScheduleEntry, ...]:
-    places = {entry.op.label: place for place, entry in enumerate(entries)}
+def exchanged(entries: Sequence[Entry], first: str, second: str) -> tuple[Entry, ...]:
+    places = {entry.op.name: place for place, entry in enumerate(entries)}
     a, b = places[first], places[second]
     swapped = list(entries)
     swapped[a], swapped[b] = swapped[b], swapped[a]
@@ -44,10 +47,10 @@ def exchanged(entries: Sequence[ScheduleEntry], first: str, second: str) -> tupl
 def test_an_initial_value_overwritten_in_the_prologue_is_refused_and_computes_wrong() -> None:
     spec = carried()
     compiled = repaired(staged(spec))
-    assert execute(compiled, 2, spec=spec).right
+    assert execute(compiled, 2).right
     wrong = replace(compiled, certificate=None, prologue=exchanged(compiled.prologue, "make_old", "make_x"))
     assert "V106" in {finding.code for finding in verify(wrong).errors}
-    done = execute(wrong, 2, spec=spec)
+    done = execute(wrong, 2)
     assert not done.right
 
 
@@ -69,13 +72,13 @@ def test_the_initial_content_of_a_tile_is_known_too() -> None:
             Value(name="c", home=Home.ACCUMULATOR, size=4),
         ),
         ops=(
-            LoopOp(name="read_t", work=Work.FRAGMENT, reads=(Read(value="T", distance=1),), writes=("t",)),
-            LoopOp(name="load_T", work=Work.LOAD, writes=("T",)),
-            LoopOp(name="mma_c", work=Work.MMA, reads=(Read(value="t"),), writes=("c",), instruction=MFMA),
+            LoopOp(name="read_t", kind=OpKind.LDS_READ, reads=(Read(value="T", distance=1),), writes=("t",)),
+            LoopOp(name="load_T", kind=OpKind.DMA, writes=("T",)),
+            LoopOp(name="mma_c", kind=OpKind.MMA, reads=(Read(value="t"),), writes=("c",), instruction=MFMA),
         ),
     )
     good = repaired(unsynchronised(spec, Placement(interval=100, starts=(0, 50, 110), copies=(("T", 1), ("t", 2)))))
-    assert execute(good, 2, spec=spec).right
+    assert execute(good, 2).right
     early = replace(good, certificate=None, prologue=exchanged(good.prologue, "read_t", "load_T"))
     assert not verify(early).clean
-    assert not execute(early, 2, spec=spec).right
+    assert not execute(early, 2).right

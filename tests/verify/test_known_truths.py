@@ -20,6 +20,7 @@ from rota import (
 )
 from tests.conformance.corpus import Case, cases
 from tests.conformance.reference_loops import reference_loop
+from tests.programs.edits import changed
 
 
 def drains_lgkm(case: Case) -> bool:
@@ -129,9 +130,8 @@ def test_public_bug_a_wait_of_15_on_lgkmcnt() -> None:
 
 def test_public_bug_a_barrier_skipped_by_one_group() -> None:
     for slot in slots(CLEAN.kernel, FrameworkTag.BARRIER):
-        kernel = list(CLEAN.kernel)
-        kernel[slot] = replace(kernel[slot], group=1)
-        assert {finding.code for finding in verify(replace(CLEAN, kernel=tuple(kernel))).errors} == {"B101"}
+        skipped = changed(CLEAN, Phase.KERNEL, slot, roles=(1,))
+        assert {finding.code for finding in verify(skipped).errors} == {"B101"}
 
 
 def test_a_report_reads_as_its_findings_or_as_its_certificate() -> None:

@@ -6,14 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from rota import FrameworkTag, KernelGeometry, OpDesc, Severity, compile_loop, compile_schedule, verify
-from rota.compiler.loop import unsynchronised
-from rota.compiler.proved import repaired
-from rota.declare.values import Home, LoopOp, LoopSpec, Read, Value, Work
+from rota import KernelGeometry, Severity, compile_loop, compile_schedule, verify
+from rota.compiled.proved import repaired
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.ping_pong import DeclarativeSchedule
 from rota.kernels.single_buffer import SingleBufferSchedule
-from rota.program.unroll import Placement
+from rota.program.entry import wait_op
+from rota.program.kinds import Home, OpKind
+from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
+from rota.values.compile_loop import unsynchronised
+from rota.values.unroll import Placement
 from rota.verify.report import ENTERED_ONCE
 from tests.findings.test_L106 import gemm
 from tests.verify.test_operands import LOOPS, MFMA
@@ -61,7 +63,7 @@ def test_loops_by_values_can_be_asked_for_it(spec: object) -> None:
     compiled = compile_loop(spec, reentrant=True)  # type: ignore[arg-type]
     assert compiled.reentrant
     assert compiled.certificate is not None
-    barriers = [entry for entry in compiled.kernel if entry.op.tag == FrameworkTag.BARRIER]
+    barriers = [entry for entry in compiled.kernel if entry.op.kind is OpKind.BARRIER]
     assert barriers
 
 
@@ -73,9 +75,11 @@ def carried(distance: int) -> LoopSpec:
         waves=4,
         values=tuple(Value(name=name, home=home, size=4) for name, home in values.items()),
         ops=(
-            LoopOp(name="load_T", work=Work.LOAD, writes=("T",)),
-            LoopOp(name="read_x", work=Work.FRAGMENT, reads=(Read(value="T", distance=distance),), writes=("x",)),
-            LoopOp(name="mma_c", work=Work.MMA, reads=(Read(value="x", distance=1),), writes=("c",), instruction=MFMA),
+            LoopOp(name="load_T", kind=OpKind.DMA, writes=("T",)),
+            LoopOp(name="read_x", kind=OpKind.LDS_READ, reads=(Read(value="T", distance=distance),), writes=("x",)),
+            LoopOp(
+                name="mma_c", kind=OpKind.MMA, reads=(Read(value="x", distance=1),), writes=("c",), instruction=MFMA
+            ),
         ),
     )
 
@@ -85,7 +89,7 @@ def test_a_load_must_not_land_on_the_next_runs_initial_value() -> None:
     placement = Placement(interval=100, starts=(0, 50, 10), copies=(("T", 1), ("x", 1)))
     made = repaired(unsynchronised(carried(distance=0), placement))
     *others, wait = made.kernel
-    assert wait.op == OpDesc.wait_lgkm(0)
+    assert wait.op == wait_op("lgkmcnt", 0)
     late = tuple(replace(entry, time_slot=slot) for slot, entry in enumerate((wait, *others)))
     once = replace(made, kernel=late)
     assert verify(once).clean

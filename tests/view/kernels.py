@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from rota import CompiledSchedule, DeclarativeSchedule, KernelGeometry, Pipeline4Wave, compile_loop, compile_schedule
+from rota.cycles.timeline import Timeline
 from rota.kernels.gemm import GEMM_SHAPES
-from rota.program.timeline import Timeline
 from tests.view.toy_machine import run
 
 _QUADRANT = {f"mma[{row},{column}]": 256 for row in range(2) for column in range(2)}

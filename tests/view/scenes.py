@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rota.program.timeline import Lane
-from rota.view.scene import Band, Bar, Buffer, Curve, Mark, Scene, Span, Stall
+from rota.cycles.timeline import Lane
+from rota.view.scene import Bar, Buffer, Curve, Mark, Scene, Span, StallMark, Stripe
 
 HOSTILE = '</svg><script>alert("&")</script>'
 
@@ -12,14 +12,14 @@ def bar(start: float, end: float, label: str, stage: int = 0, details: tuple[str
     return Bar(start, end, label, stage, details)
 
 
-BAND = Band(
+BAND = Stripe(
     name="wave 0",
     lanes=(
         (Lane.MMA, (bar(100, 300, "c0"), bar(300, 500, "c1", 1))),
         (Lane.LDS, (bar(0, 50, "a0"), Bar(200, 300, "b0", 1, ("read",), pieces=((200, 220), (280, 300))))),
         (Lane.GLOBAL, (bar(0, 400, "A0"), bar(100, 450, "B0"))),
     ),
-    stalls=(Stall(0, 100, "vmcnt(4)", ("stalled 100 clk",)),),
+    stalls=(StallMark(0, 100, "vmcnt(4)", ("stalled 100 clk",)),),
     waits=(Mark(100, "vmcnt(4)", ("waits for A0",)),),
     barriers=(Mark(300, "barrier", ("all meet",)), Mark(5000, "barrier", ("not in the picture",))),
     curves=(

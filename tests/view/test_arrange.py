@@ -5,15 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from rota import CompiledSchedule, KernelGeometry, OpDesc, OpRole, ResourceKind, compile_schedule
-from rota.declare.effects import Counter
-from rota.declare.vocabulary import Phase
+from rota import CompiledSchedule, KernelGeometry, compile_schedule
+from rota.cycles.predict import predict
+from rota.cycles.record import record
+from rota.cycles.timeline import At, Cause, Lane, Slice, Stall, Timeline, wait_for
 from rota.kernels.ping_pong import DeclarativeSchedule
-from rota.program.timeline import At, Cause, Lane, Slice, Stall, Timeline
-from rota.simulate.predict import predict
-from rota.simulate.record import record
-from rota.simulate.work import TileShape
-from rota.targets.rates import SIMDS
+from rota.pipeline.tile_shape import TileShape
+from rota.program.effects import Effect, Place, Space
+from rota.program.entry import Entry, Op, wait_effect, wait_op
+from rota.program.kinds import OpKind
+from rota.program.phase import Phase
+from rota.values.compiled_loop import CompiledLoop
 from rota.view.arrange import arrange, busy_share, short_name
 from tests.view.kernels import by_values, four_wave, ping_pong
 
@@ -29,7 +31,7 @@ def piece(start: int, end: int, wave: int = 0, slot: int = 7, lane: Lane = Lane.
 def test_every_slice_of_simd_0_is_in_a_bar(kernel: Kernel) -> None:
     compiled, timeline = kernel()
     scene = arrange(compiled, timeline)
-    waves = range(0, timeline.waves, SIMDS)
+    waves = range(0, timeline.waves, timeline.simds)
     bands = scene.bands if len(waves) == 1 else scene.bands[1:]
     for wave, band in zip(waves, bands, strict=True):
         assert band.name.startswith(f"wave {wave}")
@@ -83,7 +85,7 @@ def test_stalls_at_one_entry_are_one_and_named_by_their_wait() -> None:
     compiled, timeline = four_wave()
     at = At(Phase.KERNEL, 12, 1)
     stalls = (
-        Stall(0, 10, 30, Cause.VMCNT, at, "wait_vm(16)"),
+        Stall(0, 10, 30, wait_for("vmcnt"), at, "wait_vm(16)"),
         Stall(0, 30, 35, Cause.DMA_PATH, at, "wait_vm(16)"),
         Stall(0, 40, 50, Cause.BARRIER, At(Phase.KERNEL, 14, 1), "barrier"),
         Stall(0, 60, 90, Cause.MMA_BUSY, At(Phase.KERNEL, 18, 1), "mma[1,0]"),
@@ -101,10 +103,10 @@ def test_notes_name_the_worst_causes_of_the_window() -> None:
     compiled, timeline = four_wave()
     at = At(Phase.KERNEL, 12, 1)
     stalls = (
-        Stall(0, 0, 120, Cause.VMCNT, at, "wait_vm(16)"),
+        Stall(0, 0, 120, wait_for("vmcnt"), at, "wait_vm(16)"),
         Stall(0, 150, 160, Cause.BARRIER, at, "barrier"),
         Stall(0, 170, 199, Cause.MMA_BUSY, at, "mma"),
-        Stall(1, 100, 200, Cause.LGKMCNT, at, "wait_lgkm(0)"),
+        Stall(1, 100, 200, wait_for("lgkmcnt"), at, "wait_lgkm(0)"),
     )
     scene = arrange(compiled, replace(timeline, window=(100, 200), stalls=stalls))
     assert scene.notes == ("wave 0 stands still for: wait vmcnt 20 %, barrier 10 % of the time",)
@@ -136,7 +138,7 @@ def test_curves_carry_their_limits() -> None:
     for wave, band in ((0, arrange(compiled, timeline).bands[1]), (4, arrange(compiled, timeline).bands[2])):
         curves = {curve.name: curve for curve in band.curves}
         assert (curves["vmcnt"].limit, curves["lgkmcnt"].limit) == (63, 15)
-        own = [level for level in timeline.levels if level.wave == wave and level.counter is Counter.VM]
+        own = [level for level in timeline.levels if level.wave == wave and level.counter == "vmcnt"]
         assert max(level for _, level in curves["vmcnt"].points) == max(level.tokens for level in own)
         assert ("live registers" in curves) == (wave == 0)  # the toy machine counts those of wave 0 alone
 
@@ -151,6 +153,7 @@ def test_the_headline_tells_interval_certificate_share_and_speed() -> None:
         tflops_band = (1000.0, 1500.4)
 
     compiled, timeline = by_values()
+    assert isinstance(compiled, CompiledLoop)
     assert compiled.modulo is not None
     start, end = timeline.window
     assert arrange(compiled, timeline).facts[2:] == (
@@ -180,23 +183,35 @@ def test_a_unit_that_is_idle_half_of_the_time_is_not_said_to_bind(least: float, 
     assert words in arrange(*by_values(), Predicted()).facts
 
 
+LDS_TILE, FRAGMENT = Place(Space.LDS, "A", 1, 3), Place(Space.REGISTER, "B", 2)
+STAGING, SUM = Place(Space.REGISTER, "staging A"), Place(Space.ACCUMULATOR, "", 1, 0)
+
+
 @pytest.mark.parametrize(
-    ("op", "short"),
+    ("op", "effect", "short"),
     [
-        (OpDesc.wait_vm(4), "wait_vm(4)"),
-        (OpDesc(tag=2, label="load_A0", role=OpRole.GLOBAL_LOAD), "A0"),
-        (OpDesc(tag=2, label="mma0_3_1", role=OpRole.COMPUTE), "0_3_1"),
-        (OpDesc(tag=2, label="mma", role=OpRole.COMPUTE), "mma"),
-        (OpDesc(tag=2, label="make_p", role=OpRole.VALU_COMPUTE), "p"),
-        (OpDesc(tag=5, stage=1, role=OpRole.COMPUTE, resource=ResourceKind.MMA_UNIT), "[1,0]"),
+        (wait_op("vmcnt", 4), wait_effect("vmcnt", 4), "wait_vm(4)"),
+        (Op(kind=OpKind.DMA, name="load_A0", copy=0), Effect(kind=OpKind.DMA, writes=(LDS_TILE,)), "A0"),
+        (Op(kind=OpKind.MMA, name="mma0_3_1", copy=1), Effect(kind=OpKind.MMA, writes=(SUM,)), "0_3_1"),
+        (Op(kind=OpKind.MMA, name="mma", copy=0), Effect(kind=OpKind.MMA, writes=(SUM,)), "mma"),
+        (Op(kind=OpKind.VALU, name="make_p", copy=0), Effect(kind=OpKind.VALU, writes=(FRAGMENT,)), "p"),
+        (Op(kind=OpKind.MMA, name="tag 5[1,0]"), Effect(kind=OpKind.MMA, writes=(SUM,)), "[1,0]"),
+        (Op(kind=OpKind.DMA, name="load_a s1 t3"), Effect(kind=OpKind.DMA, writes=(LDS_TILE,)), "A3"),
+        (Op(kind=OpKind.GLOBAL_LOAD, name="load s0 t0"), Effect(kind=OpKind.GLOBAL_LOAD, writes=(STAGING,)), "A0"),
+        (
+            Op(kind=OpKind.LDS_READ, name="read s0 t2"),
+            Effect(kind=OpKind.LDS_READ, reads=(LDS_TILE,), writes=(FRAGMENT,)),
+            "b2",
+        ),
+        (Op(kind=OpKind.NOTHING, name="tag 7 s0 t0"), Effect(kind=OpKind.NOTHING), "tag 7 s0 t0"),
     ],
 )
-def test_short_names(op: OpDesc, short: str) -> None:
-    assert short_name(op) == short
+def test_short_names(op: Op, effect: Effect, short: str) -> None:
+    assert short_name(Entry(op=op, effect=effect, time_slot=0, phase=Phase.KERNEL)) == short
 
 
 def test_short_names_of_ping_pong_tell_loads_from_reads() -> None:
-    names = {str(op): short_name(op) for op in ping_pong()[0].body}
+    names = {str(entry.op): short_name(entry) for entry in ping_pong()[0].lowered.kernel}
     assert names["load_a s1 t1 k_prev"] == "A1"
     assert names["mma_load_b s0 t0"] == "b0"
 

@@ -7,9 +7,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from rota.program.timeline import Lane
+from rota.cycles.timeline import Lane
 from rota.view.draw import LEFT, RIGHT, WIDTH, draw
-from rota.view.scene import Band, Bar, Buffer, Curve, Mark, Scene, Span, Stall
+from rota.view.scene import Bar, Buffer, Curve, Mark, Scene, Span, StallMark, Stripe
 from tests.view.scenes import BAND, HOSTILE, SCENE, bar
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -69,7 +69,7 @@ def test_overlapping_loads_get_rows_of_their_own() -> None:
 @pytest.mark.parametrize("count", [3, 7, 15])
 def test_many_overlapping_bars_stay_within_their_lane(count: int) -> None:
     bars = tuple(bar(number, 400 + number, f"A{number}") for number in range(count))
-    root = parsed(replace(SCENE, bands=(Band(name="w", lanes=((Lane.GLOBAL, bars),)),), buffers=()))
+    root = parsed(replace(SCENE, bands=(Stripe(name="w", lanes=((Lane.GLOBAL, bars),)),), buffers=()))
     boxes = [box for group in groups(root, "global0") if told(group) and (box := group.find(f"{SVG}rect")) is not None]
     spans = sorted((float(box.get("y") or 0), float(box.get("height") or 0)) for box in boxes)
     assert len(spans) == count
@@ -141,7 +141,7 @@ def test_headline_iterations_buffers_and_notes_are_there() -> None:
 
 def test_a_label_that_does_not_fit_is_hidden_and_says_what_it_needs() -> None:
     narrow = bar(0, 5, "a_long_name")
-    root = parsed(replace(SCENE, bands=(Band(name="w", lanes=((Lane.MMA, (narrow,)),)),)))
+    root = parsed(replace(SCENE, bands=(Stripe(name="w", lanes=((Lane.MMA, (narrow,)),)),)))
     label = next(text for text in root.iter(f"{SVG}text") if text.text == "a_long_name")
     assert label.get("class") == "tight"
     inner = WIDTH - LEFT - RIGHT
@@ -171,10 +171,10 @@ def test_several_bands_are_named_and_a_single_one_is_not() -> None:
 
 def test_hostile_names_stay_text() -> None:
     evil = Bar(0, 500, HOSTILE, 0, (HOSTILE,), HOSTILE, (HOSTILE,))
-    band = Band(
+    band = Stripe(
         name=HOSTILE,
         lanes=((Lane.MMA, (evil,)),),
-        stalls=(Stall(0, 100, HOSTILE, (HOSTILE,)),),
+        stalls=(StallMark(0, 100, HOSTILE, (HOSTILE,)),),
         waits=(Mark(1, HOSTILE, (HOSTILE,)),),
         barriers=(Mark(1, HOSTILE, (HOSTILE,)),),
         curves=(Curve(HOSTILE, HOSTILE, ((0, 1),), 2),),

@@ -1,4 +1,4 @@
-"""Pictures load no solver, no array library and no trace package until one is asked for."""
+"""Pictures load no solver, no array library, no templates and no trace package until one is asked for."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ def test_importing_the_pictures_is_cheap() -> None:
     done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "rota" in loaded
-    assert loaded & {"perfetto", "google", "numpy", "ortools", "click", "rich"} == set()
+    assert loaded & {"perfetto", "google", "numpy", "ortools", "click", "rich", "jinja2"} == set()

@@ -8,8 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from rota import CompiledSchedule
-from rota.program.loop import steps_of
-from rota.program.timeline import Timeline
+from rota.cycles.timeline import Timeline
 from rota.view.page import page
 from rota.view.show import show
 from tests.view.kernels import by_values, four_wave, ping_pong
@@ -55,13 +54,12 @@ def test_a_page_holds_picture_controls_and_every_entry(kernel: Kernel) -> None:
     compiled, timeline = kernel()
     shown = show(compiled, timeline)
     reader = Reader(shown.html())
-    steps = steps_of(compiled)
-    entries = [step for phase in (steps.prologue, steps.kernel, steps.epilogue) for step in phase]
+    entries = compiled.lowered.entries
     assert reader.tags.count("details") == 3
     assert reader.tags.count("tr") == 3 + len(entries)
-    assert reader.cells[0::4] == [str(step.entry.time_slot) for step in entries]
+    assert reader.cells[0::4] == [str(entry.time_slot) for entry in entries]
     listed = [cell.partition(" (group ")[0] for cell in reader.cells[1::4]]
-    assert listed == [str(step.entry.op) for step in entries]
+    assert listed == [str(entry.op) for entry in entries]
     assert reader.tags.count("script") == 1
     assert "predicted, not measured" in shown.html()
 

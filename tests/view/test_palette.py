@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from rota.program.timeline import Lane
+from rota.cycles.timeline import Lane
 from rota.view.palette import DARK, HUES, LIGHT, SHADES, Theme, contrast, fill, ink
 from rota.view.style import style_sheet
 

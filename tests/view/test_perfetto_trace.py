@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rota import CompiledSchedule
-from rota.program.timeline import Timeline
+from rota.cycles.timeline import Timeline
 from rota.view.perfetto_trace import UNITS, WAITS, perfetto_trace, stable_name
 from tests.view.kernels import by_values, four_wave, ping_pong
 
@@ -131,7 +131,7 @@ def test_counters_have_every_level() -> None:
         for time, event in read.events
         if event.type == event.TYPE_COUNTER
     )
-    wanted = Tally((_wave(timeline, e.wave), e.counter.value, e.clock, e.tokens) for e in timeline.levels)
+    wanted = Tally((_wave(timeline, e.wave), e.counter, e.clock, e.tokens) for e in timeline.levels)
     wanted += Tally((_wave(timeline, e.wave), "live registers", e.clock, e.live) for e in timeline.registers)
     assert found == wanted
     units = {track.name: track.counter.unit_name for track in read.tracks.values() if track.HasField("counter")}
@@ -179,7 +179,7 @@ def test_stable_names(label: str, name: str) -> None:
 
 
 def _wave(timeline: Timeline, wave: int) -> str:
-    return f"wave {wave}, group {timeline.groups[wave]}" if len(set(timeline.groups)) > 1 else f"wave {wave}"
+    return f"wave {wave}, {timeline.roles[wave]}" if len(set(timeline.roles)) > 1 else f"wave {wave}"
 
 
 def _noted(event: Any) -> dict[str, Any]:

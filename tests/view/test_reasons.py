@@ -5,24 +5,33 @@ from collections.abc import Callable
 
 import pytest
 
-from rota import CompiledSchedule, Loop, OpRole, Phase
-from rota.compiler.loop import unsynchronised
-from rota.program.loop import steps_of
-from rota.program.timeline import Timeline
-from rota.program.unroll import Placement
-from rota.view.reasons import Key, reasons_of
+from rota import CompiledSchedule, Loop, OpDesc, Phase
+from rota.cycles.timeline import Timeline
+from rota.program.kinds import OpKind
+from rota.values.compile_loop import unsynchronised
+from rota.values.compiled_loop import CompiledLoop
+from rota.values.unroll import Placement
+from rota.view.pictured import Key
+from rota.view.reasons import Reason, reasons_of
 from tests.view.kernels import by_values, four_wave, ping_pong
+
+
+def _declared(reason: Reason) -> OpDesc:
+    """What the author wrote, which reasons don't read."""
+    assert isinstance(reason.entry.op.declared, OpDesc)
+    return reason.entry.op.declared
 
 
 @pytest.mark.parametrize("compiled", [ping_pong()[0], four_wave()[0]], ids=["ping_pong", "four_wave"])
 def test_computes_need_the_fragments_of_their_row_and_column(compiled: CompiledSchedule) -> None:
     # Said by the grid alone: mma[m,n] multiplies the fragment of A's half m and of B's half n, of one stage.
     reasons = reasons_of(compiled)
-    computes = [reason for reason in reasons.values() if reason.op.role is OpRole.COMPUTE]
+    computes = [reason for reason in reasons.values() if reason.entry.op.kind is OpKind.MMA]
     assert len(computes) == 8 + 8
     for reason in computes:
-        fragments = [reasons[key].op for key in reason.needs]
-        assert {(op.channel, op.subtile) for op in fragments} == {(0, reason.op.stage), (1, reason.op.subtile)}
+        fragments = [_declared(reasons[key]) for key in reason.needs]
+        own = _declared(reason)
+        assert {(op.channel, op.subtile) for op in fragments} == {(0, own.stage), (1, own.subtile)}
         assert {op.stage for op in fragments} == {reason.stage}
 
 
@@ -30,8 +39,8 @@ def test_versions_agree_with_who_is_said_to_have_made_them() -> None:
     # A loop by values says in its effects which version of a value an op wants: an account that reasons don't read.
     compiled, _ = by_values()
     reasons = reasons_of(compiled)
-    effects = {Key(s.entry.phase, s.entry.time_slot): s.effect for s in steps_of(compiled).kernel}
-    unroll = compiled.trip_tiles[0] if compiled.trip_tiles else 1
+    effects = {Key(entry.phase, entry.time_slot): entry.effect for entry in compiled.lowered.kernel}
+    unroll = compiled.lowered.tiles_per_trip
     checked = 0
     for key, effect in effects.items():
         wanted = {(version.name, version.iteration % unroll) for _, version in effect.wants}
@@ -47,21 +56,23 @@ def test_versions_agree_with_who_is_said_to_have_made_them() -> None:
 def test_every_entry_has_a_reason(kernel: Callable[[], tuple[CompiledSchedule, Timeline]]) -> None:
     compiled, _ = kernel()
     reasons = reasons_of(compiled)
-    for entry in (*compiled.prologue, *compiled.kernel, *compiled.epilogue):
+    for entry in compiled.lowered.entries:
+        if not entry.listed:
+            continue
         reason = reasons[Key(entry.phase, entry.time_slot)]
-        assert reason.op == entry.op
+        assert reason.entry == entry
         assert reason.source == ("/".join(str(entry.op.source).split("/")[-2:]) if entry.op.source else "")
 
 
 def test_a_source_line_is_told_with_its_folder_and_without_the_machines_path() -> None:
-    sources = {reason.source for reason in reasons_of(ping_pong()[0]).values() if not reason.op.is_framework}
+    sources = {reason.source for reason in reasons_of(ping_pong()[0]).values() if not reason.entry.op.is_framework}
     assert sources
     assert all(re.fullmatch(r"kernels/ping_pong\.py:\d+", source) for source in sources)
 
 
 def test_a_load_says_whose_buffer_it_overwrites() -> None:
     reasons = reasons_of(ping_pong()[0])
-    load = next(r for k, r in reasons.items() if k.phase is Phase.KERNEL and str(r.op) == "load_b s0 t0 k0")
+    load = next(r for k, r in reasons.items() if k.phase is Phase.KERNEL and str(r.entry.op) == "load_b s0 t0 k0")
     assert load.lines[0].startswith("overwrites a buffer last read by #")
     assert load.lines[0].endswith("mma_load_b s0 t0")
 
@@ -78,7 +89,7 @@ def test_a_wait_says_what_it_waits_for() -> None:
     # A half of B is 4 reads and one of A 8 (the listing's own order: b, a, then the wait for 8 and the one for 0).
     reasons = reasons_of(ping_pong()[0])
     waits = {key.slot: reason for key, reason in reasons.items() if key.phase is Phase.KERNEL}
-    assert [str(waits[slot].op) for slot in (0, 1, 3, 5)] == [
+    assert [str(waits[slot].entry.op) for slot in (0, 1, 3, 5)] == [
         "mma_load_b s0 t0",
         "mma_load_a s0 t0",
         "wait_lgkm(8)",
@@ -92,7 +103,7 @@ def test_a_wait_for_nothing_says_so() -> None:
     # The 4-wave loop's first wait stands right behind the wait of the trip's end, with no load between them.
     compiled, _ = four_wave()
     wait = reasons_of(compiled)[Key(Phase.KERNEL, 0)]
-    assert str(wait.op) == "wait_vm(16)"
+    assert str(wait.entry.op) == "wait_vm(16)"
     assert wait.lines == ("16 of vmcnt are pending here, so it holds nobody up",)
 
 
@@ -106,10 +117,11 @@ def test_an_added_barrier_says_why_it_was_added() -> None:
 
 def test_a_planned_op_says_in_which_slot() -> None:
     compiled, _ = by_values()
-    assert compiled.placement is not None
+    assert isinstance(compiled, CompiledLoop)
+    starts = dict(zip((op.name for op in compiled.loop.ops), compiled.placement.starts, strict=True))
     for reason in reasons_of(compiled).values():
-        if not reason.op.is_framework:
-            slot = compiled.placement.starts[reason.op.subtile] % compiled.placement.interval
+        if not reason.entry.op.is_framework:
+            slot = starts[reason.entry.op.name] % compiled.placement.interval
             assert f"planned at issue slot {slot} of {compiled.placement.interval}" in reason.lines[-1]
 
 
@@ -132,7 +144,7 @@ def test_an_op_planned_many_periods_late_says_how_many() -> None:
     loop.valu("x", [loop.fragment("a", "A", registers=1, instructions=1)], registers=1, instructions=1)
     spec = loop.build()
     placement = Placement(interval=4, starts=(0, 5, 14), copies=(("A", 3), ("a", 3), ("x", 1)))
-    lines = {str(r.op).split(" ")[0]: r.lines[-1] for r in reasons_of(unsynchronised(spec, placement)).values()}
+    lines = {str(r.entry.op).split(" ")[0]: r.lines[-1] for r in reasons_of(unsynchronised(spec, placement)).values()}
     assert lines["load_A"] == "planned at issue slot 0 of 4, in its iteration's first period"
     assert lines["read_a"] == "planned at issue slot 1 of 4, 1 period later"
     assert lines["make_x"] == "planned at issue slot 2 of 4, 3 periods later"

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from rota.program.timeline import Lane
+from rota.cycles.timeline import Lane
 from rota.view.scene import Bar, Scene, clipped, ticks
 from tests.view.scenes import BAND, SCENE
 

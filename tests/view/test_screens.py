@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.screens import OFFLINE, photograph, rendered
-from rota.program.timeline import Lane
+from rota.cycles.timeline import Lane
 from rota.view.arrange import busy_share
 from rota.view.draw import LEFT, RIGHT, WIDTH
 from rota.view.palette import DARK, LIGHT, Theme, fill

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from rota.program.timeline import Lane
-from rota.view.scene import Band, Mark, Scene, Stall
+from rota.cycles.timeline import Lane
+from rota.view.scene import Mark, Scene, StallMark, Stripe
 from rota.view.terminal import COLUMNS, text_timeline
 from tests.view.scenes import BAND, SCENE, bar
 
@@ -47,7 +47,7 @@ def test_a_column_says_how_much_of_it_a_unit_works() -> None:
     shares = {0.9: "█", 0.5: "▓", 0.2: "▒"}
     for share, fill in shares.items():
         bars = tuple(bar(10 * number, 10 * number + 10 * share, "long_name") for number in range(52))
-        scene = replace(SCENE, end=520, bands=(Band(name="w", lanes=((Lane.MMA, bars),)),))
+        scene = replace(SCENE, end=520, bands=(Stripe(name="w", lanes=((Lane.MMA, bars),)),))
         assert set(rows(scene, 60)["MMA"]) == {fill}
 
 
@@ -60,7 +60,7 @@ def test_a_name_that_finds_no_room_after_its_wait_stands_before_it() -> None:
 
 def test_names_never_run_into_each_other() -> None:
     bars = (bar(0, 20, "a0"), bar(20, 40, "b0"), bar(40, 60, "c0"))
-    band = Band(name="w", lanes=((Lane.LDS, bars),))
+    band = Stripe(name="w", lanes=((Lane.LDS, bars),))
     assert rows(replace(SCENE, bands=(band,)), 58)["LDS"].startswith("a0██c0")
 
 
@@ -70,7 +70,7 @@ def test_marks_outside_the_picture_are_left_out() -> None:
 
 
 def test_a_stall_shows_only_where_the_mma_unit_is_idle() -> None:
-    band = Band(name="w", lanes=((Lane.MMA, (bar(0, 250, ""),)),), stalls=(Stall(0, 500, "barrier", ()),))
+    band = Stripe(name="w", lanes=((Lane.MMA, (bar(0, 250, ""),)),), stalls=(StallMark(0, 500, "barrier", ()),))
     assert rows(replace(SCENE, bands=(band,)), 58)["MMA"] == "█" * 25 + "░" * 25
 
 
@@ -78,4 +78,4 @@ def test_bands_are_named_when_there_are_several() -> None:
     text = text_timeline(replace(SCENE, bands=(BAND, replace(BAND, name="wave 4 · group 1"))))
     assert "── wave 0 ─" in text
     assert "── wave 4 · group 1 ─" in text
-    assert "──" not in text_timeline(replace(SCENE, bands=(Band(name="wave 0", lanes=()),)))
+    assert "──" not in text_timeline(replace(SCENE, bands=(Stripe(name="wave 0", lanes=()),)))

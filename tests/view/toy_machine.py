@@ -6,12 +6,11 @@ nothing: pictures of it are tested, not it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 from rota import CompiledSchedule, Phase
-from rota.declare.effects import Action, Counter, Place
-from rota.program.loop import Step, steps_of
-from rota.program.timeline import (
+from rota.cycles.timeline import (
     At,
     BufferUse,
     Cause,
@@ -23,21 +22,25 @@ from rota.program.timeline import (
     Slice,
     Stall,
     Timeline,
+    wait_for,
 )
+from rota.program.effects import WORKGROUP, Place
+from rota.program.entry import Entry
+from rota.program.kinds import OpKind
 
 SIMDS = 4
-HELD = {Action.COMPUTE: 16, Action.LDS_READ: 12, Action.LDS_WRITE: 12, Action.DMA: 800}
-LANES = {Action.COMPUTE: Lane.MMA, Action.LDS_READ: Lane.LDS, Action.LDS_WRITE: Lane.LDS, Action.DMA: Lane.GLOBAL}
+HELD = {OpKind.MMA: 16, OpKind.LDS_READ: 12, OpKind.LDS_WRITE: 12, OpKind.DMA: 800}
+LANES = {OpKind.MMA: Lane.MMA, OpKind.LDS_READ: Lane.LDS, OpKind.LDS_WRITE: Lane.LDS, OpKind.DMA: Lane.GLOBAL}
 
 
 @dataclass
 class Wave:
     number: int
-    group: int
-    work: list[tuple[Step, At]]
+    role: int
+    work: list[tuple[Entry, At]]
     at: int = 0
     clock: int = 0
-    pending: dict[Counter, list[int]] = field(default_factory=lambda: {counter: [] for counter in Counter})
+    pending: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     makers: dict[Place, int] = field(default_factory=dict)
 
 
@@ -45,15 +48,16 @@ def run(
     compiled: CompiledSchedule, waves: int | None = None, trips: int = 4, held: dict[str, int] | None = None
 ) -> Timeline:
     """`held` gives the clocks of single ops by the name that they print as."""
-    steps = steps_of(compiled)
-    count = waves or (compiled.loop.waves if compiled.loop else SIMDS * steps.groups)
-    team = [Wave(number, number // SIMDS if steps.groups > 1 else 0, []) for number in range(count)]
-    plan = [(step, At(Phase.PROLOGUE, step.entry.time_slot, 0)) for step in steps.prologue]
+    program = compiled.lowered
+    roles = len(program.roles)
+    count = waves or program.waves or SIMDS * roles
+    team = [Wave(number, number // SIMDS if roles > 1 else 0, []) for number in range(count)]
+    plan = [(entry, At(Phase.PROLOGUE, entry.time_slot, 0)) for entry in program.prologue]
     for trip in range(trips):
-        plan += [(step, At(Phase.KERNEL, step.entry.time_slot, trip)) for step in steps.kernel]
-    plan += [(step, At(Phase.EPILOGUE, step.entry.time_slot, trips)) for step in steps.epilogue]
+        plan += [(entry, At(Phase.KERNEL, entry.time_slot, trip)) for entry in program.kernel]
+    plan += [(entry, At(Phase.EPILOGUE, entry.time_slot, trips)) for entry in program.epilogue]
     for wave in team:
-        wave.work = [(step, at) for step, at in plan if step.group in (None, wave.group)]
+        wave.work = [(entry, at) for entry, at in plan if entry.executed_by(wave.role)]
     machine = Machine(held or {})
     while any(wave.at < len(wave.work) for wave in team):
         machine.turn(team)
@@ -66,16 +70,17 @@ def run(
         name=compiled.name,
         machine=compiled.machine.name,
         waves=count,
-        groups=tuple(wave.group for wave in team),
+        simds=4,
+        roles=tuple(program.roles[wave.role].name for wave in team),
         end=max(wave.clock for wave in team),
         window=(first[-2], first[-1]),
         edges=tuple(first),
-        tiles_per_trip=steps.tiles_per_trip,
+        tiles_per_trip=program.tiles_per_trip,
         slices=tuple(machine.slices[number] for number in order),
         stalls=tuple(machine.stalls),
         crossings=tuple(machine.crossings),
         levels=tuple(machine.levels),
-        counter_limits=((Counter.VM, 63), (Counter.LGKM, 15)),
+        counter_limits=(("vmcnt", 63), ("lgkmcnt", 15)),
         registers=tuple(Registers(0, clock, 100 + number % 7) for number, clock in enumerate(first)),
         register_limit=256,
         buffers=tuple(machine.buffers),
@@ -99,36 +104,35 @@ class Machine:
     def turn(self, team: list[Wave]) -> None:
         """The wave that is furthest behind issues; when all stand at a barrier, all pass it."""
         running = [wave for wave in team if wave.at < len(wave.work)]
-        free = [wave for wave in running if wave.work[wave.at][0].effect.action is not Action.BARRIER]
+        free = [wave for wave in running if wave.work[wave.at][0].effect.kind is not OpKind.BARRIER]
         if not free:
             release = max(wave.clock for wave in running)
             for wave in running:
                 at = wave.work[wave.at][1]
-                self.crossings.append(Crossing(wave.number, wave.clock, release, at))
+                self.crossings.append(Crossing(wave.number, wave.clock, release, at, WORKGROUP))
                 self.stall(wave, release, Cause.BARRIER, at, "barrier")
                 wave.clock = release
                 wave.at += 1
             return
         wave = min(free, key=lambda wave: (wave.clock, wave.number))
-        step, at = wave.work[wave.at]
+        entry, at = wave.work[wave.at]
         if at.phase is Phase.KERNEL and wave.number == 0:
             self.trip_starts.setdefault(at.trip, wave.clock)
-        self.issue(wave, step, at)
+        self.issue(wave, entry, at)
         wave.clock += 4
         wave.at += 1
 
-    def issue(self, wave: Wave, step: Step, at: At) -> None:
-        effect, name = step.effect, str(step.entry.op)
-        if effect.action is Action.WAIT and effect.counter:
+    def issue(self, wave: Wave, entry: Entry, at: At) -> None:
+        effect, name = entry.effect, str(entry.op)
+        if effect.kind is OpKind.WAIT and effect.counter:
             pending = wave.pending[effect.counter]
             over = pending[: max(len(pending) - effect.wait_value, 0)]
-            cause = Cause.VMCNT if effect.counter is Counter.VM else Cause.LGKMCNT
-            self.stall(wave, max(over, default=0), cause, at, name)
+            self.stall(wave, max(over, default=0), wait_for(effect.counter), at, name)
             del pending[: len(over)]
             self.levels.append(Level(wave.number, effect.counter, wave.clock, len(pending)))
-        if effect.action not in LANES:
+        if effect.kind not in LANES:
             return
-        lane, held = LANES[effect.action], self.held.get(name, HELD[effect.action])
+        lane, held = LANES[effect.kind], self.held.get(name, HELD[effect.kind])
         start = wave.clock
         if lane is Lane.MMA:
             start = max(start, self.mma_free.get(wave.number % SIMDS, 0))
@@ -146,10 +150,10 @@ class Machine:
         if effect.counter:
             wave.pending[effect.counter] += [start + held] * effect.tokens
             self.levels.append(Level(wave.number, effect.counter, start, len(wave.pending[effect.counter])))
-        if effect.action is Action.DMA and wave.number == 0:
+        if effect.kind is OpKind.DMA and wave.number == 0:
             self.buffers.append(BufferUse(str(effect.writes[0]), start, start + 3 * held))
 
-    def stall(self, wave: Wave, until: int, cause: Cause, at: At, name: str) -> None:
+    def stall(self, wave: Wave, until: int, cause: str, at: At, name: str) -> None:
         if until > wave.clock:
             self.stalls.append(Stall(wave.number, wave.clock, until, cause, at, name))
             wave.clock = until

@@ -6,29 +6,31 @@ from collections import Counter as Tally
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from rota.audit.code_object import CodeObject
 from rota.audit.compare import Comparison, Verdict, WaitMatch, compare
 from rota.audit.descriptor import misfits
 from rota.audit.expected import Expected, expected_counts, expected_gemm
 from rota.audit.identity import wrong_operands
-from rota.audit.machine_loop import Kind, MachineLoop, read_machine_loop
+from rota.audit.machine_loop import MachineLoop, read_machine_loop
 from rota.audit.reprove import reprove
 from rota.audit.wave_groups import wrong_groups
-from rota.compiler.compiled import CompiledSchedule
-from rota.declare.geometry import KernelGeometry
-from rota.declare.vocabulary import Phase
+from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_tile import Element, GemmTile, gemm_tile
 from rota.emit.register_waits import with_register_waits
+from rota.emit.sync_text import check_words
 from rota.errors import Finding, IsaError, Severity
-from rota.simulate.isa.kernel import KernelFacts
-from rota.targets.machine import Machine
-from rota.targets.rates import registers_per_lane
+from rota.isa.code_object import CodeObject
+from rota.isa.kernel_facts import KernelFacts
+from rota.pipeline.geometry import KernelGeometry
+from rota.program.kinds import OpKind
+from rota.program.machine import Machine
+from rota.program.phase import Phase
+from rota.targets.device import registers_per_lane
 from rota.verify.report import Certificate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+class PredictedUse:
     """Registers that hold data, LDS bytes, and how many registers a wave may take at all."""
 
     registers: int
@@ -43,7 +45,7 @@ class Audit:
     name: str
     toolchain: str
     facts: KernelFacts
-    prediction: Prediction | None
+    prediction: PredictedUse | None
     entries: int
     instructions: int
     waits: tuple[WaitMatch, ...]
@@ -77,8 +79,8 @@ class Audit:
             f"{self.name} by {self.toolchain}: {'the schedule' if self.exact else 'see the findings'}",
             f"  {self.entries} entries are {self.instructions} instructions, {self.barriers} barriers",
             f"  waits: {waits}, {self.fused} fused",
-            f"  registers {facts.vgprs} ({facts.agprs} AGPRs), {facts.sgprs} SGPRs{predicted}",
-            f"  LDS {facts.lds_bytes} bytes, spills {facts.spills}, private memory {facts.private_bytes} bytes",
+            f"  registers {facts.vgprs} ({_told(facts.agprs)} AGPRs), {facts.sgprs} SGPRs{predicted}",
+            f"  LDS {facts.lds_bytes} bytes, spills {_told(facts.spills)}, private memory {facts.private_bytes} bytes",
         ]
         if self.certificate is not None:
             lines.append(f"  on its own waits and barriers {str(self.certificate).splitlines()[0]}")
@@ -95,6 +97,7 @@ def audit_gemm(
     kernel: str | None = None,
 ) -> Audit:
     """An emitted GEMM: order, waits, barriers, and what each instruction works on."""
+    check_words(compiled.lowered)
     planned = with_register_waits(compiled)
     tile = gemm_tile(planned, geometry, element=element, waves=waves)
     binding = GemmBinding(planned, tile)
@@ -103,7 +106,7 @@ def audit_gemm(
     comparison = compare(expected, loop)
     wrong = [
         *wrong_operands(comparison.pairs, loop, binding),
-        *wrong_groups(expected, loop, planned.machine.arch, tile.waves, as_emitted=True),
+        *wrong_groups(expected, loop, planned.machine, tile.waves, as_emitted=True),
     ]
     prediction = _predicted(tile, binding, planned.machine)
     return _audited(
@@ -125,10 +128,12 @@ def audit_skeleton(
 
     `valu` are the opcodes by which the author's vector ops are known.
     """
+    check_words(compiled.lowered)
     planned = with_register_waits(compiled)
     expected = expected_counts(planned)
-    loop = read_machine_loop(code.instructions(kernel), valu)
-    waves = planned.loop.waves if planned.loop is not None else 0
+    program = planned.lowered
+    kinds = {entry.op.kind for entry in program.entries}
+    loop = read_machine_loop(code.instructions(kernel), valu, kinds)
     return _audited(
         planned,
         code.kernel(kernel),
@@ -136,12 +141,12 @@ def audit_skeleton(
         expected=expected,
         loop=loop,
         comparison=compare(expected, loop),
-        wrong=wrong_groups(expected, loop, planned.machine.arch, waves, as_emitted=False),
+        wrong=wrong_groups(expected, loop, program.machine, program.waves or 0, as_emitted=False),
     )
 
 
-def _predicted(tile: GemmTile, binding: GemmBinding, machine: Machine) -> Prediction:
-    return Prediction(
+def _predicted(tile: GemmTile, binding: GemmBinding, machine: Machine) -> PredictedUse:
+    return PredictedUse(
         registers=tile.accumulator_registers + tile.fragment_registers * binding.copies,
         limit=registers_per_lane(machine, tile.waves),
         lds_bytes=binding.lds_bytes,
@@ -157,7 +162,7 @@ def _audited(
     loop: MachineLoop,
     comparison: Comparison,
     wrong: Sequence[Finding] = (),
-    prediction: Prediction | None = None,
+    prediction: PredictedUse | None = None,
 ) -> Audit:
     findings = [*comparison.findings, *wrong, *_resources(facts, prediction)]
     findings += misfits(facts, loop.instructions, planned.machine)
@@ -176,24 +181,27 @@ def _audited(
         toolchain=toolchain,
         facts=facts,
         prediction=prediction,
-        entries=len(planned.prologue) + len(planned.kernel) + len(planned.epilogue),
+        entries=sum(entry.listed for entry in planned.lowered.entries),
         instructions=len(comparison.pairs),
         waits=comparison.waits,
         fused=comparison.fused,
-        barriers=kinds[Kind.BARRIER],
+        barriers=kinds[OpKind.BARRIER],
         findings=tuple(sorted(findings, key=lambda finding: list(Severity).index(finding.severity))),
         certificate=certificate,
     )
 
 
-def _resources(facts: KernelFacts, prediction: Prediction | None) -> list[Finding]:
+def _resources(facts: KernelFacts, prediction: PredictedUse | None) -> list[Finding]:
     findings: list[Finding] = []
-    if facts.spills or facts.private_bytes:
+    if facts.spills != 0 or facts.private_bytes:
+        message = f"{facts.spills} registers were spilled; reloads add waits of their own"
+        if facts.spills is None:
+            message = "the notes don't say how many registers were spilled; reloads add waits of their own"
         findings.append(
             Finding(
                 code="I206",
-                message=f"{facts.spills} registers were spilled; reloads add waits of their own",
-                evidence=(("spilled registers", facts.spills), ("private bytes", facts.private_bytes)),
+                message=message,
+                evidence=(("spilled registers", _told(facts.spills)), ("private bytes", facts.private_bytes)),
             )
         )
     if prediction is None:
@@ -211,3 +219,7 @@ def _resources(facts: KernelFacts, prediction: Prediction | None) -> list[Findin
             )
         )
     return findings
+
+
+def _told(count: int | None) -> int | str:
+    return "unknown" if count is None else count

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.audit.expected import Expected, ExpectedEvent
-from rota.audit.machine_loop import Kind, MachineEvent, MachineLoop
-from rota.declare.effects import Counter
-from rota.declare.vocabulary import Phase
+from rota.audit.machine_loop import MachineEvent, MachineLoop
 from rota.errors import Concern, Finding, Severity
+from rota.program.kinds import OpKind
+from rota.program.phase import Phase
 
-DATA = (Kind.DMA, Kind.READ, Kind.WRITE, Kind.MFMA, Kind.VALU, Kind.PRIORITY)
-"""Kinds whose order is the schedule's; waits and barriers stand between them."""
+SYNC = (OpKind.WAIT, OpKind.BARRIER)
+"""Kinds that stand between the others, whose order is the schedule's."""
 
 
 class Verdict(enum.Enum):
@@ -37,7 +37,7 @@ class WaitMatch:
 
     phase: Phase
     before: str
-    counter: Counter
+    counter: str
     planned: int | None
     found: int | None
 
@@ -52,7 +52,7 @@ class WaitMatch:
 
     def __str__(self) -> str:
         planned, found = ("none" if count is None else count for count in (self.planned, self.found))
-        return f"{self.phase.value.lower()}, before {self.before}: {self.counter.value} {planned} became {found}"
+        return f"{self.phase.value.lower()}, before {self.before}: {self.counter} {planned} became {found}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class _Sync(NamedTuple):
     """A wait with its counts, or a barrier that all waves or one group alone executes."""
 
     is_barrier: bool
-    waits: tuple[tuple[Counter, int], ...]
+    waits: tuple[tuple[str, int], ...]
     alone: bool
     exempt: bool
 
@@ -77,7 +77,7 @@ class _Sync(NamedTuple):
 class _Stretch(NamedTuple):
     """A phase: its data events, and what synchronises before each of them and behind the last."""
 
-    kinds: tuple[tuple[Kind, int], ...]
+    kinds: tuple[tuple[OpKind, int], ...]
     gaps: tuple[tuple[_Sync, ...], ...]
 
 
@@ -89,8 +89,8 @@ def compare(expected: Expected, found: MachineLoop) -> Comparison:
     fused = 0
     for phase in Phase:
         events = found.phase(phase)
-        planned = [event for event in expected[phase] if event.kind in DATA]
-        coded = [event for event in events if event.kind in DATA]
+        planned = [event for event in expected[phase] if event.kind not in SYNC]
+        coded = [event for event in events if event.kind not in SYNC]
         plan, code = _planned(expected[phase]), _coded(events, in_loop=phase is Phase.KERNEL)
         difference = _first_difference(phase, plan, code, planned, coded)
         if difference is not None:
@@ -100,7 +100,7 @@ def compare(expected: Expected, found: MachineLoop) -> Comparison:
         findings += (_skippable(phase, event) for event in coded if event.conditional)
         for index, (want, have) in enumerate(zip(plan.gaps, code.gaps, strict=True)):
             closing = index == len(planned) and phase is Phase.EPILOGUE
-            where = str(planned[index].step.entry) if index < len(planned) else "the end"
+            where = str(planned[index].entry) if index < len(planned) else "the end"
             findings += _barriers(phase, where, want, have)
             waits += _waits(phase, where, want, have, closing=closing)
             fused += max(0, _count(want) - _count(have))
@@ -113,31 +113,31 @@ def compare(expected: Expected, found: MachineLoop) -> Comparison:
 
 
 def _planned(events: Sequence[ExpectedEvent]) -> _Stretch:
-    kinds: list[tuple[Kind, int]] = []
+    kinds: list[tuple[OpKind, int]] = []
     gaps: list[list[_Sync]] = [[]]
     for event in events:
-        effect = event.step.effect
-        if event.kind is Kind.WAIT and effect.counter is not None:
+        effect = event.entry.effect
+        if event.kind is OpKind.WAIT and effect.counter is not None:
             gaps[-1].append(
                 _Sync(is_barrier=False, waits=((effect.counter, effect.wait_value),), alone=False, exempt=False)
             )
-        elif event.kind is Kind.BARRIER:
-            gaps[-1].append(_Sync(is_barrier=True, waits=(), alone=event.step.group is not None, exempt=False))
+        elif event.kind is OpKind.BARRIER:
+            gaps[-1].append(_Sync(is_barrier=True, waits=(), alone=event.alone, exempt=False))
         else:
-            kinds.append((event.kind, event.step.entry.op.wait_value))
+            kinds.append((event.kind, effect.wait_value))
             gaps.append([])
     return _Stretch(tuple(kinds), tuple(map(tuple, gaps)))
 
 
 def _coded(events: Sequence[MachineEvent], *, in_loop: bool) -> _Stretch:
-    kinds: list[tuple[Kind, int]] = []
+    kinds: list[tuple[OpKind, int]] = []
     gaps: list[list[_Sync]] = [[]]
     for event in events:
-        if event.kind is Kind.WAIT:
+        if event.kind is OpKind.WAIT:
             gaps[-1].append(
                 _Sync(is_barrier=False, waits=event.waits, alone=False, exempt=event.serves_scalars and not in_loop)
             )
-        elif event.kind is Kind.BARRIER:
+        elif event.kind is OpKind.BARRIER:
             gaps[-1].append(_Sync(is_barrier=True, waits=(), alone=event.conditional, exempt=False))
         else:
             kinds.append((event.kind, event.level))
@@ -154,7 +154,7 @@ def _first_difference(
     at = next((index for index in range(shorter) if plan.kinds[index] != code.kinds[index]), shorter)
     concerns: list[Concern] = []
     if at < len(planned):
-        concerns.append(planned[at].step.concern("due here"))
+        concerns.append(planned[at].entry.concern("due here"))
     if at < len(coded):
         event = coded[at]
         concerns.append(Concern(label=event.instruction.text, index=event.number, role="stands here in machine code"))
@@ -182,8 +182,8 @@ def _skippable(phase: Phase, event: MachineEvent) -> Finding:
 def _wait_text(stretch: _Stretch) -> str:
     """How often each wait stands in a phase; full drains come first."""
     waits = Tally(wait for gap in stretch.gaps for sync in gap for wait in sync.waits)
-    ordered = sorted(waits.items(), key=lambda item: (item[0][1], item[0][0].value))
-    return ", ".join(f"{times} x {counter.value}({count})" for (counter, count), times in ordered) or "none"
+    ordered = sorted(waits.items(), key=lambda item: (item[0][1], item[0][0]))
+    return ", ".join(f"{times} x {counter}({count})" for (counter, count), times in ordered) or "none"
 
 
 def _barriers(phase: Phase, where: str, want: Sequence[_Sync], have: Sequence[_Sync]) -> Iterator[Finding]:
@@ -211,15 +211,15 @@ def _waits(
     for index in range(max(len(plan), len(code))):
         planned = _strongest(plan[index]) if index < len(plan) else {}
         found = _strongest(code[index]) if index < len(code) else {}
-        needed = {
+        needed = [
             counter
             for each in (code[index] if index < len(code) else ())
             if not each.exempt
             for counter, _ in each.waits
-        }
-        for counter in Counter:
+        ]
+        for counter in dict.fromkeys((*planned, *needed)):
             added = counter not in planned
-            if counter in planned or (counter in needed and not closing):
+            if not added or not closing:
                 yield WaitMatch(
                     phase=phase,
                     before=where,
@@ -239,8 +239,8 @@ def _between_barriers(syncs: Sequence[_Sync]) -> list[list[_Sync]]:
     return parts
 
 
-def _strongest(syncs: Sequence[_Sync]) -> dict[Counter, int]:
-    counts: dict[Counter, int] = {}
+def _strongest(syncs: Sequence[_Sync]) -> dict[str, int]:
+    counts: dict[str, int] = {}
     for each in syncs:
         for counter, count in each.waits:
             counts[counter] = min(count, counts.get(counter, count))

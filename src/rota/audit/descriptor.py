@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rota.errors import Concern, Finding
-from rota.simulate.isa.kernel import KernelFacts
-from rota.simulate.isa.listing import Instruction
-from rota.targets.machine import Machine
+from rota.isa.disassembly import Instruction
+from rota.isa.kernel_facts import KernelFacts
+from rota.program.machine import Machine
 
 _REGISTERS = re.compile(r"(?<!\w)(?P<file>[vas])(?:\[\d+:(?P<last>\d+)\]|(?P<one>\d+))(?!\w)")
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.audit.code_object import CodeObject
 from rota.audit.descriptor import misfits
-from rota.compiler.compiled import CompiledSchedule
-from rota.declare.geometry import KernelGeometry
+from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.gemm_tile import Element, gemm_tile
 from rota.errors import IsaError
+from rota.isa.code_object import CodeObject
+from rota.pipeline.geometry import KernelGeometry
 
 if TYPE_CHECKING:
-    from rota.simulate.launch import GemmProgram
+    from rota.audit.gemm_launch import GemmProgram
 
 
 def load_emitted(
@@ -25,7 +25,7 @@ def load_emitted(
     kernel: str | None = None,
 ) -> GemmProgram:
     """The emitted GEMM, or the one of that name where there are several; it must fit its descriptor and machine."""
-    from rota.simulate.launch import load_gemm
+    from rota.audit.gemm_launch import load_gemm
 
     tile = gemm_tile(compiled, geometry, element=element, waves=waves)
     facts, instructions = code.kernel(kernel), code.instructions(kernel)

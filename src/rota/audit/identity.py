@@ -13,16 +13,16 @@ from collections.abc import Iterator, Sequence
 
 from rota.audit.expected import ExpectedEvent
 from rota.audit.machine_loop import MachineEvent, MachineLoop
-from rota.declare.vocabulary import Phase
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_instructions import Dma, LdsRead, Mfma
-from rota.emit.gemm_tile import Operand
+from rota.emit.gemm_tile import Factor
 from rota.errors import Concern, Finding
-from rota.simulate.isa.listing import Instruction
+from rota.isa.disassembly import Instruction
+from rota.program.phase import Phase
 
 Pair = tuple[ExpectedEvent, MachineEvent]
 Register = str
-_Piece = tuple[Operand, int, int, int, int]  # operand, copy, part, piece, and which register of it
+_Piece = tuple[Factor, int, int, int, int]  # operand, copy, part, piece, and which register of it
 _SPAN = re.compile(r"([va])(?:\[(\d+):(\d+)\]|(\d+))")
 _OFFSET = re.compile(r"offset:(\d+)")
 _COPIES = ("v_mov_b32", "v_mov_b64", "v_accvgpr_mov", "v_accvgpr_read", "v_accvgpr_write")
@@ -53,7 +53,7 @@ def _wrong_opcodes(pairs: Sequence[Pair], binding: GemmBinding) -> Iterator[Find
 
 def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding) -> Iterator[Finding]:
     """The LDS address is a constant of the instruction; the resource tells A from B."""
-    resources: dict[Operand, Counter[str]] = defaultdict(Counter)
+    resources: dict[Factor, Counter[str]] = defaultdict(Counter)
     for planned, found in pairs:
         if isinstance(planned.bound, Dma):
             resources[planned.bound.operand][found.instruction.operands[1]] += 1
@@ -62,7 +62,7 @@ def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding) -> Iterator[Finding
         dma = planned.bound
         if not isinstance(dma, Dma):
             continue
-        lds = dma.lds + (binding.buffer_bytes(Operand.A) if dma.operand is Operand.B else 0)
+        lds = dma.lds + (binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
         if found.lds is not None and found.lds != lds:
             yield _wrong(planned, found, "LDS byte", lds, found.lds)
         if found.instruction.operands[1] != usual[dma.operand]:
@@ -147,7 +147,7 @@ def _follow(
         for index, register in enumerate(_registers(operands[0])):
             held[register] = (bound.operand, bound.copy, bound.part, bound.piece, index)
     elif isinstance(bound, Mfma):
-        for operand, text in ((Operand.A, operands[1]), (Operand.B, operands[2])):
+        for operand, text in ((Factor.A, operands[1]), (Factor.B, operands[2])):
             due = list(_due(bound, operand, binding))
             have = [held.get(register) for register in _registers(text)]
             if have != due:
@@ -159,7 +159,7 @@ def _follow(
             yield _wrong(planned, found, "accumulator", " ".join(usual), f"{operands[0]} from {operands[3]}")
 
 
-def _due(mfma: Mfma, operand: Operand, binding: GemmBinding) -> Iterator[_Piece]:
+def _due(mfma: Mfma, operand: Factor, binding: GemmBinding) -> Iterator[_Piece]:
     part, copies = mfma.factor(operand)
     first = mfma.step * binding.tile.pieces_per_step
     for piece, copy in enumerate(copies, first):
@@ -191,9 +191,9 @@ def _shown(piece: _Piece | None) -> str:
 def _wrong(planned: ExpectedEvent, found: MachineEvent, what: str, due: object, have: object) -> Finding:
     return Finding(
         code="I203",
-        message=f"{planned.step.entry.op} works on another {what} than the schedule says",
+        message=f"{planned.entry.op} works on another {what} than the schedule says",
         concerns=(
-            planned.step.concern(),
+            planned.entry.concern(),
             Concern(label=found.instruction.text, index=found.number, role="in machine code"),
         ),
         evidence=(("due", str(due)), ("found", str(have))),

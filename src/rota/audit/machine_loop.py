@@ -1,37 +1,34 @@
 """A kernel's loop in machine code: takes its instructions, gives the `MachineEvent`s of prologue, loop and epilogue.
 
 Events are what a schedule speaks of: DMAs, LDS reads and writes, matrix instructions, waits, barriers, priorities.
-Address arithmetic, s_nop and the store of the results are none.
+Address arithmetic and s_nop are none, nor are accesses of global memory that a schedule has no ops for, as the store of
+the results.
 """
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from rota.declare.effects import Counter
-from rota.declare.vocabulary import Phase
 from rota.errors import Finding, IsaError
-from rota.simulate.isa.listing import Instruction
+from rota.isa.disassembly import Instruction
+from rota.program.kinds import OpKind
+from rota.program.phase import Phase
 
 _WAIT = re.compile(r"(vmcnt|lgkmcnt)\((\d+)\)")
-_COUNTERS = {counter.value: counter for counter in Counter}
 _SCALAR_LOADS = ("s_load", "s_buffer_load")
-
-
-class Kind(enum.Enum):
-    """What an event is."""
-
-    DMA = "DMA"
-    READ = "LDS read"
-    WRITE = "LDS write"
-    MFMA = "matrix instruction"
-    VALU = "vector instruction"
-    WAIT = "wait"
-    BARRIER = "barrier"
-    PRIORITY = "priority"
+_TRANSPOSED = re.compile(r"ds_read_\w*_tr_")
+_KINDS = {
+    "ds_read": OpKind.LDS_READ,
+    "ds_write": OpKind.LDS_WRITE,
+    "v_mfma": OpKind.MMA,
+    "s_waitcnt": OpKind.WAIT,
+    "s_barrier": OpKind.BARRIER,
+    "s_setprio": OpKind.PRIORITY,
+}
+_GLOBAL = re.compile(r"(?:buffer|global|flat)_(load|store|atomic)")
+_GLOBAL_KINDS = {"load": OpKind.GLOBAL_LOAD, "store": OpKind.GLOBAL_STORE, "atomic": OpKind.ATOMIC}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +39,10 @@ class MachineEvent:
     skip what is `conditional`.  `serves_scalars` is a wait at which scalar loads were under way: they need it.
     """
 
-    kind: Kind
+    kind: OpKind
     number: int
     instruction: Instruction
-    waits: tuple[tuple[Counter, int], ...] = ()
+    waits: tuple[tuple[str, int], ...] = ()
     lds: int | None = None
     level: int = 0
     conditional: bool = False
@@ -68,8 +65,14 @@ class MachineLoop:
         return {Phase.PROLOGUE: self.prologue, Phase.KERNEL: self.kernel, Phase.EPILOGUE: self.epilogue}[phase]
 
 
-def read_machine_loop(instructions: Sequence[Instruction], valu: Collection[str] = ()) -> MachineLoop:
-    """The only loop of the kernel; `valu` are opcodes that count as events, where a schedule has vector ops."""
+def read_machine_loop(
+    instructions: Sequence[Instruction], valu: Collection[str] = (), kinds: Collection[OpKind] = ()
+) -> MachineLoop:
+    """The only loop of the kernel.
+
+    `valu` are opcodes that count as events, where a schedule has vector ops; `kinds` are those of the schedule's ops,
+    without which an access of global memory is none of its events.
+    """
     loops = [
         (instruction.target, number)
         for number, instruction in enumerate(instructions)
@@ -84,7 +87,7 @@ def read_machine_loop(instructions: Sequence[Instruction], valu: Collection[str]
             )
         )
     ((first, last),) = loops
-    events = tuple(_events(instructions, valu, range(first, last + 1)))
+    events = tuple(_events(instructions, valu, kinds, range(first, last + 1)))
     return MachineLoop(
         prologue=tuple(event for event in events if event.number < first),
         kernel=tuple(event for event in events if first <= event.number <= last),
@@ -95,7 +98,9 @@ def read_machine_loop(instructions: Sequence[Instruction], valu: Collection[str]
     )
 
 
-def _events(instructions: Sequence[Instruction], valu: Collection[str], loop: range) -> Iterator[MachineEvent]:
+def _events(
+    instructions: Sequence[Instruction], valu: Collection[str], kinds: Collection[OpKind], loop: range
+) -> Iterator[MachineEvent]:
     """A wait that a branch may skip promises nothing, and is none."""
     skipped = {
         number
@@ -109,42 +114,39 @@ def _events(instructions: Sequence[Instruction], valu: Collection[str], loop: ra
         scalars = scalars or each.opcode.startswith(_SCALAR_LOADS)
         if each.operands[:1] == ("m0",):
             m0 = _constant(each.operands[-1]) if each.opcode.startswith("s_add") else None
-        kind = _kind(each, valu)
-        if kind is None or (kind is Kind.WAIT and number in skipped):
+        kind = _kind(each, valu, kinds)
+        if kind is None or (kind is OpKind.WAIT and number in skipped):
             continue
-        waits: tuple[tuple[Counter, int], ...] = ()
+        waits: tuple[tuple[str, int], ...] = ()
         serves = False
-        if kind is Kind.WAIT:
-            waits = tuple((_COUNTERS[name], int(count)) for name, count in _WAIT.findall(each.text))
-            serves = scalars and (Counter.LGKM, 0) in waits
+        if kind is OpKind.WAIT:
+            waits = tuple((name, int(count)) for name, count in _WAIT.findall(each.text))
+            serves = scalars and ("lgkmcnt", 0) in waits
             scalars = scalars and not serves
         yield MachineEvent(
             kind=kind,
             number=number,
             instruction=each,
             waits=waits,
-            lds=m0 if kind is Kind.DMA else None,
-            level=int(each.operands[0]) if kind is Kind.PRIORITY else 0,
+            lds=m0 if kind is OpKind.DMA else None,
+            level=int(each.operands[0]) if kind is OpKind.PRIORITY else 0,
             conditional=number in skipped,
             serves_scalars=serves,
         )
 
 
-def _kind(instruction: Instruction, valu: Collection[str]) -> Kind | None:
+def _kind(instruction: Instruction, valu: Collection[str], kinds: Collection[OpKind]) -> OpKind | None:
     opcode = instruction.opcode
     if "lds" in instruction.modifiers or "_load_lds_" in opcode:
-        return Kind.DMA
+        return OpKind.DMA
     if opcode in valu:
-        return Kind.VALU
-    prefixes = {
-        "ds_read": Kind.READ,
-        "ds_write": Kind.WRITE,
-        "v_mfma": Kind.MFMA,
-        "s_waitcnt": Kind.WAIT,
-        "s_barrier": Kind.BARRIER,
-        "s_setprio": Kind.PRIORITY,
-    }
-    return next((kind for prefix, kind in prefixes.items() if opcode.startswith(prefix)), None)
+        return OpKind.VALU
+    if _TRANSPOSED.match(opcode):
+        return OpKind.LDS_READ_TRANSPOSED
+    if match := _GLOBAL.match(opcode):
+        kind = _GLOBAL_KINDS[match[1]]
+        return kind if kind in kinds else None
+    return next((kind for prefix, kind in _KINDS.items() if opcode.startswith(prefix)), None)
 
 
 def _constant(operand: str) -> int | None:

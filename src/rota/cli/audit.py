@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from rota.cli.emit import gemm_form
-from rota.cli.kernel import find_kernel, kernel_argument, set_option
+from rota.cli.kernel_argument import find_kernel, kernel_argument, set_option
 from rota.cli.machine_code import built, compiler_option
 from rota.cli.output import give, json_option
 from rota.cli.progress import progress
+from rota.emit.forms import gemm_form
 
 
 @click.command(epilog="\b\nExamples:\n  rota audit ping_pong\n  rota audit gemm_small --set instructions=false")
@@ -27,7 +27,7 @@ def audit(kernel: str, settings: tuple[str, ...], compiler: str | None) -> None:
     chosen = find_kernel(kernel, settings)
     compiled, code = built(chosen, compiler)
     with progress(f"auditing {chosen.name}"):
-        found = audit_gemm(compiled, chosen.geometry(), code, **gemm_form(chosen))
+        found = audit_gemm(compiled, chosen.geometry(), code, **gemm_form(chosen.shape()))
     give(str(found), {"ok": found.clean, "exact": found.exact, "audit": found})
     if not found.clean:
         click.get_current_context().exit(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rota.cli.kernel import compiled_kernel, find_kernel, kernel_argument, set_option
+from rota.cli.kernel_argument import compiled_kernel, find_kernel, kernel_argument, set_option
 from rota.cli.output import give, in_full, json_option, tell
 from rota.cli.progress import progress
 from rota.cli.search import searched
@@ -54,7 +54,7 @@ def check(kernel: str, settings: tuple[str, ...], notes: bool, code: str | None)
 
 def _replay(kernel: Kernel, code: str) -> None:
     """Run the witness of the first finding of that code on the executor."""
-    from rota.simulate.values import replay
+    from rota.execute.executor import replay
     from rota.verify.prove import verify
 
     written = searched(f"compiling {kernel.name}", kernel.as_written)
@@ -64,7 +64,7 @@ def _replay(kernel: Kernel, code: str) -> None:
     if finding is None or finding.witness is None:
         raise _nothing_to_replay(kernel, code, findings)
     with progress(f"replaying {code}"):
-        ended = replay(written, finding.witness, spec=written.loop)
+        ended = replay(written, finding.witness)
     verdict = "every wave computes the right result" if ended.right else f"wrong: {ended.first_wrong}"
     tell(str(finding))
     give(f"replayed {code}: {verdict}", {"code": code, "right": ended.right, "wrong": ended.first_wrong})

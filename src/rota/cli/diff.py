@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from rota.cli.kernel import find_kernel, set_option
+from rota.cli.kernel_argument import find_kernel, set_option
 from rota.cli.output import give, json_option, write
 from rota.cli.picture import predicted
 from rota.cli.progress import progress
-from rota.cli.setting import changed, has_field, with_settings
+from rota.cli.set_values import changed, has_field, with_settings
 from rota.kernels.kernel import Kernel
 
 

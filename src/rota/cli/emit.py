@@ -1,4 +1,4 @@
-"""`rota emit`: takes a kernel, gives it as source: a HIP GEMM, a skeleton to put one's own ops into, or a document."""
+"""`rota emit`: takes a kernel, gives it as source, in the form that an emitter of that name writes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from rota.cli.kernel import compiled_kernel, find_kernel, kernel_argument, set_option
+from rota.check import expect
+from rota.cli.kernel_argument import compiled_kernel, find_kernel, kernel_argument, set_option
 from rota.cli.output import give, json_option, write
-from rota.compiler.compiled import CompiledSchedule
+from rota.cli.registered import registered
+from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.emission import Emission
+from rota.emit.registry import EMITTERS
 from rota.kernels.kernel import Kernel
-from rota.targets.machine import Machine
-
-if TYPE_CHECKING:
-    from rota.emit.gemm_tile import Element
+from rota.program.machine import Machine
 
 _LONGEST_WORD = 40
 
@@ -33,15 +33,17 @@ _LONGEST_WORD = 40
 @set_option
 @click.option(
     "--form",
-    type=click.Choice(("hip", "skeleton", "json")),
+    metavar="NAME",
     default="hip",
     show_default=True,
-    help="A whole HIP GEMM; a C++ header of the order, with calls for the ops; or the schedule as a document.",
+    help="hip, a whole HIP GEMM; skeleton, a C++ header of the order, with calls for the ops; json, the schedule as a "
+    "document; or an emitter that an installed package registers.",
 )
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="By default stdout.")
 @json_option
 def emit(kernel: str, settings: tuple[str, ...], form: str, output: Path | None) -> None:
     """Write KERNEL as source."""
+    registered(EMITTERS, form)  # before anything is searched for
     chosen = find_kernel(kernel, settings)
     compiled = compiled_kernel(chosen)
     text = source_of(chosen, compiled, form)
@@ -54,18 +56,9 @@ def emit(kernel: str, settings: tuple[str, ...], form: str, output: Path | None)
 
 def source_of(kernel: Kernel, compiled: CompiledSchedule, form: str = "hip") -> str:
     """The kernel in that form."""
-    if form == "json":
-        from rota.emit.exchange import to_json
-
-        return to_json(compiled) + "\n"
-    compiled = replace(compiled, name="_".join([compiled.name, *_variant(kernel)]))
-    if form == "skeleton":
-        from rota.emit.skeleton import emit_skeleton
-
-        return emit_skeleton(compiled)
-    from rota.emit.hip_gemm import emit_gemm
-
-    return emit_gemm(compiled, kernel.geometry(), **gemm_form(kernel))
+    emitter = registered(EMITTERS, form)
+    asked = Emission(compiled=compiled, kernel=kernel, variant=tuple(_variant(kernel)))
+    return expect(f"what emitter {form!r} gives", emitter(asked), str)
 
 
 def _variant(kernel: Kernel) -> Iterator[str]:
@@ -81,27 +74,10 @@ def _variant(kernel: Kernel) -> Iterator[str]:
 
 def _differences(name: str, before: object, after: object) -> Iterator[str]:
     if isinstance(after, Machine):
-        yield after.arch
+        yield re.sub(r"[^A-Za-z0-9]+", "_", after.name.lower())
     elif is_dataclass(after) and type(before) is type(after):
         for field in fields(after):
             yield from _differences(field.name, getattr(before, field.name), getattr(after, field.name))
     elif before != after:
         text = re.sub(r"[^A-Za-z0-9]+", "_", f"{name}_{after}").strip("_")
         yield text if len(text) <= _LONGEST_WORD else f"{name.strip('_')}_{zlib.crc32(text.encode()):08x}"
-
-
-class GemmForm(TypedDict, total=False):
-    """What a body declared in tiles leaves to the kernel's settings."""
-
-    element: Element
-    waves: int
-
-
-def gemm_form(kernel: Kernel) -> GemmForm:
-    """The settings; nothing for a loop by values, which says it itself."""
-    from rota.emit.gemm_tile import element_of
-
-    shape = kernel.shape()
-    if shape is None:
-        return {}
-    return {"element": element_of(shape.instruction, shape.geometry), "waves": shape.waves}

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import click
 
 from rota.cli.emit import source_of
-from rota.cli.kernel import compiled_kernel
+from rota.cli.kernel_argument import compiled_kernel
 from rota.cli.progress import progress
-from rota.compiler.compiled import CompiledSchedule
+from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.kernels.kernel import Kernel
+from rota.targets.architecture import architecture_of
 
 if TYPE_CHECKING:
-    from rota.audit.code_object import CodeObject
+    from rota.isa.code_object import CodeObject
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -35,10 +36,10 @@ class Built(NamedTuple):
 
 def built(kernel: Kernel, compiler: str | None) -> Built:
     """The compiler is looked for first: without one there is no need to search for a schedule."""
-    from rota.audit.toolchain import find_toolchain
+    from rota.isa.toolchain import find_toolchain
 
     toolchain = find_toolchain(compiler)
     compiled = compiled_kernel(kernel)
     with progress(f"{toolchain.name} compiles {kernel.name}"):
-        code = toolchain.compile(source_of(kernel, compiled), compiled.machine.arch)
+        code = toolchain.compile(source_of(kernel, compiled), architecture_of(compiled.machine).toolchain)
     return Built(compiled, code)

@@ -16,7 +16,7 @@ from rota.cli.check import check
 from rota.cli.diff import diff
 from rota.cli.emit import emit
 from rota.cli.explain import explain
-from rota.cli.kernel import authors_line
+from rota.cli.kernel_argument import authors_line
 from rota.cli.kernels import kernels
 from rota.cli.output import JSON, give, tell
 from rota.cli.run import run

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota.cli.kernel import compiled_kernel
+from rota.cli.kernel_argument import compiled_kernel
 from rota.cli.output import tell
 from rota.cli.progress import progress
-from rota.compiler.compiled import CompiledSchedule
+from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.kernels.kernel import Kernel
 
 if TYPE_CHECKING:
-    from rota.program.timeline import Timeline
-    from rota.simulate.predict import Prediction
+    from rota.cycles.predict import Prediction
+    from rota.cycles.timeline import Timeline
 
 
 class Predicted(NamedTuple):
@@ -28,8 +28,8 @@ def predicted(kernel: Kernel, *, band: bool = True) -> Predicted:
 
     The band needs a run for both ends of every estimate.
     """
-    from rota.simulate.predict import predict
-    from rota.simulate.record import record
+    from rota.cycles.predict import predict
+    from rota.cycles.record import record
 
     compiled = compiled_kernel(kernel)
     shape = kernel.shape()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from rota.cli.emit import gemm_form
-from rota.cli.kernel import find_kernel, kernel_argument, set_option
+from rota.cli.kernel_argument import find_kernel, kernel_argument, set_option
 from rota.cli.machine_code import built, compiler_option
 from rota.cli.output import give, in_full, json_option
 from rota.cli.progress import progress
+from rota.emit.forms import gemm_form
 
 _MOST_TRIPS = _MOST_SEEDS = 1000
 
@@ -49,7 +49,7 @@ def run(kernel: str, settings: tuple[str, ...], trips: tuple[int, ...], seeds: i
 
     chosen = find_kernel(kernel, settings)
     compiled, code = built(chosen, compiler)
-    gemm = load_emitted(compiled, chosen.geometry(), code, **gemm_form(chosen))
+    gemm = load_emitted(compiled, chosen.geometry(), code, **gemm_form(chosen.shape()))
     results = []
     for count in trips:
         with progress(f"running {chosen.name} with {count} trips"):

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from rota.cli.output import tell
 from rota.cli.progress import progress
-from rota.order.stopping import Stop
+from rota.solver.stopping import Stop
 
 T = TypeVar("T")
 

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import click
 
-from rota.cli.kernel import compiled_kernel, find_kernel, kernel_argument, set_option
+from rota.check import expect
+from rota.cli.kernel_argument import compiled_kernel, find_kernel, kernel_argument, set_option
 from rota.cli.output import give, json_option, tell, write
 from rota.cli.picture import predicted
 from rota.cli.progress import progress
+from rota.cli.registered import registered
 from rota.errors import several
 from rota.kernels.kernel import Kernel
+from rota.program.phase import Phase
+from rota.view.registry import VIEWS
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -24,19 +28,25 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @set_option
 @click.option("--html", type=_FILE, help="Write a page with the picture and the table of entries.")
 @click.option("--svg", type=_FILE, help="Write the picture alone.")
+@click.option("--form", metavar="NAME", help="Print the view of that name: text, svg, html, or an installed package's.")
 @click.option("--listing", is_flag=True, help="Print the entries, phase by phase, instead.")
 @json_option
-def show(kernel: str, settings: tuple[str, ...], html: Path | None, svg: Path | None, listing: bool) -> None:
+def show(
+    kernel: str, settings: tuple[str, ...], *, html: Path | None, svg: Path | None, form: str | None, listing: bool
+) -> None:
     """Show KERNEL's predicted steady state.
 
     It is what the cycle model predicts for the middle of the loop; nothing is measured.
     """
     if listing and (html or svg):
         raise click.UsageError("--listing prints text; --html and --svg write the picture")
+    if listing and form:
+        raise click.UsageError("--listing and --form each say what to print")
     chosen = find_kernel(kernel, settings)
     if listing:
         _list(chosen)
         return
+    view = registered(VIEWS, form or "text")
     from rota.view.show import show as shown_as
 
     found = predicted(chosen)
@@ -46,16 +56,23 @@ def show(kernel: str, settings: tuple[str, ...], html: Path | None, svg: Path | 
             if path is not None:
                 write(path, render())
         written = [str(path) for path in (html, svg) if path is not None]
-        text = "\n".join(f"{shown.scene.headline}\n  {path}" for path in written) if written else str(shown)
-    give(text, {"headline": shown.scene.headline, "prediction": found.prediction, "written": written})
+        parts = [f"{shown.scene.headline}\n  {path}" for path in written]
+        drawn = expect(f"what view {form!r} gives", view(shown), str) if form or not written else None
+    text = "\n".join(parts if drawn is None else [*parts, drawn])
+    give(text, {"headline": shown.scene.headline, "prediction": found.prediction, "written": written, "view": form})
 
 
 def _list(kernel: Kernel) -> None:
     compiled = compiled_kernel(kernel)
-    phases = {"prologue": compiled.prologue, "kernel": compiled.kernel, "epilogue": compiled.epilogue}
+    program = compiled.lowered
+    names = [role.name for role in program.roles]
     entries = {
-        phase: [{"slot": entry.time_slot, "op": str(entry.op), "group": entry.group} for entry in some]
-        for phase, some in phases.items()
+        phase.value.lower(): [
+            {"slot": entry.time_slot, "op": str(entry.op), "roles": [names[role] for role in entry.roles or ()] or None}
+            for entry in program.phase(phase)
+            if entry.listed
+        ]
+        for phase in Phase
     }
     give(str(compiled), {"name": compiled.name, **entries, "repairs": [str(change) for change in compiled.repairs]})
     if compiled.findings:

@@ -1,15 +1,19 @@
-"""`rota targets`: takes nothing or a machine, gives the facts that schedules and predictions rest on, with sources."""
+"""`rota targets`: takes nothing or a device, gives the facts that schedules and predictions rest on, with sources."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from rota.cli.output import give, json_option
 from rota.errors import did_you_mean
-from rota.targets.machine import MACHINES, NAMED, Fact, Machine
+
+if TYPE_CHECKING:
+    from rota.program.machine import Fact
+    from rota.targets.device import Device
 
 
 @click.command(epilog="\b\nExamples:\n  rota targets\n  rota targets mi355x")
@@ -20,42 +24,72 @@ def targets(machine: str | None) -> None:
 
     Each fact has a value, a confidence and a source; estimates have a range.
     """
-    if machine is not None and machine.lower() not in NAMED:
-        raise click.UsageError(f"no machine is named {machine!r}; " + "; ".join(did_you_mean(machine.lower(), NAMED)))
-    chosen = MACHINES if machine is None else (NAMED[machine.lower()],)
-    text = "\n\n".join(_text(each) for each in chosen)
+    from rota.targets import registry
+
+    if machine is None:
+        chosen, unusable = registry.known_devices()
+    elif machine.lower() in registry.names():
+        chosen, unusable = (registry.device_named(machine),), ()
+    else:
+        known = registry.names()
+        raise click.UsageError(f"no machine is named {machine!r}; " + "; ".join(did_you_mean(machine.lower(), known)))
+    text = "\n\n".join([*(_text(each) for each in chosen), *(str(finding) for finding in unusable)])
     give(text, [{"name": each.name, "arch": each.arch, "facts": [*_facts(each)]} for each in chosen])
 
 
-def _facts(machine: Machine) -> Iterator[dict[str, object]]:
-    """Counters and memories, then rates, then what only the cycle model needs; each fact once."""
-    from rota.targets.rates import rates_of
-    from rota.targets.timing import Estimate, timing_of
+class _Row(NamedTuple):
+    name: str
+    fact: Fact
+    low: int | None = None
+    high: int | None = None
 
-    rates, timing = rates_of(machine), timing_of(machine)
-    ranges = dict(timing.estimates)
+
+def _facts(device: Device) -> Iterator[dict[str, object]]:
+    for row in _rows(device):
+        span = {"low": row.low, "high": row.high} if row.low is not None else {}
+        yield {"name": row.name, **row.fact._asdict(), **span}
+
+
+def _rows(device: Device) -> Iterator[_Row]:
+    """Counters and memories, then rates, then what only the cycle model needs, then instructions; each fact once."""
+    from rota.targets.estimate import Estimate
+
+    ranges = {each.fact: each for _, each in device.timing.estimates}
+    for counter in device.counters:
+        yield _Row(f"{counter.name}_field", counter.holds)
     seen: set[str] = set()
-    for owner in (machine, rates, timing):
+    for owner in (device, device.rates, device.timing):
         for field in fields(owner):
             value = getattr(owner, field.name)
             fact = value.fact if isinstance(value, Estimate) else value
-            if isinstance(fact, Fact) and field.name not in seen:
-                seen.add(field.name)
-                estimate = ranges.get(field.name)
-                span = {"low": estimate.low, "high": estimate.high} if estimate else {}
-                yield {"name": field.name, **fact._asdict(), **span}
-    for instruction, fact in rates.mfma_passes.items():
-        yield {"name": instruction, **fact._asdict()}
+            if not _is_fact(fact) or field.name in seen:
+                continue
+            seen.add(field.name)
+            own = value if isinstance(value, Estimate) and value.low != value.high else ranges.get(fact)
+            yield _Row(field.name, fact, *((own.low, own.high) if own else ()))
+    for field in fields(device.hazards):
+        yield _Row(f"wait states, {field.name}", getattr(device.hazards, field.name))
+    for rule in device.bank_rules:
+        yield _Row(f"LDS banks, reads of {rule.read_bytes} bytes", rule.banks)
+    for rate in device.rates.matrix:
+        yield _Row(rate.instruction, rate.passes)
+        if rate.narrow is not None:
+            yield _Row(f"{rate.instruction}, 6 bits or fewer", rate.narrow)
 
 
-def _text(machine: Machine) -> str:
+def _is_fact(value: object) -> bool:
+    from rota.program.machine import Fact
+
+    return isinstance(value, Fact)
+
+
+def _text(device: Device) -> str:
     rows = []
-    for fact in _facts(machine):
-        span = f" ({fact['low']}..{fact['high']})" if "low" in fact else ""
-        confidence = getattr(fact["confidence"], "value", "")
-        rows.append((str(fact["name"]), f"{fact['value']} {fact['unit']}{span}", confidence, str(fact["source"])))
+    for name, fact, low, high in _rows(device):
+        span = f" ({low}..{high})" if low is not None else ""
+        rows.append((name, f"{fact.value} {fact.unit}{span}", fact.confidence.value, fact.source))
     wide = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = [
         f"  {name:{wide[0]}}  {value:{wide[1]}}  {known:{wide[2]}}  {source}" for name, value, known, source in rows
     ]
-    return "\n".join([f"{machine.name} ({machine.arch})", *lines])
+    return "\n".join([f"{device.name} ({device.arch})", *lines])

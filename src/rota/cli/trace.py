@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rota.cli.kernel import find_kernel, kernel_argument, set_option
+from rota.cli.kernel_argument import find_kernel, kernel_argument, set_option
 from rota.cli.output import give, json_option, write
 from rota.cli.picture import predicted
 from rota.cli.progress import progress

@@ -8,127 +8,86 @@ is names and reasons, on which nothing depends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Container, Iterable
 from dataclasses import fields, replace
+from typing import TYPE_CHECKING
 
-from rota.compiler.compiled import CompiledSchedule
-from rota.declare.op import OpDesc
-from rota.declare.vocabulary import FrameworkTag, Phase
-from rota.emit.by_stages_again import STRUCTURE, check_stages, structure
-from rota.emit.by_values_again import check_values
+from rota.emit.derived_again import DerivedAgain, S
 from rota.emit.disagreement import demand, disagreement
-from rota.errors import Finding, did_you_mean
-from rota.program.entry import ScheduleEntry
-from rota.targets.machine import Machine
+from rota.errors import Finding
+from rota.program.entry import ARRIVE, AWAIT, BARRIER, Op, wait_op
+from rota.program.kinds import OpKind
+from rota.program.phase import Phase
 from rota.verify.prove import verify
 from rota.verify.report import Certificate, Report
 
-_FRAMEWORK_OPS: dict[FrameworkTag, Callable[[OpDesc], OpDesc]] = {
-    FrameworkTag.BARRIER: lambda _: OpDesc.barrier(),
-    FrameworkTag.WAIT_VM: lambda op: OpDesc.wait_vm(op.wait_value),
-    FrameworkTag.WAIT_LGKM: lambda op: OpDesc.wait_lgkm(op.wait_value),
-    FrameworkTag.SET_PRIO: lambda op: OpDesc.set_prio(op.wait_value),
-    FrameworkTag.SCHEDULE_BARRIER: lambda _: OpDesc.schedule_barrier(),
-    FrameworkTag.SCHED_GROUP_BARRIER: lambda op: OpDesc.sched_group_barrier(op.subtile, op.wait_value),
-}
+if TYPE_CHECKING:
+    from rota.sync.repair import Repair
+
+_BARRIERS = {op.name: op for op in (BARRIER, ARRIVE, AWAIT)}
 _OF_THE_PROOF = ("R", "V", "B", "L")
 _TAKEN_OFF = "V108"  # says that there is no certificate, and so may stand where there is none
 
-Phases = dict[Phase, tuple[ScheduleEntry, ...]]
 
-
-def check_agreement(
-    schedule: CompiledSchedule, terms: Certificate | None, machines: Sequence[Machine]
-) -> CompiledSchedule:
+def check_agreement(front_end: DerivedAgain[S], schedule: S, terms: Certificate | None, said: Container[str]) -> S:
     """The schedule, with the certificate of a new proof if the document has the terms of one; else the first mistake.
 
-    Entries are looked at before their proof, which takes them for granted.
+    `said` are the fields that the document has.  Entries are checked before the proof, which takes them for granted.
     """
-    phases = {phase: schedule.phase(phase) for phase in Phase}
-    _check_machine(schedule.machine, machines)
-    _check_places(phases)
-    _check_stagger(schedule)
-    _check_repairs(schedule, phases)
-    if schedule.loop is None:
-        check_stages(schedule)
-    else:
-        check_values(schedule, schedule.loop)
+    _check_places(schedule)
+    schedule = front_end.with_own_entries(schedule)
+    schedule = replace(schedule, repairs=_own_repairs(front_end, schedule))
+    schedule = front_end.completed(schedule, said)
+    front_end.check_parts(schedule)
     if terms is None:  # what an earlier proof found is about an earlier schedule
         schedule = replace(schedule, findings=tuple(each for each in schedule.findings if not _of_a_proof(each)))
-        _check_findings(schedule, ())
-        return schedule
-    report = verify(schedule)
-    _check_terms(terms, report)
-    _check_findings(schedule, report.findings)
-    return replace(schedule, certificate=report.certificate)
+        _check_findings(front_end, schedule, ())
+    else:
+        report = verify(schedule)
+        _check_terms(terms, report)
+        _check_findings(front_end, schedule, report.findings)
+        schedule = replace(schedule, certificate=report.certificate)
+    return front_end.as_claimed(schedule)
 
 
-def _check_machine(said: Machine, machines: Sequence[Machine]) -> None:
-    """A device is looked up, not believed; how far its counter is trusted is the author's own choice."""
-    known = {machine.name: machine for machine in machines}
-    if said.name not in known:
-        fixes = "; ".join(did_you_mean(said.name, known))
-        raise disagreement("machine.name", f"no machine is named {said.name!r:.60}; {fixes}")
-    for each in (each for each in fields(Machine) if each.name != "vmcnt_in_order"):
-        demand(f"machine.{each.name}", getattr(said, each.name), getattr(known[said.name], each.name))
-
-
-def _check_places(phases: Phases) -> None:
-    for phase, entries in phases.items():
-        for slot, entry in enumerate(entries):
-            where, op = f"{phase.value.lower()}[{slot}]", entry.op
+def _check_places(schedule: S) -> None:
+    for phase in Phase:
+        for slot, entry in enumerate(schedule.phase(phase)):
             if entry.phase is not phase or entry.time_slot != slot:
+                where = f"{phase.value.lower()}[{slot}]"
                 raise disagreement(where, f"says that it is {entry.phase.value.lower()} #{entry.time_slot}")
-            if entry.is_prefetch and not (phase is Phase.KERNEL and op.is_prefetch_load):
-                raise disagreement(f"{where}.is_prefetch", f"{op} fetches no tile ahead")
-            if op.is_framework:
-                _check_ours(f"{where}.op", op)
 
 
-def _check_ours(where: str, op: OpDesc) -> None:
-    """An op of rota's own is what its tag and its numbers say."""
-    if op.tag not in _FRAMEWORK_OPS:
-        raise disagreement(f"{where}.tag", f"{op.tag} is none of rota's own")
-    canonical = _FRAMEWORK_OPS[FrameworkTag(op.tag)](op)
-    for each in fields(OpDesc):
-        if each.compare:
-            demand(f"{where}.{each.name}", getattr(op, each.name), getattr(canonical, each.name))
-
-
-def _check_stagger(schedule: CompiledSchedule) -> None:
-    """Where group 1 falls back is one of the prologue's gaps; where no group does, the first place that is none."""
-    never = len(schedule.prologue) + 1
-    if not schedule.config.warp_stagger.enabled:
-        demand("warp_stagger_index", schedule.warp_stagger_index, never)
-    elif not 0 <= schedule.warp_stagger_index < never:
-        raise disagreement(
-            "warp_stagger_index", f"{schedule.warp_stagger_index} is no place in a prologue of {never - 1} entries"
-        )
-
-
-def _check_repairs(schedule: CompiledSchedule, phases: Phases) -> None:
+def _own_repairs(front_end: DerivedAgain[S], schedule: S) -> tuple[Repair, ...]:
     """What a repair put in stands where it says, and was a weaker wait, or nothing, before."""
-    taken = set()
+    taken, own = set(), []
     for number, repair in enumerate(schedule.repairs):
-        where, entries = f"repairs[{number}]", phases[repair.phase]
-        if not 0 <= repair.slot < len(entries) or entries[repair.slot].op != repair.op:
+        where, entries = f"repairs[{number}]", schedule.phase(repair.phase)
+        if not 0 <= repair.slot < len(entries) or str(entries[repair.slot].op) != str(repair.op):
             raise disagreement(where, f"no {repair.op} stands at {repair.phase.value.lower()} #{repair.slot}")
         if (repair.phase, repair.slot) in taken:
             raise disagreement(where, "another repair has the same place")
-        if repair.before is not None and not _strengthened(repair.before, repair.op):
-            raise disagreement(f"{where}.before", f"{repair.before} can't have become {repair.op}")
-        if not repair.op.is_framework:
-            raise disagreement(f"{where}.op", "a repair adds waits and barriers only")
         taken.add((repair.phase, repair.slot))
+        own.append(_own_repair(front_end, schedule, repair, where))
+    return tuple(own)
 
 
-def _strengthened(before: OpDesc, after: OpDesc) -> bool:
-    waits = (FrameworkTag.WAIT_VM, FrameworkTag.WAIT_LGKM)
-    return (
-        after.tag in waits
-        and before == after.but(wait_value=before.wait_value)
-        and before.wait_value > after.wait_value
-    )
+def _own_repair(front_end: DerivedAgain[S], schedule: S, repair: Repair, where: str) -> Repair:
+    """A repair in rota's own words: all that it says follows from the entry but what stood there before."""
+    entry = schedule.phase(repair.phase)[repair.slot]
+    waits = front_end.waits(schedule, entry)
+    due: Op | None = wait_op(*waits) if waits else _BARRIERS.get(str(entry.op))
+    if due is None or entry.op.kind not in (OpKind.WAIT, OpKind.BARRIER):
+        raise disagreement(f"{where}.op", "a repair adds waits and barriers only")
+    demand(f"{where}.op", repair.op, due, f"is not the {due} that stands there")
+    if repair.before is None:
+        demand(f"{where}.count_before", repair.count_before, 0)
+        return replace(repair, op=due)
+    weaker = waits is not None and repair.count_before > waits.tokens
+    before = wait_op(waits.counter, repair.count_before) if waits is not None and weaker else None
+    if repair.before != before:
+        raise disagreement(f"{where}.before", f"{repair.before} can't have become {repair.op}")
+    return replace(repair, op=due, before=before)
 
 
 def _check_terms(terms: Certificate, report: Report) -> None:
@@ -141,19 +100,21 @@ def _check_terms(terms: Certificate, report: Report) -> None:
             demand(f"certificate.{each.name}", said, found, "the proof says something else")
 
 
-def _check_findings(schedule: CompiledSchedule, of_the_proof: Iterable[Finding]) -> None:
+def _check_findings(front_end: DerivedAgain[S], schedule: S, of_the_proof: Iterable[Finding]) -> None:
     """Those of the proof, and of the program's structure, are found again; the words may be another machine's."""
-    said = _tally(each for each in schedule.findings if each.code in STRUCTURE or _of_a_proof(each))
-    demand("findings", said, _tally((*structure(schedule), *of_the_proof)), "are not those that are found again")
+    codes = front_end.structure_codes
+    said = _tally((each for each in schedule.findings if each.code in codes or _of_a_proof(each)), codes)
+    found = _tally((*front_end.structure(schedule), *of_the_proof), codes)
+    demand("findings", said, found, "are not those that are found again")
 
 
 def _of_a_proof(finding: Finding) -> bool:
     return finding.code.startswith(_OF_THE_PROOF) and finding.code != _TAKEN_OFF
 
 
-def _tally(findings: Iterable[Finding]) -> list[str]:
+def _tally(findings: Iterable[Finding], structure: frozenset[str]) -> list[str]:
     # Of what the structure alone shows, the proof decides how bad it is.
     return sorted(
-        finding.code if finding.code in STRUCTURE else f"{finding.severity.value} {finding.code}"
+        finding.code if finding.code in structure else f"{finding.severity.value} {finding.code}"
         for finding in findings
     )

@@ -1,4 +1,4 @@
-"""A schedule by stages, derived again: takes one that was read, gives silence or an error where a part differs.
+"""A schedule by stages, derived again: takes one that was read, gives it, or an error where a part differs.
 
 The author's hooks may have rewritten the kernel and chosen the prologue's fragments; these are taken as they are.
 """
@@ -6,67 +6,125 @@ The author's hooks may have rewritten the kernel and chosen the prologue's fragm
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import fields, replace
 
-from rota.compiler.build import derive_program, order_problem
-from rota.compiler.compiled import CompiledSchedule
-from rota.declare.effects import Action, Space
-from rota.declare.vocabulary import OpRole, Phase, SchedulingStrategy
+from rota.emit.derived_again import DerivedAgain, Waits
 from rota.emit.disagreement import demand, derived_again, disagreement
+from rota.emit.order_claim import with_order_as_claimed
 from rota.errors import Finding
-from rota.graph.edge import DepEdge
-from rota.graph.loop_body import LoopBody
-from rota.order.check import check_ordering
-from rota.order.problem import Ordering, OrderProblem
-from rota.order.registry import scheduler_named
-from rota.program.checks import check_explicit_blocks, check_nothing_lost, verify_schedule
-from rota.program.config import ScheduleConfig
-from rota.program.entry import ScheduleEntry
-from rota.program.kernel_deps import derive_kernel_deps, partition_entry_bounds
-from rota.program.loop import steps_of
-from rota.program.phases import derive_epilogue_from_program, derive_prologue_from_program
-from rota.program.program import PipelineProgram
-from rota.program.single_buffer import derive_single_buffer_phases
-from rota.targets.rates import LANES
+from rota.order.acyclic.check_ordering import check_ordering
+from rota.order.acyclic.edge import DepEdge
+from rota.order.acyclic.loop_body import LoopBody
+from rota.order.acyclic.problem import Ordering, OrderProblem, SchedulingStrategy
+from rota.order.acyclic.registry import scheduler_named
+from rota.pipeline.build import derive_program, order_problem
+from rota.pipeline.checks import check_explicit_blocks, check_nothing_lost, verify_schedule
+from rota.pipeline.compiled_pipeline import CompiledPipeline
+from rota.pipeline.kernel_deps import derive_kernel_deps, partition_entry_bounds
+from rota.pipeline.op import OpDesc
+from rota.pipeline.op_effects import EffectTerms
+from rota.pipeline.phases import derive_epilogue_from_program, derive_prologue_from_program
+from rota.pipeline.pipeline_program import PipelineProgram
+from rota.pipeline.schedule_config import ScheduleConfig
+from rota.pipeline.schedule_entry import ScheduleEntry
+from rota.pipeline.single_buffer_phases import derive_single_buffer_phases
+from rota.pipeline.vocabulary import FrameworkTag
+from rota.program.effects import Place, Space
+from rota.program.kinds import OpKind, OpRole
+from rota.program.phase import Phase
+from rota.targets.architecture import architecture_of
 
-STRUCTURE = frozenset({"P102", "P103", "P104", "P105", "P106", "P107", "W101"})
-"""Codes of the findings that `structure` finds again."""
+_FRAMEWORK_OPS: dict[FrameworkTag, Callable[[OpDesc], OpDesc]] = {
+    FrameworkTag.BARRIER: lambda _: OpDesc.barrier(),
+    FrameworkTag.WAIT_VM: lambda op: OpDesc.wait_vm(op.wait_value),
+    FrameworkTag.WAIT_LGKM: lambda op: OpDesc.wait_lgkm(op.wait_value),
+    FrameworkTag.SET_PRIO: lambda op: OpDesc.set_prio(op.wait_value),
+    FrameworkTag.SCHEDULE_BARRIER: lambda _: OpDesc.schedule_barrier(),
+    FrameworkTag.SCHED_GROUP_BARRIER: lambda op: OpDesc.sched_group_barrier(op.subtile, op.wait_value),
+}
 
 _MOST_BLOCKS = 4096
 _NO_SEARCH = (SchedulingStrategy.IDENTITY, SchedulingStrategy.GREEDY)
 _AUTHORS = "identity"  # by this name an order is called the author's
-_VALUES_ALONE = ("placement", "modulo", "trip_tiles")
 
 
-def check_stages(schedule: CompiledSchedule) -> None:
-    """All that is derived from body, edges, config and knobs is so here."""
-    blocks = schedule.config.total_blocks
-    if blocks > _MOST_BLOCKS:
-        raise disagreement("config", f"{blocks} matrix ops a trip are more than any schedule has")
-    for name in _VALUES_ALONE:
-        demand(name, getattr(schedule, name), None, "only a loop by values has it")
-    for phase in (schedule.prologue, schedule.kernel, schedule.epilogue):
-        for entry in phase:
-            where = f"{entry.phase.value.lower()}[{entry.time_slot}].effect"
-            demand(where, entry.effect, None, "follows from the op, and can't be given")
-    if schedule.config.depth < 2:
-        _check_single_buffer(schedule)
-    else:
-        _check_blocks(schedule)
-    demand("kernel_deps", schedule.kernel_deps, derived_kernel_deps(schedule))
-    _check_lds(schedule)
+class StagesAgain(DerivedAgain[CompiledPipeline]):
+    """Reads schedules by stages."""
 
+    result = CompiledPipeline
+    optional = ("kernel_deps",)
+    structure_codes = frozenset({"P102", "P103", "P104", "P105", "P106", "P107", "W101"})
 
-def structure(schedule: CompiledSchedule) -> Iterator[Finding]:
-    """The findings about body and blocks that every compilation of them makes."""
-    if schedule.loop is None:
+    def completed(self, schedule: CompiledPipeline, said: Container[str]) -> CompiledPipeline:
+        """With the dependencies of its kernel, if the document leaves them out."""
+        return schedule if "kernel_deps" in said else replace(schedule, kernel_deps=_kernel_deps(schedule))
+
+    def with_own_entries(self, schedule: CompiledPipeline) -> CompiledPipeline:
+        """The same: an op of the author's says all itself, one of rota's own is what its tag and its numbers say."""
+        for phase in Phase:
+            for slot, entry in enumerate(schedule.phase(phase)):
+                where, op = f"{phase.value.lower()}[{slot}]", entry.op
+                if entry.is_prefetch and not (phase is Phase.KERNEL and op.is_prefetch_load):
+                    raise disagreement(f"{where}.is_prefetch", f"{op} fetches no tile ahead")
+                if op.is_framework:
+                    _check_ours(f"{where}.op", op)
+        return schedule
+
+    def waits(self, schedule: CompiledPipeline, entry: ScheduleEntry) -> Waits | None:
+        """What an entry waits for, if it is a wait."""
+        if entry.op.kind is not OpKind.WAIT:
+            return None
+        with derived_again("config"):
+            setting = EffectTerms(schedule.config, schedule.machine)
+            return Waits(setting.vm if entry.op.tag == FrameworkTag.WAIT_VM else setting.lgkm, entry.op.wait_value)
+
+    def check_parts(self, schedule: CompiledPipeline) -> None:
+        """All that is derived from body, edges, config and knobs is so here."""
+        _check_stagger(schedule)
+        blocks = schedule.config.total_blocks
+        if blocks > _MOST_BLOCKS:
+            raise disagreement("config", f"{blocks} matrix ops a trip are more than any schedule has")
+        if schedule.config.has_blocks:
+            _check_blocks(schedule)
+        else:
+            _check_single_buffer(schedule)
+        demand("kernel_deps", schedule.kernel_deps, _kernel_deps(schedule))
+        with derived_again("body"):
+            _check_lds(schedule)
+
+    def structure(self, schedule: CompiledPipeline) -> Iterator[Finding]:
+        """The findings about body and blocks that every compilation of them makes."""
         yield from check_nothing_lost(schedule.body, schedule.kernel)
-    if schedule.program is not None:
-        yield from verify_schedule(schedule.program, schedule.schedule_config)
+        if schedule.program is not None:
+            yield from verify_schedule(schedule.program, schedule.schedule_config)
+
+    def as_claimed(self, schedule: CompiledPipeline) -> CompiledPipeline:
+        """Of what is said about the order, what a bound shows again."""
+        return with_order_as_claimed(schedule)
 
 
-def derived_kernel_deps(schedule: CompiledSchedule) -> tuple[DepEdge, ...]:
+def _check_ours(where: str, op: OpDesc) -> None:
+    if op.tag not in _FRAMEWORK_OPS:
+        raise disagreement(f"{where}.tag", f"{op.tag} is none of rota's own")
+    canonical = _FRAMEWORK_OPS[FrameworkTag(op.tag)](op)
+    for each in fields(OpDesc):
+        if each.compare:
+            demand(f"{where}.{each.name}", getattr(op, each.name), getattr(canonical, each.name))
+
+
+def _check_stagger(schedule: CompiledPipeline) -> None:
+    """Where group 1 falls back is one of the prologue's gaps; where no group does, the first place that is none."""
+    never = len(schedule.prologue) + 1
+    if not schedule.config.warp_stagger.enabled:
+        demand("warp_stagger_index", schedule.warp_stagger_index, never)
+    elif not 0 <= schedule.warp_stagger_index < never:
+        raise disagreement(
+            "warp_stagger_index", f"{schedule.warp_stagger_index} is no place in a prologue of {never - 1} entries"
+        )
+
+
+def _kernel_deps(schedule: CompiledPipeline) -> tuple[DepEdge, ...]:
     """The dependencies of the kernel's entries: those of the kernel before its repairs, at the places of today."""
     if schedule.program is None:
         return schedule.edges
@@ -80,15 +138,21 @@ def derived_kernel_deps(schedule: CompiledSchedule) -> tuple[DepEdge, ...]:
     )
 
 
-def _before_repair(schedule: CompiledSchedule) -> tuple[list[int], list[ScheduleEntry]]:
+def _before_repair(schedule: CompiledPipeline) -> tuple[list[int], list[ScheduleEntry]]:
     """The kernel without its repairs, and where its entries stand today."""
-    repairs = {repair.slot: repair.before for repair in schedule.repairs if repair.phase is Phase.KERNEL}
-    was = {slot: repairs.get(slot, entry.op) for slot, entry in enumerate(schedule.kernel)}
-    kept = [(slot, op) for slot, op in was.items() if op is not None]
-    return [slot for slot, _ in kept], [replace(schedule.kernel[slot], op=op) for slot, op in kept]
+    repairs = {repair.slot: repair for repair in schedule.repairs if repair.phase is Phase.KERNEL}
+    slots: list[int] = []
+    written: list[ScheduleEntry] = []
+    for slot, entry in enumerate(schedule.kernel):
+        repair = repairs.get(slot)
+        if repair is None or repair.before is not None:
+            slots.append(slot)
+            was = entry.op if repair is None else entry.op.but(wait_value=repair.count_before)
+            written.append(replace(entry, op=was))
+    return slots, written
 
 
-def _check_single_buffer(schedule: CompiledSchedule) -> None:
+def _check_single_buffer(schedule: CompiledPipeline) -> None:
     for name in ("program", "ordering"):
         demand(name, getattr(schedule, name), None, "a single buffer is not cut into blocks")
     with derived_again("edges"):
@@ -99,7 +163,7 @@ def _check_single_buffer(schedule: CompiledSchedule) -> None:
     _check_data("epilogue", schedule.epilogue, due.epilogue)
 
 
-def _check_blocks(schedule: CompiledSchedule) -> None:
+def _check_blocks(schedule: CompiledPipeline) -> None:
     config, sched = schedule.config, schedule.schedule_config
     if schedule.program is None or schedule.ordering is None:
         raise disagreement("program", "a schedule of several stages has one, and an ordering")
@@ -120,7 +184,7 @@ def _check_blocks(schedule: CompiledSchedule) -> None:
     _check_data("epilogue", schedule.epilogue, epilogue)
 
 
-def _check_prefetches(schedule: CompiledSchedule, program: PipelineProgram) -> None:
+def _check_prefetches(schedule: CompiledPipeline, program: PipelineProgram) -> None:
     """Which loads may be left out at the end follows from the blocks, unless the author rewrote the kernel."""
     slots, written = _before_repair(schedule)
     expanded = program.expand_to_list()
@@ -153,17 +217,17 @@ def _check_data(
             raise disagreement(phase, f"{op} is none of the ops that body and knobs give")
 
 
-def _check_lds(schedule: CompiledSchedule) -> None:
+def _check_lds(schedule: CompiledPipeline) -> None:
     """How large a tile is only the author knows, but an instruction writes a byte a lane or more into it."""
     if schedule.lds_bytes is None:
         return
-    tiles: dict[object, int] = {}
-    steps = steps_of(schedule)
-    for step in (*steps.prologue, *steps.kernel, *steps.epilogue):
-        if step.effect.action in (Action.DMA, Action.LDS_WRITE):
-            for place in step.effect.writes:
+    tiles: dict[Place, int] = {}
+    lanes = architecture_of(schedule.machine).lanes.value
+    for entry in schedule.lowered.entries:
+        if entry.effect.kind in (OpKind.DMA, OpKind.LDS_WRITE):
+            for place in entry.effect.writes:
                 if place.space is Space.LDS:
-                    tiles[place] = max(tiles.get(place, 0), step.effect.tokens * LANES)
+                    tiles[place] = max(tiles.get(place, 0), entry.effect.tokens * lanes)
     least = sum(tiles.values())
     if schedule.lds_bytes < least:
         raise disagreement(

@@ -10,16 +10,18 @@ import enum
 import reprlib
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import repeat
 from typing import Any
 
-from rota.declare.op import OpDesc
-from rota.declare.vocabulary import DoubleBufferTag, FrameworkTag, LoopTag, SingleBufferTag
 from rota.errors import EmissionError, Finding, RotaError, SourceLine
-from rota.verify.subject import Subject
+from rota.pipeline.op import OpDesc
+from rota.pipeline.vocabulary import DoubleBufferTag, FrameworkTag, SingleBufferTag
+from rota.program.entry import Work
+from rota.program.kinds import KIND_NAMED, OpKind
+from rota.program.lowered import LoweredProgram
 
 Json = Any  # what json.dumps takes
 Hint = Any  # a type as an annotation spells it
@@ -33,14 +35,18 @@ _MASKS = frozenset({"sched_barrier_mask", "drain_lgkm_mask"})  # a bit for each 
 _LONGEST_MASK = 4096  # bits
 _MOST_ELEMENTS = 50_000  # ten times the entries of the largest programs we know
 _MOST_OPS = dict.fromkeys(("body", "ops", "values", "copies", "blocks"), 4096)  # checks compare each with each
-_NOT_TOLD = (SourceLine | None, Subject | None)  # where an op was written, and what a certificate is about
+_NOT_TOLD = (SourceLine | None, LoweredProgram | None, Work | None, object)
+"""Where an op was written, what a certificate is about, what a wave issues for an op and what its author declared."""
+
 _TAGS: dict[str, type[enum.IntEnum]] = {
-    tags.__name__: tags for tags in (DoubleBufferTag, FrameworkTag, LoopTag, SingleBufferTag)
+    tags.__name__: tags for tags in (DoubleBufferTag, FrameworkTag, SingleBufferTag)
 }
 
 
 def encoded(value: object) -> Json:
     """A value as JSON knows it."""
+    if isinstance(value, OpKind):
+        return value.word
     if isinstance(value, enum.Enum):
         known = _TAGS.get(type(value).__name__)
         if isinstance(value, enum.IntEnum):  # an author's own tags are numbers to everybody else
@@ -55,8 +61,17 @@ def encoded(value: object) -> Json:
 
 def decoded(value: object, hint: Hint, path: str) -> Decoded:
     """The value of a type that stands at a path of the document, or a T204 error that names the path."""
+    return _read(_reader(hint), value, path)
+
+
+def decoded_record(value: object, kind: type, path: str, **ready: object) -> Decoded:
+    """The same for a value some fields of which are known already, and so can't be given."""
+    return _read(partial(_fields(kind, frozenset(ready)), ready=ready), value, path)
+
+
+def _read(reader: Reader, value: object, path: str) -> Decoded:
     try:
-        return _reader(hint)(value)
+        return reader(value)
     except _WrongError as wrong:
         raise malformed(path + "".join(reversed(wrong.steps)), wrong.message, **wrong.both) from wrong
 
@@ -70,7 +85,7 @@ def malformed(path: str, message: str, **both: object) -> EmissionError:
 @cache
 def _told(kind: type) -> tuple[Field[Any], ...]:
     hints = _hints(kind)
-    return tuple(each for each in fields(kind) if each.compare or hints[each.name] not in _NOT_TOLD)
+    return tuple(each for each in fields(kind) if each.compare or (each.init and hints[each.name] not in _NOT_TOLD))
 
 
 def _differs(value: object, each: Field[Any]) -> bool:
@@ -79,11 +94,10 @@ def _differs(value: object, each: Field[Any]) -> bool:
 
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    from rota.order.modulo_schedule import ModuloSchedule
-    from rota.program.unroll import Placement
+    from rota.order.modulo.modulo_schedule import ModuloSchedule
     from rota.sync.repair import Repair
 
-    late = {"ModuloSchedule": ModuloSchedule, "Placement": Placement, "Repair": Repair}
+    late = {"ModuloSchedule": ModuloSchedule, "Repair": Repair}
     return typing.get_type_hints(kind, localns=late)
 
 
@@ -106,9 +120,9 @@ def _reader(hint: Hint) -> Reader:
     if origin is tuple:
         return _tuple(typing.get_args(hint))
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return _member(hint)
+        return _member(KIND_NAMED if hint is OpKind else hint.__members__)
     if is_dataclass(hint) and isinstance(hint, type):
-        return _record(hint)
+        return partial(_fields(hint, frozenset()), ready={})
     if isinstance(hint, type) and issubclass(hint, tuple):  # a NamedTuple
         elements = _tuple(tuple(_hints(hint).values()))
         return lambda value: hint(*elements(value))
@@ -160,9 +174,7 @@ def _check_length(value: object, most: int) -> None:
         raise _WrongError(f"{len(value)} elements are more than a schedule has", most=most)
 
 
-def _member(kind: type[enum.Enum]) -> Reader:
-    members = kind.__members__
-
+def _member(members: Mapping[str, enum.Enum]) -> Reader:
     def read(value: object) -> enum.Enum:
         if not isinstance(value, str) or value not in members:
             raise _WrongError(f"expected one of {', '.join(members)}, got {_shown(value)}")
@@ -171,13 +183,15 @@ def _member(kind: type[enum.Enum]) -> Reader:
     return read
 
 
-def _record(kind: type) -> Reader:
-    hints, told = _hints(kind), _told(kind)
+@cache
+def _fields(kind: type, known: frozenset[str]) -> Callable[..., Decoded]:
+    """Reads a record, but for the fields that are known."""
+    hints, told = _hints(kind), [each for each in _told(kind) if each.name not in known]
     readers = {each.name: _tag if (kind, each.name) == (OpDesc, "tag") else _reader(hints[each.name]) for each in told}
     readers |= {name: _mask for name in readers if name in _MASKS}
     needed = [each.name for each in told if each.default is MISSING]
 
-    def read(value: object) -> Decoded:
+    def read(value: object, ready: Mapping[str, object]) -> Decoded:
         if not isinstance(value, dict):
             raise _WrongError(f"expected the fields of {kind.__name__}, got {_shown(value)}")
         for name in value:
@@ -194,7 +208,7 @@ def _record(kind: type) -> Reader:
         except _WrongError as wrong:
             wrong.steps.append(f".{name}")
             raise
-        return _made(kind, found)
+        return _made(kind, {**found, **ready})
 
     return read
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rota.compiler.compiled import CompiledSchedule
+from rota.compiled.compiled_schedule import CompiledSchedule
 
 
 def contract(compiled: CompiledSchedule) -> Iterator[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rota.emit.gemm_tile import Operand
+from rota.emit.gemm_tile import Factor
 
 
 class Dma(NamedTuple):
     """One DMA of all waves: its LDS byte within the operand's buffers, its number among the tile's, and the K-tile."""
 
-    operand: Operand
+    operand: Factor
     lds: int
     number: int
     k_tile: int
@@ -19,7 +19,7 @@ class Dma(NamedTuple):
 class LdsRead(NamedTuple):
     """One LDS read of a piece of a part into a copy of its registers; `lds` is the part's start in the buffers."""
 
-    operand: Operand
+    operand: Factor
     lds: int
     part: int
     piece: int
@@ -35,9 +35,9 @@ class Mfma(NamedTuple):
     a_copies: tuple[int, ...]
     b_copies: tuple[int, ...]
 
-    def factor(self, operand: Operand) -> tuple[int, tuple[int, ...]]:
+    def factor(self, operand: Factor) -> tuple[int, tuple[int, ...]]:
         """An operand's part, and the copies of its pieces."""
-        return (self.a_part, self.a_copies) if operand is Operand.A else (self.b_part, self.b_copies)
+        return (self.a_part, self.a_copies) if operand is Factor.A else (self.b_part, self.b_copies)
 
 
 Instruction = Dma | LdsRead | Mfma

@@ -1,29 +1,27 @@
 """A loop by values as GEMM: takes a loop and a tile, gives what its ops stand for, if they make C = A x B^T.
 
-The loop says what feeds what; that it is A and B which are fed, its names and their order say: LDS tiles named A or B
-are slices of that operand, runs of its rows over the whole depth of a K-tile.  The loads of a tile bring its rows in
-their order, and its reads take them in theirs, part after part.
+The loop says what feeds what, and its LDS tiles of which operand they are: slices, in the order of their declaration,
+runs of its rows over the whole depth of a K-tile.  The loads of a tile bring its rows in their order, and its reads
+take them in theirs, part after part.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rota.declare.values import Home, LoopOp, LoopSpec, Work
-from rota.emit.gemm_tile import GemmTile, Operand, Piece
-from rota.emit.refusal import miscounted, no_product, unfit
+from rota.emit.gemm_tile import Factor, GemmTile, Piece
+from rota.emit.refusal import miscounted, no_gemm_op, no_product, unfit
 from rota.errors import Concern
-from rota.targets.rates import REGISTER_BYTES
+from rota.program.kinds import Home, OpKind
+from rota.program.loop_spec import LoopOp, LoopSpec
 
-_TILE = re.compile(r"([AB])(?:[0-9_].*)?")
 _HOMES = {
-    Work.LOAD: (None, Home.LDS),
-    Work.FRAGMENT: (Home.LDS, Home.REGISTERS),
-    Work.MMA: (Home.REGISTERS, Home.ACCUMULATOR),
+    OpKind.DMA: (None, Home.LDS),
+    OpKind.LDS_READ: (Home.LDS, Home.REGISTERS),
+    OpKind.MMA: (Home.REGISTERS, Home.ACCUMULATOR),
 }
-_NAMES = "name a GEMM's LDS tiles A and B, or A0, A1, ... and B0, B1, ... where they are loaded in slices of rows"
+_SAY = 'a GEMM\'s LDS tiles say whose rows they hold: loop.tile(..., operand="A"), or "B"'
 
 
 class _Product(NamedTuple):
@@ -59,14 +57,14 @@ class GemmLoop:
         self.slices = _slices(loop)
         _check_kinds(loop)
         self.pieces: Mapping[str, Sequence[Piece]] = dict(self._shared_by_reads())
-        products = [self._product(op) for op in loop.ops if op.work is Work.MMA]
+        products = [self._product(op) for op in loop.ops if op.kind is OpKind.MMA]
         self._check_blocks(products)
         self._check_sizes(products)
 
-    def loads(self, op: LoopOp) -> tuple[Operand, range]:
+    def loads(self, op: LoopOp) -> tuple[Factor, range]:
         """Which DMAs a load is, of all that bring its operand's tile."""
         name = op.writes[0]
-        operand = Operand[name[0]]
+        operand = Factor[self.loop.value(name).operand]
         names, writers = self.slices[operand], self.loop.writers(name)
         each = self.tile.slice_rows(operand, len(names)) // self.tile.dma_rows
         if each % len(writers):
@@ -105,24 +103,24 @@ class GemmLoop:
         concern = Concern(label=op.name, source=op.source)
         if len(set(names)) < len(names):
             raise no_product(f"{op} reads {_twice(names)} twice: a product has different factors", concerns=[concern])
-        if len(set(operands)) < len(Operand):
+        if len(set(operands)) < len(Factor):
             raise no_product(
                 f"{op} multiplies {' and '.join(names) or 'nothing'}: C = A x B^T takes one factor of A, one of B",
                 concerns=[concern],
             )
-        if operands != sorted(operands, key=list(Operand).index):
-            ordered = sorted(names, key=lambda name: list(Operand).index(self.pieces[name][0].operand))
+        if operands != sorted(operands, key=list(Factor).index):
+            ordered = sorted(names, key=lambda name: list(Factor).index(self.pieces[name][0].operand))
             raise no_product(
                 f"{op} multiplies {' x '.join(names)}, B by A, which is no block of C = A x B^T but its transpose",
                 concerns=[concern],
                 fixes=(f"name A's registers first: {', '.join(ordered)}",),
             )
-        a, b = (self._factor(op, operand, names) for operand in Operand)
+        a, b = (self._factor(op, operand, names) for operand in Factor)
         if a[1] != b[1]:
             raise no_product(f"{op} doesn't multiply the same steps of A and B", concerns=[concern])
         return _Product(op, a[0], b[0], a[1])
 
-    def _factor(self, op: LoopOp, operand: Operand, names: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _factor(self, op: LoopOp, operand: Factor, names: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Parts and steps of one operand; every part must have every step, whole."""
         pieces = [piece for name in names for piece in self.pieces[name] if piece.operand is operand]
         per_step = self.tile.pieces_per_step
@@ -152,10 +150,10 @@ class GemmLoop:
                         f"{first.op.writes[0]} and {accumulator} both sum a block of C, {added[0].text}",
                         concerns=(first.concern("computes it"), added[0].concern("computes it too")),
                     )
-        wanted = [(m, n) for m in range(self.tile.parts(Operand.A)) for n in range(self.tile.parts(Operand.B))]
+        wanted = [(m, n) for m in range(self.tile.parts(Factor.A)) for n in range(self.tile.parts(Factor.B))]
         for block in wanted:
             if block not in owner:
-                a, b = (" and ".join(self._holders(*each)) for each in zip(Operand, block, strict=True))
+                a, b = (" and ".join(self._holders(*each)) for each in zip(Factor, block, strict=True))
                 raise no_product(
                     f"nothing multiplies {a} with {b}: that block of C would stay 0",
                     evidence=(("blocks of C that a wave has", len(wanted)), ("computed", len(owner))),
@@ -206,10 +204,10 @@ class GemmLoop:
                         fixes=("give the geometry that the loop was made for",),
                     )
         for op in self.loop.ops:
-            if op.work is Work.LOAD:
+            if op.kind is OpKind.DMA:
                 self._check_moved(op)
         for name, pieces in self.pieces.items():
-            self._check_registers(name, len(pieces) * tile.read_bytes // REGISTER_BYTES)
+            self._check_registers(name, len(pieces) * tile.read_bytes // tile.register_bytes)
         for product in products:
             self._check_registers(product.op.writes[0], len(product.blocks) * tile.part_registers)
 
@@ -234,7 +232,7 @@ class GemmLoop:
                 fixes=(f"registers={due}",),
             )
 
-    def _holders(self, operand: Operand, part: int) -> list[str]:
+    def _holders(self, operand: Factor, part: int) -> list[str]:
         """The register values that hold a part."""
         return [
             name
@@ -255,17 +253,14 @@ def _check_kinds(loop: LoopSpec) -> None:
             raise unfit(f"{value.name} is {what}: the full form writes GEMMs, which have no such values")
     for op in loop.ops:
         concerns = [Concern(label=op.name, source=op.source)]
-        if op.work not in _HOMES:
-            raise unfit(
-                f"{op} is a {op.work.value} op: the full form writes GEMMs, which are loads, LDS reads and matrix ops",
-                concerns=concerns,
-            )
-        source, target = _HOMES[op.work]
+        if op.kind not in _HOMES:
+            raise no_gemm_op(op, op.kind, *concerns)
+        source, target = _HOMES[op.kind]
         reads, writes = [homes[read.value] for read in op.reads], [homes[name] for name in op.writes]
-        count = {Work.LOAD: 0, Work.FRAGMENT: 1, Work.MMA: len(reads)}[op.work]
+        count = {OpKind.DMA: 0, OpKind.LDS_READ: 1, OpKind.MMA: len(reads)}[op.kind]
         if writes != [target] or reads != [source] * count:
             raise no_product(
-                f"{op} is no {op.work.value} op of a GEMM: there a load fills one LDS tile, a fragment is a read of "
+                f"{op} is no {op.kind.word} op of a GEMM: there a load fills one LDS tile, a fragment is a read of "
                 "one tile into registers, and a matrix op adds a product of registers to one accumulator",
                 concerns=concerns,
                 evidence=(
@@ -274,6 +269,12 @@ def _check_kinds(loop: LoopSpec) -> None:
                 ),
             )
         for read in op.reads:
+            if read.parts:
+                raise unfit(
+                    f"{op} reads a slice of {read.value}: the full form reads whole tiles, once all of one has landed",
+                    concerns=concerns,
+                    evidence=(("parts", ", ".join(map(str, read.parts))), ("of", len(loop.writers(read.value)))),
+                )
             if read.distance:
                 raise no_product(
                     f"{op} reads {read.value} of {read.distance} iterations before: in a GEMM every op works on the "
@@ -283,23 +284,22 @@ def _check_kinds(loop: LoopSpec) -> None:
                 )
 
 
-def _slices(loop: LoopSpec) -> Mapping[Operand, Sequence[str]]:
-    found: dict[Operand, list[str]] = {operand: [] for operand in Operand}
+def _slices(loop: LoopSpec) -> Mapping[Factor, Sequence[str]]:
+    found: dict[Factor, list[str]] = {operand: [] for operand in Factor}
     for value in loop.values:
         if value.home is Home.LDS:
-            match = _TILE.fullmatch(value.name)
-            if match is None:
+            if not value.operand:
                 raise unfit(
                     f"the LDS tile {value.name} is neither A's nor B's: the full form writes GEMMs, C = A x B^T, alone",
                     concerns=(Concern(label=op.name, source=op.source) for op in loop.writers(value.name)),
-                    fixes=(_NAMES,),
+                    fixes=(_SAY,),
                 )
-            found[Operand[match[1]]].append(value.name)
+            found[Factor[value.operand]].append(value.name)
     for operand, names in found.items():
         if not names:
             raise unfit(
                 f"the loop has no LDS tile of {operand.name}: the full form writes GEMMs, C = A x B^T, alone",
-                fixes=(_NAMES,),
+                fixes=(_SAY,),
             )
     return found
 

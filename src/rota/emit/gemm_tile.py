@@ -9,17 +9,15 @@ import enum
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rota.compiler.compiled import CompiledSchedule
-from rota.declare.check import bad_field, check_types
-from rota.declare.geometry import WAVE_GRIDS, KernelGeometry, check_waves
+from rota.check import bad_field, check_types
 from rota.emit.refusal import unfit
 from rota.errors import EmissionError
-from rota.targets.machine import GFX950, Machine
-from rota.targets.rates import LANES, REGISTER_BYTES, SIMDS, rates_of
+from rota.pipeline.geometry import WAVE_GRIDS, KernelGeometry, check_waves
+from rota.program.lowered import Lowerable
+from rota.program.machine import Machine
+from rota.targets.device import device_of, rates_of
 
 _WIDEST_READ = 16
-_WIDEST_DMA = {GFX950.arch: 16}  # bytes a lane; CDNA3 moves at most 4 (LLVM 22 assembler)
-_NARROW_DMA = 4
 _DMA_WORDS = {16: "dwordx4", 4: "dword"}
 
 
@@ -36,7 +34,7 @@ class Element(enum.Enum):
         return 1 if self is Element.FP8 else 2
 
 
-class Operand(enum.Enum):
+class Factor(enum.Enum):
     """The two factors; A has the rows of C, B its columns."""
 
     A = "a"
@@ -46,7 +44,7 @@ class Operand(enum.Enum):
 class Piece(NamedTuple):
     """What one LDS read brings a wave: a part of its share of an operand, and a piece of that."""
 
-    operand: Operand
+    operand: Factor
     part: int
     piece: int
 
@@ -72,17 +70,18 @@ class GemmTile:
             raise bad_field(self, "element", self.element, f"an element of {geometry.elem_bytes} bytes")
         rates_of(self.machine).passes(self.instruction)
         whole = {
+            "a DMA moves 4 or 16 bytes a lane": self.dma_bytes in _DMA_WORDS,
             "MMA_M equals MMA_N": geometry.MMA_M == geometry.MMA_N,
             "MMA_M is 16 or 32": geometry.MMA_M in (16, 32),
             "a lane's LDS read is at least as wide as its DMA": self.read_bytes >= self.dma_bytes,
             "BK is a multiple of MMA_K": geometry.BK % geometry.MMA_K == 0,
-            f"BK elements are a power of 2 of bytes, at most {self.dma_bytes * LANES}, a DMA of one wave": (
-                self.row_bytes & (self.row_bytes - 1) == 0 and self.row_bytes <= self.dma_bytes * LANES
+            f"BK elements are a power of 2 of bytes, at most {self.dma_bytes * self.lanes}, a DMA of one wave": (
+                self.row_bytes & (self.row_bytes - 1) == 0 and self.row_bytes <= self.dma_bytes * self.lanes
             ),
             **{
                 f"{size} is a multiple of {self.across(operand) * self.side}, one {geometry.MMA_M}x{geometry.MMA_N} "
                 "product of each wave": self.rows(operand) % (self.across(operand) * self.side) == 0
-                for operand, size in ((Operand.A, "BM"), (Operand.B, "BN"))
+                for operand, size in ((Factor.A, "BM"), (Factor.B, "BN"))
             },
         }
         broken = tuple(rule for rule, holds in whole.items() if not holds)
@@ -104,6 +103,26 @@ class GemmTile:
         return f"buffer_load_{_DMA_WORDS[self.dma_bytes]}"
 
     @property
+    def toolchain(self) -> str:
+        """What compilers call the machine."""
+        return device_of(self.machine).toolchain
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of a wave."""
+        return device_of(self.machine).lanes.value
+
+    @property
+    def register_bytes(self) -> int:
+        """What one lane's register holds."""
+        return device_of(self.machine).register_bytes.value
+
+    @property
+    def simds(self) -> int:
+        """SIMDs among which the waves are spread."""
+        return rates_of(self.machine).simds.value
+
+    @property
     def side(self) -> int:
         """Rows and columns of one matrix instruction."""
         return self.geometry.MMA_M
@@ -111,7 +130,7 @@ class GemmTile:
     @property
     def lane_groups(self) -> int:
         """Groups of lanes that hold the same rows of a part, each another stretch of K."""
-        return LANES // self.side
+        return self.lanes // self.side
 
     @property
     def row_bytes(self) -> int:
@@ -121,7 +140,7 @@ class GemmTile:
     @property
     def dma_bytes(self) -> int:
         """What one lane moves with one DMA."""
-        return _WIDEST_DMA.get(self.machine.arch, _NARROW_DMA)
+        return self.machine.dma_width.value
 
     @property
     def read_bytes(self) -> int:
@@ -141,46 +160,47 @@ class GemmTile:
     @property
     def accumulator_registers(self) -> int:
         """Registers a lane holds of C."""
-        return self.own_rows(Operand.A) * self.own_rows(Operand.B) // LANES
+        return self.own_rows(Factor.A) * self.own_rows(Factor.B) // self.lanes
 
     @property
     def part_registers(self) -> int:
         """Registers a lane holds of C for one matrix instruction."""
-        return self.side * self.side // LANES
+        return self.side * self.side // self.lanes
 
     @property
     def fragment_registers(self) -> int:
         """Registers a lane holds of one K-tile of A and B."""
-        rows = sum(self.own_rows(operand) for operand in Operand)
-        return rows * self.row_bytes // (LANES * REGISTER_BYTES)
+        rows = sum(self.own_rows(operand) for operand in Factor)
+        return rows * self.row_bytes // (self.lanes * self.register_bytes)
 
     @property
     def accumulates_in_agprs(self) -> bool:
         """Does C leave too little of the 256 registers that all instructions can name?"""
         addressable, addresses = 256, 40
-        return self.waves <= SIMDS and self.accumulator_registers + self.fragment_registers + addresses > addressable
+        needed = self.accumulator_registers + self.fragment_registers + addresses
+        return self.waves <= self.simds and needed > addressable
 
-    def rows(self, operand: Operand) -> int:
+    def rows(self, operand: Factor) -> int:
         """Rows of the workgroup's tile of A, or of B (which are columns of C)."""
-        return self.geometry.BM if operand is Operand.A else self.geometry.BN
+        return self.geometry.BM if operand is Factor.A else self.geometry.BN
 
-    def across(self, operand: Operand) -> int:
+    def across(self, operand: Factor) -> int:
         """Waves that share the rows of an operand among them."""
-        return WAVE_GRIDS[self.waves][0 if operand is Operand.A else 1]
+        return WAVE_GRIDS[self.waves][0 if operand is Factor.A else 1]
 
-    def own_rows(self, operand: Operand) -> int:
+    def own_rows(self, operand: Factor) -> int:
         """Rows that one wave multiplies."""
         return self.rows(operand) // self.across(operand)
 
-    def tile_bytes(self, operand: Operand) -> int:
+    def tile_bytes(self, operand: Factor) -> int:
         """LDS bytes of one K-tile."""
         return self.rows(operand) * self.row_bytes
 
-    def parts(self, operand: Operand) -> int:
+    def parts(self, operand: Factor) -> int:
         """Parts that one wave multiplies."""
         return self.own_rows(operand) // self.side
 
-    def slice_rows(self, operand: Operand, slices: int) -> int:
+    def slice_rows(self, operand: Factor, slices: int) -> int:
         """Rows of each slice, if so many slices are whole DMAs and whole parts of every wave."""
         rows, left = divmod(self.rows(operand), slices)
         at_once = self.across(operand) * self.side
@@ -196,7 +216,7 @@ class GemmTile:
             )
         return rows
 
-    def slice_pieces(self, operand: Operand, slice_: int, slices: int) -> tuple[Piece, ...]:
+    def slice_pieces(self, operand: Factor, slice_: int, slices: int) -> tuple[Piece, ...]:
         """What a wave reads of one of several slices: part after part, each over the whole depth of the K-tile."""
         own = self.parts(operand) // slices
         pieces = range(self.steps * self.pieces_per_step)
@@ -207,29 +227,30 @@ class GemmTile:
     @property
     def dma_rows(self) -> int:
         """Rows that one DMA of all waves brings."""
-        return self.dma_bytes * LANES * self.waves // self.row_bytes
+        return self.dma_bytes * self.lanes * self.waves // self.row_bytes
 
     @property
     def _lane_bytes(self) -> int:
-        return self.side * self.geometry.MMA_K * self.element.bytes // LANES
+        return self.side * self.geometry.MMA_K * self.element.bytes // self.lanes
 
 
 def gemm_tile(
-    compiled: CompiledSchedule, geometry: KernelGeometry, *, element: Element | None = None, waves: int | None = None
+    compiled: Lowerable, geometry: KernelGeometry, *, element: Element | None = None, waves: int | None = None
 ) -> GemmTile:
-    """The tile a schedule is for; what a loop by values says itself need not be said again.
+    """The tile a program is for; what it says itself, its waves and matrix instructions, need not be said again.
 
-    Two staggered groups are eight waves, one of each group on every SIMD.
+    Where it doesn't say how many waves it has, every role has one on every SIMD.
     """
-    loop = compiled.loop
-    if loop is not None and waves not in (None, loop.waves):
+    program = compiled.lowered
+    if program.waves is not None and waves not in (None, program.waves):
         raise unfit(
-            f"the loop is declared for {loop.waves} waves, and is asked to be written for {waves}",
-            evidence=(("declared", loop.waves), ("asked", str(waves))),
+            f"the loop is declared for {program.waves} waves, and is asked to be written for {waves}",
+            evidence=(("declared", program.waves), ("asked", str(waves))),
         )
     if waves is None:
-        waves = loop.waves if loop else 2 * SIMDS if compiled.config.warp_stagger.enabled else SIMDS
-    declared = {element_of(op.instruction, geometry) for op in loop.ops if op.instruction} if loop else set()
+        waves = program.waves or rates_of(program.machine).simds.value * len(program.roles)
+    named = {entry.op.work.instruction for entry in program.entries if entry.op.work and entry.op.work.instruction}
+    declared = {element_of(instruction, geometry) for instruction in sorted(named)}
     if element is None:
         element = declared.pop() if declared else Element.FP8 if geometry.is_fp8 else Element.BF16
     if others := declared - {element}:
@@ -238,7 +259,7 @@ def gemm_tile(
             f"multiply {element.name}; one kernel multiplies one kind of element",
             evidence=(("to be written with", _instruction(geometry, element)),),
         )
-    return GemmTile(geometry=geometry, waves=waves, element=element, machine=compiled.machine)
+    return GemmTile(geometry=geometry, waves=waves, element=element, machine=program.machine)
 
 
 def element_of(instruction: str, geometry: KernelGeometry) -> Element:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 
 from rota.emit.gemm_tile import GemmTile
 from rota.emit.sync_text import sync_words
-from rota.targets.rates import REGISTER_BYTES
 
 _MACRO = re.compile(r"^#define (\w+)")
 
@@ -49,7 +48,7 @@ def gemm_types(tile: GemmTile) -> Iterator[str]:
     yield "typedef unsigned int u32;"
     yield "typedef unsigned long long u64;"
     yield "typedef u32 resource __attribute__((ext_vector_type(4)));"
-    yield f"typedef u32 piece __attribute__((ext_vector_type({tile.read_bytes // REGISTER_BYTES})));"
+    yield f"typedef u32 piece __attribute__((ext_vector_type({tile.read_bytes // tile.register_bytes})));"
     if tile.pieces_per_step > 1:
         yield f"typedef u32 factor __attribute__((ext_vector_type({_factor_registers(tile)})));"
     yield f"typedef float part __attribute__((ext_vector_type({tile.part_registers})));"
@@ -61,4 +60,4 @@ def macros(words: Iterable[str]) -> list[str]:
 
 
 def _factor_registers(tile: GemmTile) -> int:
-    return tile.pieces_per_step * tile.read_bytes // REGISTER_BYTES
+    return tile.pieces_per_step * tile.read_bytes // tile.register_bytes

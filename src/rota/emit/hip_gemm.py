@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rota.compiler.compiled import CompiledSchedule
-from rota.declare.geometry import KernelGeometry
-from rota.declare.vocabulary import Phase
+from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.contract import contract
+from rota.emit.entry_reasons import sync_reason, sync_reasons
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
-from rota.emit.gemm_tile import Element, GemmTile, Operand, gemm_tile
+from rota.emit.gemm_tile import Element, Factor, GemmTile, gemm_tile
 from rota.emit.gemm_words import gemm_types, gemm_words, macros
 from rota.emit.lds_layout import bank_conflicts, free_layout, plain_layout
-from rota.emit.names import comment, identifier, symbol
-from rota.emit.reasons import sync_reason, sync_reasons
+from rota.emit.names import comment, identifier
+from rota.emit.program_form import form_of
 from rota.emit.refusal import unfit
 from rota.emit.register_waits import with_register_waits
-from rota.emit.sync_text import sync_text
-from rota.program.loop import LoopSteps, steps_of
-from rota.targets.rates import LANES, SIMDS
+from rota.emit.sync_text import check_words, sync_text
+from rota.pipeline.geometry import KernelGeometry
+from rota.program.phase import Phase
 
 _SPOKEN = {Element.BF16: "bf16", Element.FP16: "fp16", Element.FP8: "fp8 (OCP E4M3)"}
 _FAR_APART = 100  # the column of comments
@@ -43,6 +42,8 @@ def emit_gemm(
     one more kernel each.  A remainder is part of a kernel's name, so that several files can be one program; nothing
     else of a file is seen outside of it.
     """
+    for each in (compiled, *tails):
+        check_words(each.lowered)
     variants = [with_register_waits(each) for each in (compiled, *tails)]
     tile, *others = (gemm_tile(each, geometry, element=element, waves=waves) for each in variants)
     for other, tail in zip(others, tails, strict=True):
@@ -57,7 +58,7 @@ def emit_gemm(
     taken = set(macros(words))
     lines = [comment(f"C = A x B^T on {tile.machine.name} ({tile.machine.arch})."), *words]
     for kernel in kernels:
-        name = identifier(symbol(kernel.compiled), taken)
+        name = identifier(form_of(kernel.program).symbol, taken)
         taken.add(name)
         lines += ["", *kernel.lines(name)]
     return "\n".join([*lines, "", *(f"#undef {name}" for name in macros(words)), ""])
@@ -71,12 +72,12 @@ class GemmKernel:
         self.tile = tile
         self.layout = free_layout(tile)
         self.binding = GemmBinding(compiled, tile)
-        self.steps: LoopSteps = steps_of(compiled)
+        self.program = compiled.lowered
         self.reasons = sync_reasons(compiled)
 
     def lines(self, name: str) -> Iterator[str]:
         """The kernel under a name."""
-        trip = self.steps.tiles_per_trip * self.tile.row_bytes
+        trip = self.program.tiles_per_trip * self.tile.row_bytes
         yield from self._contract(name)
         yield from self._opening(name)
         yield from self._phase(Phase.PROLOGUE)
@@ -92,21 +93,21 @@ class GemmKernel:
         yield from self._closing()
 
     def _contract(self, name: str) -> Iterator[str]:
-        geometry, steps, tile = self.tile.geometry, self.steps, self.tile
+        geometry, program, tile = self.tile.geometry, self.program, self.tile
         free, plain = (bank_conflicts(tile, layout) for layout in (self.layout, plain_layout(tile)))
         yield f"// {name}"
         yield f"// A: M x K, B: N x K, {_SPOKEN[tile.element]}, row-major; C: M x N, fp32, row-major, overwritten."
         yield "// Rows follow one another without gaps; A and B are aligned to 16 bytes."
         yield (
-            f"// Launch: grid (M / {geometry.BM}, N / {geometry.BN}), {tile.waves * LANES} threads, no dynamic LDS; "
-            f"M and N are multiples of {geometry.BM} and {geometry.BN}."
+            f"// Launch: grid (M / {geometry.BM}, N / {geometry.BN}), {tile.waves * tile.lanes} threads, "
+            f"no dynamic LDS; M and N are multiples of {geometry.BM} and {geometry.BN}."
         )
         yield (
-            f"// K / {geometry.BK} = {steps.tiles_outside} + {steps.tiles_per_trip} * trips, for any trips >= 0; "
+            f"// K / {geometry.BK} = {program.tiles_outside} + {program.tiles_per_trip} * trips, for any trips >= 0; "
             f"{max(geometry.BM, geometry.BN)} rows take less than 2 GiB."
         )
         yield "// The kernel checks none of these: where one doesn't hold, C is wrong."
-        yield f"// Compile with -O2 or -O3 (clang++ -x hip --offload-arch={tile.machine.arch})."
+        yield f"// Compile with -O2 or -O3 (clang++ -x hip --offload-arch={tile.toolchain})."
         yield (
             f"// LDS: {self.binding.lds_bytes} bytes; bank conflicts of a part's reads: {free} clocks "
             f"({plain} without the exchange of chunks)."
@@ -116,7 +117,7 @@ class GemmKernel:
 
     def _opening(self, name: str) -> Iterator[str]:
         tile, binding, geometry = self.tile, self.binding, self.tile.geometry
-        threads, per_simd = tile.waves * LANES, -(-tile.waves // SIMDS)
+        threads, per_simd = tile.waves * tile.lanes, -(-tile.waves // tile.simds)
         size = tile.element.bytes
         yield (
             f'extern "C" __attribute__((global, amdgpu_flat_work_group_size({threads}, {threads}), '
@@ -127,17 +128,17 @@ class GemmKernel:
         yield f"  __attribute__((shared, aligned(16))) static char memory[{binding.lds_bytes}];"
         yield "  const int thread = __builtin_amdgcn_workitem_id_x(), lane = thread & 63;"
         yield "  const int wave = __builtin_amdgcn_readfirstlane(thread >> 6);"
-        across = tile.across(Operand.B)
+        across = tile.across(Factor.B)
         yield f"  const int wave_row = wave / {across}, wave_column = wave % {across};"
-        if self.steps.groups > 1:
-            yield f"  const int wave_group = wave / {tile.waves // self.steps.groups};"
+        if len(self.program.roles) > 1:
+            yield f"  const int wave_group = wave / {tile.waves // len(self.program.roles)};"
         yield "  const int tile_row = __builtin_amdgcn_workgroup_id_x();"
         yield "  const int tile_column = __builtin_amdgcn_workgroup_id_y();"
         yield f"  const int row_bytes = K * {size};"
-        yield f"  int trips = (K / {geometry.BK} - {self.steps.tiles_outside}) / {self.steps.tiles_per_trip};"
+        yield f"  int trips = (K / {geometry.BK} - {self.program.tiles_outside}) / {self.program.tiles_per_trip};"
         yield ""
         yield "  // Buffer resources: base, size in bytes (beyond it loads give 0), raw format."
-        for operand, where in ((Operand.A, "tile_row"), (Operand.B, "tile_column")):
+        for operand, where in ((Factor.A, "tile_row"), (Factor.B, "tile_column")):
             name, rows = operand.value, tile.rows(operand)
             yield f"  const u64 {name}_base = (u64){operand.name} + (u64){where} * {rows} * row_bytes;"
             yield (
@@ -146,7 +147,7 @@ class GemmKernel:
             )
         yield ""
         yield f"  // A DMA of all waves fills {tile.dma_rows} rows; a lane fetches the chunk that belongs at its place."
-        yield f"  const u32 lds_wave = (u32)(u64)(ROTA_LDS char*)memory + wave * {LANES * tile.dma_bytes};"
+        yield f"  const u32 lds_wave = (u32)(u64)(ROTA_LDS char*)memory + wave * {tile.lanes * tile.dma_bytes};"
         yield f"  const int dma_rows = {tile.dma_rows} * row_bytes;  // from one DMA to the next in global memory"
         yield from self._fetches()
         yield ""
@@ -154,7 +155,7 @@ class GemmKernel:
         yield f"  const int lane_row = lane % {tile.side}, lane_group = lane / {tile.side};"
         yield from self._places()
         yield ""
-        m, n = binding.parts(Operand.A), binding.parts(Operand.B)
+        m, n = binding.parts(Factor.A), binding.parts(Factor.B)
         pieces = tile.steps * tile.pieces_per_step
         yield f"  piece a[{binding.copies}][{m}][{pieces}], b[{binding.copies}][{n}][{pieces}];"
         yield f"  part c[{m}][{n}];"
@@ -178,7 +179,7 @@ class GemmKernel:
 
     def _places(self) -> Iterator[str]:
         tile, layout, start = self.tile, self.layout, 0
-        for operand, where in ((Operand.A, "wave_row"), (Operand.B, "wave_column")):
+        for operand, where in ((Factor.A, "wave_row"), (Factor.B, "wave_column")):
             name = operand.value
             yield f"  const int {name}_row = {where} * {self.binding.wave_rows(operand)} + lane_row;"
             for piece in range(tile.steps * tile.pieces_per_step):
@@ -201,11 +202,11 @@ class GemmKernel:
     def _phase(self, phase: Phase) -> Iterator[str]:
         indent = "    " if phase is Phase.KERNEL else "  "
         yield f"{indent}// {phase.value.lower()}"
-        for step in self.steps.phase(phase):
-            what = f"#{step.entry.time_slot} {step.entry.op}"
-            texts = [self._instruction(each, phase) for each in self.binding.instructions(step)]
-            if step.entry.op.is_framework:
-                texts, why = [sync_text(step)], sync_reason(step, self.reasons)
+        for entry in self.program.phase(phase):
+            what = f"#{entry.time_slot} {entry.op}"
+            texts = [self._instruction(each, phase) for each in self.binding.instructions(entry)]
+            if entry.op.is_framework:
+                texts, why = [sync_text(self.program, entry)], sync_reason(self.program, entry, self.reasons)
                 what = f"{what}: {why}" if why else what
             for text in texts:
                 yield f"{indent}{text}".ljust(_FAR_APART) + comment(what)
@@ -213,12 +214,12 @@ class GemmKernel:
     def _read_for_nothing(self) -> list[str]:
         """Registers that the epilogue reads once more than it uses them; the compiler would drop the read."""
         unused: dict[str, None] = {}
-        for step in self.steps.epilogue:
-            for each in self.binding.instructions(step):
+        for entry in self.program.epilogue:
+            for each in self.binding.instructions(entry):
                 if isinstance(each, LdsRead):
                     unused[self._register(each.operand, each.copy, each.part, each.piece)] = None
                 elif isinstance(each, Mfma):
-                    for register in (*self._factor(each, Operand.A), *self._factor(each, Operand.B)):
+                    for register in (*self._factor(each, Factor.A), *self._factor(each, Factor.B)):
                         unused.pop(register, None)
         return list(unused)
 
@@ -229,32 +230,32 @@ class GemmKernel:
             operand, piece = instruction.operand, instruction.piece
             target = self._register(operand, instruction.copy, instruction.part, piece)
             return f"ROTA_READ({target}, {operand.value}_lane{piece}, {instruction.lds})"
-        factors = (*self._factor(instruction, Operand.A), *self._factor(instruction, Operand.B))
+        factors = (*self._factor(instruction, Factor.A), *self._factor(instruction, Factor.B))
         return f"ROTA_MFMA(c[{instruction.a_part}][{instruction.b_part}], {', '.join(factors)})"
 
     def _dma(self, dma: Dma, phase: Phase) -> str:
         operand = dma.operand
-        lds = dma.lds + (self.binding.buffer_bytes(Operand.A) if operand is Operand.B else 0)
+        lds = dma.lds + (self.binding.buffer_bytes(Factor.A) if operand is Factor.B else 0)
         terms = ["k"] if phase is not Phase.PROLOGUE else []
         terms += [str(dma.k_tile * self.tile.row_bytes)] if dma.k_tile else []
         terms += [f"{dma.number} * dma_rows"] if dma.number else []
         offset = " + ".join(terms) or "0"
         return f"ROTA_DMA({operand.value}_global, {lds}, fetch{dma.number % self._patterns()}, {offset})"
 
-    def _factor(self, mfma: Mfma, operand: Operand) -> list[str]:
+    def _factor(self, mfma: Mfma, operand: Factor) -> list[str]:
         """The registers of one operand."""
         part, copies = mfma.factor(operand)
         first = mfma.step * self.tile.pieces_per_step
         return [self._register(operand, copy, part, first + number) for number, copy in enumerate(copies)]
 
     @staticmethod
-    def _register(operand: Operand, copy: int, part: int, piece: int) -> str:
+    def _register(operand: Factor, copy: int, part: int, piece: int) -> str:
         return f"{operand.value}[{copy}][{part}][{piece}]"
 
     def _closing(self) -> Iterator[str]:
         tile, binding = self.tile, self.binding
-        a_rows, b_rows = binding.wave_rows(Operand.A), binding.wave_rows(Operand.B)
-        m, n = binding.parts(Operand.A), binding.parts(Operand.B)
+        a_rows, b_rows = binding.wave_rows(Factor.A), binding.wave_rows(Factor.B)
+        m, n = binding.parts(Factor.A), binding.parts(Factor.B)
         yield ""
         kept = " ".join(f'asm volatile("" :: "v"({each}));' for each in self._read_for_nothing())
         if kept:
@@ -268,6 +269,6 @@ class GemmKernel:
         )
         for row in range(m):
             for column in range(n):
-                first, second = binding.first_row(Operand.A, row), binding.first_row(Operand.B, column)
+                first, second = binding.first_row(Factor.A, row), binding.first_row(Factor.B, column)
                 yield f"  ROTA_STORE(c[{row}][{column}], {first}, {second})"
         yield "}"

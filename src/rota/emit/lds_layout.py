@@ -11,20 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from rota.emit.gemm_tile import GemmTile
-from rota.targets.machine import GFX942, GFX950, Confidence, Fact
-from rota.targets.rates import LANES, REGISTER_BYTES
-
-Phases = tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BankRule:
-    """How LDS serves one wave's read: the lanes of a phase together, each bank one register's worth a clock."""
-
-    banks: Fact
-    phases: Phases
-    phases_known: Confidence
-    source: str
+from rota.targets.architecture import architecture_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,42 +34,11 @@ class LdsLayout:
         return row * self.row_bytes + (chunk ^ ((row >> self.shift) & self.mask)) * self.chunk_bytes + within
 
 
-def _groups(first: tuple[tuple[int, ...], ...]) -> Phases:
-    return (*first, *(tuple(lane + LANES // 2 for lane in lanes) for lanes in first))
-
-
-def _runs(length: int) -> Phases:
-    return tuple(tuple(range(start, start + length)) for start in range(0, LANES, length))
-
-
-def _lanes(*starts: int) -> tuple[int, ...]:
-    return tuple(lane for start in starts for lane in range(start, start + 4))
-
-
-_HIPKITTENS = "HipKittens, LDS phase experiments on gfx950"
-
-BANK_RULES: dict[tuple[str, int], BankRule] = {
-    (GFX950.arch, 16): BankRule(
-        banks=Fact(64, "banks of 4 bytes", Confidence.MEASURED_BY_THIRD_PARTY, _HIPKITTENS),
-        phases=_groups((_lanes(0, 12, 20, 24), _lanes(4, 8, 16, 28))),
-        phases_known=Confidence.MEASURED_BY_THIRD_PARTY,
-        source=_HIPKITTENS,
-    ),
-    (GFX942.arch, 8): BankRule(
-        banks=Fact(32, "banks of 4 bytes", Confidence.DOCUMENTED, "AMD, CDNA3 ISA manual, LDS"),
-        phases=_runs(16),
-        phases_known=Confidence.ESTIMATE,
-        source="128 bytes a clock are 16 lanes of 8 bytes; taken as consecutive ones",
-    ),
-}
-"""By architecture and bytes that a lane reads."""
-
-
 def bank_conflicts(tile: GemmTile, layout: LdsLayout) -> int:
     """Clocks that bank conflicts add to the LDS reads of one part of the tile, all its pieces together."""
-    rule = BANK_RULES[tile.machine.arch, tile.read_bytes]
+    rule, word = architecture_of(tile.machine).bank_rule(tile.read_bytes), tile.register_bytes
     return sum(
-        _extra_clocks([address for lane in phase for address in addresses[lane]], rule.banks.value)
+        _extra_clocks([address // word for lane in phase for address in addresses[lane]], rule.banks.value)
         for addresses in _reads(tile, layout)
         for phase in rule.phases
     )
@@ -113,12 +69,12 @@ def _reads(tile: GemmTile, layout: LdsLayout) -> Iterator[list[range]]:
     for piece in range(tile.steps * tile.pieces_per_step):
         starts = [
             layout.place(lane % tile.side, (piece * tile.lane_groups + lane // tile.side) * tile.read_bytes)
-            for lane in range(LANES)
+            for lane in range(tile.lanes)
         ]
-        yield [range(start, start + tile.read_bytes, REGISTER_BYTES) for start in starts]
+        yield [range(start, start + tile.read_bytes, tile.register_bytes) for start in starts]
 
 
-def _extra_clocks(addresses: list[int], banks: int) -> int:
+def _extra_clocks(words: list[int], banks: int) -> int:
     """A bank serves one address a clock; lanes that want the same one share it."""
-    wanted = Counter(address // REGISTER_BYTES % banks for address in set(addresses))
+    wanted = Counter(word % banks for word in set(words))
     return max(wanted.values()) - 1

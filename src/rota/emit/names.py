@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from rota.compiler.compiled import CompiledSchedule
 from rota.errors import EmissionError, Finding
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?")  # the standard keeps a leading _ and any __ for itself
@@ -39,14 +38,6 @@ def _plain(name: str) -> str:
     """The nearest name that can be one."""
     near = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
     return near if _PLAIN.fullmatch(near) and near not in _KEYWORDS and near != name else f"my_{near}".rstrip("_")
-
-
-def symbol(compiled: CompiledSchedule) -> str:
-    """What a schedule's kernel is called: each remainder has a name of its own, so that they can be linked together."""
-    if compiled.placement is None or compiled.trip_tiles is None:
-        return compiled.name
-    remainder = compiled.trip_tiles[1] - compiled.placement.stages + 1
-    return f"{compiled.name}_tail{remainder}" if remainder else compiled.name
 
 
 def comment(text: str) -> str:

@@ -7,16 +7,19 @@ that the machine code holds no wait which the schedule doesn't.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
-from rota.compiler.compiled import CompiledSchedule
-from rota.compiler.proved import repaired
-from rota.declare.vocabulary import Phase
+from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.compiled.proved import repaired
+from rota.program.phase import Phase
 from rota.sync.repair import Repair
+
+_Compiled = TypeVar("_Compiled", bound=CompiledSchedule)
 
 _FOUND_BY_THE_PROOF = ("R", "V", "B", "L")
 
 
-def with_register_waits(compiled: CompiledSchedule) -> CompiledSchedule:
+def with_register_waits(compiled: _Compiled) -> _Compiled:
     """The schedule, repaired and proved without help from a compiler; repairs of before keep their reasons."""
     if not compiled.compiler_tracks_registers and compiled.certificate is not None:
         return compiled
@@ -28,13 +31,9 @@ def with_register_waits(compiled: CompiledSchedule) -> CompiledSchedule:
 def _merged(before: CompiledSchedule, after: CompiledSchedule) -> list[Repair]:
     new = {(repair.phase, repair.slot): repair for repair in after.repairs}
     merged = dict(new)
-    for phase, entries in (
-        (Phase.PROLOGUE, after.prologue),
-        (Phase.KERNEL, after.kernel),
-        (Phase.EPILOGUE, after.epilogue),
-    ):
+    for phase in Phase:
         added = {slot for (where, slot), repair in new.items() if where is phase and repair.before is None}
-        kept = [slot for slot in range(len(entries)) if slot not in added]
+        kept = [slot for slot in range(len(after.phase(phase))) if slot not in added]
         for repair in before.repairs:
             if repair.phase is phase:
                 slot = kept[repair.slot]

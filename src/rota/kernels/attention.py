@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rota.declare.check import check_ints
-from rota.declare.loop import Loop
-from rota.declare.values import LoopSpec, Read
+from rota.check import check_ints
 from rota.kernels.attention_instructions import by_instruction
 from rota.kernels.fitting import check_fit
-from rota.targets.rates import LANES, REGISTER_BYTES
+from rota.kernels.wave_size import LANES, REGISTER_BYTES
+from rota.program.loop_spec import LoopSpec, Read
+from rota.values.loop import Loop
 
 _SCALE_AND_MAX, _EXPONENTIAL, _SUM = 3, 11, 5  # vector instructions per two scores, counted for packed arithmetic
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rota.declare.loop import Loop
-from rota.declare.values import LoopSpec, Read
-from rota.targets.rates import LANES, REGISTER_BYTES
+from rota.kernels.wave_size import LANES, REGISTER_BYTES
+from rota.program.loop_spec import LoopSpec, Read
+from rota.values.loop import Loop
 
 if TYPE_CHECKING:
     from rota.kernels.attention import AttentionShape

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from rota.declare.check import bad_field
-from rota.declare.mfma import shape_named
+from rota.check import bad_field
+from rota.targets.mfma import shape_named
 
 
 class Shape(Protocol):

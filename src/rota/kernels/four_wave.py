@@ -4,31 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rota.compiler.schedule import PipelineSchedule
-from rota.declare.body import PipelineBody
-from rota.declare.check import bad_field
-from rota.declare.config import PipelineConfig, WarpStaggerRule
-from rota.declare.geometry import KernelGeometry
-from rota.declare.op import OpDesc
-from rota.declare.vocabulary import (
-    CHANNEL_A,
-    CHANNEL_B,
-    DoubleBufferTag,
-    KOffsetKind,
-    OpRole,
-    SchedulingStrategy,
-)
-from rota.graph.derive import derive_edges_from_ops
-from rota.graph.edge import DepEdge
-from rota.graph.rotation import derive_cross_stage_rotation_edges, filter_spurious_cross_stage_flow
-from rota.program.block import emit_minimal_barrier_block
-from rota.program.config import ScheduleConfig
-from rota.program.program import PipelineProgram
-from rota.program.strategies import BarrierStrategy, WaitStrategy
-from rota.targets.amd import mi355x_target
-from rota.targets.cost import annotate_ops
-from rota.targets.machine import Machine
-from rota.targets.profile import TargetProfile
+from rota.check import bad_field
+from rota.kernels.target_profiles import mi355x_target
+from rota.order.acyclic.edge import DepEdge
+from rota.order.acyclic.problem import SchedulingStrategy
+from rota.pipeline.block import emit_minimal_barrier_block
+from rota.pipeline.body import PipelineBody
+from rota.pipeline.config import PipelineConfig, WarpStaggerRule
+from rota.pipeline.cost import annotate_ops
+from rota.pipeline.edges import derive_edges_from_ops
+from rota.pipeline.geometry import KernelGeometry
+from rota.pipeline.op import OpDesc
+from rota.pipeline.pipeline_program import PipelineProgram
+from rota.pipeline.profile import TargetProfile
+from rota.pipeline.rotation import derive_cross_stage_rotation_edges, filter_spurious_cross_stage_flow
+from rota.pipeline.schedule import PipelineSchedule
+from rota.pipeline.schedule_config import ScheduleConfig
+from rota.pipeline.strategies import BarrierStrategy, WaitStrategy
+from rota.pipeline.vocabulary import CHANNEL_A, CHANNEL_B, DoubleBufferTag, KOffsetKind
+from rota.program.kinds import OpRole
+from rota.program.machine import Machine
 
 _WAVES = 4
 _PARTITION_OFFSETS = (KOffsetKind.K0, KOffsetKind.K1)

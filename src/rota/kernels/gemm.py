@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rota.declare.check import bad_field, check_ints
-from rota.declare.geometry import WAVE_GRIDS, KernelGeometry, check_waves
-from rota.declare.loop import Loop
-from rota.declare.mfma import element_bytes_named
-from rota.declare.values import LoopSpec
+from rota.check import bad_field, check_ints
 from rota.kernels.fitting import check_fit
-from rota.targets.rates import LANES, REGISTER_BYTES
+from rota.kernels.wave_size import LANES, REGISTER_BYTES
+from rota.pipeline.geometry import WAVE_GRIDS, KernelGeometry, check_waves
+from rota.program.loop_spec import LoopSpec
+from rota.targets.mfma import element_bytes_named
+from rota.values.loop import Loop
 
 _HALVES = 2  # of A and of B, which make the quadrants of a wave's tile
 
@@ -92,7 +92,7 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
     for operand, extent, own in zip("AB", (shape.rows, shape.columns), shape.wave_tile, strict=True):
         size = extent // _HALVES * shape.depth * shape.element_bytes
         part = own // _HALVES * shape.depth * shape.element_bytes
-        tiles = [loop.tile(f"{operand}{half}", size=size) for half in range(_HALVES)]
+        tiles = [loop.tile(f"{operand}{half}", size=size, operand=operand) for half in range(_HALVES)]
         for tile in tiles:
             loop.load(tile, instructions=size // (shape.dma_bytes * LANES * shape.waves), moved=size)
         fragments[operand] = [
@@ -124,7 +124,7 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
     pieces: dict[str, list[list[str]]] = {}
     for operand, extent, own in zip("AB", (shape.rows, shape.columns), shape.wave_tile, strict=True):
         size = extent * shape.depth * shape.element_bytes
-        tile = loop.tile(operand, size=size)
+        tile = loop.tile(operand, size=size, operand=operand)
         for number in range(size // per_dma):
             loop.load(tile, name=f"load_{operand}{number}", moved=per_dma)
         steps = shape.depth * side * shape.element_bytes // (shape.read_bytes * LANES)

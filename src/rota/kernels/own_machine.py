@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
 
-from rota.declare.check import bad_field
-from rota.declare.values import LoopSpec
+from rota.check import bad_field
 from rota.errors import Concern, DeclarationError, Finding
-from rota.targets.machine import MACHINES, Machine
-from rota.targets.rates import rates_of
+from rota.program.loop_spec import LoopSpec
+from rota.program.machine import Machine
+from rota.targets.device import rates_of
+from rota.targets.registry import known_devices
 
 
 def own_machine(value: object) -> Machine | None:
@@ -17,9 +18,9 @@ def own_machine(value: object) -> Machine | None:
     if callable(said):
         said = said()
         if said is None:
-            raise bad_field(value, "machine()", said, "a Machine, as GFX950 or GFX942")
+            raise bad_field(value, "machine()", said, "a Machine")
     if said is not None and not isinstance(said, Machine):
-        raise bad_field(value, "machine", said, "a Machine, as GFX950 or GFX942")
+        raise bad_field(value, "machine", said, "a Machine")
     return said
 
 
@@ -32,11 +33,12 @@ def check_instructions(loop: LoopSpec, machine: Machine) -> None:
     """A loop whose matrix instructions another machine has is likely meant for that one."""
     has = rates_of(machine).mfma_passes
     lacking = next((op for op in loop.ops if op.instruction and op.instruction not in has), None)
-    used = {op.instruction for op in loop.ops if op.instruction}
-    others = [other for other in MACHINES if used <= rates_of(other).mfma_passes.keys()]
-    if lacking is None or not others:
+    if lacking is None:
         return
-    has_all = others[0]
+    used = {op.instruction for op in loop.ops if op.instruction}
+    has_all = next((other for other in known_devices().devices if used <= other.rates.mfma_passes.keys()), None)
+    if has_all is None:
+        return
     raise DeclarationError(
         Finding(
             code="D105",
@@ -45,8 +47,8 @@ def check_instructions(loop: LoopSpec, machine: Machine) -> None:
             concerns=(Concern(label=lacking.name, source=lacking.source),),
             evidence=(("compiled for", machine.name), ("has it", has_all.name)),
             fixes=(
-                f"--set machine={has_all.arch}",
-                f"let the kernel say it: a field, parameter or method `machine` that gives {has_all.arch.upper()}",
+                f"--set machine={has_all.name.lower()}",
+                f"let the kernel say it: a field, parameter or method `machine` that gives {has_all.name}",
             ),
         )
     )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from rota.compiler.schedule import PipelineSchedule
-from rota.declare.body import PipelineBody
-from rota.declare.check import bad_field
-from rota.declare.config import PipelineConfig
-from rota.declare.op import OpDesc
-from rota.declare.vocabulary import CHANNEL_A, CHANNEL_B, DoubleBufferTag, KOffsetKind, SchedulingStrategy
-from rota.order.reorder import double_buffer_reorder
-from rota.program.config import ScheduleConfig
-from rota.targets.amd import mi355x_target
-from rota.targets.cost import annotate_ops
-from rota.targets.machine import Machine
-from rota.targets.profile import TargetProfile
+from rota.check import bad_field
+from rota.kernels.target_profiles import mi355x_target
+from rota.order.acyclic.problem import SchedulingStrategy
+from rota.pipeline.body import PipelineBody
+from rota.pipeline.config import PipelineConfig
+from rota.pipeline.cost import annotate_ops
+from rota.pipeline.op import OpDesc
+from rota.pipeline.profile import TargetProfile
+from rota.pipeline.reorder import double_buffer_reorder
+from rota.pipeline.schedule import PipelineSchedule
+from rota.pipeline.schedule_config import ScheduleConfig
+from rota.pipeline.vocabulary import CHANNEL_A, CHANNEL_B, DoubleBufferTag, KOffsetKind
+from rota.program.machine import Machine
 
 _PARTITION_OFFSETS = (KOffsetKind.K0, KOffsetKind.K1)
 _COMPLETION_OFFSETS = (KOffsetKind.K_PREV, KOffsetKind.K0)

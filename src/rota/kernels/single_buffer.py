@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rota.compiler.schedule import PipelineSchedule
-from rota.declare.body import PipelineBody
-from rota.declare.check import bad_field, check_ints, is_int
-from rota.declare.config import PipelineConfig
-from rota.declare.op import OpDesc
-from rota.declare.vocabulary import InstructionGroup, Phase, SingleBufferTag
-from rota.graph.derive import derive_edges_from_ops
-from rota.order.optimal import optimize_within_barriers
-from rota.order.reorder import single_buffer_reorder
-from rota.program.entry import ScheduleEntry
-from rota.targets.amd import mi355x_single_buffer_target
-from rota.targets.cost import annotate_ops
-from rota.targets.machine import Machine
-from rota.targets.profile import TargetProfile
+from rota.check import bad_field, check_ints, is_int
+from rota.kernels.target_profiles import mi355x_single_buffer_target
+from rota.pipeline.body import PipelineBody
+from rota.pipeline.config import PipelineConfig
+from rota.pipeline.cost import annotate_ops
+from rota.pipeline.edges import derive_edges_from_ops
+from rota.pipeline.op import OpDesc
+from rota.pipeline.optimal import optimize_within_barriers
+from rota.pipeline.profile import TargetProfile
+from rota.pipeline.reorder import single_buffer_reorder
+from rota.pipeline.schedule import PipelineSchedule
+from rota.pipeline.schedule_entry import ScheduleEntry
+from rota.pipeline.vocabulary import InstructionGroup, SingleBufferTag
+from rota.program.machine import Machine
+from rota.program.phase import Phase
 
 _WIDE_MMA = 32
 

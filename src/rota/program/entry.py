@@ -1,45 +1,119 @@
-"""One issued op: takes an op and its place, gives a frozen `ScheduleEntry`."""
+"""One issued op of a lowered program: takes an op and its effect, gives a frozen `Entry`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from rota.declare.check import check_ints, check_types
-from rota.declare.effects import Effect
-from rota.declare.op import OpDesc
-from rota.declare.vocabulary import Phase
+from rota.errors import Concern, SourceLine
+from rota.program.effects import WORKGROUP, Effect
+from rota.program.element import WIDEST
+from rota.program.kinds import OpKind
+from rota.program.phase import Phase
+
+
+class Work(NamedTuple):
+    """`instructions` that one wave issues, each moving `moved` bytes for it; `instruction` names an MFMA.
+
+    Where that takes elements of several formats, `bits` are those of its wider factor.
+    """
+
+    instructions: int
+    moved: int = 0
+    instruction: str = ""
+    bits: int = WIDEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleEntry:
-    """An op with its ordinal in its phase; a prefetch may be left out when no tile is left to fetch.
+class Op:
+    """An op by its kind and its own name.
 
-    `group` names the one wave group that executes the entry; None stands for all of them.  `effect` is what the entry
-    does, where that doesn't follow from its op and the pipeline config.
+    `name` is its identity: the declared op that it stands for, or how a wait or a barrier is written.  `copy`, where it
+    says anything, tells apart the copies of one op in an unrolled loop.  `work` is None where nothing says what a wave
+    issues for it.  `declared` is what the author wrote, which only the front end that lowered it can read.
     """
 
-    op: OpDesc
+    kind: OpKind
+    name: str
+    copy: int | None = None
+    work: Work | None = field(default=None, compare=False)
+    source: SourceLine | None = field(default=None, compare=False, repr=False)
+    declared: object = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_framework(self) -> bool:
+        """Put in by rota rather than declared by the author."""
+        return self.kind.synchronises
+
+    def __str__(self) -> str:
+        return self.name if self.copy is None else f"{self.name} s{self.copy}"
+
+    def concern(self, index: int | None = None, role: str = "") -> Concern:
+        """This op as one end of a finding."""
+        return Concern(label=str(self), index=index, role=role, source=self.source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An op with its ordinal in its phase and what it does; a prefetch may be left out when no tile is left to fetch.
+
+    `roles` number the roles that execute it; None stands for all of them.  What isn't `listed` belongs to the roles and
+    not to the schedule, whose lists leave it out: its `time_slot` is that of the entry behind it.
+    """
+
+    op: Op
+    effect: Effect
     time_slot: int
     phase: Phase
     is_prefetch: bool = False
-    group: int | None = None
-    effect: Effect | None = None
-
-    def __post_init__(self) -> None:
-        kinds = (type(self.op), type(self.time_slot), type(self.phase), type(self.is_prefetch))
-        if kinds != (OpDesc, int, Phase, bool) or self.time_slot < 0:  # one test: a phase has hundreds of entries
-            check_types(self, {"op": OpDesc, "phase": Phase, "is_prefetch": bool})
-            check_ints(self, ("time_slot",))
-        if self.group is not None:
-            check_ints(self, ("group",))
-        if self.effect is not None:
-            check_types(self, {"effect": Effect})
+    roles: tuple[int, ...] | None = None
+    listed: bool = True
 
     def __str__(self) -> str:
         return f"#{self.time_slot} {self.op}" + (" (prefetch)" if self.is_prefetch else "")
 
+    def executed_by(self, role: int) -> bool:
+        """Does the role execute it?"""
+        return self.roles is None or role in self.roles
 
-def entries_of(ops: Iterable[OpDesc], phase: Phase) -> tuple[ScheduleEntry, ...]:
-    """The ops of a phase, numbered; none is a prefetch."""
-    return tuple(ScheduleEntry(op=op, time_slot=slot, phase=phase) for slot, op in enumerate(ops))
+    def concern(self, role: str | None = None) -> Concern:
+        """This entry as one end of a finding; by default with its phase."""
+        return self.op.concern(self.time_slot, self.phase.value.lower() if role is None else role)
+
+
+def wait_name(counter: str) -> str:
+    """How a wait for a counter is called: wait_vm for vmcnt."""
+    return f"wait_{counter.removesuffix('cnt')}"
+
+
+def wait_op(counter: str, count: int) -> Op:
+    """At most `count` tokens of the counter stay outstanding."""
+    return Op(kind=OpKind.WAIT, name=f"{wait_name(counter)}({count})", work=Work(1))
+
+
+def wait_effect(counter: str, count: int) -> Effect:
+    """What such a wait does."""
+    return Effect(kind=OpKind.WAIT, counter=counter, wait_value=count)
+
+
+BARRIER = Op(kind=OpKind.BARRIER, name="barrier", work=Work(1))
+"""All waves of the workgroup arrive before any leaves; waits for no memory."""
+
+ARRIVE = Op(kind=OpKind.BARRIER, name="barrier_arrive", work=Work(1))
+"""A wave says that it is there, and goes on."""
+
+AWAIT = Op(kind=OpKind.BARRIER, name="barrier_wait", work=Work(1))
+"""A wave goes on when all have said that they are there."""
+
+MEETS = Effect(kind=OpKind.BARRIER, arrives=WORKGROUP, awaits=WORKGROUP)
+"""What a barrier does that is one instruction."""
+
+
+def barrier_ops(*, split: bool) -> tuple[tuple[Op, Effect], ...]:
+    """The instructions by which all waves of a workgroup meet."""
+    if not split:
+        return ((BARRIER, MEETS),)
+    return (
+        (ARRIVE, Effect(kind=OpKind.BARRIER, arrives=WORKGROUP)),
+        (AWAIT, Effect(kind=OpKind.BARRIER, awaits=WORKGROUP)),
+    )

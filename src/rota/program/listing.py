@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from rota.declare.vocabulary import FrameworkTag, OpRole
-from rota.program.entry import ScheduleEntry
+from rota.program.kinds import OpKind
 
-_WAITS = (FrameworkTag.WAIT_VM, FrameworkTag.WAIT_LGKM)
+
+class ListedOp(Protocol):
+    """An op as a listing needs it."""
+
+    @property
+    def kind(self) -> OpKind:
+        """What it is."""
+        ...
+
+
+class ListedEntry(Protocol):
+    """An entry of a front end's lists, or of a lowered program."""
+
+    @property
+    def op(self) -> ListedOp:
+        """What is issued."""
+        ...
+
+    @property
+    def time_slot(self) -> int:
+        """Its ordinal in its phase."""
+        ...
+
+    @property
+    def is_prefetch(self) -> bool:
+        """May it be left out when no tile is left to fetch?"""
+        ...
 
 
 class SyncCounts(NamedTuple):
@@ -19,22 +44,26 @@ class SyncCounts(NamedTuple):
     fences: int
 
 
-def count_sync(entries: Sequence[ScheduleEntry]) -> SyncCounts:
+_FENCES = (OpKind.FENCE, OpKind.HINT, OpKind.PRIORITY)
+
+
+def count_sync(entries: Sequence[ListedEntry]) -> SyncCounts:
     """Waits, barriers and compiler fences among the entries."""
+    kinds = [entry.op.kind for entry in entries]
     return SyncCounts(
-        waits=sum(entry.op.tag in _WAITS for entry in entries),
-        barriers=sum(entry.op.tag == FrameworkTag.BARRIER for entry in entries),
-        fences=sum(entry.op.role is OpRole.FENCE for entry in entries),
+        waits=kinds.count(OpKind.WAIT),
+        barriers=kinds.count(OpKind.BARRIER),
+        fences=sum(kind in _FENCES for kind in kinds),
     )
 
 
-def listing(title: str, entries: Sequence[ScheduleEntry]) -> str:
+def listing(title: str, entries: Sequence[ListedEntry]) -> str:
     """The phase as text; synchronisation is indented, so that the data ops stand out."""
     counts = count_sync(entries)
     head = f"{title}: {len(entries)} entries, {counts.waits} waits, {counts.barriers} barriers, {counts.fences} fences"
     lines = [head]
     for entry in entries:
-        indent = "    " if entry.op.role in (OpRole.SYNC, OpRole.FENCE) else ""
+        indent = "    " if entry.op.kind.synchronises else ""
         mark = "  prefetch" if entry.is_prefetch else ""
         lines.append(f"  {entry.time_slot:4d}  {indent}{entry.op}{mark}")
     return "\n".join(lines)

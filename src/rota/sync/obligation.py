@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
-from rota.declare.effects import Action, Counter, Place, Space
-from rota.declare.vocabulary import Phase
-from rota.program.entry import ScheduleEntry
-from rota.program.loop import LoopSteps, Step
-from rota.sync.timeline import Timeline, written_out
-from rota.targets.machine import Machine
+from rota.program.effects import Place, Space
+from rota.program.entry import Entry
+from rota.program.kinds import OpKind
+from rota.program.lowered import LoweredProgram
+from rota.program.machine import Machine
+from rota.program.phase import Phase
+from rota.sync.unrolled import WrittenOut, written_out
 
 _EXPLICIT_TRIPS = (0, 1, 2, 3)  # a tile's successive accesses lie at most two trips apart
 
@@ -26,8 +27,8 @@ class _Counters(NamedTuple):
     `initial` are the registers whose content before the loop is read.
     """
 
-    in_order: frozenset[Counter]
-    compilers: frozenset[Counter]
+    in_order: frozenset[str]
+    compilers: frozenset[str]
     initial: frozenset[Place] = frozenset()
 
 
@@ -47,16 +48,16 @@ class Obligation:
     bring every other wave past it.  `compiler_covers` is the moment, if any, at which the compiler itself waits for it.
     """
 
-    timeline: Timeline
+    timeline: WrittenOut
     earlier: int
     later: int
     crosses: bool
-    counter: Counter
+    counter: str
     compiler_covers: int | None
     in_order: bool = True
 
     @property
-    def ends(self) -> tuple[Step, Step]:
+    def ends(self) -> tuple[Entry, Entry]:
         """The two steps."""
         return self.timeline.steps[self.earlier], self.timeline.steps[self.later]
 
@@ -95,11 +96,10 @@ class Obligation:
         return False
 
     def __str__(self) -> str:
-        first, second = (step.entry for step in self.ends)
-        return in_words(first, second)
+        return in_words(*self.ends)
 
 
-def in_words(first: ScheduleEntry, second: ScheduleEntry) -> str:
+def in_words(first: Entry, second: Entry) -> str:
     """An obligation between two entries."""
     return (
         f"{first.op} ({first.phase.value.lower()} #{first.time_slot}) must be over "
@@ -107,23 +107,24 @@ def in_words(first: ScheduleEntry, second: ScheduleEntry) -> str:
     )
 
 
-def open_obligations(steps: LoopSteps, machine: Machine, *, compiler_waits: bool) -> tuple[Obligation, ...]:
-    """The obligations that the loop's own waits and barriers don't meet."""
-    every = all_obligations(steps, compiler_waits=compiler_waits)
-    return tuple(obligation for obligation in every if not obligation.met(machine))
+def open_obligations(program: LoweredProgram) -> tuple[Obligation, ...]:
+    """The obligations that the program's own waits and barriers don't meet."""
+    every = all_obligations(program)
+    return tuple(obligation for obligation in every if not obligation.met(program.machine))
 
 
-def all_obligations(steps: LoopSteps, *, compiler_waits: bool) -> Iterator[Obligation]:
+def all_obligations(program: LoweredProgram) -> Iterator[Obligation]:
     """The obligations from which all others follow, over the first few trip counts.
 
     Between two given entries the same steps lie whenever the distance is the same, so one trip count stands for all.
     """
     seen: set[tuple[object, ...]] = set()
-    in_order = frozenset(Counter) if steps.vmcnt_in_order else frozenset(Counter) - {Counter.VM}
-    compilers = in_order if compiler_waits else frozenset[Counter]()  # a compiler counts on the order, too
-    counters = _Counters(in_order, compilers, _initial_registers(steps) if steps.reentrant else frozenset())
-    for runs in product(_EXPLICIT_TRIPS, repeat=2 if steps.reentrant else 1):
-        timeline = written_out(steps, *runs)
+    in_order = frozenset(counter.name for counter in program.machine.counters if counter.in_order)
+    # A compiler counts on the order, too.
+    compilers = in_order if program.compiler_tracks_registers else frozenset[str]()
+    counters = _Counters(in_order, compilers, _initial_registers(program) if program.reentrant else frozenset())
+    for runs in product(_EXPLICIT_TRIPS, repeat=2 if program.reentrant else 1):
+        timeline = written_out(program, *runs)
         for earlier, later, crosses in _tightest(timeline, counters):
             counter = timeline.steps[earlier].effect.counter
             key = (timeline.gaps[earlier][-1], timeline.gaps[later][-1], later - earlier, crosses)
@@ -141,13 +142,13 @@ def all_obligations(steps: LoopSteps, *, compiler_waits: bool) -> Iterator[Oblig
             )
 
 
-def _tightest(timeline: Timeline, counters: _Counters) -> Iterator[_Conflict]:
+def _tightest(timeline: WrittenOut, counters: _Counters) -> Iterator[_Conflict]:
     """Conflicts that contain no other one of the same counter.
 
     What covers an op covers all older ones on its counter, and a barrier between the inner two lies between the outer
     two as well: so the outer conflict is met whenever the inner one is.
     """
-    latest: dict[tuple[Counter | None, bool], int] = {}
+    latest: dict[tuple[str | None, bool], int] = {}
     conflicts = sorted(_conflicts(timeline, counters), key=lambda c: (c.later, -c.earlier))
     for conflict in conflicts:
         counter = timeline.steps[conflict.earlier].effect.counter
@@ -156,12 +157,12 @@ def _tightest(timeline: Timeline, counters: _Counters) -> Iterator[_Conflict]:
             yield conflict
 
 
-def _conflicts(timeline: Timeline, counters: _Counters) -> Iterator[_Conflict]:
+def _conflicts(timeline: WrittenOut, counters: _Counters) -> Iterator[_Conflict]:
     yield from _tile_conflicts(timeline)
     yield from _register_conflicts(timeline, counters)
 
 
-def _tile_conflicts(timeline: Timeline) -> Iterator[_Conflict]:
+def _tile_conflicts(timeline: WrittenOut) -> Iterator[_Conflict]:
     """Pairs of accesses to one tile of which one is a write."""
     writer: dict[Place, int] = {}
     readers: dict[Place, list[int]] = {}
@@ -176,15 +177,15 @@ def _tile_conflicts(timeline: Timeline) -> Iterator[_Conflict]:
             if place.space is Space.LDS:
                 yield from (_Conflict(reader, now, crosses=True) for reader in readers.get(place, ()))
                 # Each wave writes its own slice, and LDS writes of the ds class keep their order.
-                in_order = effect.action is Action.LDS_WRITE is _action(timeline, writer.get(place))
+                in_order = effect.kind is OpKind.LDS_WRITE is _kind(timeline, writer.get(place))
                 if place in writer and not in_order:
                     yield _Conflict(writer[place], now, crosses=False)
                 writer[place], readers[place] = now, []
 
 
-def _register_conflicts(timeline: Timeline, counters: _Counters) -> Iterator[_Conflict]:
+def _register_conflicts(timeline: WrittenOut, counters: _Counters) -> Iterator[_Conflict]:
     """A load into registers and their use, or their next write if that doesn't land behind the load anyway."""
-    loading: dict[Place, tuple[int, Counter]] = {}
+    loading: dict[Place, tuple[int, str]] = {}
     for now, step in enumerate(timeline.steps):
         effect = step.effect
         refilled = counters.initial if now in timeline.entered else ()
@@ -195,35 +196,33 @@ def _register_conflicts(timeline: Timeline, counters: _Counters) -> Iterator[_Co
                 yield _Conflict(loading[place][0], now, crosses=False)
         for place in effect.writes:
             loader, older = loading.pop(place, (now, None))
-            behind = older is effect.counter and older in counters.in_order
+            behind = older == effect.counter and older in counters.in_order
             if older is not None and older not in counters.compilers and not behind:
                 yield _Conflict(loader, now, crosses=False)
-            if place.space is not Space.LDS and effect.counter:
+            if place.space not in (Space.LDS, Space.MEMORY) and effect.counter:
                 loading[place] = now, effect.counter
 
 
-def _initial_registers(steps: LoopSteps) -> frozenset[Place]:
+def _initial_registers(program: LoweredProgram) -> frozenset[Place]:
     """Registers that are read of an iteration before the first, in any of the trips in which that happens."""
-    reach = max(
-        (-wanted.iteration for phase in Phase for s in steps.phase(phase) for _, wanted in s.effect.wants), default=0
-    )
+    reach = max((-wanted.iteration for s in program.entries for _, wanted in s.effect.wants), default=0)
     starts = {Phase.PROLOGUE: [0]}
-    later = [steps.tiles_per_trip * trip for trip in range(1, reach + 2)]
+    later = [program.tiles_per_trip * trip for trip in range(1, reach + 2)]
     return frozenset(
         place
         for phase in Phase
         for k in starts.get(phase, later)
-        for step in steps.phase(phase)
+        for step in program.phase(phase)
         for place, wanted in step.effect.wants
         if place.space is Space.REGISTER and wanted.iteration + k < 0
     )
 
 
-def _action(timeline: Timeline, moment: int | None) -> Action | None:
-    return None if moment is None else timeline.steps[moment].effect.action
+def _kind(timeline: WrittenOut, moment: int | None) -> OpKind | None:
+    return None if moment is None else timeline.steps[moment].effect.kind
 
 
-def _compiler_covers(timeline: Timeline, earlier: int, later: int) -> int | None:
+def _compiler_covers(timeline: WrittenOut, earlier: int, later: int) -> int | None:
     """The moment at which the compiler waits for the earlier op: that of the first use of registers that it loads.
 
     Or that a younger op on its counter loads: a wait for the younger one is a wait for all older ones.
@@ -232,9 +231,9 @@ def _compiler_covers(timeline: Timeline, earlier: int, later: int) -> int | None
     loading: set[Place] = set()
     for moment in range(earlier, later):
         effect = timeline.steps[moment].effect
-        overwritten = effect.writes if effect.counter is not counter else ()
+        overwritten = effect.writes if effect.counter != counter else ()
         if not loading.isdisjoint((*effect.reads, *overwritten)):
             return moment
         filled = {place for place in effect.writes if place.space is Space.REGISTER}
-        loading = loading | filled if effect.counter is counter else loading - filled
+        loading = loading | filled if effect.counter == counter else loading - filled
     return None

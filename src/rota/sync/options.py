@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rota.declare.effects import Action, Counter
-from rota.program.loop import Step
+from rota.program.entry import Entry
+from rota.program.kinds import OpKind
+from rota.program.machine import Machine
 from rota.sync.obligation import Obligation
-from rota.sync.timeline import Gap
-from rota.targets.machine import Machine
+from rota.sync.unrolled import InsertionPoint
 
 
 class WaitSite(NamedTuple):
     """Where a wait stands or could stand; `existing` is the wait there now."""
 
-    gap: Gap
-    counter: Counter
-    existing: Step | None
+    gap: InsertionPoint
+    counter: str
+    existing: Entry | None
 
     def count_now(self, machine: Machine) -> int:
         """The count of the wait there, or one that is as good as none."""
@@ -40,9 +40,9 @@ class Option(NamedTuple):
     site: WaitSite | None
     weakest: int
     missing: int
-    gaps: tuple[Gap, ...]
+    gaps: tuple[InsertionPoint, ...]
 
-    def holds(self, barriers: Mapping[Gap, int], waits: Mapping[WaitSite, int]) -> bool:
+    def holds(self, barriers: Mapping[InsertionPoint, int], waits: Mapping[WaitSite, int]) -> bool:
         """Do these barriers and waits, added and strengthened, make it good?"""
         if self.site is not None and waits.get(self.site, self.weakest + 1) > self.weakest:
             return False
@@ -52,8 +52,8 @@ class Option(NamedTuple):
 class Places(NamedTuple):
     """Gaps worth a new barrier, and gaps worth a new wait on each counter."""
 
-    barriers: frozenset[Gap]
-    waits: Mapping[Counter, frozenset[Gap]]
+    barriers: frozenset[InsertionPoint]
+    waits: Mapping[str, frozenset[InsertionPoint]]
 
 
 def derive_options(obligations: Sequence[Obligation], machine: Machine) -> list[tuple[Option, ...]]:
@@ -63,19 +63,19 @@ def derive_options(obligations: Sequence[Obligation], machine: Machine) -> list[
 
 
 def _places(obligations: Sequence[Obligation]) -> Places:
-    barriers: set[Gap] = set()
-    waits: dict[Counter, set[Gap]] = {counter: set() for counter in Counter}
-    ends: set[Gap] = set()
+    barriers: set[InsertionPoint] = set()
+    waits: dict[str, set[InsertionPoint]] = {}
+    ends: set[InsertionPoint] = set()
     for obligation in obligations:
         timeline = obligation.timeline
         here = timeline.gaps[obligation.later][-1]
-        waits[obligation.counter].add(here)
+        waits.setdefault(obligation.counter, set()).add(here)
         if obligation.crosses:
             barriers.add(here)
         for moment in range(obligation.earlier + 1, obligation.later + 1):
             # The ends of phases stand in front of the gap that each moment opens with.
             ends.update(timeline.gaps[moment][:-1])
-            if obligation.crosses and timeline.steps[moment].effect.action is Action.BARRIER:
+            if obligation.crosses and timeline.steps[moment].effect.awaits is not None:
                 waits[obligation.counter].add(timeline.gaps[moment][-1])
     if barriers:
         barriers |= ends
@@ -92,12 +92,12 @@ def _offers(obligation: Obligation, places: Places, machine: Machine) -> Iterato
         weakest = min(obligation.younger_tokens(moment), largest)
         return Option(site, weakest, missing, tuple(behind) if missing else ())
 
-    behind: list[Gap] = []
+    behind: list[InsertionPoint] = []
     for moment in range(obligation.later, obligation.earlier, -1):
         step = timeline.steps[moment]
         if moment == obligation.compiler_covers:
             yield offer(None, moment)
-        stands = step.effect.action is Action.WAIT and step.effect.counter is counter and step.group is None
+        stands = step.effect.kind is OpKind.WAIT and step.effect.counter == counter and step.roles is None
         if stands:
             site = WaitSite(timeline.gaps[moment][-1], counter, step)
             enough = site.count_now(machine) <= min(obligation.younger_tokens(moment), largest)

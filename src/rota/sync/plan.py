@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rota.declare.vocabulary import Phase
-from rota.order.stopping import solve
+from rota.program.machine import Machine
+from rota.program.phase import Phase
+from rota.solver.stopping import solve
 from rota.sync.obligation import Obligation
 from rota.sync.options import Option, WaitSite, derive_options
-from rota.sync.timeline import Gap
 from rota.sync.trim import Change, Trimmed
-from rota.targets.machine import Machine
+from rota.sync.unrolled import InsertionPoint
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -35,7 +35,7 @@ class Plan:
     both, and fewer of them in the loop; or as many there, and counts that are larger in sum.
     """
 
-    barriers: dict[Gap, int]
+    barriers: dict[InsertionPoint, int]
     waits: dict[WaitSite, int]
     reasons: dict[Change, Obligation]
     optimal: bool
@@ -57,9 +57,9 @@ def plan_repairs(obligations: Sequence[Obligation], machine: Machine) -> Plan:
     )
 
 
-def _drains(obligations: Sequence[Obligation]) -> tuple[dict[Gap, int], dict[WaitSite, int]]:
+def _drains(obligations: Sequence[Obligation]) -> tuple[dict[InsertionPoint, int], dict[WaitSite, int]]:
     """A full drain, and as many barriers as it takes, in front of every op that must wait: safe, and far too much."""
-    barriers: dict[Gap, int] = {}
+    barriers: dict[InsertionPoint, int] = {}
     waits: dict[WaitSite, int] = {}
     for obligation in obligations:
         gap = obligation.timeline.gaps[obligation.later][-1]
@@ -81,7 +81,7 @@ class _Search:
 
         self.model = cp_model.CpModel()
         self.machine = machine
-        self.barriers: dict[Gap, int] = {}
+        self.barriers: dict[InsertionPoint, int] = {}
         self.waits: dict[WaitSite, int] = {}
         every = [option for some in options for option in some]
         most = max(option.missing for option in every)
@@ -166,5 +166,5 @@ class _Search:
         }
 
 
-def _place(gap: Gap) -> tuple[str, int]:
+def _place(gap: InsertionPoint) -> tuple[str, int]:
     return gap.phase.value, gap.slot

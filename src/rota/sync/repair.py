@@ -1,36 +1,40 @@
-"""Repair: takes a scheduled loop, gives its entries with the planned waits and barriers, each with its reason.
+"""Repair: takes a lowered program, gives its entries with the planned waits and barriers, each with its reason.
 
 The order of data ops never changes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from rota.declare.effects import Action, Counter
-from rota.declare.op import OpDesc
-from rota.declare.vocabulary import Phase
-from rota.program.entry import ScheduleEntry
-from rota.program.loop import LoopSteps, ScheduledLoop, Step, steps_of
+from rota.errors import Finding, ProgramError
+from rota.program.effects import WORKGROUP, Effect
+from rota.program.entry import Entry, Op, barrier_ops, wait_effect, wait_op
+from rota.program.kinds import OpKind
+from rota.program.lowered import LoweredProgram, numbered
+from rota.program.machine import Machine
+from rota.program.phase import Phase
 from rota.sync.obligation import open_obligations
 from rota.sync.options import WaitSite
 from rota.sync.plan import Plan, plan_repairs
-from rota.sync.timeline import Gap
-from rota.targets.machine import Machine
-
-WAITS = {Counter.VM: OpDesc.wait_vm, Counter.LGKM: OpDesc.wait_lgkm}
-"""What waits for a counter."""
+from rota.sync.unrolled import InsertionPoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """One change: what now stands at `slot` of `phase`, what stood there before, and what it is for."""
+    """One change: what now stands at `slot` of `phase`, what stood there before, and what it is for.
+
+    `before` is a wait that was made stronger, with its count in `count_before`.
+    """
 
     phase: Phase
     slot: int
-    op: OpDesc
-    before: OpDesc | None
+    op: Op
+    before: Op | None
     reason: str
+    count_before: int = 0
 
     @property
     def change(self) -> str:
@@ -38,129 +42,146 @@ class Repair:
         what = f"{self.before} became {self.op}" if self.before else f"added {self.op}"
         return f"{self.phase.value.lower()} #{self.slot} {what}"
 
+    def taken_back(self, entry: Entry) -> Entry:
+        """The entry as it was before."""
+        return replace(entry, op=self.before or self.op, effect=replace(entry.effect, wait_value=self.count_before))
+
     def __str__(self) -> str:
         return f"{self.change}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """The repaired phases, where the old entries went, and every change.
+    """The repaired phases, where each entry stood before, None if it is new, and every change.
 
     `cut_short` if a search for the least repair ended before it was shown to be the least.
     """
 
-    prologue: tuple[ScheduleEntry, ...]
-    kernel: tuple[ScheduleEntry, ...]
-    epilogue: tuple[ScheduleEntry, ...]
-    warp_stagger_index: int
-    kernel_slots: tuple[int, ...]
+    phases: Mapping[Phase, tuple[Entry, ...]]
+    origins: Mapping[Phase, tuple[int | None, ...]]
     repairs: tuple[Repair, ...]
     cut_short: bool
 
 
-def repair(loop: ScheduledLoop, machine: Machine, *, compiler_waits: bool) -> Repaired:
+def repair(program: LoweredProgram) -> Repaired:
     """Clamp waits that can't be encoded, then add and strengthen what is missing, as `rota.sync.plan.Plan` says."""
-    steps = steps_of(loop)
-    clamped = {phase: tuple(_clamped(step, machine) for step in steps.phase(phase)) for phase in Phase}
+    _check_one_meeting(program)
+    machine = program.machine
+    clamped = {phase: tuple(_clamped(entry, machine) for entry in program.phase(phase)) for phase in Phase}
     mended = replace(
-        steps, prologue=clamped[Phase.PROLOGUE], kernel=clamped[Phase.KERNEL], epilogue=clamped[Phase.EPILOGUE]
+        program, prologue=clamped[Phase.PROLOGUE], kernel=clamped[Phase.KERNEL], epilogue=clamped[Phase.EPILOGUE]
     )
-    plan = plan_repairs(open_obligations(mended, machine, compiler_waits=compiler_waits), machine)
-    return _applied(loop, steps, mended, plan)
+    plan = plan_repairs(open_obligations(mended), machine)
+    writers = {phase: _PhaseWriter(program, phase, plan) for phase in Phase}
+    for phase, writer in writers.items():
+        writer.write(program.phase(phase), clamped[phase])
+    return Repaired(
+        phases={phase: writer.finished() for phase, writer in writers.items()},
+        origins={phase: tuple(written.origin for written in writer.entries) for phase, writer in writers.items()},
+        repairs=tuple(repair for writer in writers.values() for repair in writer.repairs()),
+        cut_short=not plan.optimal,
+    )
 
 
-def _clamped(step: Step, machine: Machine) -> Step:
+def _check_one_meeting(program: LoweredProgram) -> None:
+    """What to add where roles differ in what they do, or meet in several places, is for their author to say."""
+    alone = [
+        entry
+        for entry in program.entries
+        if (entry.roles is not None and not entry.op.is_framework)
+        or not {entry.effect.arrives, entry.effect.awaits} <= {None, WORKGROUP}
+    ]
+    if alone:
+        raise ProgramError(
+            Finding(
+                code="W103",
+                message=f"{program.name} can't be repaired: its roles differ in more than waits and barriers, "
+                "or meet at barriers of their own",
+                concerns=tuple(entry.concern() for entry in alone[:2]),
+                evidence=(("roles", ", ".join(role.name for role in program.roles)),),
+                fixes=("put in the waits and barriers that the proof asks for",),
+            )
+        )
+
+
+def _clamped(entry: Entry, machine: Machine) -> Entry:
     """The weakest wait that can be encoded, for a count that can't."""
-    effect = step.effect
-    if effect.action is not Action.WAIT or effect.counter is None:
-        return step
+    effect = entry.effect
+    if effect.kind is not OpKind.WAIT or effect.counter is None:
+        return entry
     largest = machine.largest_wait(effect.counter)
-    if effect.wait_value <= largest:
-        return step
-    return step._replace(
-        entry=replace(step.entry, op=WAITS[effect.counter](largest)), effect=replace(effect, wait_value=largest)
-    )
+    return entry if effect.wait_value <= largest else _with_count(entry, effect.counter, largest)
+
+
+def _with_count(entry: Entry, counter: str, count: int) -> Entry:
+    return replace(entry, op=wait_op(counter, count), effect=replace(entry.effect, wait_value=count))
+
+
+class _Written(NamedTuple):
+    """An entry of the repaired phase, where it stood before, and what was changed, with the reason."""
+
+    entry: Entry
+    origin: int | None
+    before: Entry | None
+    reason: str
 
 
 class _PhaseWriter:
     """Writes one phase anew, keeping account of every change."""
 
-    def __init__(self, phase: Phase, plan: Plan) -> None:
+    def __init__(self, program: LoweredProgram, phase: Phase, plan: Plan) -> None:
+        self.split = program.machine.split_barrier
         self.phase = phase
         self.plan = plan
-        self.entries: list[tuple[ScheduleEntry, bool]] = []
-        self.repairs: list[tuple[int, OpDesc, OpDesc | None, str]] = []
+        self.entries: list[_Written] = []
 
-    def fill(self, gap: Gap) -> None:
+    def write(self, before: tuple[Entry, ...], clamped: tuple[Entry, ...]) -> None:
+        """The whole phase."""
+        for index, (written, kept) in enumerate(zip(before, clamped, strict=True)):
+            self._fill(InsertionPoint(self.phase, index))
+            self._keep(index, written, kept)
+        self._fill(InsertionPoint(self.phase, len(before)))
+
+    def repairs(self) -> list[Repair]:
+        """Every change, numbered as the schedule lists its entries."""
+        return [
+            Repair(
+                phase=self.phase,
+                slot=entry.time_slot,
+                op=entry.op,
+                before=None if before is None else before.op,
+                reason=reason,
+                count_before=0 if before is None else before.effect.wait_value,
+            )
+            for entry, (_, _, before, reason) in zip(self.finished(), self.entries, strict=True)
+            if reason
+        ]
+
+    def finished(self) -> tuple[Entry, ...]:
+        """The phase's entries, numbered."""
+        return numbered([written.entry for written in self.entries])
+
+    def _fill(self, gap: InsertionPoint) -> None:
         """Put new waits, then new barriers into a gap."""
         for site, count in self.plan.waits.items():
             if site.existing is None and site.gap == gap:
-                self._add(WAITS[site.counter](count), site)
+                self._add(wait_op(site.counter, count), wait_effect(site.counter, count), site)
         for _ in range(self.plan.barriers.get(gap, 0)):
-            self._add(OpDesc.barrier(), gap)
+            for op, effect in barrier_ops(split=self.split):
+                self._add(op, effect, gap)
 
-    def keep(self, gap: Gap, written: Step, clamped: Step, *, real: bool) -> None:
+    def _keep(self, index: int, written: Entry, clamped: Entry) -> None:
         """Take over an entry, with a stronger count where the plan asks for one."""
-        op, reason = clamped.entry.op, "a larger count would be encoded as no wait"
+        entry, reason = clamped, "a larger count would be encoded as no wait"
         for site, count in self.plan.waits.items():
-            if site.existing is not None and site.gap == gap:
-                op, reason = WAITS[site.counter](count), self._reason(site)
-        if op != written.entry.op:
-            self.repairs.append((len(self.entries), op, written.entry.op, reason))
-        self.entries.append((replace(written.entry, op=op), real))
+            if site.existing is not None and site.gap == InsertionPoint(self.phase, index):
+                entry, reason = _with_count(written, site.counter, count), self._reason(site)
+        changed = entry.op != written.op
+        self.entries.append(_Written(entry, index, written if changed else None, reason if changed else ""))
 
-    def _add(self, op: OpDesc, where: Gap | WaitSite) -> None:
-        self.repairs.append((len(self.entries), op, None, self._reason(where)))
-        self.entries.append((ScheduleEntry(op=op, time_slot=0, phase=self.phase), True))
+    def _add(self, op: Op, effect: Effect, where: InsertionPoint | WaitSite) -> None:
+        entry = Entry(op=op, effect=effect, time_slot=0, phase=self.phase)
+        self.entries.append(_Written(entry, None, None, self._reason(where)))
 
-    def _reason(self, where: Gap | WaitSite) -> str:
+    def _reason(self, where: InsertionPoint | WaitSite) -> str:
         return str(self.plan.reasons[where])
-
-    def slots(self) -> list[int]:
-        """Where each written entry stands once the stagger's own barriers are left out again."""
-        slots, count = [], 0
-        for _, real in self.entries:
-            slots.append(count)
-            count += real
-        return slots
-
-    def finished(self) -> tuple[ScheduleEntry, ...]:
-        """The phase's entries, numbered."""
-        real = [entry for entry, is_real in self.entries if is_real]
-        return tuple(replace(entry, time_slot=slot) for slot, entry in enumerate(real))
-
-
-def _applied(loop: ScheduledLoop, steps: LoopSteps, mended: LoopSteps, plan: Plan) -> Repaired:
-    """The barriers that staggering itself brings count, but are no entries of the schedule and are left out again."""
-    writers: dict[Phase, _PhaseWriter] = {}
-    stagger_index = loop.warp_stagger_index
-    for phase, own in ((Phase.PROLOGUE, loop.prologue), (Phase.KERNEL, loop.kernel), (Phase.EPILOGUE, loop.epilogue)):
-        writer = writers[phase] = _PhaseWriter(phase, plan)
-        declared = {id(entry) for entry in own}
-        for index, (written, clamped) in enumerate(zip(steps.phase(phase), mended.phase(phase), strict=True)):
-            gap = Gap(phase, index)
-            writer.fill(gap)
-            real = id(written.entry) in declared
-            if phase is Phase.PROLOGUE and not real and written.group is not None:
-                stagger_index = sum(is_real for _, is_real in writer.entries)
-            writer.keep(gap, written, clamped, real=real)
-        writer.fill(Gap(phase, len(steps.phase(phase))))
-    new_entries = {phase: writer.finished() for phase, writer in writers.items()}
-    if loop.warp_stagger_index > len(loop.prologue):  # no stagger: the index stays one past the prologue
-        stagger_index = len(new_entries[Phase.PROLOGUE]) + 1
-    kernel = writers[Phase.KERNEL]
-    added = {position for position, _, before, _ in kernel.repairs if before is None}
-    kernel_slots = tuple(slot for slot in range(len(kernel.entries)) if slot not in added)
-    return Repaired(
-        prologue=new_entries[Phase.PROLOGUE],
-        kernel=new_entries[Phase.KERNEL],
-        epilogue=new_entries[Phase.EPILOGUE],
-        warp_stagger_index=stagger_index,
-        kernel_slots=kernel_slots,
-        repairs=tuple(
-            Repair(phase=phase, slot=writer.slots()[position], op=op, before=before, reason=reason)
-            for phase, writer in writers.items()
-            for position, op, before, reason in writer.repairs
-        ),
-        cut_short=not plan.optimal,
-    )

@@ -12,58 +12,63 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from operator import itemgetter
+from typing import NamedTuple
 
-from rota.declare.effects import Action, Counter, Effect
-from rota.declare.op import OpDesc
-from rota.declare.vocabulary import Phase
-from rota.program.entry import ScheduleEntry
-from rota.program.loop import ScheduledLoop, Step, steps_of
+from rota.program.effects import Effect
+from rota.program.entry import BARRIER, MEETS, Entry, Op, barrier_ops, wait_effect, wait_op
+from rota.program.lowered import LoweredProgram
+from rota.program.machine import Machine
+from rota.program.phase import Phase
 from rota.sync.obligation import Obligation, all_obligations, in_words
-from rota.sync.repair import WAITS, Repair, Repaired
-from rota.sync.sites import Sites
-from rota.targets.machine import Machine
+from rota.sync.repair import Repair, Repaired
+
+
+class Sites(NamedTuple):
+    """Slots of one iteration: of barriers, each with room for a wait on every counter, and of waits for one alone."""
+
+    barriers: tuple[int, ...]
+    waits: Mapping[str, tuple[int, ...]]
 
 
 @dataclass(slots=True, eq=False)
 class _Site:
     """A barrier (no counter) or a wait that may come to stand somewhere; `count` is what obligations leave of it."""
 
-    entry: ScheduleEntry
-    counter: Counter | None
+    entry: Entry
+    counter: str | None
     count: int
     reason: Obligation | None = None
 
-    @property
-    def op(self) -> OpDesc:
-        return OpDesc.barrier() if self.counter is None else WAITS[self.counter](self.count)
+    def written(self, *, split: bool) -> tuple[tuple[Op, Effect], ...]:
+        """What is issued there."""
+        if self.counter is None:
+            return barrier_ops(split=split)
+        return ((wait_op(self.counter, self.count), wait_effect(self.counter, self.count)),)
 
 
 def synthesise(
-    loop: ScheduledLoop, times: Mapping[Phase, tuple[int, ...]], interval: int, sites: Sites, machine: Machine
+    bare: LoweredProgram, times: Mapping[Phase, tuple[int, ...]], interval: int, sites: Sites
 ) -> Repaired | None:
     """The loop with its sites filled; None if an obligation has no site, and a repair must find it one."""
-    bare = steps_of(loop)
-    offer = _Offer(machine, interval, sites, staggered=bare.groups > 1)
-    steps = replace(
+    offer = _Offer(bare.machine, interval, sites, staggered=len(bare.roles) > 1)
+    offered = replace(
         bare,
         prologue=offer.phase(Phase.PROLOGUE, bare.prologue, times),
         kernel=offer.phase(Phase.KERNEL, bare.kernel, times),
         epilogue=offer.phase(Phase.EPILOGUE, bare.epilogue, times),
     )
-    obligations = tuple(all_obligations(steps, compiler_waits=False))
+    obligations = tuple(all_obligations(offered))
     for obligation in obligations:
         if not offer.met(obligation) and not offer.meet(obligation):
             return None
     offer.trim(obligations)
-    own = {id(entry) for entry in (*loop.prologue, *loop.kernel, *loop.epilogue)}
-    written = {phase: tuple(offer.written(steps.phase(phase), own)) for phase in Phase}
-    prologue = written[Phase.PROLOGUE]
+    written = {phase: tuple(offer.written(offered.phase(phase))) for phase in Phase}
+    places = {phase: {id(entry): n for n, entry in enumerate(bare.phase(phase))} for phase in Phase}
     return Repaired(
-        prologue=prologue,
-        kernel=written[Phase.KERNEL],
-        epilogue=written[Phase.EPILOGUE],
-        warp_stagger_index=len(prologue) + (bare.groups == 1),
-        kernel_slots=tuple(slot for slot, entry in enumerate(written[Phase.KERNEL]) if not entry.op.is_framework),
+        phases={phase: tuple(entry for entry, _ in entries) for phase, entries in written.items()},
+        origins={
+            phase: tuple(places[phase].get(id(before)) for _, before in entries) for phase, entries in written.items()
+        },
         repairs=tuple(
             Repair(phase=entry.phase, slot=entry.time_slot, op=entry.op, before=None, reason=offer.reason(site))
             for entry, site in offer.filled
@@ -78,33 +83,33 @@ class _Offer:
     def __init__(self, machine: Machine, interval: int, sites: Sites, *, staggered: bool) -> None:
         self.machine, self.interval, self.slots, self.staggered = machine, interval, sites, staggered
         self.sites: dict[int, _Site] = {}
-        self.filled: list[tuple[ScheduleEntry, _Site]] = []
-        self.moved: dict[int, ScheduleEntry] = {}
+        self.filled: list[tuple[Entry, _Site]] = []
+        self.moved: dict[int, Entry] = {}
 
-    def phase(self, phase: Phase, steps: tuple[Step, ...], times: Mapping[Phase, tuple[int, ...]]) -> tuple[Step, ...]:
-        """The steps with a site in front of the first one at or after each site's slot, in every period."""
-        kinds = ((None, self.slots.barriers), (Counter.VM, self.slots.loads), (Counter.LGKM, self.slots.reads))
+    def phase(
+        self, phase: Phase, entries: tuple[Entry, ...], times: Mapping[Phase, tuple[int, ...]]
+    ) -> tuple[Entry, ...]:
+        """The entries with a site in front of the first one at or after each site's slot, in every period."""
+        kinds: list[tuple[str | None, tuple[int, ...]]] = [(None, self.slots.barriers), *self.slots.waits.items()]
         places = sorted(((slot, kind) for kind, slots in kinds for slot in slots), key=itemgetter(0))
         periods = (times[phase][-1] // self.interval + 1) if times[phase] else 0
         due = [(period * self.interval + slot, kind) for period in range(periods) for slot, kind in places]
-        found: list[Step] = []
-        for step, time in zip(steps, chain(times[phase], repeat(periods * self.interval)), strict=False):
+        found: list[Entry] = []
+        for entry, time in zip(entries, chain(times[phase], repeat(periods * self.interval)), strict=False):
             here = [kind for at, kind in due if at <= time]
             due = due[len(here) :]
             found += self._at_gap(phase, here)
-            found.append(step)
+            found.append(entry)
         return (*found, *self._at_gap(phase, [kind for _, kind in due]))
 
     def met(self, obligation: Obligation) -> bool:
         """Do the sites that are needed anyway meet it?"""
         line = obligation.timeline
         for moment in line.waits_between(obligation.counter, obligation.earlier, obligation.later):
-            site = self.sites[id(line.steps[moment].entry)]
+            site = self.sites[id(line.steps[moment])]
             if site.reason and site.count <= obligation.younger_tokens(moment):
                 behind = line.barriers_between(moment, obligation.later)
-                standing = sum(
-                    self.staggered or self.sites[id(line.steps[at].entry)].reason is not None for at in behind
-                )
+                standing = sum(self.staggered or self.sites[id(line.steps[at])].reason is not None for at in behind)
                 if standing >= obligation.barriers_needed(moment):
                     return True
         return False
@@ -118,7 +123,7 @@ class _Offer:
             if len(behind) >= needed:
                 used = (moment, *behind[len(behind) - needed :])
                 for at in used:
-                    site = self.sites.get(id(line.steps[at].entry))
+                    site = self.sites.get(id(line.steps[at]))
                     if site is not None:
                         self._ask(site, obligation, at)
                 return True
@@ -143,26 +148,27 @@ class _Offer:
         likely = () if first is None else (first,)
         return next((each for each in (*likely, *obligations) if not self.met(each)), None)
 
-    def written(self, steps: tuple[Step, ...], own: set[int]) -> Iterator[ScheduleEntry]:
-        """The entries of a phase: the loop's own and the sites that are needed."""
+    def written(self, entries: tuple[Entry, ...]) -> Iterator[tuple[Entry, Entry]]:
+        """The entries of a phase with what they were: the loop's own and the sites that are needed."""
         place = 0
-        for step in steps:
-            site = self.sites.get(id(step.entry))
-            if site is None and id(step.entry) in own:
-                self.moved[id(step.entry)] = entry = replace(step.entry, time_slot=place)
-                yield entry
-                place += 1
-            elif site is not None and (site.reason or (self.staggered and site.counter is None)):
-                entry = replace(site.entry, op=site.op, time_slot=place, effect=None)
-                self.filled.append((entry, site))
-                yield entry
-                place += 1
+        for entry in entries:
+            site = self.sites.get(id(entry))
+            if site is None:
+                self.moved[id(entry)] = kept = replace(entry, time_slot=place)
+                yield kept, entry
+                place += entry.listed
+            elif site.reason or (self.staggered and site.counter is None):
+                for op, effect in site.written(split=self.machine.split_barrier):
+                    added = replace(site.entry, op=op, effect=effect, time_slot=place)
+                    self.filled.append((added, site))
+                    yield added, site.entry
+                    place += 1
 
     def reason(self, site: _Site) -> str:
         """Why a site is needed, with the entries' new numbers."""
         if site.reason is None:
             return "keeps the wave groups one barrier apart"
-        first, second = (self.moved.get(id(step.entry), step.entry) for step in site.reason.ends)
+        first, second = (self.moved.get(id(entry), entry) for entry in site.reason.ends)
         return in_words(first, second)
 
     def _ask(self, site: _Site, obligation: Obligation, moment: int) -> None:
@@ -172,21 +178,21 @@ class _Offer:
         if site.counter is not None:
             site.count = min(site.count, weakest)
 
-    def _at_gap(self, phase: Phase, kinds: list[Counter | None]) -> Iterator[Step]:
+    def _at_gap(self, phase: Phase, kinds: list[str | None]) -> Iterator[Entry]:
         """Waits, then a barrier; in lockstep a second barrier at once, or a wait beside a barrier's, adds nothing."""
         barriers = kinds.count(None) if self.staggered else min(kinds.count(None), 1)
+        counters = [counter.name for counter in self.machine.counters]
         for _ in range(barriers):
-            for counter in (*Counter, None):
+            for counter in (*counters, None):
                 yield self._site(phase, counter)
-        for counter in Counter if not barriers else ():
+        for counter in counters if not barriers else ():
             if counter in kinds:
                 yield self._site(phase, counter)
 
-    def _site(self, phase: Phase, counter: Counter | None) -> Step:
+    def _site(self, phase: Phase, counter: str | None) -> Entry:
+        """While obligations are met a barrier is one entry, at which a wave both arrives and waits."""
         count = 0 if counter is None else self.machine.largest_wait(counter)
-        op = OpDesc.barrier() if counter is None else WAITS[counter](count)
-        action = Action.BARRIER if counter is None else Action.WAIT
-        effect = Effect(action=action, counter=counter, wait_value=count)
-        entry = ScheduleEntry(op=op, time_slot=0, phase=phase, effect=effect)
+        op, effect = (BARRIER, MEETS) if counter is None else (wait_op(counter, count), wait_effect(counter, count))
+        entry = Entry(op=op, effect=effect, time_slot=0, phase=phase)
         self.sites[id(entry)] = _Site(entry=entry, counter=counter, count=count)
-        return Step(entry, effect, None)
+        return entry

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rota.sync.options import Option, WaitSite
-from rota.sync.timeline import Gap
+from rota.sync.unrolled import InsertionPoint
 
-Change = Gap | WaitSite
+Change = InsertionPoint | WaitSite
 """A place at which barriers are added, or a wait that is added or strengthened."""
 
 
@@ -21,7 +21,7 @@ class Trimmed:
     """
 
     def __init__(
-        self, barriers: Mapping[Gap, int], waits: Mapping[WaitSite, int], options: Sequence[Sequence[Option]]
+        self, barriers: Mapping[InsertionPoint, int], waits: Mapping[WaitSite, int], options: Sequence[Sequence[Option]]
     ) -> None:
         self.options = options
         self.barriers, self.waits = dict(barriers), dict(waits)
@@ -43,7 +43,7 @@ class Trimmed:
                 return number
         return None
 
-    def _trim_barriers(self, gap: Gap) -> None:
+    def _trim_barriers(self, gap: InsertionPoint) -> None:
         while count := self.barriers.pop(gap, 0):
             self.barriers[gap] = count - 1
             number = self._unmet(gap)

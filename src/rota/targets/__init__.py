@@ -1,1 +1,1 @@
-"""What the hardware is: takes a device's name and knobs, gives costs per op and the pipeline shape it favours."""
+"""What the hardware is: takes a device's name, gives one object with all that is known of it, facts with sources."""

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rota.declare.mfma import registers_named
-from rota.declare.values import Home, LoopOp, LoopSpec, Value, Work
 from rota.errors import Concern, Finding
-from rota.targets.machine import Machine
+from rota.program.element import BITS, takes_scales
+from rota.program.kinds import Home, OpKind
+from rota.program.loop_spec import LoopOp, LoopSpec, Value
+from rota.program.machine import Machine
+from rota.targets.mfma import registers_named
 
 _LANES = 64
+_PATHS = {
+    OpKind.DMA: "a DMA into LDS",
+    OpKind.GLOBAL_LOAD: "a load into registers",
+    OpKind.GLOBAL_STORE: "a store to memory",
+    OpKind.ATOMIC: "an atomic",
+}
 _WIDEST = 16  # bytes that a lane moves with one ds_read, ds_write or load into registers
-_MOVES = (Work.LOAD, Work.FRAGMENT, Work.STORE)
 
 
 def impossible(loop: LoopSpec, machine: Machine) -> Iterator[Finding]:
@@ -26,10 +33,23 @@ def impossible(loop: LoopSpec, machine: Machine) -> Iterator[Finding]:
     values = {value.name: value for value in loop.values}
     yield from _overfilled(loop, values)
     for op in loop.ops:
-        if op.work in _MOVES and op.moved:
-            yield from _too_wide(op, values, loop.waves * _LANES, machine)
-        elif op.work is Work.MMA:
+        yield from _nowhere(op, machine)
+        if op.kind.asynchronous and op.moved:
+            yield from _too_wide(op, loop.waves * _LANES, machine)
+        elif op.kind is OpKind.MMA:
             yield from _too_few_registers(op, values)
+
+
+def _nowhere(op: LoopOp, machine: Machine) -> Iterator[Finding]:
+    """A memory op that no counter tracks: the machine has no such instruction."""
+    if op.kind.asynchronous and machine.counter_of(op.kind) is None:
+        yield Finding(
+            code="L110",
+            message=f"{op.name} is an op of kind {op.kind.word} ({op.kind.does}); "
+            f"{machine.name} has no such instruction",
+            concerns=(Concern(label=op.name, source=op.source),),
+            evidence=(("kind", op.kind.word), ("machine", machine.name)),
+        )
 
 
 def _overfilled(loop: LoopSpec, values: Mapping[str, Value]) -> Iterator[Finding]:
@@ -48,13 +68,13 @@ def _overfilled(loop: LoopSpec, values: Mapping[str, Value]) -> Iterator[Finding
             )
 
 
-def _too_wide(op: LoopOp, values: Mapping[str, Value], lanes: int, machine: Machine) -> Iterator[Finding]:
+def _too_wide(op: LoopOp, lanes: int, machine: Machine) -> Iterator[Finding]:
     """What one lane moves with one instruction is no more than the machine's widest instruction moves."""
-    to_lds = op.work is Work.LOAD and any(values[name].home is Home.LDS for name in op.writes)
+    to_lds = op.kind is OpKind.DMA
     widest = machine.dma_width.value if to_lds else _WIDEST
     turns = op.instructions * lanes
     if op.moved > widest * turns:
-        path = "a DMA into LDS" if to_lds else "a load into registers" if op.work is Work.LOAD else "an LDS access"
+        path = _PATHS.get(op.kind, "an LDS access")
         yield Finding(
             code="L106",
             message=f"{op.name} would move {-(-op.moved // turns)} bytes per lane and instruction; "
@@ -67,18 +87,22 @@ def _too_wide(op: LoopOp, values: Mapping[str, Value], lanes: int, machine: Mach
 
 def _too_few_registers(op: LoopOp, values: Mapping[str, Value]) -> Iterator[Finding]:
     """Operands together, and the result, have the registers of one instruction; several values may make a factor."""
-    needed = registers_named(op.instruction)
+    needed = registers_named(op.instruction, *(BITS[each] for each in op.formats))
     if needed is None:
         return
-    operands = [*(read.value for read in op.reads), *op.inputs]
+    named = [*(read.value for read in op.reads), *op.inputs]
+    operands = [name for name in named if name not in op.scales]
     factors = needed.a + needed.b if len(operands) > 1 else min(needed.a, needed.b)
-    for what, names, least in (("operands", operands, factors), ("result", op.writes, needed.result)):
+    checks = [("operands", operands, factors), ("result", op.writes, needed.result)]
+    if takes_scales(op.instruction):
+        checks.append(("scales", op.scales, 1))
+    for what, names, least in checks:
         size = sum(values[name].size for name in names)
         if size < least:
             yield Finding(
                 code="L109",
                 message=f"the {what} of {op.name}, {' and '.join(names) or 'none'}, "
-                f"{'have' if what == 'operands' else 'has'} {size} registers; one {op.instruction} takes {least}",
+                f"{'has' if what == 'result' else 'have'} {size} registers; one {op.instruction} takes {least}",
                 concerns=(Concern(label=op.name, source=op.source),),
                 evidence=(("registers", size), ("of one instruction", least)),
             )

@@ -6,21 +6,27 @@ covers one trip count or all that are congruent to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
 
-from rota.declare.effects import Action, Effect, Place, Space
-from rota.declare.op import OpDesc
-from rota.declare.values import LoopSpec
-from rota.declare.vocabulary import Phase
 from rota.errors import Finding, Severity
-from rota.program.loop import LoopSteps, ScheduledLoop, Step, steps_of
-from rota.targets.machine import Machine
-from rota.verify.declared import accumulators, contradicted, outside_the_grid, results, unlike_declared
+from rota.program.effects import Effect, Place, Space
+from rota.program.entry import Entry
+from rota.program.kinds import OpKind
+from rota.program.lowered import Lowerable, LoweredProgram, TileSum
+from rota.program.phase import Phase
+from rota.verify.abstract_machine import AbstractMachine, Access
+from rota.verify.declared import contradicted
 from rota.verify.hazards import Overlap, initial_overwritten, lands_behind, read_hazards, write_hazards
-from rota.verify.impossible import impossible
-from rota.verify.limits import barrier_counts, budgets, full_counters, lone_groups, wait_encodings
-from rota.verify.machine import AbstractMachine, Access
+from rota.verify.machine_limits import (
+    barrier_counts,
+    budgets,
+    full_counters,
+    misplaced_roles,
+    private_registers,
+    wait_encodings,
+    waits_first,
+)
 from rota.verify.report import (
     AS_COUNTED,
     ENTERED_ONCE,
@@ -28,20 +34,12 @@ from rota.verify.report import (
     REGISTER_WAITS,
     SAME_PATH,
     TILES_APART,
-    VMCNT_IN_ORDER,
     Certificate,
     Report,
+    in_order_assumption,
 )
-from rota.verify.subject import Subject
-from rota.verify.values import accumulate, complete, hopeless, undefined
-from rota.verify.versions import (
-    all_executed,
-    execute_once,
-    first_iterations,
-    initial_places,
-    left_behind,
-    wrong_versions,
-)
+from rota.verify.tiles import TileContents
+from rota.verify.versions import VersionContents
 
 _ORDERED = (
     "RAW: every wave's part of a tile lands before any wave reads it",
@@ -49,16 +47,11 @@ _ORDERED = (
     "WAW: a wave's loads into a tile land in order",
     "registers: a load is complete before its registers are used, or written by what would not land behind it",
 )
-_ACCUMULATED = "values: every accumulator takes in every K-tile once, both operands of the same tile"
-_VERSIONED = (
-    "values: every op runs once per iteration and finds the version of each value that it wants; "
-    "behind the loop the last version of every carried value is there"
-)
 _ENTERED_AGAIN = "re-entry: all of this holds when the loop is run again right behind itself, any number of times"
 _INITIAL_TILES = "whoever runs the loop again fills the tiles that it reads first behind full waits and a barrier"
-_ANY_ORDER = "vmcnt: all of this holds in whatever order its ops complete; only waits for 0 are relied on"
+_ANY_ORDER = "{}: all of this holds in whatever order its ops complete; only waits for 0 are relied on"
 _LIMITS = (
-    "barriers: all waves execute the same number",
+    "barriers: no wave waits for ever",
     "waits: every count has a real encoding",
     "budgets: LDS, and the registers that are live at once, fit, as far as they are stated",
 )
@@ -66,43 +59,51 @@ _SEVERITIES = list(Severity)
 _MOST_TRIPS = 64  # far above what any schedule needs
 
 
-class Provable(ScheduledLoop, Protocol):
-    """A scheduled loop that also says what was declared, which machine it is for and what it occupies there."""
+class Contents(Protocol):
+    """What the places of a program hold, followed in one of the two ways in which a program says what it computes."""
 
-    @property
-    def body(self) -> tuple[OpDesc, ...]:
-        """The ops of one trip as their author declared them, where they were declared by stages."""
+    proves: str
+    first_iterations: int
+    initial: tuple[Place, ...]
+
+    def declared(self) -> Iterator[Finding]:
+        """Entries that contradict the declaration."""
         ...
 
-    @property
-    def loop(self) -> LoopSpec | None:
-        """The loop as its author declared it, where it was declared by values."""
+    def impossible(self) -> Iterator[Finding]:
+        """What no machine could do, or nobody asked for."""
         ...
 
-    @property
-    def machine(self) -> Machine:
-        """Counters and limits."""
+    def move(self, machine: AbstractMachine, step: Entry, k: int) -> Iterable[Finding]:
+        """An op has run."""
         ...
 
-    @property
-    def lds_bytes(self) -> int | None:
-        """Bytes of LDS, where the schedule knows its geometry."""
+    def hopeless(self, machine: AbstractMachine, base: int) -> Iterator[Finding]:
+        """What can't come right any more."""
         ...
 
-    @property
-    def registers(self) -> int | None:
-        """Registers per lane, where the schedule knows them."""
-        ...
-
-    @property
-    def register_limit(self) -> int:
-        """Registers that a lane has."""
+    def ended(self, machine: AbstractMachine, total: int) -> Iterator[Finding]:
+        """What is wrong behind the loop."""
         ...
 
 
-def verify(compiled: Provable) -> Report:
-    """Prove a schedule race-free and right for every trip count, or say where it isn't."""
-    return _Proof(Subject.of(compiled)).report()
+class _Replay(NamedTuple):
+    """Trip counts looked at one by one, after how many trips the state repeats, and all states it can end in."""
+
+    explicit: int
+    period: int
+    ended: tuple[AbstractMachine, ...]
+
+
+def verify(compiled: Lowerable) -> Report:
+    """Prove a program race-free and right for every trip count, or say where it isn't."""
+    return _Proof(compiled.lowered).report()
+
+
+def _contents(program: LoweredProgram) -> Contents:
+    if isinstance(program.semantics, TileSum):
+        return TileContents(program, program.semantics)
+    return VersionContents(program, program.semantics)
 
 
 def _touches_lds(effect: Effect) -> bool:
@@ -112,35 +113,25 @@ def _touches_lds(effect: Effect) -> bool:
 class _Proof:
     """One run of the proof; collects findings, each pair of entries once."""
 
-    def __init__(self, compiled: Subject) -> None:
-        self.compiled = compiled
-        self.steps: LoopSteps = steps_of(compiled)
+    def __init__(self, program: LoweredProgram) -> None:
+        self.program = program
+        self.contents = _contents(program)
         self.found: dict[tuple[object, ...], Finding] = {}
         self.assumes_register_waits = False
-        self._actions: dict[Action, Callable[[AbstractMachine, Step, int], None]] = {
-            Action.BARRIER: lambda machine, step, _: machine.barrier(step),
-            Action.WAIT: lambda machine, step, _: machine.wait(step),
-            Action.DMA: self._dma,
-            Action.GLOBAL_TO_REGISTER: self._load_registers,
-            Action.LDS_READ: self._move,
-            Action.LDS_WRITE: self._move,
-            Action.COMPUTE: self._compute,
-        }
 
     def report(self) -> Report:
-        compiled, steps, loop = self.compiled, self.steps, self.compiled.loop
-        self._record(barrier_counts(steps))
-        self._record(lone_groups(steps))
-        self._record(contradicted(steps, compiled, loop))
-        self._record(unlike_declared(steps, loop) if loop is not None else ())
-        # Groups that never meet have no epochs, and what isn't declared has no meaning.
+        program = self.program
+        self._record(misplaced_roles(program))
+        # Whose registers, and whose barriers, is settled where every op has its roles.
+        for check in () if self.found else (barrier_counts, waits_first, private_registers):
+            self._record(check(program))
+        self._record(contradicted(program))
+        self._record(self.contents.declared())
+        # Roles that never meet have no epochs, and what isn't declared has no semantics.
         explicit, period = (0, 0) if self.found else self._replay()
-        if loop is None:
-            self._record(outside_the_grid(steps, compiled.config, compiled.body))
-        else:
-            self._record(impossible(loop, compiled.machine))
-        self._record(wait_encodings(steps, compiled.machine))
-        self._record(budgets(compiled.machine, compiled.lds_bytes, compiled.registers, compiled.register_limit))
+        self._record(self.contents.impossible())
+        self._record(wait_encodings(program))
+        self._record(budgets(program.machine, program.lds_bytes, program.registers, program.register_limit))
         findings = sorted(self.found.values(), key=lambda finding: _SEVERITIES.index(finding.severity))
         certificate = None if self._wrong() else self._certificate(explicit, period)
         return Report(findings=tuple(findings), certificate=certificate)
@@ -153,107 +144,74 @@ class _Proof:
 
         A reentrant loop is entered again in every state in which it can have ended.
         """
-        entered: dict[tuple[object, ...], AbstractMachine] = {}
-        waiting = [AbstractMachine(self.compiled.machine, self.steps.groups)]
-        replayed: list[tuple[int, int]] = []
+        entered: set[tuple[object, ...]] = set()
+        waiting = [AbstractMachine(self.program)]
+        replayed: list[_Replay] = []
         while waiting:
-            ended = list[AbstractMachine]()
-            replayed.append(self._replay_from(waiting.pop(), ended))
-            for machine in ended if self.compiled.reentrant else ():
+            replayed.append(self._replay_from(waiting.pop()))
+            for machine in replayed[-1].ended if self.program.reentrant else ():
                 self._put_in_initial_values(machine)
                 machine.enter_again()
-                state = machine.state(0, self.steps.tiles_per_trip, self.steps.tiles_outside)
+                state = machine.state(0)
                 if state not in entered:
-                    entered[state] = machine
+                    entered.add(state)
                     waiting.append(machine)
-        return max(explicit for explicit, _ in replayed), replayed[0][1]
+        return max(each.explicit for each in replayed), replayed[0].period
 
     def _put_in_initial_values(self, machine: AbstractMachine) -> None:
         """Whoever runs the loop again writes the registers that it reads first: no load into them may be under way.
 
         What a compiler would wait for there is not known, since that code isn't.
         """
-        for place in initial_places(self.steps):
+        for place in self.contents.initial:
             loader = machine.loading.get(place)
             if place.space is Space.REGISTER and loader is not None and not loader.covered:
                 self._record([initial_overwritten(machine, loader, place)])
 
-    def _replay_from(self, machine: AbstractMachine, ended: list[AbstractMachine]) -> tuple[int, int]:
-        steps, loop = self.steps, self.compiled.loop
-        ops, kept = ((), ()) if loop is None else (tuple(op.name for op in loop.ops), results(loop))
-        sums = accumulators(self.compiled.config, self.compiled.body) if loop is None else ()
+    def _replay_from(self, machine: AbstractMachine) -> _Replay:
+        program, contents = self.program, self.contents
         self._run(machine, Phase.PROLOGUE, 0)
         seen: dict[tuple[object, ...], int] = {}
-        first_wants = first_iterations(steps)
+        ended: list[AbstractMachine] = []
         for trips in range(_MOST_TRIPS):
-            base = steps.tiles_per_trip * trips
+            base = program.tiles_per_trip * trips
             machine.forget_the_past()
-            self._record(hopeless(machine, base, steps.tiles_per_trip))
+            self._record(contents.hopeless(machine, base))
             # Before iteration 0 nothing is due: as long as an op still reaches back there, the trip itself matters.
-            state = (min(base, first_wants), *machine.state(base, steps.tiles_per_trip, steps.tiles_outside))
+            state = (min(base, contents.first_iterations), *machine.state(base))
             if state in seen:
-                self._record(full_counters(machine.fullest, self.compiled.machine))
-                return trips, trips - seen[state]
+                self._record(full_counters(machine.fullest, program.machine))
+                return _Replay(trips, trips - seen[state], tuple(ended))
             seen[state] = trips
             ending = machine.fork()
             self._run(ending, Phase.EPILOGUE, trips + 1)
-            self._record(complete(ending, sums, steps.total_tiles(trips)))
-            self._record(all_executed(ending, ops, steps.total_tiles(trips)))
-            self._record(left_behind(ending, kept, steps.total_tiles(trips)))
+            self._record(contents.ended(ending, program.total_tiles(trips)))
             ended.append(ending)
             self._run(machine, Phase.KERNEL, trips + 1)
         if not self._wrong():  # what is never written anew is a trip older each time
             message = f"nothing is proved: the state at the loop edge doesn't repeat within {_MOST_TRIPS} trips"
             self._record([Finding(code="V111", message=message, evidence=(("trips looked at", _MOST_TRIPS),))])
-        return _MOST_TRIPS, 0
+        return _Replay(_MOST_TRIPS, 0, tuple(ended))
 
     def _run(self, machine: AbstractMachine, phase: Phase, trip: int) -> None:
-        actions, k = self._actions, self.steps.k_of(phase, trip)
-        for step in self.steps.phase(phase):
-            act = actions.get(step.effect.action)
-            if act is not None:
-                act(machine, step, trip)
-            instance = step.effect.instance
-            if instance is not None:
-                self._record(wrong_versions(machine, step, k))
-                self._record(execute_once(machine, step, instance, k))
+        k, move = self.program.k_of(phase, trip), self.contents.move
+        for step in self.program.phase(phase):
+            kind = step.effect.kind
+            if kind is OpKind.WAIT:
+                machine.wait(step)
+            elif kind is OpKind.BARRIER:
+                self._record(machine.meetings.pass_by(step))
+            elif not kind.synchronises and kind is not OpKind.NOTHING:
+                self._access(machine, step, trip)
+                self._record(move(machine, step, k))
             machine.number += 1
 
-    def _dma(self, machine: AbstractMachine, step: Step, trip: int) -> None:
-        self._access(machine, step, trip)
-        for place in step.effect.writes if step.effect.instance is None else ():
-            machine.holds[place] = self.steps.k_of(step.entry.phase, trip) + (step.effect.fetches or 0)
-
-    def _load_registers(self, machine: AbstractMachine, step: Step, trip: int) -> None:
-        self._access(machine, step, trip)
-        for place in step.effect.writes if step.effect.instance is None else ():
-            machine.fetched[place] = machine.fetched.get(place, -1) + 1
-            machine.holds[place] = machine.fetched[place]
-
-    def _move(self, machine: AbstractMachine, step: Step, trip: int) -> None:
-        """LDS to registers, or registers to LDS."""
-        self._access(machine, step, trip)
-        if step.effect.instance is not None:
-            return
-        self._record(undefined(machine, step, step.effect.reads))
-        source, target = step.effect.reads[0], step.effect.writes[0]
-        if source in machine.holds:
-            machine.holds[target] = machine.holds[source]
-        else:
-            machine.holds.pop(target, None)
-
-    def _compute(self, machine: AbstractMachine, step: Step, trip: int) -> None:
-        self._access(machine, step, trip)
-        if step.effect.instance is None:
-            self._record(undefined(machine, step, step.effect.reads))
-            self._record(accumulate(machine, step))
-
-    def _access(self, machine: AbstractMachine, step: Step, trip: int) -> None:
+    def _access(self, machine: AbstractMachine, step: Entry, trip: int) -> None:
         """Everything that the op reads and writes, wherever that is; then it goes under way, or is over at once."""
         effect = step.effect
         if machine.loading:
             self._registers(machine, step, trip)
-        if effect.action is not Action.COMPUTE or _touches_lds(effect):
+        if not effect.kind.computes or _touches_lds(effect):
             self._record(read_hazards(machine, step, trip))
             self._record(write_hazards(machine, step, trip))
             machine.start(step)
@@ -261,7 +219,7 @@ class _Proof:
             for place in effect.writes:
                 machine.loading.pop(place, None)
 
-    def _registers(self, machine: AbstractMachine, step: Step, trip: int) -> None:
+    def _registers(self, machine: AbstractMachine, step: Entry, trip: int) -> None:
         loading = machine.loading
         for place in step.effect.reads:
             if place in loading:
@@ -270,7 +228,7 @@ class _Proof:
             if place in loading and not lands_behind(machine, loading[place], step):
                 self._registers_free(machine, step, trip, place, writes=True)
 
-    def _registers_free(self, machine: AbstractMachine, step: Step, trip: int, place: Place, *, writes: bool) -> None:
+    def _registers_free(self, machine: AbstractMachine, step: Entry, trip: int, place: Place, *, writes: bool) -> None:
         """No load into the registers is under way, by a planned wait or by the compiler's own."""
         loader = machine.loading.get(place)
         if loader is None or loader.covered:
@@ -284,8 +242,7 @@ class _Proof:
 
     def _compiler_waits_for(self, machine: AbstractMachine, loader: Access) -> bool:
         """Does the compiler's own wait cover the load?  A compiler counts on the order of a counter, too."""
-        counted = machine.weakest_cover(loader, 0) == machine.younger_tokens(loader, 0)
-        return self.compiled.compiler_tracks_registers and counted
+        return self.program.compiler_tracks_registers and machine.can_count(loader)
 
     def _record(self, findings: Iterable[Finding] | Iterator[Finding]) -> None:
         for finding in findings:
@@ -294,41 +251,39 @@ class _Proof:
 
     def _refills_tiles(self) -> bool:
         """Does whoever runs the loop again have to write LDS in between?"""
-        return self.compiled.reentrant and any(place.space is Space.LDS for place in initial_places(self.steps))
+        return self.program.reentrant and any(place.space is Space.LDS for place in self.contents.initial)
 
     def _certificate(self, explicit: int, period: int) -> Certificate:
-        machine = self.compiled.machine
-        by_values = any(step.effect.instance is not None for step in self.steps.kernel)
-        sizes = {"LDS bytes": self.compiled.lds_bytes, "registers": self.compiled.registers}
+        program, machine = self.program, self.program.machine
+        sizes = {"LDS bytes": program.lds_bytes, "registers": program.registers}
+        unordered = [counter.name for counter in machine.counters if not counter.in_order]
+        ordered = [counter.name for counter in machine.counters if counter.in_order]
+        facts = [(counter.name, counter.holds) for counter in machine.counters]
+        facts += [("LDS", machine.lds_bytes), ("registers", machine.vgprs_per_lane)]
         return Certificate(
             obligations=(
                 *_ORDERED,
-                _VERSIONED if by_values else _ACCUMULATED,
-                *((_ENTERED_AGAIN,) if self.compiled.reentrant else ()),
-                *(() if machine.vmcnt_in_order else (_ANY_ORDER,)),
+                self.contents.proves,
+                *((_ENTERED_AGAIN,) if program.reentrant else ()),
+                *(_ANY_ORDER.format(name) for name in unordered),
                 *_LIMITS,
             ),
             explicit_trip_counts=explicit,
             repeats_every=period,
             facts=tuple(
                 f"{machine.arch} {name}: {fact.value} {fact.unit} ({fact.confidence.value}; {fact.source})"
-                for name, fact in (
-                    ("vmcnt", machine.vmcnt_field),
-                    ("lgkmcnt", machine.lgkmcnt_field),
-                    ("LDS", machine.lds_bytes),
-                    ("registers", machine.vgprs_per_lane),
-                )
+                for name, fact in facts
             ),
             assumptions=(
                 ORDER_KEPT,
                 TILES_APART,
                 SAME_PATH,
                 AS_COUNTED,
-                *((VMCNT_IN_ORDER,) if machine.vmcnt_in_order else ()),
+                *map(in_order_assumption, ordered),
                 *((_INITIAL_TILES,) if self._refills_tiles() else ()),
-                *(() if self.compiled.reentrant else (ENTERED_ONCE,)),
+                *(() if program.reentrant else (ENTERED_ONCE,)),
                 *((REGISTER_WAITS,) if self.assumes_register_waits else ()),
             ),
             not_stated=tuple(name for name, size in sizes.items() if size is None),
-            subject=self.compiled,
+            subject=program,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rota.errors import Finding, Severity
-from rota.verify.subject import Subject
+from rota.program.lowered import LoweredProgram
 
 REGISTER_WAITS = "register waits inserted by the compiler"
 """A compute or store waits for the loads into its registers, even where the schedule plans no wait."""
@@ -14,8 +14,12 @@ ORDER_KEPT = "the compiler keeps the order of the entries and adds at most stron
 TILES_APART = "tile addresses do not overlap"
 SAME_PATH = "every wave takes the same path"
 AS_COUNTED = "every op issues as many counted instructions as the schedule states"
-VMCNT_IN_ORDER = "vmcnt counts down in the order of issue"
 ENTERED_ONCE = "the loop is run once, or with full waits and a barrier between two runs"
+
+
+def in_order_assumption(counter: str) -> str:
+    """That a counter keeps the order of issue."""
+    return f"{counter} counts down in the order of issue"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +35,7 @@ class Certificate:
     facts: tuple[str, ...]
     assumptions: tuple[str, ...]
     not_stated: tuple[str, ...] = ()
-    subject: Subject | None = field(default=None, compare=False, repr=False)
+    subject: LoweredProgram | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         head = f"proved for every trip count: 0 to {self.explicit_trip_counts - 1} explicitly, the rest by induction"

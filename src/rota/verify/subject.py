@@ -1,54 +1,18 @@
-"""What a proof is about: takes a schedule, gives its `Subject`, which holds everything that the proof reads.
+"""Whether a certificate is about a program: takes what was proved and what is at hand, gives how they differ.
 
-The proof is handed the subject and nothing else, so that what it reads and what its certificate is about can't differ.
+A certificate keeps the program that was proved, so that what the proof read and what it is about can't differ.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
-from rota.declare.config import PipelineConfig
-from rota.declare.op import OpDesc
-from rota.declare.values import LoopSpec
 from rota.errors import Finding, Severity
-from rota.program.entry import ScheduleEntry
-from rota.program.loop import KnobsForTokens
-from rota.targets.machine import Machine
-
-if TYPE_CHECKING:
-    from rota.verify.prove import Provable
+from rota.program.lowered import LoweredProgram
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """The part of a schedule that a proof reads, by value; schedules whose subjects are equal have one proof."""
-
-    config: PipelineConfig
-    schedule_config: KnobsForTokens
-    body: tuple[OpDesc, ...]
-    loop: LoopSpec | None
-    prologue: tuple[ScheduleEntry, ...]
-    kernel: tuple[ScheduleEntry, ...]
-    epilogue: tuple[ScheduleEntry, ...]
-    trip_tiles: tuple[int, int] | None
-    warp_stagger_index: int
-    compiler_tracks_registers: bool
-    reentrant: bool
-    vmcnt_in_order: bool
-    machine: Machine
-    lds_bytes: int | None
-    registers: int | None
-    register_limit: int
-
-    @classmethod
-    def of(cls, schedule: Provable) -> Subject:
-        """What a proof of this schedule would read."""
-        return cls(**{each.name: getattr(schedule, each.name) for each in fields(cls)})
-
-
-def not_about(proved: Subject | None, given: Subject) -> Finding | None:
+def not_about(proved: LoweredProgram | None, given: LoweredProgram) -> Finding | None:
     """The finding of a certificate that was given to something else than what it is about."""
     if proved == given:
         return None
@@ -61,9 +25,11 @@ def not_about(proved: Subject | None, given: Subject) -> Finding | None:
     )
 
 
-def _differences(proved: Subject, given: Subject) -> tuple[tuple[str, str], ...]:
+def _differences(proved: LoweredProgram, given: LoweredProgram) -> tuple[tuple[str, str], ...]:
     found = []
-    for each in fields(Subject):
+    for each in fields(LoweredProgram):
+        if not each.compare:
+            continue
         before, now = getattr(proved, each.name), getattr(given, each.name)
         if before != now:
             one, other = (before, now) if isinstance(now, int | None) else _told_apart(before, now)

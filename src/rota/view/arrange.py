@@ -1,6 +1,6 @@
-"""Arrangement: takes a compiled schedule and its predicted timeline, gives the `Scene` of one steady trip.
+"""Arrangement: takes a schedule or program and its predicted timeline, gives the `Scene` of one steady trip.
 
-The bands are the waves of SIMD 0, which share one MMA unit; with stagger they are of different groups.
+The bands are the waves of one SIMD, which share its MMA unit, and a wave of every role that isn't among them.
 """
 
 from __future__ import annotations
@@ -11,25 +11,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Protocol
 
-from rota.compiler.compiled import CompiledSchedule
-from rota.declare.effects import Counter
-from rota.declare.op import OpDesc
-from rota.declare.vocabulary import OpRole
-from rota.program.timeline import At, Cause, Lane, Slice, Timeline
-from rota.targets.rates import CLOCKS_PER_SLOT, SIMDS
-from rota.view.reasons import Key, Reason, reasons_of
-from rota.view.scene import Band, Bar, Buffer, Curve, Mark, Scene, Span, Stall
+from rota.cycles.timeline import At, Cause, Crossing, Lane, Slice, Timeline
+from rota.program.effects import WORKGROUP, Space
+from rota.program.entry import Entry
+from rota.program.kinds import OpKind
+from rota.program.lowered import Lowerable
+from rota.view.pictured import Key, subject_of
+from rota.view.reasons import Reason, reasons_of
+from rota.view.scene import Bar, Buffer, Curve, Mark, Scene, Span, StallMark, Stripe
 
 _MOST_CAUSES = 3
 _FULL = 0.9  # of the time, from which on a unit is called what binds
 _VERB = re.compile(r"^(load_|read_|make_|mma_?)(?=.)")
-_COUNTERS = re.compile(r"^wait_(vm|lgkm)(\(\d+\))$")
-_AT_WORK = frozenset({Cause.MMA_BUSY, Cause.ISSUE})
+_AT_WORK = frozenset({Cause.MMA_BUSY, Cause.VALU_BUSY, Cause.ISSUE})
 """Causes that mean that the SIMD works for somebody: not what a reader looks for among stalls."""
 
 
-class Prediction(Protocol):
-    """What a headline tells of a prediction; `rota.simulate.predict` has the values."""
+class PredictedSpeed(Protocol):
+    """What a headline tells of a prediction; `rota.cycles.predict` has the values."""
 
     @property
     def cycles(self) -> float:
@@ -62,18 +61,20 @@ class Prediction(Protocol):
         ...
 
 
-def arrange(compiled: CompiledSchedule, timeline: Timeline, prediction: Prediction | None = None) -> Scene:
+def arrange(schedule: Lowerable, timeline: Timeline, prediction: PredictedSpeed | None = None) -> Scene:
     """One steady trip, from its first issue to the next trip's."""
     start, end = timeline.window
-    reasons = reasons_of(compiled)
-    waves = range(0, timeline.waves, SIMDS)
-    bands = [_band(timeline, wave, reasons) for wave in waves]
-    if len(bands) > 1:
+    reasons = reasons_of(schedule)
+    waves = _sharing(timeline)
+    shown = {timeline.roles[wave] for wave in waves}
+    others = [timeline.roles.index(role) for role in dict.fromkeys(timeline.roles) if role not in shown]
+    bands = [_band(timeline, wave, reasons) for wave in (*waves, *others)]
+    if len(waves) > 1:
         bands.insert(0, _shared_unit(timeline, waves))
     trip = (end - start) / timeline.tiles_per_trip
     return Scene(
         title=timeline.name,
-        facts=_facts(compiled, timeline, prediction),
+        facts=_facts(subject_of(schedule).facts, timeline, prediction),
         start=start,
         end=end,
         bands=tuple(bands),
@@ -88,23 +89,27 @@ def key_of(at: At) -> Key:
     return Key(at.phase, at.slot)
 
 
-def short_name(op: OpDesc) -> str:
-    """A few letters for inside a bar: the tile or value that an op is about, or its place in the accumulators."""
+def short_name(entry: Entry) -> str:
+    """A few letters for inside a bar: what an op that has a word of its own is about, else the place that it writes."""
+    op = entry.op
     if op.is_framework:
         return str(op)
-    if op.label:
-        return _VERB.sub("", op.label)
-    if op.role in (OpRole.COMPUTE, OpRole.VALU_COMPUTE):
-        return f"[{op.stage},{op.subtile}]"
-    letter = op.name[-1:]
-    return f"{letter.upper() if op.role is OpRole.GLOBAL_LOAD else letter}{op.subtile}"
+    if op.name.isidentifier() or not entry.effect.writes:
+        return _VERB.sub("", op.name)
+    place = entry.effect.writes[0]
+    if place.space is Space.ACCUMULATOR:
+        return f"[{place.copy},{place.part}]"
+    tile = place.name.rpartition(" ")[2]
+    if place.space is Space.LDS:
+        return f"{tile}{place.part}"
+    return f"{tile.lower() if Space.LDS in {read.space for read in entry.effect.reads} else tile}{place.copy}"
 
 
 def busy_share(timeline: Timeline) -> float:
-    """How much of the steady trip the MMA unit of SIMD 0 is at work."""
+    """How much of the steady trip the MMA unit of the SIMD that is drawn is at work."""
     start, end = timeline.window
     busy, covered = 0, start
-    for piece in _of_waves(timeline.slices, range(0, timeline.waves, SIMDS), Lane.MMA):
+    for piece in _of_waves(timeline.slices, _sharing(timeline), Lane.MMA):
         first, last = max(piece.start, covered), min(piece.end, end)
         if first < last:
             busy += last - first
@@ -112,13 +117,19 @@ def busy_share(timeline: Timeline) -> float:
     return busy / max(end - start, 1)
 
 
-def _facts(compiled: CompiledSchedule, timeline: Timeline, prediction: Prediction | None) -> tuple[str, ...]:
+def _multiplying(timeline: Timeline) -> int:
+    """The first wave that uses an MMA unit; what another one waits for matters less."""
+    return min((piece.wave for piece in timeline.slices if piece.lane is Lane.MMA), default=0)
+
+
+def _sharing(timeline: Timeline) -> range:
+    """The waves of the SIMD of the first wave that uses an MMA unit."""
+    return range(_multiplying(timeline) % timeline.simds, timeline.waves, timeline.simds)
+
+
+def _facts(said: tuple[str, ...], timeline: Timeline, prediction: PredictedSpeed | None) -> tuple[str, ...]:
     start, end = timeline.window
-    facts = [timeline.machine]
-    if compiled.modulo is not None:
-        proof = compiled.modulo.certificate
-        proved = ("proven least" if proof.optimal else "not proven least") + proof.scope
-        facts.append(f"II {compiled.modulo.ii * CLOCKS_PER_SLOT:,} clk ({proved})")
+    facts = [timeline.machine, *said]
     drawn = f"{(end - start) / timeline.tiles_per_trip:,.0f}"
     if prediction is None:
         return (*facts, f"{drawn} clk a K-tile", f"MMA {100 * busy_share(timeline):.0f} % busy")
@@ -128,32 +139,33 @@ def _facts(compiled: CompiledSchedule, timeline: Timeline, prediction: Predictio
         *facts,
         f"{mean} clk a K-tile" + (f" ({drawn} in the trip drawn)" if drawn != mean else ""),
         f"MMA {100 * prediction.mma_share:.0f} % busy",
-        f"{_role(prediction)}: {prediction.bound_by}",
+        f"{_binding(prediction)}: {prediction.bound_by}",
         f"{prediction.tflops:,.0f} TFLOP/s ({low:,.0f} to {high:,.0f})",
     )
 
 
-def _role(prediction: Prediction) -> str:
+def _binding(prediction: PredictedSpeed) -> str:
     """A unit binds only if it is busy nearly all the time; else the loop waits for something that no unit does."""
     return "bound" if prediction.least_cycles >= _FULL * prediction.cycles else "busiest"
 
 
 def _notes(timeline: Timeline) -> tuple[str, ...]:
-    """What wave 0 stands still for, the longest first."""
+    """What the first wave that multiplies stands still for, the longest first."""
     start, end = timeline.window
+    wave = _multiplying(timeline)
     lost: defaultdict[str, int] = defaultdict(int)
     for stall in timeline.stalls:
-        if stall.wave == 0 and stall.cause not in _AT_WORK:
+        if stall.wave == wave and stall.cause not in _AT_WORK:
             lost[str(stall.cause)] += max(min(stall.end, end) - max(stall.start, start), 0)
     worst = sorted(((round(100 * clocks / (end - start)), cause) for cause, clocks in lost.items()), reverse=True)
     shares = ", ".join(f"{cause} {share} %" for share, cause in worst[:_MOST_CAUSES] if share)
     if not shares:
         return ()
-    return (f"wave 0 stands still for: {shares} of the time",)
+    return (f"wave {wave} stands still for: {shares} of the time",)
 
 
-def _band(timeline: Timeline, wave: int, reasons: Mapping[Key, Reason]) -> Band:
-    group = f" · group {timeline.groups[wave]}" if len(set(timeline.groups)) > 1 else ""
+def _band(timeline: Timeline, wave: int, reasons: Mapping[Key, Reason]) -> Stripe:
+    role = f" · {timeline.roles[wave]}" if len(set(timeline.roles)) > 1 else ""
     entries: defaultdict[tuple[Lane, At], list[Slice]] = defaultdict(list)
     for piece in timeline.slices:
         if piece.wave == wave:
@@ -162,22 +174,31 @@ def _band(timeline: Timeline, wave: int, reasons: Mapping[Key, Reason]) -> Band:
         (own, tuple(_bar(pieces, reasons, timeline) for (lane, _), pieces in entries.items() if lane is own))
         for own in Lane
     ]
+    elsewhere = any(piece.lane is Lane.MMA and piece.wave != wave for piece in timeline.slices)
     stalls = tuple(_stalls(timeline, wave, reasons))
-    return Band(
-        name=f"wave {wave}{group}",
-        lanes=tuple((lane, bars) for lane, bars in lanes if bars or lane is Lane.MMA),
-        stalls=stalls,
-        waits=tuple(Mark(stall.end, stall.cause, stall.details) for stall in stalls if "cnt(" in stall.cause),
-        barriers=tuple(
-            Mark(crossing.released, "barrier", _story("barrier", crossing.at, wave, reasons))
-            for crossing in timeline.crossings
-            if crossing.wave == wave
-        ),
+    crossings = [crossing for crossing in timeline.crossings if crossing.wave == wave]
+    return Stripe(
+        name=f"wave {wave}{role}",
+        lanes=tuple((lane, bars) for lane, bars in lanes if bars or (lane is Lane.MMA and not elsewhere)),
+        stalls=tuple(stall for stall, _ in stalls),
+        waits=tuple(Mark(stall.end, stall.cause, stall.details) for stall, is_wait in stalls if is_wait),
+        barriers=tuple(_barrier(each, each.released, reasons) for each in crossings if each.awaits),
+        arrivals=tuple(_barrier(each, each.arrived, reasons) for each in crossings if not each.awaits),
         curves=tuple(_curves(timeline, wave)),
     )
 
 
-def _shared_unit(timeline: Timeline, waves: Sequence[int]) -> Band:
+def _barrier(crossing: Crossing, at: float, reasons: Mapping[Key, Reason]) -> Mark:
+    name = _barrier_name(crossing.barrier)
+    does = "" if crossing.arrives and crossing.awaits else "wait at " if crossing.awaits else "arrive at "
+    return Mark(at, name, _story(does + name, crossing.at, crossing.wave, reasons))
+
+
+def _barrier_name(barrier: str) -> str:
+    return "barrier" if barrier == WORKGROUP else f"barrier {barrier}"
+
+
+def _shared_unit(timeline: Timeline, waves: Sequence[int]) -> Stripe:
     """The MMA unit itself: a shade per wave, neighbours of one wave joined, as its own band has the single ones."""
     joined: list[Bar] = []
     for piece in _of_waves(timeline.slices, waves, Lane.MMA):
@@ -186,7 +207,7 @@ def _shared_unit(timeline: Timeline, waves: Sequence[int]) -> Band:
             joined[-1] = joined[-1]._replace(end=piece.end)
         else:
             joined.append(Bar(piece.start, piece.end, name, waves.index(piece.wave), (f"MMA unit works for {name}",)))
-    return Band(name=f"SIMD 0 · {len(waves)} waves", lanes=((Lane.MMA, tuple(joined)),))
+    return Stripe(name=f"SIMD {waves[0]} · {len(waves)} waves", lanes=((Lane.MMA, tuple(joined)),))
 
 
 def _bar(pieces: Sequence[Slice], reasons: Mapping[Key, Reason], timeline: Timeline) -> Bar:
@@ -199,11 +220,11 @@ def _bar(pieces: Sequence[Slice], reasons: Mapping[Key, Reason], timeline: Timel
     count = sum(each.instructions for each in pieces)
     many = f", {count} instructions" if count > 1 else ""
     when = f"clk {start - origin:,} to {end - origin:,}, result at {max(each.done for each in pieces) - origin:,}{many}"
-    head, *why = _story(str(reason.op) if reason else piece.label, piece.at, piece.wave, reasons)
+    head, *why = _story(str(reason.entry.op) if reason else piece.label, piece.at, piece.wave, reasons)
     return Bar(
         start=start,
         end=end,
-        label=short_name(reason.op) if reason else piece.label,
+        label=short_name(reason.entry) if reason else piece.label,
         stage=reason.stage if reason else 0,
         details=(head, when, *why),
         key=_id(key),
@@ -212,15 +233,23 @@ def _bar(pieces: Sequence[Slice], reasons: Mapping[Key, Reason], timeline: Timel
     )
 
 
-def _stalls(timeline: Timeline, wave: int, reasons: Mapping[Key, Reason]) -> Iterator[Stall]:
-    """Stretches at one entry without a gap as one, whatever their causes were."""
+def _stalls(timeline: Timeline, wave: int, reasons: Mapping[Key, Reason]) -> Iterator[tuple[StallMark, bool]]:
+    """Stretches at one entry without a gap as one, whatever their causes were; and whether it is a wait."""
     own = [stall for stall in timeline.stalls if stall.wave == wave and stall.cause not in _AT_WORK]
     for (at, label), run in groupby(own, key=lambda stall: (stall.at, stall.label)):
         parts = list(run)
         start, end = parts[0].start, parts[-1].end
         causes = ", ".join(f"{part.cause} {part.end - part.start:,} clk" for part in parts)
-        name = _COUNTERS.sub(r"\1cnt\2", label) if label.startswith("wait_") else str(parts[0].cause)
-        yield Stall(start, end, name, (f"stalled {end - start:,} clk: {causes}", *_story(label, at, wave, reasons)))
+        reason = reasons.get(key_of(at))
+        # An extra barrier may share an entry's slot.
+        effect = reason.entry.effect if reason and str(reason.entry.op) == label else None
+        name, is_wait = str(parts[0].cause), False
+        if effect is not None and effect.kind is OpKind.WAIT:
+            name, is_wait = f"{effect.counter}({effect.wait_value})", True
+        elif effect is not None and effect.awaits is not None:
+            name = _barrier_name(effect.awaits)
+        details = (f"stalled {end - start:,} clk: {causes}", *_story(label, at, wave, reasons))
+        yield StallMark(start, end, name, details), is_wait
 
 
 def _story(name: str, at: At, wave: int, reasons: Mapping[Key, Reason]) -> tuple[str, ...]:
@@ -233,14 +262,13 @@ def _story(name: str, at: At, wave: int, reasons: Mapping[Key, Reason]) -> tuple
 
 
 def _curves(timeline: Timeline, wave: int) -> Iterator[Curve]:
-    limits = dict(timeline.counter_limits)
-    for counter in Counter:
+    for counter, limit in timeline.counter_limits:
         own = [level for level in timeline.levels if (level.wave, level.counter) == (wave, counter)]
         points = tuple((float(level.clock), level.tokens) for level in sorted(own, key=lambda level: level.clock))
         if points:
-            yield Curve(counter.value, "tokens", points, limits.get(counter))
+            yield Curve(counter, "tokens", points, limit)
     live = tuple((float(now.clock), now.live) for now in timeline.registers if now.wave == wave)
-    if live:
+    if any(count for _, count in live):
         yield Curve("live registers", "per lane", live, timeline.register_limit)
 
 

@@ -13,10 +13,10 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from typing import NamedTuple
 
-from rota.compiler.compiled import CompiledSchedule
-from rota.declare.vocabulary import Phase
-from rota.program.entry import ScheduleEntry
+from rota.program.entry import Entry
 from rota.program.listing import count_sync
+from rota.program.lowered import Lowerable
+from rota.program.phase import Phase
 from rota.view.scene import PREDICTED
 
 
@@ -34,8 +34,8 @@ class Row(NamedTuple):
     """An entry before and after; one of both is missing where it was added or removed."""
 
     change: Change
-    before: ScheduleEntry | None
-    after: ScheduleEntry | None
+    before: Entry | None
+    after: Entry | None
 
     def __str__(self) -> str:
         if self.before is None or self.after is None:
@@ -91,37 +91,49 @@ class ScheduleDiff:
         return "\n".join(lines)
 
 
-def diff(before: CompiledSchedule, after: CompiledSchedule, cycles: tuple[float, float] | None = None) -> ScheduleDiff:
+def diff(before: Lowerable, after: Lowerable, cycles: tuple[float, float] | None = None) -> ScheduleDiff:
     """Compare two schedules; `cycles` are the clocks a K-tile that were predicted for them."""
     figures = [
         Figure(f"{phase.value.lower()} {name}", one, other)
         for phase in Phase
         for name, one, other in zip(
-            ("entries", "waits", "barriers"), _counts(before, phase), _counts(after, phase), strict=True
+            ("entries", "waits", "barriers"),
+            _counts(_listed(before, phase)),
+            _counts(_listed(after, phase)),
+            strict=True,
         )
     ]
     if cycles is not None:
         figures.insert(0, Figure(f"clk a K-tile, {PREDICTED}", *cycles))
     return ScheduleDiff(
-        before=before.name,
-        after=after.name,
+        before=before.lowered.name,
+        after=after.lowered.name,
         figures=tuple(figures),
-        phases=tuple((phase, tuple(_with_moves(_aligned(before.phase(phase), after.phase(phase))))) for phase in Phase),
+        phases=tuple(
+            (phase, tuple(_with_moves(_aligned(_listed(before, phase), _listed(after, phase))))) for phase in Phase
+        ),
     )
 
 
-def _counts(compiled: CompiledSchedule, phase: Phase) -> tuple[int, int, int]:
-    entries = compiled.phase(phase)
+def _listed(schedule: Lowerable, phase: Phase) -> tuple[Entry, ...]:
+    """What a schedule's own listing shows: no barriers that only its roles add."""
+    return tuple(entry for entry in schedule.lowered.phase(phase) if entry.listed)
+
+
+def _counts(entries: Sequence[Entry]) -> tuple[int, int, int]:
     sync = count_sync(entries)
     return len(entries), sync.waits, sync.barriers
 
 
-def _key(entry: ScheduleEntry) -> tuple[str, int | None]:
-    """What an entry does, without a wait's count."""
-    return (entry.op.name if entry.op.is_framework else str(entry.op)), entry.group
+_Done = tuple[str, tuple[int, ...] | None]
 
 
-def _aligned(before: Sequence[ScheduleEntry], after: Sequence[ScheduleEntry]) -> Iterator[Row]:
+def _key(entry: Entry) -> _Done:
+    """What an entry does and who executes it, without a wait's count."""
+    return (entry.op.name.partition("(")[0] if entry.op.is_framework else str(entry.op)), entry.roles
+
+
+def _aligned(before: Sequence[Entry], after: Sequence[Entry]) -> Iterator[Row]:
     """Data ops first, as they are what a schedule orders; then the waits and hints between two that match."""
     data = [[n for n, entry in enumerate(entries) if not entry.op.is_framework] for entries in (before, after)]
     keys = [[_key(entries[n]) for n in numbers] for entries, numbers in zip((before, after), data, strict=True)]
@@ -135,7 +147,7 @@ def _aligned(before: Sequence[ScheduleEntry], after: Sequence[ScheduleEntry]) ->
     yield from _aligned_gap(before[start:], after[start_after:])
 
 
-def _aligned_gap(before: Sequence[ScheduleEntry], after: Sequence[ScheduleEntry]) -> Iterator[Row]:
+def _aligned_gap(before: Sequence[Entry], after: Sequence[Entry]) -> Iterator[Row]:
     matcher = SequenceMatcher(None, [*map(_key, before)], [*map(_key, after)], autojunk=False)
     for tag, start, end, start_after, end_after in matcher.get_opcodes():
         if tag == "equal":
@@ -149,7 +161,7 @@ def _aligned_gap(before: Sequence[ScheduleEntry], after: Sequence[ScheduleEntry]
 def _with_moves(rows: Iterator[Row]) -> list[Row]:
     """A data op that went from one place and came to another has moved; it is shown where it stands now."""
     every = list(rows)
-    gone: defaultdict[tuple[str, int | None], list[int]] = defaultdict(list)
+    gone: defaultdict[_Done, list[int]] = defaultdict(list)
     for number, row in enumerate(every):
         if row.change is Change.REMOVED and row.before is not None and not row.before.op.is_framework:
             gone[_key(row.before)].append(number)

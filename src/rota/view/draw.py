@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rota.program.timeline import Lane
+from rota.cycles.timeline import Lane
 from rota.view.pack import pack
-from rota.view.scene import PREDICTED, Band, Bar, Buffer, Curve, Mark, Scene, clipped, ticks
+from rota.view.scene import PREDICTED, Bar, Buffer, Curve, Mark, Scene, Stripe, clipped, ticks
 from rota.view.style import class_of, style_sheet
 from rota.view.svg import Plot, attribute, content, title, width_of
 
@@ -81,7 +81,7 @@ class _Drawing:
         self.names.append(f'<text x="16" y="{_TOP - 10}" class="tiny faint">clk</text>')
         return "".join(parts)
 
-    def _band(self, band: Band, *, named: bool) -> None:
+    def _band(self, band: Stripe, *, named: bool) -> None:
         top = self.y
         if named:
             self.names.append(f'<text x="16" y="{self.y + 12:g}" class="small name">{content(band.name)}</text>')
@@ -97,6 +97,10 @@ class _Drawing:
             if self.scene.start <= mark.at <= self.scene.end:
                 line = self.plot.vertical(mark.at, first - 3, self.y, "barrier")
                 self.plot.add(f'<g class="mark" stroke-width="2">{title(mark.details)}{line}</g>')
+        for mark in band.arrivals:
+            if self.scene.start <= mark.at <= self.scene.end:
+                line = self.plot.vertical(mark.at, first - 3, self.y, "barrier arrival")
+                self.plot.add(f'<g class="mark" stroke-width="2">{title(mark.details)}{line}</g>')
         self.plot.flush()
         self._marks(band.waits)
         for curve in band.curves:
@@ -105,7 +109,7 @@ class _Drawing:
         if named:
             self.names.append(f'<rect class="panel" x="6" y="{top + 2:g}" width="3" height="{self.y - top - 10:g}"/>')
 
-    def _lane(self, lane: Lane, bars: Sequence[Bar], band: Band) -> None:
+    def _lane(self, lane: Lane, bars: Sequence[Bar], band: Stripe) -> None:
         """One row of bars, or as many thinner ones as bars overlap: loads are under way together."""
         tracks = pack([bar for bar in bars if clipped(bar.start, bar.end, self.scene)])
         rows = 1 + max((track for _, track in tracks), default=0)
@@ -141,7 +145,7 @@ class _Drawing:
     def _name(self, text: str, y: float) -> None:
         self.names.append(f'<text x="16" y="{y:g}">{content(text)}</text>')
 
-    def _stalls(self, band: Band, y: float, height: float, *, labelled: bool) -> None:
+    def _stalls(self, band: Stripe, y: float, height: float, *, labelled: bool) -> None:
         for stall in band.stalls:
             inside = clipped(stall.start, stall.end, self.scene)
             if inside is not None:
@@ -230,6 +234,15 @@ class _Drawing:
         keys += [
             ('<g class="stall"><rect x="{x}" y="{y}" width="16" height="10" fill="url(#rota-hatch)"/></g>', "stalled"),
             ('<rect class="wait" x="{bar}" y="{y}" width="2" height="11"/>', "barrier"),
+        ]
+        if any(band.arrivals for band in self.scene.bands):
+            keys.append(
+                (
+                    '<svg x="{bar}" y="{y}" overflow="visible"><path class="barrier arrival" d="M0,0v11"/></svg>',
+                    "arrival, without waiting",
+                )
+            )
+        keys += [
             (
                 '<svg x="{bar}" y="{y}" overflow="visible"><path class="wait" d="M0,2l3,6h-6z"/></svg>',
                 "a wait is passed",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rota.program.timeline import Lane
+from rota.cycles.timeline import Lane
 
 Rgb = tuple[int, int, int]
 

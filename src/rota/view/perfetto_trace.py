@@ -1,4 +1,4 @@
-"""A trace for ui.perfetto.dev: takes a compiled schedule and its predicted timeline, gives the file's bytes.
+"""A trace for ui.perfetto.dev: takes a schedule or program and its predicted timeline, gives the file's bytes.
 
 Kernel > workgroup > wave > lanes in a fixed order; waits are slices of their own; one nanosecond stands for one clock,
 as the process name says.  Names hold no numbers, so that equal work adds up; the numbers are in the annotations.
@@ -13,13 +13,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota.compiler.compiled import CompiledSchedule
-from rota.declare.effects import Counter
-from rota.declare.vocabulary import OpRole, Phase
+from rota.cycles.timeline import Lane, Slice, Stall, Timeline
 from rota.errors import Finding, ToolchainError
-from rota.program.timeline import Lane, Slice, Stall, Timeline
+from rota.program.kinds import OpKind
+from rota.program.lowered import Lowerable
+from rota.program.phase import Phase
 from rota.view.pack import pack
-from rota.view.reasons import Key, Reason, reasons_of
+from rota.view.pictured import Key
+from rota.view.reasons import Reason, reasons_of
 from rota.view.scene import PREDICTED
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 UNITS = tuple(lane.value for lane in Lane)
 WAITS = "waits"
-_ORDER = (*UNITS, WAITS, *(counter.value for counter in Counter), "live registers")
+REGISTERS = "live registers"
 _SEQUENCE = 1
 _PROCESS, _WORKGROUP, _FIRST_FREE = 1, 2, 3
 _NUMBERS = re.compile(r"_?\d+|\(\d*\)")
@@ -63,7 +64,7 @@ class _Event(NamedTuple):
     value: int = 0
 
 
-def perfetto_trace(compiled: CompiledSchedule, timeline: Timeline) -> bytes:
+def perfetto_trace(compiled: Lowerable, timeline: Timeline) -> bytes:
     """The whole run, every wave of it."""
     try:
         from perfetto.protos.perfetto.trace import perfetto_trace_pb2
@@ -128,9 +129,9 @@ def _stalls(timeline: Timeline, reasons: Mapping[Key, Reason]) -> Iterator[_Even
 
 def _levels(timeline: Timeline) -> Iterator[_Event]:
     for level in timeline.levels:
-        yield _Event(level.clock, _Kind.LEVEL, _Track(level.wave, level.counter.value), value=level.tokens)
+        yield _Event(level.clock, _Kind.LEVEL, _Track(level.wave, level.counter), value=level.tokens)
     for now in timeline.registers:
-        yield _Event(now.clock, _Kind.LEVEL, _Track(now.wave, _ORDER[-1]), value=now.live)
+        yield _Event(now.clock, _Kind.LEVEL, _Track(now.wave, REGISTERS), value=now.live)
 
 
 def _notes(stretch: Slice | Stall, reasons: Mapping[Key, Reason]) -> tuple[tuple[str, str | int], ...]:
@@ -143,7 +144,9 @@ def _notes(stretch: Slice | Stall, reasons: Mapping[Key, Reason]) -> tuple[tuple
         notes += [("declared at", reason.source)] * bool(reason.source)
         notes += [("why", "; ".join(reason.lines))] * bool(reason.lines)
         if reason.needs:
-            notes.append(("binding edge", f"{reasons[reason.needs[0]].op} ({reason.needs[0]}) -> {reason.op}"))
+            notes.append(
+                ("binding edge", f"{reasons[reason.needs[0]].entry.op} ({reason.needs[0]}) -> {reason.entry.op}")
+            )
     return tuple(notes)
 
 
@@ -153,7 +156,7 @@ def _blocks(reasons: Mapping[Key, Reason]) -> dict[Key, int]:
     passed: defaultdict[Phase, int] = defaultdict(int)
     for key in sorted(reasons, key=lambda key: key.slot):
         blocks[key] = passed[key.phase]
-        passed[key.phase] += reasons[key].op.role is OpRole.COMPUTE
+        passed[key.phase] += reasons[key].entry.op.kind is OpKind.MMA
     return blocks
 
 
@@ -164,15 +167,16 @@ def _describe(trace: proto.Trace, timeline: Timeline, tracks: Iterable[_Track]) 
     process.process.process_name = f"{timeline.name} on {timeline.machine}: {PREDICTED}, 1 ns = 1 clock"
     _track(trace, _WORKGROUP, _PROCESS, "workgroup", 0)
     for wave in range(timeline.waves):
-        group = f", group {timeline.groups[wave]}" if len(set(timeline.groups)) > 1 else ""
-        _track(trace, _FIRST_FREE + wave, _WORKGROUP, f"wave {wave}{group}", wave)
+        role = f", {timeline.roles[wave]}" if len(set(timeline.roles)) > 1 else ""
+        _track(trace, _FIRST_FREE + wave, _WORKGROUP, f"wave {wave}{role}", wave)
     numbers = {}
-    ordered = sorted(tracks, key=lambda track: (track.wave, _ORDER.index(track.lane), track.number))
+    order = (*UNITS, WAITS, *(counter for counter, _ in timeline.counter_limits), REGISTERS)
+    ordered = sorted(tracks, key=lambda track: (track.wave, order.index(track.lane), track.number))
     for number, track in enumerate(ordered, _FIRST_FREE + timeline.waves):
-        rank = _ORDER.index(track.lane)
+        rank = order.index(track.lane)
         descriptor = _track(trace, number, _FIRST_FREE + track.wave, track.lane, rank)
         if track.lane not in (*UNITS, WAITS):
-            descriptor.counter.unit_name = "registers" if track.lane == _ORDER[-1] else "tokens"
+            descriptor.counter.unit_name = "registers" if track.lane == REGISTERS else "tokens"
         numbers[track] = number
     return numbers
 

@@ -1,4 +1,4 @@
-"""Why an entry stands where it stands: takes a compiled schedule, gives for each entry what it needs and follows.
+"""Why an entry stands where it stands: takes a schedule or program, gives for each entry what it needs and follows.
 
 Found by walking the loop, three trips deep, with the last writer and the last readers of every place: what a reader of
 the listing would trace by hand.
@@ -6,34 +6,26 @@ the listing would trace by hand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
 from typing import NamedTuple
 
-from rota.compiler.compiled import CompiledSchedule
-from rota.declare.effects import Action, Counter, Place, Space
-from rota.declare.op import OpDesc
-from rota.declare.vocabulary import OpRole, Phase
-from rota.program.loop import Step, steps_of
+from rota.program.effects import WORKGROUP, Effect, Place, Space
+from rota.program.entry import Entry
+from rota.program.kinds import OpKind
+from rota.program.loop_spec import LoopSpec
+from rota.program.lowered import Lowerable, LoweredProgram
+from rota.view.pictured import Key, Subject, subject_of
 
 _TRIPS = 3
 _MOST_NAMED = 4
-
-
-class Key(NamedTuple):
-    """An entry of a schedule: its phase and `time_slot`."""
-
-    phase: Phase
-    slot: int
-
-    def __str__(self) -> str:
-        return f"{self.phase.value.lower()} #{self.slot}"
+_ALL = -1  # stands for a role where places are shared
 
 
 class Reason(NamedTuple):
     """An entry with what made its operands (latest first), its K-tile's place in the trip, and its story in words."""
 
-    op: OpDesc
+    entry: Entry
     needs: tuple[Key, ...]
     stage: int
     source: str
@@ -46,106 +38,131 @@ class _Ran(NamedTuple):
     order: int
     key: Key
     trip: int
-    op: OpDesc
+    entry: Entry
 
 
-def reasons_of(compiled: CompiledSchedule) -> Mapping[Key, Reason]:
+def reasons_of(schedule: Lowerable) -> Mapping[Key, Reason]:
     """One reason per entry; where the stagger's extra barrier shares an entry's slot, the entry's."""
-    walk = _Walk(compiled)
-    steps = steps_of(compiled)
-    walk.run(steps.prologue, Phase.PROLOGUE, 0)
+    subject = subject_of(schedule)
+    walk, program = _Walk(subject), subject.program
+    walk.run(program.prologue, 0)
     for trip in range(_TRIPS):
-        walk.run(steps.kernel, Phase.KERNEL, trip)
-    walk.run(steps.epilogue, Phase.EPILOGUE, _TRIPS)
+        walk.run(program.kernel, trip)
+    walk.run(program.epilogue, _TRIPS)
     return walk.reasons
 
 
 class _Walk:
-    """The state of the walk: who wrote each place last, and who read it since."""
+    """The state of the walk: who wrote each place last, and who read it since.
 
-    def __init__(self, compiled: CompiledSchedule) -> None:
+    Registers and counters belong to a wave, so each role has its own; of an entry that several roles execute, the first
+    one's is told.
+    """
+
+    def __init__(self, subject: Subject) -> None:
         self.reasons: dict[Key, Reason] = {}
-        self._compiled = compiled
-        self._repairs = {Key(repair.phase, repair.slot): repair.reason for repair in compiled.repairs}
-        self._writers: dict[Place, _Ran] = {}
-        self._readers: dict[Place, list[_Ran]] = {}
-        self._pending: dict[Counter, list[_Ran]] = {counter: [] for counter in Counter}
+        self._subject = subject
+        self._roles = tuple(range(len(subject.program.roles)))
+        self._tile = _tiles_of(subject.program)
+        self._writers: dict[tuple[int, Place], _Ran] = {}
+        self._readers: dict[tuple[int, Place], list[_Ran]] = {}
+        self._pending: dict[tuple[int, str], list[_Ran]] = {}
         self._count = 0
 
-    def run(self, steps: tuple[Step, ...], phase: Phase, trip: int) -> None:
+    def run(self, entries: tuple[Entry, ...], trip: int) -> None:
         """One phase, or one trip of the kernel; a later trip's reasons replace an earlier one's."""
-        for step in steps:
-            key = Key(phase, step.entry.time_slot)
+        for entry in entries:
+            key = Key(entry.phase, entry.time_slot)
             self._count += 1
-            ran = _Ran(self._count, key, trip, step.entry.op)
-            self.reasons[key] = self._reason(step, ran)
-            self._record(step, ran)
+            ran = _Ran(self._count, key, trip, entry)
+            self.reasons[key] = self._reason(ran)
+            self._record(ran)
 
-    def _record(self, step: Step, ran: _Ran) -> None:
-        for place in step.effect.reads:
-            self._readers.setdefault(place, []).append(ran)
-        for place in step.effect.writes:
-            self._writers[place] = ran
-            self._readers[place] = []
-        effect = step.effect
+    def _record(self, ran: _Ran) -> None:
+        effect = ran.entry.effect
+        roles = self._roles if ran.entry.roles is None else ran.entry.roles
+        for place in effect.reads:
+            for where in _where(place, roles):
+                self._readers.setdefault(where, []).append(ran)
+        for place in effect.writes:
+            for where in _where(place, roles):
+                self._writers[where] = ran
+                self._readers[where] = []
         if effect.counter is not None:
-            pending = self._pending[effect.counter]
-            pending += [ran] * effect.tokens
-            if effect.action is Action.WAIT:
-                del pending[: max(len(pending) - effect.wait_value, 0)]
+            for role in roles:
+                pending = self._pending.setdefault((role, effect.counter), [])
+                pending += [ran] * effect.tokens
+                if effect.kind is OpKind.WAIT:
+                    del pending[: max(len(pending) - effect.wait_value, 0)]
 
-    def _reason(self, step: Step, ran: _Ran) -> Reason:
-        reads = [place for place in step.effect.reads if place.space is not Space.ACCUMULATOR]
-        makers = _latest_first(self._writers[place] for place in reads if place in self._writers)
+    def _reason(self, ran: _Ran) -> Reason:
+        entry, effect = ran.entry, ran.entry.effect
+        role = 0 if entry.roles is None else entry.roles[0]
+        reads = [where for p in effect.reads if p.space is not Space.ACCUMULATOR for where in _where(p, (role,))]
+        makers = _latest_first(self._writers[where] for where in reads if where in self._writers)
         users = _latest_first(
-            user for place in step.effect.writes if place.space is Space.LDS for user in self._readers.get(place, ())
+            user for place in effect.writes if place.space is Space.LDS for user in self._readers.get((_ALL, place), ())
         )
-        lines = [f"added: {self._repairs[ran.key]}"] if ran.key in self._repairs else []
+        lines = [f"added: {self._subject.added[ran.key]}"] if ran.key in self._subject.added else []
         if makers:
             lines.append("uses what " + _named(makers, ran) + (" brings" if len(makers) == 1 else " bring"))
         if users:
             lines.append("overwrites a buffer last read by " + _named(users[:1], ran))
-        if step.effect.action is Action.WAIT and step.effect.counter is not None:
-            lines.append(self._waited(step.effect.counter, step.effect.wait_value, ran))
-        lines += self._plan(ran.op)
-        source = ran.op.source
+        if effect.kind is OpKind.WAIT and effect.counter is not None:
+            lines.append(self._waited(self._pending.get((role, effect.counter), []), effect, ran))
+        lines += self._met(effect)
+        lines += filter(None, [self._subject.planned(entry.op)])
+        source = entry.op.source
         return Reason(
-            op=ran.op,
+            entry=entry,
             needs=tuple(maker.key for maker in makers),
-            stage=self._stage(step, makers),
+            stage=self._tile(effect, self.reasons[makers[0].key].stage if makers else 0),
             source=f"{'/'.join(PurePath(source.file).parts[-2:])}:{source.line}" if source else "",
             lines=tuple(lines),
         )
 
-    def _stage(self, step: Step, makers: list[_Ran]) -> int:
-        """Which K-tile of the trip an entry works for, which is also its buffer where tiles have as many copies.
-
-        A compute of the seed's way doesn't say: it works for the K-tile of its operands.
-        """
-        op, placement = step.entry.op, self._compiled.placement
-        if placement is not None and step.effect.instance is not None:
-            return step.effect.instance.iteration % placement.unroll
-        if op.role in (OpRole.COMPUTE, OpRole.VALU_COMPUTE):
-            return self.reasons[makers[0].key].stage if makers else 0
-        return op.stage
-
-    def _waited(self, counter: Counter, leaves: int, ran: _Ran) -> str:
-        pending = self._pending[counter]
-        over = pending[: max(len(pending) - leaves, 0)]
-        count = f"{len(pending)} of {counter.value} are pending"
+    @staticmethod
+    def _waited(pending: list[_Ran], effect: Effect, ran: _Ran) -> str:
+        over = pending[: max(len(pending) - effect.wait_value, 0)]
+        count = f"{len(pending)} of {effect.counter} are pending"
         if not over:
             return f"{count} here, so it holds nobody up"
-        return f"waits for {_named(_latest_first(over), ran)}: {count}, {leaves} may stay"
+        return f"waits for {_named(_latest_first(over), ran)}: {count}, {effect.wait_value} may stay"
 
-    def _plan(self, op: OpDesc) -> list[str]:
-        """Where the modulo schedule put a loop op."""
-        placement, loop = self._compiled.placement, self._compiled.loop
-        if placement is None or loop is None or op.is_framework:
+    def _met(self, effect: Effect) -> list[str]:
+        """Whom an entry meets, where that isn't everybody at the one barrier, with one instruction."""
+        program = self._subject.program
+        if effect.kind is not OpKind.BARRIER or effect.arrives == effect.awaits == WORKGROUP:
             return []
-        start = placement.starts[op.subtile]
-        slot, late = start % placement.interval, placement.stage(op.subtile)
-        when = {0: "in its iteration's first period", 1: "1 period later"}.get(late, f"{late} periods later")
-        return [f"planned at issue slot {slot} of {placement.interval}, {when}"]
+        lines = [f"arrives at {effect.arrives}"] if effect.arrives is not None else []
+        barrier = program.barrier(effect.awaits) if effect.awaits is not None else None
+        if barrier is not None:
+            who = " and ".join(program.roles[role].name for role in barrier.arriving)
+            lines.append(f"waits at {barrier.name} until {who} arrived")
+        return lines
+
+
+def _where(place: Place, roles: Iterable[int]) -> tuple[tuple[int, Place], ...]:
+    return tuple((role, place) for role in roles) if place.space.is_private else ((_ALL, place),)
+
+
+_Tile = Callable[[Effect, int], int]
+
+
+def _tiles_of(program: LoweredProgram) -> _Tile:
+    """Which K-tile of the trip an entry works for, which is also its buffer where tiles have as many copies.
+
+    An op of a loop by values says its iteration.  An op on tiles works for the buffer that it reads or writes, any
+    other for the K-tile of its operands.
+    """
+
+    def by_iteration(effect: Effect, _operands: int) -> int:
+        return effect.instance.iteration % program.tiles_per_trip
+
+    def by_buffer(effect: Effect, operands: int) -> int:
+        return next((p.copy for p in (*effect.reads, *effect.writes) if p.space is Space.LDS), operands)
+
+    return by_iteration if isinstance(program.semantics, LoopSpec) else by_buffer
 
 
 def _latest_first(runs: Iterable[_Ran]) -> list[_Ran]:
@@ -165,6 +182,6 @@ def _named(runs: list[_Ran], reader: _Ran) -> str:
             if same and back == 1
             else f" ({ran.key.phase.value.lower()})"
         )
-        texts.append(f"#{ran.key.slot} {ran.op}{where}")
+        texts.append(f"#{ran.key.slot} {ran.entry.op}{where}")
     more = len(runs) - len(texts)
     return ", ".join(texts) + (f" and {more} more" if more > 0 else "")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rota.program.timeline import Lane
+from rota.cycles.timeline import Lane
 
 PREDICTED = "predicted, not measured"
 
@@ -34,7 +34,7 @@ class Bar(NamedTuple):
         return self.pieces or ((self.start, self.end),)
 
 
-class Stall(NamedTuple):
+class StallMark(NamedTuple):
     """A stretch in which a wave could issue nothing, and what it waited for."""
 
     start: float
@@ -44,7 +44,7 @@ class Stall(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A moment: a wait that was passed, or a barrier that let its waves go."""
+    """A moment: a wait that was passed, a barrier that let its waves go, or a wave that said it is there."""
 
     at: float
     label: str
@@ -75,14 +75,18 @@ class Buffer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Band:
-    """One wave: what its entries do on each unit, where it stalls, and what its counters hold."""
+class Stripe:
+    """One wave: what its entries do on each unit, where it stalls, and what its counters hold.
+
+    `arrivals` are those at which it doesn't wait at once, as at a barrier in two parts.
+    """
 
     name: str
     lanes: tuple[tuple[Lane, tuple[Bar, ...]], ...]
-    stalls: tuple[Stall, ...] = ()
+    stalls: tuple[StallMark, ...] = ()
     waits: tuple[Mark, ...] = ()
     barriers: tuple[Mark, ...] = ()
+    arrivals: tuple[Mark, ...] = ()
     curves: tuple[Curve, ...] = ()
 
     def bars(self, lane: Lane) -> tuple[Bar, ...]:
@@ -101,7 +105,7 @@ class Scene:
     facts: tuple[str, ...]
     start: float
     end: float
-    bands: tuple[Band, ...]
+    bands: tuple[Stripe, ...]
     windows: tuple[float, ...] = ()
     buffers: tuple[Buffer, ...] = ()
     notes: tuple[str, ...] = ()

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rota.compiler.compiled import CompiledSchedule
-from rota.program.timeline import Timeline
-from rota.view.arrange import Prediction, arrange
+from rota.cycles.timeline import Timeline
+from rota.program.lowered import Lowerable
+from rota.view.arrange import PredictedSpeed, arrange
 from rota.view.draw import draw
 from rota.view.page import fragment, page
 from rota.view.scene import Scene
@@ -20,7 +20,7 @@ from rota.view.terminal import text_timeline
 class Shown:
     """A schedule with the scene of its predicted steady state; every rendering is made when it is asked for."""
 
-    compiled: CompiledSchedule
+    compiled: Lowerable
     scene: Scene
 
     def __str__(self) -> str:
@@ -41,6 +41,6 @@ class Shown:
         return page(self.scene, self.compiled)
 
 
-def show(compiled: CompiledSchedule, timeline: Timeline, prediction: Prediction | None = None) -> Shown:
+def show(compiled: Lowerable, timeline: Timeline, prediction: PredictedSpeed | None = None) -> Shown:
     """The steady state of a schedule, ready to be shown; a prediction adds speed and bound to the headline."""
     return Shown(compiled=compiled, scene=arrange(compiled, timeline, prediction))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from rota.program.timeline import Lane
+from rota.cycles.timeline import Lane
 from rota.view.palette import DARK, LIGHT, SHADES, Theme, fill, ink
 
 _SHAPE = """
@@ -28,6 +28,7 @@ _SHAPE = """
 .rota .line{fill:none;stroke-width:1.6;vector-effect:non-scaling-stroke}
 .rota .limit{stroke-dasharray:5 3;stroke-width:1;vector-effect:non-scaling-stroke}
 .rota .window{stroke-dasharray:2 3}
+.rota .arrival{stroke-dasharray:3 3;stroke-width:2}
 .rota .bar.dim{opacity:.35}
 """
 

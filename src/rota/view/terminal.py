@@ -6,10 +6,11 @@ lighter ones for less.  Names stand where they fit; a light block in the MMA row
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from rota.program.timeline import Lane
-from rota.view.scene import Band, Bar, Mark, Scene, Stall, clipped, ticks
+from rota.cycles.timeline import Lane
+from rota.view.scene import Bar, Mark, Scene, StallMark, Stripe, clipped, ticks
 
 COLUMNS = 100
 _NAME = 8
@@ -19,6 +20,9 @@ _STALLED = "░"
 _FREE = " .▒▓█"
 """What a name may be written over."""
 
+_COUNTER = re.compile(r"(cnt)?\(|\)$")
+"""What a wait's name can do without: vmcnt(4) is vm4."""
+
 
 def text_timeline(scene: Scene, columns: int = COLUMNS) -> str:
     """Headline, axis and, for every band, its units and its waits."""
@@ -27,11 +31,14 @@ def text_timeline(scene: Scene, columns: int = COLUMNS) -> str:
     for band in scene.bands:
         if len(scene.bands) > 1:
             lines.append(f"── {band.name} ".ljust(columns, "─")[:columns])
+        if band.stalls and not any(lane is Lane.MMA for lane, _ in band.lanes):
+            lines.append(grid.row("stalled", grid.lane(Lane.MMA, (), band.stalls)))
         for lane, bars in band.lanes:
             lines.append(grid.row(lane.name, grid.lane(lane, bars, band.stalls)))
-        if band.waits or band.barriers:
+        if band.waits or band.barriers or band.arrivals:
             lines.append(grid.row("waits", grid.marks(band)))
-    legend = f"a column is {grid.step:,.0f} clk · ░ stalled · │ barrier · ▲ a wait that held the wave up"
+    arrivals = " · ┆ arrival" if any(band.arrivals for band in scene.bands) else ""
+    legend = f"a column is {grid.step:,.0f} clk · ░ stalled · │ barrier{arrivals} · ▲ a wait that held the wave up"
     lines += [f"{'':{_NAME}}{part}" for part in _wrapped(legend, columns - _NAME)]
     lines += [part for note in scene.notes for part in _wrapped(note, columns)]
     return "\n".join(line.rstrip() for line in lines)
@@ -61,7 +68,7 @@ class _Grid:
             _write(cells, self.column(self.scene.start + time), f"{time}", blank=" ")
         return cells
 
-    def lane(self, lane: Lane, bars: Sequence[Bar], stalls: Sequence[Stall]) -> list[str]:
+    def lane(self, lane: Lane, bars: Sequence[Bar], stalls: Sequence[StallMark]) -> list[str]:
         """How much of each column a unit works, then the names that fit."""
         cells = [_IDLE[lane]] * self.width
         if lane is Lane.MMA:
@@ -84,16 +91,19 @@ class _Grid:
                     _write(cells, first, bar.label, blank=_FREE)
         return cells
 
-    def marks(self, band: Band) -> list[str]:
+    def marks(self, band: Stripe) -> list[str]:
         """A bar per barrier, a triangle per wait that held the wave up; names where they fit."""
         cells = [" "] * self.width
+        for arrival in band.arrivals:
+            if self._inside(arrival):
+                cells[self.column(arrival.at)] = "┆"
         for barrier in band.barriers:
             if self._inside(barrier):
                 cells[self.column(barrier.at)] = "│"
         for wait in band.waits:
             if self._inside(wait):
                 at = self.column(wait.at)
-                name = wait.label.replace("cnt(", "").replace(")", "")
+                name = _COUNTER.sub("", wait.label)
                 cells[at] = "▲"
                 if not _write(cells, at + 1, name, blank=" "):
                     _write(cells, at - len(name), name, blank=" ")

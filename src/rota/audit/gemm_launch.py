@@ -1,0 +1,206 @@
+"""A GEMM's machine code, launched on the CPU: takes a decoded kernel, gives C beside NumPy's for trips and turns.
+
+C = A x B^T: A is M x K, B is N x K, C is M x N in fp32.  Whole numbers from -4 to 4 make every product and sum exact in
+fp32, so C has one right value in any order of summation; numbers with all the bits that an element has make C right
+within the rounding of that many sums.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.errors import Finding
+from rota.isa.decoded import KernelProgram, load_program
+from rota.isa.disassembly import Instruction
+from rota.isa.interleaving import LATEST, Interleaving, interleavings
+from rota.isa.kernel_facts import LANES, KernelFacts
+from rota.isa.run import run_kernel
+from rota.pipeline.geometry import KernelGeometry
+from rota.program.lowered import Lowerable
+
+Floats = NDArray[np.float64]
+
+_LARGEST = 4
+_SIGNIFICANT_BITS = {"bf16": 8, "f16": 11, "f8f6f4": 4}
+_SMALLER = 4  # powers of two between the largest number of full precision and the smallest
+_UNIT_ROUNDOFF = 2.0**-24  # of fp32
+SEVERAL = (2, 3)
+"""Workgroups: several rows and columns of them, and not as many of each, or ids that are exchanged wouldn't show."""
+
+
+class Numbers(enum.Enum):
+    """What A and B hold."""
+
+    WHOLE = "whole numbers"
+    FULL = "numbers of full precision"
+
+
+class Launched(NamedTuple):
+    """C as it was computed and as it should be, how far they may differ, and what went wrong."""
+
+    got: NDArray[np.float32]
+    due: Floats
+    bound: Floats
+    findings: tuple[Finding, ...]
+
+    @property
+    def right(self) -> bool:
+        """Is C right, and was nothing done on the way that could have made it wrong?"""
+        return not self.findings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TripRuns:
+    """All runs with one number of trips: how many there were, how many right, and the first findings."""
+
+    trips: int
+    depth: int
+    runs: int
+    right: int
+    findings: tuple[Finding, ...]
+
+    def __str__(self) -> str:
+        verdict = "C is right in all of them" if self.right == self.runs else f"C is right in {self.right} of them"
+        return f"{self.trips} trip{'s' * (self.trips != 1)}, K = {self.depth}: {self.runs} runs, {verdict}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GemmProgram:
+    """One kernel, decoded once and run as often as wanted; `element` is how matrix instructions spell A's and B's."""
+
+    program: KernelProgram
+    geometry: KernelGeometry
+    element: str
+    waves: int
+    tiles_outside: int
+    tiles_per_trip: int
+
+    def depth(self, trips: int) -> int:
+        """K for that many trips."""
+        return self.geometry.BK * (self.tiles_outside + trips * self.tiles_per_trip)
+
+    def launch(
+        self,
+        trips: int,
+        interleaving: Interleaving = LATEST,
+        *,
+        grid: tuple[int, int] = (1, 1),
+        numbers: Numbers = Numbers.WHOLE,
+    ) -> Launched:
+        """One run; the numbers in A and B depend on the trips alone."""
+        depth, rows, columns = self.depth(trips), self.geometry.BM * grid[0], self.geometry.BN * grid[1]
+        random = np.random.default_rng(trips)
+        a, b = (_drawn(random, (size, depth), numbers, self.element) for size in (rows, columns))
+        outcome = run_kernel(
+            self.program,
+            args=[
+                packed(a, self.element),
+                packed(b, self.element),
+                np.full((rows, columns), np.nan, np.float32),
+                columns,
+                depth,
+            ],
+            grid=(*grid, 1),
+            block=(LANES * self.waves, 1, 1),
+            interleaving=interleaving,
+        )
+        got = outcome.buffers[2].view(np.float32).reshape(rows, columns)
+        due, bound = a @ b.T, np.zeros((rows, columns))
+        if numbers is Numbers.FULL:
+            bound = _rounding(depth) * (np.abs(a) @ np.abs(b.T))
+        wrong = _wrong_result(got, due, bound, (("trips", trips), ("K", depth), ("interleaving", interleaving.label)))
+        return Launched(got, due, bound, (*outcome.findings, *wrong))
+
+    def run_trips(self, trips: int, seeds: int) -> TripRuns:
+        """Whole numbers under every adversarial and so many drawn interleavings, in one workgroup.
+
+        Once numbers of full precision, in several: a workgroup that takes another's tile is wrong only among others.
+        """
+        runs = [self.launch(trips, order) for order in interleavings(self.waves, seeds)]
+        runs.append(self.launch(trips, grid=SEVERAL, numbers=Numbers.FULL))
+        findings = {finding.code: finding for run in reversed(runs) for finding in reversed(run.findings)}
+        return TripRuns(
+            trips=trips,
+            depth=self.depth(trips),
+            runs=len(runs),
+            right=sum(run.right for run in runs),
+            findings=tuple(findings[code] for code in sorted(findings)),
+        )
+
+
+def load_gemm(
+    loop: Lowerable,
+    geometry: KernelGeometry,
+    facts: KernelFacts,
+    listing: Sequence[Instruction],
+    *,
+    element: str,
+    waves: int,
+) -> GemmProgram:
+    """The kernel that a loop became; of the loop only its numbers of K-tiles are used."""
+    counts = loop.lowered
+    return GemmProgram(
+        program=load_program(facts, tuple(listing)),
+        geometry=geometry,
+        element=element,
+        waves=waves,
+        tiles_outside=counts.tiles_outside,
+        tiles_per_trip=counts.tiles_per_trip,
+    )
+
+
+def packed(matrix: Floats, element: str) -> NDArray[np.generic]:
+    """Numbers that the element can hold, as it holds them: bf16, fp16, or OCP's e4m3 (gfx950)."""
+    if element == "f16":
+        return matrix.astype(np.float16)
+    if element == "bf16":
+        return (matrix.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    size = np.abs(matrix)
+    fraction, power = np.frexp(size)  # in [0.5, 1); e4m3 counts powers from -7 on, for fractions in [1, 2)
+    field = power + 6
+    normal = (field >= 1) & (size > 0)
+    code = np.where(normal, field * 8 + fraction * 16 - 8, np.ldexp(size, 9))
+    return (code.astype(np.uint8) | np.where(matrix < 0, 0x80, 0)).astype(np.uint8)
+
+
+def _drawn(random: np.random.Generator, shape: tuple[int, int], numbers: Numbers, element: str) -> Floats:
+    if numbers is Numbers.WHOLE:
+        return random.integers(-_LARGEST, _LARGEST, shape, endpoint=True).astype(np.float64)
+    bits = _SIGNIFICANT_BITS[element]
+    significands = random.integers(-(2**bits), 2**bits, shape, endpoint=True).astype(np.float64)
+    drawn: Floats = np.ldexp(significands, random.integers(-bits - _SMALLER, -bits, shape, endpoint=True))
+    return drawn
+
+
+def _rounding(terms: int) -> float:
+    """What sums of so many terms may lose, in any order, of the sum of their sizes.
+
+    N. J. Higham, Accuracy and Stability of Numerical Algorithms, 3.1; products of two elements are exact in fp32.
+    """
+    return terms * _UNIT_ROUNDOFF / (1 - terms * _UNIT_ROUNDOFF)
+
+
+def _wrong_result(
+    got: NDArray[np.float32], due: Floats, bound: Floats, run: tuple[tuple[str, str | int], ...]
+) -> tuple[Finding, ...]:
+    wrong = np.argwhere(~(np.abs(got - due) <= bound))  # NaN is wrong too
+    if not len(wrong):
+        return ()
+    row, column = (int(each) for each in wrong[0])
+    return (
+        Finding(
+            code="I110",
+            message=f"{len(wrong)} of {got.size} elements of C are wrong, the first in row {row}, column {column}",
+            evidence=(
+                ("got", f"{got[row, column]:g}"),
+                ("due", f"{due[row, column]:g}, off by at most {bound[row, column]:.2g}"),
+                *run,
+            ),
+        ),
+    )

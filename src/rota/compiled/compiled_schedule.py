@@ -1,0 +1,143 @@
+"""The result: takes what a front end derived, gives one frozen value that later steps prove, draw and emit."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from rota.errors import Finding, several
+from rota.program.entry import Op
+from rota.program.listing import listing
+from rota.program.lowered import LoweredProgram
+from rota.program.machine import Machine
+from rota.program.phase import Phase
+from rota.verify.report import Certificate
+from rota.verify.subject import not_about
+
+if TYPE_CHECKING:
+    from rota.sync.repair import Repair, Repaired
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledSchedule(ABC):
+    """A pipelined loop: its phases, what it became as a program, and what was found on the way.
+
+    The phases are the front end's own entries; `lowered` is what everything else reads.
+
+    `compiler_tracks_registers` says that the back end's compiler waits for register loads by itself, as LLVM does for
+    loads it can see.  A `reentrant` schedule may be run again right behind itself, as a persistent kernel does; of any
+    other, whoever does so has to put full waits and a barrier between.
+
+    `repairs` lists what was added to make the proof hold; without a proof (`sync="as_written"`) there is no
+    certificate.  Nor does a schedule keep one that is about another: what `replace` makes of a proved schedule has
+    neither certificate nor repairs, but a warning (V108), if it differs in anything that the proof reads.
+    """
+
+    name: str
+    prologue: tuple[Any, ...]
+    kernel: tuple[Any, ...]
+    epilogue: tuple[Any, ...]
+    machine: Machine
+    lds_bytes: int | None = None
+    compiler_tracks_registers: bool = True
+    reentrant: bool = False
+    findings: tuple[Finding, ...] = ()
+    repairs: tuple[Repair, ...] = ()
+    certificate: Certificate | None = None
+    _program: LoweredProgram | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        stale = None if self.certificate is None else not_about(self.certificate.subject, self.lowered)
+        if stale is not None:
+            object.__setattr__(self, "certificate", None)
+            object.__setattr__(self, "repairs", ())
+            object.__setattr__(self, "findings", (*self.findings, stale))
+
+    @property
+    def lowered(self) -> LoweredProgram:
+        """The program that every judge reads."""
+        if self._program is None:
+            object.__setattr__(self, "_program", self._lower())
+        assert self._program is not None  # noqa: S101  # just set
+        return self._program
+
+    @abstractmethod
+    def _lower(self) -> LoweredProgram:
+        """The schedule as a program."""
+
+    @abstractmethod
+    def synchronised(self, done: Repaired) -> Self:
+        """The schedule with waits and barriers put in."""
+
+    @property
+    @abstractmethod
+    def op_count(self) -> int:
+        """Ops that the author declared."""
+
+    @property
+    @abstractmethod
+    def registers(self) -> int | None:
+        """Registers per lane that are live at once; None where nothing states it."""
+
+    @property
+    @abstractmethod
+    def register_limit(self) -> int:
+        """Registers that a lane has."""
+
+    @property
+    @abstractmethod
+    def quality(self) -> str:
+        """How good the schedule is and how that is known, in a few words."""
+
+    @property
+    def grain(self) -> str | None:
+        """How fine its ops are, in words, where that is a choice."""
+        return None
+
+    @property
+    def added(self) -> int:
+        """How many waits and barriers a repair put in or made stronger, beyond what the author wrote."""
+        return len(self.repairs)
+
+    @property
+    def headline(self) -> tuple[str, ...]:
+        """What a picture of the schedule says above it, besides speed."""
+        return ()
+
+    def planned(self, op: Op) -> str:
+        """Where a plan put an op, in words; nothing without a plan."""
+        return ""
+
+    def body_index(self, declared: object) -> int | None:
+        """Where the author's body has an op, if there is a body in which ops have places."""
+        return None
+
+    def uncounted(self, *, noted: bool = False) -> Iterable[Finding]:
+        """What counts in vain because the author stated no counts; as notes, where it does no harm."""
+        return ()
+
+    def phase(self, phase: Phase) -> tuple[Any, ...]:
+        """The entries of one phase."""
+        return {Phase.PROLOGUE: self.prologue, Phase.KERNEL: self.kernel, Phase.EPILOGUE: self.epilogue}[phase]
+
+    def with_phase(self, phase: Phase, entries: Iterable[Any]) -> Self:
+        """The same schedule with other entries in one phase, numbered anew."""
+        numbered = tuple(replace(entry, time_slot=slot) for slot, entry in enumerate(entries))
+        if phase is Phase.PROLOGUE:
+            return replace(self, prologue=numbered)
+        return replace(self, kernel=numbered) if phase is Phase.KERNEL else replace(self, epilogue=numbered)
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} {self.name}: {several(self.op_count, 'op')}, prologue {len(self.prologue)}, "
+            f"kernel {len(self.kernel)}, epilogue {len(self.epilogue)} entries, "
+            f"{several(len(self.findings), 'finding')}>"
+        )
+
+    def __str__(self) -> str:
+        parts = [listing(f"{self.name}: {phase.value.lower()}", self.phase(phase)) for phase in Phase]
+        if self.repairs:
+            parts.append("\n".join([f"{self.name}: repairs", *(f"  {change}" for change in self.repairs)]))
+        return "\n\n".join(parts)

@@ -1,0 +1,98 @@
+"""Proof and repair of a compiled schedule: takes it as written, gives it certified, or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from rota.compiled.body_places import BodyPlaces
+from rota.compiled.causes import helped
+from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.errors import Finding, ProgramError, ProofError, Severity
+from rota.verify.prove import verify
+from rota.verify.report import Report
+
+if TYPE_CHECKING:
+    from rota.sync.repair import Repaired
+
+_Compiled = TypeVar("_Compiled", bound=CompiledSchedule)
+
+_NOT_MENDED_BY_WAITING = ("V", "B")
+_DROPPED = ("P102", "P108")  # the proof is about what is issued, not about what was declared and is not
+_MOVED = ("P113", "P114", "P115")  # an op that was moved may explain a race
+_NOT_SHOWN_MINIMAL = Finding(
+    code="W102",
+    severity=Severity.NOTE,
+    message="the repair is proved, but its search ended before it was shown to be the smallest",
+    fixes=("put in waits and barriers that you know are needed: there is then less to look for",),
+)
+
+
+def proved(written: _Compiled) -> _Compiled:
+    """The schedule with its certificate; if the proof fails, the findings, with a repair where one was proved."""
+    report = verify(written)
+    if report.clean:
+        return _certified(written, report)
+    errors = _in_body(report.errors, written)
+    better = mended(written)
+    if verify(better).clean:
+        errors = tuple(helped(errors, better))
+    raise _refused(errors, written)
+
+
+def repaired(written: _Compiled) -> _Compiled:
+    """The schedule with what its proof needs added; wrong values can't be mended by waiting and stay an error."""
+    report = verify(written)
+    if report.clean:
+        return _certified(written, report)
+    hopeless = [finding for finding in report.errors if finding.code.startswith(_NOT_MENDED_BY_WAITING)]
+    if hopeless:
+        raise _refused(_in_body(hopeless, written), written)
+    better = mended(written)
+    report = verify(better)
+    if not report.clean:
+        raise _refused(_in_body(report.errors, better), better)
+    return _certified(better, report)
+
+
+def mended(written: _Compiled) -> _Compiled:
+    """The schedule with its repairs, not proved yet."""
+    from rota.sync.repair import repair  # loaded when something is missing, not with rota
+
+    return applied(written, repair(written.lowered))
+
+
+def applied(written: _Compiled, done: Repaired) -> _Compiled:
+    """The schedule with waits and barriers put in."""
+    better = written.synchronised(done)
+    return replace(better, findings=(*written.findings, _NOT_SHOWN_MINIMAL)) if done.cut_short else better
+
+
+def _certified(compiled: _Compiled, report: Report) -> _Compiled:
+    """What looks wrong by structure alone and was proved right is a warning; what was dropped stays an error."""
+    dropped = [each for each in compiled.findings if each.severity is Severity.ERROR and each.code in _DROPPED]
+    if dropped:
+        raise ProgramError(*dropped)
+    structure = (
+        replace(each, severity=Severity.WARNING) if each.severity is Severity.ERROR else each
+        for each in compiled.findings
+    )
+    counts = compiled.uncounted(noted=True) if compiled.repairs else ()  # only a repair's waits are left
+    return replace(compiled, certificate=report.certificate, findings=(*structure, *counts, *report.findings))
+
+
+def _in_body(errors: Iterable[Finding], compiled: CompiledSchedule) -> tuple[Finding, ...]:
+    places = BodyPlaces(compiled)
+    return tuple(map(places.finding, errors))
+
+
+def _refused(errors: Sequence[Finding], compiled: CompiledSchedule) -> ProofError:
+    """The errors, and behind them whatever may explain them: suspicious structure, and ops that were moved."""
+    about_order = any(finding.code.startswith(("R", "V")) for finding in errors)
+    told = (
+        each
+        for each in compiled.findings
+        if each.severity is not Severity.NOTE or (about_order and each.code in _MOVED)
+    )
+    return ProofError(*errors, *told)

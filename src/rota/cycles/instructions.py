@@ -1,0 +1,316 @@
+"""What waves issue: takes a lowered program and the model's parameters, gives the instructions of each role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rota.cycles.parameters import Parameters
+from rota.cycles.work import WorkSource, flops_of, program_of, waves_of, work_of
+from rota.errors import DeclarationError, Finding, did_you_mean
+from rota.program.effects import Place, Space
+from rota.program.entry import Entry, Work
+from rota.program.kinds import Home, OpKind, Unit
+from rota.program.limits import MOST_INSTRUCTIONS, check_count
+from rota.program.lowered import Lowerable, LoweredProgram
+from rota.program.machine import Counter
+from rota.program.phase import Phase
+from rota.targets.device import rates_of
+from rota.targets.rates import Rates
+
+CODE: Mapping[OpKind, int] = {kind: number for number, kind in enumerate(OpKind)}
+"""Kinds as numbers: the model finds an instruction's handler by index, not by hash."""
+
+SCALAR, ENTER, EDGE, END = range(len(CODE), len(CODE) + 4)
+"""Set-up before a DMA; the loop begins (no instruction); count, compare, branch back; the wave ends."""
+
+
+NOBODY = -1
+"""No counter, or no barrier."""
+
+
+class ModelInstruction(NamedTuple):
+    """`kind` is a number of `CODE` or one of the four above, `key` numbers the entry that the instruction belongs to.
+
+    `held` and `after` are clocks.  MFMA and VALU: unit held, result ready after issue.  LDS: port held, latency.
+    Global memory: path held, port held by what lands in LDS.  Of a wait or priority `held` is the count or level; of a
+    barrier `held` and `after` number the barriers where the wave arrives and which it awaits.  `needs` are registers
+    with clocks on top of their ready time, `makes` are registers; `counter` numbers the one that counts or is awaited.
+    """
+
+    kind: int
+    key: int
+    held: int = 0
+    after: int = 0
+    needs: tuple[tuple[int, int], ...] = ()
+    makes: tuple[int, ...] = ()
+    counter: int = NOBODY
+
+
+class IssuedEntry(NamedTuple):
+    """The entry behind an instruction."""
+
+    phase: Phase
+    slot: int
+    label: str
+
+
+class MeetingPoint(NamedTuple):
+    """A barrier and the waves, by number, that have to arrive there, and those that ever wait there."""
+
+    name: str
+    arriving: tuple[int, ...]
+    waiting: tuple[int, ...]
+
+
+class UnitLoad(NamedTuple):
+    """What one trip asks of the units.
+
+    The first three are those of the busiest SIMD: how long its matrix unit and its VALU are held, and the clocks of the
+    turns in which it issues MFMA and VALU instructions.  `mma_simds` counts the SIMDs whose matrix unit is used.
+    """
+
+    mma_clocks: int = 0
+    valu_clocks: int = 0
+    math_turns: int = 0
+    lds_clocks: int = 0
+    dma_clocks: int = 0
+    flops: int = 0
+    mma_simds: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """Instructions per role, each wave's role, the entries that keys number, and what one trip asks of the units.
+
+    `register_counters` number, for each register, the counter of what fills it, or `NOBODY`.
+    """
+
+    name: str
+    roles: tuple[int, ...]
+    instructions: tuple[tuple[ModelInstruction, ...], ...]
+    keys: tuple[IssuedEntry, ...]
+    entries: tuple[Entry | None, ...]
+    counters: tuple[Counter, ...]
+    barriers: tuple[MeetingPoint, ...]
+    registers: tuple[Place, ...]
+    register_counters: tuple[int, ...]
+    tiles_per_trip: int
+    load: UnitLoad
+
+    @property
+    def waves(self) -> int:
+        """Waves of the workgroup."""
+        return len(self.roles)
+
+
+def encode(schedule: Lowerable, parameters: Parameters, shape: WorkSource | None = None) -> Code:
+    """The program as instructions, entries of several instructions written out."""
+    program = program_of(schedule, shape)
+    for role in range(len(program.roles)):
+        own = (entry for entry in program.entries if entry.executed_by(role))
+        check_count(program.name, "instructions", sum(work_of(entry).instructions for entry in own), MOST_INSTRUCTIONS)
+    waves = waves_of(program)
+    encoder = _Encoder(program, parameters, rates_of(program.machine))
+    phases = {phase: [encoder.entry(entry) for entry in program.phase(phase)] for phase in Phase}
+    edge = encoder.key(IssuedEntry(Phase.KERNEL, len(program.kernel), "loop edge"), None)
+    kernels = []
+    lists = []
+    for role in range(len(program.roles)):
+        own_phases = {
+            phase: [
+                instruction
+                for entry, instructions in zip(program.phase(phase), encoded, strict=True)
+                if entry.executed_by(role)
+                for instruction in instructions
+            ]
+            for phase, encoded in phases.items()
+        }
+        kernels.append(own_phases[Phase.KERNEL])
+        lists.append(
+            (
+                *own_phases[Phase.PROLOGUE],
+                ModelInstruction(ENTER, edge),
+                *own_phases[Phase.KERNEL],
+                ModelInstruction(EDGE, edge),
+                *own_phases[Phase.EPILOGUE],
+                ModelInstruction(END, edge),
+            )
+        )
+    return Code(
+        name=program.name,
+        roles=waves,
+        instructions=tuple(lists),
+        keys=tuple(encoder.keys),
+        entries=tuple(encoder.entries),
+        counters=program.machine.counters,
+        barriers=tuple(_meeting_points(program, waves)),
+        registers=tuple(encoder.registers),
+        register_counters=tuple(encoder.counters[place] for place in encoder.registers),
+        tiles_per_trip=program.tiles_per_trip,
+        load=_load(program, kernels, waves, parameters),
+    )
+
+
+class _Encoder:
+    """Numbers entries and registers while it writes instructions."""
+
+    def __init__(self, program: LoweredProgram, parameters: Parameters, rates: Rates) -> None:
+        self.program = program
+        self.parameters = parameters
+        self.rates = rates
+        self.counter_numbers = {counter.name: number for number, counter in enumerate(program.machine.counters)}
+        self.barrier_numbers = {barrier.name: number for number, barrier in enumerate(program.barriers)}
+        self.keys: list[IssuedEntry] = []
+        self.entries: list[Entry | None] = []
+        self.registers: dict[Place, int] = {}
+        self.counters: dict[Place, int] = {}
+        self.producers: dict[Place, OpKind] = {}
+        self.makers: dict[str, OpKind] = {}
+        read = {place for entry in program.entries for place in entry.effect.reads}
+        for entry in program.entries:
+            kind = entry.effect.kind
+            self.makers |= {made.name: kind for _, made in entry.effect.makes}
+            for place in entry.effect.writes:
+                # Nothing but a store waits for a sum, and sums are many: those that nobody reads are left out.
+                if place.space is Space.REGISTER or (place.space is Space.ACCUMULATOR and place in read):
+                    self.registers.setdefault(place, len(self.registers))
+                    self.producers[place] = kind
+                    self.counters[place] = self.counter(entry)
+
+    def entry(self, entry: Entry) -> tuple[ModelInstruction, ...]:
+        """Operands are needed by the first instruction, the result is there after the last."""
+        work = work_of(entry)
+        if not work.instructions:
+            return ()
+        key = self.key(IssuedEntry(entry.phase, entry.time_slot, str(entry.op)), entry)
+        return tuple(self._instructions(entry, work, key))
+
+    def counter(self, entry: Entry) -> int:
+        """The number of the counter that tracks an entry, or that it waits for."""
+        name = entry.effect.counter
+        return NOBODY if name is None else self._known(self.counter_numbers, name, "counter")
+
+    def _instructions(self, entry: Entry, work: Work, key: int) -> Iterator[ModelInstruction]:
+        effect, kind = entry.effect, entry.effect.kind
+        held, after = self._clocks(entry, work)
+        maker = {place: self.makers[wanted.name] for place, wanted in effect.wants if wanted.name in self.makers}
+        needs = tuple(
+            (self.registers[place], self._later(kind, maker.get(place, self.producers[place]), place in effect.writes))
+            for place in effect.reads
+            if place in self.registers
+        )
+        makes = tuple(self.registers[place] for place in effect.writes if place in self.registers)
+        code, counter, last = CODE[kind], self.counter(entry), work.instructions - 1
+        for number in range(work.instructions):
+            if kind is OpKind.DMA:
+                yield from [ModelInstruction(SCALAR, key)] * self.parameters.dma_setup
+            first_needs, last_makes = needs if not number else (), makes if number == last else ()
+            yield ModelInstruction(code, key, held, after, first_needs, last_makes, counter)
+
+    def _clocks(self, entry: Entry, work: Work) -> tuple[int, int]:
+        """An instruction's `held` and `after`."""
+        p, effect, kind = self.parameters, entry.effect, entry.effect.kind
+        if kind is OpKind.BARRIER:
+            return self._barrier(effect.arrives), self._barrier(effect.awaits)
+        if kind.synchronises:
+            return effect.wait_value, 0
+        if kind.unit is Unit.MMA:
+            passes = self.rates.passes(work.instruction, work.bits)
+            return p.turn * passes, p.turn * (passes + p.result_turns + 1)
+        into_lds = Home.LDS in kind.writes
+        if kind.unit is Unit.LDS:
+            return -(-work.moved // self._lds_rate(kind)), p.lds_latency
+        if kind.unit is Unit.DMA:
+            return -(-work.moved // p.dma_rate), -(-work.moved // p.lds_write) if into_lds else 0
+        slots = self.rates.transcendental.value if kind is OpKind.TRANSCENDENTAL else 1
+        return p.turn * slots, p.turn * slots
+
+    def _lds_rate(self, kind: OpKind) -> int:
+        """Bytes per clock; a read that the device doesn't have is refused."""
+        if kind is OpKind.LDS_READ_TRANSPOSED:
+            return self.parameters.lds_read_transposed or self.rates.lds_rate(kind).value
+        return self.parameters.lds_write if kind is OpKind.LDS_WRITE else self.parameters.lds_read
+
+    def _later(self, kind: OpKind, maker: OpKind, in_place: bool) -> int:
+        """An MFMA waits longer for a VALU result than a VALU op does, and not at all for what it adds to in place."""
+        if kind is not OpKind.MMA:
+            return 0
+        if maker is OpKind.MMA and in_place:
+            return -self.parameters.turn * (self.parameters.result_turns + 1)
+        vector = maker.unit is Unit.VALU or maker is OpKind.NOTHING
+        return self.parameters.turn * self.parameters.operand_turns if vector else 0
+
+    def _barrier(self, name: str | None) -> int:
+        return NOBODY if name is None else self._known(self.barrier_numbers, name, "barrier")
+
+    def _known(self, numbers: Mapping[str, int], name: str, what: str) -> int:
+        if name in numbers:
+            return numbers[name]
+        message = f"{self.program.name} names the {what} {name!r}, which there isn't"
+        raise DeclarationError(Finding(code="D105", message=message, fixes=did_you_mean(name, numbers)))
+
+    def key(self, key: IssuedEntry, entry: Entry | None) -> int:
+        """A new number for an entry."""
+        self.keys.append(key)
+        self.entries.append(entry)
+        return len(self.keys) - 1
+
+
+def _meeting_points(program: LoweredProgram, waves: Sequence[int]) -> Iterator[MeetingPoint]:
+    for barrier in program.barriers:
+        waits = [entry for entry in program.entries if entry.effect.awaits == barrier.name]
+        waiting = {role for role in range(len(program.roles)) if any(entry.executed_by(role) for entry in waits)}
+        yield MeetingPoint(
+            barrier.name,
+            arriving=tuple(wave for wave, role in enumerate(waves) if role in barrier.arriving),
+            waiting=tuple(wave for wave, role in enumerate(waves) if role in waiting),
+        )
+
+
+def _load(
+    program: LoweredProgram, kernels: Sequence[Iterable[ModelInstruction]], waves: Sequence[int], parameters: Parameters
+) -> UnitLoad:
+    """Each role's own trip, times its waves; waves i and i + `simds` share one."""
+    each = [_own_load(kernel, parameters.turn) for kernel in kernels]
+    flops = [
+        sum(
+            work_of(entry).instructions * flops_of(work_of(entry).instruction)
+            for entry in program.kernel
+            if entry.executed_by(role) and entry.op.kind is OpKind.MMA and work_of(entry).instruction
+        )
+        for role in range(len(program.roles))
+    ]
+    simds = [[each[role] for role in waves[simd :: parameters.simds]] for simd in range(parameters.simds)]
+    return UnitLoad(
+        mma_clocks=max(sum(load.mma_clocks for load in own) for own in simds),
+        valu_clocks=max(sum(load.valu_clocks for load in own) for own in simds),
+        math_turns=max(sum(load.math_turns for load in own) for own in simds),
+        lds_clocks=sum(each[role].lds_clocks for role in waves),
+        dma_clocks=sum(each[role].dma_clocks for role in waves),
+        flops=sum(flops[role] for role in waves),
+        mma_simds=sum(any(load.mma_clocks for load in own) for own in simds),
+    )
+
+
+_KINDS = tuple(OpKind)
+
+
+def _own_load(kernel: Iterable[ModelInstruction], turn: int) -> UnitLoad:
+    """What one wave's trip asks of each unit."""
+    mma = valu = turns = lds = dma = 0
+    for instruction in kernel:
+        kind = _KINDS[instruction.kind] if instruction.kind < len(_KINDS) else OpKind.FENCE
+        if kind.unit is Unit.MMA:
+            mma += instruction.held
+            turns += turn
+        elif kind.unit is Unit.VALU or kind is OpKind.NOTHING:
+            valu += instruction.held
+            turns += turn
+        elif kind.unit is Unit.LDS:
+            lds += instruction.held
+        elif kind.unit is Unit.DMA:
+            dma += instruction.held
+            lds += instruction.after
+    return UnitLoad(mma, valu, turns, lds, dma)

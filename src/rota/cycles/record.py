@@ -1,0 +1,252 @@
+"""A run as a timeline: takes a program, gives its slices, stalls, barriers, counters, registers and buffers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+from rota.cycles.instructions import Code, IssuedEntry, encode
+from rota.cycles.measured_run import Occupied
+from rota.cycles.model import run
+from rota.cycles.parameters import Parameters, nominal
+from rota.cycles.timeline import At, BufferUse, Crossing, Flow, Lane, Level, Registers, Slice, Stall, Timeline
+from rota.cycles.work import WorkSource, program_of
+from rota.program.effects import Place, Space
+from rota.program.kinds import Unit
+from rota.program.loop_spec import LoopSpec
+from rota.program.lowered import Lowerable, LoweredProgram, TileSum
+from rota.targets.device import device_of, registers_per_lane
+
+
+def record(
+    schedule: Lowerable, shape: WorkSource | None = None, *, trips: int = 6, parameters: Parameters | None = None
+) -> Timeline:
+    """Run the whole loop, prologue to epilogue, with `trips` trips; the window is the trip before the last.
+
+    A body declared in tiles needs a `shape`, as `rota.pipeline.tile_shape.TileShape`.
+    """
+    program = program_of(schedule, shape)
+    chosen = parameters or nominal(device_of(program.machine))
+    code = encode(program, chosen)
+    result = run(code, chosen, trips=trips, record=True)
+    slices = sorted(
+        (_slice(code, parts) for parts in _merged(result.occupied)), key=lambda each: (each.start, each.wave, each.lane)
+    )
+    doings = _doings(code, result.occupied)
+    sizes = _sizes(program.semantics)
+    edges = result.edges[0]
+    return Timeline(
+        name=code.name,
+        machine=program.machine.name,
+        waves=code.waves,
+        simds=chosen.simds,
+        roles=tuple(program.roles[role].name for role in code.roles),
+        end=result.end,
+        window=(edges[-3], edges[-2]) if len(edges) > 2 else (edges[-2], edges[-1]),
+        edges=edges,
+        tiles_per_trip=code.tiles_per_trip,
+        slices=tuple(slices),
+        stalls=tuple(
+            Stall(wave, start, end, cause, _at(code.keys[key], trip), code.keys[key].label)
+            for wave, start, end, cause, key, trip in result.stood
+        ),
+        crossings=tuple(
+            Crossing(wave, arrived, released, _at(code.keys[key], trip), barrier, arrives, awaits)
+            for wave, arrived, released, key, trip, barrier, arrives, awaits in result.crossed
+        ),
+        levels=tuple(_levels(code, result.occupied)),
+        counter_limits=tuple((counter.name, counter.holds.value) for counter in code.counters),
+        registers=tuple(_registers(program, sizes, doings, code.roles)),
+        register_limit=registers_per_lane(program.machine, code.waves),
+        buffers=tuple(_buffers(sizes, doings)),
+        flows=tuple(_flows(slices, doings)),
+    )
+
+
+@dataclass(slots=True)
+class _Doing:
+    """One wave's execution of one entry, all its instructions together."""
+
+    wave: int
+    at: At
+    reads: tuple[Place, ...]
+    writes: tuple[Place, ...]
+    issued: int = 0
+    end: int = 0
+    done: int = 0
+
+
+def _slice(code: Code, parts: Sequence[Occupied]) -> Slice:
+    """Neighbouring instructions of one entry on one unit, as one."""
+    first, key = parts[0], code.keys[parts[0].key]
+    return Slice(
+        wave=first.wave,
+        lane=first.lane,
+        start=first.start,
+        end=max(part.end for part in parts),
+        done=max(part.done for part in parts),
+        at=_at(key, first.trip),
+        label=key.label,
+        instructions=len(parts),
+    )
+
+
+def _at(key: IssuedEntry, trip: int) -> At:
+    return At(key.phase, key.slot, trip)
+
+
+def _merged(occupied: Iterable[Occupied]) -> Iterator[list[Occupied]]:
+    """Instructions of one entry that follow without a gap; loads under way at once count as such."""
+    open_pieces: dict[tuple[int, Lane, int, int], list[Occupied]] = {}
+    for each in sorted(occupied, key=lambda one: one.start):
+        where = each.wave, each.lane, each.key, each.trip
+        piece = open_pieces.get(where)
+        if piece is not None and each.start <= piece[-1].end:
+            piece.append(each)
+            continue
+        if piece is not None:
+            yield piece
+        open_pieces[where] = [each]
+    yield from open_pieces.values()
+
+
+def _doings(code: Code, occupied: Iterable[Occupied]) -> list[_Doing]:
+    """By issue time."""
+    found: dict[tuple[int, int, int], _Doing] = {}
+    for each in occupied:
+        where = each.wave, each.key, each.trip
+        entry = code.entries[each.key]
+        if where not in found and entry is not None:
+            effect = entry.effect
+            at = _at(code.keys[each.key], each.trip)
+            found[where] = _Doing(each.wave, at, effect.reads, effect.writes, issued=each.issued)
+        doing = found[where]
+        doing.issued = min(doing.issued, each.issued)
+        doing.end = max(doing.end, each.end)
+        doing.done = max(doing.done, each.done)
+    return sorted(found.values(), key=lambda doing: (doing.issued, doing.wave))
+
+
+_LANES = {Unit.DMA: Lane.GLOBAL, Unit.LDS: Lane.LDS}
+
+
+def _levels(code: Code, occupied: Iterable[Occupied]) -> Iterator[Level]:
+    """Tokens pending, wave by wave and counter by counter; in order, none comes back before an older one."""
+    in_order = {counter.name: counter.in_order for counter in code.counters}
+    tokens: dict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)
+    for each in occupied:
+        entry = code.entries[each.key]
+        # What a DMA does at the LDS port is part of the op that the path shows whole.
+        if entry is not None and entry.effect.counter is not None and each.lane is _LANES.get(entry.effect.kind.unit):
+            tokens[each.wave, entry.effect.counter].append((each.issued, each.done))
+    for (wave, counter), pairs in sorted(tokens.items()):
+        pairs.sort()
+        ends: Iterable[int] = (end for _, end in pairs)
+        if in_order[counter]:
+            ends = accumulate(ends, max)
+        changes: dict[int, int] = defaultdict(int)
+        for issued, done in zip((start for start, _ in pairs), ends, strict=True):
+            changes[issued] += 1
+            changes[done] -= 1
+        pending = 0
+        for clock in sorted(changes):
+            pending += changes[clock]
+            yield Level(wave, counter, clock, pending)
+
+
+class _Sizes(NamedTuple):
+    """Registers per lane of values by name, where somebody says them; are the parts of an LDS tile one buffer?"""
+
+    registers: Mapping[str, int]
+    whole_tiles: bool
+
+
+def _sizes(semantics: TileSum | LoopSpec) -> _Sizes:
+    """Only loops by values say sizes; parts of a declared tile come and go on their own."""
+    if isinstance(semantics, TileSum):
+        return _Sizes({}, whole_tiles=False)
+    return _Sizes({value.name: value.size for value in semantics.values}, whole_tiles=True)
+
+
+def _registers(
+    program: LoweredProgram, sizes: _Sizes, doings: Sequence[_Doing], roles: Sequence[int]
+) -> Iterator[Registers]:
+    """Registers from their write's issue to their last use; the accumulators of a wave's role always."""
+    if not sizes.registers:
+        return
+    for wave, role in enumerate(roles):
+        own = (entry for entry in program.entries if entry.executed_by(role))
+        sums = {place for entry in own for place in entry.effect.writes if place.space is Space.ACCUMULATOR}
+        changes: dict[int, int] = defaultdict(int)
+        changes[0] = sum(sizes.registers[name] for name in {place.name for place in sums})
+        for place, start, end in _lives(doing for doing in doings if doing.wave == wave):
+            changes[start] += sizes.registers[place.name]
+            changes[end] -= sizes.registers[place.name]
+        live = 0
+        for clock in sorted(changes):
+            live += changes[clock]
+            yield Registers(wave, clock, live)
+
+
+def _lives(doings: Iterable[_Doing]) -> Iterator[tuple[Place, int, int]]:
+    """Each stretch during which a register place holds something that is still used."""
+    held: dict[Place, tuple[int, int]] = {}
+    for doing in doings:
+        for place in doing.reads:
+            if place in held:
+                held[place] = held[place][0], max(held[place][1], doing.end)
+        for place in doing.writes:
+            if place.space is Space.REGISTER:
+                if place in held:
+                    yield place, *held[place]
+                held[place] = doing.issued, doing.issued
+    for place, (start, end) in held.items():
+        yield place, start, end
+
+
+def _buffers(sizes: _Sizes, doings: Iterable[_Doing]) -> Iterator[BufferUse]:
+    """A write after a read brings the next tile; ops come by issue time, all waves together."""
+    held: dict[str, tuple[int, int, bool]] = {}
+    for doing in doings:
+        for name in {_buffer(sizes, place) for place in doing.reads if place.space is Space.LDS}:
+            if name in held:
+                start, end, _ = held[name]
+                held[name] = start, max(end, doing.done), True
+        for name in {_buffer(sizes, place) for place in doing.writes if place.space is Space.LDS}:
+            start, end, read = held.get(name, (doing.issued, 0, False))
+            if read:
+                yield BufferUse(name, start, end)
+                start = doing.issued
+            held[name] = start, max(end, doing.done), False
+    for name, (start, end, _) in held.items():
+        yield BufferUse(name, start, end)
+
+
+def _buffer(sizes: _Sizes, place: Place) -> str:
+    """The tile and its copy, and its part where parts come and go on their own."""
+    return f"{place.name}[{place.copy}]" if sizes.whole_tiles else str(place)
+
+
+def _flows(slices: Sequence[Slice], doings: Iterable[_Doing]) -> Iterator[Flow]:
+    """From the last slice of what wrote a place to the first slice of what reads it.
+
+    Within each wave; an LDS tile that the wave has no hand in comes from whichever wave wrote it last.
+    """
+    numbers: dict[tuple[int, At], list[int]] = defaultdict(list)
+    for number, each in enumerate(slices):
+        numbers[each.wave, each.at].append(number)
+    writers: dict[tuple[int, Place], _Doing] = {}
+    shared: dict[Place, _Doing] = {}
+    for doing in doings:
+        for place in doing.reads:
+            writer = writers.get((doing.wave, place)) or (shared.get(place) if place.space is Space.LDS else None)
+            if writer is not None:
+                made = numbers[writer.wave, writer.at]
+                source = next((number for number in made if slices[number].lane is Lane.GLOBAL), made[-1])
+                yield Flow(source, numbers[doing.wave, doing.at][0])
+        for place in doing.writes:
+            if place.space is not Space.ACCUMULATOR:
+                writers[doing.wave, place] = shared[place] = doing

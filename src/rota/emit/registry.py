@@ -1,0 +1,22 @@
+"""Emitters by name: takes nothing, gives the registry of rota's own and those that installed packages register."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from rota.emit.emission import Emitter
+from rota.registry import Registry
+
+EMITTERS: Registry[Emitter] = Registry(
+    what="emitter",
+    group="rota.emitters",
+    own=MappingProxyType(
+        {
+            "hip": "rota.emit.forms:hip",
+            "skeleton": "rota.emit.forms:skeleton",
+            "json": "rota.emit.forms:document",
+        }
+    ),
+    expected="a function that takes an Emission and gives text",
+    lacks=lambda made: None if callable(made) else "can't be called",
+)

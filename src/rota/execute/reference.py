@@ -1,0 +1,184 @@
+"""A loop as its author wrote it: takes a `LoopSpec` and what its ops compute, gives the values of all iterations.
+
+One iteration after the other, in the order of declaration, without stages, buffers or time: what a schedule computes is
+right if it is this.  Nothing here has seen a schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rota.check import bad_field
+from rota.errors import Concern, DeclarationError, Finding
+from rota.execute.semantics import GLOBAL_LOADS, LDS_READS, Semantics
+from rota.execute.workgroup import writer_of_slices
+from rota.program.effects import Version
+from rota.program.kinds import Home
+from rota.program.loop_spec import LoopOp, LoopSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+ADDRESSED = (*GLOBAL_LOADS, *LDS_READS)
+"""Ops whose register operands are addresses: wrong ones bring wrong data."""
+
+Doing = Callable[[str], Sequence[int]]
+"""The waves that do an op, by its name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plain:
+    """All values by [1, wave, ...], tiles by [1, wave, part, slice, ...]: `made` by version, `sums` by accumulator.
+
+    `stored` is what each op leaves in global memory in each iteration, by [1, wave, op, iteration, ...].
+    """
+
+    made: dict[Version, Floats] = field(default_factory=dict)
+    sums: dict[str, Floats] = field(default_factory=dict)
+    stored: dict[str, Floats] = field(default_factory=dict)
+
+    def like(self, value: str) -> tuple[int, ...]:
+        """The shape of a value without the axes [run, wave]."""
+        return self.made[Version(value, 0)].shape[2:]
+
+
+def check_spec(spec: LoopSpec) -> None:
+    """What is read of an iteration is made in front of it."""
+    for place, op in enumerate(spec.ops):
+        for read in op.reads:
+            if read.distance == 0 and not set(spec.writers_of(read)) <= set(spec.ops[:place]):
+                raise bad_field(spec, "ops", read.value, f"a value that is made in front of {op.name}", op.source)
+
+
+def data_operands(spec: LoopSpec, op: LoopOp, operands: tuple[Floats, ...]) -> tuple[Floats, ...]:
+    """The operands that are data; a load or a read of LDS has addresses in registers as well."""
+    if op.kind not in ADDRESSED:
+        return operands
+    homes = [spec.value(read.value).home for read in op.reads]
+    return tuple(found for found, home in zip(operands, homes, strict=True) if home is Home.LDS)
+
+
+def results_of(semantics: Semantics, op: LoopOp, operands: tuple[Floats, ...]) -> list[Floats]:
+    """What the op makes, an array per value that it writes; poison may be among the operands, and warns of nothing."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        results = [np.asarray(result) for result in semantics.results(op, operands)]
+    if len(results) != len(op.writes) or any(result.ndim < 2 for result in results):
+        raise DeclarationError(
+            Finding(
+                code="D104",
+                message=f"{type(semantics).__name__} gives {len(results)} results of {op.name}; "
+                f"expected {len(op.writes)}, each with the axes [run, wave]",
+                concerns=(Concern(label=op.name, source=op.source),),
+                evidence=(("shapes", ", ".join(str(result.shape) for result in results)),),
+            )
+        )
+    return results
+
+
+def of_parts(tile: Floats, parts: tuple[int, ...]) -> Floats:
+    """These parts of a tile by [run, wave, part, ...]; all of them, or all of another value, if none are named."""
+    return tile[:, :, list(parts)] if parts else tile
+
+
+def run_plainly(spec: LoopSpec, semantics: Semantics, total: int, waves: int, doing: Doing | None = None) -> Plain:
+    """Iterations 0 .. total - 1; the first is always run, to know the shapes, but adds nothing if there is none.
+
+    `doing` says which waves do an op, by default all: the others add nothing by it, and write no slice of a tile.
+    """
+    run = _PlainRun(spec, semantics, total, waves, doing or (lambda _: range(waves)))
+    for iteration in range(max(total, 1)):
+        for op in spec.ops:
+            run.execute(op, iteration)
+    if total == 0:
+        for value, added in run.plain.sums.items():
+            run.plain.sums[value] = added * 0.0
+    return run.plain
+
+
+def initial_value(spec: LoopSpec, semantics: Semantics, version: Version, waves: int) -> Floats:
+    """A carried value of an iteration before the first, as an operand by [1, wave, ...]."""
+    import numpy as np
+
+    value = np.asarray(semantics.initial(version.name, version.iteration), dtype=np.float64)
+    parts = (len(spec.writers(version.name)), waves) if spec.value(version.name).home is Home.LDS else ()
+    return np.broadcast_to(value, (1, waves, *parts, *value.shape))
+
+
+class _PlainRun:
+    """Executes ops one by one, for all waves."""
+
+    def __init__(self, spec: LoopSpec, semantics: Semantics, total: int, waves: int, doing: Doing) -> None:
+        self.spec = spec
+        self.semantics = semantics
+        self.total = total
+        self.waves = waves
+        self.doing = doing
+        self.plain = Plain()
+
+    def execute(self, op: LoopOp, iteration: int) -> None:
+        import numpy as np
+
+        if op.kind in GLOBAL_LOADS:
+            for value in op.writes:
+                part = self.spec.writers(value).index(op)
+                brought = self.semantics.loaded(value, part, iteration, self.waves)
+                if self.spec.value(value).home is Home.LDS:
+                    self._fill(op, Version(value, iteration), brought)
+                else:
+                    self.plain.made[Version(value, iteration)] = brought[np.newaxis]
+            return
+        operands = tuple(
+            of_parts(self._operand(Version(read.value, iteration - read.distance)), read.parts) for read in op.reads
+        )
+        data = data_operands(self.spec, op, operands)
+        for value, result in zip(op.writes, results_of(self.semantics, op, data), strict=True):
+            home, own = self.spec.value(value).home, np.broadcast_to(result, (1, self.waves, *result.shape[2:]))
+            if home is Home.ACCUMULATOR:
+                self.plain.sums[value] = self.plain.sums.get(value, 0.0) + self._of_doers(op, own)
+            elif home is Home.MEMORY:
+                self._leave(op, Version(value, iteration), own)
+            elif home is Home.LDS:
+                slices = writer_of_slices(self.doing(op.name), self.waves)
+                self._fill(op, Version(value, iteration), own[0][slices])
+            else:
+                self.plain.made[Version(value, iteration)] = own
+
+    def _of_doers(self, op: LoopOp, own: Floats) -> Floats:
+        """What an op makes, 0 in waves that don't do it."""
+        import numpy as np
+
+        added = np.zeros(own.shape)
+        doers = list(self.doing(op.name))
+        added[:, doers] = own[:, doers]
+        return added
+
+    def _leave(self, op: LoopOp, version: Version, own: Floats) -> None:
+        """What an iteration leaves in memory."""
+        import numpy as np
+
+        writers = self.spec.writers(version.name)
+        empty = np.zeros((1, self.waves, len(writers), self.total, *own.shape[2:]))
+        left = self.plain.stored.setdefault(version.name, empty)
+        if version.iteration < self.total:
+            left[:, :, writers.index(op), version.iteration] = self._of_doers(op, own)
+
+    def _operand(self, version: Version) -> Floats:
+        if version.iteration < 0:
+            return initial_value(self.spec, self.semantics, version, self.waves)
+        return self.plain.made[version]
+
+    def _fill(self, op: LoopOp, version: Version, slices: Floats) -> None:
+        """One part of a tile, as every wave will read it."""
+        import numpy as np
+
+        writers = self.spec.writers(version.name)
+        before = self.plain.made.get(version, np.full((1, self.waves, len(writers), *slices.shape), np.nan))
+        before[:, :, writers.index(op)] = slices
+        self.plain.made[version] = before

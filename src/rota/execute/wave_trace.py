@@ -1,0 +1,266 @@
+"""What one wave executes: takes a program and a trip count, gives the wave's memory ops, computes and barriers.
+
+All of this follows from program order alone.  When things happen is the clock's business.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter as Tally
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rota.program.effects import Effect, Place, Space
+from rota.program.entry import Entry
+from rota.program.kinds import OpKind
+from rota.program.lowered import LoweredProgram
+from rota.program.phase import Phase
+
+GARBAGE = -1
+"""The number of a K-tile that doesn't exist; also what poisoned or undefined memory holds."""
+
+UNWRITTEN = -2
+"""What memory holds that nobody has begun to write."""
+
+_HELD = (Space.LDS, Space.REGISTER, Space.ACCUMULATOR)
+"""Where a later op of the program may look."""
+
+
+class Line(enum.Enum):
+    """In which order the memory ops of a wave land among themselves."""
+
+    DS = "LDS reads and writes: in program order, which is the LDS's own"
+    REGISTER = "global memory to registers, on a counter that counts in order: in program order"
+    ANY = "everything else: in any order"
+
+
+class MemoryOp(NamedTuple):
+    """One memory op of a wave, by ordinals of the trace's steps.
+
+    `cover` is the first step behind which it is complete, the trace's length if there is none.  `tile` is the K-tile
+    it fetches; `source` the memory op whose registers a store writes to LDS; `block` the part of the operand it moves.
+    Where a program's values have versions these three say nothing: its data follow from what its ops compute.
+    """
+
+    step: int
+    cover: int
+    line: Line
+    counter: str | None
+    tile: int = GARBAGE
+    source: int | None = None
+    block: int = 0
+
+
+class Compute(NamedTuple):
+    """One compute: the memory ops that loaded its operands' registers last, None where nothing did."""
+
+    step: int
+    operands: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """The program of one role, unrolled for one trip count; ops that order and move nothing are left out.
+
+    `positions` say where the entry of each step stands in the list of its phase.  `barriers` are the steps that arrive
+    at a barrier, wait at one, or both; they end the trace's epochs.
+    """
+
+    steps: tuple[tuple[Entry, int], ...]
+    positions: tuple[int, ...]
+    barriers: tuple[int, ...]
+    memory: tuple[MemoryOp, ...]
+    reads: dict[Place, tuple[int, ...]]
+    writes: dict[Place, tuple[int, ...]]
+    computes: dict[Place, tuple[Compute, ...]]
+
+    def __str__(self) -> str:
+        return f"{len(self.steps)} steps, {len(self.memory)} memory ops, {len(self.barriers)} barriers"
+
+    def where(self, ordinal: int) -> str:
+        """A step as a reader of the schedule finds it."""
+        entry, trip = self.steps[ordinal]
+        place = f"kernel, trip {trip}" if entry.phase is Phase.KERNEL else entry.phase.value.lower()
+        return f"{entry} ({place})"
+
+
+def trace_of(program: LoweredProgram, role: int, trip_count: int, *, compiler_waits: bool) -> Trace:
+    """What every wave of `role` executes."""
+    walk = _Walk(program, trip_count, compiler_waits=compiler_waits)
+    trips = {Phase.PROLOGUE: (0,), Phase.KERNEL: range(1, trip_count + 1), Phase.EPILOGUE: (trip_count + 1,)}
+    for phase, numbers in trips.items():
+        own = [(number, entry) for number, entry in enumerate(program.phase(phase)) if entry.executed_by(role)]
+        walk.execute(own, numbers)
+    return walk.trace()
+
+
+class _Walk:
+    """Walks the entries in program order and keeps, per counter, what is still under way."""
+
+    def __init__(self, program: LoweredProgram, trip_count: int, *, compiler_waits: bool) -> None:
+        self._program = program
+        self._machine = program.machine
+        names = [counter.name for counter in program.machine.counters]
+        self._ordered = {name: program.machine.counts_in_order(name) for name in names}
+        self._tiles = program.total_tiles(trip_count)
+        loads = (entry.effect for entry in program.entries if entry.effect.kind is OpKind.DMA)
+        self._loaded_tiles = {place[:2] for effect in loads for place in effect.writes}
+        self._compiler_waits = compiler_waits
+        self._steps: list[tuple[Entry, int]] = []
+        self._positions: list[int] = []
+        self._barriers: list[int] = []
+        self._memory: list[MemoryOp] = []
+        self._covers: dict[int, int] = {}
+        self._reads: dict[Place, list[int]] = {}
+        self._writes: dict[Place, list[int]] = {}
+        self._computes: dict[Place, list[Compute]] = {}
+        self._issued: Tally[str | None] = Tally()
+        # What no counter tracks queues under None, which no wait names.
+        self._pending: dict[str | None, deque[tuple[int, int]]] = {key: deque() for key in (*names, None)}
+        self._loaded_by: dict[Place, int] = {}
+        self._fetches: Tally[Place] = Tally()
+        self._handlers: dict[OpKind, Callable[[Entry, int, int], None]] = {
+            OpKind.DMA: self._dma,
+            OpKind.GLOBAL_LOAD: self._global_load,
+            OpKind.GLOBAL_STORE: self._global_store,
+            OpKind.ATOMIC: self._global_store,
+            OpKind.LDS_READ: self._lds_read,
+            OpKind.LDS_READ_TRANSPOSED: self._lds_read,
+            OpKind.LDS_WRITE: self._lds_write,
+            OpKind.MMA: self._compute,
+            OpKind.VALU: self._compute,
+            OpKind.TRANSCENDENTAL: self._compute,
+            OpKind.WAIT: self._wait,
+            OpKind.BARRIER: self._barrier,
+        }
+
+    def execute(self, entries: Sequence[tuple[int, Entry]], trips: Sequence[int]) -> None:
+        """The numbered entries of a phase, trip by trip; a wait or a register's use covers memory ops before it."""
+        busy = [(number, entry) for number, entry in entries if entry.effect.kind in self._handlers]
+        handled = [(self._handlers[entry.effect.kind], entry) for _, entry in busy]
+        for trip in trips:
+            self._positions.extend(number for number, _ in busy)
+            for handle, entry in handled:
+                ordinal = len(self._steps)
+                self._steps.append((entry, trip))
+                handle(entry, trip, ordinal)
+
+    def trace(self) -> Trace:
+        """Everything that was walked over; what no step covered is covered by the end."""
+        never = len(self._steps)
+        return Trace(
+            steps=tuple(self._steps),
+            positions=tuple(self._positions),
+            barriers=tuple(self._barriers),
+            memory=tuple(op._replace(cover=self._covers.get(index, never)) for index, op in enumerate(self._memory)),
+            reads={place: tuple(ops) for place, ops in self._reads.items()},
+            writes={place: tuple(ops) for place, ops in self._writes.items()},
+            computes={place: tuple(ops) for place, ops in self._computes.items()},
+        )
+
+    def _dma(self, entry: Entry, trip: int, ordinal: int) -> None:
+        self._addressed(entry.effect, ordinal)
+        self._start(entry.effect, ordinal, Line.ANY, tile=self._fetched(entry, trip))
+
+    def _global_load(self, entry: Entry, trip: int, ordinal: int) -> None:
+        self._addressed(entry.effect, ordinal)
+        line = Line.REGISTER if self._counts_in_order(entry.effect.counter) else Line.ANY
+        self._start(entry.effect, ordinal, line, tile=self._fetched(entry, trip))
+
+    def _global_store(self, entry: Entry, trip: int, ordinal: int) -> None:
+        """It takes its registers when it issues, and then only keeps its counter busy."""
+        self._addressed(entry.effect, ordinal)
+        self._start(entry.effect, ordinal, Line.ANY)
+
+    def _lds_read(self, entry: Entry, trip: int, ordinal: int) -> None:
+        """A part of a tile that loads fill is a block; of any other tile, the registers say which slice they hold."""
+        tile = next((place for place in entry.effect.reads if place[:2] in self._loaded_tiles), None)
+        block = next((register.copy for register in entry.effect.writes), 0) if tile is None else tile.part
+        self._addressed(entry.effect, ordinal)
+        self._start(entry.effect, ordinal, Line.DS, block=block)
+
+    def _lds_write(self, entry: Entry, trip: int, ordinal: int) -> None:
+        loads = [self._used(register, ordinal) for register in entry.effect.reads]
+        self._start(entry.effect, ordinal, Line.DS, source=next(iter(loads), None))
+
+    def _compute(self, entry: Entry, trip: int, ordinal: int) -> None:
+        loads = tuple(self._used(register, ordinal) for register in entry.effect.reads)
+        for place in entry.effect.writes:  # from here on it holds a result, which is there at once
+            self._used(place, ordinal)
+            self._loaded_by.pop(place, None)
+            if place.space is Space.ACCUMULATOR and loads:
+                self._computes.setdefault(place, []).append(Compute(ordinal, loads))
+
+    def _wait(self, entry: Entry, trip: int, ordinal: int) -> None:
+        counter, count = entry.effect.counter, entry.effect.wait_value
+        if counter is None or count >= self._machine.no_wait(counter):
+            return
+        if count and not self._ordered[counter]:  # it leaves some of them under way, and any may be among these
+            return
+        pending = self._pending[counter]
+        while pending and self._issued[counter] - pending[0][1] >= count:
+            self._covers[pending.popleft()[0]] = ordinal
+
+    def _barrier(self, entry: Entry, trip: int, ordinal: int) -> None:
+        self._barriers.append(ordinal)
+
+    def _addressed(self, effect: Effect, ordinal: int) -> None:
+        """A memory op uses the registers of its addresses, and a compiler keeps its result behind older ones."""
+        for place in effect.reads:
+            if place.space is not Space.LDS:
+                self._used(place, ordinal)
+        for place in effect.writes:
+            older = self._loaded_by.get(place)
+            if place.space is Space.REGISTER and older is not None:
+                same = self._memory[older].counter == effect.counter
+                if not (same and self._counts_in_order(effect.counter)):
+                    self._used(place, ordinal)
+
+    def _start(
+        self,
+        effect: Effect,
+        ordinal: int,
+        line: Line,
+        *,
+        tile: int = GARBAGE,
+        source: int | None = None,
+        block: int = 0,
+    ) -> None:
+        index, counter = len(self._memory), effect.counter
+        self._memory.append(MemoryOp(ordinal, -1, line, counter, tile, source, block))
+        for place in effect.writes:
+            if place.space in _HELD:
+                self._writes.setdefault(place, []).append(index)
+                self._loaded_by[place] = index
+        for place in effect.reads:
+            self._reads.setdefault(place, []).append(index)
+        self._issued[counter] += effect.tokens
+        self._pending[counter].append((index, self._issued[counter]))
+
+    def _counts_in_order(self, counter: str | None) -> bool:
+        return counter is not None and self._ordered[counter]
+
+    def _fetched(self, entry: Entry, trip: int) -> int:
+        effect = entry.effect
+        tile = self._program.k_of(entry.phase, trip) + (effect.fetches or 0)
+        if effect.fetches is None:
+            tile = self._fetches[effect.writes[0]]
+            self._fetches[effect.writes[0]] += 1
+        return tile if 0 <= tile < self._tiles else GARBAGE
+
+    def _used(self, register: Place, ordinal: int) -> int | None:
+        """The memory op that loaded `register` last; under compiler waits its use waits for it and all before it."""
+        load = self._loaded_by.get(register)
+        if load is None or not self._compiler_waits or load in self._covers:
+            return load
+        counter = self._memory[load].counter
+        pending, covered = self._pending[counter], None
+        # The compiler's wait is a counted one, too, unless it is for the youngest op.
+        if not self._counts_in_order(counter) and pending[-1][0] != load:
+            return load
+        while covered != load:
+            covered, _ = pending.popleft()
+            self._covers[covered] = ordinal
+        return load

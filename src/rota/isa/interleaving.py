@@ -1,0 +1,109 @@
+"""In which order waves run and when their memory ops land: takes names and seeds, gives `Interleaving` values.
+
+The vocabulary is that of `rota.execute.policy`, on instructions instead of schedule entries.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+_LONGEST_TURN = 400
+_SHARE_AT_ISSUE, _SHARE_BETWEEN = 0.25, 0.15
+
+
+class Landing(enum.Enum):
+    """When a memory op lands, between its issue and the wait that covers it."""
+
+    LATEST = "latest"  # when a wait demands it
+    EARLIEST = "earliest"  # when it is issued
+    ANY = "any"  # drawn by the seed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interleaving:
+    """Without a seed, a wave runs as far as it can, to its next barrier or its end, before another one does.
+
+    `ahead` run first, in that order, and `behind` last; with a seed, turns of random length are drawn.
+    """
+
+    label: str
+    ahead: tuple[int, ...] = ()
+    behind: tuple[int, ...] = ()
+    landing: Landing = Landing.LATEST
+    seed: int | None = None
+
+    def driver(self, workgroup: int) -> Driver:
+        """What drives one workgroup."""
+        return Driver(self, Random(f"{self.seed} {workgroup}"))  # noqa: S311  # reproducible, not secret
+
+
+class Driver:
+    """Chooses whose turn it is, and what lands."""
+
+    def __init__(self, interleaving: Interleaving, random: Random) -> None:
+        self._interleaving = interleaving
+        self._random = random
+        self._draws = interleaving.seed is not None
+
+    def turn(self, runnable: Sequence[int]) -> tuple[int, int | None]:
+        """A wave, and how many instructions it may execute; None is as many as it can."""
+        if self._draws:
+            return self._random.choice(runnable), 1 + int(_LONGEST_TURN * self._random.random() ** 4)
+        return min(runnable, key=self._rank), None
+
+    def at_issue(self) -> Callable[[], bool]:
+        """Says for each memory op whether it lands when it is issued."""
+        if self._interleaving.landing is Landing.ANY:
+            return lambda: self._random.random() < _SHARE_AT_ISSUE
+        lands = self._interleaving.landing is Landing.EARLIEST
+        return lambda: lands
+
+    def between(self) -> bool:
+        """Whether a memory op that is under way lands now, before a turn."""
+        return self._interleaving.landing is Landing.ANY and self._random.random() < _SHARE_BETWEEN
+
+    def _rank(self, wave: int) -> tuple[int, int]:
+        if wave in self._interleaving.ahead:
+            return 0, self._interleaving.ahead.index(wave)
+        if wave in self._interleaving.behind:
+            return 2, self._interleaving.behind.index(wave)
+        return 1, wave
+
+
+LATEST = Interleaving(label="latest")
+EARLIEST = Interleaving(label="earliest", landing=Landing.EARLIEST)
+
+
+def ahead(wave: int) -> Interleaving:
+    """One wave is first at every barrier; everything lands late."""
+    return Interleaving(label=f"wave {wave} ahead", ahead=(wave,))
+
+
+def behind(wave: int) -> Interleaving:
+    """One wave is last at every barrier; everything lands late."""
+    return Interleaving(label=f"wave {wave} behind", behind=(wave,))
+
+
+def backwards(waves: int) -> Interleaving:
+    """The last wave runs first; everything lands late."""
+    return Interleaving(label="backwards", ahead=tuple(reversed(range(waves))))
+
+
+def drawn(seed: int, landing: Landing = Landing.ANY) -> Interleaving:
+    """Turns, and landings if they may be anywhere, drawn by a seed."""
+    return Interleaving(label=f"seed {seed}, {landing.value}", landing=landing, seed=seed)
+
+
+def interleavings(waves: int, seeds: int) -> tuple[Interleaving, ...]:
+    """Latest, earliest and backwards, every wave ahead and behind, and drawn ones, half of them landing late."""
+    return (
+        LATEST,
+        EARLIEST,
+        backwards(waves),
+        *(ahead(wave) for wave in range(1, waves)),
+        *(behind(wave) for wave in range(waves - 1)),
+        *(drawn(seed, Landing.LATEST if seed % 2 else Landing.ANY) for seed in range(seeds)),
+    )

@@ -1,0 +1,75 @@
+"""What a kernel demands of a launch: takes the numbers of its descriptor and notes, gives `KernelFacts`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LANES = 64
+"""Lanes of a wave; code for waves of another size is not executed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """One explicit or hidden argument: where it lies in the kernarg segment, and what it is."""
+
+    name: str
+    offset: int
+    size: int
+    kind: str  # value_kind of the notes: global_buffer, by_value, hidden_block_count_x, ...
+
+    @property
+    def hidden(self) -> bool:
+        """Filled by the runtime, not by the caller."""
+        return self.kind.startswith("hidden_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Descriptor:
+    """What the hardware is told of a kernel: memory in bytes, registers as they are allocated.
+
+    AGPR 0 is register `accum_offset` of the file that VGPRs and AGPRs share.  With `tg_split` the waves of a workgroup
+    may run on several compute units, without LDS.
+    """
+
+    lds_bytes: int
+    private_bytes: int
+    kernarg_bytes: int
+    vgprs: int
+    sgprs: int
+    user_sgprs: int
+    accum_offset: int
+    tg_split: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelFacts:
+    """Registers, memory and initial state of one kernel: numbers as the notes have them, beside its descriptor.
+
+    `user_sgprs` names what the first SGPRs hold, a name per value in hardware order (the kernarg pointer takes two);
+    `workgroup_ids` says which of x, y and z follow them; `workitem_ids` is 0, 1 or 2 for x, xy or xyz in v0.
+    What the notes may leave out and did is None: unknown, not none.
+    """
+
+    name: str
+    arch: str
+    vgprs: int  # of both files together, as the notes count them
+    agprs: int | None
+    sgprs: int
+    vgpr_spills: int | None
+    sgpr_spills: int | None
+    lds_bytes: int
+    private_bytes: int
+    kernarg_bytes: int
+    max_workgroup: int
+    arguments: tuple[Argument, ...]
+    user_sgprs: tuple[tuple[str, int], ...]
+    workgroup_ids: tuple[bool, bool, bool]
+    workitem_ids: int
+    descriptor: Descriptor
+
+    @property
+    def spills(self) -> int | None:
+        """Registers that went to memory; None unless the notes count those of both files."""
+        if self.vgpr_spills is None or self.sgpr_spills is None:
+            return None
+        return self.vgpr_spills + self.sgpr_spills

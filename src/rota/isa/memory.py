@@ -1,0 +1,129 @@
+"""Global memory: takes NumPy arrays, gives them addresses, and the loads and stores of waves that stay inside them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rota.isa.wave import POISON, Faults
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rota.isa.disassembly import Instruction
+
+BASE = 0x7E00_0000_0000
+_GAP = 1 << 16  # an access that leaves its buffer by less than this hits no other one
+
+
+class Memory:
+    """Buffers behind one another, with gaps, in one array of bytes."""
+
+    def __init__(self, buffers: Sequence[NDArray[Any]], faults: Faults) -> None:
+        self._faults = faults
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        at = _GAP
+        for buffer in buffers:
+            self._starts.append(at)
+            self._ends.append(at + buffer.nbytes)
+            at = (at + buffer.nbytes + 2 * _GAP - 1) // _GAP * _GAP
+        self._bytes = np.zeros(at, np.uint8)
+        self._words = self._bytes.view(np.uint32)
+        self._shapes = [(buffer.shape, buffer.dtype) for buffer in buffers]
+        for start, buffer in zip(self._starts, buffers, strict=True):
+            self._bytes[start : start + buffer.nbytes] = np.ascontiguousarray(buffer).reshape(-1).view(np.uint8)
+
+    def address(self, number: int) -> int:
+        """Where a buffer starts."""
+        return BASE + self._starts[number]
+
+    def fill(self, number: int, contents: bytes) -> None:
+        """Gives a buffer its first bytes."""
+        start = self._starts[number]
+        self._bytes[start : start + len(contents)] = np.frombuffer(contents, np.uint8)
+
+    def contents(self) -> tuple[NDArray[Any], ...]:
+        """The buffers as they are now."""
+        return tuple(
+            self._bytes[start:end].view(dtype).reshape(shape).copy()
+            for start, end, (shape, dtype) in zip(self._starts, self._ends, self._shapes, strict=True)
+        )
+
+    def scalar_words(self, address: int, count: int, instruction: Instruction) -> list[int]:
+        """Words for a scalar load, which ignores the low address bits."""
+        place = (address - BASE) & ~3
+        if not self._inside(place, place + 4 * count):
+            self._outside(instruction, address)
+            return [POISON] * count
+        return [int(word) for word in self._words[place >> 2 : (place >> 2) + count]]
+
+    def load(
+        self, address: NDArray[np.uint64], size: int, active: NDArray[np.bool_], instruction: Instruction
+    ) -> NDArray[np.uint8]:
+        """`size` bytes per lane, lanes by bytes; zero in lanes that are not active."""
+        out = np.zeros((len(address), size), np.uint8)
+        place, reached = self._places(address, size, active, instruction)
+        if size % 4 == 0 and not (place & 3).any():
+            index = (place >> 2)[:, None] + np.arange(size >> 2)
+            out.view(np.uint32)[reached] = self._words[index]
+        else:
+            out[reached] = self._bytes[place[:, None] + np.arange(size)]
+        out[active & ~reached] = 0xFF
+        return out
+
+    def store(
+        self,
+        address: NDArray[np.uint64],
+        data: NDArray[np.uint8],
+        active: NDArray[np.bool_],
+        instruction: Instruction,
+    ) -> None:
+        """Writes lanes by bytes; a higher lane wins where two write to one place."""
+        size = data.shape[1]
+        place, reached = self._places(address, size, active, instruction)
+        if size % 4 == 0 and not (place & 3).any():
+            self._words[(place >> 2)[:, None] + np.arange(size >> 2)] = np.ascontiguousarray(data).view(np.uint32)[
+                reached
+            ]
+        else:
+            self._bytes[place[:, None] + np.arange(size)] = data[reached]
+
+    def _places(
+        self, address: NDArray[np.uint64], size: int, active: NDArray[np.bool_], instruction: Instruction
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Byte numbers of the lanes that reach a buffer, and which lanes these are."""
+        place = (address - np.uint64(BASE)).view(np.int64)
+        used = place[active]
+        if not used.size:
+            return used, active
+        if self._inside(int(used.min()), int(used.max()) + size):
+            return used, active
+        inside = np.array([self._inside(int(at), int(at) + size) for at in place])
+        reached = active & inside
+        if (active & ~inside).any():
+            self._outside(instruction, int(address[active & ~inside][0]))
+        return place[reached], reached
+
+    def _inside(self, start: int, end: int) -> bool:
+        number = bisect_right(self._starts, start) - 1
+        return number >= 0 and end <= self._ends[number]
+
+    def _outside(self, instruction: Instruction, address: int) -> None:
+        near = bisect_right(self._starts, address - BASE) - 1
+        behind = address - BASE - self._ends[near]
+        where = (
+            f"{behind} bytes behind the end of buffer {near}" if behind >= 0 else f"too near the end of buffer {near}"
+        )
+        if near < 0:
+            where = "before any buffer"
+        self._faults.add(
+            "I105",
+            instruction,
+            f"{instruction.opcode} reaches an address that belongs to no buffer",
+            ("address", f"{address:#x}"),
+            ("where", where),
+        )

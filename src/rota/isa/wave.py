@@ -1,0 +1,184 @@
+"""One wave: its registers, what it has under way, and the wait states it has passed.
+
+Asynchrony is the machine model's: a memory op's registers hold poison from its issue until it lands, and it lands when
+a wait of the same wave retires it, or earlier if the interleaving says so.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rota.errors import Concern, Finding
+from rota.isa.kernel_facts import LANES
+from rota.isa.operand import EXEC, SCALAR
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rota.isa.disassembly import Instruction
+    from rota.isa.lds import Lds
+    from rota.isa.memory import Memory
+    from rota.targets.architecture import Architecture
+
+ROWS = 512
+COUNTERS = ("vmcnt", "lgkmcnt")
+"""What waves count with; code for a machine that counts otherwise is not executed."""
+ALL = np.ones(LANES, np.bool_)  # every lane is active
+ALL.flags.writeable = False
+POISON = 0xFFFF_FFFF  # a NaN as f32, as two f16 or bf16, and as four OCP fp8
+
+
+class Faults:
+    """What an execution did wrong: the first time each instruction did it."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, int], Finding] = {}
+
+    def add(
+        self,
+        code: str,
+        instruction: Instruction,
+        message: str,
+        *evidence: tuple[str, str | int],
+        other: Instruction | None = None,
+    ) -> None:
+        """Remembers a fault, unless that instruction is known for it; `other` is its other end."""
+        key = (code, instruction.line)
+        if key not in self._found:
+            ends = ((instruction, "line of the listing"), (other, "the other one"))
+            self._found[key] = Finding(
+                code=code,
+                message=message,
+                concerns=tuple(Concern(label=end.text, index=end.line, role=role) for end, role in ends if end),
+                evidence=evidence,
+            )
+
+    def findings(self) -> tuple[Finding, ...]:
+        """In the order in which they happened."""
+        return tuple(self._found.values())
+
+
+def misaligned(wave: Wave, instruction: Instruction, what: str) -> None:
+    """Remembers that an instruction addresses LDS between two words."""
+    wave.faults.add(
+        "I105", instruction, f"{instruction.opcode} uses LDS, but {what} is not a multiple of 4", ("wave", wave.number)
+    )
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Pending:
+    """A memory op under way: the registers that it holds, and what its landing does."""
+
+    instruction: Instruction
+    rows: tuple[int, ...]
+    finish: Callable[[], None]
+    cover: Callable[[int], None] | None = None  # told the epoch of the wait that covers it
+    landed: bool = False
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Wave:
+    """The state of one wave, changed in place by every instruction."""
+
+    architecture: Architecture
+    number: int
+    faults: Faults
+    memory: Memory
+    lds: Lds
+    at_issue: Callable[[], bool]  # whether the next memory op lands at once
+    v: NDArray[np.uint32] = field(default_factory=lambda: np.full((ROWS, LANES), POISON, np.uint32))
+    i: NDArray[np.int32] = field(init=False)
+    f: NDArray[np.float32] = field(init=False)
+    s: list[int] = field(default_factory=lambda: [POISON] * 128)
+    scc: int = 0
+    mask: NDArray[np.bool_] | None = None  # the active lanes, if not all are
+    pc: int = 0
+    now: int = 0  # wait states passed
+    executed: int = 0
+    ended: bool = False
+    waiting: bool = False  # at a barrier
+    epoch: int = 0  # barriers reached
+    busy: dict[int, Pending] = field(default_factory=dict)
+    vm: deque[Pending] = field(default_factory=deque)
+    ds: deque[Pending] = field(default_factory=deque)
+    sm: list[Pending] = field(default_factory=list)
+    # The wait state from which a row may be read, written, or read as another accumulator.
+    hot_until: int = 0
+    read_from: list[int] = field(default_factory=lambda: [0] * ROWS)
+    write_from: list[int] = field(default_factory=lambda: [0] * ROWS)
+    add_from: list[int] = field(default_factory=lambda: [0] * ROWS)
+    written_as: list[int] = field(default_factory=lambda: [-1] * ROWS)  # first row of the MFMA result it is part of
+    by_valu: list[int] = field(default_factory=lambda: [-9] * (ROWS + 128))  # when a VALU instruction wrote the row
+    m0_at: int = -9
+    vm_most: int = field(init=False)  # what the counters hold; issuing past them stalls until the oldest is back
+    lgkm_most: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.vm_most, self.lgkm_most = (self.architecture.no_wait(name) for name in COUNTERS)
+        self.i = self.v.view(np.int32)
+        self.f = self.v.view(np.float32)
+        self.s[EXEC] = self.s[EXEC + 1] = 0xFFFF_FFFF
+
+    def take_exec(self) -> None:
+        """Derives the lane mask from EXEC."""
+        bits = self.s[EXEC] | self.s[EXEC + 1] << 32
+        if bits == 0xFFFF_FFFF_FFFF_FFFF:
+            self.mask = None
+        else:
+            self.mask = np.array([bits >> lane & 1 for lane in range(LANES)], np.bool_)
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """The lanes that EXEC names."""
+        return ALL if self.mask is None else self.mask
+
+    def launch(self, counter: str, pending: Pending) -> None:
+        """Issues a memory op on vm, ds or sm; its registers are poison until it lands."""
+        for row in pending.rows:
+            self.busy[row] = pending
+            if row < SCALAR:
+                np.copyto(self.v[row], POISON, where=True if self.mask is None else self.mask)
+            else:
+                self.s[row - SCALAR] = POISON
+        queue: deque[Pending] | list[Pending] = getattr(self, counter)
+        queue.append(pending)
+        if self.at_issue():
+            self.land(pending)
+        if counter == "vm" and len(self.vm) > self.vm_most:
+            self.wait_vm(self.vm_most)
+        elif counter == "ds" and len(self.ds) > self.lgkm_most:
+            self._retire(self.ds, self.lgkm_most)
+
+    def land(self, pending: Pending) -> None:
+        """Completes a memory op."""
+        if pending.landed:
+            return
+        pending.landed = True
+        for row in pending.rows:
+            if self.busy.get(row) is pending:
+                del self.busy[row]
+        pending.finish()
+
+    def wait_vm(self, most: int) -> None:
+        """At most `most` vector memory ops stay under way; loads and stores return in order, as LLVM assumes."""
+        self._retire(self.vm, most)
+
+    def wait_lgkm(self, most: int) -> None:
+        """At most `most` LDS ops stay under way, in order; scalar loads return in any order, so only 0 is a promise."""
+        self._retire(self.ds, most)
+        if most == 0:
+            for pending in self.sm:
+                self.land(pending)
+            self.sm.clear()
+
+    def _retire(self, queue: deque[Pending], most: int) -> None:
+        while len(queue) > most:
+            pending = queue.popleft()
+            self.land(pending)
+            if pending.cover is not None:
+                pending.cover(self.epoch)

@@ -1,0 +1,76 @@
+"""AMD CDNA targets: takes the per-load counter costs, gives the `TargetProfile` of a device.
+
+The latencies are planning numbers of the seed system, in cycles, not measurements.
+"""
+
+from __future__ import annotations
+
+from rota.pipeline.config import BlockSizing, FragOrder, LoopCarriedSpec, PipelineConfig, WarpStaggerRule
+from rota.pipeline.cost import OpCost, TargetCostModel
+from rota.pipeline.profile import TargetProfile
+from rota.pipeline.vocabulary import DoubleBufferTag, SingleBufferTag
+from rota.program.kinds import OpRole, ResourceKind
+
+
+def mi355x_target(vm_per_load_a: int = 4, vm_per_load_b: int = 4, max_globals: int = 1) -> TargetProfile:
+    """MI355X (gfx950), double buffer: loads go to LDS by DMA, a 2x2 MMA grid, two partitions."""
+    load = OpCost(resource=ResourceKind.GLOBAL_MEM, latency=200, role=OpRole.GLOBAL_LOAD)
+    fragment = OpCost(resource=ResourceKind.LDS, latency=20, role=OpRole.FRAGMENT_LOAD, vgpr_def=8)
+    mma = OpCost(resource=ResourceKind.MMA_UNIT, latency=16, role=OpRole.COMPUTE, vgpr_def=4)
+    return TargetProfile(
+        name="mi355x",
+        cost_model=TargetCostModel(
+            {
+                DoubleBufferTag.LOAD_A: load,
+                DoubleBufferTag.LOAD_B: load,
+                DoubleBufferTag.MMA_LOAD_A: fragment,
+                DoubleBufferTag.MMA_LOAD_B: fragment,
+                DoubleBufferTag.COMPUTE: mma,
+                DoubleBufferTag.MMA: mma,
+            }
+        ),
+        pipeline=PipelineConfig(
+            depth=2,
+            prefetch=1,
+            drain_passes=2,
+            prologue_fill=1,
+            block_sizing=BlockSizing(heavy=4, light=2, max_globals=max_globals),
+            frag_order=FragOrder.b_first(),
+            m_mmas=2,
+            n_mmas=2,
+            num_partitions=2,
+            mma_serial=True,
+            mma_latency=16,
+            vm_per_load_a=vm_per_load_a,
+            vm_per_load_b=vm_per_load_b,
+            warp_stagger=WarpStaggerRule.auto(),
+        ),
+    )
+
+
+def mi355x_single_buffer_target() -> TargetProfile:
+    """MI355X (gfx950), single buffer: loads go to registers, a store moves them to LDS."""
+    return TargetProfile(
+        name="mi355x_single_buffer",
+        cost_model=TargetCostModel(
+            {
+                SingleBufferTag.LOAD_DRAM: OpCost(
+                    resource=ResourceKind.GLOBAL_MEM, latency=200, role=OpRole.GLOBAL_LOAD
+                ),
+                SingleBufferTag.STORE_SMEM: OpCost(resource=ResourceKind.LDS, latency=20, role=OpRole.SHARED_STORE),
+                SingleBufferTag.LOAD_FRAG: OpCost(
+                    resource=ResourceKind.LDS, latency=20, role=OpRole.FRAGMENT_LOAD, vgpr_def=4
+                ),
+                SingleBufferTag.COMPUTE: OpCost(
+                    resource=ResourceKind.MMA_UNIT, latency=64, role=OpRole.COMPUTE, vgpr_def=16
+                ),
+            }
+        ),
+        pipeline=PipelineConfig(
+            depth=1,
+            prologue_fill=0,
+            loop_carried=LoopCarriedSpec.fragment_zero(),
+            num_partitions=1,
+            warp_stagger=WarpStaggerRule.none(),
+        ),
+    )

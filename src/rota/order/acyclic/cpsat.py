@@ -1,0 +1,314 @@
+"""The exact scheduler: takes an `OrderProblem`, gives the order of least makespan, then least register peak, proved.
+
+This module is the only door to ortools, and opens it only when a search is needed.  The solver is outside the trusted
+base: its answer is rebuilt as an order, measured by `evaluate_order` and checked by `check_ordering`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from itertools import combinations
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from rota.check import check_ints, check_seconds
+from rota.errors import OrderError
+from rota.order.acyclic.check_ordering import check_ordering, loads_between_computes, surplus_note
+from rota.order.acyclic.cpsat_findings import Refusal, cannot_fit, over_budget, unanswered
+from rota.order.acyclic.cpsat_model import Facts, Goal, Limits, SerialGroup, Solution, gather_facts
+from rota.order.acyclic.evaluate import Evaluation, evaluate_order
+from rota.order.acyclic.greedy import greedy_order, measured
+from rota.order.acyclic.problem import OrderCertificate, Ordering, OrderProblem, Proof
+from rota.solver.outcome import LARGEST_SEED, Outcome, library_missing
+from rota.solver.stopping import solve
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+_ROUNDING = 1e-6  # the solver states whole numbers as floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpSatScheduler:
+    """Least makespan, then least register peak, by constraint search.
+
+    `time_limit` (seconds) bounds the search, and once more the explanation of why no order exists.  With one worker the
+    answer depends on the problem and on `seed` alone, unless the time limit ends the search.
+    """
+
+    time_limit: float = 60.0
+    workers: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_ints(self, ("workers",), least=1)
+        check_ints(self, ("seed",), most=LARGEST_SEED)
+        check_seconds(self, "time_limit", zero=False)
+
+    def order(self, problem: OrderProblem) -> Ordering:
+        """The best order, or an `OrderError` that says which limits leave none."""
+        started = perf_counter()
+        seed = measured(problem, greedy_order(problem), "greedy")
+        surplus = surplus_note(problem, seed.order)
+        known = seed.certificate
+        within_budget = seed.vgpr_peak <= problem.max_vgpr
+        if within_budget and (seed.makespan, seed.vgpr_peak) == (known.bound, known.vgpr_bound):
+            # No order is better, so there is nothing to search for; surplus loads are redistribution's business.
+            notes = (surplus,) if surplus else ()
+            seconds = perf_counter() - started
+            return replace(seed, certificate=replace(known, proof=Proof.OPTIMAL, seconds=seconds, notes=notes))
+        facts = gather_facts(problem)
+        if not facts.peak_varies and not within_budget:
+            raise over_budget(facts)
+        answer = self._search(facts, seed_fits=surplus is None and within_budget, started=started)
+        check_ordering(problem, answer)
+        return answer
+
+    def _search(self, facts: Facts, *, seed_fits: bool, started: float) -> Ordering:
+        limits, deadline = facts.binding(), started + self.time_limit
+        best, bound = self._shortest(facts, limits, deadline, seed_fits=seed_fits)
+        makespan, peak = _measure(facts, best)
+        peak_bound = facts.peak_bound
+        if makespan == bound and peak > peak_bound:
+            keep = Limits(horizon=makespan, max_globals=limits.max_globals, max_vgpr=peak)
+            found = self._solve(facts, Goal.PEAK, keep, deadline, hint=best)
+            best, peak_bound = _better(facts, best, found.order), max(peak_bound, found.bound)
+        return _certified(facts, best, Evaluation(bound, peak_bound), by="cpsat", started=started)
+
+    def _shortest(
+        self, facts: Facts, limits: Limits, deadline: float, *, seed_fits: bool
+    ) -> tuple[tuple[int, ...], int]:
+        """An order of least makespan and the bound proved for any; the greedy order stays where it is as short."""
+        cost = _measure(facts, facts.seed)
+        if seed_fits and cost.makespan == facts.makespan_bound:
+            return facts.seed, facts.makespan_bound
+        horizon = cost.makespan if seed_fits else facts.longest
+        found = self._solve(facts, Goal.MAKESPAN, replace(limits, horizon=horizon), deadline, hint=facts.seed)
+        if seed_fits:
+            return _better(facts, facts.seed, found.order), max(found.bound, facts.makespan_bound)
+        if found.outcome is Outcome.INFEASIBLE:
+            raise self._explain(facts, limits)
+        if found.order is None:
+            fullest_gap = max(map(len, loads_between_computes(facts.problem, facts.seed)))
+            raise unanswered(facts, cost, fullest_gap, self.time_limit)
+        return found.order, max(found.bound, facts.makespan_bound)
+
+    def _explain(self, facts: Facts, limits: Limits) -> OrderError:
+        """Which limit leaves no order: solve for each alone, then for the least that each could be."""
+        deadline = perf_counter() + self.time_limit
+        budget, loads = Limits(max_vgpr=limits.max_vgpr), Limits(max_globals=limits.max_globals)
+        if limits.max_globals is None:
+            budget_alone, loads_alone = Outcome.INFEASIBLE, Outcome.OPTIMAL
+        elif limits.max_vgpr is None:
+            budget_alone, loads_alone = Outcome.OPTIMAL, Outcome.INFEASIBLE
+        else:
+            budget_alone = self._solve(facts, Goal.NONE, budget, deadline).outcome
+            loads_alone = self._solve(facts, Goal.NONE, loads, deadline).outcome
+        together = Outcome.INFEASIBLE not in (budget_alone, loads_alone)
+        refusal = Refusal(limits=limits, budget_alone=budget_alone, loads_alone=loads_alone)
+        if together or budget_alone is Outcome.INFEASIBLE:
+            least_peak = self._solve(facts, Goal.PEAK, loads if together else Limits(), deadline)
+            refusal = replace(refusal, least_peak=least_peak)
+        if together or loads_alone is Outcome.INFEASIBLE:
+            least_loads = self._solve(facts, Goal.LOADS, budget if together else Limits(), deadline)
+            refusal = replace(refusal, least_loads=least_loads)
+        return cannot_fit(facts, refusal)
+
+    def _solve(
+        self, facts: Facts, goal: Goal, limits: Limits, deadline: float, hint: tuple[int, ...] | None = None
+    ) -> Solution:
+        try:
+            from ortools.sat.python import cp_model
+        except ImportError as error:
+            raise library_missing(error) from error
+        model = _Model(cp_model.CpModel(), facts, goal, limits)
+        if hint is not None:
+            model.suggest(hint)
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = self.workers
+        solver.parameters.random_seed = self.seed
+        seconds = deadline - perf_counter()
+        if seconds <= 0:
+            return Solution(outcome=Outcome.OPEN)
+        solver.parameters.max_time_in_seconds = seconds
+        status = solve(solver, model.model)
+        if status == cp_model.INFEASIBLE:
+            return Solution(outcome=Outcome.INFEASIBLE)
+        proved = solver.best_objective_bound
+        bound = max(0, math.ceil(proved - _ROUNDING)) if goal is not Goal.NONE and math.isfinite(proved) else 0
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return Solution(outcome=Outcome.OPEN, bound=bound)
+        return Solution(
+            outcome=Outcome.OPTIMAL if status == cp_model.OPTIMAL else Outcome.FEASIBLE,
+            order=model.read(solver),
+            value=round(solver.objective_value) if goal is not Goal.NONE else None,
+            bound=bound,
+        )
+
+
+class _Model:
+    """One solve as variables and constraints.
+
+    An open pair of ops gets one literal, "the first precedes the second"; among the ops that need a place of their own
+    the literals are kept free of cycles.  Start times follow the dependencies and, on a serial unit or the LDS port,
+    the literals; where no op needs a place, the start times are the order.
+    """
+
+    def __init__(self, model: cp_model.CpModel, facts: Facts, goal: Goal, limits: Limits) -> None:
+        self.model = model
+        self._facts = facts
+        self._ops = facts.problem.body.ops
+        self._ordered = facts.ordered(goal, limits)
+        self._literals: dict[tuple[int, int], cp_model.BoolVarT] = {}
+        self._starts: list[cp_model.IntVar] = []
+        self._order_ops()
+        if limits.horizon is not None:
+            self._time_ops(limits.horizon)
+            if goal is Goal.MAKESPAN:
+                model.minimize(self._makespan(limits.horizon))
+        if goal is Goal.PEAK:
+            most = facts.most_registers if limits.max_vgpr is None else limits.max_vgpr
+            peak = model.new_int_var(facts.peak_bound, most, "peak")
+            self._bound_registers(peak)
+            model.minimize(peak)
+        elif limits.max_vgpr is not None:
+            self._bound_registers(limits.max_vgpr)
+        if goal is Goal.LOADS:
+            fullest = model.new_int_var(1, len(facts.loads), "fullest gap")
+            self._bound_loads(fullest)
+            model.minimize(fullest)
+        elif limits.max_globals is not None:
+            self._bound_loads(limits.max_globals)
+
+    def suggest(self, order: tuple[int, ...]) -> None:
+        """Start the search near `order`."""
+        place = {index: position for position, index in enumerate(order)}
+        for (first, second), literal in self._literals.items():
+            if first < second:
+                self.model.add_hint(literal, place[first] < place[second])
+
+    def read(self, solver: cp_model.CpSolver) -> tuple[int, ...]:
+        """The order that the solution stands for, ops that the solver left open in body order."""
+        facts = self._facts
+        if self._ordered:
+            rank = {
+                index: sum(
+                    solver.boolean_value(self._literals[other, index])
+                    if facts.known(other, index) is None
+                    else facts.known(other, index) is True
+                    for other in self._ordered
+                    if other != index
+                )
+                for index in self._ordered
+            }
+            return facts.follow([sorted(self._ordered, key=rank.__getitem__)])
+        place = {index: position for position, index in enumerate(facts.seed)}
+
+        def when(index: int) -> tuple[int, int, bool, int]:
+            # An op that takes no time may share its start with one that does; it must come first, or it would wait.
+            return facts.part[index], solver.value(self._starts[index]), self._ops[index].latency > 0, place[index]
+
+        return facts.follow([sorted(group.members, key=when) for group in facts.serial])
+
+    def _order_ops(self) -> None:
+        facts, literals = self._facts, self._literals
+        by_part: dict[int, list[int]] = {}
+        for index in self._ordered:
+            by_part.setdefault(facts.part[index], []).append(index)
+        for members in by_part.values():
+            for first, second in combinations(members, 2):
+                if facts.known(first, second) is None:
+                    literal = self.model.new_bool_var(f"{first} precedes {second}")
+                    literals[first, second], literals[second, first] = literal, ~literal
+            for a, b, c in combinations(members, 3):
+                self._forbid_cycle((a, b), (b, c), (c, a))
+                self._forbid_cycle((a, c), (c, b), (b, a))
+
+    def _forbid_cycle(self, *pairs: tuple[int, int]) -> None:
+        known = {pair: self._facts.known(*pair) for pair in pairs}
+        if False not in known.values():
+            self.model.add_bool_or([~self._literals[pair] for pair, fact in known.items() if fact is None])
+
+    def _time_ops(self, horizon: int) -> None:
+        body, model = self._facts.problem.body, self.model
+        domains = zip(body.compute_asap(), body.compute_alap(horizon), strict=True)
+        self._starts = [model.new_int_var(*domain, f"start {i}") for i, domain in enumerate(domains)]
+        for index, producers in enumerate(body.predecessors()):
+            for producer in producers:
+                model.add(self._starts[index] >= self._starts[producer] + self._ops[producer].latency)
+        for first, second in self._facts.twins:
+            model.add(self._starts[first] <= self._starts[second])
+        for group in self._facts.serial:
+            self._serialise(group)
+
+    def _serialise(self, group: SerialGroup) -> None:
+        model, starts = self.model, self._starts
+        spaced = tuple(zip(group.members, group.spacing, strict=True))
+        model.add_no_overlap([model.new_fixed_size_interval_var(starts[i], gap, f"turn {i}") for i, gap in spaced])
+        for first, gap in spaced:
+            for second in group.members:
+                if self._facts.known(first, second):
+                    model.add(starts[second] >= starts[first] + gap)
+                elif (first, second) in self._literals:
+                    model.add(starts[second] >= starts[first] + gap).only_enforce_if(self._literals[first, second])
+
+    def _makespan(self, horizon: int) -> cp_model.IntVar:
+        makespan = self.model.new_int_var(self._facts.makespan_bound, horizon, "makespan")
+        for start, op in zip(self._starts, self._ops, strict=True):
+            self.model.add(makespan >= start + op.latency)
+        return makespan
+
+    def _bound_registers(self, most: cp_model.IntVar | int) -> None:
+        """At each op that defines registers, what it meets and defines is at most `most`."""
+        net = {index: self._ops[index].vgpr_def - self._ops[index].vgpr_kill for index in self._ordered}
+        for index in self._ordered:
+            if not self._ops[index].vgpr_def:
+                continue  # what an op meets, the op before it has left: no higher than that one's own peak
+            sides = {other: self._facts.known(other, index) for other in self._ordered if net[other]}
+            earlier = sum(net[other] for other, side in sides.items() if side is True)
+            open_pairs = [other for other, side in sides.items() if side is None and other != index]
+            met = sum(net[other] * self._literals[other, index] for other in open_pairs)
+            self.model.add(met <= most - earlier - self._ops[index].vgpr_def)
+
+    def _bound_loads(self, most: cp_model.IntVar | int) -> None:
+        """Each load stands in the gap that its preceding computes number; a gap holds at most `most`."""
+        facts, model = self._facts, self.model
+        in_gap: list[list[cp_model.IntVar]] = [[] for _ in range(len(facts.computes) + 1)]
+        for load in facts.loads:
+            sides = {compute: facts.known(compute, load) for compute in facts.computes}
+            earlier = sum(side is True for side in sides.values())
+            undecided = [self._literals[compute, load] for compute, side in sides.items() if side is None]
+            gaps = range(earlier, earlier + len(undecided) + 1)
+            chosen = [model.new_bool_var(f"load {load} in gap {gap}") for gap in gaps]
+            model.add_exactly_one(chosen)
+            model.add(sum(step * here for step, here in enumerate(chosen)) == sum(undecided))
+            for gap, here in zip(gaps, chosen, strict=True):
+                in_gap[gap].append(here)
+        for standing in in_gap:
+            model.add(sum(standing) <= most)
+
+
+def _measure(facts: Facts, order: tuple[int, ...]) -> Evaluation:
+    return evaluate_order(facts.problem.body, order, facts.problem.lds_contention_penalty)
+
+
+def _better(facts: Facts, kept: tuple[int, ...], found: tuple[int, ...] | None) -> tuple[int, ...]:
+    """The cheaper of two orders; `kept` on a tie, so that the author's ops move only for a gain."""
+    return found if found is not None and _measure(facts, found) < _measure(facts, kept) else kept
+
+
+def _certified(facts: Facts, order: tuple[int, ...], proved: Evaluation, *, by: str, started: float) -> Ordering:
+    cost = _measure(facts, order)
+    return Ordering(
+        order=order,
+        makespan=cost.makespan,
+        vgpr_peak=cost.vgpr_peak,
+        certificate=OrderCertificate(
+            proof=Proof.OPTIMAL if cost == proved else Proof.FEASIBLE,
+            bound=proved.makespan,
+            vgpr_bound=proved.vgpr_peak,
+            by=by,
+            seconds=perf_counter() - started,
+        ),
+    )

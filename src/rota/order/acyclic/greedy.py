@@ -1,0 +1,104 @@
+"""Orders without search: takes an `OrderProblem`, gives body order, or always the lowest-index ready op."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import replace
+
+from rota.errors import Finding, OrderError
+from rota.order.acyclic.bounds import peak_lower_bound
+from rota.order.acyclic.evaluate import evaluate_order, makespan_lower_bound
+from rota.order.acyclic.loop_body import LoopBody
+from rota.order.acyclic.problem import OrderCertificate, Ordering, OrderProblem, Proof
+
+
+class IdentityScheduler:
+    """The body's own order, untouched."""
+
+    def order(self, problem: OrderProblem) -> Ordering:
+        """Body order."""
+        return measured(problem, tuple(range(len(problem.body.ops))), "identity")
+
+
+class GreedyScheduler:
+    """Partition by partition, always the lowest-index op whose distance-0 predecessors are placed.
+
+    It knows no budgets; it is the seed of the exact search.
+    """
+
+    def order(self, problem: OrderProblem) -> Ordering:
+        """The list order that a compiler without a model would take."""
+        return measured(problem, greedy_order(problem), "greedy")
+
+
+def greedy_order(problem: OrderProblem) -> tuple[int, ...]:
+    """Lowest-index ready op first, partition by partition."""
+    body = problem.body
+    check_partitions_forward(problem)
+    missing = [len(producers) for producers in body.predecessors()]
+    after: list[list[int]] = [[] for _ in body.ops]
+    for index, producers in enumerate(body.predecessors()):
+        for producer in producers:
+            after[producer].append(index)
+    part = [problem.partition_of(index) for index in range(len(body.ops))]
+    ready = [(part[index], index) for index, count in enumerate(missing) if count == 0]
+    heapq.heapify(ready)
+    order: list[int] = []
+    while ready:
+        _, index = heapq.heappop(ready)
+        order.append(index)
+        for consumer in after[index]:
+            missing[consumer] -= 1
+            if missing[consumer] == 0:
+                heapq.heappush(ready, (part[consumer], consumer))
+    return tuple(order)
+
+
+def check_partitions_forward(problem: OrderProblem) -> None:
+    """Partitions are kept apart, so a distance-0 edge must not point from a later one to an earlier one."""
+    ops = problem.body.ops
+    for edge in problem.body.edges:
+        first, second = problem.partition_of(edge.producer_idx), problem.partition_of(edge.consumer_idx)
+        if edge.loop_distance == 0 and first > second:
+            raise OrderError(
+                Finding(
+                    code="O103",
+                    message=f"partition {second} would have to wait for partition {first} of the same iteration",
+                    concerns=(
+                        ops[edge.producer_idx].concern(edge.producer_idx, f"partition {first}, must come first"),
+                        ops[edge.consumer_idx].concern(edge.consumer_idx, f"partition {second}, must come later"),
+                    ),
+                    evidence=(
+                        ("edge", f"{edge.dep_kind.value} distance {edge.loop_distance}"),
+                        ("partitions", problem.partitions),
+                    ),
+                    fixes=(
+                        "scheduling=SchedulingStrategy.IDENTITY keeps the body's order",
+                        "loop_distance=1 if the later partition of the iteration before is meant",
+                    ),
+                )
+            )
+
+
+def _kept(body: LoopBody, order: tuple[int, ...]) -> LoopBody:
+    """The body without edges within an iteration that the order breaks, as the body's own order may."""
+    place = {index: number for number, index in enumerate(order)}
+    kept = [edge for edge in body.edges if edge.loop_distance or place[edge.producer_idx] < place[edge.consumer_idx]]
+    return body if len(kept) == len(body.edges) else LoopBody(body.ops, kept)
+
+
+def measured(problem: OrderProblem, order: tuple[int, ...], by: str) -> Ordering:
+    """An order with its cost and its lower bounds, which are about orders that keep the same edges as this one."""
+    cost = evaluate_order(problem.body, order, problem.lds_contention_penalty)
+    problem = replace(problem, body=_kept(problem.body, order))
+    return Ordering(
+        order=order,
+        makespan=cost.makespan,
+        vgpr_peak=cost.vgpr_peak,
+        certificate=OrderCertificate(
+            proof=Proof.NONE,
+            bound=makespan_lower_bound(problem.body, problem.lds_contention_penalty),
+            vgpr_bound=peak_lower_bound(problem),
+            by=by,
+        ),
+    )

@@ -1,0 +1,270 @@
+"""Room for what is uncertain: takes a loop at its least II, gives starts with barriers and slack.
+
+A schedule that merely has the least II stalls as soon as a load is late.  Of all schedules of that II this picks one
+in which loads land with time to spare before the barrier that waits for them, then the one whose tightest LDS read has
+the most, then the one that holds its registers the shortest.  Fewer barriers and fewer stages come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from rota.order.modulo.barrier_constraints import (
+    READ_SLACK,
+    Constraint,
+    demand_read_slack,
+    fix_barriers,
+    hand_over,
+    keep_turns,
+    lengthen_slack,
+    of_barriers,
+    pin_slots,
+    place_barriers,
+    shorten_lives,
+)
+from rota.order.modulo.cpsat_modulo import Decision, Encoding, ModuloModel, Turn, keep_gaps, share
+from rota.order.modulo.handover import Delivery, Handover
+from rota.order.modulo.modulo_model import Contest, Frame, Gap, Hold
+from rota.order.modulo.modulo_problem import ModuloProblem
+from rota.order.modulo.scheduler import ModuloScheduler
+from rota.solver.outcome import LARGEST_SEED, Outcome
+from rota.solver.stopping import stopped
+
+_MOST_BARRIERS = 3  # an iteration, where their slots are free
+# In the solver's own, reproducible measure, of which one unit is about four seconds: to find, per op, at least and at
+# most; and to improve.
+_EFFORT_PER_OP, _LEAST_EFFORT, _MOST_EFFORT, _POLISH = 0.002, 0.05, 0.9, 0.15
+_SHARES = 0.3, 1.0  # of that effort, one search after the other
+_SECONDS = 20.0  # for any one search, in case the measure deceives
+_SEARCH = Turn(Encoding.INTERVALS, linear=1, probing=0, share=1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One way to run the loop: its problem, what it hands over, and what is settled beforehand.
+
+    `pinned` ops have the given slot, all in the last stage unless they are `staged` freely; the ops of a chain start in
+    turn; `barriers` are slots, where they are not free, and groups of waves pass each of them `behind` slots apart.
+    """
+
+    problem: ModuloProblem
+    copies: tuple[tuple[str, int], ...]
+    handovers: tuple[Handover, ...]
+    deliveries: tuple[Delivery, ...]
+    stages: range
+    pinned: Mapping[int, int] = field(default_factory=dict)
+    staged: bool = False
+    chains: tuple[tuple[int, ...], ...] = ()
+    barriers: tuple[int, ...] | None = None
+    behind: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """Starts, the slots of the barriers, how late loads and reads may be, and which of the choices it is."""
+
+    choice: int
+    starts: tuple[int, ...]
+    barriers: tuple[int, ...]
+    landing_slack: int
+    read_slack: int
+
+
+def settle(
+    choices: Sequence[Choice], ii: int, *, landing: int, reading: int, scheduler: ModuloScheduler
+) -> Settled | Outcome:
+    """The fewest barriers, then the earlier choice, that leaves loads the wanted slack, or half of it, and so on.
+
+    Search times have a heavy tail, so every request gets a short search before any gets a longer one, by another seed;
+    in between, choices for which not even the easiest request is found are given up.  INFEASIBLE if that is refuted for
+    all of them; OPEN if no search found anything with its effort, or before the scheduler's time limit.
+    """
+    deadline = perf_counter() + scheduler.time_limit
+    hopeful: tuple[int, ...] | None = None
+    for slack in _halves(landing, landing // 4):
+        left = [each for each in _requests(choices, ii, slack) if hopeful is None or each.number in hopeful]
+        for attempt, part in enumerate(_SHARES):
+            search = _Search(scheduler=scheduler, deadline=deadline, attempt=attempt)
+            asked, left = left, []
+            for request in asked:
+                found = search.solve(request, part)
+                if found.outcome is Outcome.FEASIBLE:
+                    return _settled(request, _roomiest(request, found, reading, search))
+                if found.outcome is Outcome.OPEN:
+                    left.append(request)
+            if hopeful is None:
+                easiest = [search.solve(_easiest(choices, number, ii)).outcome for number in range(len(choices))]
+                if all(outcome is Outcome.INFEASIBLE for outcome in easiest):
+                    return Outcome.INFEASIBLE
+                hopeful = tuple(number for number, outcome in enumerate(easiest) if outcome is Outcome.FEASIBLE)
+                left = [request for request in left if request.number in hopeful]
+    return Outcome.OPEN
+
+
+def _easiest(choices: Sequence[Choice], number: int, ii: int) -> _Request:
+    """What any other request for a choice implies: the most barriers and stages, and no slack.
+
+    If this is refuted, all of them are; if it isn't found, none will be.
+    """
+    choice = choices[number]
+    barriers, stages = max(_barrier_counts(choice)), max(choice.stages)
+    return _Request(number=number, choice=choice, ii=ii, barriers=barriers, stages=stages, slack=0)
+
+
+def _requests(choices: Sequence[Choice], ii: int, slack: int) -> Iterator[_Request]:
+    for barriers in sorted({count for choice in choices for count in _barrier_counts(choice)}):
+        for number, choice in enumerate(choices):
+            if barriers in _barrier_counts(choice):
+                for stages in choice.stages:
+                    yield _Request(number=number, choice=choice, ii=ii, barriers=barriers, stages=stages, slack=slack)
+
+
+def _halves(slack: int, least: int = 1) -> Iterator[int]:
+    """The slack, its half, and so on down to `least`; then none."""
+    while slack >= max(least, 1):
+        yield slack
+        slack //= 2
+    yield 0
+
+
+def _barrier_counts(choice: Choice) -> range:
+    if not choice.handovers:
+        return range(1)
+    if choice.barriers is not None:
+        return range(len(choice.barriers), len(choice.barriers) + 1)
+    return range(1, _MOST_BARRIERS + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """How to solve: whose seed and workers, until when, and how many attempts came before."""
+
+    scheduler: ModuloScheduler
+    deadline: float
+    attempt: int
+
+    def solve(self, request: _Request, part: float = 1.0, *, reading: int = 0) -> Decision:
+        """A schedule as requested, with so much read slack, if some part of the effort it is worth finds one."""
+        found = Decision(outcome=Outcome.OPEN)
+        for contests in _rounds(request.choice):
+            if self._over:
+                return Decision(outcome=Outcome.OPEN)
+            model = request.model(reading, contests)
+            model.begin_with(found)
+            found = self._run(model, part * request.effort)
+            if found.outcome is not Outcome.FEASIBLE:
+                break
+        return found
+
+    def polish(self, request: _Request, found: Decision, aim: Constraint) -> Decision:
+        """The schedule found, or one with no less read slack that is better by some aim."""
+        if self._over:
+            return found
+        model = request.model(found.named[READ_SLACK], _contests(request.choice))
+        model.begin_with(found)
+        better = self._run(model.apply(aim), _POLISH)
+        return found if better.starts is None else better
+
+    @property
+    def _over(self) -> bool:
+        return stopped() or perf_counter() >= self.deadline
+
+    def _run(self, model: ModuloModel, effort: float) -> Decision:
+        seconds = min(_SECONDS, max(self.deadline - perf_counter(), 0))
+        seed = (self.scheduler.seed + self.attempt) % (LARGEST_SEED + 1)
+        return model.solve(seconds, _SEARCH, workers=self.scheduler.workers, seed=seed, effort=effort)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """One number of barriers and stages, and the slack that loads must have."""
+
+    number: int
+    choice: Choice
+    ii: int
+    barriers: int
+    stages: int
+    slack: int
+
+    @property
+    def effort(self) -> float:
+        """What to spend on finding it."""
+        return min(_LEAST_EFFORT + _EFFORT_PER_OP * len(self.choice.problem.ops), _MOST_EFFORT)
+
+    def model(self, reading: int, contests: Iterable[Contest]) -> ModuloModel:
+        """What must hold if reads are to have so much slack and ops keep to these contests."""
+        choice, ii = self.choice, self.ii
+        problem, last = choice.problem, (self.stages - 1) * ii
+        frames = {
+            op: Frame(earliest=last + choice.pinned[op], latest=last + choice.pinned[op])
+            if op in choice.pinned and not choice.staged
+            else Frame(earliest=0, latest=self.stages * ii - 1)
+            for op in range(len(problem.ops))
+        }
+        gaps = [Gap(first=p, second=c, least=delay - distance * ii) for p, c, delay, distance in problem.arcs]
+        return ModuloModel(ii, frames).apply(
+            pin_slots(choice.pinned),
+            keep_gaps(gaps),
+            *(share(contest, Encoding.INTERVALS) for contest in contests),
+            keep_turns(choice.chains),
+            demand_read_slack(choice.deliveries, problem, reading),
+            place_barriers(self.barriers) if choice.barriers is None else fix_barriers(choice.barriers),
+            hand_over(choice.handovers, problem, self.slack, choice.behind),
+        )
+
+
+def _roomiest(request: _Request, found: Decision, reading: int, search: _Search) -> Decision:
+    """A schedule whose least read slack is as large as was found, and then its registers' lives short."""
+    # Asked for outright, slack is found far faster than when it is the solver's aim.
+    for wanted in _halves(reading):
+        better = found if wanted <= found.named[READ_SLACK] else search.solve(request, reading=wanted)
+        if better.starts is not None:
+            found = better
+            break
+    found = search.polish(request, found, lengthen_slack)
+    return search.polish(request, found, shorten_lives(request.choice.deliveries))
+
+
+def _rounds(choice: Choice) -> Iterator[tuple[Contest, ...]]:
+    """Contests to keep to, in one search after the other, each from what the one before has found.
+
+    A crowd without a single pinned op stays out of the first: once stages, reads and barriers have their places, room
+    for the many is soon found around them, while finding all at once is a matter of luck.
+    """
+    contests = tuple(_contests(choice))
+    crowd = max(contests, key=lambda contest: len(contest.holds), default=None)
+    if crowd is not None and not any(hold.op in choice.pinned for hold in crowd.holds):
+        yield tuple(contest for contest in contests if contest is not crowd)
+    yield contests
+
+
+def _contests(choice: Choice) -> Iterator[Contest]:
+    """Resources on which not everything is pinned, nor decided by another that the same ops hold alike.
+
+    Uses longer than II don't occur at an II that the units can bear.
+    """
+    holds = {resource.name: set[Hold]() for resource in choice.problem.resources}
+    for op, described in enumerate(choice.problem.ops):
+        for use in described.uses:
+            holds[use.resource].add(Hold(op=op, offset=use.offset, length=use.occupancy))
+    for resource in choice.problem.resources:
+        own = holds[resource.name]
+        implied = any(own < other for other in holds.values()) and resource.capacity == 1
+        if not implied and not all(hold.op in choice.pinned for hold in own):
+            ordered = tuple(sorted(own, key=lambda hold: (hold.op, hold.offset)))
+            yield Contest(resource=resource.name, places=resource.capacity, holds=ordered)
+
+
+def _settled(request: _Request, found: Decision) -> Settled:
+    starts, ii = found.starts or {}, request.ii
+    ordered = tuple(starts[op] for op in range(len(request.choice.problem.ops)))
+    shift = min(ordered, default=0) // ii * ii
+    return Settled(
+        choice=request.number,
+        starts=tuple(start - shift for start in ordered),
+        barriers=tuple(sorted(of_barriers(found.named))),
+        landing_slack=request.slack,
+        read_slack=found.named[READ_SLACK],
+    )

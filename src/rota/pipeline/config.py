@@ -1,0 +1,298 @@
+"""The shape of a pipeline: takes depth, grid and per-load costs, gives a frozen `PipelineConfig`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rota.check import check_ints, check_types
+from rota.errors import DeclarationError, Finding
+from rota.pipeline.op import OpDesc
+from rota.pipeline.vocabulary import CHANNEL_A, KOffsetKind
+from rota.program.kinds import OpRole
+
+_STAGE_OFFSETS = (KOffsetKind.K0, KOffsetKind.K1, KOffsetKind.K_NEXT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopCarriedSpec:
+    """Which op's result is carried over the loop edge: its role and subtile."""
+
+    role: OpRole = OpRole.NONE
+    subtile: int = 0
+
+    def __post_init__(self) -> None:
+        check_types(self, {"role": OpRole})
+        check_ints(self, ("subtile",))
+
+    @classmethod
+    def fragment_zero(cls) -> LoopCarriedSpec:
+        """The fragment of subtile 0 is loaded at the end of the iteration before."""
+        return cls(role=OpRole.FRAGMENT_LOAD, subtile=0)
+
+    @classmethod
+    def none(cls) -> LoopCarriedSpec:
+        """Nothing is carried."""
+        return cls()
+
+    def carries(self, op: OpDesc) -> bool:
+        """Is `op` the carried op, or a compute that consumes it?"""
+        if self.role is OpRole.NONE:
+            return False
+        return op.subtile == self.subtile and op.role in (self.role, OpRole.COMPUTE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockSizing:
+    """Ops per interleaved block: `heavy` at a new MMA row, else `light`; `max_globals` 0 means no limit."""
+
+    heavy: int
+    light: int
+    max_globals: int = 0
+
+    def __post_init__(self) -> None:
+        check_ints(self, ("heavy", "light", "max_globals"))
+
+    @classmethod
+    def default_2x2(cls) -> BlockSizing:
+        """Four ops in a heavy block, two in a light one, loads unlimited."""
+        return cls(heavy=4, light=2, max_globals=0)
+
+    @classmethod
+    def uniform(cls, n: int) -> BlockSizing:
+        """The same size everywhere."""
+        return cls(heavy=n, light=n, max_globals=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FragOrder:
+    """Which operand's fragment is loaded first."""
+
+    b_before_a: bool
+
+    def __post_init__(self) -> None:
+        check_types(self, {"b_before_a": bool})
+
+    @classmethod
+    def b_first(cls) -> FragOrder:
+        """B before A."""
+        return cls(b_before_a=True)
+
+    @classmethod
+    def a_first(cls) -> FragOrder:
+        """A before B."""
+        return cls(b_before_a=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarpStaggerRule:
+    """Whether the second wave group runs one barrier behind, and after how many prologue entries it falls back."""
+
+    enabled: bool = False
+    compute_from_body: bool = False
+    fixed_amount: int = 0
+
+    def __post_init__(self) -> None:
+        check_types(self, {"enabled": bool, "compute_from_body": bool})
+        check_ints(self, ("fixed_amount",))
+
+    @classmethod
+    def none(cls) -> WarpStaggerRule:
+        """All waves run in step."""
+        return cls()
+
+    @classmethod
+    def auto(cls) -> WarpStaggerRule:
+        """After the first stage's prefetches."""
+        return cls(enabled=True, compute_from_body=True)
+
+    @classmethod
+    def fixed(cls, amount: int) -> WarpStaggerRule:
+        """After `amount` prologue entries."""
+        return cls(enabled=True, fixed_amount=amount)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineConfig:
+    """Depth, MMA grid, partitions and per-load counter costs of a pipeline.
+
+    `depth` is the number of LDS stages; the loop body is unrolled into `num_partitions` K-tiles, partition p using
+    stage p mod depth, so that every LDS slot is a constant.  A channel's match field says which field of a compute
+    its fragments' subtile must equal: 0 the compute's stage (row), 1 its subtile (column).
+    """
+
+    depth: int = 2
+    prefetch: int = 1
+    drain_passes: int = 2
+    prologue_fill: int = 1
+    loop_carried: LoopCarriedSpec = LoopCarriedSpec()
+    block_sizing: BlockSizing = BlockSizing(heavy=4, light=2)
+    frag_order: FragOrder = FragOrder(b_before_a=True)
+    m_mmas: int = 2
+    n_mmas: int = 2
+    num_partitions: int = 2
+    mma_serial: bool = True
+    mma_latency: int = 16
+    vm_per_load_a: int = 4
+    vm_per_load_b: int = 4
+    lgkm_per_load_a: int = 0
+    lgkm_per_load_b: int = 0
+    ch0_match_field: int = 0
+    ch1_match_field: int = 1
+    warp_stagger: WarpStaggerRule = WarpStaggerRule()
+    cross_stage_rotation: bool = False
+
+    @property
+    def has_blocks(self) -> bool:
+        """Is the body cut into blocks?  A single buffer's is its kernel as it stands."""
+        return self.depth >= 2
+
+    def __post_init__(self) -> None:
+        check_ints(self, ("depth", "m_mmas", "n_mmas", "num_partitions"), least=1)
+        check_ints(self, ("prefetch", "drain_passes", "prologue_fill", "mma_latency"))
+        check_ints(self, ("vm_per_load_a", "vm_per_load_b", "lgkm_per_load_a", "lgkm_per_load_b"))
+        check_ints(self, ("ch0_match_field", "ch1_match_field"), most=1)
+        check_types(
+            self,
+            {
+                "loop_carried": LoopCarriedSpec,
+                "block_sizing": BlockSizing,
+                "frag_order": FragOrder,
+                "warp_stagger": WarpStaggerRule,
+                "mma_serial": bool,
+                "cross_stage_rotation": bool,
+            },
+        )
+        if self.depth >= 2 and self.num_partitions % self.depth:
+            unrolled = (self.num_partitions // self.depth + 1) * self.depth
+            raise _misfit(
+                f"{self.num_partitions} partitions can't rotate through {self.depth} stages",
+                f"partition p uses stage p mod {self.depth}; the loop edge must come back to stage 0, "
+                "or LDS slots would not be constants",
+                f"num_partitions={unrolled}",
+            )
+        if self.depth > len(_STAGE_OFFSETS):
+            raise _misfit(
+                f"{self.depth} stages need a K offset of {self.depth - 1} tiles; the largest is K_NEXT, 2 tiles",
+                "the prologue fills stage s with the tile at k-offset s: K0, K1, K_NEXT",
+                f"depth={len(_STAGE_OFFSETS)} or fewer",
+            )
+
+    def but(self, **changes: Any) -> PipelineConfig:
+        """This config with some fields changed."""
+        return replace(self, **changes)
+
+    # How many ops of each kind a partition, and the whole body, holds.
+
+    @property
+    def mmas_per_partition(self) -> int:
+        """One MMA per cell of the grid."""
+        return self.m_mmas * self.n_mmas
+
+    @property
+    def globals_per_partition(self) -> int:
+        """One load per A row tile and B column tile."""
+        return self.m_mmas + self.n_mmas
+
+    @property
+    def frags_per_partition(self) -> int:
+        """One fragment per A row tile and B column tile."""
+        return self.m_mmas + self.n_mmas
+
+    @property
+    def ops_per_partition(self) -> int:
+        """Loads, fragments and MMAs."""
+        return self.globals_per_partition + self.frags_per_partition + self.mmas_per_partition
+
+    @property
+    def blocks_per_partition(self) -> int:
+        """One block per MMA."""
+        return self.mmas_per_partition
+
+    @property
+    def total_mmas(self) -> int:
+        """MMAs of the body."""
+        return self.mmas_per_partition * self.num_partitions
+
+    @property
+    def total_globals(self) -> int:
+        """Global loads of the body."""
+        return self.globals_per_partition * self.num_partitions
+
+    @property
+    def total_frags(self) -> int:
+        """Fragment loads of the body."""
+        return self.frags_per_partition * self.num_partitions
+
+    @property
+    def total_ops(self) -> int:
+        """Data ops of the body."""
+        return self.ops_per_partition * self.num_partitions
+
+    @property
+    def total_blocks(self) -> int:
+        """Blocks of the body."""
+        return self.blocks_per_partition * self.num_partitions
+
+    @property
+    def total_edges(self) -> int:
+        """Edges the default rules derive from the canonical body of this shape.
+
+        With rotation every load is a prefetch, and each rotating fragment waits for the computes it takes registers
+        from; without, one A load in all completes a tile of the iteration before (K_PREV) and needs no ANTI edges.
+        A single buffer has `frags_per_partition` fragments and as many computes.
+        """
+        if self.depth == 1:
+            return 2 * (self.frags_per_partition - 1) + 6
+        m, n, partitions = self.m_mmas, self.n_mmas, self.num_partitions
+        operand_flow = 2 * m * n * partitions
+        accumulate = m * n * partitions
+        tiles_per_stage = partitions // self.depth
+        load_flow = anti = (m * m + n * n) * tiles_per_stage * partitions
+        rotating = (m + n) * partitions if self.cross_stage_rotation else -m * tiles_per_stage
+        return operand_flow + accumulate + load_flow + anti + rotating
+
+    # Meaning of an op inside this pipeline.
+
+    def stage_of_partition(self, partition: int) -> int:
+        """The LDS stage that a partition computes from."""
+        return partition % self.depth
+
+    def stage_k_offset(self, stage: int) -> KOffsetKind:
+        """The K offset at which the prologue fills a stage."""
+        return _STAGE_OFFSETS[stage]
+
+    def compute_match_key(self, channel: int, compute: OpDesc) -> int:
+        """The fragment subtile of `channel` that `compute` consumes."""
+        field = self.ch0_match_field if channel == CHANNEL_A else self.ch1_match_field
+        return compute.stage if field == 0 else compute.subtile
+
+    def vm_per_channel(self, channel: int) -> int:
+        """vmcnt tokens of one global load of `channel`."""
+        return self.vm_per_load_a if channel == CHANNEL_A else self.vm_per_load_b
+
+    def lgkm_per_channel(self, channel: int, fallback_a: int = 0, fallback_b: int = 0) -> int:
+        """lgkmcnt tokens of one load of `channel`; 0 here falls back to the schedule config's value."""
+        if channel == CHANNEL_A:
+            return self.lgkm_per_load_a or fallback_a
+        return self.lgkm_per_load_b or fallback_b
+
+    def partition_of_index(self, index: int, length: int) -> int:
+        """Which partition the op at `index` of a body of `length` ops stands in: the list is cut evenly."""
+        return ((index + 1) * self.num_partitions - 1) // length
+
+    def check_stage(self, op: OpDesc, index: int | None = None) -> None:
+        """Loads and fragments must name a stage the pipeline has."""
+        if op.role in (OpRole.GLOBAL_LOAD, OpRole.FRAGMENT_LOAD, OpRole.SHARED_STORE) and op.stage >= self.depth:
+            raise DeclarationError(
+                Finding(
+                    code="D107",
+                    message=f"{op} names stage {op.stage}, but the pipeline has depth {self.depth}",
+                    concerns=(op.concern(index),),
+                    evidence=(("stage", op.stage), ("largest stage", self.depth - 1)),
+                )
+            )
+
+
+def _misfit(message: str, rule: str, fix: str) -> DeclarationError:
+    return DeclarationError(Finding(code="D106", message=message, evidence=(("rule", rule),), fixes=(fix,)))

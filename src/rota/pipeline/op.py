@@ -1,0 +1,223 @@
+"""One operation of the loop body: takes the author's description, gives a frozen `OpDesc`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from rota.check import author_line, bad_field, is_int
+from rota.errors import Concern, DeclarationError, Finding, SourceLine
+from rota.order.acyclic.loop_body import CostedOp
+from rota.pipeline.vocabulary import MAX_KERNEL_TAG, NO_CHANNEL, FrameworkTag, KOffsetKind
+from rota.program.kinds import OpKind, OpRole, ResourceKind
+
+_KINDS = (("k_offset", KOffsetKind), ("resource", ResourceKind), ("role", OpRole), ("label", str))
+_FRAMEWORK_KINDS: dict[int, OpKind] = {
+    FrameworkTag.BARRIER: OpKind.BARRIER,
+    FrameworkTag.WAIT_VM: OpKind.WAIT,
+    FrameworkTag.WAIT_LGKM: OpKind.WAIT,
+    FrameworkTag.SET_PRIO: OpKind.PRIORITY,
+    FrameworkTag.SCHEDULE_BARRIER: OpKind.FENCE,
+    FrameworkTag.SCHED_GROUP_BARRIER: OpKind.HINT,
+}
+_KIND_OF_ROLE = {
+    OpRole.GLOBAL_LOAD: OpKind.DMA,
+    OpRole.SHARED_STORE: OpKind.LDS_WRITE,
+    OpRole.FRAGMENT_LOAD: OpKind.LDS_READ,
+    OpRole.COMPUTE: OpKind.MMA,
+    OpRole.VALU_COMPUTE: OpKind.VALU,
+    OpRole.SYNC: OpKind.BARRIER,
+    OpRole.FENCE: OpKind.FENCE,
+    OpRole.NONE: OpKind.NOTHING,
+}
+_COUNTS = ("stage", "subtile", "vm_cost", "lgkm_cost", "wait_value", "latency", "vgpr_def", "vgpr_kill")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpDesc(CostedOp):
+    """An operation with its place in the pipeline and its cost.
+
+    `stage` and `subtile` name an LDS tile for loads and fragments, and the (m, n) position for computes.
+    `label` is a name of its own and `source` where the author declared it; neither takes part in equality.
+    """
+
+    tag: int
+    stage: int = 0
+    subtile: int = 0
+    k_offset: KOffsetKind = KOffsetKind.NONE
+    vm_cost: int = 0
+    lgkm_cost: int = 0
+    wait_value: int = 0
+    resource: ResourceKind = ResourceKind.NONE
+    latency: int = 0
+    role: OpRole = OpRole.NONE
+    channel: int = NO_CHANNEL
+    vgpr_def: int = 0
+    vgpr_kill: int = 0
+    label: str = field(default="", compare=False, repr=False)
+    source: SourceLine | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if type(value) is not int and not is_int(value):
+                raise bad_field(self, name, value, "a whole number", self.source)
+            if value < 0:
+                raise bad_field(self, name, value, "a whole number, at least 0", self.source)
+        if not is_int(self.tag) or self.tag < 0:
+            raise bad_field(self, "tag", self.tag, "a whole number, at least 0", self.source)
+        if not is_int(self.channel) or self.channel < NO_CHANNEL:
+            raise bad_field(
+                self, "channel", self.channel, "0 (A), 1 (B), a further operand, or -1 for none", self.source
+            )
+        for name, kind in _KINDS:
+            if not isinstance(getattr(self, name), kind):
+                raise bad_field(self, name, getattr(self, name), f"a {kind.__name__}", self.source)
+        if self.tag > MAX_KERNEL_TAG and self.role is not OpRole.SYNC and self.role is not OpRole.FENCE:
+            raise DeclarationError(
+                Finding(
+                    code="D101",
+                    message=f"tag {self.tag} is outside 0..{MAX_KERNEL_TAG}; higher tags belong to rota's own ops",
+                    concerns=(Concern(label=f"tag {self.tag}", source=self.source),),
+                    evidence=(("got", self.tag), ("largest kernel tag", MAX_KERNEL_TAG)),
+                    fixes=(f"give the op a tag from 0 to {MAX_KERNEL_TAG}, for example a member of your own IntEnum",),
+                )
+            )
+
+    @classmethod
+    def op(
+        cls,
+        tag: int,
+        *,
+        resource: ResourceKind,
+        latency: int,
+        role: OpRole,
+        stage: int = 0,
+        subtile: int = 0,
+        k_offset: KOffsetKind = KOffsetKind.NONE,
+        vm_cost: int = 0,
+        lgkm_cost: int = 0,
+        channel: int = NO_CHANNEL,
+        vgpr_def: int = 0,
+        vgpr_kill: int = 0,
+    ) -> OpDesc:
+        """A fully described op, costs included; the author's line is captured."""
+        return cls(
+            tag=tag,
+            stage=stage,
+            subtile=subtile,
+            k_offset=k_offset,
+            vm_cost=vm_cost,
+            lgkm_cost=lgkm_cost,
+            resource=resource,
+            latency=latency,
+            role=role,
+            channel=channel,
+            vgpr_def=vgpr_def,
+            vgpr_kill=vgpr_kill,
+            source=author_line(),
+        )
+
+    @classmethod
+    def logical(
+        cls,
+        tag: int,
+        *,
+        stage: int = 0,
+        subtile: int = 0,
+        k_offset: KOffsetKind = KOffsetKind.NONE,
+        channel: int = NO_CHANNEL,
+    ) -> OpDesc:
+        """An op before its target's costs are attached (see `annotate_ops`)."""
+        return cls(tag=tag, stage=stage, subtile=subtile, k_offset=k_offset, channel=channel, source=author_line())
+
+    @staticmethod
+    def barrier() -> OpDesc:
+        """All waves of the workgroup arrive before any leaves; waits for no memory."""
+        return _framework_op(FrameworkTag.BARRIER, OpRole.SYNC, 0, 0)
+
+    @staticmethod
+    def wait_vm(count: int) -> OpDesc:
+        """At most `count` vmcnt tokens stay outstanding."""
+        return _framework_op(FrameworkTag.WAIT_VM, OpRole.SYNC, count, 0)
+
+    @staticmethod
+    def wait_lgkm(count: int) -> OpDesc:
+        """At most `count` lgkmcnt tokens stay outstanding."""
+        return _framework_op(FrameworkTag.WAIT_LGKM, OpRole.SYNC, count, 0)
+
+    @staticmethod
+    def set_prio(level: int) -> OpDesc:
+        """A hint to the wave arbiter; orders nothing."""
+        return _framework_op(FrameworkTag.SET_PRIO, OpRole.FENCE, level, 0)
+
+    @staticmethod
+    def schedule_barrier() -> OpDesc:
+        """A fence for the compiler's scheduler; no instruction."""
+        return _framework_op(FrameworkTag.SCHEDULE_BARRIER, OpRole.FENCE, 0, 0)
+
+    @staticmethod
+    def sched_group_barrier(group: int, count: int) -> OpDesc:
+        """A hint to the compiler's scheduler: next come `count` instructions of `group`."""
+        return _framework_op(FrameworkTag.SCHED_GROUP_BARRIER, OpRole.FENCE, count, group)
+
+    def but(self, **changes: Any) -> OpDesc:
+        """This op with some fields changed."""
+        return replace(self, **changes)
+
+    @property
+    def is_framework(self) -> bool:
+        """Inserted by rota rather than declared by the kernel."""
+        return self.tag > MAX_KERNEL_TAG
+
+    @property
+    def kind(self) -> OpKind:
+        """Its row in the table of kinds; what a load is depends on where the pipeline config lets it go."""
+        return _FRAMEWORK_KINDS.get(self.tag, OpKind.FENCE) if self.is_framework else _KIND_OF_ROLE[self.role]
+
+    @property
+    def is_prefetch_load(self) -> bool:
+        """A global load that fetches a tile of this or a later iteration."""
+        return self.role is OpRole.GLOBAL_LOAD and self.k_offset.is_prefetch
+
+    @property
+    def name(self) -> str:
+        """The tag's own name where the author used an enum member, else `tag N`."""
+        return getattr(self.tag, "name", f"tag {self.tag}").lower()
+
+    def __str__(self) -> str:
+        if self.is_framework:
+            if self.tag in (FrameworkTag.BARRIER, FrameworkTag.SCHEDULE_BARRIER):
+                return self.name
+            group = f"{self.subtile}, " if self.tag == FrameworkTag.SCHED_GROUP_BARRIER else ""
+            return f"{self.name}({group}{self.wait_value})"
+        if self.label:
+            return f"{self.label} s{self.stage}"
+        if self.role in (OpRole.COMPUTE, OpRole.VALU_COMPUTE):
+            return f"{self.name}[{self.stage},{self.subtile}]"
+        k = f" {self.k_offset.name.lower()}" if self.k_offset is not KOffsetKind.NONE else ""
+        return f"{self.name} s{self.stage} t{self.subtile}{k}"
+
+    def concern(self, index: int | None = None, role: str = "") -> Concern:
+        """This op as one end of a finding."""
+        return Concern(label=str(self), index=index, role=role, source=self.source)
+
+
+def _framework_op(tag: FrameworkTag, role: OpRole, wait_value: int, subtile: int) -> OpDesc:
+    if not is_int(wait_value) or not is_int(subtile):  # checked before the cache, which needs hashable values
+        bad = wait_value if not is_int(wait_value) else subtile
+        raise DeclarationError(
+            Finding(
+                code="D102",
+                message=f"{tag.name.lower()}({bad!r}): expected a whole number",
+                evidence=(("got", f"{bad!r} ({type(bad).__name__})"), ("expected", "a whole number, at least 0")),
+            )
+        )
+    return _shared_framework_op(tag, role, wait_value, subtile)
+
+
+@cache
+def _shared_framework_op(tag: FrameworkTag, role: OpRole, wait_value: int, subtile: int) -> OpDesc:
+    """Framework ops are few and equal: one shared value each."""
+    return OpDesc(tag=tag, subtile=subtile, wait_value=wait_value, resource=ResourceKind.SCALAR, role=role)

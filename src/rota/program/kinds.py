@@ -1,0 +1,141 @@
+"""What kinds of op there are: takes nothing, gives one table with a row for each kind.
+
+A row says what the op does, where it may read and write, which unit it occupies, and what the seed system calls it.
+Which counter tracks it is a fact of the machine (`program.machine.Counter`).
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+
+class ResourceKind(enum.Enum):
+    """The unit an op of a pipeline body occupies, and with it the counter that tracks its completion."""
+
+    GLOBAL_MEM = "GLOBAL_MEM"  # tracked by vmcnt
+    LDS = "LDS"  # tracked by lgkmcnt
+    MMA_UNIT = "MMA_UNIT"
+    VALU = "VALU"  # runs beside the MMA unit
+    SCALAR = "SCALAR"
+    NONE = "NONE"
+
+
+class OpRole(enum.Enum):
+    """What an op does in the pipeline. Edge rules and block building look at roles, never at a kernel's tags."""
+
+    GLOBAL_LOAD = "GLOBAL_LOAD"
+    SHARED_STORE = "SHARED_STORE"
+    FRAGMENT_LOAD = "FRAGMENT_LOAD"
+    COMPUTE = "COMPUTE"
+    VALU_COMPUTE = "VALU_COMPUTE"
+    SYNC = "SYNC"
+    FENCE = "FENCE"
+    NONE = "NONE"
+
+
+class Unit(enum.Enum):
+    """What an op occupies; each unit takes one op at a time."""
+
+    MMA = "MMA unit"
+    VALU = "VALU"
+    LDS = "LDS port"
+    DMA = "DMA path"
+    ISSUE = "issue turns of a wave"
+
+
+class Home(enum.Enum):
+    """Where a value lives."""
+
+    LDS = "LDS"  # shared by the workgroup, sized in bytes; each wave writes its slice
+    REGISTERS = "registers"  # private to a wave, sized in registers per lane
+    ACCUMULATOR = "accumulator"  # private to a wave, added to in any order, kept over all iterations
+    INPUT = "input"  # registers that are filled before the loop and only read in it
+    MEMORY = "memory"  # global memory that the loop writes and never reads
+
+
+class _Row(NamedTuple):
+    word: str  # in a document and in messages
+    does: str
+    role: OpRole
+    unit: Unit = Unit.ISSUE
+    reads: tuple[Home, ...] = ()
+    writes: tuple[Home, ...] = ()
+    asynchronous: bool = False
+
+
+_REGISTERS = (Home.REGISTERS,)
+_RESULTS = (Home.REGISTERS, Home.ACCUMULATOR)
+
+
+class OpKind(enum.Enum):
+    """What an op is; registers that a memory op reads besides its data hold its addresses."""
+
+    __hash__ = object.__hash__  # members are single; an enum's own hash is Python code
+
+    DMA = _Row("load", "global memory to LDS", OpRole.GLOBAL_LOAD, Unit.DMA, _REGISTERS, (Home.LDS,), asynchronous=True)
+    GLOBAL_LOAD = _Row(
+        "gload", "global memory to registers", OpRole.GLOBAL_LOAD, Unit.DMA, _REGISTERS, _REGISTERS, asynchronous=True
+    )
+    GLOBAL_STORE = _Row(
+        "gstore", "registers to global memory", OpRole.NONE, Unit.DMA, _REGISTERS, (Home.MEMORY,), asynchronous=True
+    )
+    ATOMIC = _Row(
+        "atomic", "registers added to memory", OpRole.NONE, Unit.DMA, _REGISTERS, (Home.MEMORY,), asynchronous=True
+    )
+    LDS_READ = _Row(
+        "fragment",
+        "LDS to registers",
+        OpRole.FRAGMENT_LOAD,
+        Unit.LDS,
+        (Home.LDS, Home.REGISTERS),
+        _REGISTERS,
+        asynchronous=True,
+    )
+    LDS_READ_TRANSPOSED = _Row(
+        "transposed",
+        "LDS to registers, transposed",
+        OpRole.FRAGMENT_LOAD,
+        Unit.LDS,
+        (Home.LDS, Home.REGISTERS),
+        _REGISTERS,
+        asynchronous=True,
+    )
+    LDS_WRITE = _Row(
+        "lds_store", "registers to LDS", OpRole.SHARED_STORE, Unit.LDS, _REGISTERS, (Home.LDS,), asynchronous=True
+    )
+    MMA = _Row("mma", "registers to accumulator", OpRole.COMPUTE, Unit.MMA, _REGISTERS, _RESULTS)
+    VALU = _Row("valu", "registers to registers", OpRole.VALU_COMPUTE, Unit.VALU, _REGISTERS, _RESULTS)
+    TRANSCENDENTAL = _Row(
+        "transcendental", "registers to registers, slowly", OpRole.VALU_COMPUTE, Unit.VALU, _REGISTERS, _RESULTS
+    )
+    WAIT = _Row("wait", "wait for a counter", OpRole.SYNC)
+    BARRIER = _Row("barrier", "barrier", OpRole.SYNC)
+    PRIORITY = _Row("priority", "a hint to the wave arbiter", OpRole.FENCE)
+    FENCE = _Row("fence", "a fence for the compiler", OpRole.FENCE)
+    HINT = _Row("hint", "a hint to the compiler's scheduler", OpRole.FENCE)
+    NOTHING = _Row("nothing", "orders and moves nothing", OpRole.NONE)
+
+    # Columns are attributes of the members, not properties: a proof asks for them at every step.
+    word: str
+    does: str
+    role: OpRole
+    unit: Unit
+    reads: tuple[Home, ...]
+    writes: tuple[Home, ...]
+    asynchronous: bool
+    computes: bool
+    synchronises: bool
+
+    def __init__(self, *row: object) -> None:
+        for name, value in zip(_Row._fields, row, strict=True):
+            setattr(self, name, value)
+        self.computes = self.unit in (Unit.MMA, Unit.VALU)
+        self.synchronises = self.role in (OpRole.SYNC, OpRole.FENCE)
+
+    def __repr__(self) -> str:
+        return f"OpKind.{self.name}"
+
+
+KIND_NAMED = {kind.word: kind for kind in OpKind}
+"""A kind by its word."""

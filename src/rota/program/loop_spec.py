@@ -1,0 +1,234 @@
+"""What a loop computes, without stages: takes values and the ops that make and use them, gives a frozen `LoopSpec`.
+
+The author says where a value lives and how large it is; rota finds when its ops run, how many copies it needs, and what
+must wait for what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rota.check import bad_field, check_elements, check_ints, check_types, is_int, known
+from rota.errors import Concern, DeclarationError, Finding, SourceLine, did_you_mean
+from rota.program.element import BITS, WIDEST
+from rota.program.kinds import Home, OpKind
+from rota.program.limits import MOST_ITERATIONS_BACK, MOST_OPS, MOST_VALUES, check_count
+
+OPERANDS = ("A", "B")
+"""The factors of C = A x B^T."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A named value of one iteration: bytes of LDS for the workgroup, or registers per lane.
+
+    A register value may take over the registers of another one, `into` which it is then written.  An LDS tile of a GEMM
+    may say of which `operand` it holds rows, "A" or "B".
+    """
+
+    name: str
+    home: Home
+    size: int
+    into: str = ""
+    operand: str = ""
+
+    def __post_init__(self) -> None:
+        check_types(self, {"name": str, "home": Home, "into": str, "operand": str})
+        check_ints(self, ("size",), least=1)
+        if self.operand not in ("", *OPERANDS):
+            raise bad_field(self, "operand", self.operand, '"A" or "B", or nothing')
+        if self.operand and self.home is not Home.LDS:
+            raise bad_field(self, "operand", self.operand, f"nothing: {self.name} is no LDS tile")
+        if not self.name.isidentifier():
+            raise bad_field(self, "name", self.name, "a name that could stand in source code")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """An operand: the value of this iteration, or of `distance` iterations before.
+
+    Of an LDS tile that several ops fill, `parts` are those that are read, a K slice for instance: the numbers of the
+    ops that bring them, in the order in which they are declared.  Without any it is the whole tile.
+    """
+
+    value: str
+    distance: int = 0
+    parts: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_types(self, {"value": str})
+        check_ints(self, ("distance",), most=MOST_ITERATIONS_BACK)
+        check_elements(f"parts of {self.value}", self.parts, int)
+        if not all(is_int(part) and part >= 0 for part in self.parts) or list(self.parts) != sorted(set(self.parts)):
+            raise bad_field(self, "parts", self.parts, "whole numbers from 0 on, each once, the least first")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopOp:
+    """One op of one iteration; `inputs` are what it reads that never changes.
+
+    `instructions` are issued by each wave; `moved` bytes pass through the memory path for the whole workgroup (loads,
+    fragments, stores); `instruction` names the matrix instruction of an MMA; a VALU op takes a slot per instruction.
+
+    Of a block-scaled matrix op `scales` are those of its operands that scale the others; `formats` are those of the
+    elements of its factors, or of all, where its instruction takes several.
+    """
+
+    name: str
+    kind: OpKind
+    reads: tuple[Read, ...] = ()
+    writes: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    instructions: int = 1
+    moved: int = 0
+    instruction: str = ""
+    scales: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
+    source: SourceLine | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_types(self, {"name": str, "kind": OpKind, "instruction": str})
+        check_ints(self, ("instructions",), least=1)
+        check_ints(self, ("moved",))
+        check_elements(f"reads of {self.name}", self.reads, Read)
+        check_elements(f"writes of {self.name}", self.writes, str)
+        check_elements(f"inputs of {self.name}", self.inputs, str)
+        check_elements(f"scales of {self.name}", self.scales, str)
+        for each in check_elements(f"formats of {self.name}", self.formats, str):
+            known(each, BITS, f"{self.name} names the element format {each!r}, which is not known")
+        if not self.name.isidentifier():
+            raise bad_field(self, "name", self.name, "a name that could stand in source code", self.source)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def bits(self) -> int:
+        """Of an element of the wider factor; the most there are where the formats aren't said."""
+        return max((BITS[each] for each in self.formats), default=WIDEST)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSpec:
+    """A loop as values and ops, checked: names are unique and known, every value that is read has a writer."""
+
+    name: str
+    waves: int
+    values: tuple[Value, ...]
+    ops: tuple[LoopOp, ...]
+
+    def __post_init__(self) -> None:
+        check_types(self, {"name": str})
+        check_ints(self, ("waves",), least=1)
+        check_elements("values", self.values, Value)
+        check_elements("ops", self.ops, LoopOp)
+        check_count(self.name, "ops", len(self.ops), MOST_OPS)
+        check_count(self.name, "values", len(self.values), MOST_VALUES)
+        _unique("value", [value.name for value in self.values])
+        _unique("op", [op.name for op in self.ops])
+        known = {value.name for value in self.values}
+        for op in self.ops:
+            for name in (*(read.value for read in op.reads), *op.writes, *op.inputs):
+                if name not in known:
+                    raise DeclarationError(
+                        Finding(
+                            code="D105",
+                            message=f"{op.name} names the value {name!r}, which is not declared",
+                            concerns=(Concern(label=op.name, source=op.source),),
+                            fixes=did_you_mean(name, known),
+                        )
+                    )
+        from rota.program.homes import check_homes  # which reads the values of this module
+
+        check_homes(self)
+        self._check_writers()
+        self._check_shared_registers()
+
+    def value(self, name: str) -> Value:
+        """The value of that name."""
+        return next(value for value in self.values if value.name == name)
+
+    def lds_bytes(self, copies: Mapping[str, int]) -> int:
+        """What the tiles take, with so many copies of each; one of those that aren't named."""
+        return sum(value.size * copies.get(value.name, 1) for value in self.values if value.home is Home.LDS)
+
+    def registers(self, copies: Mapping[str, int]) -> int:
+        """What all other values take, per lane, those that share registers once."""
+        elsewhere = (Home.LDS, Home.MEMORY)
+        own = [value for value in self.values if value.home not in elsewhere and not value.into]
+        return sum(value.size * copies.get(value.name, 1) for value in own)
+
+    def writers(self, name: str) -> tuple[LoopOp, ...]:
+        """The ops that make a value; several may each make a part of an LDS tile, or add to an accumulator."""
+        return tuple(op for op in self.ops if name in op.writes)
+
+    def writers_of(self, read: Read) -> tuple[LoopOp, ...]:
+        """The ops that make what is read: of a tile, those of the parts that are."""
+        writers = self.writers(read.value)
+        return tuple(writers[part] for part in read.parts) if read.parts else writers
+
+    def registers_of(self, name: str) -> tuple[str, ...]:
+        """The values that take turns in the registers of a value, in the order in which they do."""
+        first = self.value(name)
+        while first.into:
+            first = self.value(first.into)
+        turns = [first.name]
+        follower = {value.into: value.name for value in self.values if value.into}
+        while turns[-1] in follower:
+            turns.append(follower[turns[-1]])
+        return tuple(turns)
+
+    def _check_shared_registers(self) -> None:
+        known = {value.name: value for value in self.values}
+        places = {value.name: place for place, value in enumerate(self.values)}
+        taken: set[str] = set()
+        for place, value in enumerate(self.values):
+            if not value.into:
+                continue
+            before = known.get(value.into)
+            if before is None or before.home is not Home.REGISTERS or value.home is not Home.REGISTERS:
+                wrong = "which is no register value"
+            elif before.size != value.size:
+                wrong = f"which has {before.size} registers"
+            elif value.into in taken or places[value.into] >= place:
+                wrong = "which another value took over, or which comes later"
+            else:
+                taken.add(value.into)
+                continue
+            raise DeclarationError(
+                Finding(
+                    code="D108",
+                    message=f"{value.name}, {value.size} registers, can't be written into {value.into!r}, {wrong}",
+                    evidence=(("value", value.name), ("into", value.into)),
+                )
+            )
+
+    def _check_writers(self) -> None:
+        for value in self.values:
+            writers = self.writers(value.name)
+            several = value.home is not Home.REGISTERS
+            if value.home is Home.INPUT and not writers:
+                continue
+            if not writers or (len(writers) > 1 and not several):
+                raise DeclarationError(
+                    Finding(
+                        code="D108",
+                        message=f"{value.home.value} value {value.name} has {len(writers)} writers; "
+                        + ("it needs at least one" if several else "it needs exactly one"),
+                        concerns=tuple(Concern(label=op.name, role="writes it", source=op.source) for op in writers),
+                        evidence=(("writers", len(writers)), ("value", value.name)),
+                    )
+                )
+
+
+def _unique(what: str, names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise DeclarationError(
+                Finding(
+                    code="D108",
+                    message=f"{names.count(name)} {what}s are named {name!r}",
+                    evidence=((f"{what}s of that name", names.count(name)), ("allowed", 1)),
+                )
+            )

@@ -1,0 +1,124 @@
+"""Things by name: takes a name, gives rota's own of that name or one that an installed package registers.
+
+Nothing is loaded before it is asked for, and packages are asked only for names that rota doesn't know itself.  A third
+party's mistake becomes a finding that names its package.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from rota.errors import DeclarationError, Finding, did_you_mean
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
+
+
+def _itself(loaded: Any) -> Any:  # noqa: ANN401  # whatever was registered
+    return loaded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registry(Generic[T]):
+    """What kind of thing it holds, the entry-point group it is open to, and rota's own as "module:attribute" by name.
+
+    `make` turns what was loaded into the thing, which `lacks` something, in words, if it is none; `expected` says what
+    an entry point should name.
+    """
+
+    what: str
+    group: str
+    own: Mapping[str, str]
+    expected: str
+    lacks: Callable[[Any], str | None]
+    make: Callable[[Any], Any] = _itself
+
+    def named(self, name: str) -> T:
+        """The thing of that name."""
+        if not isinstance(name, str):
+            raise self._unknown(repr(name))
+        if name in self.own:
+            return cast("T", self.make(_loaded(self.own[name])))
+        found = [entry for entry in self._registered() if entry.name == name]
+        if not found:
+            raise self._unknown(name)
+        if len({entry.value for entry in found}) > 1:
+            raise self._ambiguous(found)
+        return self._made_by(found[0])
+
+    def knows(self, name: str) -> bool:
+        """Has anything that name?"""
+        return name in self.own or any(entry.name == name for entry in self._registered())
+
+    def names(self) -> dict[str, str | None]:
+        """Every name with the package that registers it; None for rota's own."""
+        others = {entry.name: _package(entry) for entry in self._registered()}
+        return dict.fromkeys(self.own) | {name: package for name, package in others.items() if name not in self.own}
+
+    def unknown(self, name: str) -> tuple[str, ...]:
+        """What to tell somebody who asked for a name that nothing has: that, and the nearest names."""
+        return (f"no {self.what} is named {name!r}", *did_you_mean(self._spelt(name), self._known()))
+
+    def _registered(self) -> tuple[EntryPoint, ...]:
+        from importlib import metadata  # costs more to import than most of what is registered
+
+        return tuple(metadata.entry_points(group=self.group))
+
+    def _known(self) -> list[str]:
+        return [str(name) for name in self.names()]
+
+    def _spelt(self, name: str) -> str:
+        return next((other for other in self._known() if other.casefold() == name.casefold()), name)
+
+    def _unknown(self, name: str) -> DeclarationError:
+        message, *guesses = self.unknown(name)
+        install = f"install the package that registers it in the entry-point group {self.group!r}"
+        known = ", ".join(sorted(self._known()))
+        return DeclarationError(
+            Finding(code="D105", message=message, evidence=(("got", name), ("known", known)), fixes=(*guesses, install))
+        )
+
+    def _made_by(self, entry: EntryPoint) -> T:
+        """What the entry point gives; a third party's code may raise anything."""
+        try:
+            made = self.make(entry.load())
+            lacks = self.lacks(made)
+        except Exception as error:
+            raise self._unusable(entry, f"it raised {type(error).__name__}: {error}") from error
+        if lacks is not None:
+            raise self._unusable(entry, f"it made {type(made).__name__}, which {lacks}")
+        return cast("T", made)
+
+    def _unusable(self, entry: EntryPoint, why: str) -> DeclarationError:
+        return DeclarationError(
+            Finding(
+                code="D105",
+                message=f"{self.what} {entry.name!r} of {_package(entry)} can't be used: {why}",
+                evidence=(("entry point", entry.value), ("expected", self.expected)),
+            )
+        )
+
+    def _ambiguous(self, entries: list[EntryPoint]) -> DeclarationError:
+        return DeclarationError(
+            Finding(
+                code="D105",
+                message=f"{len(entries)} installed packages register {self.what} {entries[0].name!r}",
+                evidence=tuple((_package(entry), entry.value) for entry in entries),
+                fixes=("uninstall all but one of them",),
+            )
+        )
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else "an unknown package"
+
+
+def _loaded(where: str) -> object:
+    module, _, attribute = where.partition(":")
+    return reduce(getattr, attribute.split("."), importlib.import_module(module))

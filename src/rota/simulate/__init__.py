@@ -1,1 +1,0 @@
-"""What a schedule does: takes a compiled loop or its machine code, gives what it computes and how long it takes."""

@@ -1,1 +1,0 @@
-"""Runs compiled kernels: gfx942 and gfx950 machine code, decoded from its disassembly, on the CPU."""

@@ -1,0 +1,1 @@
+"""What every search shares: when to stop, and how a solve can end."""

@@ -1,0 +1,125 @@
+"""What all devices of an architecture share: takes facts, gives what code for it may say and how it must be spaced.
+
+A code object names its architecture and no device; this is all that can be known of where it runs.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from rota.check import check_elements, check_types
+from rota.errors import DeclarationError, Finding
+from rota.program.machine import Confidence, Fact, Machine
+
+Phases = tuple[tuple[int, ...], ...]
+
+
+class Float8(enum.Enum):
+    """What the bits of fp8 and bf8 stand for."""
+
+    OCP = "OCP"
+    FNUZ = "FNUZ"  # one more in the bias, no infinities, no negative zero
+
+
+class WaitEncoding(enum.Enum):
+    """Which bits of s_waitcnt hold which counter; all ones in a field wait for nothing."""
+
+    SPLIT_VMCNT = "vmcnt in bits 3:0 and 15:14, expcnt in 6:4, lgkmcnt in 11:8"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BankRule:
+    """How LDS serves one wave's reads of `read_bytes` a lane: the lanes of a phase together.
+
+    Each bank gives one register's worth a clock.
+    """
+
+    read_bytes: int
+    banks: Fact
+    phases: Phases
+    phases_known: Confidence
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hazards:
+    """Wait states that software has to keep, because the hardware doesn't interlock them.
+
+    Behind the last pass of an MFMA: `result` until another instruction may use what it made, `single_result` the same
+    for products of float32, `overlap` and `single_overlap` until an MFMA may add to a range that overlaps its own
+    without being the same, `overwrite` until another may write to what it adds to.  `operand`: from a VALU op to an
+    MFMA that uses its result.  `m0`: from setting M0 to a load into LDS.  `scalar`: from a VALU op that writes a scalar
+    register to a vector memory op that reads it.
+    """
+
+    result: Fact
+    single_result: Fact
+    overlap: Fact
+    single_overlap: Fact
+    overwrite: Fact
+    operand: Fact
+    m0: Fact
+    scalar: Fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Architecture(Machine):
+    """A machine with its instruction set: formats, hazards, how LDS serves reads, and what tools call it.
+
+    `toolchain` is what follows -mcpu= and --offload-arch=, `elf_machine` what the flags of a code object say.
+    `transposed_reads` are the LDS reads that transpose, by name; empty where there are none.  Without a `wait_encoding`
+    no source is written for it.
+    """
+
+    toolchain: str
+    elf_machine: Fact
+    lanes: Fact
+    register_bytes: Fact
+    float8: Float8
+    hazards: Hazards
+    bank_rules: tuple[BankRule, ...]
+    transposed_reads: tuple[str, ...] = ()
+    wait_encoding: WaitEncoding | None = None
+
+    def __post_init__(self) -> None:
+        # Not super(): a class with slots is another one than the one that super() without arguments refers to.
+        Machine.__post_init__(self)
+        check_types(self, {"toolchain": str, "elf_machine": Fact, "lanes": Fact, "register_bytes": Fact})
+        check_types(self, {"float8": Float8, "hazards": Hazards})
+        check_elements("bank_rules", self.bank_rules, BankRule)
+        check_elements("transposed_reads", self.transposed_reads, str)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} ({self.arch})>"  # all of its facts would fill a screen
+
+    def bank_rule(self, read_bytes: int) -> BankRule:
+        """How LDS serves reads of so many bytes a lane."""
+        for rule in self.bank_rules:
+            if rule.read_bytes == read_bytes:
+                return rule
+        sizes = ", ".join(str(rule.read_bytes) for rule in self.bank_rules) or "none"
+        raise lacks(self, f"how LDS serves reads of {read_bytes} bytes a lane", ("known for bytes a lane", sizes))
+
+
+def lacks(machine: Machine, fact: str, *evidence: tuple[str, str | int]) -> DeclarationError:
+    """The D114 error for a fact that a machine doesn't state."""
+    who = machine.name if machine.name == machine.arch else f"{machine.name} ({machine.arch})"
+    return DeclarationError(
+        Finding(
+            code="D114",
+            message=f"{who} doesn't state {fact}; no other device's number is taken for it",
+            evidence=(("machine", machine.name), ("lacks", fact), *evidence),
+            fixes=(
+                "state it, with its source, in the file of the device (`rota.targets.device.Device`)",
+                "take a device that states it; `rota targets` lists them",
+            ),
+        )
+    )
+
+
+def architecture_of(machine: Machine) -> Architecture:
+    """The machine itself, if it knows its instruction set."""
+    if not isinstance(machine, Architecture):
+        raise lacks(machine, "its instruction set")
+    return machine

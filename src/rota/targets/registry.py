@@ -1,0 +1,168 @@
+"""Devices by name: takes a name, gives a `Device`, rota's own or one that an installed package registers.
+
+Modules of devices are loaded when their device is asked for.  An architecture stands for a device only where a user
+types a name; no fact is ever found by architecture, except by those who have nothing but a code object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from rota.errors import DeclarationError, Finding, did_you_mean
+from rota.targets.architecture import Architecture
+from rota.targets.device import Device
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINT_GROUP = "rota.targets"
+
+BUILT_IN: Mapping[str, str] = MappingProxyType(
+    {
+        "mi355x": "rota.targets.mi355x:MI355X",
+        "mi300x": "rota.targets.mi300x:MI300X",
+        "mi350x": "rota.targets.mi350x:MI350X",
+        "mi325x": "rota.targets.mi325x:MI325X",
+        "mi300a": "rota.targets.mi300a:MI300A",
+    }
+)
+"""Where each device is, as an entry point says it; the first of an architecture is the one to suggest."""
+
+STANDS_FOR: Mapping[str, str] = MappingProxyType({"gfx950": "mi355x", "gfx942": "mi300x"})
+"""The device that is meant by a user who types an architecture."""
+
+ARCHITECTURES: Mapping[str, str] = MappingProxyType(
+    {"gfx950": "rota.targets.cdna4:CDNA4", "gfx942": "rota.targets.cdna3:CDNA3"}
+)
+"""What a code object's architecture says, as far as rota knows it itself."""
+
+DEFAULT_NAME = "mi355x"
+
+
+class Known(NamedTuple):
+    """All devices that could be loaded, and a finding for each that couldn't."""
+
+    devices: tuple[Device, ...]
+    findings: tuple[Finding, ...]
+
+
+def default() -> Device:
+    """The device that a schedule is for whose author names none."""
+    return device_named(DEFAULT_NAME)
+
+
+def names() -> tuple[str, ...]:
+    """What a user may type for a device, in lower case: devices first, then architectures that stand for one."""
+    return (*dict.fromkeys((*BUILT_IN, *_registered(), *STANDS_FOR)),)
+
+
+def device_named(name: str) -> Device:
+    """The device of that name, in any case; packages are asked only for names that rota doesn't know itself."""
+    if not isinstance(name, str):
+        raise _unknown(repr(name))
+    wanted = name.lower()
+    wanted = STANDS_FOR.get(wanted, wanted)
+    if wanted in BUILT_IN:
+        return _built_in(wanted)
+    registered = _registered()
+    if wanted in registered:
+        return _loaded(registered[wanted])
+    raise _unknown(name)
+
+
+def known_devices() -> Known:
+    """Every device, rota's own first; what a package registers and can't be used is a finding."""
+    devices = [_built_in(name) for name in BUILT_IN]
+    findings: list[Finding] = []
+    for name, entry in _registered().items():
+        if name not in BUILT_IN:
+            try:
+                devices.append(_loaded(entry))
+            except DeclarationError as error:
+                findings.extend(error.findings)
+    return Known(tuple(devices), tuple(findings))
+
+
+def architecture_named(arch: str) -> Architecture | None:
+    """What all devices of an architecture share, for those who have nothing but a code object."""
+    if arch in ARCHITECTURES:
+        return _architecture(arch)
+    return next((device.architecture for device in known_devices().devices if device.arch == arch), None)
+
+
+def architecture_with(elf_machine: int) -> Architecture | None:
+    """The architecture that the flags of a code object name."""
+    for arch in ARCHITECTURES:
+        if _architecture(arch).elf_machine.value == elf_machine:
+            return _architecture(arch)
+    found = (device for device in known_devices().devices if device.elf_machine.value == elf_machine)
+    return next((device.architecture for device in found), None)
+
+
+def known_architectures() -> tuple[Architecture, ...]:
+    """Every architecture that rota or a registered device knows."""
+    own = {arch: _architecture(arch) for arch in ARCHITECTURES}
+    others = {device.arch: device.architecture for device in known_devices().devices if device.arch not in own}
+    return (*own.values(), *others.values())
+
+
+def _built_in(name: str) -> Device:
+    return cast("Device", _object(BUILT_IN[name]))
+
+
+def _architecture(arch: str) -> Architecture:
+    return cast("Architecture", _object(ARCHITECTURES[arch]))
+
+
+def _object(where: str) -> object:
+    module, _, attribute = where.partition(":")
+    found: object = getattr(import_module(module), attribute)
+    return found
+
+
+def _registered() -> dict[str, EntryPoint]:
+    from importlib import metadata  # costs more to import than all devices together
+
+    return {entry.name.lower(): entry for entry in metadata.entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def _loaded(entry: EntryPoint) -> Device:
+    """What the entry point names; a third party's failure becomes a finding that names the package."""
+    try:
+        found = entry.load()
+    except Exception as error:  # a third party's code may raise anything
+        raise _unusable(entry, f"it raised {type(error).__name__}: {error}") from error
+    if not isinstance(found, Device):
+        raise _unusable(entry, f"it is {type(found).__name__}, not a Device")
+    if found.name.lower() != entry.name.lower():
+        raise _unusable(entry, f"the device calls itself {found.name!r}")
+    return found
+
+
+def _unknown(name: str) -> DeclarationError:
+    known = names()
+    return DeclarationError(
+        Finding(
+            code="D105",
+            message=f"no machine is named {name!r:.60}",
+            evidence=(("got", f"{name:.60}"), ("known", ", ".join(sorted(known)))),
+            fixes=(
+                *did_you_mean(name.lower(), known),
+                f"install the package that registers it in the entry-point group {ENTRY_POINT_GROUP!r}",
+            ),
+        )
+    )
+
+
+def _unusable(entry: EntryPoint, why: str) -> DeclarationError:
+    package = entry.dist.name if entry.dist else "an unknown package"
+    return DeclarationError(
+        Finding(
+            code="D105",
+            message=f"machine {entry.name!r} of {package} can't be used: {why}",
+            evidence=(("entry point", entry.value), ("expected", "a rota.targets.device.Device of that name")),
+        )
+    )

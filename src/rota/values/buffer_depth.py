@@ -1,0 +1,202 @@
+"""How many copies each value gets: takes a loop and a machine, gives the fewest that reach the least interval.
+
+All tiles alike and few of them first, so that the loop is unrolled no further than it must be; then as many as LDS and
+registers hold and the unrolled loop may have, each value by itself where not all can have more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from rota.errors import Concern, Finding, OrderError
+from rota.order.modulo.mii import derive_mii
+from rota.order.modulo.modulo_problem import LONGEST
+from rota.order.modulo.modulo_schedule import ModuloSchedule
+from rota.program.kinds import Home, Unit
+from rota.program.loop_spec import LoopSpec
+from rota.program.machine import Machine
+from rota.solver.outcome import Outcome
+from rota.solver.stopping import stopped
+from rota.targets.device import registers_per_lane
+from rota.values.copies import Allowance, Ties, cheapest
+from rota.values.live_registers import least_live, most_live, too_many
+from rota.values.loop_problem import modulo_problem
+from rota.values.op_times import LoopTimes, least_copies, precedences
+from rota.values.patience import Patience
+from rota.values.unroll import Placement
+
+_OF_TILES, _OF_REGISTERS = 4, 2  # copies that are tried where deeper ones leave no room for barriers
+_DEEPEST, _MOST_ENTRIES = 16, 1024  # periods of the unrolled loop, and ops in it
+_FEW = 3  # deeper choices that are tried
+_MOST_SEARCHED = 8
+_FIRST_LOOK = 4.0  # seconds
+_QUICK = 64  # ops
+
+
+def allowances(loop: LoopSpec, machine: Machine, times: LoopTimes) -> tuple[Allowance, Allowance]:
+    """Copies as far as LDS, registers and the size of the unrolled loop go; and few.  An error if none leave an order.
+
+    Every copy is given registers of its own.  Where even the fewest copies don't fit so, they are allowed all the same:
+    not all of them need be live at once.
+    """
+    least, ties = least_copies(loop), ties_of(loop, times)
+    boundless = Allowance(loop=loop, least=least, lds_bytes=machine.lds_bytes.value)
+    fewest = cheapest(ties, boundless, _any_interval(ties))
+    if isinstance(fewest, Outcome):
+        raise _no_room(loop, machine, times, boundless)
+    registers = max(registers_per_lane(machine, loop.waves), loop.registers(fewest))
+    entries = _MOST_ENTRIES // max(len(loop.ops), 1)
+    tiles = {value.name for value in loop.values if value.home is Home.LDS}
+    few = {name: max(_OF_TILES if name in tiles else _OF_REGISTERS, *fewest.values()) for name in least}
+    most = {name: max(count, min(_DEEPEST, entries)) for name, count in few.items()}
+    deep = replace(boundless, registers=registers, most=most)
+    return deep, replace(deep, most=few)
+
+
+def _any_interval(ties: Ties) -> int:
+    """An interval that every order bears."""
+    return sum(abs(each.delay) for each in ties.precedences) + 1
+
+
+def _no_room(loop: LoopSpec, machine: Machine, times: LoopTimes, allowed: Allowance) -> OrderError:
+    ties = ties_of(loop, times)
+    needed = cheapest(ties, replace(allowed, lds_bytes=1 << 62), _any_interval(ties))
+    if isinstance(needed, Outcome):
+        modulo_problem(loop, times, dict.fromkeys(allowed.least, _DEEPEST))  # says which ops wait for each other
+        needed = dict(allowed.least)
+    need, limit = loop.lds_bytes(needed), machine.lds_bytes.value
+    alone = set(needed.values()) <= {1}
+    which = "one copy of each tile takes" if alone else "the fewest copies of the tiles that leave an order take"
+    return OrderError(
+        Finding(
+            code="L103",
+            message=f"{which} {need} bytes; {machine.name} has {limit}",
+            evidence=(("bytes", need), ("limit", limit)),
+            fixes=("a smaller tile, or a shallower K step",),
+        )
+    )
+
+
+def ties_of(loop: LoopSpec, times: LoopTimes) -> Ties:
+    """The loop's precedences with no copy of what may have several."""
+    return Ties.of(loop, precedences(loop, times, dict.fromkeys(least_copies(loop), 0)))
+
+
+def depths_that_bear(ii: int, allowed: Allowance, times: LoopTimes) -> tuple[dict[str, int], ...]:
+    """Copies worth trying at an interval, the fewest first; few beyond four of each tile."""
+    ties = ties_of(allowed.loop, times)
+    shallow = tuple(each for each in _alike(allowed) if ties.too_long(each, ii) is None)
+    if shallow:
+        return shallow
+    own = cheapest(ties, allowed, ii)
+    return () if isinstance(own, Outcome) else tuple(_deeper(own, allowed))
+
+
+def _alike(allowed: Allowance) -> Iterator[dict[str, int]]:
+    """Equal numbers of copies for all tiles, and for all registers, as long as they are few and fit."""
+    loop, least = allowed.loop, allowed.least
+    tiles = [value.name for value in loop.values if value.home is Home.LDS]
+    fewest_of_tiles = max((least[name] for name in tiles), default=1)
+    most = max(_OF_TILES, *least.values(), 1)
+    for of_registers in sorted({*range(1, _OF_REGISTERS + 1), *least.values()}):
+        for of_tiles in range(fewest_of_tiles, (most if tiles else 1) + 1):
+            copies = {name: max(count, of_registers) for name, count in least.items()} | dict.fromkeys(tiles, of_tiles)
+            if allowed.holds(copies) and _unroll(copies) <= most:
+                yield copies
+
+
+def _deeper(fewest: Mapping[str, int], allowed: Allowance) -> Iterator[dict[str, int]]:
+    """At least these copies, in numbers that unroll the loop no further than is allowed; all tiles alike if they fit.
+
+    Few of them, then as many of the tiles as there is room for: loads get slack from more.
+    """
+    tiles = [value.name for value in allowed.loop.values if value.home is Home.LDS]
+    most = max((allowed.most or fewest).values(), default=1)
+    deepest = max((fewest[name] for name in tiles), default=1)
+    powers = {name: 1 << (count - 1).bit_length() for name, count in fewest.items()}
+    alike = [{**each, **dict.fromkeys(tiles, n)} for n in range(deepest, most + 1) for each in (fewest, powers)]
+    fitting = [each for each in (*alike, dict(fewest), powers) if _unroll(each) <= most and allowed.holds(each)]
+    ordered = [each for place, each in enumerate(fitting) if each not in fitting[:place]]
+    yield from ordered[: _FEW - 1]
+    yield from ordered[_FEW - 1 :][-1:]
+
+
+def _unroll(copies: Mapping[str, int]) -> int:
+    return math.lcm(1, *copies.values())
+
+
+def shallowest(
+    allowed: Allowance, times: LoopTimes, depths: Sequence[Mapping[str, int]], patience: Patience
+) -> tuple[Mapping[str, int], ModuloSchedule]:
+    """The copies of the least interval that the search finds for any, few of them first.
+
+    Too few copies can take the search all its time, so every number of them gets a short one first.
+    """
+    problems = [(copies, modulo_problem(allowed.loop, times, copies)) for copies in _searched(allowed, times, depths)]
+    known = [(derive_mii(problem).ii, copies, problem) for copies, problem in problems]
+    known = sorted(known, key=lambda each: each[0])[:_MOST_SEARCHED]
+    best: tuple[Mapping[str, int], ModuloSchedule] | None = None
+    for first_look in (True, False):
+        for number, (bound, copies, problem) in enumerate(known):
+            # Without time left the heuristic alone looks at each depth once, if that is quick.
+            over = not patience.left and (not first_look or len(problem.ops) > _QUICK)
+            if best is not None and (over or best[1].ii <= bound):
+                continue
+            share = _FIRST_LOOK if first_look else patience.left / (len(known) - number)
+            found = patience.scheduler(share).schedule(problem)
+            if best is None or found.ii < best[1].ii:
+                best = copies, found
+        if stopped():
+            break
+    if best is None:
+        raise AssertionError("copies that leave an order were allowed")
+    return best
+
+
+def _searched(allowed: Allowance, times: LoopTimes, depths: Sequence[Mapping[str, int]]) -> Iterator[Mapping[str, int]]:
+    """Those that bear the least interval, and such as leave an order at all."""
+    yield from depths
+    ties = ties_of(allowed.loop, times)
+    high = _any_interval(ties)
+    yield from (each for each in _alike(allowed) if each not in depths and ties.too_long(each, high) is None)
+    fewest = cheapest(ties, allowed, high)
+    if not isinstance(fewest, Outcome):
+        yield fewest
+
+
+def check_length(loop: LoopSpec, times: LoopTimes) -> None:
+    """An iteration is not so long that a table of its slots would fill the memory; such numbers are a slip."""
+    unit, busy = max(times.busy, key=lambda pair: pair[1], default=(Unit.ISSUE, 0))
+    length = max(busy, *(timing.latency for timing in times.timings), 0)
+    if length > LONGEST:
+        op = max(loop.ops, key=lambda each: (each.instructions, each.moved))
+        said = f"{op.instructions:,} instructions, {op.moved:,} bytes"
+        raise OrderError(
+            Finding(
+                code="L107",
+                message=f"one iteration of {loop.name} takes {length:,} slots; at most {LONGEST:,} are planned",
+                concerns=(Concern(label=op.name, role=said, source=op.source),),
+                evidence=(("busiest", unit.value), ("slots", length), ("limit", LONGEST)),
+                fixes=("give the op the instructions and bytes of one iteration",),
+            )
+        )
+
+
+def check_registers(loop: LoopSpec, machine: Machine) -> None:
+    """What is live at once in every schedule fits the registers of a wave."""
+    live, limit = least_live(loop), registers_per_lane(machine, loop.waves)
+    if live.registers > limit:
+        words = (
+            f"in every schedule {live.registers} registers a lane are live at once; {loop.waves} waves leave {limit}"
+        )
+        raise OrderError(too_many(loop, live, limit, words))
+
+
+def check_placement(loop: LoopSpec, placement: Placement, times: LoopTimes, machine: Machine) -> None:
+    """What is live at once in this schedule does, too."""
+    live, limit = most_live(loop, placement, times), registers_per_lane(machine, loop.waves)
+    if live.registers > limit:
+        words = f"{live.registers} registers a lane are live at once as placed; {loop.waves} waves leave {limit}"
+        raise OrderError(too_many(loop, live, limit, words))

@@ -1,0 +1,142 @@
+"""Loops by values: takes a `LoopSpec` and a machine, gives a proved `CompiledSchedule` of least initiation interval."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rota.check import bad_field, expect, is_int
+from rota.compiled.proved import applied, repaired
+from rota.errors import OrderError
+from rota.order.modulo.modulo_schedule import ModuloSchedule
+from rota.order.modulo.scheduler import ModuloScheduler
+from rota.program.kinds import OpKind
+from rota.program.limits import MOST_ENTRIES, check_count
+from rota.program.loop_spec import LoopSpec
+from rota.program.machine import Machine
+from rota.sync.synthesis import synthesise
+from rota.targets.default import DEFAULT
+from rota.targets.device import rates_of, timing_of
+from rota.values.buffer_depth import (
+    allowances,
+    check_length,
+    check_placement,
+    check_registers,
+    depths_that_bear,
+    shallowest,
+)
+from rota.values.claim import Claim
+from rota.values.compiled_loop import CompiledLoop
+from rota.values.copies import least_borne
+from rota.values.op_times import LoopTimes, time_loop
+from rota.values.patience import Patience
+from rota.values.place import in_lockstep, landing_wished, staggered
+from rota.values.unroll import Placement, UnrolledLoop, derive_loop_phases
+from rota.values.wait_sites import derive_sites
+from rota.verify.impossible import impossible
+
+_TIME_LIMIT = 120.0  # seconds, several times what the largest shipped loop takes
+
+
+def compile_loop(
+    loop: LoopSpec,
+    machine: Machine = DEFAULT,
+    *,
+    remainder: int = 0,
+    stagger: bool = False,
+    fewest_barriers: bool = False,
+    reentrant: bool = False,
+    vmcnt_in_order: bool = True,
+    scheduler: ModuloScheduler | None = None,
+) -> CompiledLoop:
+    """Find the least interval, derive the buffers, make room, unroll, synchronise, prove.
+
+    A loop of N iterations runs as (N - outside) / unroll trips, where `trip_tiles` gives both numbers; `remainder` more
+    iterations outside the loop reach the N that don't divide.  With `stagger` two groups of waves take turns at the
+    matrix units, one computing while the other moves data; their barriers have fixed places.
+
+    A `reentrant` loop may be run again right behind itself, as a persistent kernel does.  Without `vmcnt_in_order` the
+    proof trusts no wait that leaves some of vmcnt's tokens pending.
+
+    Barriers are the fewest that leave loads slack for coming late, or with `fewest_barriers` the fewest at all.
+    `scheduler.time_limit` bounds all searches for the interval, for copies and for slack together; without a scheduler
+    it is two minutes.
+    """
+    expect("the loop", loop, LoopSpec)
+    expect("the machine", machine, Machine)
+    if not is_int(remainder) or remainder < 0:
+        raise bad_field(loop, "remainder", remainder, "a whole number, at least 0")
+    check_count(f"a remainder of {remainder:,}", "entries", remainder * len(loop.ops), MOST_ENTRIES)
+    if scheduler is not None:
+        expect("the scheduler", scheduler, ModuloScheduler)
+    impossibilities = tuple(impossible(loop, machine))
+    if impossibilities:
+        raise OrderError(*impossibilities)
+    check_registers(loop, machine)
+    patience = Patience(asked=scheduler or ModuloScheduler(time_limit=_TIME_LIMIT))
+    times = time_loop(loop, timing_of(machine), groups=2 if stagger else 1)
+    check_length(loop, times)
+    landing = 0 if fewest_barriers else landing_wished(times)
+    found, placement = _placed(loop, machine, times, patience, landing)
+    check_placement(loop, placement, times, machine)
+    phases = derive_loop_phases(loop, placement, machine, remainder)
+    trusted = machine if vmcnt_in_order else machine.doubting(machine.counter_of(OpKind.DMA) or "")
+    bare = replace(
+        _bare(loop, placement, trusted, phases, stagger=stagger),
+        reentrant=reentrant,
+        lds_bytes=loop.lds_bytes(dict(placement.copies)),
+        modulo=found,
+    )
+    if not placement.barriers:
+        return repaired(bare)
+    sites = derive_sites(loop, placement, times, machine)
+    done = synthesise(bare.lowered, phases.times, placement.interval, sites)
+    return repaired(bare if done is None else applied(bare, done))
+
+
+def _placed(
+    loop: LoopSpec, machine: Machine, times: LoopTimes, patience: Patience, landing: int
+) -> tuple[ModuloSchedule, Placement]:
+    """At the least interval that any copies bear if there is room, else with few copies at the least that is found."""
+    deep, few = allowances(loop, machine, times)
+    depths: tuple[dict[str, int], ...] = ()
+    claim = Claim(loop=loop, machine=machine, times=times, deep=deep, few=few)
+    if times.groups > 1:
+        ii, depths = times.least_interval, depths_that_bear(times.least_interval, deep, times)
+        in_turn = staggered(
+            loop, times, ii, depths, patience=patience, landing=landing, simds=rates_of(machine).simds.value
+        )
+        return claim.certify(*in_turn), in_turn[1]
+    for allowed in (deep, few):
+        ii, tried = least_borne(claim.ties, allowed, times.least_interval), depths
+        depths = depths_that_bear(ii, allowed, times)
+        placed = None if depths == tried else in_lockstep(loop, times, ii, depths, patience=patience, landing=landing)
+        if placed is not None:
+            return claim.certify(*placed), placed[1]
+    copies, best = shallowest(few, times, depths, patience)
+    bare = Placement(interval=best.ii, starts=best.starts, copies=tuple(sorted(copies.items())))
+    placed = in_lockstep(loop, times, best.ii, (copies,), patience=patience, landing=landing) or (best, bare)
+    return claim.certify(*placed, patience), placed[1]
+
+
+def unsynchronised(
+    loop: LoopSpec, placement: Placement, remainder: int = 0, *, machine: Machine = DEFAULT, stagger: bool = False
+) -> CompiledLoop:
+    """The phases of a loop whose ops start when `placement` says, without a single wait or barrier."""
+    return _bare(loop, placement, machine, derive_loop_phases(loop, placement, machine, remainder), stagger=stagger)
+
+
+def _bare(
+    loop: LoopSpec, placement: Placement, machine: Machine, phases: UnrolledLoop, *, stagger: bool
+) -> CompiledLoop:
+    return CompiledLoop(
+        name=loop.name,
+        machine=machine,
+        prologue=phases.prologue,
+        kernel=phases.kernel,
+        epilogue=phases.epilogue,
+        trip_tiles=phases.trip_tiles,
+        loop=loop,
+        placement=placement,
+        staggered=stagger,
+        stagger_index=len(phases.prologue),
+    )

@@ -1,0 +1,150 @@
+"""A compiled loop by values: takes its placement and entries, gives one frozen value with its lowered program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.program.entry import Entry, Op
+from rota.program.kinds import OpKind
+from rota.program.loop_spec import LoopSpec
+from rota.program.lowered import LoweredProgram
+from rota.program.phase import Phase
+from rota.program.stagger import catch_up, fall_back, falls_back_at, groups_of, meeting_of
+from rota.targets.device import rates_of, registers_per_lane, timing_of
+from rota.values.live_registers import most_live
+from rota.values.op_times import time_loop
+from rota.values.unroll import Placement
+
+if TYPE_CHECKING:
+    from rota.order.modulo.modulo_schedule import ModuloSchedule
+    from rota.sync.repair import Repaired
+
+_LONGEST_VALU = 4  # slots of one vector instruction: exponentials and the like have a quarter of the rate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CompiledLoop(CompiledSchedule):
+    """A pipelined loop by values: the `loop` as declared, its `placement` (start times and copies) and its phases.
+
+    `modulo` is the interval's certificate.  A trip takes `trip_tiles[0]` iterations, `trip_tiles[1]` are outside the
+    loop.  Of two `staggered` groups of waves the second falls a barrier behind after `stagger_index` entries.
+    """
+
+    prologue: tuple[Entry, ...]
+    kernel: tuple[Entry, ...]
+    epilogue: tuple[Entry, ...]
+    loop: LoopSpec
+    placement: Placement
+    trip_tiles: tuple[int, int]
+    staggered: bool = False
+    stagger_index: int = 0
+    modulo: ModuloSchedule | None = None
+    compiler_tracks_registers: bool = False
+
+    @property
+    def headline(self) -> tuple[str, ...]:
+        """The interval and how well it is known to be the least."""
+        if self.modulo is None:
+            return ()
+        proof = self.modulo.certificate
+        proved = ("proven least" if proof.optimal else "not proven least") + proof.scope
+        return (f"II {self.modulo.ii * rates_of(self.machine).clocks_per_slot.value:,} clk ({proved})",)
+
+    def planned(self, op: Op) -> str:
+        """The issue slot, and how many periods after its iteration began."""
+        index = next((number for number, own in enumerate(self.loop.ops) if own.name == op.name), None)
+        if index is None:
+            return ""
+        slot, late = self.placement.starts[index] % self.placement.interval, self.placement.stage(index)
+        when = {0: "in its iteration's first period", 1: "1 period later"}.get(late, f"{late} periods later")
+        return f"planned at issue slot {slot} of {self.placement.interval}, {when}"
+
+    @property
+    def op_count(self) -> int:
+        """Ops of one iteration."""
+        return len(self.loop.ops)
+
+    @property
+    def registers(self) -> int:
+        """Registers per lane that are live at once, the least that any allocation needs.
+
+        With a matrix op of unknown length every copy counts instead.
+        """
+        timing = timing_of(self.machine)
+        matrix = (op for op in self.loop.ops if op.kind is OpKind.MMA)
+        if any(op.instruction not in timing.rates.mfma_passes for op in matrix):
+            return self.loop.registers(dict(self.placement.copies))
+        times = time_loop(self.loop, timing, groups=2 if self.staggered else 1)
+        return most_live(self.loop, self.placement, times).registers
+
+    @property
+    def register_limit(self) -> int:
+        """Registers that a lane has; the waves of a SIMD share them."""
+        return registers_per_lane(self.machine, self.loop.waves)
+
+    @property
+    def quality(self) -> str:
+        """The interval and what is proved about it."""
+        if self.modulo is None:
+            return "starts as they were placed"
+        proof = self.modulo.certificate
+        slot = rates_of(self.machine).clocks_per_slot.value
+        clocks, lower = (slots * slot for slots in (self.modulo.ii, proof.lower))
+        known = "proven least" if proof.optimal else f"at least {lower:,}"
+        return f"II {clocks:,} clk ({known}{proof.scope})"
+
+    @property
+    def grain(self) -> str:
+        """How fine the ops of the loop are."""
+        return grain_of(self.loop)
+
+    @property
+    def added(self) -> int:
+        """Nothing: every wait and barrier of a loop by values is rota's own."""
+        return 0
+
+    def _lower(self) -> LoweredProgram:
+        roles, split = groups_of(self.loop.waves, staggered=self.staggered), self.machine.split_barrier
+        prologue, epilogue = self.prologue, self.epilogue
+        if self.staggered:
+            prologue = tuple(fall_back(prologue, self.stagger_index, split=split))
+            epilogue = tuple(catch_up(epilogue, split=split))
+        return LoweredProgram(
+            name=self.name,
+            machine=self.machine,
+            semantics=self.loop,
+            prologue=prologue,
+            kernel=self.kernel,
+            epilogue=epilogue,
+            tiles_per_trip=self.trip_tiles[0],
+            tiles_outside=self.trip_tiles[1],
+            roles=roles,
+            barriers=meeting_of(roles),
+            compiler_tracks_registers=self.compiler_tracks_registers,
+            reentrant=self.reentrant,
+            lds_bytes=self.lds_bytes,
+            registers=self.registers,
+            register_limit=self.register_limit,
+            waves=self.loop.waves,
+            origin="declared by values",
+        )
+
+    def synchronised(self, done: Repaired) -> Self:
+        """The loop with waits and barriers put in."""
+        listed = {phase: tuple(entry for entry in done.phases[phase] if entry.listed) for phase in Phase}
+        return replace(
+            self,
+            prologue=listed[Phase.PROLOGUE],
+            kernel=listed[Phase.KERNEL],
+            epilogue=listed[Phase.EPILOGUE],
+            stagger_index=falls_back_at(done.phases[Phase.PROLOGUE]),
+            repairs=done.repairs,
+        )
+
+
+def grain_of(loop: LoopSpec) -> str:
+    """How fine the ops of a loop are; a vector op takes a slot per instruction, an exponential four."""
+    single = (op.instructions == 1 or (op.kind is OpKind.VALU and op.instructions <= _LONGEST_VALU) for op in loop.ops)
+    return "by instruction" if all(single) else "in tiles"

@@ -1,0 +1,212 @@
+"""What a loop's ops cost on a machine: takes a loop by values and its rates, gives unit times and precedences in slots.
+
+Units are shared: an op's time on the MMA unit or VALU counts the waves of its SIMD, that on the LDS port and the DMA
+path all waves of the workgroup.  A wave issues one instruction a slot, of whatever kind, those that set up a DMA
+included.  Latencies are planning numbers (see `targets.rates`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rota.program.kinds import Home, OpKind, Unit
+from rota.program.loop_spec import LoopOp, LoopSpec, Read
+from rota.program.machine import Fact
+from rota.targets.rates import Rates
+from rota.targets.timing import Timing
+
+
+class OpTime(NamedTuple):
+    """An op holds `unit` for `occupancy` slots; its result is there `latency` slots after it started.
+
+    `issue` turns of its wave go to it; 0 for the many instructions of a tile, which leave turns between them.
+    """
+
+    unit: Unit
+    occupancy: int
+    latency: int
+    issue: int = 0
+
+
+class Precedence(NamedTuple):
+    """start(later, iteration k + distance) >= start(earlier, iteration k) + delay; `why` in words.
+
+    `of` is the value whose copies the distance counts, if it counts any.
+    """
+
+    earlier: int
+    later: int
+    delay: int
+    distance: int
+    why: str
+    of: str = ""
+
+
+class OwnTime(NamedTuple):
+    """What an op takes for one wave alone: of its unit, until its result is there, and of the registers it reads."""
+
+    occupancy: int
+    latency: int
+    held: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopTimes:
+    """Timings per op, and how busy each unit is per iteration: with DMA writes into LDS, and turns of all instructions.
+
+    `groups` of waves run apart: a timing is that of one group's share, and the others follow with theirs.
+    """
+
+    timings: tuple[OpTime, ...]
+    busy: tuple[tuple[Unit, int], ...]
+    groups: int = 1
+
+    @property
+    def least_interval(self) -> int:
+        """No schedule starts iterations faster than its busiest unit allows."""
+        return max((count for _, count in self.busy), default=1)
+
+    @property
+    def turns(self) -> int:
+        """Turns of a wave that a schedule gives to single instructions."""
+        return sum(timing.issue for timing in self.timings)
+
+    def latency(self, unit: Unit) -> int:
+        """How long the slowest op of a unit takes beyond the time for which it holds the unit."""
+        return max((t.latency - t.occupancy for t in self.timings if t.unit is unit), default=0)
+
+
+def time_loop(spec: LoopSpec, unit: Timing, groups: int = 1) -> LoopTimes:
+    """Times of all ops and the load of all units."""
+    alone = all(op.instructions == 1 for op in spec.ops if op.kind.unit is not Unit.VALU)
+    timings = tuple(_time(op, spec, unit, groups, alone=alone) for op in spec.ops)
+    busy = {each: groups * sum(t.occupancy for t in timings if t.unit is each) for each in Unit}
+    landed = sum(op.moved for op in spec.ops if op.kind is OpKind.DMA)
+    busy[Unit.LDS] += unit.rates.slots(-(-landed // unit.rates.lds_write.value))
+    busy[Unit.ISSUE] = sum(_turns_of(op, unit) for op in spec.ops)
+    loads = tuple((each, count) for each, count in busy.items() if count)
+    return LoopTimes(timings=timings, busy=loads, groups=groups)
+
+
+def precedences(
+    spec: LoopSpec, times: LoopTimes, copies: Mapping[str, int], own: Sequence[OwnTime] | None = None
+) -> Iterator[Precedence]:
+    """Flow from writers to readers; and from readers to the write that takes their copy for a later iteration.
+
+    With its `own` times a wave waits for its own part of what is in registers, and not for those of the others.
+    """
+    own = own or tuple(OwnTime(t.occupancy, t.latency, t.occupancy) for t in times.timings)
+    number = {op.name: index for index, op in enumerate(spec.ops)}
+    turns = {value.name: _turns(spec, value.name) for value in spec.values}
+    for reader, op in enumerate(spec.ops):
+        for read in op.reads:
+            home = spec.value(read.value).home
+            for made_by in spec.writers_of(read) if home is not Home.ACCUMULATOR else ():
+                writer = number[made_by.name]
+                # A matrix op adds to the result of another as soon as that has left the unit, if it stays in place.
+                adds = made_by.kind is op.kind is OpKind.MMA and any(
+                    spec.value(w).into == read.value for w in op.writes
+                )
+                delay = own[writer].occupancy if adds else own[writer].latency
+                delay = times.timings[writer].latency if home is Home.LDS else delay
+                yield Precedence(writer, reader, delay, read.distance, f"{op.name} uses {read.value}")
+            first, after, later = turns[read.value]
+            for taken_by in spec.writers_of(read) if home is Home.LDS else spec.writers(after):
+                writer = number[taken_by.name]
+                if writer != reader:  # an op may overwrite what it reads itself
+                    held = times.timings[reader].latency if home is Home.LDS else own[reader].held
+                    held = max(held, 1)  # of two ops in one slot either may come first
+                    why = f"{taken_by.name} overwrites the copy of {read.value} that {op.name} reads"
+                    between = later * copies.get(first, 1) - read.distance
+                    yield Precedence(reader, writer, held, between, why, first if later else "")
+    for value in spec.values:
+        first, after, later = turns[value.name]
+        is_read = any(each.value == value.name for op in spec.ops for each in op.reads)
+        for made_by in spec.writers(value.name) if after != value.name else ():
+            for taken_by in spec.writers(after):
+                writer, taker = number[made_by.name], number[taken_by.name]
+                # What is read is waited for by its readers; what nobody reads must have landed all the same.
+                delay = max(own[writer].occupancy if is_read else own[writer].latency, 1)
+                why = f"{taken_by.name} writes the registers of {value.name} behind {made_by.name}"
+                yield Precedence(writer, taker, delay, later * copies.get(first, 1), why, first if later else "")
+
+
+def _turns(spec: LoopSpec, name: str) -> tuple[str, str, int]:
+    """Whose registers a value has, which value takes them next, and whether that is one of a later iteration."""
+    turns = spec.registers_of(name)
+    place = turns.index(name) + 1
+    return turns[0], turns[place % len(turns)], place // len(turns)
+
+
+def least_copies(spec: LoopSpec) -> dict[str, int]:
+    """Copies of tiles and registers without which no order exists.
+
+    A version that is read d iterations later must outlive d - 1 younger ones; and one more if its reader needs the
+    value of its own iteration, too.  Values that share registers share their copies, counted for the first of them.
+    """
+    feeds: dict[str, set[str]] = {op.name: set() for op in spec.ops}
+    for op in spec.ops:
+        for read in op.reads:
+            for writer in spec.writers_of(read) if read.distance == 0 else ():
+                feeds[writer.name].add(op.name)
+    least: dict[str, int] = {}
+    for value in spec.values:
+        if value.home in (Home.REGISTERS, Home.LDS) and not value.into:
+            turns = spec.registers_of(value.name)
+            fed = _fed(spec, Read(value=value.name), feeds)
+            needed = [
+                read.distance + (op.name in (_fed(spec, read, feeds) if read.parts else fed))
+                for op in spec.ops
+                for read in op.reads
+                if read.value in turns
+            ]
+            least[value.name] = max([1, *needed])
+    return least
+
+
+def _fed(spec: LoopSpec, read: Read, feeds: Mapping[str, set[str]]) -> set[str]:
+    """Ops that depend on what is read, within one iteration."""
+    return {op for writer in spec.writers_of(read) for op in _reached(writer.name, feeds)}
+
+
+def _reached(start: str, feeds: Mapping[str, set[str]]) -> set[str]:
+    """Ops that depend on `start` within one iteration."""
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        for op in feeds[waiting.pop()] - found:
+            found.add(op)
+            waiting.append(op)
+    return found
+
+
+def _time(op: LoopOp, spec: LoopSpec, unit: Timing, groups: int, *, alone: bool) -> OpTime:
+    rates = unit.rates
+    waves_per_simd = -(-spec.waves // (rates.simds.value * groups))
+    if op.kind.unit is Unit.DMA:
+        busy = _transfer(op, rates, rates.dma, groups)
+        return OpTime(Unit.DMA, busy, busy + rates.slots(rates.dma_latency.value), _turns_of(op, unit) * alone)
+    if op.kind.unit is Unit.LDS:
+        busy = _transfer(op, rates, rates.lds_rate(op.kind), groups)
+        return OpTime(Unit.LDS, busy, busy + rates.slots(rates.lds_latency.value), int(alone))
+    if op.kind is OpKind.MMA:
+        busy = op.instructions * rates.passes(op.instruction, op.bits) * waves_per_simd
+        return OpTime(Unit.MMA, busy, busy + unit.result_turns.value, int(alone))
+    busy = op.instructions * valu_slots(op, rates) * waves_per_simd
+    return OpTime(Unit.VALU, busy, busy, op.instructions * alone)
+
+
+def valu_slots(op: LoopOp, rates: Rates) -> int:
+    """Slots for which one instruction of a vector op holds its VALU."""
+    return rates.transcendental.value if op.kind is OpKind.TRANSCENDENTAL else 1
+
+
+def _turns_of(op: LoopOp, unit: Timing) -> int:
+    """Turns of its wave that go to an op's instructions, those that set up a DMA included."""
+    return op.instructions * (1 + unit.dma_setup.fact.value * (op.kind is OpKind.DMA))
+
+
+def _transfer(op: LoopOp, rates: Rates, rate: Fact, groups: int) -> int:
+    return rates.slots(-(-op.moved // (rate.value * groups)))

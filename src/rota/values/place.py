@@ -1,0 +1,232 @@
+"""Room in a loop by values: takes the least interval found for it, gives a placement with barriers and slack.
+
+Loads get three quarters of their latency to spare where that can be had, with more copies of their tiles if LDS holds
+them: with that much the cycle model keeps its pace when latencies scatter by half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import NamedTuple
+
+from rota.errors import Finding, OrderError
+from rota.order.modulo.handover import derive_deliveries, derive_handovers
+from rota.order.modulo.longest import Cycle, longest_starts
+from rota.order.modulo.mii import MII, derive_mii
+from rota.order.modulo.modulo_check import check_starts
+from rota.order.modulo.modulo_problem import ModuloProblem
+from rota.order.modulo.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSchedule
+from rota.order.modulo.slack import Choice, settle
+from rota.order.modulo.slack_check import check_settled
+from rota.program.kinds import Home, Unit
+from rota.program.loop_spec import LoopSpec
+from rota.solver.outcome import Outcome
+from rota.values.loop_problem import modulo_problem, without_turns
+from rota.values.mma_slots import interleaved, spread, turns_are_scarce, with_turns
+from rota.values.op_times import LoopTimes
+from rota.values.patience import Patience
+from rota.values.unroll import Placement
+
+_READING = 4  # times its latency is the slack wished for a read of LDS
+_CLUSTERS = 2  # turns of a staggered wave group at the matrix unit per iteration; each takes two barriers
+
+
+class _Candidate(NamedTuple):
+    """A choice, what is known about the least interval of its whole problem, and whether it leaves turns open."""
+
+    choice: Choice
+    bound: MII
+    turns_left: bool = False
+
+
+def landing_wished(times: LoopTimes) -> int:
+    """How many slots a load should have to spare."""
+    return times.latency(Unit.DMA) * 3 // 4
+
+
+def in_lockstep(
+    loop: LoopSpec,
+    times: LoopTimes,
+    ii: int,
+    depths: Sequence[Mapping[str, int]],
+    *,
+    patience: Patience,
+    landing: int,
+) -> tuple[ModuloSchedule, Placement] | None:
+    """All waves run alike, at this interval and one of these depths; None if no such placement was found.
+
+    Registers in several copies unroll the loop, so they are left for when tiles alone don't do.
+    """
+    fewest = min((loop.registers(each) for each in depths), default=0)
+    lean = [each for each in depths if loop.registers(each) == fewest]
+    rich = [each for each in depths if loop.registers(each) > fewest]
+    for these in (lean, rich):
+        for candidates in _ways(loop, times, ii, these, patience):
+            placed = _placed(candidates, ii, times, patience, landing)
+            if not isinstance(placed, Outcome):
+                return placed
+    return None
+
+
+def _ways(
+    loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]], patience: Patience
+) -> Iterator[list[_Candidate]]:
+    """Ways to go about it, better ones first: with a turn of its wave for every instruction, if that can be had.
+
+    Else turns are left to the order, which brings them about a few slots late; and an order in tiles is free.
+    """
+    problems = [modulo_problem(loop, times, each) for each in depths]
+    known = [(each, problem, derive_mii(problem)) for each, problem in zip(depths, problems, strict=True)]
+    even, issued, scarce = spread(times, ii), times.turns, turns_are_scarce(times, ii)
+    bearable = [problem for _, problem, bound in known if bound.ii <= ii]
+    # What holds for the fewest copies holds for more.
+    slots = with_turns(bearable[0], times, ii, patience.scheduler()) if scarce and bearable else None
+    if slots is not None:
+        choices = [(_choice(loop, problem, each, ii, pinned=slots), bound) for each, problem, bound in known]
+        yield [_Candidate(replace(choice, chains=()), bound) for choice, bound in choices]
+    found = []
+    if not scarce:
+        found += [_Candidate(_choice(loop, problem, each, ii, pinned=even), bound) for each, problem, bound in known]
+    for each, problem, bound in known:
+        pinned = (interleaved(problem, times, ii) if scarce else None) or even
+        choice = _choice(loop, problem, each, ii, pinned=pinned if issued else {})
+        if issued:
+            choice = replace(choice, problem=without_turns(problem))
+        found.append(_Candidate(choice, bound, turns_left=issued > 0))
+    yield found
+
+
+def staggered(
+    loop: LoopSpec,
+    times: LoopTimes,
+    ii: int,
+    depths: Sequence[Mapping[str, int]],
+    *,
+    patience: Patience,
+    landing: int,
+    simds: int,
+) -> tuple[ModuloSchedule, Placement]:
+    """Two groups of waves, the second a barrier behind: each computes in the segments in which the other doesn't."""
+    if loop.waves <= simds:
+        raise _no_turns(loop, f"with {loop.waves} waves no two share a matrix unit, of which there are {simds}")
+    segment, rest = divmod(ii, 2 * _CLUSTERS)
+    mma = [op for op, timing in enumerate(times.timings) if timing.unit is Unit.MMA]
+    share, odd = divmod(len(mma), _CLUSTERS)
+    pinned: dict[int, int] = {}
+    for cluster in range(_CLUSTERS):
+        now = 2 * cluster * segment
+        for op in mma[cluster * share : (cluster + 1) * share]:
+            pinned[op] = now
+            now += times.timings[op].occupancy
+        odd = odd or now > (2 * cluster + 1) * segment
+    if rest or odd or not mma:
+        raise _no_turns(loop, f"its {len(mma)} matrix ops don't make {_CLUSTERS} equal turns of {segment} slots")
+    barriers = tuple(range(0, ii, segment))
+    problems = [modulo_problem(loop, times, each, segment) for each in depths]
+    candidates = [
+        _Candidate(_choice(loop, problem, each, ii, pinned=pinned, barriers=barriers), derive_mii(problem))
+        for each, problem in zip(depths, problems, strict=True)
+    ]
+    placed = _placed(candidates, ii, times, patience, landing)
+    if placed is Outcome.INFEASIBLE:
+        raise _no_turns(loop, f"loads and reads don't fit between turns of {segment} slots")
+    if isinstance(placed, Outcome):
+        raise _no_turns(loop)
+    return placed
+
+
+def _no_turns(loop: LoopSpec, why: str = "") -> OrderError:
+    """Without a reason why there can be none, none was found."""
+    sought = "schedule for two staggered wave groups"
+    refuted = f"{loop.name} has no {sought}: {why}"
+    unknown = f"the search for a {sought} of {loop.name} ended with neither one nor a proof that there is none"
+    other = () if why else ("scheduler=ModuloScheduler(time_limit=...) searches longer, seed=... otherwise",)
+    return OrderError(
+        Finding(
+            code="O302",
+            message=refuted if why else unknown,
+            evidence=(("wave groups", 2), ("barriers an iteration", 2 * _CLUSTERS)),
+            fixes=(*other, "stagger=False runs all waves alike"),
+        )
+    )
+
+
+def _choice(
+    loop: LoopSpec,
+    problem: ModuloProblem,
+    copies: Mapping[str, int],
+    ii: int,
+    *,
+    pinned: Mapping[int, int],
+    barriers: Sequence[int] = (),
+) -> Choice:
+    made = {value for op in pinned for value in loop.ops[op].writes}
+    deepest = max((copies[value.name] for value in loop.values if value.home is Home.LDS), default=0)
+    earliest = longest_starts(len(problem.ops), problem.arcs, ii)
+    fewest = 2 if isinstance(earliest, Cycle) else max(2, max(earliest, default=0) // ii + 1)
+    return Choice(
+        problem=problem,
+        copies=tuple(sorted(copies.items())),
+        handovers=tuple(derive_handovers(loop, copies)),
+        deliveries=tuple(derive_deliveries(loop)),
+        stages=range(fewest, max(fewest, deepest + 2) + 1),
+        pinned=pinned,
+        staged=any(read.value in made for op in loop.ops for read in op.reads),
+        chains=tuple(_chains(loop)),
+        barriers=tuple(barriers) or None,
+        behind=barriers[1] - barriers[0] if barriers else 0,
+    )
+
+
+def _chains(loop: LoopSpec) -> Iterator[tuple[int, ...]]:
+    """Loads that bring parts of one tile start in the order of declaration, reads of it in that of their first use."""
+    first_use: dict[int, int] = {}
+    for reader, user, _ in derive_deliveries(loop):
+        first_use.setdefault(reader, user)
+    for value in loop.values:
+        if value.home is Home.LDS:
+            yield tuple(index for index, op in enumerate(loop.ops) if value.name in op.writes)
+            readers = [index for index, op in enumerate(loop.ops) if any(r.value == value.name for r in op.reads)]
+            yield tuple(sorted(readers, key=lambda reader: first_use.get(reader, reader)))
+
+
+def _placed(
+    candidates: Sequence[_Candidate], ii: int, times: LoopTimes, patience: Patience, landing: int
+) -> tuple[ModuloSchedule, Placement] | Outcome:
+    """The candidate that was settled; the certificate is about its whole problem, turns included."""
+    started = perf_counter()
+    possible = [each for each in candidates if each.bound.ii <= ii]
+    settled = settle(
+        [each.choice for each in possible],
+        ii,
+        landing=landing,
+        reading=_READING * times.latency(Unit.LDS),
+        scheduler=patience.scheduler(),
+    )
+    if isinstance(settled, Outcome):
+        return settled
+    choice, bound, turns_left = possible[settled.choice]
+    found = ModuloSchedule(
+        ii=ii,
+        starts=settled.starts,
+        certificate=ModuloCertificate(
+            proof=ModuloProof.MEETS_BOUND if bound.ii == ii else ModuloProof.OPEN,
+            mii=bound,
+            lower=bound.ii,
+            by="cpsat",
+            seconds=perf_counter() - started,
+        ),
+    )
+    check_starts(choice.problem, found)
+    check_settled(choice, settled, ii)
+    return found, Placement(
+        interval=ii,
+        starts=settled.starts,
+        copies=choice.copies,
+        barriers=settled.barriers,
+        landing_slack=settled.landing_slack,
+        read_slack=settled.read_slack,
+        turns_left=turns_left,
+    )

@@ -1,0 +1,180 @@
+"""Phases from start times: takes a loop by values and when its ops start, gives prologue, kernel and epilogue entries.
+
+Period n executes op i for iteration n - stage(i).  The prologue is the periods in which iterations only begin, the
+kernel `unroll` periods in which all stages are busy, the epilogue those in which they only end.  It is unrolled by the
+number of copies of its values, so that every buffer slot is a constant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rota.check import check_ints
+from rota.errors import several
+from rota.program.effects import Effect, Place, Space, Version
+from rota.program.entry import Entry, Op, Work
+from rota.program.kinds import Home
+from rota.program.loop_spec import LoopOp, LoopSpec
+from rota.program.machine import Machine
+from rota.program.phase import Phase
+
+_UNVERSIONED = {Home.ACCUMULATOR: Space.ACCUMULATOR, Home.MEMORY: Space.MEMORY}
+"""Homes that take in what every iteration brings; nothing in the loop reads them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """When each op starts, in slots, how often iterations start, and how many copies each value has.
+
+    `barriers` are the slots of the loop's barriers, where the search for starts placed them; then no load holds up its
+    barrier unless it is `landing_slack` slots late, and no read its first use unless it is `read_slack` late.  Where
+    `turns_left`, two instructions of a wave may want the same turn, and one of them starts a little late.
+    """
+
+    interval: int
+    starts: tuple[int, ...]
+    copies: tuple[tuple[str, int], ...]
+    barriers: tuple[int, ...] = ()
+    landing_slack: int = 0
+    read_slack: int = 0
+    turns_left: bool = False
+
+    def __post_init__(self) -> None:
+        check_ints(self, ("interval",), least=1)
+
+    def stage(self, op: int) -> int:
+        """How many iterations begin between op's own and the period in which it runs."""
+        return self.starts[op] // self.interval
+
+    def __str__(self) -> str:
+        late = f"; loads may be {self.landing_slack} slots late, reads {self.read_slack}" if self.barriers else ""
+        turns = "; issue turns left to the order" if self.turns_left else ""
+        stages, barriers = several(self.stages, "stage"), several(len(self.barriers), "barrier")
+        return f"{stages}, unroll {self.unroll}, {barriers} an iteration{late}{turns}"
+
+    @property
+    def stages(self) -> int:
+        """Iterations under way at once."""
+        return max((start // self.interval for start in self.starts), default=0) + 1
+
+    @property
+    def unroll(self) -> int:
+        """Periods after which every value is back in its first copy."""
+        return math.lcm(1, *(count for _, count in self.copies))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnrolledLoop:
+    """The phases, and the K-tiles they compute: `unroll` per trip, the rest outside the loop.
+
+    `times` say for each phase when its entries start, in slots from the beginning of the phase.
+    """
+
+    prologue: tuple[Entry, ...]
+    kernel: tuple[Entry, ...]
+    epilogue: tuple[Entry, ...]
+    times: Mapping[Phase, tuple[int, ...]]
+    trip_tiles: tuple[int, int]
+
+
+def derive_loop_phases(spec: LoopSpec, placement: Placement, machine: Machine, remainder: int = 0) -> UnrolledLoop:
+    """Entries without any synchronisation; `remainder` more iterations run outside the loop."""
+    stages, unroll = placement.stages, placement.unroll
+    maker = _EntryMaker(spec, placement, machine)
+    ramp = stages - 1
+    periods = {
+        Phase.PROLOGUE: [range(n + 1) for n in range(ramp)],
+        Phase.KERNEL: [range(stages)] * unroll,
+        Phase.EPILOGUE: [range(max(n - remainder + 1, 0), stages) for n in range(remainder + ramp)],
+    }
+    return UnrolledLoop(
+        prologue=maker.phase(Phase.PROLOGUE, periods[Phase.PROLOGUE], 0),
+        kernel=maker.phase(Phase.KERNEL, periods[Phase.KERNEL], ramp - unroll),
+        epilogue=maker.phase(Phase.EPILOGUE, periods[Phase.EPILOGUE], ramp - unroll),
+        times={phase: maker.times(running) for phase, running in periods.items()},
+        trip_tiles=(unroll, ramp + remainder),
+    )
+
+
+class _EntryMaker:
+    """Makes the entries of a phase, period by period, each period in the order of its slots."""
+
+    def __init__(self, spec: LoopSpec, placement: Placement, machine: Machine) -> None:
+        self.spec = spec
+        self.counters = {op.kind: machine.counter_of(op.kind) for op in spec.ops}
+        self.placement = placement
+        self.copies: Mapping[str, int] = dict(placement.copies)
+        # Values that share registers have the name, and the copies, of the first of them.
+        self.first = {value.name: spec.registers_of(value.name)[0] for value in spec.values}
+        self.home = {value.name: value.home for value in spec.values}
+        self.order = sorted(range(len(spec.ops)), key=lambda op: (placement.starts[op] % placement.interval, op))
+
+    def phase(self, phase: Phase, periods: Sequence[range], offset: int) -> tuple[Entry, ...]:
+        """`periods` are the stages that run in each; iterations count from `offset` on."""
+        return tuple(
+            Entry(
+                op=self._op(op, offset + period - self.placement.stage(op)),
+                time_slot=place,
+                phase=phase,
+                effect=self._effect(op, offset + period - self.placement.stage(op)),
+            )
+            for place, (period, op) in enumerate(self._running(periods))
+        )
+
+    def times(self, periods: Sequence[range]) -> tuple[int, ...]:
+        """When the entries of these periods start."""
+        interval = self.placement.interval
+        return tuple(period * interval + self.placement.starts[op] % interval for period, op in self._running(periods))
+
+    def _running(self, periods: Sequence[range]) -> Iterator[tuple[int, int]]:
+        for period, stages in enumerate(periods):
+            yield from ((period, op) for op in self.order if self.placement.stage(op) in stages)
+
+    def _op(self, index: int, iteration: int) -> Op:
+        op = self.spec.ops[index]
+        slot = iteration % max((self.copies.get(self.first[name], 1) for name in self._values(op)), default=1)
+        work = Work(op.instructions, -(-op.moved // (op.instructions * self.spec.waves)), op.instruction, op.bits)
+        return Op(kind=op.kind, name=op.name, copy=slot, work=work, source=op.source, declared=op)
+
+    def _effect(self, index: int, iteration: int) -> Effect:
+        op = self.spec.ops[index]
+        counter = self.counters[op.kind]
+        wants = tuple(
+            (place, Version(read.value, iteration - read.distance))
+            for read in op.reads
+            for place in self._places(read.value, iteration - read.distance, self.spec.writers_of(read))
+        )
+        makes = tuple(
+            (place, Version(value, iteration))
+            for value in op.writes
+            if self.home[value] not in _UNVERSIONED
+            for place in self._places(value, iteration, (op,))
+        )
+        sums = tuple(
+            Place(_UNVERSIONED[self.home[value]], value) for value in op.writes if self.home[value] in _UNVERSIONED
+        )
+        return Effect(
+            kind=op.kind,
+            counter=counter,
+            tokens=op.instructions if counter else 0,
+            reads=tuple(place for place, _ in wants),
+            writes=(*(place for place, _ in makes), *sums),
+            instance=Version(op.name, iteration),
+            wants=wants,
+            makes=makes,
+        )
+
+    def _places(self, value: str, iteration: int, writers: tuple[LoopOp, ...]) -> tuple[Place, ...]:
+        """Where what these ops make of a value lies: an LDS tile in as many parts as ops write it, each on its own."""
+        home, first = self.home[value], self.first[value]
+        slot = iteration % self.copies.get(first, 1)
+        if home is Home.REGISTERS:
+            return (Place(Space.REGISTER, first, slot),)
+        parts = self.spec.writers(value)
+        return tuple(Place(Space.LDS, value, slot, part) for part, op in enumerate(parts) if op in writers)
+
+    @staticmethod
+    def _values(op: LoopOp) -> tuple[str, ...]:
+        return (*op.writes, *(read.value for read in op.reads))

@@ -1,0 +1,270 @@
+"""The abstract machine: takes entries one by one, gives each access the barriers it lies between, and what places hold.
+
+All waves of a role execute the same entries, so one queue per role and counter stands for all of them.  A role's clock
+is the number of barriers at which its waves have arrived; an access is under way from the clock of its issue to that of
+the wait that covers it.  What a role knows of another, or of its own other waves, is the clock that all of these have
+certainly reached: that of the last arrival it has waited for (docs/machine_model.md).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rota.program.effects import Place, Space, Version
+from rota.program.entry import Entry
+from rota.program.lowered import LoweredProgram
+from rota.verify.accumulate import Taken
+from rota.verify.meeting import Meetings
+
+_NOT_EXECUTED = -1  # a clock before all others: what a role never does is over in it
+
+
+class Access:
+    """One dynamic execution of a memory op; `done[r]` is the clock at which role r's wait covered it."""
+
+    __slots__ = ("done", "entry", "issued", "number", "run")
+
+    def __init__(self, entry: Entry, run: int, number: int, issued: tuple[int, ...], done: list[int | None]) -> None:
+        self.entry = entry
+        self.run = run
+        self.number = number
+        self.issued = issued
+        self.done = done
+
+    def over_for(self, known: Sequence[int]) -> bool:
+        """Complete in every role before the clock that is known of it."""
+        for done, clock in zip(self.done, known, strict=True):  # noqa: SIM110  # a generator costs more than the loop
+            if done is None or done >= clock:
+                return False
+        return True
+
+    @property
+    def covered(self) -> bool:
+        """Complete, by a wait, in every role."""
+        return None not in self.done
+
+
+class LastWait(NamedTuple):
+    """The newest wait on a counter."""
+
+    entry: Entry
+    number: int
+
+
+class AbstractMachine:
+    """Clocks, queues and contents between two entries. Mutable: a proof forks it at the loop edge."""
+
+    def __init__(self, program: LoweredProgram) -> None:
+        self.program = program
+        self.machine = program.machine
+        self.everyone = tuple(range(len(program.roles)))
+        self.names = tuple(counter.name for counter in self.machine.counters)
+        self.meetings = Meetings(program)
+        self.number = 0
+        self.run = 0
+        self.queues: dict[str, list[deque[Access]]] = {c: [deque() for _ in self.everyone] for c in self.names}
+        self.pending: dict[str, list[int]] = {c: [0 for _ in self.everyone] for c in self.names}
+        self.fullest: dict[str, tuple[int, Entry | None]] = dict.fromkeys(self.names, (0, None))
+        self.last_wait: dict[str, LastWait] = {}
+        self.writer: dict[Place, Access] = {}
+        self.readers: dict[Place, list[Access]] = {}
+        self.loading: dict[Place, Access] = {}
+        self.holds: dict[Place, int] = {}
+        self.blocks: dict[Place, tuple[str, int]] = {}
+        self.versions: dict[Place, Version] = {}
+        self.fetched: dict[Place, int] = {}
+        self.taken: dict[tuple[Place, tuple[Place, ...]], Taken] = {}
+        self.executed: dict[str, Taken] = {}
+
+    @property
+    def clocks(self) -> list[int]:
+        """How many barriers each role has arrived at."""
+        return self.meetings.clocks
+
+    def known_to(self, entry: Entry) -> Sequence[int]:
+        """The clock that every role has certainly reached when the entry issues, whichever wave issues it."""
+        return self.meetings.known if entry.roles is None else self.meetings.known_to(entry.roles)
+
+    def wait(self, entry: Entry) -> None:
+        """The oldest ops complete until at most the wait's count of tokens is left; all ones is no wait."""
+        counter, count = entry.effect.counter, entry.effect.wait_value
+        if counter is None or count >= self.machine.no_wait(counter):
+            return
+        self.last_wait[counter] = LastWait(entry, self.number)
+        if count and not self.machine.counts_in_order(counter):  # which ops are left is anybody's guess
+            return
+        queues = self.queues[counter]
+        for role in self.everyone if entry.roles is None else entry.roles:
+            self._complete(counter, queues[role], role, count)
+
+    def start(self, entry: Entry) -> None:
+        """An op goes under way, or is over at once, in everything that it reads and writes."""
+        access = self._issue(entry)
+        effect = entry.effect
+        for place in effect.reads:
+            if place.space is Space.LDS:
+                self.readers.setdefault(place, []).append(access)
+        for place in effect.writes:
+            if place.space is Space.LDS:
+                self.writer[place], self.readers[place] = access, []
+            elif place.space is not Space.MEMORY:
+                self.loading[place] = access
+
+    def _issue(self, entry: Entry) -> Access:
+        """A memory op goes under way in every role that executes it; a compute is over at once."""
+        effect, clocks = entry.effect, self.clocks
+        counter = effect.counter
+        done: list[int | None] = [*clocks] if effect.kind.computes else [None] * len(clocks)
+        if entry.roles is not None:
+            done = [each if role in entry.roles else _NOT_EXECUTED for role, each in enumerate(done)]
+        access = Access(entry, self.run, self.number, tuple(clocks), done)
+        if counter is not None and not effect.kind.computes:
+            queues, pending = self.queues[counter], self.pending[counter]
+            for role in self.everyone if entry.roles is None else entry.roles:
+                queues[role].append(access)
+                pending[role] += effect.tokens
+                if pending[role] > self.fullest[counter][0]:
+                    self.fullest[counter] = (pending[role], entry)
+        return access
+
+    def cover(self, access: Access) -> None:
+        """What a compiler's own wait does: `access` and everything older on its counter completes now."""
+        counter = access.entry.effect.counter
+        if counter is None:
+            return
+        for role, queue in enumerate(self.queues[counter]):
+            while access.done[role] is None and queue:
+                self._pop(counter, queue, role)
+
+    def younger_tokens(self, access: Access, role: int) -> int:
+        """How many tokens stand behind `access` in a role's queue."""
+        counter = access.entry.effect.counter
+        if counter is None:
+            return 0
+        return sum(o.entry.effect.tokens for o in self.queues[counter][role] if o.number > access.number)
+
+    def weakest_cover(self, access: Access) -> int:
+        """The largest count of a wait that would cover `access` now, in every role that executes it."""
+        counter = access.entry.effect.counter
+        if counter is None or not self.machine.counts_in_order(counter):
+            return 0
+        roles = self.everyone if access.entry.roles is None else access.entry.roles
+        return min(self.younger_tokens(access, role) for role in roles)
+
+    def can_count(self, access: Access) -> bool:
+        """Does some wait cover `access` and spare what is younger, or is nothing younger under way?"""
+        counter = access.entry.effect.counter
+        if counter is not None and self.machine.counts_in_order(counter):
+            return True
+        return all(done is not None or not self.younger_tokens(access, r) for r, done in enumerate(access.done))
+
+    def _complete(self, counter: str, queue: deque[Access], role: int, count: int) -> None:
+        """An op is complete when the wait's count is no more than the tokens behind it."""
+        pending = self.pending[counter]
+        while queue and count <= pending[role] - queue[0].entry.effect.tokens:
+            self._pop(counter, queue, role)
+
+    def _pop(self, counter: str, queue: deque[Access], role: int) -> None:
+        access = queue.popleft()
+        access.done[role] = self.clocks[role]
+        self.pending[counter][role] -= access.entry.effect.tokens
+
+    def fork(self) -> AbstractMachine:
+        """A copy that goes its own way; accesses that are shared between tables stay shared."""
+        copies: dict[int, Access] = {}
+
+        def copy(access: Access) -> Access:
+            made = copies.get(id(access))
+            if made is None:
+                made = Access(access.entry, access.run, access.number, access.issued, list(access.done))
+                copies[id(access)] = made
+            return made
+
+        other = AbstractMachine(self.program)
+        other.meetings = self.meetings.fork()
+        other.number = self.number
+        other.run = self.run
+        other.queues = {c: [deque(map(copy, queue)) for queue in queues] for c, queues in self.queues.items()}
+        other.pending = {counter: list(tokens) for counter, tokens in self.pending.items()}
+        other.fullest = dict(self.fullest)
+        other.last_wait = dict(self.last_wait)
+        other.writer = {place: copy(access) for place, access in self.writer.items()}
+        other.readers = {place: list(map(copy, accesses)) for place, accesses in self.readers.items()}
+        other.loading = {place: copy(access) for place, access in self.loading.items()}
+        other.holds = dict(self.holds)
+        other.blocks = dict(self.blocks)
+        other.versions = dict(self.versions)
+        other.fetched = dict(self.fetched)
+        other.taken = {key: taken.fork() for key, taken in self.taken.items()}
+        other.executed = {name: taken.fork() for name, taken in self.executed.items()}
+        return other
+
+    def enter_again(self) -> None:
+        """The loop is run once more: what is under way stays under way, but new values are due everywhere."""
+        self.run += 1
+        self.forget_the_past()
+        for contents in (self.holds, self.blocks, self.versions, self.fetched, self.taken, self.executed):
+            contents.clear()
+
+    def forget_the_past(self) -> None:
+        """Drop what no later entry can collide with, so that the loop edge has finitely many states.
+
+        Accesses that are over come before everything that is still to issue.  Of several reads by one entry the newest
+        stands for all, since reads complete in order.
+        """
+        known = self.meetings.known
+        self.writer = {place: access for place, access in self.writer.items() if not access.over_for(known)}
+        kept = {
+            place: {_identity(a.entry): a for a in reads if not a.over_for(known)}
+            for place, reads in self.readers.items()
+        }
+        self.readers = {place: list(reads.values()) for place, reads in kept.items() if reads}
+        self.loading = {place: access for place, access in self.loading.items() if not access.covered}
+
+    def state(self, base: int) -> tuple[object, ...]:
+        """Everything the future depends on, relative to the current clocks and K-tile.
+
+        Clocks before those that everybody knows of are alike, since no later access can issue in them; so are K-tiles
+        too old for any compute to want, and those so far ahead that no trip count has them.  All are cut off, which
+        keeps the number of states finite.  A queue is told by the ops that somebody may still ask for, each with the
+        tokens behind it, up to the largest count that a wait can have.
+        """
+        known = self.meetings.known
+        stale = -4 * max(self.program.tiles_per_trip, 1)
+        ahead = self.program.tiles_outside - stale
+
+        def seen(access: Access) -> tuple[object, ...]:
+            done = tuple(
+                None if clock is None else max(clock - low, -1) for clock, low in zip(access.done, known, strict=True)
+            )
+            return (*_identity(access.entry), done)
+
+        wanted = {id(access) for access in (*self.writer.values(), *self.loading.values())}
+        wanted.update(id(access) for reads in self.readers.values() for access in reads)
+
+        def pending(counter: str, queue: deque[Access]) -> Iterator[tuple[object, ...]]:
+            younger, most = 0, self.machine.largest_wait(counter)
+            for access in reversed(queue):
+                if id(access) in wanted:
+                    yield (*seen(access), min(younger, most))
+                younger += access.entry.effect.tokens
+
+        return (
+            self.meetings.state(),
+            tuple(tuple(pending(counter, queue)) for counter, queues in self.queues.items() for queue in queues),
+            frozenset((place, seen(access)) for place, access in self.writer.items()),
+            frozenset((place, tuple(map(seen, accesses))) for place, accesses in self.readers.items()),
+            frozenset((place, seen(access)) for place, access in self.loading.items()),
+            frozenset((place, min(max(tile - base, stale), ahead)) for place, tile in self.holds.items()),
+            frozenset(self.blocks.items()),
+            frozenset((place, v.name, max(v.iteration - base, stale)) for place, v in self.versions.items()),
+            frozenset((name, taken.relative(base, stale)) for name, taken in self.executed.items()),
+            frozenset((place, min(max(tile - base, stale), ahead)) for place, tile in self.fetched.items()),
+            frozenset((key, taken.relative(base, stale)) for key, taken in self.taken.items()),
+        )
+
+
+def _identity(entry: Entry) -> tuple[object, ...]:
+    return entry.phase, entry.time_slot, entry.listed

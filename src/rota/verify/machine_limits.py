@@ -1,0 +1,190 @@
+"""Limits of the machine: takes a lowered program, gives a finding for each limit it breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rota.errors import Finding, Severity
+from rota.program.entry import Entry, wait_name
+from rota.program.kinds import OpKind
+from rota.program.lowered import Barrier, LoweredProgram
+from rota.program.machine import Machine
+
+
+def barrier_counts(program: LoweredProgram) -> Iterator[Finding]:
+    """Nobody waits for ever: per trip as many arrivals as waits in every role, and outside the loop no fewer."""
+    parts = (
+        ("one trip of the loop", program.kernel),
+        ("prologue and epilogue together", (*program.prologue, *program.epilogue)),
+    )
+    for barrier in program.barriers:
+        for where, part in parts:
+            counts = _counts(part, barrier)
+            exact = part is program.kernel or program.reentrant or _meets(part, barrier)
+            fewest, most = min(counts.arrivals.values(), default=0), max(counts.waits.values(), default=0)
+            if most > fewest or (exact and len({*counts.arrivals.values(), *counts.waits.values()}) > 1):
+                yield _uneven(program, barrier, where, part, counts)
+
+
+def waits_first(program: LoweredProgram) -> Iterator[Finding]:
+    """A role that arrives and waits at a barrier has always arrived at least as often as it has waited."""
+    apart = [entry for entry in program.entries if entry.effect.arrives != entry.effect.awaits]
+    for barrier in program.barriers if apart else ():
+        for role in set(barrier.arriving) & set(barrier.waiting):
+            ahead = 0
+            for entry in apart:
+                if entry.executed_by(role):
+                    ahead += (entry.effect.arrives == barrier.name) - (entry.effect.awaits == barrier.name)
+                if ahead < 0:
+                    yield Finding(
+                        code="B103",
+                        message=f"{entry.op} waits for {program.roles[role].name} itself, which has yet to arrive",
+                        concerns=(entry.concern(),),
+                        evidence=(("arrivals less waits", ahead),),
+                        fixes=("let the role arrive before it waits",),
+                    )
+                    break
+
+
+class _Counts(NamedTuple):
+    """How often each role arrives, and waits, at a barrier."""
+
+    arrivals: dict[int, int]
+    waits: dict[int, int]
+
+
+def _counts(part: tuple[Entry, ...], barrier: Barrier) -> _Counts:
+    arrivals = [entry for entry in part if entry.effect.arrives == barrier.name]
+    waits = [entry for entry in part if entry.effect.awaits == barrier.name]
+    return _Counts(
+        {role: sum(entry.executed_by(role) for entry in arrivals) for role in barrier.arriving},
+        {role: sum(entry.executed_by(role) for entry in waits) for role in barrier.waiting},
+    )
+
+
+def _meets(part: tuple[Entry, ...], barrier: Barrier) -> bool:
+    """Does anybody arrive and wait with one instruction?"""
+    return any(entry.effect.arrives == entry.effect.awaits == barrier.name for entry in part)
+
+
+def _uneven(program: LoweredProgram, barrier: Barrier, where: str, part: tuple[Entry, ...], counts: _Counts) -> Finding:
+    names = [role.name for role in program.roles]
+    own = (entry for entry in part if barrier.name in (entry.effect.arrives, entry.effect.awaits))
+    alone = [entry for entry in own if entry.roles is not None]
+    numbers = dict.fromkeys((*counts.arrivals.values(), *counts.waits.values()))
+    return Finding(
+        code="B101",
+        message=f"{where}: roles execute {' and '.join(map(str, numbers))} barriers; one would wait for ever",
+        concerns=tuple(
+            entry.concern(f"only {' and '.join(names[role] for role in entry.roles or ())}") for entry in alone
+        ),
+        evidence=(
+            *((f"arrivals of {names[role]}", count) for role, count in counts.arrivals.items()),
+            *((f"waits of {names[role]}", count) for role, count in counts.waits.items()),
+        ),
+    )
+
+
+def misplaced_roles(program: LoweredProgram) -> Iterator[Finding]:
+    """Every data op is executed by the roles that do it, all of them: what one moves alone is missing in the others.
+
+    And whoever meets at a barrier takes part in it.
+    """
+    everyone = tuple(range(len(program.roles)))
+    alike = all(role.does is None for role in program.roles)
+    part = {barrier.name: barrier for barrier in program.barriers}
+    for entry in program.entries:
+        if entry.op.kind is OpKind.BARRIER:
+            roles = everyone if entry.roles is None else entry.roles
+            for name, side in ((entry.effect.arrives, 0), (entry.effect.awaits, 1)):
+                taking_part = (part[name].arriving, part[name].waiting)[side] if name in part else ()
+                if name is not None and roles != taking_part and not set(roles) <= set(taking_part):
+                    yield _misplaced(program, entry, roles, taking_part)
+        elif not (alike and entry.roles is None) and not entry.op.is_framework and entry.op.kind is not OpKind.NOTHING:
+            roles, due = everyone if entry.roles is None else entry.roles, program.doing(entry.op.name)
+            if roles != due:
+                yield _misplaced(program, entry, roles, due)
+
+
+def _misplaced(program: LoweredProgram, entry: Entry, roles: tuple[int, ...], due: tuple[int, ...]) -> Finding:
+    def named(numbers: tuple[int, ...]) -> str:
+        known = [program.roles[n].name for n in numbers if n < len(program.roles)]
+        return " and ".join(known) or "no role"
+
+    return Finding(
+        code="B102",
+        message=f"{entry.op} is executed by {named(roles)} alone; it is for {named(due)}",
+        concerns=(entry.concern(),),
+        evidence=(("executed by", named(roles)), ("for", named(due))),
+    )
+
+
+def private_registers(program: LoweredProgram) -> Iterator[Finding]:
+    """Registers belong to a wave: what an op reads there is written by roles that include its own."""
+    everyone = set(range(len(program.roles)))
+    if all(entry.roles is None or entry.op.is_framework for entry in program.entries):
+        return
+    writers: dict[object, set[int]] = {}
+    for entry in program.entries:
+        for place in entry.effect.writes:
+            own = everyone if entry.roles is None else set(entry.roles)
+            writers[place] = writers.get(place, everyone) & own
+    for entry in program.entries:
+        roles = everyone if entry.roles is None else set(entry.roles)
+        for place in entry.effect.reads:
+            if place.space.is_private and not roles <= writers.get(place, everyone):
+                yield Finding(
+                    code="B104",
+                    message=f"{entry.op} reads {place}, which another role writes; registers belong to one wave",
+                    concerns=(entry.concern(),),
+                    evidence=(("read by", ", ".join(program.roles[n].name for n in sorted(roles))),),
+                    fixes=("hand the data over through LDS",),
+                )
+
+
+def wait_encodings(program: LoweredProgram) -> Iterator[Finding]:
+    """A count with all bits set, or one that doesn't fit its field, doesn't wait."""
+    machine = program.machine
+    for step in program.entries:
+        counter, count = step.effect.counter, step.effect.wait_value
+        if step.effect.kind is OpKind.WAIT and counter is not None and count >= machine.no_wait(counter):
+            largest = machine.largest_wait(counter)
+            yield Finding(
+                code="L101",
+                message=f"{step.op} waits for nothing: the largest {counter} wait is {largest}",
+                concerns=(step.concern(),),
+                evidence=(("count", count), ("largest real wait", largest)),
+                fixes=(f"{wait_name(counter)}({largest})",),
+            )
+
+
+def full_counters(fullest: dict[str, tuple[int, Entry | None]], machine: Machine) -> Iterator[Finding]:
+    """Issuing past a full counter stalls: slow, not wrong."""
+    for counter, (pending, step) in fullest.items():
+        if step is not None and pending > machine.no_wait(counter):
+            yield Finding(
+                code="L102",
+                severity=Severity.NOTE,
+                message=f"{pending} tokens are under way at once; {counter} holds {machine.no_wait(counter)}",
+                concerns=(step.concern("stalls until an older op has completed"),),
+                evidence=(("tokens", pending), ("counter holds", machine.no_wait(counter))),
+            )
+
+
+def budgets(
+    machine: Machine, lds_bytes: int | None, registers: int | None, register_limit: int | None
+) -> Iterator[Finding]:
+    """What the schedule says it needs must fit the machine."""
+    if lds_bytes is not None and lds_bytes > machine.lds_bytes.value:
+        yield Finding(
+            code="L103",
+            message=f"the tiles take {lds_bytes} bytes of LDS; {machine.name} has {machine.lds_bytes.value}",
+            evidence=(("bytes", lds_bytes), ("limit", machine.lds_bytes.value)),
+        )
+    if registers is not None and register_limit is not None and registers > register_limit:
+        yield Finding(
+            code="L104",
+            message=f"the loop needs {registers} registers a lane; its waves on {machine.name} have {register_limit}",
+            evidence=(("registers", registers), ("limit", register_limit)),
+        )

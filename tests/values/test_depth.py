@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rota import GFX950, verify
+from rota.errors import GraphError
+from rota.kernels.gemm import GEMM_SHAPES
+from rota.program.kinds import Home, OpKind
+from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
+from rota.solver.stopping import Stop
+from rota.targets.device import timing_of
+from rota.values.buffer_depth import allowances, depths_that_bear, ties_of
+from rota.values.compile_loop import compile_loop
+from rota.values.copies import least_borne
+from rota.values.loop import Loop
+from rota.values.loop_problem import modulo_problem
+from rota.values.op_times import least_copies, time_loop
+from tests.findings.smallest import raised
+
+
+def test_a_stopped_search_gives_a_proved_schedule_all_the_same() -> None:
+    """The heuristic looks at every depth; one copy of each tile alone would have loads and reads take turns."""
+    stop = Stop()
+    stop.ask()
+    with stop.governing():
+        found = compile_loop(GEMM_SHAPES[2].loop(instructions=False))
+    assert found.certificate is not None
+    assert found.modulo is not None
+    assert found.modulo.certificate.by == "ims"
+    assert found.placement is not None
+    assert dict(found.placement.copies)["A0"] > 1
+
+
+def reads_older_versions() -> Loop:
+    """b of an op's own iteration, and an older c, where c is made of an older b: each alone does with fewer copies."""
+    loop = Loop("older", waves=4)
+    tile = loop.tile("A", size=4096)
+    loop.load(tile, moved=4096)
+    b = loop.fragment("b", tile, registers=1)
+    c = loop.valu("c", [Read(value=b, distance=2)], registers=1)
+    loop.valu("d", [b, Read(value=c, distance=1)], registers=1)
+    return loop
+
+
+def test_older_versions_need_copies_of_their_own() -> None:
+    assert least_copies(reads_older_versions().build()) == {"A": 1, "b": 2, "c": 1, "d": 1}
+    compiled = compile_loop(reads_older_versions().build())
+    assert compiled.placement is not None
+    assert dict(compiled.placement.copies)["b"] >= 2
+    assert verify(compiled).clean
+
+
+def test_copies_that_leave_no_order_are_passed_over() -> None:
+    spec = reads_older_versions().build()
+    times = time_loop(spec, timing_of(GFX950))
+    deep, _ = allowances(spec, GFX950, times)
+    with pytest.raises(GraphError, match="G103"):
+        modulo_problem(spec, times, least_copies(spec))
+    assert all(modulo_problem(spec, times, copies) for copies in depths_that_bear(300, deep, times))
+
+
+def uneven(small: int, large: int) -> LoopSpec:
+    """A small tile that is read three iterations later, and a large one of which two copies fill LDS."""
+    loop = Loop("uneven", waves=4)
+    for name, size in (("S", small), ("L", large)):
+        loop.load(loop.tile(name, size=size), moved=size, instructions=-(-size // 4096))
+    b = loop.fragment("b", "L", registers=4)
+    loop.valu("total", [b, Read(value="total", distance=1)], registers=1)
+    spec = loop.build()
+    older = LoopOp(name="read_a", kind=OpKind.LDS_READ, reads=(Read(value="S", distance=3),), writes=("a",), moved=4096)
+    return replace(spec, values=(*spec.values, Value(name="a", home=Home.REGISTERS, size=4)), ops=(*spec.ops, older))
+
+
+def test_a_value_may_have_copies_that_the_others_have_no_room_for() -> None:
+    """Alike, both tiles would need four copies, which don't fit; they were refused as if one of each didn't."""
+    spec = uneven(4096, 65536)
+    compiled = compile_loop(spec)
+    assert compiled.placement is not None
+    copies = dict(compiled.placement.copies)
+    assert copies["S"] >= 3 > copies["L"]
+    assert compiled.lds_bytes is not None
+    assert compiled.lds_bytes <= GFX950.lds_bytes.value
+    assert verify(compiled).clean
+
+
+def test_what_is_too_large_even_with_the_fewest_copies_is_refused_with_their_size() -> None:
+    finding = raised("L103", lambda: compile_loop(uneven(50_000, 65536)))
+    assert ("bytes", 3 * 50_000 + 65536) in finding.evidence
+
+
+def test_no_copies_bear_less_than_the_least_interval() -> None:
+    spec = uneven(4096, 100_000)  # of the larger tile there is one copy
+    times = time_loop(spec, timing_of(GFX950))
+    for allowed in allowances(spec, GFX950, times):
+        least = least_borne(ties_of(spec, times), allowed, times.least_interval)
+        assert least > times.least_interval
+        assert depths_that_bear(least, allowed, times)
+        assert depths_that_bear(least - 1, allowed, times) == ()
+
+
+def test_a_cycle_of_the_authors_own_is_reported_all_the_same() -> None:
+    values = tuple(Value(name=name, home=Home.REGISTERS, size=1) for name in "pq")
+    ops = tuple(
+        LoopOp(name=f"make_{made}", kind=OpKind.VALU, reads=(Read(value=used),), writes=(made,))
+        for made, used in ("pq", "qp")
+    )
+    raised("G103", lambda: compile_loop(LoopSpec(name="cycle", waves=4, values=values, ops=ops)))
