@@ -4,8 +4,11 @@ from dataclasses import replace
 
 from rota.compiled.proved import repaired
 from rota.emit.entry_reasons import sync_reasons
-from rota.emit.register_waits import with_register_waits
+from rota.emit.register_waits import _twice, with_register_waits
+from rota.program.entry import Entry, wait_effect, wait_op
 from rota.program.kinds import OpKind
+from rota.program.phase import Phase
+from rota.sync.repair import Repair
 from rota.values.compile_loop import unsynchronised
 from rota.values.compiled_loop import CompiledLoop
 from rota.verify.report import REGISTER_WAITS
@@ -56,3 +59,14 @@ def test_a_wait_names_the_youngest_op_that_it_completes() -> None:
     first = next(entry for entry in waits if entry.effect.counter == "vmcnt")
     assert first.effect.wait_value == 28  # of 32 tokens of 8 loads: the first load's 4 are over
     assert sync_reasons(compiled)[first.phase, first.time_slot].startswith("load_a s0 t0 k0 (prologue #0) and older")
+
+
+def test_a_wait_that_is_made_stronger_twice_goes_back_to_where_it_was() -> None:
+    stood, once, twice = (
+        Entry(op=wait_op("vmcnt", count), effect=wait_effect("vmcnt", count), time_slot=0, phase=Phase.KERNEL)
+        for count in (8, 4, 0)
+    )
+    first = Repair(phase=Phase.KERNEL, slot=0, op=once.op, before=stood.op, reason="one", count_before=8)
+    again = Repair(phase=Phase.KERNEL, slot=0, op=twice.op, before=once.op, reason="another", count_before=4)
+    assert _twice(first, again).change == "kernel #0 wait_vm(8) became wait_vm(0)"
+    assert _twice(first, again).taken_back(twice) == stood

@@ -26,7 +26,7 @@ class BodyPlaces:
 
     def __init__(self, compiled: CompiledSchedule, program: LoweredProgram | None = None) -> None:
         lowered = program or compiled.lowered
-        self._compiled = compiled
+        self._index = compiled.body_index()
         self._phases = {
             phase.value.lower(): [entry for entry in lowered.phase(phase) if entry.listed] for phase in Phase
         }
@@ -74,4 +74,4 @@ class BodyPlaces:
 
     def index(self, op: Op) -> int | None:
         """Where the body has an op."""
-        return self._compiled.body_index(op.declared)
+        return self._index(op.declared)

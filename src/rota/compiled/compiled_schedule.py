@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -110,9 +110,9 @@ class CompiledSchedule(ABC):
         """Where a plan put an op, in words; nothing without a plan."""
         return ""
 
-    def body_index(self, declared: object) -> int | None:
-        """Where the author's body has an op, if there is a body in which ops have places."""
-        return None
+    def body_index(self) -> Callable[[object], int | None]:
+        """A function that says where the author's body has an op, if there is a body in which ops have places."""
+        return lambda _declared: None
 
     def uncounted(self, *, noted: bool = False) -> Iterable[Finding]:
         """What counts in vain because the author stated no counts; as notes, where it does no harm."""

@@ -20,7 +20,9 @@ _Compiled = TypeVar("_Compiled", bound=CompiledSchedule)
 
 _NOT_MENDED_BY_WAITING = ("V", "B")
 _DROPPED = ("P102", "P108")  # the proof is about what is issued, not about what was declared and is not
-_MOVED = ("P113", "P114", "P115")  # an op that was moved may explain a race
+MOVED = frozenset({"P113", "P114", "P115"})
+"""The codes of notes about ops that were moved, each a concern; one of them may explain a race."""
+
 _NOT_SHOWN_MINIMAL = Finding(
     code="W102",
     severity=Severity.NOTE,
@@ -91,8 +93,6 @@ def _refused(errors: Sequence[Finding], compiled: CompiledSchedule) -> ProofErro
     """The errors, and behind them whatever may explain them: suspicious structure, and ops that were moved."""
     about_order = any(finding.code.startswith(("R", "V")) for finding in errors)
     told = (
-        each
-        for each in compiled.findings
-        if each.severity is not Severity.NOTE or (about_order and each.code in _MOVED)
+        each for each in compiled.findings if each.severity is not Severity.NOTE or (about_order and each.code in MOVED)
     )
     return ProofError(*errors, *told)

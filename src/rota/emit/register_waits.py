@@ -38,6 +38,11 @@ def _merged(before: CompiledSchedule, after: CompiledSchedule) -> list[Repair]:
             if repair.phase is phase:
                 slot = kept[repair.slot]
                 again = new.get((phase, slot))
-                merged[phase, slot] = replace(again, before=repair.before) if again else replace(repair, slot=slot)
+                merged[phase, slot] = _twice(repair, again) if again else replace(repair, slot=slot)
     order = list(Phase)
     return sorted(merged.values(), key=lambda repair: (order.index(repair.phase), repair.slot))
+
+
+def _twice(first: Repair, again: Repair) -> Repair:
+    """Two changes of one entry as one: from what stood there at first to what stands there now."""
+    return replace(again, before=first.before, count_before=first.count_before)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -81,16 +81,19 @@ class CompiledPipeline(CompiledSchedule):
         """The lowered program with what a wave issues for each op, which a body declared in tiles leaves open."""
         return with_work(self.lowered, shape)
 
-    def body_index(self, declared: object) -> int | None:
+    def body_index(self) -> Callable[[object], int | None]:
         """Where the body has an op; a prologue's load is the body's own, at the offset that fills its stage first."""
-        if not isinstance(declared, OpDesc) or declared.is_framework:
-            return None
         own = [(index, op) for index, op in enumerate(self.body) if not op.is_framework]
-        found = next((index for index, op in own if op == declared), None)
-        if found is None and declared.is_prefetch_load:
-            loads = ((index, op) for index, op in own if op.is_prefetch_load)
-            return next((index for index, op in loads if _tile(op) == _tile(declared)), None)
-        return found
+        by_op = {op: index for index, op in reversed(own)}
+        by_tile = {_tile(op): index for index, op in reversed(own) if op.is_prefetch_load}
+
+        def index(declared: object) -> int | None:
+            if not isinstance(declared, OpDesc) or declared.is_framework:
+                return None
+            found = by_op.get(declared)
+            return by_tile.get(_tile(declared)) if found is None and declared.is_prefetch_load else found
+
+        return index
 
     def uncounted(self, *, noted: bool = False) -> Iterable[Finding]:
         """D110 for each counter on which some wait counts, and some op doesn't say how many tokens it has."""

@@ -58,7 +58,7 @@ def _uncounted(
     compiled: CompiledPipeline, words: _Words, wait: Entry, ops: tuple[OpDesc, ...], severity: Severity
 ) -> Finding:
     names = sorted({f"{words.field}_{'a' if op.channel == CHANNEL_A else 'b'}" for op in ops})
-    places = BodyPlaces(compiled)
+    places, index = BodyPlaces(compiled), compiled.body_index()
     return Finding(
         code="D110",
         severity=severity,
@@ -67,7 +67,7 @@ def _uncounted(
             f"{' and '.join(str(op.name) for op in ops)} stand for"
         ),
         concerns=(
-            *(op.concern(compiled.body_index(op), "not stated") for op in ops),
+            *(op.concern(index(op), "not stated") for op in ops),
             places.concern(wait.concern(f"{wait.phase.value.lower()}, counts them")),
         ),
         evidence=(("not stated", ", ".join(names)),),

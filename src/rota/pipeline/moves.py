@@ -12,15 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from rota.compiled.proved import MOVED
 from rota.errors import Concern, Finding, Severity, several
 from rota.order.acyclic.problem import Ordering
 from rota.pipeline.op import OpDesc
 from rota.pipeline.pipeline_program import PipelineProgram
 from rota.pipeline.schedule_entry import ScheduleEntry
 from rota.program.kinds import OpRole
-
-MOVED = frozenset({"P113", "P114", "P115"})
-"""The codes of notes about moved ops; each concern is one of them."""
 
 
 class _Move(NamedTuple):

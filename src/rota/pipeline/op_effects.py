@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 from rota.errors import DeclarationError, Finding
 from rota.pipeline.config import PipelineConfig
@@ -15,7 +16,8 @@ from rota.program.kinds import OpKind, OpRole
 from rota.program.machine import Machine
 
 
-class EffectTerms(NamedTuple):
+@dataclass(frozen=True)
+class EffectTerms:
     """What the effect of an op depends on besides the op.
 
     `lgkm_fallback` are the tokens of an LDS access to A and to B where neither the op nor the config states them.
@@ -38,17 +40,17 @@ class EffectTerms(NamedTuple):
             )
         return found
 
-    @property
+    @cached_property
     def load(self) -> OpKind:
         """What a global load is: with one buffer it goes through registers."""
         return OpKind.DMA if self.config.depth >= 2 else OpKind.GLOBAL_LOAD
 
-    @property
+    @cached_property
     def vm(self) -> str:
         """The counter that `wait_vm` waits for."""
         return self.counter(self.load)
 
-    @property
+    @cached_property
     def lgkm(self) -> str:
         """The counter that `wait_lgkm` waits for."""
         return self.counter(OpKind.LDS_READ)

@@ -102,8 +102,7 @@ class Loop:
         name: str | None = None,
     ) -> str:
         """Write registers to memory, `moved` bytes for the whole workgroup."""
-        work = _Work(instructions, moved)
-        reads = _reads((value, *needs))
+        work, reads = _Work(instructions, moved), _reads((value, *needs))
         return self._op(name or f"gstore_{memory}", OpKind.GLOBAL_STORE, work, reads=reads, writes=(memory,))
 
     def atomic(
@@ -117,8 +116,7 @@ class Loop:
         name: str | None = None,
     ) -> str:
         """Add registers to memory, `moved` bytes for the whole workgroup; what was there isn't returned."""
-        work = _Work(instructions, moved)
-        reads = _reads((value, *needs))
+        work, reads = _Work(instructions, moved), _reads((value, *needs))
         return self._op(name or f"atomic_{memory}", OpKind.ATOMIC, work, reads=reads, writes=(memory,))
 
     def lds_store(
@@ -132,8 +130,7 @@ class Loop:
         name: str | None = None,
     ) -> str:
         """Write registers into a tile, `moved` bytes for the whole workgroup."""
-        work = _Work(instructions, moved)
-        reads = _reads((value, *needs))
+        work, reads = _Work(instructions, moved), _reads((value, *needs))
         return self._op(name or f"lds_store_{tile}", OpKind.LDS_WRITE, work, reads=reads, writes=(tile,))
 
     def fragment(

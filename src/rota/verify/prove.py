@@ -64,7 +64,11 @@ class Contents(Protocol):
 
     proves: str
     first_iterations: int
-    initial: tuple[Place, ...]
+
+    @property
+    def initial(self) -> tuple[Place, ...]:
+        """Places whose content before the loop is wanted."""
+        ...
 
     def declared(self) -> Iterator[Finding]:
         """Entries that contradict the declaration."""

@@ -7,6 +7,7 @@ iterations would compute one after the other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from rota.errors import Concern, Finding
 from rota.program.effects import Place, Space, Version
@@ -32,9 +33,13 @@ class VersionContents:
     def __init__(self, program: LoweredProgram, semantics: LoopSpec) -> None:
         self.program, self.semantics = program, semantics
         self.first_iterations = first_iterations(program)
-        self.initial = initial_places(program)
         self.ops = tuple(op.name for op in semantics.ops)
         self.results = results(semantics)
+
+    @cached_property
+    def initial(self) -> tuple[Place, ...]:
+        """Places whose content before the loop is wanted; only a loop that is entered again asks for them."""
+        return initial_places(self.program)
 
     def declared(self) -> Iterator[Finding]:
         """Entries that don't do what their op declares."""
