@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from rota.pipeline.config import PipelineConfig
@@ -19,6 +19,7 @@ from rota.program.machine import Machine
 from rota.program.stagger import catch_up, fall_back, groups_of, meeting_of
 
 _WITHOUT_INSTRUCTION = (FrameworkTag.SCHEDULE_BARRIER, FrameworkTag.SCHED_GROUP_BARRIER)
+_ISSUED, _NOT_ISSUED = Work(1), Work(0)
 
 
 class StagedSchedule(Protocol):
@@ -143,31 +144,29 @@ def tile_sum(config: PipelineConfig, body: Sequence[OpDesc]) -> TileSum:
 
 
 class _EntryMaker:
-    """Gives each op its effect, equal ops one effect; an op that stands in several places is lowered once."""
+    """Gives each op its effect; an op that stands in several places is lowered once."""
 
     def __init__(self, setting: EffectTerms) -> None:
         self.setting = setting
-        self.effects: dict[OpDesc, tuple[str, Effect]] = {}
         self.lowered: dict[int, tuple[Op, Effect]] = {}  # by identity: telling whether ops are equal takes longer
 
     def phase(self, entries: Iterable[ScheduleEntry]) -> tuple[Entry, ...]:
-        return tuple(map(self.entry, entries))
+        return tuple(self._entries(entries))
 
-    def entry(self, entry: ScheduleEntry) -> Entry:
-        known = self.lowered.get(id(entry.op))
-        if known is None:
-            known = self.lowered[id(entry.op)] = self._lowered(entry.op)
-        op, effect = known
-        return Entry(op=op, effect=effect, time_slot=entry.time_slot, phase=entry.phase, is_prefetch=entry.is_prefetch)
+    def _entries(self, entries: Iterable[ScheduleEntry]) -> Iterator[Entry]:
+        lowered = self.lowered
+        for each in entries:
+            known = lowered.get(id(each.op))
+            if known is None:
+                known = lowered[id(each.op)] = self._lowered(each.op)
+            op, effect = known
+            yield Entry(op=op, effect=effect, time_slot=each.time_slot, phase=each.phase, is_prefetch=each.is_prefetch)
 
     def _lowered(self, desc: OpDesc) -> tuple[Op, Effect]:
-        known = self.effects.get(desc)
-        if known is None:
-            known = self.effects[desc] = str(desc), effect_of(desc, self.setting)
-        name, effect = known
-        return _op(desc, name, effect.kind), effect
+        effect = effect_of(desc, self.setting)
+        return _op(desc, effect.kind), effect
 
 
-def _op(desc: OpDesc, name: str, kind: OpKind) -> Op:
-    work = Work(0 if desc.tag in _WITHOUT_INSTRUCTION else 1) if desc.is_framework else None
-    return Op(kind=kind, name=name, work=work, source=desc.source, declared=desc)
+def _op(desc: OpDesc, kind: OpKind) -> Op:
+    work = (_NOT_ISSUED if desc.tag in _WITHOUT_INSTRUCTION else _ISSUED) if desc.is_framework else None
+    return Op(kind=kind, name=str(desc), work=work, source=desc.source, declared=desc)

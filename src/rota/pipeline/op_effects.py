@@ -97,8 +97,10 @@ def operands_of(cell: OpDesc, config: PipelineConfig) -> tuple[Place, ...]:
     """The registers that a compute multiplies; of a single buffer, those of its slice of K."""
     if config.depth < 2:
         return (fragment_place(CHANNEL_A, cell.subtile),)
-    keys = ((channel, config.compute_match_key(channel, cell)) for channel in (CHANNEL_A, CHANNEL_B))
-    return tuple(fragment_place(channel, key) for channel, key in keys)
+    return (
+        fragment_place(CHANNEL_A, config.compute_match_key(CHANNEL_A, cell)),
+        fragment_place(CHANNEL_B, config.compute_match_key(CHANNEL_B, cell)),
+    )
 
 
 def accumulator_of(cell: OpDesc, config: PipelineConfig) -> Place:

@@ -24,6 +24,8 @@ class ResourceKind(enum.Enum):
 class OpRole(enum.Enum):
     """What an op does in the pipeline. Edge rules and block building look at roles, never at a kernel's tags."""
 
+    __hash__ = object.__hash__  # members are single; an enum's own hash is Python code
+
     GLOBAL_LOAD = "GLOBAL_LOAD"
     SHARED_STORE = "SHARED_STORE"
     FRAGMENT_LOAD = "FRAGMENT_LOAD"

@@ -61,6 +61,7 @@ class AbstractMachine:
         self.machine = program.machine
         self.everyone = tuple(range(len(program.roles)))
         self.names = tuple(counter.name for counter in self.machine.counters)
+        self.no_wait = {counter.name: counter.holds.value for counter in self.machine.counters}
         self.meetings = Meetings(program)
         self.number = 0
         self.run = 0
@@ -90,14 +91,15 @@ class AbstractMachine:
     def wait(self, entry: Entry) -> None:
         """The oldest ops complete until at most the wait's count of tokens is left; all ones is no wait."""
         counter, count = entry.effect.counter, entry.effect.wait_value
-        if counter is None or count >= self.machine.no_wait(counter):
+        if counter is None or count >= self.no_wait[counter]:
             return
         self.last_wait[counter] = LastWait(entry, self.number)
         if count and not self.machine.counts_in_order(counter):  # which ops are left is anybody's guess
             return
         queues = self.queues[counter]
         for role in self.everyone if entry.roles is None else entry.roles:
-            self._complete(counter, queues[role], role, count)
+            if queues[role]:
+                self._complete(counter, queues[role], role, count)
 
     def start(self, entry: Entry) -> None:
         """An op goes under way, or is over at once, in everything that it reads and writes."""
@@ -114,7 +116,7 @@ class AbstractMachine:
 
     def _issue(self, entry: Entry) -> Access:
         """A memory op goes under way in every role that executes it; a compute is over at once."""
-        effect, clocks = entry.effect, self.clocks
+        effect, clocks = entry.effect, self.meetings.clocks
         counter = effect.counter
         done: list[int | None] = [*clocks] if effect.kind.computes else [None] * len(clocks)
         if entry.roles is not None:
@@ -168,14 +170,14 @@ class AbstractMachine:
 
     def _pop(self, counter: str, queue: deque[Access], role: int) -> None:
         access = queue.popleft()
-        access.done[role] = self.clocks[role]
+        access.done[role] = self.meetings.clocks[role]
         self.pending[counter][role] -= access.entry.effect.tokens
 
     def fork(self) -> AbstractMachine:
         """A copy that goes its own way; accesses that are shared between tables stay shared."""
         copies: dict[int, Access] = {}
 
-        def copy(access: Access) -> Access:
+        def twin(access: Access) -> Access:
             made = copies.get(id(access))
             if made is None:
                 made = Access(access.entry, access.run, access.number, access.issued, list(access.done))
@@ -186,13 +188,13 @@ class AbstractMachine:
         other.meetings = self.meetings.fork()
         other.number = self.number
         other.run = self.run
-        other.queues = {c: [deque(map(copy, queue)) for queue in queues] for c, queues in self.queues.items()}
+        other.queues = {c: [deque(map(twin, queue)) for queue in queues] for c, queues in self.queues.items()}
         other.pending = {counter: list(tokens) for counter, tokens in self.pending.items()}
         other.fullest = dict(self.fullest)
         other.last_wait = dict(self.last_wait)
-        other.writer = {place: copy(access) for place, access in self.writer.items()}
-        other.readers = {place: list(map(copy, accesses)) for place, accesses in self.readers.items()}
-        other.loading = {place: copy(access) for place, access in self.loading.items()}
+        other.writer = {place: twin(access) for place, access in self.writer.items()}
+        other.readers = {place: list(map(twin, accesses)) for place, accesses in self.readers.items()}
+        other.loading = {place: twin(access) for place, access in self.loading.items()}
         other.holds = dict(self.holds)
         other.blocks = dict(self.blocks)
         other.versions = dict(self.versions)

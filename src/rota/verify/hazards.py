@@ -175,7 +175,7 @@ def _furthest_apart(machine: AbstractMachine, earlier: Access, step: Entry) -> t
     roles = machine.everyone if earlier.entry.roles is None else earlier.entry.roles
     late = max(roles, key=lambda role: (earlier.done[role] is None, earlier.done[role] or 0, role))
     others = machine.everyone if step.roles is None else step.roles
-    return late, min(others, key=lambda role: (machine.meetings.knows[role][late], role))
+    return late, min(others, key=lambda role: (machine.meetings.known_to((role,))[late], role))
 
 
 def _lands_first(machine: AbstractMachine, writer: Access, step: Entry) -> bool:

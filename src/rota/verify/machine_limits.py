@@ -14,14 +14,12 @@ from rota.program.machine import Machine
 
 def barrier_counts(program: LoweredProgram) -> Iterator[Finding]:
     """Nobody waits for ever: per trip as many arrivals as waits in every role, and outside the loop no fewer."""
-    parts = (
-        ("one trip of the loop", program.kernel),
-        ("prologue and epilogue together", (*program.prologue, *program.epilogue)),
-    )
+    kernel = _barriers(program.kernel)
+    outside = _barriers((*program.prologue, *program.epilogue))
     for barrier in program.barriers:
-        for where, part in parts:
+        for where, part in (("one trip of the loop", kernel), ("prologue and epilogue together", outside)):
             counts = _counts(part, barrier)
-            exact = part is program.kernel or program.reentrant or _meets(part, barrier)
+            exact = part is kernel or program.reentrant or _meets(part, barrier)
             fewest, most = min(counts.arrivals.values(), default=0), max(counts.waits.values(), default=0)
             if most > fewest or (exact and len({*counts.arrivals.values(), *counts.waits.values()}) > 1):
                 yield _uneven(program, barrier, where, part, counts)
@@ -29,7 +27,7 @@ def barrier_counts(program: LoweredProgram) -> Iterator[Finding]:
 
 def waits_first(program: LoweredProgram) -> Iterator[Finding]:
     """A role that arrives and waits at a barrier has always arrived at least as often as it has waited."""
-    apart = [entry for entry in program.entries if entry.effect.arrives != entry.effect.awaits]
+    apart = [entry for entry in _barriers(program.entries) if entry.effect.arrives != entry.effect.awaits]
     for barrier in program.barriers if apart else ():
         for role in set(barrier.arriving) & set(barrier.waiting):
             ahead = 0
@@ -52,6 +50,10 @@ class _Counts(NamedTuple):
 
     arrivals: dict[int, int]
     waits: dict[int, int]
+
+
+def _barriers(part: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    return tuple(entry for entry in part if entry.effect.kind is OpKind.BARRIER)
 
 
 def _counts(part: tuple[Entry, ...], barrier: Barrier) -> _Counts:
@@ -147,8 +149,10 @@ def wait_encodings(program: LoweredProgram) -> Iterator[Finding]:
     """A count with all bits set, or one that doesn't fit its field, doesn't wait."""
     machine = program.machine
     for step in program.entries:
+        if step.effect.kind is not OpKind.WAIT:
+            continue
         counter, count = step.effect.counter, step.effect.wait_value
-        if step.effect.kind is OpKind.WAIT and counter is not None and count >= machine.no_wait(counter):
+        if counter is not None and count >= machine.no_wait(counter):
             largest = machine.largest_wait(counter)
             yield Finding(
                 code="L101",

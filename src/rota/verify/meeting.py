@@ -33,7 +33,7 @@ class Meetings:
         self.arrives = [self.alone and only is not None and role in only.arriving for role in range(roles)]
         self.clocks = [0] * roles
         self.passed = [0] * roles
-        self.knows = [[0] * roles for _ in range(roles)]
+        self.knows = [[0] * roles for _ in range(roles)]  # with one barrier it follows from what was passed
         self.known = [0] * roles  # of each role, by all
         self.waited = {name: [0] * roles for name in self.barriers}
         self.arrived = {name: [0] * roles for name in self.barriers}
@@ -54,10 +54,12 @@ class Meetings:
             passed = self.passed
             for role in roles:
                 passed[role] += 1
-                self.knows[role] = [passed[role] * arrives for arrives in self.arrives]
-            low = min(passed)
-            self.known = [low * arrives for arrives in self.arrives]
+            self.known = self._all_arrived(min(passed))
         return ()
+
+    def _all_arrived(self, times: int) -> list[int]:
+        """What is known when all who arrive at the one barrier have done so that often."""
+        return [times if arrives else 0 for arrives in self.arrives]
 
     def _pass(self, entry: Entry) -> Iterator[Finding]:
         effect, roles = entry.effect, entry.roles
@@ -71,6 +73,8 @@ class Meetings:
 
     def known_to(self, roles: Sequence[int]) -> Sequence[int]:
         """The clocks that all of these roles know of."""
+        if self.alone:
+            return self._all_arrived(min(self.passed[role] for role in roles))
         if len(roles) == 1:
             return self.knows[roles[0]]
         return [min(each) for each in zip(*(self.knows[role] for role in roles), strict=True)]
@@ -115,9 +119,10 @@ class Meetings:
     def state(self) -> tuple[object, ...]:
         """The same at every trip of a loop whose roles keep step."""
         clocks = self.clocks
-        relative = tuple(tuple(k - c for k, c in zip(each, clocks, strict=True)) for each in self.knows)
         if self.alone:
-            return relative, tuple(clock - clocks[0] for clock in clocks)
+            last = max(clocks)
+            return tuple(passed - last for passed in self.passed), tuple(clock - last for clock in clocks)
+        relative = tuple(tuple(k - c for k, c in zip(each, clocks, strict=True)) for each in self.knows)
         first = {name: self.arrived[name][next(iter(each.arriving), 0)] for name, each in self.barriers.items()}
         counts = tuple(
             (

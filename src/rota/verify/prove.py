@@ -111,7 +111,10 @@ def _contents(program: LoweredProgram) -> Contents:
 
 
 def _touches_lds(effect: Effect) -> bool:
-    return any(place.space is Space.LDS for place in (*effect.reads, *effect.writes))
+    for place in (*effect.reads, *effect.writes):  # noqa: SIM110  # a generator costs more than the loop
+        if place.space is Space.LDS:
+            return True
+    return False
 
 
 class _Proof:
@@ -226,23 +229,21 @@ class _Proof:
     def _registers(self, machine: AbstractMachine, step: Entry, trip: int) -> None:
         loading = machine.loading
         for place in step.effect.reads:
-            if place in loading:
-                self._registers_free(machine, step, trip, place, writes=False)
+            loader = loading.get(place)
+            if loader is not None and not loader.covered:
+                self._overlaps(machine, Overlap(loader, step, place, trip), writes=False)
         for place in step.effect.writes:
-            if place in loading and not lands_behind(machine, loading[place], step):
-                self._registers_free(machine, step, trip, place, writes=True)
+            loader = loading.get(place)
+            if loader is not None and not loader.covered and not lands_behind(machine, loader, step):
+                self._overlaps(machine, Overlap(loader, step, place, trip), writes=True)
 
-    def _registers_free(self, machine: AbstractMachine, step: Entry, trip: int, place: Place, *, writes: bool) -> None:
-        """No load into the registers is under way, by a planned wait or by the compiler's own."""
-        loader = machine.loading.get(place)
-        if loader is None or loader.covered:
-            return
-        tracked = self._compiler_waits_for(machine, loader)
-        overlap = Overlap(loader, step, place, trip)
+    def _overlaps(self, machine: AbstractMachine, overlap: Overlap, *, writes: bool) -> None:
+        """No planned wait covers a load into the registers; the compiler's own may."""
+        tracked = self._compiler_waits_for(machine, overlap.loader)
         self._record([overlap.finding(machine, writes=writes, compiler_waits=tracked)])
         if tracked:
             self.assumes_register_waits = True
-            machine.cover(loader)
+            machine.cover(overlap.loader)
 
     def _compiler_waits_for(self, machine: AbstractMachine, loader: Access) -> bool:
         """Does the compiler's own wait cover the load?  A compiler counts on the order of a counter, too."""

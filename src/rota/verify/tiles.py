@@ -62,10 +62,12 @@ class TileContents:
             return missing
         return ()
 
-    def _multiplied(self, machine: AbstractMachine, step: Entry) -> Iterator[Finding]:
-        yield from undefined(machine, step, step.effect.reads)
-        yield from other_blocks(machine, step)
-        yield from accumulate(machine, step)
+    def _multiplied(self, machine: AbstractMachine, step: Entry) -> Iterable[Finding]:
+        return (
+            *undefined(machine, step, step.effect.reads),
+            *other_blocks(machine, step),
+            *accumulate(machine, step),
+        )
 
     def hopeless(self, machine: AbstractMachine, base: int) -> Iterator[Finding]:
         """K-tiles that were left out so long ago that nothing can still hold them."""
@@ -132,8 +134,12 @@ def accumulate(machine: AbstractMachine, step: Entry) -> Iterator[Finding]:
             evidence=(("operands", text),),
         )
         return
-    tile = next(iter(tiles.values()))
-    if not machine.taken.setdefault(accumulator_key(step), Taken()).add(tile):
+    tile = tiles[operands[0]]
+    key = accumulator_key(step)
+    taken = machine.taken.get(key)
+    if taken is None:
+        taken = machine.taken[key] = Taken()
+    if not taken.add(tile):
         yield Finding(
             code="V102",
             message=f"{step.op} accumulates K-tile {tile} a second time",
