@@ -13,6 +13,9 @@ from rota.check import bad_field, check_elements, check_types
 from rota.errors import DeclarationError, Finding, did_you_mean
 from rota.program.kinds import OpKind
 
+LANES = 64
+"""Lanes of a wave: what a declared op moves, it moves for all of them."""
+
 
 class Confidence(enum.Enum):
     """How well a fact is known."""
