@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rota.errors import Finding, IsaError
 from rota.isa.control import decode_control
@@ -46,7 +46,7 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...]) -> 
     refused: dict[str, Finding] = {}
     for instruction in instructions:
         try:
-            steps.append(decode(instruction, architecture))
+            steps.append(replace(decode(instruction, architecture), instruction=instruction))
         except IsaError as error:
             refused.setdefault(error.findings[0].message, error.findings[0])
     if refused:

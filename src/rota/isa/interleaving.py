@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from random import Random
 
 _LONGEST_TURN = 400
+_LAST = 1 << 16  # behind all waves that are not said to be
 _SHARE_AT_ISSUE, _SHARE_BETWEEN = 0.25, 0.15
 
 
@@ -35,6 +36,14 @@ class Interleaving:
     landing: Landing = Landing.LATEST
     seed: int | None = None
 
+    def rank(self, wave: int) -> int:
+        """Without a seed, who runs first: the least."""
+        if wave in self.ahead:
+            return self.ahead.index(wave) - len(self.ahead)
+        if wave in self.behind:
+            return _LAST + self.behind.index(wave)
+        return wave
+
     def driver(self, workgroup: int) -> Driver:
         """What drives one workgroup."""
         return Driver(self, Random(f"{self.seed} {workgroup}"))  # noqa: S311  # reproducible, not secret
@@ -52,7 +61,7 @@ class Driver:
         """A wave, and how many instructions it may execute; None is as many as it can."""
         if self._draws:
             return self._random.choice(runnable), 1 + int(_LONGEST_TURN * self._random.random() ** 4)
-        return min(runnable, key=self._rank), None
+        return min(runnable, key=self._interleaving.rank), None
 
     def at_issue(self) -> Callable[[], bool]:
         """Says for each memory op whether it lands when it is issued."""
@@ -64,13 +73,6 @@ class Driver:
     def between(self) -> bool:
         """Whether a memory op that is under way lands now, before a turn."""
         return self._interleaving.landing is Landing.ANY and self._random.random() < _SHARE_BETWEEN
-
-    def _rank(self, wave: int) -> tuple[int, int]:
-        if wave in self._interleaving.ahead:
-            return 0, self._interleaving.ahead.index(wave)
-        if wave in self._interleaving.behind:
-            return 2, self._interleaving.behind.index(wave)
-        return 1, wave
 
 
 LATEST = Interleaving(label="latest")

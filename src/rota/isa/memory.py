@@ -37,6 +37,15 @@ class Memory:
         for start, buffer in zip(self._starts, buffers, strict=True):
             self._bytes[start : start + buffer.nbytes] = np.ascontiguousarray(buffer).reshape(-1).view(np.uint8)
 
+    def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where buffers start and end, as bytes of the block that holds them all."""
+        return np.array(self._starts, np.int64), np.array(self._ends, np.int64)
+
+    @property
+    def block(self) -> NDArray[np.uint8]:
+        """The bytes of all buffers, and of the gaps between them."""
+        return self._bytes
+
     def address(self, number: int) -> int:
         """Where a buffer starts."""
         return BASE + self._starts[number]

@@ -17,6 +17,8 @@ from rota.isa.interleaving import LATEST, Driver, Interleaving
 from rota.isa.kernel_facts import LANES, KernelFacts
 from rota.isa.lds import Lds
 from rota.isa.memory import Memory
+from rota.isa.native.pack import pack
+from rota.isa.native.workgroups import Workgroups
 from rota.isa.operand import EXEC
 from rota.isa.step import AT_BARRIER, Step
 from rota.isa.vector import lane_bits
@@ -66,6 +68,19 @@ def run_kernel(
     pointer = memory.address(len(arrays))
     memory.fill(len(arrays), packed)
     executed, count = 0, -(-block[0] * block[1] * block[2] // LANES)
+    packed = pack(program)
+    if packed is not None:
+        with Workgroups(program, packed, memory, count, lds_bytes) as groups:
+            for number, (z, y, x) in enumerate(product(*(range(size) for size in reversed(grid)))):
+                driver = interleaving.driver(number)
+                lds = Lds(0, faults, count)
+                waves = [
+                    _wave(program, index, (x, y, z), block, pointer, memory=memory, lds=lds, faults=faults, driver=driver)
+                    for index in range(count)
+                ]
+                executed += groups.run(waves, interleaving, hash((interleaving.seed, number)) & (2**64 - 1), MOST_INSTRUCTIONS)[0]
+            groups.tell(faults)
+        return KernelOutcome(buffers=memory.contents()[:-1], findings=faults.findings(), instructions=executed)
     with np.errstate(all="ignore"):
         for number, (z, y, x) in enumerate(product(*(range(size) for size in reversed(grid)))):
             driver = interleaving.driver(number)

@@ -1,0 +1,237 @@
+/* Global memory: loads, stores and loads to LDS, checked against the buffers of the launch. */
+#include "core.h"
+
+typedef struct {
+    uint64_t address[LANES];
+    uint64_t room[LANES]; /* bytes behind each address within num_records */
+    int bounded;
+} Addresses;
+
+static int inside(const Group *group, int64_t start, int64_t end, int *near)
+{
+    int at = *near;
+    if (at >= 0 && start >= group->starts[at] && end <= group->ends[at])
+        return 1;
+    int low = 0, high = group->buffers; /* the last buffer that starts at or before it */
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (group->starts[middle] <= start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *near = low - 1;
+    return low > 0 && end <= group->ends[low - 1];
+}
+
+static uint8_t *reached(Wave *wave, int pc, uint64_t address, int size, int *near)
+{
+    Group *group = wave->group;
+    int64_t place = (int64_t)(address - group->base);
+    if (place >= 0 && inside(group, place, place + size, near))
+        return group->memory + place;
+    fault(group, F_OUTSIDE, pc, -1, wave->number, -1, -1, (int64_t)address, 0);
+    return NULL;
+}
+
+static void addresses_of(Wave *wave, const Op *op, const Operand *o, Addresses *to)
+{
+    int pc = (int)(op - wave->group->ops);
+    to->bounded = 0;
+    if (op->buffer) {
+        const Operand *lane = &o[0];
+        const uint32_t *resource = wave->s + o[1].first;
+        uint64_t base = resource[0] | (uint64_t)(resource[1] & 0xFFFF) << 32, records = resource[2];
+        if (resource[1] >> 16 & 0x3FFF) {
+            fault(wave->group, F_STRIDE, pc, -1, wave->number, -1, o[1].first, 0, 0);
+            records = 0;
+        }
+        uint64_t start = (uint64_t)op->offset + scalar32(wave, &o[2]);
+        to->bounded = 1;
+        for (int i = 0; i < LANES; i++) {
+            uint64_t at = start + (op->offen ? wave->v[lane->first][i] : 0);
+            to->room[i] = records - (at < records ? at : records);
+            to->address[i] = base + at;
+        }
+    } else if (o[1].file == NO_FILE) {
+        const uint32_t *low = wave->v[o[0].first], *high = wave->v[o[0].first + 1];
+        for (int i = 0; i < LANES; i++)
+            to->address[i] = (low[i] | (uint64_t)high[i] << 32) + (uint64_t)(int64_t)op->offset;
+    } else {
+        uint64_t base = scalar64(wave, &o[1]) + (uint64_t)(int64_t)op->offset;
+        for (int i = 0; i < LANES; i++)
+            to->address[i] = base + wave->v[o[0].first][i];
+    }
+}
+
+/* Bytes of each lane; zero behind num_records, which is checked for each word by itself. */
+static void fetch(Wave *wave, const Op *op, const Addresses *from, uint8_t *out)
+{
+    int pc = (int)(op - wave->group->ops), near = -1;
+    int unit = op->size < 4 ? op->size : 4;
+    memset(out, 0, (size_t)(LANES * op->size));
+    for (int lane = 0; lane < LANES; lane++) {
+        if (!(wave->exec >> lane & 1))
+            continue;
+        uint8_t *to = out + lane * op->size;
+        if (!from->bounded || from->room[lane] >= (uint64_t)op->size) {
+            const uint8_t *found = reached(wave, pc, from->address[lane], op->size, &near);
+            if (found)
+                memcpy(to, found, (size_t)op->size);
+            else
+                memset(to, 0xFF, (size_t)op->size);
+            continue;
+        }
+        for (int at = 0; at < op->size; at += unit)
+            if (from->room[lane] >= (uint64_t)(at + unit)) {
+                const uint8_t *found = reached(wave, pc, from->address[lane] + (uint64_t)at, unit, &near);
+                if (found)
+                    memcpy(to + at, found, (size_t)unit);
+                else
+                    memset(to + at, 0xFF, (size_t)unit);
+            }
+    }
+}
+
+static int32_t load(Wave *wave, const Op *op)
+{
+    Addresses from;
+    uint8_t bytes[LANES * 16];
+    uint32_t old[LANES], words[4][LANES];
+    int first = op->o[0].first, rows = (op->size + 3) / 4;
+    addresses_of(wave, op, op->o + 1, &from);
+    fetch(wave, op, &from, bytes);
+    memcpy(old, wave->v[first], sizeof old);
+    for (int lane = 0; lane < LANES; lane++) {
+        const uint8_t *given = bytes + lane * op->size;
+        if (op->size >= 4) {
+            for (int row = 0; row < rows; row++)
+                memcpy(&words[row][lane], given + 4 * row, 4);
+            continue;
+        }
+        uint32_t word = op->size == 1 ? given[0] : (uint32_t)(given[0] | given[1] << 8);
+        if (op->sign)
+            word = op->size == 1 ? (uint32_t)(int8_t)word : (uint32_t)(int16_t)word;
+        if (op->half)
+            word = op->high ? word << 16 | (old[lane] & 0xFFFF) : (word & 0xFFFF) | (old[lane] & 0xFFFF0000);
+        words[0][lane] = word;
+    }
+    Pending *pending = launch(wave, op, ON_VM, first, rows);
+    pending->kind = TO_REGISTERS;
+    pending->issued = wave->exec;
+    memcpy(pending->data, words, (size_t)rows * sizeof words[0]);
+    under_way_now(wave, pending);
+    return GO_ON;
+}
+
+void land_load(Wave *wave, Pending *pending)
+{
+    for (int row = 0; row < pending->rows; row++) {
+        uint32_t words[LANES];
+        memcpy(words, pending->data + row * (int)sizeof words, sizeof words);
+        put_masked(wave, pending->first_row + row, words, pending->issued);
+    }
+}
+
+static int32_t store(Wave *wave, const Op *op)
+{
+    Addresses to;
+    int pc = (int)(op - wave->group->ops), near = -1, unit = op->buffer && op->size > 4 ? 4 : op->size;
+    const Operand *data = op->buffer ? &op->o[0] : &op->o[1];
+    Operand rest[3] = {op->buffer ? op->o[1] : op->o[0], op->o[2], op->o[3]};
+    addresses_of(wave, op, rest, &to);
+    for (int lane = 0; lane < LANES; lane++) {
+        if (!(wave->exec >> lane & 1))
+            continue;
+        uint32_t words[4];
+        for (int row = 0; row < (op->size + 3) / 4; row++)
+            words[row] = wave->v[data->first + row][lane];
+        if (op->high)
+            words[0] >>= 16;
+        for (int at = 0; at < op->size; at += unit) {
+            if (to.bounded && to.room[lane] < (uint64_t)(at + unit))
+                continue;
+            uint8_t *found = reached(wave, pc, to.address[lane] + (uint64_t)at, unit, &near);
+            if (found)
+                memcpy(found, (uint8_t *)words + at, (size_t)unit);
+        }
+    }
+    Pending *pending = launch(wave, op, ON_VM, 0, 0);
+    pending->kind = NOTHING;
+    under_way_now(wave, pending);
+    return GO_ON;
+}
+
+/* Memory to LDS: lane i writes at M0 + offset + i * size, however the addresses are spread. */
+static int32_t dma(Wave *wave, const Op *op)
+{
+    Addresses from;
+    Group *group = wave->group;
+    int pc = (int)(op - group->ops);
+    addresses_of(wave, op, op->o, &from);
+    Pending *pending = launch(wave, op, ON_VM, 0, 0);
+    fetch(wave, op, &from, pending->data);
+    int64_t start = (int64_t)wave->s[M0] + op->offset;
+    if (start & 3) {
+        fault(group, F_MISALIGNED, pc, -1, wave->number, -1, M0, start, 0);
+        start &= ~(int64_t)3;
+    }
+    pending->kind = DMA;
+    pending->size = op->size;
+    pending->pieces = 1;
+    pending->active = wave->exec;
+    pending->access = begin_access(wave, pc, 1, 1);
+    pending->serial = ++group->serial;
+    for (int lane = 0; lane < LANES; lane++) {
+        int64_t at = start + (int64_t)lane * op->size;
+        if (!(pending->active >> lane & 1))
+            continue;
+        if (!within_lds(wave, pc, at, op->size)) {
+            pending->active &= ~(1ull << lane);
+            continue;
+        }
+        pending->at[lane] = (int32_t)at;
+        begin_write(wave, pending->access, pending->serial, at, op->size);
+    }
+    under_way_now(wave, pending);
+    return GO_ON;
+}
+
+static int32_t load_or_dma(Wave *wave, const Op *op)
+{
+    return op->to_lds ? dma(wave, op) : load(wave, op);
+}
+
+static int32_t s_load(Wave *wave, const Op *op)
+{
+    int pc = (int)(op - wave->group->ops), near = -1, count = op->o[0].count;
+    uint64_t address = (scalar64(wave, &op->o[1]) + scalar32(wave, &op->o[2])) & ~3ull;
+    const uint8_t *found = reached(wave, pc, address, 4 * count, &near);
+    Pending *pending = launch(wave, op, ON_SM, ROWS + op->o[0].first, count);
+    pending->kind = TO_SCALARS;
+    if (found)
+        memcpy(pending->words, found, (size_t)(4 * count));
+    else
+        memset(pending->words, 0xFF, sizeof pending->words);
+    under_way_now(wave, pending);
+    return GO_ON;
+}
+
+#define LOADS(SPACE)                                                                                                  \
+    {SPACE "_load_dword", load_or_dma, M_BUFFER}, {SPACE "_load_dwordx2", load_or_dma, M_BUFFER},                     \
+        {SPACE "_load_dwordx3", load_or_dma, M_BUFFER}, {SPACE "_load_dwordx4", load_or_dma, M_BUFFER},               \
+        {SPACE "_load_ubyte", load_or_dma, M_BUFFER}, {SPACE "_load_sbyte", load_or_dma, M_BUFFER},                   \
+        {SPACE "_load_ushort", load_or_dma, M_BUFFER}, {SPACE "_load_sshort", load_or_dma, M_BUFFER},                 \
+        {SPACE "_load_short_d16", load_or_dma, M_BUFFER}, {SPACE "_load_short_d16_hi", load_or_dma, M_BUFFER},        \
+        {SPACE "_load_ubyte_d16", load_or_dma, M_BUFFER}, {SPACE "_load_ubyte_d16_hi", load_or_dma, M_BUFFER},        \
+        {SPACE "_load_sbyte_d16", load_or_dma, M_BUFFER}, {SPACE "_load_sbyte_d16_hi", load_or_dma, M_BUFFER},        \
+        {SPACE "_load_lds_dword", dma, M_BUFFER}, {SPACE "_load_lds_dwordx3", dma, M_BUFFER},                         \
+        {SPACE "_load_lds_dwordx4", dma, M_BUFFER}, {SPACE "_store_dword", store, M_BUFFER},                          \
+        {SPACE "_store_dwordx2", store, M_BUFFER}, {SPACE "_store_dwordx3", store, M_BUFFER},                         \
+        {SPACE "_store_dwordx4", store, M_BUFFER}, {SPACE "_store_byte", store, M_BUFFER},                            \
+        {SPACE "_store_short", store, M_BUFFER}, {SPACE "_store_byte_d16_hi", store, M_BUFFER},                       \
+        {SPACE "_store_short_d16_hi", store, M_BUFFER}
+const Opcode GLOBAL_OPCODES[] = {
+    LOADS("buffer"), LOADS("global"), {"s_load_dword", s_load, 0}, {"s_load_dwordx2", s_load, 0},
+    {"s_load_dwordx4", s_load, 0}, {"s_load_dwordx8", s_load, 0}, {"s_load_dwordx16", s_load, 0}, {0, 0, 0},
+};

@@ -1,0 +1,287 @@
+/* LDS: reads and writes that take time, and whether waits and barriers keep them apart in every interleaving.
+ *
+ * Two checks, as in rota.isa.lds and rota.isa.memory_order, by byte.  Marks: a byte is marked while a write to it is
+ * under way; a read needs its bytes unmarked and unchanged from its issue to its landing.  Order: an access of one wave
+ * happens before one of another iff the wait that covers it stands in an earlier epoch than the other's issue. */
+#include <stdlib.h>
+
+#include "core.h"
+
+int within_lds(Wave *wave, int pc, int64_t at, int size)
+{
+    Group *group = wave->group;
+    if (at >= 0 && at + size <= group->lds_size)
+        return 1;
+    fault(group, F_LEAVES_LDS, pc, -1, wave->number, -1, -1, at, group->lds_size);
+    return 0;
+}
+
+int begin_access(Wave *wave, int pc, int writes, int dma)
+{
+    Group *group = wave->group;
+    if (group->access_count == group->access_room) {
+        int32_t room = group->access_room * 2;
+        Access *more = realloc(group->accesses, (size_t)room * sizeof *more);
+        if (more == NULL) {
+            fault(group, F_FULL, pc, -1, wave->number, -1, -1, room, 0);
+            return group->access_count - 1;
+        }
+        group->accesses = more;
+        group->access_room = room;
+    }
+    group->accesses[group->access_count] =
+        (Access){.wave = wave->number, .pc = pc, .writes = writes, .dma = dma, .covered = NEVER};
+    return group->access_count++;
+}
+
+/* Is an earlier access of a byte certainly over?  If not, the fault is told. */
+static void check(Wave *wave, int number, int earlier, int64_t at)
+{
+    Group *group = wave->group;
+    const Access *now = &group->accesses[number], *then = &group->accesses[earlier];
+    if (then->covered < wave->epoch)
+        return;
+    if (then->wave != now->wave)
+        fault(group, F_RACE, now->pc, then->pc, now->wave, then->wave, now->writes * 2 + then->writes,
+              then->covered != NEVER, at);
+    else if ((now->dma || then->dma) && then->covered == NEVER) {
+        const Access *told = then->writes ? now : then, *other = then->writes ? then : now;
+        fault(group, F_LDS_UNDER_WAY, told->pc, other->pc, told->wave, -1, told->writes, at, 0);
+    }
+}
+
+void order_read(Wave *wave, int number, int64_t at, int size)
+{
+    Group *group = wave->group;
+    int32_t *read = group->read[wave->number] + at, last = 0;
+    const int32_t *written = group->written + at;
+    uint16_t *readers = group->readers + at;
+    for (int byte = 0; byte < size; byte++) {
+        if (written[byte] != last && written[byte])
+            check(wave, number, last = written[byte], at + byte);
+        read[byte] = number;
+        readers[byte] |= (uint16_t)(1u << wave->number);
+    }
+}
+
+static void order_write(Wave *wave, int number, int64_t at, int size)
+{
+    Group *group = wave->group;
+    int32_t *written = group->written + at, last = 0, seen[MOST_WAVES] = {0};
+    uint16_t *readers = group->readers + at;
+    for (int byte = 0; byte < size; byte++) {
+        for (uint32_t left = readers[byte]; left; left &= left - 1) {
+            int other = __builtin_ctz(left), earlier = group->read[other][at + byte];
+            if (earlier != seen[other])
+                check(wave, number, seen[other] = earlier, at + byte);
+        }
+        readers[byte] = 0; /* this write stands for them towards all that follow */
+        if (written[byte] != last && written[byte])
+            check(wave, number, last = written[byte], at + byte);
+        written[byte] = number;
+    }
+}
+
+/* Marks bytes that a write is under way to. */
+void begin_write(Wave *wave, int number, int64_t serial, int64_t at, int size)
+{
+    Group *group = wave->group;
+    const Access *access = &group->accesses[number];
+    int16_t mark = (int16_t)(access->dma ? -1 : wave->number + 1);
+    order_write(wave, number, at, size);
+    for (int64_t byte = at; byte < at + size; byte++) {
+        if (group->mark[byte] && (access->dma || group->mark[byte] != mark))
+            fault(group, F_LDS_UNDER_WAY, access->pc, -1, wave->number, -1, 1, byte, 0);
+        group->mark[byte] = group->last[byte] = mark;
+        group->serials[byte] = serial;
+    }
+}
+
+static void end_write(Group *group, int64_t serial, int64_t at, int size)
+{
+    for (int64_t byte = at; byte < at + size; byte++)
+        if (group->serials[byte] == serial) /* else a later write has taken the mark over */
+            group->mark[byte] = 0;
+}
+
+/* Which dwords of a lane's piece another write is under way to, as bits. */
+static uint8_t disturbed(const Wave *wave, int64_t at, int size)
+{
+    const Group *group = wave->group;
+    int16_t own = (int16_t)(wave->number + 1);
+    uint8_t bits = 0;
+    for (int byte = 0; byte < size; byte++) {
+        int16_t mark = group->mark[at + byte];
+        if (mark && mark != own)
+            bits |= (uint8_t)(1u << byte / 4);
+    }
+    return bits;
+}
+
+void land_read(Wave *wave, Pending *pending)
+{
+    Group *group = wave->group;
+    int16_t own = (int16_t)(wave->number + 1);
+    int dwords = (pending->size + 3) / 4;
+    for (int piece = 0; piece < pending->pieces; piece++)
+        for (int lane = 0; lane < LANES; lane++) {
+            int32_t row = pending->first_row + piece * dwords;
+            if (!(pending->issued >> lane & 1))
+                continue;
+            if (!(pending->active >> lane & 1)) {
+                for (int dword = 0; dword < dwords; dword++)
+                    wave->v[row + dword][lane] = POISON;
+                continue;
+            }
+            int64_t at = pending->at[piece * LANES + lane];
+            uint8_t *before = pending->data + (piece * LANES + lane) * pending->size, value[16] = {0};
+            uint8_t bad = pending->bad[piece * LANES + lane] | disturbed(wave, at, pending->size);
+            for (int byte = 0; byte < pending->size; byte++) {
+                int mine = group->last[at + byte] == own;
+                value[byte] = mine ? before[byte] : group->lds[at + byte];
+                if (!mine && before[byte] != value[byte])
+                    bad |= (uint8_t)(1u << byte / 4);
+            }
+            if (bad)
+                fault(group, F_LDS_UNDER_WAY, pending->pc, -1, wave->number, -1, 0, at, 0);
+            if (pending->size < 4) {
+                uint32_t word = pending->size == 1 ? value[0] : (uint32_t)(value[0] | value[1] << 8);
+                if (pending->sign)
+                    word = pending->size == 1 ? (uint32_t)(int8_t)word : (uint32_t)(int16_t)word;
+                if (pending->half) {
+                    uint32_t kept;
+                    memcpy(&kept, pending->data + LANES * 4 + lane * 4, 4);
+                    word = pending->high ? word << 16 | (kept & 0xFFFF) : (word & 0xFFFF) | (kept & 0xFFFF0000);
+                }
+                wave->v[row][lane] = bad ? POISON : word;
+                continue;
+            }
+            for (int dword = 0; dword < dwords; dword++) {
+                uint32_t word;
+                memcpy(&word, value + 4 * dword, 4);
+                wave->v[row + dword][lane] = bad >> dword & 1 ? POISON : word;
+            }
+        }
+}
+
+void land_write(Wave *wave, Pending *pending)
+{
+    Group *group = wave->group;
+    for (int piece = 0; piece < pending->pieces; piece++)
+        for (int lane = 0; lane < LANES; lane++)
+            if (pending->active >> lane & 1) {
+                int64_t at = pending->at[piece * LANES + lane];
+                if (pending->kind == DMA)
+                    memcpy(group->lds + at, pending->data + lane * pending->size, (size_t)pending->size);
+                end_write(group, pending->serial, at, pending->size);
+            }
+}
+
+/* Addresses of an instruction's pieces, and the lanes that stay inside LDS. */
+static uint64_t places(Wave *wave, const Op *op, const uint32_t *address, Pending *pending)
+{
+    uint64_t inside = wave->exec;
+    int pc = (int)(op - wave->group->ops), widest = op->pieces_offset[op->pieces - 1];
+    for (int piece = 0; piece < op->pieces; piece++)
+        if (op->pieces_offset[piece] > widest)
+            widest = op->pieces_offset[piece];
+    for (int lane = 0; lane < LANES; lane++)
+        if (inside >> lane & 1) {
+            int64_t at = address[lane];
+            if (!within_lds(wave, pc, at + widest, op->size))
+                inside &= ~(1ull << lane);
+            else
+                for (int piece = 0; piece < op->pieces; piece++)
+                    pending->at[piece * LANES + lane] = (int32_t)(at + op->pieces_offset[piece]);
+        }
+    return inside;
+}
+
+static int32_t ds_read(Wave *wave, const Op *op)
+{
+    Group *group = wave->group;
+    int pc = (int)(op - group->ops), half = op->half;
+    uint32_t old[LANES];
+    memcpy(old, wave->v[op->o[0].first], sizeof old);
+    uint32_t address[LANES];
+    memcpy(address, wave->v[op->o[1].first], sizeof address); /* the target may be the address itself */
+    Pending *pending = launch(wave, op, ON_DS, op->o[0].first, op->pieces * ((op->size + 3) / 4));
+    pending->kind = LDS_READ;
+    pending->size = op->size;
+    pending->pieces = op->pieces;
+    pending->issued = wave->exec;
+    pending->active = places(wave, op, address, pending);
+    pending->sign = op->sign;
+    pending->half = half;
+    pending->high = op->high;
+    pending->access = begin_access(wave, pc, 0, 0);
+    for (int piece = 0; piece < op->pieces; piece++)
+        for (int lane = 0; lane < LANES; lane++)
+            if (pending->active >> lane & 1) {
+                int64_t at = pending->at[piece * LANES + lane];
+                memcpy(pending->data + (piece * LANES + lane) * op->size, group->lds + at, (size_t)op->size);
+                pending->bad[piece * LANES + lane] = disturbed(wave, at, op->size);
+                order_read(wave, pending->access, at, op->size);
+            }
+    if (half)
+        memcpy(pending->data + LANES * 4, old, sizeof old);
+    under_way_now(wave, pending);
+    return GO_ON;
+}
+
+static int32_t ds_write(Wave *wave, const Op *op)
+{
+    Group *group = wave->group;
+    int pc = (int)(op - group->ops);
+    Pending *pending = launch(wave, op, ON_DS, 0, 0);
+    pending->kind = LDS_WRITE;
+    pending->size = op->size;
+    pending->pieces = op->pieces;
+    pending->issued = wave->exec;
+    pending->active = places(wave, op, wave->v[op->o[0].first], pending);
+    pending->access = begin_access(wave, pc, 1, 0);
+    pending->serial = ++group->serial;
+    for (int piece = 0; piece < op->pieces; piece++)
+        for (int lane = 0; lane < LANES; lane++)
+            if (pending->active >> lane & 1) {
+                int64_t at = pending->at[piece * LANES + lane];
+                begin_write(wave, pending->access, pending->serial, at, op->size);
+                uint32_t words[4];
+                for (int dword = 0; dword < (op->size + 3) / 4; dword++)
+                    words[dword] = wave->v[op->o[1 + piece].first + dword][lane];
+                if (op->high)
+                    words[0] >>= 16;
+                memcpy(group->lds + at, words, (size_t)op->size);
+            }
+    under_way_now(wave, pending);
+    return GO_ON;
+}
+
+/* Each lane takes the register of the lane that its address names; inactive lanes give zero.  No memory is used. */
+static int32_t ds_bpermute(Wave *wave, const Op *op)
+{
+    uint32_t taken[LANES];
+    for (int lane = 0; lane < LANES; lane++) {
+        uint32_t from = (wave->v[op->o[1].first][lane] + (uint32_t)op->offset) >> 2 & 63;
+        taken[lane] = wave->exec >> from & 1 ? wave->v[op->o[2].first][from] : 0;
+    }
+    Pending *pending = launch(wave, op, ON_DS, op->o[0].first, 1);
+    pending->kind = TO_REGISTERS;
+    pending->issued = wave->exec;
+    memcpy(pending->data, taken, sizeof taken);
+    under_way_now(wave, pending);
+    return GO_ON;
+}
+
+#define READ(NAME) {NAME, ds_read, M_OFFSET}
+#define WRITE(NAME) {NAME, ds_write, M_OFFSET}
+const Opcode LDS_OPCODES[] = {
+    READ("ds_read_b32"), READ("ds_read_b64"), READ("ds_read_b96"), READ("ds_read_b128"), READ("ds_read2_b32"),
+    READ("ds_read2_b64"), READ("ds_read2st64_b32"), READ("ds_read2st64_b64"), READ("ds_read_u8"), READ("ds_read_i8"),
+    READ("ds_read_u16"), READ("ds_read_i16"), READ("ds_read_u16_d16"), READ("ds_read_u16_d16_hi"),
+    READ("ds_read_u8_d16"), READ("ds_read_u8_d16_hi"), READ("ds_read_i8_d16"), READ("ds_read_i8_d16_hi"),
+    WRITE("ds_write_b32"), WRITE("ds_write_b64"), WRITE("ds_write_b96"), WRITE("ds_write_b128"),
+    WRITE("ds_write2_b32"), WRITE("ds_write2_b64"), WRITE("ds_write2st64_b32"), WRITE("ds_write2st64_b64"),
+    WRITE("ds_write_b8"), WRITE("ds_write_b16"), WRITE("ds_write_b8_d16_hi"), WRITE("ds_write_b16_d16_hi"),
+    {"ds_bpermute_b32", ds_bpermute, M_OFFSET}, {0, 0, 0},
+};
