@@ -44,9 +44,12 @@ typedef struct {
     int32_t immediate;          /* bitop3, s_waitcnt's vmcnt */
     int32_t immediate1;         /* s_waitcnt's lgkmcnt */
     int32_t buffer, offen, to_lds, fnuz;
-    int32_t dpp, row_mask, bank_mask, bound_ctrl;
+    int32_t halves;             /* op_sel chooses halves of registers */
+    int32_t dpp, dpp_zero;      /* across lanes; what a lane without a source reads, or else it does not write */
     int32_t cbsz, abid, blgp;
     Operand o[MOST_OPERANDS];
+    uint64_t dpp_enabled;
+    int8_t dpp_source[LANES];
 } Op;
 
 typedef struct {
@@ -134,7 +137,7 @@ typedef struct {
 
 enum {                          /* modifiers, as bits */
     M_SDWA = 1, M_CLAMP = 2, M_OMOD = 4, M_OP_SEL = 8, M_NEG = 16, M_OFFSET = 32, M_BUFFER = 64, M_IMMEDIATE = 128,
-    M_DPP = 256, M_MATRIX = 512,
+    M_DPP = 256, M_MATRIX = 512, M_SIGNS = 1024,
 };
 
 enum {                          /* faults; Python says them in words */
@@ -142,13 +145,11 @@ enum {                          /* faults; Python says them in words */
     F_STRIDE = 305, F_MISALIGNED = 405, F_FULL = 999,
 };
 
-extern const Opcode VECTOR_OPCODES[], COMPARE_OPCODES[], SCALAR_OPCODES[], CONTROL_OPCODES[], LDS_OPCODES[], GLOBAL_OPCODES[],
+extern const Opcode INTEGER_OPCODES[], FLOAT_OPCODES[], CONVERT_OPCODES[], VECTOR_OPCODES[], COMPARE_OPCODES[], SCALAR_OPCODES[], CONTROL_OPCODES[], LDS_OPCODES[], GLOBAL_OPCODES[],
     MATRIX_OPCODES[];
 
 /* operands.c */
 const uint32_t *words_of(Wave *, const Operand *, uint32_t *room);
-const uint32_t *floats_of(Wave *, const Operand *, uint32_t *room);
-const uint32_t *halves_of(Wave *, const Operand *, uint32_t *room);
 const uint64_t *doubles_of(Wave *, const Operand *, uint64_t *room, int floating);
 uint32_t scalar32(const Wave *, const Operand *);
 uint64_t scalar64(const Wave *, const Operand *);

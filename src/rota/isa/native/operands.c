@@ -47,28 +47,6 @@ const uint32_t *words_of(Wave *wave, const Operand *o, uint32_t *room)
     return spread(scalar32(wave, o), room);
 }
 
-static const uint32_t *signed_by(const Operand *o, const uint32_t *from, uint32_t *room, uint32_t sign)
-{
-    if (!o->negate && !o->absolute)
-        return from;
-    uint32_t keep = o->absolute ? ~sign : ~0u, flip = o->negate ? sign : 0;
-    for (int lane = 0; lane < LANES; lane++)
-        room[lane] = (from[lane] & keep) ^ flip;
-    return room;
-}
-
-const uint32_t *floats_of(Wave *wave, const Operand *o, uint32_t *room)
-{
-    return signed_by(o, words_of(wave, o, room), room, 1u << 31);
-}
-
-const uint32_t *halves_of(Wave *wave, const Operand *o, uint32_t *room)
-{
-    if (o->file == FLOATING) /* an inline constant has the width of the instruction */
-        return signed_by(o, spread(float_to_half((float)o->floating), room), room, 1u << 15);
-    return signed_by(o, words_of(wave, o, room), room, 1u << 15);
-}
-
 const uint64_t *doubles_of(Wave *wave, const Operand *o, uint64_t *room, int floating)
 {
     if (o->file == VECTOR) {

@@ -1,97 +1,6 @@
-/* VALU instructions, a function of 64 lanes each. */
-#include <math.h>
-
+/* VALU instructions that carry, select, cross lanes, or work on pairs of registers or of halves. */
 #include "lanes.h"
 
-static void placed(Wave *wave, const Op *op, u32 *values)
-{
-    int chosen = op->dst_sel;
-    if (chosen != WHOLE_DWORD) {
-        int bits = chosen < 4 ? 8 : 16, shift = chosen < 4 ? 8 * chosen : 16 * (chosen - 4);
-        u32 mask = (1u << bits) - 1, keep = op->dst_unused == 2 ? ~(mask << shift) : 0;
-        const u32 *old = wave->v[op->o[0].first];
-        for (int lane = 0; lane < LANES; lane++)
-            values[lane] = (values[lane] & mask) << shift | (old[lane] & keep);
-    }
-    put_words(wave, op->o[0].first, values);
-}
-
-static void clamped(const Op *op, u32 *values)
-{
-    if (op->clamp)
-        for (int lane = 0; lane < LANES; lane++) {
-            float value = as_float(values[lane]);
-            values[lane] = as_bits(value < 0 ? 0.0f : value > 1 ? 1.0f : value);
-        }
-}
-
-static void put_pairs(Wave *wave, const Op *op, const u64 *values)
-{
-    u32 low[LANES], high[LANES];
-    for (int lane = 0; lane < LANES; lane++) {
-        low[lane] = (u32)values[lane];
-        high[lane] = (u32)(values[lane] >> 32);
-    }
-    put_words(wave, op->o[0].first, low);
-    put_words(wave, op->o[0].first + 1, high);
-}
-
-/* Integers: a, b, c are unsigned; a result is 32 bits. */
-#define WORD_1(NAME, EXPRESSION)                                                                                      \
-    static int32_t NAME(Wave *wave, const Op *op)                                                                     \
-    {                                                                                                                 \
-        u32 out[LANES];                                                                                               \
-        SOURCES_1(words_of) LANES_DO(u32 a = s0[lane]; out[lane] = (u32)(EXPRESSION)) placed(wave, op, out);          \
-        return GO_ON;                                                                                                 \
-    }
-#define WORD_2(NAME, EXPRESSION)                                                                                      \
-    static int32_t NAME(Wave *wave, const Op *op)                                                                     \
-    {                                                                                                                 \
-        u32 out[LANES];                                                                                               \
-        SOURCES_2(words_of)                                                                                           \
-        LANES_DO(u32 a = s0[lane]; u32 b = s1[lane]; out[lane] = (u32)(EXPRESSION)) placed(wave, op, out);            \
-        return GO_ON;                                                                                                 \
-    }
-#define WORD_3(NAME, EXPRESSION)                                                                                      \
-    static int32_t NAME(Wave *wave, const Op *op)                                                                     \
-    {                                                                                                                 \
-        u32 out[LANES];                                                                                               \
-        SOURCES_3(words_of)                                                                                           \
-        LANES_DO(u32 a = s0[lane]; u32 b = s1[lane]; u32 c = s2[lane]; out[lane] = (u32)(EXPRESSION))                 \
-        placed(wave, op, out);                                                                                        \
-        return GO_ON;                                                                                                 \
-    }
-/* Floats: x, y, z are float32; the result is an expression of bits, clamped if the instruction asks for it. */
-#define FLOAT_1(NAME, EXPRESSION)                                                                                     \
-    static int32_t NAME(Wave *wave, const Op *op)                                                                     \
-    {                                                                                                                 \
-        u32 out[LANES];                                                                                               \
-        SOURCES_1(floats_of) LANES_DO(float x = as_float(s0[lane]); out[lane] = (EXPRESSION)) clamped(op, out);       \
-        placed(wave, op, out);                                                                                        \
-        return GO_ON;                                                                                                 \
-    }
-#define FLOAT_2(NAME, EXPRESSION)                                                                                     \
-    static int32_t NAME(Wave *wave, const Op *op)                                                                     \
-    {                                                                                                                 \
-        u32 out[LANES];                                                                                               \
-        SOURCES_2(floats_of)                                                                                          \
-        LANES_DO(float x = as_float(s0[lane]); float y = as_float(s1[lane]); out[lane] = (EXPRESSION))                \
-        clamped(op, out);                                                                                             \
-        placed(wave, op, out);                                                                                        \
-        return GO_ON;                                                                                                 \
-    }
-#define FLOAT_3(NAME, EXPRESSION)                                                                                     \
-    static int32_t NAME(Wave *wave, const Op *op)                                                                     \
-    {                                                                                                                 \
-        u32 out[LANES];                                                                                               \
-        SOURCES_3(floats_of)                                                                                          \
-        LANES_DO(float x = as_float(s0[lane]); float y = as_float(s1[lane]); float z = as_float(s2[lane]);            \
-                 out[lane] = (EXPRESSION))                                                                            \
-        clamped(op, out);                                                                                             \
-        placed(wave, op, out);                                                                                        \
-        return GO_ON;                                                                                                 \
-    }
-/* Pairs of registers: p is the source of 64 bits, a the shift amount. */
 #define SHIFT_64(NAME, EXPRESSION)                                                                                    \
     static int32_t NAME(Wave *wave, const Op *op)                                                                     \
     {                                                                                                                 \
@@ -102,153 +11,9 @@ static void put_pairs(Wave *wave, const Op *op, const u64 *values)
         LANES_DO(u32 a = s0[lane] & 63; u64 p = s1[lane]; out[lane] = (u64)(EXPRESSION)) put_pairs(wave, op, out);    \
         return GO_ON;                                                                                                 \
     }
-
-static inline i32 signed24(u32 a) { return (i32)(a << 8) >> 8; }
-static inline u32 field(u32 a, u32 b, u32 c) { return a >> (b & 31) & ((1u << (c & 31)) - 1); }
-static inline u32 signed_field(u32 a, u32 b, u32 c)
-{
-    u32 size = c & 31, sign = size ? 1u << (size - 1) : 0;
-    return (field(a, b, c) ^ sign) - sign;
-}
-static inline u32 joined(u32 a, u32 b, u32 shift) { return (u32)(((u64)a << 32 | b) >> shift); }
-static u32 permuted(u32 a, u32 b, u32 selector)
-{
-    u64 both = (u64)a << 32 | b;
-    u32 out = 0;
-    for (int place = 0; place < 4; place++) {
-        u32 chosen = selector >> 8 * place & 0xFF, octet;
-        if (chosen < 8)
-            octet = both >> 8 * chosen & 0xFF;
-        else if (chosen < 12)
-            octet = both >> (16 * (chosen & 3) + 15) & 1 ? 0xFF : 0;
-        else
-            octet = chosen == 12 ? 0 : 0xFF;
-        out |= octet << 8 * place;
-    }
-    return out;
-}
-static inline u32 reversed(u32 a)
-{
-    a = (a >> 1 & 0x55555555) | (a & 0x55555555) << 1;
-    a = (a >> 2 & 0x33333333) | (a & 0x33333333) << 2;
-    a = (a >> 4 & 0x0F0F0F0F) | (a & 0x0F0F0F0F) << 4;
-    return __builtin_bswap32(a);
-}
-static inline u32 to_unsigned(float x) { return x >= 4294967296.0f ? ~0u : x > 0 ? (u32)x : 0; }
-static inline u32 to_signed(float x)
-{
-    return x >= 2147483648.0f ? 0x7FFFFFFF : x < -2147483648.0f ? 0x80000000 : x == x ? (u32)(i32)x : 0;
-}
-static inline u32 bf16(float x)
-{
-    u32 bits = as_bits(x);
-    return x != x ? bits >> 16 | 0x40 : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
-}
-static u32 half_towards_zero(float x)
-{
-    u32 half = float_to_half(x);
-    return fabsf(half_to_float(half)) > fabsf(x) ? half - 1 : half;
-}
-static inline float fused(float x, float y, float z) { return (float)((double)x * y + z); }
-static inline float larger(float x, float y) { return x > y || y != y ? x : y; }
-static inline float smaller(float x, float y) { return x < y || y != y ? x : y; }
-
-WORD_1(mov, a)
-WORD_1(not, ~a)
-WORD_1(bfrev, reversed(a))
-WORD_2(bcnt, __builtin_popcount(a) + b)
-WORD_2(add_u16, (a + b) & 0xFFFF)
-WORD_2(sub_u16, (a - b) & 0xFFFF)
-WORD_2(mul_lo_u16, (a * b) & 0xFFFF)
-WORD_2(lshlrev_b16, b << (a & 15) & 0xFFFF)
-WORD_2(lshrrev_b16, (b & 0xFFFF) >> (a & 15))
-WORD_2(add_u32, a + b)
-WORD_2(sub_u32, a - b)
-WORD_2(subrev_u32, b - a)
-WORD_2(mul_lo_u32, a *b)
-WORD_2(mul_hi_u32, (u64)a *b >> 32)
-WORD_2(mul_hi_i32, (i64)(i32)a *(i32)b >> 32)
-WORD_2(mul_u32_u24, (a & 0xFFFFFF) * (b & 0xFFFFFF))
-WORD_2(mul_i32_i24, (i64)signed24(a) * signed24(b))
-WORD_3(mad_u32_u24, (a & 0xFFFFFF) * (b & 0xFFFFFF) + c)
-WORD_3(mad_i32_i24, (u32)((i64)signed24(a) * signed24(b)) + c)
-WORD_2(lshlrev_b32, b << (a & 31))
-WORD_2(lshrrev_b32, b >> (a & 31))
-WORD_2(ashrrev_i32, (i32)b >> (a & 31))
 SHIFT_64(lshlrev_b64, p << a)
 SHIFT_64(lshrrev_b64, p >> a)
 SHIFT_64(ashrrev_i64, (i64)p >> a)
-WORD_2(and_b32, a &b)
-WORD_2(or_b32, a | b)
-WORD_2(xor_b32, a ^ b)
-WORD_2(xnor_b32, ~(a ^ b))
-WORD_2(min_u32, a < b ? a : b)
-WORD_2(max_u32, a > b ? a : b)
-WORD_2(min_i32, (i32)a < (i32)b ? a : b)
-WORD_2(max_i32, (i32)a > (i32)b ? a : b)
-WORD_3(add3_u32, a + b + c)
-WORD_3(lshl_add_u32, (a << (b & 31)) + c)
-WORD_3(add_lshl_u32, (a + b) << (c & 31))
-WORD_3(lshl_or_b32, a << (b & 31) | c)
-WORD_3(and_or_b32, (a & b) | c)
-WORD_3(or3_b32, a | b | c)
-WORD_3(xad_u32, (a ^ b) + c)
-WORD_3(bfe_u32, field(a, b, c))
-WORD_3(bfe_i32, signed_field(a, b, c))
-WORD_3(bfi_b32, (a & b) | (~a & c))
-WORD_3(alignbit, joined(a, b, c & 31))
-WORD_3(alignbyte, joined(a, b, 8 * (c & 3)))
-WORD_3(perm, permuted(a, b, c))
-FLOAT_2(add_f32, as_bits(x + y))
-FLOAT_2(sub_f32, as_bits(x - y))
-FLOAT_2(subrev_f32, as_bits(y - x))
-FLOAT_2(mul_f32, as_bits(x *y))
-FLOAT_2(max_f32, as_bits(larger(x, y)))
-FLOAT_2(min_f32, as_bits(smaller(x, y)))
-FLOAT_3(fma_f32, as_bits(fused(x, y, z)))
-FLOAT_3(max3_f32, as_bits(larger(larger(x, y), z)))
-FLOAT_1(exp_f32, as_bits(exp2f(x)))
-FLOAT_1(log_f32, as_bits(log2f(x)))
-FLOAT_1(rcp_f32, as_bits(1.0f / x))
-FLOAT_1(sqrt_f32, as_bits(sqrtf(x)))
-WORD_1(cvt_f32_u32, as_bits((float)a))
-WORD_1(cvt_f32_i32, as_bits((float)(i32)a))
-FLOAT_1(cvt_u32_f32, to_unsigned(x))
-FLOAT_1(cvt_i32_f32, to_signed(x))
-FLOAT_1(cvt_f16_f32, float_to_half(x))
-FLOAT_2(cvt_pkrtz, half_towards_zero(x) | half_towards_zero(y) << 16)
-FLOAT_2(cvt_pk_bf16, bf16(x) | bf16(y) << 16)
-FLOAT_2(cvt_pk_f16, float_to_half(x) | float_to_half(y) << 16)
-
-static int32_t cvt_f32_f16(Wave *wave, const Op *op)
-{
-    u32 out[LANES];
-    SOURCES_1(halves_of)
-    LANES_DO(out[lane] = as_bits(half_to_float(s0[lane] & 0xFFFF)))
-    clamped(op, out);
-    placed(wave, op, out);
-    return GO_ON;
-}
-
-static int32_t pack_b32_f16(Wave *wave, const Op *op)
-{
-    u32 out[LANES];
-    SOURCES_2(halves_of)
-    LANES_DO(out[lane] = (s0[lane] & 0xFFFF) | s1[lane] << 16)
-    placed(wave, op, out);
-    return GO_ON;
-}
-
-static int32_t fmac_f32(Wave *wave, const Op *op)
-{
-    u32 out[LANES];
-    SOURCES_2(floats_of)
-    const u32 *sum = wave->v[op->o[0].first];
-    LANES_DO(out[lane] = as_bits(fused(as_float(s0[lane]), as_float(s1[lane]), as_float(sum[lane]))))
-    clamped(op, out);
-    placed(wave, op, out);
-    return GO_ON;
-}
 
 static int32_t mov_b64(Wave *wave, const Op *op)
 {
@@ -263,19 +28,22 @@ static int32_t lshl_add_u64(Wave *wave, const Op *op)
     u32 r1[LANES];
     const u64 *a = doubles_of(wave, &op->o[1], r0, 0), *c = doubles_of(wave, &op->o[3], r2, 0);
     const u32 *b = words_of(wave, &op->o[2], r1);
-    LANES_DO(out[lane] = (a[lane] << (b[lane] & 63)) + c[lane])
+    LANES_DO(out[lane] = (a[lane] << (b[lane] & 7)) + c[lane])
     put_pairs(wave, op, out);
     return GO_ON;
 }
 
 static int32_t bitop3(Wave *wave, const Op *op)
 {
-    u32 out[LANES] = {0};
-    SOURCES_3(words_of)
+    u32 room[3][LANES], out[LANES] = {0};
+    const u32 *from[3];
+    for (int number = 0; number < 3; number++)
+        from[number] = words_of(wave, &op->o[1 + number], room[number]);
     for (int term = 0; term < 8; term++)
         if (op->immediate >> term & 1)
-            LANES_DO(out[lane] |= (term & 4 ? s0[lane] : ~s0[lane]) & (term & 2 ? s1[lane] : ~s1[lane]) &
-                                  (term & 1 ? s2[lane] : ~s2[lane]))
+            LANES_DO(out[lane] |= (term & 4 ? from[0][lane] : ~from[0][lane]) &
+                                  (term & 2 ? from[1][lane] : ~from[1][lane]) &
+                                  (term & 1 ? from[2][lane] : ~from[2][lane]))
     put_words(wave, op->o[0].first, out);
     return GO_ON;
 }
@@ -285,12 +53,13 @@ static int32_t bitop3(Wave *wave, const Op *op)
     static int32_t NAME(Wave *wave, const Op *op)                                                                     \
     {                                                                                                                 \
         u32 r0[LANES], r1[LANES], out[LANES];                                                                         \
-        const u32 *s0 = words_of(wave, &op->o[2], r0), *s1 = words_of(wave, &op->o[3], r1);                           \
+        const u32 *s0 = source(wave, op, 0, 2, WORD, r0), *s1 = source(wave, op, 1, 3, WORD, r1);                     \
         u64 into = op->operands > 4 ? scalar64(wave, &op->o[4]) : 0, carry = 0;                                       \
         LANES_DO(i64 a = s0[lane]; i64 b = s1[lane]; i64 c = into >> lane & 1; i64 total = (EXPRESSION);              \
                  out[lane] = (u32)total; carry |= (u64)(total < 0 || total >> 32 != 0) << lane)                       \
-        put_words(wave, op->o[0].first, out);                                                                         \
-        put_scalar64(wave, &op->o[1], carry & wave->exec);                                                            \
+        carry &= wave->exec;                                                                                          \
+        put_result(wave, op, out, 0, 0);                                                                              \
+        put_scalar64(wave, &op->o[1], carry);                                                                         \
         return GO_ON;                                                                                                 \
     }
 CARRY(add_co, a + b + c)
@@ -299,11 +68,11 @@ CARRY(subrev_co, b - a - c)
 
 static int32_t cndmask(Wave *wave, const Op *op)
 {
-    u32 out[LANES];
-    SOURCES_2(floats_of)
+    u32 r0[LANES], r1[LANES], out[LANES];
+    const u32 *s0 = source(wave, op, 0, 1, BITS, r0), *s1 = source(wave, op, 1, 2, BITS, r1);
     u64 which = scalar64(wave, &op->o[3]);
     LANES_DO(out[lane] = which >> lane & 1 ? s1[lane] : s0[lane])
-    placed(wave, op, out);
+    put_result(wave, op, out, 0, 0);
     return GO_ON;
 }
 
@@ -343,8 +112,8 @@ static int32_t writelane(Wave *wave, const Op *op)
 }
 static int32_t mbcnt(Wave *wave, const Op *op, int base)
 {
-    u32 out[LANES];
-    SOURCES_2(words_of)
+    u32 r0[LANES], r1[LANES], out[LANES];
+    const u32 *s0 = words_of(wave, &op->o[1], r0), *s1 = words_of(wave, &op->o[2], r1);
     LANES_DO(int width = lane - base; u32 below = width <= 0 ? 0 : width >= 32 ? ~0u : (1u << width) - 1;
              out[lane] = (u32)__builtin_popcount(s0[lane] & below) + s1[lane])
     put_words(wave, op->o[0].first, out);
@@ -352,16 +121,30 @@ static int32_t mbcnt(Wave *wave, const Op *op, int base)
 }
 static int32_t mbcnt_lo(Wave *wave, const Op *op) { return mbcnt(wave, op, 0); }
 static int32_t mbcnt_hi(Wave *wave, const Op *op) { return mbcnt(wave, op, 32); }
+static int32_t swapped(Wave *wave, const Op *op)
+{
+    u32 first[LANES], second[LANES];
+    memcpy(first, wave->v[op->o[0].first], sizeof first);
+    memcpy(second, wave->v[op->o[1].first], sizeof second);
+    put_words(wave, op->o[0].first, second);
+    put_words(wave, op->o[1].first, first);
+    return GO_ON;
+}
 
-/* Two float32 at once; op_sel and op_sel_hi choose which half of each source a result takes. */
+/* Two float32 at once; op_sel and op_sel_hi choose which register of each source a result takes. */
 static const u32 *part_of(Wave *wave, const Op *op, int number, int high, u32 *room)
 {
     Operand o = op->o[1 + number];
     int chosen = (high ? op->op_sel_hi : op->op_sel) >> number & 1;
+    u32 flip = (high ? op->neg_hi : op->neg_lo) >> number & 1 ? 1u << 31 : 0;
     if (o.file == VECTOR || o.file == SCALAR)
         o.first += chosen;
-    o.negate = (high ? op->neg_hi : op->neg_lo) >> number & 1;
-    return floats_of(wave, &o, room);
+    const u32 *from = words_of(wave, &o, room);
+    if (flip) {
+        LANES_DO(room[lane] = from[lane] ^ flip)
+        return room;
+    }
+    return from;
 }
 #define PACKED(NAME, COUNT, EXPRESSION)                                                                               \
     static int32_t NAME(Wave *wave, const Op *op)                                                                     \
@@ -373,7 +156,7 @@ static const u32 *part_of(Wave *wave, const Op *op, int number, int high, u32 *r
                 from[number] = part_of(wave, op, number, high, room[number]);                                         \
             LANES_DO(float x = as_float(from[0][lane]); float y = as_float(from[1][lane]);                            \
                      float z = COUNT > 2 ? as_float(from[COUNT - 1][lane]) : 0; (void)z;                              \
-                     out[high][lane] = as_bits(EXPRESSION))                                                           \
+                     out[high][lane] = as_bits(clamped(op, EXPRESSION)))                                              \
         }                                                                                                             \
         put_words(wave, op->o[0].first, out[0]);                                                                      \
         put_words(wave, op->o[0].first + 1, out[1]);                                                                  \
@@ -383,38 +166,78 @@ PACKED(pk_add_f32, 2, x + y)
 PACKED(pk_mul_f32, 2, x *y)
 PACKED(pk_fma_f32, 3, fused(x, y, z))
 
+static int32_t pk_mov(Wave *wave, const Op *op)
+{
+    u32 out[2][LANES], room[LANES];
+    for (int number = 0; number < 2; number++) {
+        Operand o = op->o[1 + number];
+        if (o.file == VECTOR || o.file == SCALAR)
+            o.first += op->op_sel >> number & 1;
+        memcpy(out[number], words_of(wave, &o, room), sizeof out[number]);
+    }
+    put_words(wave, op->o[0].first, out[0]);
+    put_words(wave, op->o[0].first + 1, out[1]);
+    return GO_ON;
+}
+
+/* Two halves at once, floats or integers: a, b and c are 16 bits, x, y and z what they are worth as floats. */
+static u32 chosen_half(Wave *wave, const Op *op, int number, int high, int lane, int floats)
+{
+    const Operand *o = &op->o[1 + number < op->operands ? 1 + number : 0];
+    u32 value = o->file == VECTOR ? wave->v[o->first][lane] : scalar32(wave, o);
+    if (floats && o->file == FLOATING)
+        value = float_to_half((float)o->floating);
+    value = value >> ((high ? op->op_sel_hi : op->op_sel) >> number & 1 ? 16 : 0) & 0xFFFF;
+    return value ^ ((high ? op->neg_hi : op->neg_lo) >> number & 1 ? 0x8000 : 0);
+}
+#define HALVES(NAME, COUNT, FLOATS, EXPRESSION)                                                                       \
+    static int32_t NAME(Wave *wave, const Op *op)                                                                     \
+    {                                                                                                                 \
+        u32 out[LANES] = {0};                                                                                         \
+        for (int high = 0; high < 2; high++)                                                                          \
+            LANES_DO(u32 a = chosen_half(wave, op, 0, high, lane, FLOATS);                                            \
+                     u32 b = COUNT > 1 ? chosen_half(wave, op, 1, high, lane, FLOATS) : 0;                            \
+                     u32 c = COUNT > 2 ? chosen_half(wave, op, 2, high, lane, FLOATS) : 0; (void)b; (void)c;          \
+                     float x = half_to_float(a); float y = half_to_float(b); float z = half_to_float(c);              \
+                     (void)x; (void)y; (void)z; u32 h = (u32)(EXPRESSION) & 0xFFFF;                                   \
+                     if (FLOATS && op->clamp) h = float_to_half(clamped(op, half_to_float(h)));                       \
+                     out[lane] |= h << 16 * high)                                                                     \
+        put_words(wave, op->o[0].first, out);                                                                         \
+        return GO_ON;                                                                                                 \
+    }
+#define I(h) ((int16_t)(h))
+HALVES(pk_add_f16, 2, 1, float_to_half(x + y))
+HALVES(pk_mul_f16, 2, 1, float_to_half(x *y))
+HALVES(pk_fma_f16, 3, 1, double_to_half(sum_to_odd((double)x *y, z)))
+HALVES(pk_add_u16, 2, 0, a + b)
+HALVES(pk_sub_u16, 2, 0, a - b)
+HALVES(pk_mul_lo_u16, 2, 0, a *b)
+HALVES(pk_mad_16, 3, 0, a *b + c)
+HALVES(pk_lshlrev, 2, 0, b << (a & 15))
+HALVES(pk_lshrrev, 2, 0, b >> (a & 15))
+HALVES(pk_ashrrev, 2, 0, I(b) >> (a & 15))
+HALVES(pk_max_u16, 2, 0, a > b ? a : b)
+HALVES(pk_min_u16, 2, 0, a < b ? a : b)
+HALVES(pk_max_i16, 2, 0, I(a) > I(b) ? a : b)
+HALVES(pk_min_i16, 2, 0, I(a) < I(b) ? a : b)
+
+#define CHOICE (M_OP_SEL | M_NEG | M_CLAMP)
 const Opcode VECTOR_OPCODES[] = {
-    {"v_mov_b32", mov, M_SDWA}, {"v_mov_b64", mov_b64, 0}, {"v_accvgpr_read_b32", mov, 0},
-    {"v_accvgpr_write_b32", mov, 0}, {"v_accvgpr_mov_b32", mov, 0}, {"v_not_b32", not, M_SDWA},
-    {"v_bfrev_b32", bfrev, 0}, {"v_bcnt_u32_b32", bcnt, 0}, {"v_add_u16", add_u16, M_SDWA},
-    {"v_sub_u16", sub_u16, M_SDWA}, {"v_mul_lo_u16", mul_lo_u16, M_SDWA}, {"v_lshlrev_b16", lshlrev_b16, M_SDWA},
-    {"v_lshrrev_b16", lshrrev_b16, M_SDWA}, {"v_add_u32", add_u32, M_SDWA}, {"v_sub_u32", sub_u32, M_SDWA},
-    {"v_subrev_u32", subrev_u32, M_SDWA}, {"v_mul_lo_u32", mul_lo_u32, 0}, {"v_mul_hi_u32", mul_hi_u32, 0},
-    {"v_mul_hi_i32", mul_hi_i32, 0}, {"v_mul_u32_u24", mul_u32_u24, M_SDWA}, {"v_mul_i32_i24", mul_i32_i24, M_SDWA},
-    {"v_mad_u32_u24", mad_u32_u24, 0}, {"v_mad_i32_i24", mad_i32_i24, 0}, {"v_lshlrev_b32", lshlrev_b32, M_SDWA},
-    {"v_lshrrev_b32", lshrrev_b32, M_SDWA}, {"v_ashrrev_i32", ashrrev_i32, M_SDWA},
-    {"v_lshlrev_b64", lshlrev_b64, 0}, {"v_lshrrev_b64", lshrrev_b64, 0}, {"v_ashrrev_i64", ashrrev_i64, 0},
-    {"v_and_b32", and_b32, M_SDWA}, {"v_or_b32", or_b32, M_SDWA}, {"v_xor_b32", xor_b32, M_SDWA},
-    {"v_xnor_b32", xnor_b32, M_SDWA}, {"v_min_u32", min_u32, M_SDWA}, {"v_max_u32", max_u32, M_SDWA},
-    {"v_min_i32", min_i32, M_SDWA}, {"v_max_i32", max_i32, M_SDWA}, {"v_add3_u32", add3_u32, 0},
-    {"v_lshl_add_u32", lshl_add_u32, 0}, {"v_add_lshl_u32", add_lshl_u32, 0}, {"v_lshl_or_b32", lshl_or_b32, 0},
-    {"v_and_or_b32", and_or_b32, 0}, {"v_or3_b32", or3_b32, 0}, {"v_xad_u32", xad_u32, 0},
-    {"v_lshl_add_u64", lshl_add_u64, 0}, {"v_bfe_u32", bfe_u32, 0}, {"v_bfe_i32", bfe_i32, 0},
-    {"v_bfi_b32", bfi_b32, 0}, {"v_alignbit_b32", alignbit, 0}, {"v_alignbyte_b32", alignbyte, 0},
-    {"v_perm_b32", perm, 0}, {"v_add_f32", add_f32, M_CLAMP}, {"v_sub_f32", sub_f32, M_CLAMP},
-    {"v_subrev_f32", subrev_f32, M_CLAMP}, {"v_mul_f32", mul_f32, M_CLAMP}, {"v_max_f32", max_f32, M_CLAMP},
-    {"v_min_f32", min_f32, M_CLAMP}, {"v_fma_f32", fma_f32, M_CLAMP}, {"v_fmac_f32", fmac_f32, M_CLAMP},
-    {"v_max3_f32", max3_f32, M_CLAMP}, {"v_exp_f32", exp_f32, M_CLAMP}, {"v_log_f32", log_f32, M_CLAMP},
-    {"v_rcp_f32", rcp_f32, M_CLAMP}, {"v_rcp_iflag_f32", rcp_f32, M_CLAMP}, {"v_sqrt_f32", sqrt_f32, M_CLAMP},
-    {"v_cvt_f32_u32", cvt_f32_u32, M_SDWA}, {"v_cvt_f32_i32", cvt_f32_i32, M_SDWA},
-    {"v_cvt_u32_f32", cvt_u32_f32, 0}, {"v_cvt_i32_f32", cvt_i32_f32, 0}, {"v_cvt_f32_f16", cvt_f32_f16, M_CLAMP},
-    {"v_cvt_f16_f32", cvt_f16_f32, M_SDWA}, {"v_cvt_pkrtz_f16_f32", cvt_pkrtz, 0},
-    {"v_cvt_pk_bf16_f32", cvt_pk_bf16, 0}, {"v_cvt_pk_f16_f32", cvt_pk_f16, 0}, {"v_pack_b32_f16", pack_b32_f16, 0},
-    {"v_bitop3_b32", bitop3, M_IMMEDIATE}, {"v_add_co_u32", add_co, 0}, {"v_addc_co_u32", add_co, 0},
-    {"v_sub_co_u32", sub_co, 0}, {"v_subb_co_u32", sub_co, 0}, {"v_subrev_co_u32", subrev_co, 0},
-    {"v_subbrev_co_u32", subrev_co, 0}, {"v_cndmask_b32", cndmask, 0}, {"v_mad_u64_u32", mad_u64, 0},
-    {"v_mad_i64_i32", mad_i64, 0}, {"v_readfirstlane_b32", readfirstlane, 0}, {"v_readlane_b32", readlane, 0},
-    {"v_writelane_b32", writelane, 0}, {"v_mbcnt_lo_u32_b32", mbcnt_lo, 0}, {"v_mbcnt_hi_u32_b32", mbcnt_hi, 0},
-    {"v_pk_add_f32", pk_add_f32, M_OP_SEL | M_NEG}, {"v_pk_mul_f32", pk_mul_f32, M_OP_SEL | M_NEG},
-    {"v_pk_fma_f32", pk_fma_f32, M_OP_SEL | M_NEG}, {0, 0, 0},
+    {"v_mov_b64", mov_b64, 0}, {"v_lshlrev_b64", lshlrev_b64, 0}, {"v_lshrrev_b64", lshrrev_b64, 0},
+    {"v_ashrrev_i64", ashrrev_i64, 0}, {"v_lshl_add_u64", lshl_add_u64, 0}, {"v_bitop3_b32", bitop3, M_IMMEDIATE},
+    {"v_add_co_u32", add_co, M_SDWA}, {"v_addc_co_u32", add_co, M_SDWA}, {"v_sub_co_u32", sub_co, M_SDWA},
+    {"v_subb_co_u32", sub_co, M_SDWA}, {"v_subrev_co_u32", subrev_co, M_SDWA}, {"v_subbrev_co_u32", subrev_co, M_SDWA},
+    {"v_cndmask_b32", cndmask, M_SDWA | M_DPP | M_SIGNS}, {"v_mad_u64_u32", mad_u64, 0}, {"v_mad_i64_i32", mad_i64, 0},
+    {"v_readfirstlane_b32", readfirstlane, 0}, {"v_readlane_b32", readlane, 0}, {"v_writelane_b32", writelane, 0},
+    {"v_mbcnt_lo_u32_b32", mbcnt_lo, 0}, {"v_mbcnt_hi_u32_b32", mbcnt_hi, 0}, {"v_swap_b32", swapped, 0},
+    {"v_pk_add_f32", pk_add_f32, CHOICE}, {"v_pk_mul_f32", pk_mul_f32, CHOICE}, {"v_pk_fma_f32", pk_fma_f32, CHOICE},
+    {"v_pk_mov_b32", pk_mov, M_OP_SEL}, {"v_pk_add_f16", pk_add_f16, CHOICE}, {"v_pk_mul_f16", pk_mul_f16, CHOICE},
+    {"v_pk_fma_f16", pk_fma_f16, CHOICE}, {"v_pk_fmac_f16", pk_fma_f16, CHOICE}, {"v_pk_add_u16", pk_add_u16, M_OP_SEL},
+    {"v_pk_sub_u16", pk_sub_u16, M_OP_SEL}, {"v_pk_add_i16", pk_add_u16, M_OP_SEL},
+    {"v_pk_sub_i16", pk_sub_u16, M_OP_SEL}, {"v_pk_mul_lo_u16", pk_mul_lo_u16, M_OP_SEL},
+    {"v_pk_mad_u16", pk_mad_16, M_OP_SEL}, {"v_pk_mad_i16", pk_mad_16, M_OP_SEL},
+    {"v_pk_lshlrev_b16", pk_lshlrev, M_OP_SEL}, {"v_pk_lshrrev_b16", pk_lshrrev, M_OP_SEL},
+    {"v_pk_ashrrev_i16", pk_ashrrev, M_OP_SEL}, {"v_pk_max_u16", pk_max_u16, M_OP_SEL},
+    {"v_pk_min_u16", pk_min_u16, M_OP_SEL}, {"v_pk_max_i16", pk_max_i16, M_OP_SEL},
+    {"v_pk_min_i16", pk_min_i16, M_OP_SEL}, {0, 0, 0},
 };
