@@ -9,6 +9,7 @@ from rota.isa.control import decode_control
 from rota.isa.disassembly import Instruction, read_listing
 from rota.isa.kernel_facts import LANES, KernelFacts
 from rota.isa.matrix import decode_matrix
+from rota.isa.mode import aware
 from rota.isa.operand import unknown
 from rota.isa.scalar import decode_scalar
 from rota.isa.shared_memory import decode_shared
@@ -68,11 +69,11 @@ def decode(instruction: Instruction, architecture: Architecture) -> Step:
             or decode_matrix(instruction, architecture)
             or decode_shared(instruction)
             or decode_memory(instruction)
-            or decode_vector(instruction)
+            or decode_vector(instruction, architecture)
             or decode_scalar(instruction)
         )
     except (LookupError, ValueError) as error:  # an operand too few, or no number where one is due
         raise unknown(instruction, "form") from error
     if step is None:
         raise unknown(instruction)
-    return step
+    return step if instruction.opcode.startswith("s_") else aware(step, lambda each: decode(each, architecture))
