@@ -6,14 +6,14 @@ The encoding decides: plain, with op_sel for halves, _sdwa for bytes and halves,
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rota.isa.dpp import LaneCrossing, crossing_of
 from rota.isa.modifiers import flags, only
-from rota.isa.operand import File, Operand, Reader, Writer, as_bits, parse_operand, reader, unknown, writer
+from rota.isa.operand import File, Operand, Reader, Writer, as_bits, parse_operand, reader, unknown, with_signs, writer
 
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
@@ -107,8 +107,8 @@ def _crossed(
         raise unknown(instruction, "form")
     crossing = crossing_of(instruction)
     readers = [reader(operand, kind) for operand, kind in zip(sources, kinds, strict=True)]
-    moved = readers[0]
-    across: Reader = lambda wave: crossing.read(wave, moved(wave))  # noqa: E731
+    moved = reader(replace(sources[0], negate=False, absolute=False), kinds[0])
+    across = with_signs(lambda wave: crossing.read(wave, moved(wave)), sources[0], kinds[0])  # zeros get them too
 
     def put(wave: Wave, value: Any) -> None:  # noqa: ANN401
         store(wave, target, as_bits(value, result), crossing.writes(wave))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rota.isa.access import access, keeps, parsed
-from rota.isa.lane_compare import lane_bits, lanes_of
 from rota.isa.kernel_facts import LANES
+from rota.isa.lane_compare import lane_bits, lanes_of
 from rota.isa.modifiers import only
 from rota.isa.operand import Operand, reader, scalar_reader, scalar_writer, unknown, writer
 from rota.isa.step import Step, make_step

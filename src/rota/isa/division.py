@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rota.isa.access import access, parsed
-from rota.isa.lane_compare import lane_bits, lanes_of
 from rota.isa.exactly import fused
 from rota.isa.kernel_facts import LANES
+from rota.isa.lane_compare import lane_bits, lanes_of
 from rota.isa.mode import heeding, limited
 from rota.isa.operand import VCC, named, scalar_writer, unknown
 from rota.isa.step import Step, make_step

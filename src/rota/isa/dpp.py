@@ -1,4 +1,4 @@
-"""Data parallel primitives: takes the modifiers of a _dpp instruction, gives whom each lane reads and which lanes write.
+"""Data parallel primitives: takes the modifiers of a _dpp instruction, gives whom each lane reads and which write.
 
 Lane i of a row of 16 reads another lane of its row, or of the wave.  A lane whose source lies outside the row, or is
 one that EXEC leaves out, reads zero with bound_ctrl:1, and otherwise doesn't write (AMD, CDNA3 ISA, "Data Parallel

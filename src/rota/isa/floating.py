@@ -121,7 +121,7 @@ def _turns(function: Callable[[Any], Any], outside: float) -> Callable[[Any], An
     """Of an angle in turns; beyond 256 turns the result is that of no turn."""
 
     def compute(a: Any) -> Any:  # noqa: ANN401
-        part = np.where(np.isfinite(a), a - np.rint(a), a)
+        part = np.where(np.isfinite(a), np.copysign(a - np.rint(a), np.where(a == np.rint(a), a, a - np.rint(a))), a)
         return np.where(np.abs(a) <= 256, function(part * (2 * math.pi)), np.where(np.isfinite(a), outside, np.nan))
 
     return compute

@@ -60,7 +60,7 @@ def encode(values: Any, form: MiniFloat, noise: Any = None, noise_bits: int = 0)
     """
     exact = np.asarray(values, np.float64)
     size = np.abs(np.where(np.isfinite(exact), exact, 0.0))
-    power = np.maximum(np.frexp(size)[1] - 1, form.lowest)
+    power = np.where(size > 0, np.maximum(np.frexp(size)[1] - 1, form.lowest), form.lowest)
     steps = np.ldexp(size, form.mantissa - power)
     if noise is None:
         whole = np.rint(steps)

@@ -205,6 +205,11 @@ def scalar_writer(operand: Operand, *, wide: bool = False) -> Callable[[Wave, in
 def reader(operand: Operand, kind: str) -> Reader:
     """Reads a value per lane, or one for all lanes from a scalar register or literal."""
     plain = _vector_reader(operand.first, kind) if operand.file is File.VECTOR else _uniform_reader(operand, kind)
+    return with_signs(plain, operand, kind)
+
+
+def with_signs(plain: Reader, operand: Operand, kind: str) -> Reader:
+    """A reader that heeds the signs which an operand carries."""
     if not operand.signed:
         return plain
     if kind not in _SIGNS:

@@ -15,13 +15,13 @@ import numpy as np
 
 from rota.isa.access import access, keeps, parsed
 from rota.isa.carry import decode_carry
-from rota.isa.lane_compare import decode_compare, lane_bits
 from rota.isa.convert import CONVERSIONS, Placed, float8_readers, placed_conversions
 from rota.isa.crosslane import decode_crosslane
 from rota.isa.division import decode_division
 from rota.isa.floating import FLOATING
 from rota.isa.halfword import DOT, HALFWORD
 from rota.isa.integer import INTEGER, Function
+from rota.isa.lane_compare import decode_compare, lane_bits
 from rota.isa.mode import DENORM32, IEEE, flushed, heeding, limited
 from rota.isa.modifiers import fields_of, op_sel
 from rota.isa.operand import Operand, Reader, reader, unknown, writer
