@@ -58,6 +58,11 @@ def _insert_byte(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
     return c & ~(np.uint32(0xFF) << shift) | value << shift
 
 
+def _undefined_above(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What becomes of the high half no source says, LLVM included, so that it is what undefined registers hold."""
+    return lambda a: convert(a) | np.uint32(0xFFFF_0000)
+
+
 _I32, _U32 = (-(2.0**31), 2.0**31 - 1, np.int32), (0.0, 2.0**32 - 1, np.uint32)
 CONVERSIONS: dict[str, Function] = {
     "v_cvt_f32_u32": Function("f", "u", lambda a: np.asarray(a).astype(np.float32)),
@@ -75,6 +80,8 @@ CONVERSIONS: dict[str, Function] = {
     "v_cvt_f16_f32": Function("h", "f", lambda a: np.asarray(a).astype(np.float16)),
     "v_cvt_f16_u16": Function("h", "w", lambda a: np.asarray(a).astype(np.float16)),
     "v_cvt_f16_i16": Function("h", "s", lambda a: np.asarray(a).astype(np.float16)),
+    "v_cvt_u16_f16": Function("u", "h", _undefined_above(_to_integer(0.0, 2.0**16 - 1, np.uint32))),
+    "v_cvt_i16_f16": Function("u", "h", _undefined_above(_to_integer(-(2.0**15), 2.0**15 - 1, np.uint32))),
     "v_cvt_f32_bf16": Function("f", "w", lambda a: (np.asarray(a).astype(np.uint32) << np.uint32(16)).view(np.float32)),
     "v_cvt_off_f32_i4": Function("f", "u", lambda a: ((_low4(a) ^ 8) - 8).astype(np.float32) / np.float32(16)),
     **{f"v_cvt_f32_ubyte{place}": _ubyte(place) for place in range(4)},

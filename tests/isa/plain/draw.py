@@ -29,7 +29,9 @@ def drawn_bits(random: Random, kind: str) -> int:
     edges = _EDGES[kind if kind in _EDGES else f"u{width}"]
     choice = random.random()
     if choice < 0.3:
-        return random.choice(edges) | (random.getrandbits(1) << width - 1 if kind in {"f16", "bf16", "f32", "f64"} else 0)
+        return random.choice(edges) | (
+            random.getrandbits(1) << width - 1 if kind in {"f16", "bf16", "f32", "f64"} else 0
+        )
     if choice < 0.6 and kind in {"f16", "f32", "f64"}:
         form = {"f16": "<e", "f32": "<f", "f64": "<d"}[kind]
         size = random.choice((1.0, 10.0, 300.0, 1e-3, 6e4))

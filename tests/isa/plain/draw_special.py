@@ -49,6 +49,10 @@ SCALED = {
 }
 
 
+def _four(random: Random) -> str:
+    return ",".join(str(random.getrandbits(1)) for _ in range(4))
+
+
 def special_text(random: Random, name: str) -> tuple[str, dict[int, str]]:
     """A text of the opcode, and the types of the registers that it reads, by their numbers."""
     if name in COMPARES:
@@ -69,8 +73,7 @@ def special_text(random: Random, name: str) -> tuple[str, dict[int, str]]:
         "v_mbcnt_hi_u32_b32": (f"v8, {random.choice(('s2', '-1', 'v0'))}, v2", {0: "u32"}),
         "v_bitop3_b32": (f"v8, v0, {random.choice(('v2', 's2'))}, v4 bitop3:{random.randrange(1, 256):#x}", {}),
         "v_bitop3_b16": (
-            f"v8, v0, v2, v4 bitop3:{random.randrange(1, 256):#x}"
-            f" op_sel:[{','.join(str(random.getrandbits(1)) for _ in range(4))}]",
+            f"v8, v0, v2, v4 bitop3:{random.randrange(1, 256):#x} op_sel:[{_four(random)}]",
             {},
         ),
         "v_pack_b32_f16": (f"v8, v0, v2 op_sel:[{random.getrandbits(1)},{random.getrandbits(1)},0]", {}),
@@ -78,8 +81,15 @@ def special_text(random: Random, name: str) -> tuple[str, dict[int, str]]:
         "v_cndmask_b32": _conditional(random),
         **{
             f"v_div_scale_{kind}": (
-                f"{vector(kind, 8)}, {random.choice(('vcc', 's[6:7]'))}, {vector(kind, random.choice((2, 4)))},"
-                f" {vector(kind, 2)}, {vector(kind, 4)}",
+                ", ".join(
+                    (
+                        vector(kind, 8),
+                        random.choice(("vcc", "s[6:7]")),
+                        vector(kind, random.choice((2, 4))),
+                        vector(kind, 2),
+                        vector(kind, 4),
+                    )
+                ),
                 {2: kind, 4: kind},
             )
             for kind in ("f32", "f64")
@@ -117,8 +127,12 @@ def special_text(random: Random, name: str) -> tuple[str, dict[int, str]]:
         made[f"v_cvt_pk_f32_{kind}"] = (f"v[8:9], v0 src0_sel:WORD_{random.randrange(2)}", {})
     for each in ("add", "mul", "fma"):
         count = 3 if each == "fma" else 2
-        sources = [random.choice((f"v[{2 * i}:{2 * i + 1}]", f"v[{2 * i}:{2 * i + 1}]", "s[2:3]")) for i in range(count)]
-        sources = [text if text[0] == "v" or "s[2:3]" not in sources[:i] else "v[0:1]" for i, text in enumerate(sources)]
+        sources = [
+            random.choice((f"v[{2 * i}:{2 * i + 1}]", f"v[{2 * i}:{2 * i + 1}]", "s[2:3]")) for i in range(count)
+        ]
+        sources = [
+            text if text[0] == "v" or "s[2:3]" not in sources[:i] else "v[0:1]" for i, text in enumerate(sources)
+        ]
         rest = f"v[8:9], {', '.join(sources)}{drawn_choices(random, count, signs=True)}"
         made[f"v_pk_{each}_f32"] = rest + random.choice(("", "", " clamp")), dict.fromkeys(range(6), "f32")
     if name in {"v_fma_mix_f32", "v_fma_mixlo_f16", "v_fma_mixhi_f16"}:
@@ -154,11 +168,8 @@ def _compare(random: Random, name: str, kind: str) -> tuple[str, dict[int, str]]
         return f"{name}_e32 vcc, {first}, {vector(second, 2)}", kinds
     if choice < 0.5 and kind[1:] != "64" and "_class_" not in name:
         parts = ("DWORD",) if kind == "f32" else ("WORD_0", "WORD_1") if kind == "f16" else PARTS
-        return (
-            f"{name}_sdwa {random.choice(('vcc', 's[6:7]'))}, v0, v2"
-            f" src0_sel:{random.choice(parts)} src1_sel:{random.choice(parts)}",
-            kinds,
-        )
+        chosen = f"src0_sel:{random.choice(parts)} src1_sel:{random.choice(parts)}"
+        return f"{name}_sdwa {random.choice(('vcc', 's[6:7]'))}, v0, v2 {chosen}", kinds
     first = vector(kind, 0)
     first = random.choice((first, f"-{first}", f"|{first}|")) if kind[0] == "f" else first
     return f"{name}_e64 s[6:7], {first}, {random.choice((vector(second, 2), scalar(second, 2)))}", kinds

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from tests.isa.plain import numbers as n
 from tests.isa.plain.numbers import Num
 
-Mode = dict[str, bool]
+Choice = Callable[[Num, Num], Num]
 
 
 class Spec(NamedTuple):
@@ -71,7 +71,7 @@ def _field(a: int, b: int, c: int, *, sign: bool) -> int:
 
 
 def _saturate(value: int, low: int, high: int) -> int:
-    return low if value < low else high if value > high else value
+    return max(low, min(value, high))
 
 
 def _pk16(a: int, b: int) -> int:
@@ -127,7 +127,7 @@ def _frexp(a: Num) -> tuple[Num, int]:
     return a._replace(size=a.size / n.power_of_two(exponent)), exponent
 
 
-def _middle(a: Num, b: Num, c: Num, low: Any, high: Any) -> Num:
+def _middle(a: Num, b: Num, c: Num, low: Choice, high: Choice) -> Num:
     if a.nan or b.nan or c.nan:
         return low(low(a, b), c)
     top = high(high(a, b), c)
@@ -136,7 +136,7 @@ def _middle(a: Num, b: Num, c: Num, low: Any, high: Any) -> Num:
     return high(a, c) if n.same(top, b) else high(a, b)
 
 
-def _strict(choose: Any) -> Callable[[Num, Num, Num], Num]:
+def _strict(choose: Choice) -> Callable[[Num, Num, Num], Num]:
     return lambda a, b, c: n.NAN if a.nan or b.nan or c.nan else choose(choose(a, b), c)
 
 
@@ -178,7 +178,7 @@ INTEGERS: dict[str, Spec] = {
     "v_sat_pk_u8_i16": _spec(
         "u16", "u32", lambda a: sum(_saturate(n.signed(a >> s & 0xFFFF, 16), 0, 255) << s // 2 for s in (0, 16)),
         encodings="1"),
-    "v_bcnt_u32_b32": _spec("u32", "u32 u32", lambda a, b: bin(a).count("1") + b),
+    "v_bcnt_u32_b32": _spec("u32", "u32 u32", lambda a, b: sum(a >> i & 1 for i in range(32)) + b),
     "v_mul_lo_u32": _spec("u32", "u32 u32", lambda a, b: a * b),
     "v_mul_hi_u32": _spec("u32", "u32 u32", lambda a, b: a * b >> 32),
     "v_mul_hi_i32": _spec("u32", "i32 i32", lambda a, b: a * b >> 32),
@@ -219,7 +219,8 @@ INTEGERS: dict[str, Spec] = {
     "v_bfe_i32": _spec("u32", "u32 u32 u32", lambda a, b, c: _field(a, b, c, sign=True)),
     "v_bfi_b32": _spec("u32", "u32 u32 u32", lambda a, b, c: sum((b if a >> i & 1 else c) & 1 << i for i in range(32))),
     "v_lerp_u8": _spec("u32", "u32 u32 u32", lambda a, b, c: sum(
-        (x + y + (z & 1) >> 1) << 8 * i for i, (x, y, z) in enumerate(zip(_bytes(a), _bytes(b), _bytes(c), strict=True)))),
+        (x + y + (z & 1) >> 1) << 8 * i
+        for i, (x, y, z) in enumerate(zip(_bytes(a), _bytes(b), _bytes(c), strict=True)))),
     "v_alignbit_b32": _spec("u32", "u32 u32 u32", lambda a, b, c: (a << 32 | b) >> (c & 31)),
     "v_alignbyte_b32": _spec("u32", "u32 u32 u32", lambda a, b, c: (a << 32 | b) >> 8 * (c & 3)),
     "v_perm_b32": _spec("u32", "u32 u32 u32", _permuted),
@@ -349,6 +350,8 @@ REALS: dict[str, Spec] = {
     "v_cvt_f16_f32": _spec("f16", "f32", lambda a: a, encodings="1"),
     "v_cvt_f16_u16": _spec("f16", "u16", n.number, encodings="1"),
     "v_cvt_f16_i16": _spec("f16", "i16", n.number, encodings="1"),
+    "v_cvt_u16_f16": _spec("u32", "f16", lambda a: 0xFFFF_0000 | _to_int(a, 0, 0xFFFF), encodings="1"),
+    "v_cvt_i16_f16": _spec("u32", "f16", lambda a: 0xFFFF_0000 | _to_int(a, -0x8000, 0x7FFF), encodings="1"),
     "v_cvt_f32_bf16": _spec("f32", "bf16", lambda a: a, encodings="1"),
     "v_cvt_off_f32_i4": _spec("f32", "u32", _i4, encodings="1"),
     **{f"v_cvt_f32_ubyte{i}": _spec("f32", "u32", lambda a, i=i: n.number(a >> 8 * i & 0xFF), encodings="1")

@@ -53,7 +53,9 @@ def assembled(texts: Sequence[str], arch: str) -> list[Instruction | None]:
         while True:
             (folder / "k.s").write_text("k:\n" + "".join(f"{texts[number]}\n" for number in good) + "s_endpgm\n")
             command = (*toolchain.compiler, "-x", "assembler", "--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-c")
-            done = subprocess.run((*command, "k.s", "-o", "k.o"), cwd=folder, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                (*command, "k.s", "-o", "k.o"), cwd=folder, capture_output=True, text=True, check=False
+            )
             bad = {int(line) - 2 for line in _ERROR.findall(done.stderr)}
             if done.returncode == 0:
                 break
@@ -137,7 +139,8 @@ def _alike(wave: Wave, plain: State, row: int, lane: int) -> bool:
         wide = any(_width(form) == 64 for _, form, _ in loose)
         if loose and (first == row or wide):
             found, wanted = (
-                sum(int(each[first + part][lane]) << 32 * part for part in range(1 + wide)) for each in (wave.v, plain.v)
+                sum(int(each[first + part][lane]) << 32 * part for part in range(1 + wide))
+                for each in (wave.v, plain.v)
             )
             for shift, form, ulps in loose:
                 mask = (1 << _width(form)) - 1 << shift

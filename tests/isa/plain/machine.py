@@ -148,7 +148,7 @@ def part_of(bits: int, selection: str) -> tuple[int, int]:
     return bits >> width * int(number) & (1 << width) - 1, width
 
 
-def source(state: State, text: Text, place: int, kind: str, lane: int, first: int = 1) -> Any:
+def source(state: State, text: Text, place: int, kind: str, lane: int, *, first: int = 1) -> Any:
     """The value of a source in a lane."""
     name, negated, bars, extended = inner(text.operands[first + place])
     if text.encoding == "dpp" and place == 0:

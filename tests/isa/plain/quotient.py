@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from tests.isa.plain import numbers as n
-from tests.isa.plain.machine import LANES, State, Text, WIDTHS, inner, raw, register, rounded
+from tests.isa.plain.machine import LANES, WIDTHS, State, Text, inner, raw, register, rounded
 from tests.isa.plain.numbers import Num
 
 

@@ -77,9 +77,11 @@ def _masked(width: int) -> Function:
     return lambda a, b, s, d: ((((1 << (a & width - 1)) - 1) << (b & width - 1)) & (1 << width) - 1, None)
 
 
+def _shifted_sum(factor: int) -> Function:
+    return lambda a, b, s, d: ((a * factor + b) & M32, int(a * factor + b > M32))
+
+
 TABLE: dict[str, Scalar] = {
-    "s_mov": Scalar(0, 0, 0, lambda a, b, s, d: (a, None)),
-    "s_cmov": Scalar(0, 0, 0, lambda a, b, s, d: (a if s else d, None)),
     "s_movk_i32": Scalar(32, 16, 0, lambda a, b, s, d: (signed(a, 16) & M32, None)),
     "s_cmovk_i32": Scalar(32, 16, 0, lambda a, b, s, d: (signed(a, 16) & M32 if s else d, None)),
     "s_addk_i32": Scalar(32, 16, 0, lambda a, b, s, d: _overflows(signed(d, 32) + signed(a, 16))),
@@ -117,51 +119,61 @@ TABLE: dict[str, Scalar] = {
     "s_pack_hh_b32_b16": Scalar(32, 32, 32, lambda a, b, s, d: (a // 65536 + b // 65536 * 65536, None)),
     "s_ashr_i32": Scalar(32, 32, 32, lambda a, b, s, d: _some(signed(a, 32) >> (b & 31), 32)),
     "s_ashr_i64": Scalar(64, 64, 32, lambda a, b, s, d: _some(signed(a, 64) >> (b & 63), 64)),
-    **{f"s_lshl{k}_add_u32": Scalar(32, 32, 32, lambda a, b, s, d, k=k: (
-        (a * 2**k + b) & M32, int(a * 2**k + b > M32))) for k in (1, 2, 3, 4)},
+    **{f"s_lshl{k}_add_u32": Scalar(32, 32, 32, _shifted_sum(2**k)) for k in (1, 2, 3, 4)},
 }  # fmt: skip
-for _w in (32, 64):
-    TABLE |= {
-        f"s_mov_b{_w}": Scalar(_w, _w, 0, TABLE["s_mov"].function),
-        f"s_cmov_b{_w}": Scalar(_w, _w, 0, TABLE["s_cmov"].function),
-        f"s_not_b{_w}": Scalar(_w, _w, 0, lambda a, b, s, d, w=_w: _some(~a, w)),
-        f"s_brev_b{_w}": Scalar(_w, _w, 0, lambda a, b, s, d, w=_w: (_number(_bits(a, w)[::-1]), None)),
-        f"s_wqm_b{_w}": Scalar(_w, _w, 0, lambda a, b, s, d, w=_w: _some(
-            _number([bit for bit in _quads(a, w) for _ in range(4)]), w)),
-        f"s_quadmask_b{_w}": Scalar(_w, _w, 0, lambda a, b, s, d, w=_w: _some(_number(_quads(a, w)), w)),
-        f"s_bcnt0_i32_b{_w}": Scalar(32, _w, 0, lambda a, b, s, d, w=_w: _some(_bits(a, w).count(0), 32)),
-        f"s_bcnt1_i32_b{_w}": Scalar(32, _w, 0, lambda a, b, s, d, w=_w: _some(_bits(a, w).count(1), 32)),
-        f"s_ff0_i32_b{_w}": Scalar(32, _w, 0, lambda a, b, s, d, w=_w: (_find(_bits(a, w), 0), None)),
-        f"s_ff1_i32_b{_w}": Scalar(32, _w, 0, lambda a, b, s, d, w=_w: (_find(_bits(a, w), 1), None)),
-        f"s_flbit_i32_b{_w}": Scalar(32, _w, 0, lambda a, b, s, d, w=_w: (_find(_bits(a, w)[::-1], 1), None)),
-        ("s_flbit_i32" if _w == 32 else "s_flbit_i32_i64"): Scalar(
-            32, _w, 0, lambda a, b, s, d, w=_w: (_sign_run(a, w), None)),
-        f"s_bitset0_b{_w}": Scalar(_w, 32, 0, lambda a, b, s, d, w=_w: (d & ~(1 << a % w), None)),
-        f"s_bitset1_b{_w}": Scalar(_w, 32, 0, lambda a, b, s, d, w=_w: (d | 1 << a % w, None)),
-        f"s_cselect_b{_w}": Scalar(_w, _w, _w, lambda a, b, s, d: (a if s else b, None)),
-        f"s_lshl_b{_w}": Scalar(_w, _w, 32, lambda a, b, s, d, w=_w: _some(a << b % w, w)),
-        f"s_lshr_b{_w}": Scalar(_w, _w, 32, lambda a, b, s, d, w=_w: _some(a >> b % w, w)),
-        **{f"s_{name}_b{_w}": Scalar(_w, _w, _w, _logic(name, _w))
-           for name in ("and", "or", "xor", "andn2", "orn2", "nand", "nor", "xnor")},
-    }  # fmt: skip
-    TABLE |= {
-        f"s_bitcmp{wanted}_b{_w}": Scalar(0, _w, 32, lambda a, b, s, d, w=_w, x=wanted: (0, int(a >> b % w & 1 == x)))
-        for wanted in (0, 1)
+
+
+def _of_width(w: int) -> dict[str, Scalar]:
+    """Opcodes that there are for 32 and 64 bits."""
+    sign_run = "s_flbit_i32" if w == 32 else "s_flbit_i32_i64"
+    doubled: Function = lambda a, b, s, d: _some(_number([bit for bit in _quads(a, w) for _ in range(4)]), w)  # noqa: E731
+    return {
+        f"s_mov_b{w}": Scalar(w, w, 0, lambda a, b, s, d: (a, None)),
+        f"s_cmov_b{w}": Scalar(w, w, 0, lambda a, b, s, d: (a if s else d, None)),
+        f"s_not_b{w}": Scalar(w, w, 0, lambda a, b, s, d: _some(~a, w)),
+        f"s_brev_b{w}": Scalar(w, w, 0, lambda a, b, s, d: (_number(_bits(a, w)[::-1]), None)),
+        f"s_wqm_b{w}": Scalar(w, w, 0, doubled),
+        f"s_quadmask_b{w}": Scalar(w, w, 0, lambda a, b, s, d: _some(_number(_quads(a, w)), w)),
+        f"s_bcnt0_i32_b{w}": Scalar(32, w, 0, lambda a, b, s, d: _some(_bits(a, w).count(0), 32)),
+        f"s_bcnt1_i32_b{w}": Scalar(32, w, 0, lambda a, b, s, d: _some(_bits(a, w).count(1), 32)),
+        f"s_ff0_i32_b{w}": Scalar(32, w, 0, lambda a, b, s, d: (_find(_bits(a, w), 0), None)),
+        f"s_ff1_i32_b{w}": Scalar(32, w, 0, lambda a, b, s, d: (_find(_bits(a, w), 1), None)),
+        f"s_flbit_i32_b{w}": Scalar(32, w, 0, lambda a, b, s, d: (_find(_bits(a, w)[::-1], 1), None)),
+        sign_run: Scalar(32, w, 0, lambda a, b, s, d: (_sign_run(a, w), None)),
+        f"s_bitset0_b{w}": Scalar(w, 32, 0, lambda a, b, s, d: (d & ~(1 << a % w), None)),
+        f"s_bitset1_b{w}": Scalar(w, 32, 0, lambda a, b, s, d: (d | 1 << a % w, None)),
+        f"s_bitcmp0_b{w}": Scalar(0, w, 32, lambda a, b, s, d: (0, 1 - (a >> b % w & 1))),
+        f"s_bitcmp1_b{w}": Scalar(0, w, 32, lambda a, b, s, d: (0, a >> b % w & 1)),
+        f"s_cselect_b{w}": Scalar(w, w, w, lambda a, b, s, d: (a if s else b, None)),
+        f"s_lshl_b{w}": Scalar(w, w, 32, lambda a, b, s, d: _some(a << b % w, w)),
+        f"s_lshr_b{w}": Scalar(w, w, 32, lambda a, b, s, d: _some(a >> b % w, w)),
+        **{
+            f"s_{name}_b{w}": Scalar(w, w, w, _logic(name, w))
+            for name in ("and", "or", "xor", "andn2", "orn2", "nand", "nor", "xnor")
+        },
     }
-del TABLE["s_mov"], TABLE["s_cmov"]
+
+
+def _of_order(order: str, test: Callable[[int, int], bool]) -> dict[str, Scalar]:
+    """Comparisons."""
+    return {
+        f"s_cmp_{order}_i32": Scalar(0, 32, 32, lambda a, b, s, d: (0, int(test(signed(a, 32), signed(b, 32))))),
+        f"s_cmp_{order}_u32": Scalar(0, 32, 32, lambda a, b, s, d: (0, int(test(a, b)))),
+        f"s_cmpk_{order}_i32": Scalar(0, 32, 16, lambda a, b, s, d: (0, int(test(signed(a, 32), signed(b, 16))))),
+        f"s_cmpk_{order}_u32": Scalar(0, 32, 16, lambda a, b, s, d: (0, int(test(a, b)))),
+        f"s_cmp_{order}_u64": Scalar(0, 64, 64, lambda a, b, s, d: (0, int(test(a, b)))),
+    }
+
+
 _TESTS: dict[str, Callable[[int, int], bool]] = {
     "eq": lambda a, b: a == b, "lg": lambda a, b: a != b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
     "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
 }  # fmt: skip
+TABLE |= {**_of_width(32), **_of_width(64)}
 for _order, _test in _TESTS.items():
     TABLE |= {
-        f"s_cmp_{_order}_i32": Scalar(0, 32, 32, lambda a, b, s, d, t=_test: (0, int(t(signed(a, 32), signed(b, 32))))),
-        f"s_cmp_{_order}_u32": Scalar(0, 32, 32, lambda a, b, s, d, t=_test: (0, int(t(a, b)))),
-        f"s_cmpk_{_order}_i32": Scalar(0, 32, 16, lambda a, b, s, d, t=_test: (0, int(t(signed(a, 32), signed(b, 16))))),
-        f"s_cmpk_{_order}_u32": Scalar(0, 32, 16, lambda a, b, s, d, t=_test: (0, int(t(a, b)))),
+        name: spec for name, spec in _of_order(_order, _test).items() if _order in {"eq", "lg"} or "u64" not in name
     }
-    if _order in {"eq", "lg"}:
-        TABLE[f"s_cmp_{_order}_u64"] = Scalar(0, 64, 64, lambda a, b, s, d, t=_test: (0, int(t(a, b))))
 SAVES = {
     **{f"s_{name}_saveexec_b64": name for name in ("and", "or", "xor", "andn2", "orn2", "nand", "nor", "xnor")},
     "s_andn1_saveexec_b64": "andn1", "s_orn1_saveexec_b64": "orn1", "s_andn1_wrexec_b64": "andn1",
@@ -245,8 +257,17 @@ def scalar_text(random: Random, name: str) -> str:
         elif width:
             choice = random.random()
             register_text = f"s[{place}:{place + 1}]" if width == 64 else f"s{place}"
-            text = register_text if choice < 0.6 or (name.startswith("s_cmpk")) else random.choice(
-                (str(random.randrange(-16, 65)), "1.0", "vcc" if width == 64 else "vcc_hi", hex(random.getrandbits(31) | 256))
+            text = (
+                register_text
+                if choice < 0.6 or (name.startswith("s_cmpk"))
+                else random.choice(
+                    (
+                        str(random.randrange(-16, 65)),
+                        "1.0",
+                        "vcc" if width == 64 else "vcc_hi",
+                        hex(random.getrandbits(31) | 256),
+                    )
+                )
             )
             literals += text.startswith("0x")
             texts.append(register_text if text.startswith("0x") and literals > 1 else text)

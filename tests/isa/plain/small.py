@@ -117,7 +117,7 @@ def run_scaled(state: State, text: Text) -> None:
         seed = raw(state, text.operands[-2], "u32", lane) if noisy else 0
         whole = 0
         for number in range(count):
-            bits = _source_bits(state, rows, of, to, number, count, many, chosen, lane)
+            bits = _source_bits(state, (rows, of, many, chosen), number, count, lane)
             form = form_of(of, state.arch)
             value = n.unpack(bits, of) if of in n.FORMATS else value_of(bits, form)
             code = _converted(value, power, of, form_of(to, state.arch), seed if noisy else None)
@@ -137,8 +137,9 @@ def run_scaled(state: State, text: Text) -> None:
 
 
 def _source_bits(
-    state: State, rows: list[int], of: str, to: str, number: int, count: int, many: str | None, chosen: list[int], lane: int
+    state: State, form: tuple[list[int], str, str | None, list[int]], number: int, count: int, lane: int
 ) -> int:
+    rows, of, many, chosen = form
     width = _BITS[of]
     if many == "2xpk16":
         return state.v[rows[number % 2] + number // 2][lane]

@@ -32,7 +32,8 @@ from tests.isa.plain.small import SMALL, run_scaled
 M32, M64 = (1 << 32) - 1, (1 << 64) - 1
 ORDERS = {
     "lt": "<", "eq": "=", "le": "<=", "gt": ">", "lg": "<>", "ge": ">=", "o": "<=>", "u": "?", "ne": "<>?",
-    "nge": "<?", "nlg": "=?", "ngt": "<=?", "nle": ">?", "neq": "<>?", "nlt": "=>?", "f": "", "t": "<=>?", "tru": "<=>?",
+    "nge": "<?", "nlg": "=?", "ngt": "<=?", "nle": ">?", "neq": "<>?", "nlt": "=>?", "f": "",
+    "t": "<=>?", "tru": "<=>?",
 }  # fmt: skip
 """Which outcomes of a comparison (less, equal, greater, unordered) an order accepts."""
 
@@ -105,7 +106,7 @@ def _carry(sign: int, swap: bool) -> Callable[[State, Text], None]:
         results = {}
         for lane in LANES:
             if state.active(lane):
-                a, b = (source(state, text, place, "u32", lane, 2) for place in (0, 1))
+                a, b = (source(state, text, place, "u32", lane, first=2) for place in (0, 1))
                 a, b = (b, a) if swap else (a, b)
                 total = a + sign * (b + (into >> lane & 1))
                 out |= int(total < 0 or total > M32) << lane
@@ -122,8 +123,8 @@ def _wide_product(kind: str) -> Callable[[State, Text], None]:
         out, results = 0, {}
         for lane in LANES:
             if state.active(lane):
-                a, b = (source(state, text, place, f"{kind}32", lane, 2) for place in (0, 1))
-                total = a * b + source(state, text, 2, f"{kind}64", lane, 2)
+                a, b = (source(state, text, place, f"{kind}32", lane, first=2) for place in (0, 1))
+                total = a * b + source(state, text, 2, f"{kind}64", lane, first=2)
                 results[lane] = total
                 out |= (total >> 64 & 1) << lane
         for lane, total in results.items():
