@@ -63,6 +63,11 @@ def _runs(architecture: Architecture) -> bool:
 
 def decode(instruction: Instruction, architecture: Architecture) -> Step:
     """One instruction as a step; one that isn't known is an error."""
+    step = _decode(instruction, architecture)
+    return step if instruction.opcode.startswith("s_") else aware(step, lambda each: _decode(each, architecture))
+
+
+def _decode(instruction: Instruction, architecture: Architecture) -> Step:
     try:
         step = (
             decode_control(instruction)
@@ -76,4 +81,4 @@ def decode(instruction: Instruction, architecture: Architecture) -> Step:
         raise unknown(instruction, "form") from error
     if step is None:
         raise unknown(instruction)
-    return step if instruction.opcode.startswith("s_") else aware(step, lambda each: decode(each, architecture))
+    return step
