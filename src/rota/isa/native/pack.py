@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from rota.isa.dpp import crossing_of
+from rota.isa.kernel_facts import LANES
+from rota.isa.lane_compare import lane_bits
 from rota.isa.native.library import opcodes
 from rota.isa.operand import File, Operand, parse_operand
 from rota.targets.architecture import Float8
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
     from rota.isa.step import Step
 
-_ENCODING = re.compile(r"_(e32|e64|sdwa)$")
+_ENCODING = re.compile(r"_(e32|e64|sdwa|dpp)$")
 _MEMORY = re.compile(
     r"^(?P<space>buffer|global)_(?:load|store)_(?:lds_)?"
     r"(?P<width>dword(?:x[234])?|[us]?byte|[us]?short)(?P<half>_d16)?(?P<high>_hi)?$"
@@ -30,7 +33,7 @@ _SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "byte": 1, "sh
 _SELECTIONS = {f"BYTE_{n}": n for n in range(4)} | {"WORD_0": 4, "WORD_1": 5, "DWORD": 6}
 _UNUSED = {"UNUSED_PAD": 0, "UNUSED_SEXT": 1, "UNUSED_PRESERVE": 2}
 _FILES = {File.NONE: 0, File.VECTOR: 1, File.SCALAR: 2, File.LITERAL: 3}
-_SDWA, _CLAMP, _OP_SEL, _NEG, _OFFSET, _BUFFER, _IMMEDIATE, _MATRIX = 1, 2, 8, 16, 32, 64, 128, 512
+_SDWA, _CLAMP, _OP_SEL, _NEG, _OFFSET, _BUFFER, _IMMEDIATE, _DPP, _MATRIX, _SIGNS = 1, 2, 8, 16, 32, 64, 128, 256, 512, 1024
 _CACHE = frozenset({"sc0", "sc1", "nt", "glc", "slc"})
 _MOST_OPERANDS = 6
 
@@ -48,8 +51,10 @@ OP = np.dtype(
         ("src_sel", np.int32, 2),
         *((name, np.int32) for name in ("clamp", "omod", "op_sel", "op_sel_hi", "neg_lo", "neg_hi")),
         *((name, np.int32) for name in ("immediate", "immediate1", "buffer", "offen", "to_lds", "fnuz")),
-        *((name, np.int32) for name in ("dpp", "row_mask", "bank_mask", "bound_ctrl", "cbsz", "abid", "blgp")),
+        *((name, np.int32) for name in ("halves", "dpp", "dpp_zero", "cbsz", "abid", "blgp")),
         ("o", OPERAND, _MOST_OPERANDS),
+        ("dpp_enabled", np.uint64),
+        ("dpp_source", np.int8, LANES),
     ],
     align=True,
 )
@@ -96,10 +101,25 @@ def _packed(record: Any, step: Step, *, accepts: int) -> bool:  # noqa: ANN401  
     if len(texts) > _MOST_OPERANDS:
         return False
     record["operands"] = len(texts)
+    needs = 0
     for slot, text in zip(record["o"], texts, strict=False):
         _operand(slot, parse_operand(text.removeprefix("sext(").removesuffix(")") if "sext(" in text else text, instruction))
         slot["sign_extend"] = "sext(" in text
+        if slot["negate"] or slot["absolute"]:
+            needs = _SIGNS
+    if needs & ~accepts:
+        return False
+    if instruction.opcode.endswith("_dpp"):
+        return bool(accepts & _DPP) and _crossing(record, instruction)
     return _memory(record, instruction) and _modifiers(record, instruction, accepts)
+
+
+def _crossing(record: Any, instruction: Instruction) -> bool:  # noqa: ANN401
+    crossing = crossing_of(instruction)
+    record["dpp"], record["dpp_zero"] = 1, crossing.zero
+    record["dpp_source"] = crossing.source
+    record["dpp_enabled"] = lane_bits(crossing.enabled)
+    return True
 
 
 def _operand(slot: Any, operand: Operand) -> None:  # noqa: ANN401
@@ -142,7 +162,7 @@ def _memory(record: Any, instruction: Instruction) -> bool:  # noqa: ANN401
 
 
 def _modifiers(record: Any, instruction: Instruction, accepts: int) -> bool:  # noqa: ANN401
-    needs = 0
+    needs, packed = 0, instruction.opcode.startswith("v_pk_")
     for modifier in instruction.modifiers:
         name, _, value = modifier.partition(":")
         if name in {"offset", "offset0", "offset1"}:
@@ -158,14 +178,13 @@ def _modifiers(record: Any, instruction: Instruction, accepts: int) -> bool:  # 
         elif name == "dst_unused":
             needs |= _SDWA
             record["dst_unused"] = _UNUSED[value]
-            if value == "UNUSED_SEXT":
-                return False
         elif name == "clamp":
             needs |= _CLAMP
             record["clamp"] = 1
         elif name in {"op_sel", "op_sel_hi", "neg_lo", "neg_hi"}:
             needs |= _NEG if name.startswith("neg") else _OP_SEL
-            record[name] = _bits(value)
+            record[name] = _bits(value) if packed else _half_choice(value)
+            record["halves"] = not packed
         elif name == "bitop3":
             needs |= _IMMEDIATE
             record["immediate"] = int(value, 0)
@@ -174,9 +193,16 @@ def _modifiers(record: Any, instruction: Instruction, accepts: int) -> bool:  # 
             record[name] = int(value, 0)
         else:
             return False
-    if accepts & _OP_SEL and not any(each.startswith("op_sel_hi") for each in instruction.modifiers):
+    if packed and not any(each.startswith("op_sel_hi") for each in instruction.modifiers):
         record["op_sel_hi"] = 0b111
     return needs & ~accepts == 0
+
+
+@cache
+def _half_choice(flags: str) -> int:
+    """Bits 0 to 2 for the sources, 3 for the destination, which is named last."""
+    *sources, target = flags.strip("[]").split(",")
+    return int(target) << 3 | sum(int(flag) << place for place, flag in enumerate(sources))
 
 
 @cache
