@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rota.isa.lds import Lds
 from rota.isa.memory import BASE
 from rota.isa.operand import EXEC, M0
 from rota.isa.wave import POISON, Faults, Wave
-from tests.isa.single import LDS_BYTES, codes, execute, fresh
+from tests.isa.single import LDS_BYTES, codes, execute, fresh, written_lds
 
 LANE = np.arange(64, dtype=np.uint32)
 WORDS = np.random.default_rng(1).integers(0, 2**32, 1024, dtype=np.uint32)
@@ -274,12 +273,13 @@ def test_a_read_brings_what_stood_there_before_a_later_write_of_its_wave() -> No
 
 
 def test_a_write_under_way_disturbs_the_reads_of_other_waves_only() -> None:
-    shared = Lds(LDS_BYTES, Faults())
+    shared = written_lds(faults := Faults())
     writer = fresh({2: LANE * 4, 3: LANE}, number=0, lds=shared)
     reader = fresh({2: LANE * 4}, number=1, lds=shared)
     execute("ds_write_b32 v2, v3", writer)
     execute("ds_read_b32 v8, v2\ns_waitcnt lgkmcnt(0)", reader)
-    assert codes(reader) == ["I106"]
+    assert (reader.v[8] == POISON).all()
+    assert [finding.code for finding in faults.findings()] == ["I109"]
     execute("s_waitcnt lgkmcnt(0)", writer)
     execute("ds_read_b32 v9, v2\ns_waitcnt lgkmcnt(0)", reader)
     assert reader.v[9].tolist() == LANE.tolist()

@@ -66,8 +66,8 @@ def decode(instruction: Instruction, architecture: Architecture) -> Step:
         step = (
             decode_control(instruction)
             or decode_matrix(instruction, architecture)
-            or decode_shared(instruction)
-            or decode_memory(instruction)
+            or decode_shared(instruction, architecture)
+            or decode_memory(instruction, architecture)
             or decode_vector(instruction)
             or decode_scalar(instruction)
         )

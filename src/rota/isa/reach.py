@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rota.targets.architecture import Architecture
 
 # Not memory, not matrices; without those that write a part of a register, and a carry that is not computed.
-_COMPUTED = re.compile(r"^(?:s_(?!load)|v_(?!mfma|writelane|mad_[ui]64))")
+_COMPUTED = re.compile(r"^(?:s_(?!load|store|buffer|scratch|atomic|mem|dcache)|v_(?!mfma|writelane|mad_[ui]64))")
 _EXEC = frozenset(named("exec").rows)
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rota.errors import Concern, Finding
+from rota.errors import Concern, Finding, Severity
 from rota.isa.kernel_facts import LANES
 from rota.isa.operand import EXEC, SCALAR
+from rota.isa.private import Private
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,6 +47,7 @@ class Faults:
         message: str,
         *evidence: tuple[str, str | int],
         other: Instruction | None = None,
+        severity: Severity = Severity.ERROR,
     ) -> None:
         """Remembers a fault, unless that instruction is known for it; `other` is its other end."""
         key = (code, instruction.line)
@@ -54,20 +56,21 @@ class Faults:
             self._found[key] = Finding(
                 code=code,
                 message=message,
+                severity=severity,
                 concerns=tuple(Concern(label=end.text, index=end.line, role=role) for end, role in ends if end),
                 evidence=evidence,
             )
 
+    def confirm(self, code: str, instruction: Instruction, *evidence: tuple[str, str | int]) -> None:
+        """A fault that an instruction is known for turned out to be more: the evidence of those names is replaced."""
+        found = self._found.get((code, instruction.line))
+        if found is not None:
+            merged = tuple({**dict(found.evidence), **dict(evidence)}.items())
+            self._found[code, instruction.line] = replace(found, evidence=merged)
+
     def findings(self) -> tuple[Finding, ...]:
         """In the order in which they happened."""
         return tuple(self._found.values())
-
-
-def misaligned(wave: Wave, instruction: Instruction, what: str) -> None:
-    """Remembers that an instruction addresses LDS between two words."""
-    wave.faults.add(
-        "I105", instruction, f"{instruction.opcode} uses LDS, but {what} is not a multiple of 4", ("wave", wave.number)
-    )
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -107,6 +110,9 @@ class Wave:
     vm: deque[Pending] = field(default_factory=deque)
     ds: deque[Pending] = field(default_factory=deque)
     sm: list[Pending] = field(default_factory=list)
+    flat: dict[Pending, set[str]] = field(default_factory=dict)  # and the counters that were waited for since
+    workgroup: tuple[int, int, int] = (0, 0, 0)
+    private: Private = field(default_factory=lambda: Private(0))
     # The wait state from which a row may be read, written, or read as another accumulator.
     hot_until: int = 0
     read_from: list[int] = field(default_factory=lambda: [0] * ROWS)
@@ -145,8 +151,11 @@ class Wave:
                 np.copyto(self.v[row], POISON, where=True if self.mask is None else self.mask)
             else:
                 self.s[row - SCALAR] = POISON
-        queue: deque[Pending] | list[Pending] = getattr(self, counter)
-        queue.append(pending)
+        if counter == "flat":
+            self.flat[pending] = set()
+        else:
+            queue: deque[Pending] | list[Pending] = getattr(self, counter)
+            queue.append(pending)
         if self.at_issue():
             self.land(pending)
         if counter == "vm" and len(self.vm) > self.vm_most:
@@ -167,18 +176,31 @@ class Wave:
     def wait_vm(self, most: int) -> None:
         """At most `most` vector memory ops stay under way; loads and stores return in order, as LLVM assumes."""
         self._retire(self.vm, most)
+        if most == 0:
+            self._waited_for("vm")
 
     def wait_lgkm(self, most: int) -> None:
         """At most `most` LDS ops stay under way, in order; scalar loads return in any order, so only 0 is a promise."""
         self._retire(self.ds, most)
         if most == 0:
             for pending in self.sm:
-                self.land(pending)
+                self._retired(pending)
             self.sm.clear()
+            self._waited_for("lgkm")
 
     def _retire(self, queue: deque[Pending], most: int) -> None:
         while len(queue) > most:
-            pending = queue.popleft()
-            self.land(pending)
-            if pending.cover is not None:
-                pending.cover(self.epoch)
+            self._retired(queue.popleft())
+
+    def _retired(self, pending: Pending) -> None:
+        self.land(pending)
+        if pending.cover is not None:
+            pending.cover(self.epoch)
+
+    def _waited_for(self, counter: str) -> None:
+        """A flat op counts twice and is over when none of either kind is under way."""
+        for pending, waited in tuple(self.flat.items()):
+            waited.add(counter)
+            if len(waited) == len(COUNTERS):
+                del self.flat[pending]
+                self._retired(pending)
