@@ -1,7 +1,7 @@
 """Which accesses of global memory are kept apart: takes accesses as waves make them, gives faults for any interleaving.
 
-Accesses are written down while waves run and judged when their workgroup is done, in buffers that something was written
-to, byte by byte.
+Accesses are written down while waves run and judged, byte by byte, when their workgroup is done (`close`) or the launch
+is (`finish`).
 
 *Within a workgroup* the rules are those of LDS (`memory_order`): another wave's access is before this one iff the wait
 that covers it stands in an earlier epoch.  A wave's own accesses of memory are in order.  I302, or I304 where both
@@ -101,8 +101,7 @@ class GlobalOrder:
         self._accesses: list[_Access] = []  # of all workgroups, without their places once judged
         self._groups: dict[tuple[int, int, int], int] = {}
         self._names: list[tuple[int, int, int]] = []
-        self._open: list[int] = []  # numbers of the current workgroup's accesses
-        self._current = -1
+        self._open: dict[int, list[int]] = {}  # by workgroup, the numbers of accesses that are not judged yet
         self._shared: dict[int, list[int]] = {}  # by place, the shared accesses
         self._writer: NDArray[np.int32] | None = None  # by byte, of workgroups that are done
         self._reader: NDArray[np.int32] | None = None
@@ -113,12 +112,9 @@ class GlobalOrder:
         if group is None:
             group = self._groups[wave.workgroup] = len(self._names)
             self._names.append(wave.workgroup)
-        if group != self._current:
-            self._judge()
-            self._current = group
         number = len(self._accesses)
         self._accesses.append(_Access(group, wave.number, wave.epoch, instruction, use, number))
-        self._open.append(number)
+        self._open.setdefault(group, []).append(number)
         return number
 
     def touch(self, number: int, place: Places, size: int, equal: NDArray[np.bool_] | None = None) -> None:
@@ -135,14 +131,19 @@ class GlobalOrder:
         access = self._accesses[number]
         access.covered, access.over = epoch, len(self._accesses)
 
-    def finish(self) -> None:
-        """Judges what is left."""
-        self._judge()
+    def close(self, workgroup: tuple[int, int, int]) -> None:
+        """A workgroup is done: it is judged alone, and against those before it."""
+        group = self._groups.get(workgroup)
+        if group in self._open:
+            self._judge(self._open.pop(group))
 
-    def _judge(self) -> None:
-        """The workgroup that ran until now, alone and against those before it."""
-        accesses = [self._accesses[number] for number in self._open]
-        self._open = []
+    def finish(self) -> None:
+        """The launch is done: judges the workgroups that nobody has closed."""
+        while self._open:
+            self._judge(self._open.pop(min(self._open)))
+
+    def _judge(self, numbers: list[int]) -> None:
+        accesses = [self._accesses[number] for number in numbers]
         if any(access.use.writes for access in accesses):
             self._within(accesses)
         self._between(accesses)
@@ -186,13 +187,16 @@ class GlobalOrder:
                     earlier = table[octets]
                     for number in np.unique(earlier[earlier >= 0]).tolist():
                         other = self._accesses[number]
-                        if (access.use.shared and other.use.shared) or self._ordered(other, access):
+                        if (access.use.shared and other.use.shared) or self._synchronised(access, other):
                             continue
                         hit = earlier == number
                         alike = same is not None and _plain(access) and _plain(other) and bool(same[hit].all())
                         self._races(access, other, octets[hit], same=alike)
         for access in accesses:
             (self._writer if access.use.writes else self._reader)[access.bytes()[0]] = access.time
+
+    def _synchronised(self, one: _Access, another: _Access) -> bool:
+        return self._ordered(one, another) or self._ordered(another, one)
 
     def _ordered(self, first: _Access, second: _Access) -> bool:
         """Does a shared write behind the first and a shared read before the second order them?"""

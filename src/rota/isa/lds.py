@@ -69,11 +69,15 @@ class Lds:
         """Which lanes stay inside the allocation."""
         inside: NDArray[np.bool_] = (address >= 0) & (address + size <= self.size)
         if not inside.all():
-            self._faults.add(
-                "I105",
-                instruction,
-                f"{instruction.opcode} leaves LDS",
-                ("address", f"{int(address[~inside][0]):#x}"),
-                ("LDS bytes", self.size),
-            )
+            self.leaves(int(address[~inside][0]), instruction)
         return inside
+
+    def leaves(self, address: int, instruction: Instruction) -> None:
+        """Remembers that an instruction uses an address behind the allocation."""
+        self._faults.add(
+            "I105",
+            instruction,
+            f"{instruction.opcode} leaves LDS",
+            ("address", f"{address:#x}"),
+            ("LDS bytes", self.size),
+        )

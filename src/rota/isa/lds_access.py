@@ -27,19 +27,25 @@ if TYPE_CHECKING:
     Arrange = Callable[[Octets], NDArray[np.uint32]]
 
 
+_LDS_ADDRESS = 0xFFFF_FFFF  # addresses and offsets are added in 32 bits
+
+
 def reach(
     wave: Wave, instruction: Instruction, address: NDArray[np.int64], places: NDArray[np.int64], align: int = 1
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Byte numbers, lanes by places, and the lanes that take part; the very `ALL` if no lane stands aside."""
-    taking, first, last = wave.active, int(places.min()), int(places.max())
-    if taking is ALL and align == 1 and int(address.min()) >= 0 and int(address.max()) + last < wave.lds.size:
-        return address[:, None] + places, taking
-    inside = taking.copy()
-    inside[inside] = wave.lds.within(address[inside] + first, last - first + 1, instruction)
-    if align > 1 and ((address + places[0])[inside] % align).any():
+    lds, taking = wave.lds, wave.active
+    index = (address[:, None] + places) & _LDS_ADDRESS
+    inside: NDArray[np.bool_] = np.asarray((index < lds.size).all(axis=1))
+    if taking is ALL and align == 1 and inside.all():
+        return index, taking
+    if not inside[taking].all():
+        lds.leaves(index[taking & ~inside][0, 0], instruction)
+    inside &= taking
+    if align > 1 and (index[inside, 0] % align).any():
         uneven(wave, instruction, f"its address is not a multiple of {align}")
-        inside &= (address + places[0]) % align == 0
-    return np.where(inside[:, None], address[:, None] + places, 0), inside
+        inside &= index[:, 0] % align == 0
+    return np.where(inside[:, None], index, 0), inside
 
 
 def uneven(wave: Wave, instruction: Instruction, what: str) -> None:

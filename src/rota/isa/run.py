@@ -76,6 +76,7 @@ def run_kernel(
                 for index in range(count)
             ]
             _run_workgroup(program.steps, waves, driver)
+            memory.order.close((x, y, z))
             executed += sum(wave.executed for wave in waves)
     memory.order.finish()
     return KernelOutcome(buffers=memory.contents()[:-1], findings=faults.findings(), instructions=executed)
