@@ -42,11 +42,24 @@ def test_two_waves_use_memory_and_nothing_orders_them(
         ((ATOMIC, WAIT), (ATOMIC, WAIT)),
         ((STORE, WAIT), ("load 512", WAIT)),  # other bytes
         ((STORE, LOAD, STORE, WAIT), ("s_nop 0",)),  # a wave's own accesses
+        (("flag 0", WAIT), ("look 0", WAIT)),
+        (("flag 0", WAIT), ("release 0", WAIT)),
     ],
 )
 @pytest.mark.parametrize("order", [LATEST, backwards(2), drawn(0), drawn(1)], ids=lambda order: order.label)
 def test_what_is_ordered_is_no_finding(first: tuple[str, ...], second: tuple[str, ...], order: Interleaving) -> None:
     assert found(first, second, order=order) == ()
+
+
+def test_a_flag_orders_two_waves_if_it_was_set_before_it_was_read() -> None:
+    sides = (STORE, WAIT, "flag 0", WAIT), ("look 0", WAIT, LOAD, WAIT)
+    assert found(*sides) == ()
+    assert {finding.code for finding in found(*sides, order=backwards(2))} == {"I302"}  # looked, and didn't see it
+    assert {finding.code for finding in found((STORE, "flag 0", WAIT), sides[1])} == {"I302"}
+
+
+def test_a_plain_access_races_with_an_atomic_one() -> None:
+    assert {finding.code for finding in found(("plain 0", WAIT), ("look 0", WAIT))} == {"I302"}
 
 
 def test_it_names_both_ends_and_the_bytes() -> None:

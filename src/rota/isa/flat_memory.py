@@ -18,7 +18,7 @@ import numpy as np
 from rota.isa.addresses import read_modifiers
 from rota.isa.apertures import APERTURE, PRIVATE_BASE, SHARED_BASE
 from rota.isa.atomic_ops import Combine, memory_atomic
-from rota.isa.global_order import Use
+from rota.isa.global_order import Scope, Use, scope_of
 from rota.isa.kernel_facts import LANES
 from rota.isa.lds_access import reach, uneven
 from rota.isa.operand import Operand, parse_operand, unknown
@@ -45,7 +45,7 @@ def decode_flat(instruction: Instruction) -> Step | None:
     modifiers = read_modifiers(instruction)
     if not modifiers.flags <= {"sc0", "sc1", "nt"}:
         raise unknown(instruction, "modifier")
-    flat = _Flat(instruction=instruction, offset=modifiers.offset, shared="sc1" in modifiers.flags)
+    flat = _Flat(instruction=instruction, offset=modifiers.offset, scope=scope_of(modifiers.flags))
     if (atomic := memory_atomic(instruction.opcode)) is not None:
         return _decode_atomic(flat, operands, atomic, returns="sc0" in modifiers.flags)
     found = _OPCODE.match(instruction.opcode)
@@ -61,7 +61,7 @@ def decode_flat(instruction: Instruction) -> Step | None:
 class _Flat:
     instruction: Instruction
     offset: int
-    shared: bool
+    scope: Scope
 
     def split(self, wave: Wave, lane: Operand) -> tuple[NDArray[np.uint64], Lanes, Lanes, Lanes]:
         """Addresses, and the active lanes that mean global memory, LDS and private memory."""
@@ -103,7 +103,7 @@ def _load(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
         memory, lds, issued = wave.memory, wave.lds, wave.active
         address, outside, in_lds, in_private = flat.split(wave, lane)
         out = np.full((LANES, size), 0xFF, np.uint8)
-        number = memory.order.begin(wave, instruction, Use.SHARED_READ if flat.shared else Use.READ)
+        number = memory.order.begin(wave, instruction, Use.READ, flat.scope)
         place, reached = memory.places(address, size, outside, instruction)
         memory.order.touch(number, place, size)
         out[reached] = memory.get(place, size)
@@ -138,7 +138,7 @@ def _store(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
         memory, lds = wave.memory, wave.lds
         address, outside, in_lds, in_private = flat.split(wave, lane)
         data = width.stored(wave.v[source.first : source.first + source.count])[:, :size]
-        number = memory.order.begin(wave, instruction, Use.SHARED_WRITE if flat.shared else Use.WRITE)
+        number = memory.order.begin(wave, instruction, Use.WRITE, flat.scope)
         place, reached = memory.places(address, size, outside, instruction)
         memory.order.touch(number, place, size, memory.get(place, size) == data[reached])
         memory.put(place, data[reached])
@@ -153,9 +153,10 @@ def _store(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
             touched = index[lanes]
             equal = lds.bytes[touched] == data[lanes]
             write = lds.order.begin_write(touched, wave.number, wave.epoch, instruction, equal=equal)
-            serial = lds.begin(touched, wave.number)
+            changed = touched[~equal]
+            serial = lds.begin(changed, wave.number)
             lds.bytes[touched] = data[lanes]
-            finish = partial(lds.end, touched, serial)
+            finish = partial(lds.end, changed, serial)
             covers.append(partial(lds.order.cover, write))
         _launch(wave, flat, (), finish, covers)
 

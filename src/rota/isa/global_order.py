@@ -3,16 +3,19 @@
 Accesses are written down while waves run and judged, byte by byte, when their workgroup is done (`close`) or the launch
 is (`finish`).
 
-*Within a workgroup* the rules are those of LDS (`memory_order`): another wave's access is before this one iff the wait
-that covers it stands in an earlier epoch.  A wave's own accesses of memory are in order.  I302, or I304 where both
-write the same.  Loads and stores with sc bits are taken as plain ones here.
+Two accesses of a byte conflict if one of them writes, unless both are *shared*.  Atomics are shared, loads and stores
+with sc1 (or glc, if scalar) as well, and within a workgroup those with sc0: that is how compilers spell atomic loads
+and stores.  A conflict is a fault if nothing orders it.
 
-*Between workgroups* there is no barrier.  Two of them conflict where both use a byte, one writes, and not both accesses
-are *shared*: atomics, and loads and stores with sc1 (glc if scalar), which go to where all workgroups see them.  A
-shared write of one workgroup and a later shared read, or an atomic that returns, of another one to the same address
-order the two: accesses of the first that a wait of the writing wave had covered by then, or one in an earlier epoch of
-another wave, come before those that the second issues once the read is covered, in the same wave or in a later epoch.
-I303 if nothing orders a conflict, I304 if both write the same.
+*Within a workgroup* the rules are those of LDS (`memory_order`): another wave's access is before this one iff the wait
+that covers it stands in an earlier epoch.  A wave's own accesses are in order.  I302.
+
+*Between waves and workgroups* a shared write and a later shared read, or an atomic that returns, of the same address
+order what came before the one with what follows the other: accesses that a wait of the writing wave had covered by
+then, or one in an earlier epoch of another wave of its workgroup, come before those that are issued once the read is
+covered, by the same wave or in a later epoch.  There is no other order between workgroups.  I303.
+
+Where both write the same value it is I304 instead.
 
 Not covered: whether caches are written back and invalidated (buffer_wbl2, buffer_inv); orders that go through a third
 workgroup by two different addresses; of several workgroups that read a byte before one writes it, only the last is
@@ -23,6 +26,7 @@ from __future__ import annotations
 
 import enum
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,29 +46,38 @@ if TYPE_CHECKING:
 
 
 class Use(enum.Enum):
-    """What an access does; shared ones are seen by all workgroups."""
+    """What an access does."""
 
     READ = "read"
     WRITE = "write"
-    SHARED_READ = "shared read"
-    SHARED_WRITE = "shared write"
     ATOMIC = "atomic"
     BLIND_ATOMIC = "atomic without return"
 
     @property
     def writes(self) -> bool:
         """Does it change memory?"""
-        return self not in {Use.READ, Use.SHARED_READ}
+        return self is not Use.READ
 
     @property
     def atomic(self) -> bool:
         """Does it read and change memory at once?"""
         return self in {Use.ATOMIC, Use.BLIND_ATOMIC}
 
-    @property
-    def shared(self) -> bool:
-        """Is it synchronised with other workgroups?"""
-        return self not in {Use.READ, Use.WRITE}
+
+class Scope(enum.IntEnum):
+    """Who sees an access at once, by its cache bits."""
+
+    WAVE = 0
+    WORKGROUP = 1
+    DEVICE = 2
+
+
+def scope_of(flags: Iterable[str]) -> Scope:
+    """The scope of a load or store with those flags."""
+    given = set(flags)
+    if given & {"sc1", "glc"}:
+        return Scope.DEVICE
+    return Scope.WORKGROUP if "sc0" in given else Scope.WAVE
 
 
 @dataclass(slots=True, eq=False)
@@ -74,6 +87,7 @@ class _Access:
     epoch: int
     instruction: Instruction
     use: Use
+    scope: Scope
     time: int
     covered: int = NEVER  # the epoch of the wait
     over: int = NEVER  # when that wait was, in accesses
@@ -106,14 +120,15 @@ class GlobalOrder:
         self._writer: NDArray[np.int32] | None = None  # by byte, of workgroups that are done
         self._reader: NDArray[np.int32] | None = None
 
-    def begin(self, wave: Wave, instruction: Instruction, use: Use) -> int:
+    def begin(self, wave: Wave, instruction: Instruction, use: Use, scope: Scope = Scope.WAVE) -> int:
         """An access is issued; gives its number."""
         group = self._groups.get(wave.workgroup)
         if group is None:
             group = self._groups[wave.workgroup] = len(self._names)
             self._names.append(wave.workgroup)
         number = len(self._accesses)
-        self._accesses.append(_Access(group, wave.number, wave.epoch, instruction, use, number))
+        seen = Scope.DEVICE if use.atomic else scope
+        self._accesses.append(_Access(group, wave.number, wave.epoch, instruction, use, seen, number))
         self._open.setdefault(group, []).append(number)
         return number
 
@@ -122,7 +137,7 @@ class GlobalOrder:
         if place.size:
             access = self._accesses[number]
             access.places.append((place, size, equal))
-            if access.use.shared:
+            if access.scope is not Scope.WAVE:
                 for each in np.unique(place).tolist():
                     self._shared.setdefault(each, []).append(number)
 
@@ -171,7 +186,8 @@ class GlobalOrder:
     ) -> None:
         for number in np.unique(table[table >= 0]).tolist():
             other = self._accesses[number]
-            if other.wave != access.wave and other.covered >= access.epoch:
+            apart = other.wave == access.wave or other.covered < access.epoch
+            if not apart and not self._synchronised(access, other):
                 where = table == number
                 hit = where if where.ndim == 1 else where.any(axis=-1)
                 self._races(access, other, octets[hit], same=equal is not None and bool(equal[hit].all()))
@@ -187,7 +203,7 @@ class GlobalOrder:
                     earlier = table[octets]
                     for number in np.unique(earlier[earlier >= 0]).tolist():
                         other = self._accesses[number]
-                        if (access.use.shared and other.use.shared) or self._synchronised(access, other):
+                        if self._synchronised(access, other):
                             continue
                         hit = earlier == number
                         alike = same is not None and _plain(access) and _plain(other) and bool(same[hit].all())
@@ -196,22 +212,25 @@ class GlobalOrder:
             (self._writer if access.use.writes else self._reader)[access.bytes()[0]] = access.time
 
     def _synchronised(self, one: _Access, another: _Access) -> bool:
-        return self._ordered(one, another) or self._ordered(another, one)
+        """Do cache bits or atomics make the two right, whatever barriers do?"""
+        wanted = Scope.WORKGROUP if one.group == another.group else Scope.DEVICE
+        if min(one.scope, another.scope) >= wanted:
+            return True
+        return self._ordered(one, another, wanted) or self._ordered(another, one, wanted)
 
-    def _ordered(self, first: _Access, second: _Access) -> bool:
+    def _ordered(self, first: _Access, second: _Access, wanted: Scope) -> bool:
         """Does a shared write behind the first and a shared read before the second order them?"""
         for numbers in self._shared.values():
+            shared = [each for each in (self._accesses[number] for number in numbers) if each.scope >= wanted]
             released = [
-                each
-                for each in (self._accesses[number] for number in numbers)
-                if each.group == first.group and each.use.writes and _released(first, each)
+                each.time for each in shared if each.group == first.group and each.use.writes and _released(first, each)
             ]
             if released and any(
                 each.group == second.group
-                and each.use in {Use.SHARED_READ, Use.ATOMIC}
-                and each.time > released[0].time
+                and each.use in {Use.READ, Use.ATOMIC}
+                and each.time > min(released)
                 and _acquired(each, second)
-                for each in (self._accesses[number] for number in numbers)
+                for each in shared
             ):
                 return True
         return False
@@ -252,7 +271,7 @@ class GlobalOrder:
 
 def _plain(access: _Access) -> bool:
     """Does it write what it was given, and nothing else?"""
-    return access.use in {Use.WRITE, Use.SHARED_WRITE}
+    return access.use is Use.WRITE
 
 
 class _Used(NamedTuple):

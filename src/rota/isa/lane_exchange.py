@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rota.isa.wave import Wave
 
 _LANE = np.arange(LANES)
-_OFFSET = re.compile(r"\boffset:(?P<value>\w+|swizzle\((?P<mode>\w+),(?P<rest>[^)]*)\))")
+_OFFSET = re.compile(r"\boffset:(?:swizzle\((?P<mode>\w+),(?P<rest>[^)]*)\)|(?P<value>\w+))")
 _GROUP = 32
 _QUAD_BIT, _ROTATE = 0x8000, 0xC000
 

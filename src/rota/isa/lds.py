@@ -1,9 +1,9 @@
 """The local data share of a workgroup: takes reads and writes that take time, gives data, or poison where they meet.
 
-A byte carries a mark while a write to it is under way.  A read needs its bytes unmarked and unchanged from its issue to
-its landing; where they are not, any value could have come back, so poison does.  LDS instructions of one wave are
-ordered among themselves, so a wave's own writes don't disturb its reads; loads from memory are ordered with nothing.
-What would meet in another interleaving is for `order` to say, and every fault comes from there.
+A byte carries a mark while a write that changes it is under way.  A read needs its bytes unmarked and unchanged from
+its issue to its landing; where they are not, any value could have come back, so poison does.  LDS instructions of one
+wave are ordered among themselves, so a wave's own writes don't disturb its reads; loads from memory are ordered with
+nothing.  What would meet in another interleaving is for `order` to say, and every fault comes from there.
 """
 
 from __future__ import annotations

@@ -95,9 +95,10 @@ def write(
         index, data = index[lanes], data[lanes]
     equal = lds.bytes[index] == data
     access = lds.order.begin_write(index, wave.number, wave.epoch, instruction, equal=equal)
-    serial = lds.begin(index, wave.number)
+    changed = index[~equal]
+    serial = lds.begin(changed, wave.number)
     lds.bytes[index] = data
-    finish, cover = partial(lds.end, index, serial), partial(lds.order.cover, access)
+    finish, cover = partial(lds.end, changed, serial), partial(lds.order.cover, access)
     wave.launch("ds", Pending(instruction=instruction, rows=(), finish=finish, cover=cover))
 
 

@@ -31,8 +31,8 @@ An I109 says what it *rests on*: "no barrier" if both were issued in one epoch. 
 wait before it: "policy" if `o` is an LDS read and `n` writes registers (a DMA is never excused: its way to LDS is
 another one), "no wait before the barrier" in all other cases.
 
-It says whether it was *seen* as well.  Wrong in the order that was executed: a read landed with bytes that another
-wave's write changed or had under way between its issue and its landing (it brings poison), or two writes differ.  All
+It says whether it was *seen* as well.  Wrong in the order that was executed: a read landed with bytes of which another
+wave's write had a change under way between its issue and its landing (it brings poison), or two writes differ.  All
 others are kept apart only by how long things take; of these it says whether the write changed any of the bytes, so that
 another order brings another value.  A DMA and an atomic count as changing what they write.
 

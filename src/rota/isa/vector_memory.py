@@ -16,7 +16,7 @@ import numpy as np
 from rota.isa.addresses import Addresses, in_buffer, pointers, read_modifiers
 from rota.isa.atomic_ops import Combine, memory_atomic
 from rota.isa.flat_memory import decode_flat
-from rota.isa.global_order import Use
+from rota.isa.global_order import Scope, Use, scope_of
 from rota.isa.hazard import check_dma, check_scalar_operands
 from rota.isa.kernel_facts import LANES
 from rota.isa.lds_access import uneven
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _OPCODE = re.compile(r"^(?P<space>buffer|global)_(?P<verb>load|store)_(?P<lds>lds_)?(?P<width>\w+)$")
 _HINTS = frozenset({"buffer_inv", "buffer_wbl2", "buffer_wbinvl1", "buffer_wbinvl1_vol", "buffer_invl2"})
+_LATER = frozenset({"buffer_atomic_pk_add_bf16"})  # came with loads of so many bytes a lane to LDS
+_LATER_DMA = 16
 _DMA_SIZES = frozenset({4, 12, 16})
 _SHORT_M0 = 1 << 16  # LDS bytes that 16 bits of M0 can name
 _LANE = np.arange(LANES, dtype=np.int64)
@@ -49,7 +51,7 @@ class _Access:
     size: int
     addresses: Addresses
     scalars: tuple[int, ...]  # scalar rows that are read
-    shared: bool  # goes to where other workgroups see it: sc1
+    scope: Scope
 
 
 def decode_memory(instruction: Instruction, architecture: Architecture) -> Step | None:
@@ -60,6 +62,8 @@ def decode_memory(instruction: Instruction, architecture: Architecture) -> Step 
     if instruction.opcode in _HINTS:
         return make_step(instruction, lambda _: None)
     if (atomic := memory_atomic(instruction.opcode)) is not None:
+        if instruction.opcode in _LATER and architecture.dma_width.value < _LATER_DMA:
+            raise unknown(instruction, f"place on {architecture.arch}")
         return _decode_atomic(instruction, *atomic)
     found = _OPCODE.match(instruction.opcode)
     width = width_of(found["verb"], found["width"]) if found else None
@@ -104,7 +108,7 @@ def _access(instruction: Instruction, space: str, rest: list[Operand], size: int
         size=size,
         addresses=where,
         scalars=tuple(row for operand in rest for row in operand.rows if row >= SCALAR),
-        shared="sc1" in modifiers.flags,
+        scope=scope_of(modifiers.flags),
     )
 
 
@@ -113,8 +117,7 @@ def _fetch(access: _Access, wave: Wave) -> tuple[NDArray[np.uint8], int]:
     check_scalar_operands(wave, access.instruction, access.scalars)
     memory, (address, room) = wave.memory, access.addresses(wave)
     out = np.zeros((LANES, access.size), np.uint8)
-    use = Use.SHARED_READ if access.shared else Use.READ
-    number = memory.order.begin(wave, access.instruction, use)
+    number = memory.order.begin(wave, access.instruction, Use.READ, access.scope)
     unit = access.size if room is None or bool((room >= access.size).all()) else min(4, access.size)
     for at in range(0, access.size, unit):
         wanted = wave.active if room is None else wave.active & (room >= at + unit)
@@ -149,7 +152,7 @@ def _store(access: _Access, data: Operand, width: Width) -> Act:
         check_scalar_operands(wave, access.instruction, access.scalars)
         memory, (address, room) = wave.memory, access.addresses(wave)
         octets = width.stored(wave.v[first : first + data.count])
-        number = memory.order.begin(wave, access.instruction, Use.SHARED_WRITE if access.shared else Use.WRITE)
+        number = memory.order.begin(wave, access.instruction, Use.WRITE, access.scope)
         unit = size if room is None else min(4, size)
         for at in range(0, size, unit):
             wanted = wave.active if room is None else wave.active & (room >= at + unit)
