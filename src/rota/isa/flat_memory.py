@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rota.isa.addresses import read_modifiers
 from rota.isa.apertures import APERTURE, PRIVATE_BASE, SHARED_BASE
 from rota.isa.atomic_ops import Combine, memory_atomic
-from rota.isa.global_order import Scope, Use, scope_of
+from rota.isa.global_order import MemoryUse, Scope, scope_of
 from rota.isa.kernel_facts import LANES
 from rota.isa.lds_access import reach, uneven
 from rota.isa.operand import Operand, parse_operand, unknown
 from rota.isa.step import Act, Step, make_step
+from rota.isa.vector_addresses import read_modifiers
 from rota.isa.wave import Pending
 from rota.isa.widths import Width, width_of
 
@@ -103,7 +103,7 @@ def _load(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
         memory, lds, issued = wave.memory, wave.lds, wave.active
         address, outside, in_lds, in_private = flat.split(wave, lane)
         out = np.full((LANES, size), 0xFF, np.uint8)
-        number = memory.order.begin(wave, instruction, Use.READ, flat.scope)
+        number = memory.order.begin(wave, instruction, MemoryUse.READ, flat.scope)
         place, reached = memory.places(address, size, outside, instruction)
         memory.order.touch(number, place, size)
         out[reached] = memory.get(place, size)
@@ -138,7 +138,7 @@ def _store(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
         memory, lds = wave.memory, wave.lds
         address, outside, in_lds, in_private = flat.split(wave, lane)
         data = width.stored(wave.v[source.first : source.first + source.count])[:, :size]
-        number = memory.order.begin(wave, instruction, Use.WRITE, flat.scope)
+        number = memory.order.begin(wave, instruction, MemoryUse.WRITE, flat.scope)
         place, reached = memory.places(address, size, outside, instruction)
         memory.order.touch(number, place, size, memory.get(place, size) == data[reached])
         memory.put(place, data[reached])
@@ -188,7 +188,9 @@ def _atomic(flat: _Flat, lane: Operand, data: Operand, target: Operand | None, *
             uneven(wave, instruction, f"its address is not a multiple of {size}")
         given = np.ascontiguousarray(wave.v[data.first : data.first + data.count].T).view(f"<u{size}")
         found = np.full((LANES, size), 0xFF, np.uint8)
-        number = memory.order.begin(wave, instruction, Use.ATOMIC if target is not None else Use.BLIND_ATOMIC)
+        number = memory.order.begin(
+            wave, instruction, MemoryUse.ATOMIC if target is not None else MemoryUse.BLIND_ATOMIC
+        )
         place, reached = memory.places(address, size, outside & even, instruction)
         memory.order.touch(number, place, size)
         covers = [partial(memory.order.cover, number)]

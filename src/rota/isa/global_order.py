@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     Places = NDArray[np.int64]
 
 
-class Use(enum.Enum):
+class MemoryUse(enum.Enum):
     """What an access does."""
 
     READ = "read"
@@ -56,12 +56,12 @@ class Use(enum.Enum):
     @property
     def writes(self) -> bool:
         """Does it change memory?"""
-        return self is not Use.READ
+        return self is not MemoryUse.READ
 
     @property
     def atomic(self) -> bool:
         """Does it read and change memory at once?"""
-        return self in {Use.ATOMIC, Use.BLIND_ATOMIC}
+        return self in {MemoryUse.ATOMIC, MemoryUse.BLIND_ATOMIC}
 
 
 class Scope(enum.IntEnum):
@@ -86,7 +86,7 @@ class _Access:
     wave: int
     epoch: int
     instruction: Instruction
-    use: Use
+    use: MemoryUse
     scope: Scope
     time: int
     covered: int = NEVER  # the epoch of the wait
@@ -120,7 +120,7 @@ class GlobalOrder:
         self._writer: NDArray[np.int32] | None = None  # by byte, of workgroups that are done
         self._reader: NDArray[np.int32] | None = None
 
-    def begin(self, wave: Wave, instruction: Instruction, use: Use, scope: Scope = Scope.WAVE) -> int:
+    def begin(self, wave: Wave, instruction: Instruction, use: MemoryUse, scope: Scope = Scope.WAVE) -> int:
         """An access is issued; gives its number."""
         group = self._groups.get(wave.workgroup)
         if group is None:
@@ -227,7 +227,7 @@ class GlobalOrder:
             ]
             if released and any(
                 each.group == second.group
-                and each.use in {Use.READ, Use.ATOMIC}
+                and each.use in {MemoryUse.READ, MemoryUse.ATOMIC}
                 and each.time > min(released)
                 and _acquired(each, second)
                 for each in shared
@@ -271,7 +271,7 @@ class GlobalOrder:
 
 def _plain(access: _Access) -> bool:
     """Does it write what it was given, and nothing else?"""
-    return access.use is Use.WRITE
+    return access.use is MemoryUse.WRITE
 
 
 class _Used(NamedTuple):

@@ -65,7 +65,7 @@ SEEN_NOT = "not in this order: kept apart only by how long things take, and anot
 SEEN_NO_CHANGE = "not in this order: kept apart only by how long things take; here the bytes didn't change"
 
 
-class Access(NamedTuple):
+class LdsAccess(NamedTuple):
     """One instruction of one wave that uses LDS."""
 
     wave: int
@@ -81,7 +81,7 @@ class AccessOrder:
 
     def __init__(self, size: int, waves: int, faults: Faults) -> None:
         self._faults = faults
-        self._accesses: list[Access] = []  # the first is number 1
+        self._accesses: list[LdsAccess] = []  # the first is number 1
         self._covered = np.array([_BEFORE_ALL], np.int32)  # by access, the epoch of the wait that covers it
         self._written = np.zeros(size, np.int32)
         self._read = np.zeros((size, waves), np.int32)
@@ -91,7 +91,7 @@ class AccessOrder:
 
     def begin_read(self, index: Octets, wave: int, epoch: int, instruction: Instruction) -> int:
         """A read needs the last write of its bytes behind it, and one to have been."""
-        access = Access(wave, epoch, instruction, writes=False, reads=True)
+        access = LdsAccess(wave, epoch, instruction, writes=False, reads=True)
         self._check(access, index, self._written[index], ~self._changed[index])
         self._check_atomics(access, index)
         self._check_known(access, index)
@@ -109,7 +109,7 @@ class AccessOrder:
         equal: NDArray[np.bool_] | None = None,
     ) -> int:
         """A write needs all reads and the last write of its bytes behind it; `equal` bytes stay as they are."""
-        access = Access(wave, epoch, instruction, writes=True, reads=False, dma=dma)
+        access = LdsAccess(wave, epoch, instruction, writes=True, reads=False, dma=dma)
         self._check(access, index, self._read[index], equal)
         self._check(access, index, self._written[index], equal)
         self._check_atomics(access, index)
@@ -120,7 +120,7 @@ class AccessOrder:
 
     def begin_atomic(self, index: Octets, wave: int, epoch: int, instruction: Instruction) -> int:
         """An atomic access needs all plain ones behind it, and goes with other atomics in any order."""
-        access = Access(wave, epoch, instruction, writes=True, reads=True)
+        access = LdsAccess(wave, epoch, instruction, writes=True, reads=True)
         self._check(access, index, self._read[index])
         self._check(access, index, self._written[index])
         self._check_known(access, index)
@@ -145,24 +145,24 @@ class AccessOrder:
                 later = max(number, other)
                 self._faults.confirm("I109", self._accesses[later - 1].instruction, ("seen", SEEN_VALUE))
 
-    def _numbered(self, access: Access) -> int:
+    def _numbered(self, access: LdsAccess) -> int:
         self._accesses.append(access)
         number = len(self._accesses)
         if number == len(self._covered):
             self._covered = np.concatenate([self._covered, np.full(number, NEVER, np.int32)])
         return number
 
-    def _check_atomics(self, access: Access, index: Octets) -> None:
+    def _check_atomics(self, access: LdsAccess, index: Octets) -> None:
         if self._atomic is not None:
             self._check(access, index, self._atomic[index])
 
-    def _check_known(self, access: Access, index: Octets) -> None:
+    def _check_known(self, access: LdsAccess, index: Octets) -> None:
         known = self._known[index]
         if not known.all():
             unwritten(self._faults, access.instruction, access.wave, index[~known])
 
     def _check(
-        self, access: Access, index: Octets, earlier: NDArray[np.int32], equal: NDArray[np.bool_] | None = None
+        self, access: LdsAccess, index: Octets, earlier: NDArray[np.int32], equal: NDArray[np.bool_] | None = None
     ) -> None:
         """`earlier` are the accesses of the bytes in `index`, one per byte, or one per byte and wave."""
         late = self._covered[earlier] >= access.epoch
@@ -178,7 +178,7 @@ class AccessOrder:
             elif (access.dma or other.dma) and self._covered[number] == NEVER:
                 self._overtakes(access, other, octets)
 
-    def _races(self, access: Access, other: Access, octets: Octets, *, same: bool) -> None:
+    def _races(self, access: LdsAccess, other: LdsAccess, octets: Octets, *, same: bool) -> None:
         """`same`: the write that is one of the two, the later one of both, changed nothing."""
         close = access.epoch == other.epoch
         verb, noun = "writes" if access.writes else "reads", "write" if other.writes else "read"
@@ -210,7 +210,7 @@ class AccessOrder:
             other=other.instruction,
         )
 
-    def _overtakes(self, access: Access, other: Access, octets: Octets) -> None:
+    def _overtakes(self, access: LdsAccess, other: LdsAccess, octets: Octets) -> None:
         """A wave's load to LDS and another access of it: told of the read, or of the later write."""
         told, against = (other, access) if not other.writes else (access, other)
         what = "writes LDS while another write to it" if told.writes else "reads LDS while a write to it"
@@ -224,7 +224,7 @@ class AccessOrder:
         )
 
 
-def _rests_on(access: Access, other: Access) -> str:
+def _rests_on(access: LdsAccess, other: LdsAccess) -> str:
     """Which rule is broken; see the module's docstring."""
     if other.epoch == access.epoch:
         return "no barrier"

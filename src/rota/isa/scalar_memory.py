@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rota.isa.atomic_ops import Combine, memory_atomic
-from rota.isa.global_order import Use, scope_of
+from rota.isa.global_order import MemoryUse, scope_of
 from rota.isa.operand import Operand, parse_operand, scalar_reader, unknown
 from rota.isa.step import Step, make_step
 from rota.isa.wave import Pending
@@ -82,7 +82,7 @@ def _load(instruction: Instruction, count: int, *, buffer: bool) -> Step:
 
 
 def _from(wave: Wave, instruction: Instruction, address: int, count: int) -> tuple[list[int], int]:
-    number = wave.memory.order.begin(wave, instruction, Use.READ, scope_of(instruction.modifiers))
+    number = wave.memory.order.begin(wave, instruction, MemoryUse.READ, scope_of(instruction.modifiers))
     words = wave.memory.scalar_words(address, count, instruction)
     place = wave.memory.scalar_place(address, count, instruction)
     if place is not None:
@@ -111,7 +111,7 @@ def _store(instruction: Instruction, count: int) -> Step:
 
     def act(wave: Wave) -> None:
         place = wave.memory.scalar_place(address(wave), count, instruction)
-        number = wave.memory.order.begin(wave, instruction, Use.WRITE, scope_of(instruction.modifiers))
+        number = wave.memory.order.begin(wave, instruction, MemoryUse.WRITE, scope_of(instruction.modifiers))
         if place is not None:
             data = np.array(wave.s[source.first : source.first + count], np.uint32).view(np.uint8)[None]
             spot = np.array([place])
@@ -130,7 +130,7 @@ def _atomic(instruction: Instruction, combine: Combine, size: int) -> Step:
 
     def act(wave: Wave) -> None:
         place = wave.memory.scalar_place(address(wave), words, instruction)
-        number = wave.memory.order.begin(wave, instruction, Use.ATOMIC if returns else Use.BLIND_ATOMIC)
+        number = wave.memory.order.begin(wave, instruction, MemoryUse.ATOMIC if returns else MemoryUse.BLIND_ATOMIC)
         found = [0xFFFF_FFFF] * words
         if place is not None:
             spot = np.array([place])

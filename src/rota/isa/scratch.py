@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rota.isa.addresses import read_modifiers
 from rota.isa.kernel_facts import LANES
 from rota.isa.operand import File, Operand, parse_operand, scalar_reader
 from rota.isa.step import Act, Step, make_step
+from rota.isa.vector_addresses import read_modifiers
 from rota.isa.wave import Pending
 from rota.isa.widths import Width, width_of
 

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rota.isa.addresses import Addresses, in_buffer, pointers, read_modifiers
 from rota.isa.atomic_ops import Combine, memory_atomic
 from rota.isa.flat_memory import decode_flat
-from rota.isa.global_order import Scope, Use, scope_of
+from rota.isa.global_order import MemoryUse, Scope, scope_of
 from rota.isa.hazard import check_dma, check_scalar_operands
 from rota.isa.kernel_facts import LANES
 from rota.isa.lds_access import uneven
@@ -24,6 +23,7 @@ from rota.isa.operand import M0, SCALAR, Operand, parse_operand, unknown
 from rota.isa.scalar_memory import decode_scalar_memory
 from rota.isa.scratch import decode_scratch
 from rota.isa.step import Act, Step, make_step
+from rota.isa.vector_addresses import Addresses, in_buffer, pointers, read_modifiers
 from rota.isa.wave import Pending
 from rota.isa.widths import Width, width_of
 
@@ -117,7 +117,7 @@ def _fetch(access: _Access, wave: Wave) -> tuple[NDArray[np.uint8], int]:
     check_scalar_operands(wave, access.instruction, access.scalars)
     memory, (address, room) = wave.memory, access.addresses(wave)
     out = np.zeros((LANES, access.size), np.uint8)
-    number = memory.order.begin(wave, access.instruction, Use.READ, access.scope)
+    number = memory.order.begin(wave, access.instruction, MemoryUse.READ, access.scope)
     unit = access.size if room is None or bool((room >= access.size).all()) else min(4, access.size)
     for at in range(0, access.size, unit):
         wanted = wave.active if room is None else wave.active & (room >= at + unit)
@@ -152,7 +152,7 @@ def _store(access: _Access, data: Operand, width: Width) -> Act:
         check_scalar_operands(wave, access.instruction, access.scalars)
         memory, (address, room) = wave.memory, access.addresses(wave)
         octets = width.stored(wave.v[first : first + data.count])
-        number = memory.order.begin(wave, access.instruction, Use.WRITE, access.scope)
+        number = memory.order.begin(wave, access.instruction, MemoryUse.WRITE, access.scope)
         unit = size if room is None else min(4, size)
         for at in range(0, size, unit):
             wanted = wave.active if room is None else wave.active & (room >= at + unit)
@@ -202,7 +202,9 @@ def _atomic(access: _Access, data: Operand, target: Operand | None, combine: Com
         given = np.ascontiguousarray(wave.v[data.first : data.first + data.count].T).view(f"<u{size}")
         found = np.zeros((LANES, size), np.uint8)
         found[wanted & ~reached] = 0xFF
-        number = memory.order.begin(wave, instruction, Use.ATOMIC if target is not None else Use.BLIND_ATOMIC)
+        number = memory.order.begin(
+            wave, instruction, MemoryUse.ATOMIC if target is not None else MemoryUse.BLIND_ATOMIC
+        )
         memory.order.touch(number, place, size)
         for lane, at in zip(np.flatnonzero(reached).tolist(), place.tolist(), strict=True):
             spot = np.array([at])
