@@ -142,8 +142,9 @@ class AccessOrder:
             others |= set(np.unique(self._atomic[index]).tolist())
         for other in others - {_NONE}:
             if self._accesses[other - 1].wave != read.wave:
-                later = max(number, other)
-                self._faults.confirm("I109", self._accesses[later - 1].instruction, ("seen", SEEN_VALUE))
+                earlier, later = sorted((number, other))
+                told, against = self._accesses[later - 1].instruction, self._accesses[earlier - 1].instruction
+                self._faults.confirm("I109", told, ("seen", SEEN_VALUE), other=against)
 
     def _numbered(self, access: LdsAccess) -> int:
         self._accesses.append(access)

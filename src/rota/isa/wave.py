@@ -35,10 +35,10 @@ POISON = 0xFFFF_FFFF  # a NaN as f32, as two f16 or bf16, and as four OCP fp8
 
 
 class Faults:
-    """What an execution did wrong: the first time each instruction did it."""
+    """What an execution did wrong: the first time each instruction, or pair of them, did it."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, int], Finding] = {}
+        self._found: dict[tuple[str, int], dict[int | None, Finding]] = {}
 
     def add(
         self,
@@ -49,28 +49,33 @@ class Faults:
         other: Instruction | None = None,
         severity: Severity = Severity.ERROR,
     ) -> None:
-        """Remembers a fault, unless that instruction is known for it; `other` is its other end."""
-        key = (code, instruction.line)
-        if key not in self._found:
-            ends = ((instruction, "line of the listing"), (other, "the other one"))
-            self._found[key] = Finding(
-                code=code,
-                message=message,
-                severity=severity,
-                concerns=tuple(Concern(label=end.text, index=end.line, role=role) for end, role in ends if end),
-                evidence=evidence,
-            )
+        """Remembers a fault, unless these instructions are known for it; `other` is the other end."""
+        known = self._found.setdefault((code, instruction.line), {})
+        end = None if other is None else other.line
+        if end in known or (end is None and known):
+            return
+        known.pop(None, None)  # now its other end is known
+        ends = ((instruction, "line of the listing"), (other, "the other one"))
+        known[end] = Finding(
+            code=code,
+            message=message,
+            severity=severity,
+            concerns=tuple(Concern(label=each.text, index=each.line, role=role) for each, role in ends if each),
+            evidence=evidence,
+        )
 
-    def confirm(self, code: str, instruction: Instruction, *evidence: tuple[str, str | int]) -> None:
-        """A fault that an instruction is known for turned out to be more: the evidence of those names is replaced."""
-        found = self._found.get((code, instruction.line))
-        if found is not None:
-            merged = tuple({**dict(found.evidence), **dict(evidence)}.items())
-            self._found[code, instruction.line] = replace(found, evidence=merged)
+    def confirm(
+        self, code: str, instruction: Instruction, *evidence: tuple[str, str | int], other: Instruction | None = None
+    ) -> None:
+        """A fault that is known of these instructions turned out to be more: evidence of those names is replaced."""
+        known = self._found.get((code, instruction.line), {})
+        end = None if other is None else other.line
+        if (found := known.get(end)) is not None:
+            known[end] = replace(found, evidence=tuple({**dict(found.evidence), **dict(evidence)}.items()))
 
     def findings(self) -> tuple[Finding, ...]:
-        """In the order in which they happened."""
-        return tuple(self._found.values())
+        """By the instructions that did it first, in the order in which they did."""
+        return tuple(finding for found in self._found.values() for finding in found.values())
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
