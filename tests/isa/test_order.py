@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rota.isa.apertures import SHARED_BASE
 from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.interleaving import Interleaving, behind, interleavings
 from rota.isa.kernel_facts import Argument
@@ -124,3 +125,12 @@ def test_a_race_names_both_ends_and_what_is_missing() -> None:
     }
     _, finding = run_kernel(program, args=args, block=block, interleaving=behind(0)).findings
     assert dict(finding.evidence)["seen"] == "in this order: they met, and what the read brings could be either"
+
+
+@pytest.mark.parametrize(("waits", "races"), [("s_waitcnt lgkmcnt(0)", True), ("s_waitcnt vmcnt(0) lgkmcnt(0)", False)])
+def test_a_flat_read_is_covered_by_both_counters_only(waits: str, races: bool) -> None:
+    """A later ds_read of the same bytes, which one wait covers, doesn't stand for it."""
+    flat = f"v_mov_b32_e32 v4, v2\nv_mov_b32_e32 v5, {SHARED_BASE >> 32:#x}\nflat_load_dword v9, v[4:5]"
+    program = two_waves(f"{flat}\n{READ}\n{waits}\n{BARRIER}", f"{BARRIER}\n{WRITE}\n{WAIT}")
+    for order in ORDERS:
+        assert found(program, order) == ({"I109"} if races else set())

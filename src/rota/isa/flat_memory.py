@@ -114,7 +114,7 @@ def _load(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
             out[lanes] = wave.private.get(index, lanes)[lanes]
         if in_lds.any():
             index, lanes = _places_in_lds(wave, flat, address, in_lds, size)
-            read = lds.order.begin_read(index[lanes], wave.number, wave.epoch, instruction)
+            read = lds.order.begin_read(index[lanes], wave.number, wave.epoch, instruction, flat=True)
             octets, marked = lds.sample(index[lanes], wave.number)
             if marked.any():
                 lds.order.disturbed(read, index[lanes][marked])

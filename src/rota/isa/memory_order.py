@@ -36,8 +36,9 @@ wave's write had a change under way between its issue and its landing (it brings
 others are kept apart only by how long things take; of these it says whether the write changed any of the bytes, so that
 another order brings another value.  A DMA and an atomic count as changing what they write.
 
-One number per byte and wave suffices: a wave's reads are covered in their order, and a write that is kept apart from an
-earlier one stands for it towards all that follow.  A run visits one interleaving; this check finds the races of the
+One number per byte and wave suffices: a wave's reads are covered in their order (a flat read, which isn't, keeps its
+place in `R[w]` until it is covered), and a write that is kept apart from an earlier one stands for it towards all that
+follow.  A run visits one interleaving; this check finds the races of the
 others, as long as they don't change where the waves go.
 """
 
@@ -86,16 +87,22 @@ class AccessOrder:
         self._written = np.zeros(size, np.int32)
         self._read = np.zeros((size, waves), np.int32)
         self._atomic: NDArray[np.int32] | None = None  # as _read, from the first atomic on
+        self._flat: list[int] = []  # flat reads that may not be covered yet
         self._known = np.zeros(size, np.bool_)  # something was written
         self._changed = np.zeros(size, np.bool_)  # by the last write
 
-    def begin_read(self, index: Octets, wave: int, epoch: int, instruction: Instruction) -> int:
+    def begin_read(self, index: Octets, wave: int, epoch: int, instruction: Instruction, *, flat: bool = False) -> int:
         """A read needs the last write of its bytes behind it, and one to have been."""
         access = LdsAccess(wave, epoch, instruction, writes=False, reads=True)
         self._check(access, index, self._written[index], ~self._changed[index])
         self._check_atomics(access, index)
         self._check_known(access, index)
-        self._read[index, wave] = number = self._numbered(access)
+        number = self._numbered(access)
+        under_way = [each for each in self._flat if self._covered[each] == NEVER]
+        if under_way:
+            index = index[~np.isin(self._read[index, wave], under_way)]
+        self._flat = [*under_way, number] if flat else under_way
+        self._read[index, wave] = number
         return number
 
     def begin_write(
