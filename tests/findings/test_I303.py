@@ -53,6 +53,18 @@ def test_a_plain_flag_orders_nothing() -> None:
     assert "I303" in codes((STORE, WAIT, "plain 0"), ("look 0", WAIT, LOAD, WAIT))
 
 
+@pytest.mark.parametrize(("barrier", "orders"), [("s_barrier", True), ("s_nop 0", False)])
+def test_one_wave_may_set_the_flag_for_all_of_them(barrier: str, orders: bool) -> None:
+    """Wave 1 of workgroup 0 stores, and wave 0 sets the flag behind a barrier."""
+    setter = ("s_cmp_lg_u32 s8, 0", "s_cbranch_scc1 .LBB0_8", barrier, "release 0", "s_endpgm", ".LBB0_8:")
+    stored = (STORE, WAIT, barrier)
+    assert (codes_of_two_waves((*setter, *stored), ("acquire 0", WAIT, barrier, LOAD, WAIT)) == set()) == orders
+
+
+def codes_of_two_waves(first: tuple[str, ...], second: tuple[str, ...]) -> set[str]:
+    return {finding.code for finding in found(first, second, workgroups=True, waves=2)}
+
+
 def test_the_same_value_is_a_warning() -> None:
     assert codes((STORE, WAIT), (STORE, WAIT)) == {"I304"}
 

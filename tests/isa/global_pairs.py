@@ -50,9 +50,14 @@ def line(text: str) -> str:
 
 
 def found(
-    first: Sequence[str], second: Sequence[str], *, workgroups: bool = False, order: Interleaving = LATEST
+    first: Sequence[str],
+    second: Sequence[str],
+    *,
+    workgroups: bool = False,
+    waves: int = 1,
+    order: Interleaving = LATEST,
 ) -> tuple[Finding, ...]:
-    """What is found if wave 0, or workgroup 0, runs the first lines and the other one the second."""
+    """What is found if wave 0, or workgroup 0 with so many waves, runs the first lines and the other one the second."""
     opening = _OPENING.format(chooser="s2" if workgroups else "s8")
     text = "\n".join([opening, *map(line, first), "s_endpgm", ".LBB0_2:", *map(line, second)])
     pointer = Argument(name="to", offset=0, size=8, kind="global_buffer")
@@ -67,7 +72,7 @@ def found(
         load_program(launch, listing(text)),
         args=[np.zeros(1024, np.uint32)],
         grid=(2 if workgroups else 1, 1, 1),
-        block=(64 if workgroups else 128, 1, 1),
+        block=(64 * waves if workgroups else 128, 1, 1),
         interleaving=order,
     )
     return outcome.findings

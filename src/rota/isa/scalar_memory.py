@@ -83,6 +83,8 @@ def _load(instruction: Instruction, count: int, *, buffer: bool) -> Step:
 
 def _from(wave: Wave, instruction: Instruction, address: int, count: int) -> tuple[list[int], int]:
     number = wave.memory.order.begin(wave, instruction, MemoryUse.READ, scope_of(instruction.modifiers))
+    if not count:
+        return [], number
     words = wave.memory.scalar_words(address, count, instruction)
     place = wave.memory.scalar_place(address, count, instruction)
     if place is not None:
@@ -101,7 +103,7 @@ def _from_buffer(
         records = 0
     at = (address - (low | high << 32)) & ~3
     inside = max(0, min(count, (records - at) // 4))
-    words, number = _from(wave, instruction, base + at, inside) if inside else ([], 0)
+    words, number = _from(wave, instruction, base + at, inside)
     return words + [0] * (count - inside), number
 
 
