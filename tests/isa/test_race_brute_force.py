@@ -24,7 +24,10 @@ def test_races_in_lds(seed: int) -> None:
     for order in ORDERS:
         codes = found(program, order)
         assert bool(codes & {"I109", "I304"}) == races(one, other), (one.lines, other.lines, order.label)
-        assert ("I106" in codes) == (overtakes(one) or overtakes(other)), (one.lines, other.lines, order.label)
+        alone = "I106" in codes
+        due = overtakes(one) or overtakes(other)
+        # Another wave's write may take the place of the load that was overtaken: then it is the race that is told.
+        assert alone == due or (races(one, other) and not alone), (one.lines, other.lines, order.label)
 
 
 @pytest.mark.parametrize("seed", range(DRAWN))
