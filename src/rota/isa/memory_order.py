@@ -38,8 +38,8 @@ another order brings another value.  A DMA and an atomic count as changing what 
 
 One number per byte and wave suffices: a wave's reads are covered in their order (a flat read, which isn't, keeps its
 place in `R[w]` until it is covered), and a write that is kept apart from an earlier one stands for it towards all that
-follow.  Of a byte that two waves race for, the first race is told, and an I106 may be hidden behind an I109.  A run visits one interleaving; this check finds the races of the
-others, as long as they don't change where the waves go.
+follow.  Of a byte that two waves race for, the first race is told, and an I106 may be hidden behind an I109.  A run
+visits one interleaving; this check finds the races of the others, as long as they don't change where the waves go.
 """
 
 from __future__ import annotations
