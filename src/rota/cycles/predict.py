@@ -98,7 +98,7 @@ class Prediction:
         lines = [head, f"  {self.steady}"]
         lines += [f"  {clocks:6.0f} clk a tile and wave: {cause}" for cause, clocks in self.causes]
         lines += [f"  {each.clocks:6.0f} clk a tile MMA idle: {each.cause} at {each.label}" for each in self.idle[:4]]
-        lines += [f"  hangs on {each.name}: {each.cycles:.0f} cycles if {each.value}" for each in self.hangs_on]
+        lines += [f"  sensitive to {each.name}: {each.cycles:.0f} cycles if {each.value}" for each in self.hangs_on]
         return "\n".join(lines)
 
 

@@ -1,8 +1,8 @@
-"""Room for what is uncertain: takes a loop at its least II, gives starts with barriers and slack.
+"""Slack for uncertain latencies: takes a loop at its least II, gives starts with barriers and slack.
 
-A schedule that merely has the least II stalls as soon as a load is late.  Of all schedules of that II this picks one
-in which loads land with time to spare before the barrier that waits for them, then the one whose tightest LDS read has
-the most, then the one that holds its registers the shortest.  Fewer barriers and fewer stages come first.
+A schedule that merely has the least II stalls as soon as a load is late.  Among the schedules of that II this looks for
+one in which loads land with time to spare before the barrier that waits for them; with that slack, for the fewest
+barriers, then the fewest stages; then for the most slack of the tightest LDS read, then for the shortest register lives.
 """
 
 from __future__ import annotations
