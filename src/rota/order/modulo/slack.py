@@ -2,7 +2,7 @@
 
 A schedule that merely has the least II stalls as soon as a load is late.  Among the schedules of that II this looks for
 one in which loads land with time to spare before the barrier that waits for them; with that slack, for the fewest
-barriers, then the fewest stages; then for the most slack of the tightest LDS read, then for the shortest register lives.
+barriers, then stages; then for the most slack of the tightest LDS read, then for the shortest register lives.
 """
 
 from __future__ import annotations
