@@ -1,4 +1,4 @@
-"""A loop that is run again right behind itself."""
+"""A loop that is run again immediately after itself."""
 
 from __future__ import annotations
 
