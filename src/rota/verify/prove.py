@@ -48,7 +48,7 @@ _ORDERED = (
     "registers: a load is complete before its registers are used, or written by what would not land behind it",
 )
 _ENTERED_AGAIN = "re-entry: all of this holds when the loop is run again immediately after itself, any number of times"
-_INITIAL_TILES = "the caller fills the tiles that the loop reads first after full waits and a barrier, before every run"
+_INITIAL_TILES = "before every run the caller fills the tiles that the loop reads first, after full waits and a barrier"
 _ANY_ORDER = "{}: all of this holds in whatever order its ops complete; only waits for 0 are relied on"
 _LIMITS = (
     "barriers: no wave waits forever",
