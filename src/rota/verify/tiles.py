@@ -26,7 +26,7 @@ AccumulatorKey = tuple[Place, tuple[Place, ...]]
 class TileContents:
     """Follows K-tiles and blocks from loads to accumulators."""
 
-    proves = "values: every accumulator takes in every K-tile once, both operands of the same tile"
+    proves = "values: every accumulator takes in every K-tile once, both operands of the same tile and their own block"
     first_iterations = 0
 
     def __init__(self, program: LoweredProgram, semantics: TileSum) -> None:
