@@ -121,7 +121,7 @@ def test_a_race_names_both_ends_and_what_is_missing() -> None:
         "bytes": "0 to 255",
         "missing": "a wait for it before the barrier",
         "rests on": "policy: an LDS read is over before the barrier behind which its bytes are written",
-        "seen": "not in this order: kept apart only by how long things take, and another order brings another value",
+        "seen": "not in this order: separated only by how long things take, and another order brings another value",
     }
     _, finding = run_kernel(program, args=args, block=block, interleaving=behind(0)).findings
     assert dict(finding.evidence)["seen"] == "in this order: they met, and what the read brings could be either"

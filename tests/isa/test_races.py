@@ -82,7 +82,7 @@ def test_what_was_seen() -> None:
     assert seen("same_value_war") == {"not in this order"}
     assert all(
         dict(finding.evidence)["seen"]
-        == "not in this order: kept apart only by how long things take; here the bytes didn't change"
+        == "not in this order: separated only by how long things take; here the bytes didn't change"
         for found in findings("same_value_war")
         for finding in found
     )

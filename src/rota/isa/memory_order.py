@@ -33,7 +33,7 @@ another one), "no wait before the barrier" in all other cases.
 
 It says whether it was *seen* as well.  Wrong in the order that was executed: a read landed with bytes of which another
 wave's write had a change under way between its issue and its landing (it brings poison), or two writes differ.  All
-others are kept apart only by how long things take; of these it says whether the write changed any of the bytes, so that
+others are separated only by how long things take; of these it says whether the write changed any of the bytes, so that
 another order brings another value.  A DMA and an atomic count as changing what they write.
 
 One number per byte and wave suffices: a wave's reads are covered in their order (a flat read, which isn't, keeps its
@@ -62,8 +62,8 @@ _NONE = 0  # the number of no access
 _BEFORE_ALL, NEVER = -1, 1 << 30  # epochs: of no access, and of a wait that hasn't come
 SEEN_VALUE = "in this order: they met, and what the read brings could be either"
 SEEN_WRITES = "in this order: the values differ, and the later one stays"
-SEEN_NOT = "not in this order: kept apart only by how long things take, and another order brings another value"
-SEEN_NO_CHANGE = "not in this order: kept apart only by how long things take; here the bytes didn't change"
+SEEN_NOT = "not in this order: separated only by how long things take, and another order brings another value"
+SEEN_NO_CHANGE = "not in this order: separated only by how long things take; here the bytes didn't change"
 
 
 class LdsAccess(NamedTuple):
