@@ -303,6 +303,15 @@ def writer(operand: Operand, kind: str) -> Writer:
         raise ValueError(f"{operand.text} is no vector register")
     row = operand.first
 
+    def put_plain(wave: Wave, value: Any) -> None:  # noqa: ANN401
+        if wave.mask is None:
+            wave.v[row] = value
+        else:
+            np.copyto(wave.v[row], value, where=wave.mask)
+
+    def put_float(wave: Wave, value: Any) -> None:  # noqa: ANN401
+        np.copyto(wave.f[row], value, where=True if wave.mask is None else wave.mask)
+
     def put_bits(wave: Wave, value: Any) -> None:  # noqa: ANN401
         np.copyto(wave.v[row], as_bits(value, kind), where=True if wave.mask is None else wave.mask)
 
@@ -313,4 +322,4 @@ def writer(operand: Operand, kind: str) -> Writer:
         np.copyto(wave.v[row], low, where=where)
         np.copyto(wave.v[row + 1], high, where=where)
 
-    return put_wide if kind in "UId" else put_bits
+    return {"u": put_plain, "f": put_float}.get(kind) or (put_wide if kind in "UId" else put_bits)

@@ -151,6 +151,8 @@ def _selected(random: Random, spec: Spec, kinds: tuple[str, ...]) -> str:
             text = _signed(random, text, kind)
         elif random.random() < 0.3:
             text = f"sext({text})"
+        if random.random() < 0.1 and not any(each.startswith("s") for each in texts):
+            text = "s2"
         texts.append(text)
         selections.append(f"src{place}_sel:{part}")
     where = random.choice(PARTS)
