@@ -142,7 +142,8 @@ PARTS = ("BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD")
 
 
 def _selected(random: Random, spec: Spec, kinds: tuple[str, ...]) -> str:
-    texts, selections = [], []
+    texts: list[str] = []
+    selections: list[str] = []
     for place, kind in enumerate(kinds):
         part = random.choice(PARTS)
         text = vector(kind, 2 * place)
