@@ -9,6 +9,7 @@ from rota.isa.control import decode_control
 from rota.isa.disassembly import Instruction, read_listing
 from rota.isa.kernel_facts import LANES, KernelFacts
 from rota.isa.matrix import decode_matrix
+from rota.isa.mode import aware
 from rota.isa.operand import unknown
 from rota.isa.scalar import decode_scalar
 from rota.isa.shared_memory import decode_shared
@@ -62,13 +63,18 @@ def _runs(architecture: Architecture) -> bool:
 
 def decode(instruction: Instruction, architecture: Architecture) -> Step:
     """One instruction as a step; one that isn't known is an error."""
+    step = _decode(instruction, architecture)
+    return step if instruction.opcode.startswith("s_") else aware(step, lambda each: _decode(each, architecture))
+
+
+def _decode(instruction: Instruction, architecture: Architecture) -> Step:
     try:
         step = (
             decode_control(instruction)
             or decode_matrix(instruction, architecture)
             or decode_shared(instruction)
             or decode_memory(instruction)
-            or decode_vector(instruction)
+            or decode_vector(instruction, architecture)
             or decode_scalar(instruction)
         )
     except (LookupError, ValueError) as error:  # an operand too few, or no number where one is due

@@ -15,6 +15,7 @@ import numpy as np
 
 from rota.errors import Concern, Finding
 from rota.isa.kernel_facts import LANES
+from rota.isa.mode import START
 from rota.isa.operand import EXEC, SCALAR
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class Wave:
     f: NDArray[np.float32] = field(init=False)
     s: list[int] = field(default_factory=lambda: [POISON] * 128)
     scc: int = 0
+    mode: int = START  # the MODE register
     mask: NDArray[np.bool_] | None = None  # the active lanes, if not all are
     pc: int = 0
     now: int = 0  # wait states passed

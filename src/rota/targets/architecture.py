@@ -68,8 +68,9 @@ class Architecture(Machine):
     """A machine with its instruction set: formats, hazards, how LDS serves reads, and what tools call it.
 
     `toolchain` is what follows -mcpu= and --offload-arch=, `elf_machine` what the flags of a code object say.
-    `transposed_reads` are the LDS reads that transpose, by name; empty where there are none.  Without a `wait_encoding`
-    no source is written for it.
+    `transposed_reads` are the LDS reads that transpose, by name; empty where there are none.  `extensions` are the
+    vector instructions, matrix ones aside, that not every machine has.  Without a `wait_encoding` no source is written
+    for it.
     """
 
     toolchain: str
@@ -80,6 +81,7 @@ class Architecture(Machine):
     hazards: Hazards
     bank_rules: tuple[BankRule, ...]
     transposed_reads: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
     wait_encoding: WaitEncoding | None = None
 
     def __post_init__(self) -> None:
@@ -89,6 +91,7 @@ class Architecture(Machine):
         check_types(self, {"float8": Float8, "hazards": Hazards})
         check_elements("bank_rules", self.bank_rules, BankRule)
         check_elements("transposed_reads", self.transposed_reads, str)
+        check_elements("extensions", self.extensions, str)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} ({self.arch})>"  # all of its facts would fill a screen

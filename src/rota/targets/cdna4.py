@@ -6,6 +6,7 @@ from rota.program.kinds import OpKind
 from rota.program.machine import Confidence, Fact
 from rota.targets import cdna
 from rota.targets.architecture import Architecture, BankRule, Float8, WaitEncoding
+from rota.targets.cdna4_extensions import EXTENSIONS
 from rota.targets.estimate import estimate
 from rota.targets.rates import Rates
 
@@ -41,6 +42,7 @@ CDNA4 = Architecture(
             source=_HIPKITTENS,
         ),
     ),
+    extensions=EXTENSIONS,
     transposed_reads=("ds_read_b64_tr_b16", "ds_read_b64_tr_b8", "ds_read_b64_tr_b4", "ds_read_b96_tr_b6"),
 )
 
