@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rota.isa.formats import BITS, Elements, elements_of
-from rota.isa.hazard import check_matrix, matrix_timing, note_matrix
 from rota.isa.kernel_facts import LANES
 from rota.isa.operand import File, Operand, parse_operand, unknown
 from rota.isa.step import Step
@@ -43,8 +42,6 @@ def decode_matrix(instruction: Instruction, architecture: Architecture) -> Step 
         or depth * size * BITS[second_type] != b.count * 32 * LANES
     ):
         raise unknown(instruction, "operand width")
-    slow = found["types"] in {"f8f6f4", "f32"}
-    timing = matrix_timing(size // 4 * (2 if slow else 1), architecture.hazards, single=found["types"] == "f32")
     left, right = (elements_of(each, architecture.float8) for each in (first_type, second_type))
     multiply = _multiplier(size, depth, left, right, (a, b))
     add = _adder(size, c, np.dtype(np.int32 if found["sum"] == "i32" else np.float32))
@@ -52,9 +49,7 @@ def decode_matrix(instruction: Instruction, architecture: Architecture) -> Step 
     factors, addends, results = a.rows + b.rows, c.rows, d.rows
 
     def act(wave: Wave) -> None:
-        check_matrix(wave, instruction, factors, addends, c.first)
         wave.v[first:last] = add(wave, multiply(wave)).view(np.uint32)
-        note_matrix(wave, timing, results, addends, first)
 
     sources, written = frozenset(factors + addends), frozenset(results)
     return Step(instruction=instruction, act=act, sources=sources, results=written, touches=sources | written)
