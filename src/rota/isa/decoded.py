@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rota.errors import Finding, IsaError
 from rota.isa.control import decode_control
@@ -13,6 +13,7 @@ from rota.isa.mode import aware
 from rota.isa.operand import unknown
 from rota.isa.scalar import decode_scalar
 from rota.isa.shared_memory import decode_shared
+from rota.isa.spacing import spacing_of
 from rota.isa.step import Step
 from rota.isa.vector import decode_vector
 from rota.isa.vector_memory import decode_memory
@@ -81,4 +82,4 @@ def _decode(instruction: Instruction, architecture: Architecture) -> Step:
         raise unknown(instruction, "form") from error
     if step is None:
         raise unknown(instruction)
-    return step
+    return replace(step, spacing=spacing_of(instruction, architecture))

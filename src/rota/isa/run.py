@@ -12,7 +12,7 @@ import numpy as np
 
 from rota.errors import Concern, Finding, IsaError
 from rota.isa.decoded import KernelProgram
-from rota.isa.hazard import check_rows
+from rota.isa.hazard import keep_distance
 from rota.isa.interleaving import LATEST, Driver, Interleaving
 from rota.isa.kernel_facts import LANES, KernelFacts
 from rota.isa.lds import Lds
@@ -192,11 +192,8 @@ def _run_wave(steps: tuple[Step, ...], wave: Wave, turns: int | None) -> None:
         left -= 1
         if wave.busy and not wave.busy.keys().isdisjoint(step.touches):
             _too_early(wave, step)
-        if wave.now < wave.hot_until:
-            check_rows(wave, step.instruction, step.reads, step.writes)
+        keep_distance(wave, step)
         to = step.act(wave)
-        for row in step.valu_writes:
-            wave.by_valu[row] = wave.now
         wave.now += step.states
         if to is None:
             pc += 1

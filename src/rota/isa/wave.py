@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
     from rota.isa.lds import Lds
     from rota.isa.memory import Memory
+    from rota.isa.step import Step
     from rota.targets.architecture import Architecture
 
 ROWS = 512
@@ -109,14 +110,8 @@ class Wave:
     vm: deque[Pending] = field(default_factory=deque)
     ds: deque[Pending] = field(default_factory=deque)
     sm: list[Pending] = field(default_factory=list)
-    # The wait state from which a row may be read, written, or read as another accumulator.
-    hot_until: int = 0
-    read_from: list[int] = field(default_factory=lambda: [0] * ROWS)
-    write_from: list[int] = field(default_factory=lambda: [0] * ROWS)
-    add_from: list[int] = field(default_factory=lambda: [0] * ROWS)
-    written_as: list[int] = field(default_factory=lambda: [-1] * ROWS)  # first row of the MFMA result it is part of
-    by_valu: list[int] = field(default_factory=lambda: [-9] * (ROWS + 128))  # when a VALU instruction wrote the row
-    m0_at: int = -9
+    m0_at: int = -9  # when M0 was set last
+    recent: list[tuple[int, int, Step]] = field(default_factory=list)  # what later ones may have to keep away from
     vm_most: int = field(init=False)  # what the counters hold; issuing past them stalls until the oldest is back
     lgkm_most: int = field(init=False)
 
