@@ -126,6 +126,8 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I109": "LDS accesses of two waves are not kept apart by a wait and a barrier",
         "I110": "the machine code's result is not the product of its inputs",
         "I111": "a code object is for an architecture that isn't known, or for another one than is asked for",
+        "I131": "a wave goes where the interpreter can't follow it",
+        "I132": "a kernel computes floats in a mode that the interpreter doesn't",
         "I201": "machine code and schedule can't be laid side by side",
         "I202": "the machine code's order is not the schedule's",
         "I203": "an instruction works on another tile, register or accumulator than its entry",

@@ -146,6 +146,9 @@ def _wave(
     for name, size in facts.user_sgprs:
         if name == "kernarg_segment_ptr":
             wave.s[at : at + 2] = [kernarg & 0xFFFF_FFFF, kernarg >> 32]
+        if name == "kernarg_preload":
+            first = kernarg + 4 * facts.descriptor.preload_offset
+            wave.s[at : at + size] = memory.scalar_words(first, size, program.steps[0].instruction)
         at += size
     for wanted, value in zip(facts.workgroup_ids, workgroup, strict=True):
         if wanted:
