@@ -178,7 +178,7 @@ def _descriptor(told: bytes) -> Descriptor:
         private_bytes=private,
         kernarg_bytes=kernarg,
         vgprs=8 * (rsrc1 & 0x3F) + 8,
-        sgprs=8 * (rsrc1 >> 6 & 0xF) + 16,
+        sgprs=16 * (rsrc1 >> 7 & 0x7) + 16,  # counted in 8, allocated in 16
         user_sgprs=rsrc2 >> 1 & 0x1F,
         accum_offset=4 * (rsrc3 & 0x3F) + 4,
         tg_split=bool(rsrc3 >> 16 & 1),

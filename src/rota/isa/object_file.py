@@ -6,13 +6,13 @@ again, with every place that code leads to as a further start, until no jump goe
 
 from __future__ import annotations
 
+from rota.isa.code_flow import derive_flow
+from rota.isa.code_listing import parse_listing
 from rota.isa.code_object import CodeObject, kernels_of
 from rota.isa.disassembler import disassemble
 from rota.isa.elf import ElfFile, read_elf
-from rota.isa.code_flow import derive_flow
 from rota.isa.kernel_facts import KernelFacts
 from rota.isa.line_table import read_lines
-from rota.isa.code_listing import parse_listing
 
 _MOST_SWEEPS = 8
 
