@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 
 _FUNCTION = re.compile(r"^(?P<address>[0-9a-fA-F]+) <(?P<name>.+)>:$")
 _ENCODED = re.compile(r"//\s*(?P<address>[0-9A-Fa-f]+):(?P<words>(?: [0-9A-Fa-f]{8})+)")
@@ -51,6 +53,7 @@ class CodeListing:
     addressed: bool
 
 
+@lru_cache(maxsize=4)  # kernel after kernel is read from one listing
 def parse_listing(text: str) -> CodeListing:
     """Every instruction of a text, of all functions together."""
     lines = text.splitlines()
@@ -75,7 +78,7 @@ def _disassembly(text: list[str]) -> CodeListing:
             away = words[0] & 0xFFFF
             target = address + _WORD + _WORD * (away - (away >> 15 << 16))
         lines[address] = CodeLine(number=number, text=code, follows=follows, words=words, target=target)
-    return CodeListing(lines=lines, names=names, addressed=True)
+    return CodeListing(lines=MappingProxyType(lines), names=MappingProxyType(names), addressed=True)
 
 
 def _assembly(text: list[str]) -> CodeListing:
