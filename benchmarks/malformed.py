@@ -2,8 +2,8 @@
 
 Run `python -m benchmarks.malformed [--count N] [--seed S] [FOLDER ...]` from the repository's root; without a folder,
 `kernels/compiled` and `kernels/aiter` of the folder `shared`.  Each is cut short, or has bits, bytes or numbers
-changed, and is read to the steps of its kernels.  It must end in a finding or be read, within 5 seconds of processor time and 2 GiB.  Small code
-objects are drawn more often.  The exit status is 1 if there is any defect.
+changed, and is read to the steps of its kernels.  It must end in a finding or be read, within 5 seconds of processor
+time and 2 GiB.  Small code objects are drawn more often.  The exit status is 1 if there is any defect.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Damaged code objects: takes the bytes of whole ones and seeds, gives what became of reading each.
 
 A case is read to its end: notes and descriptors, the disassembly of what is executable, the line table, and the steps
-of every kernel.  Children do it, with a bound on memory, so that a crash is seen as well.  Seconds are those of the processor,
-the disassembler's included: a machine may be busy with other things.
+of every kernel.  Children do it, with a bound on memory, so that a crash is seen as well.  Seconds are those of the
+processor, the disassembler's included: a machine may be busy with other things.
 """
 
 from __future__ import annotations
