@@ -9,6 +9,7 @@ from types import MappingProxyType
 from rota.errors import Finding, IsaError, Severity
 from rota.isa.control import decode_control
 from rota.isa.disassembly import Instruction, read_listing
+from rota.isa.endless import without_end
 from rota.isa.float_mode import unlike_ours
 from rota.isa.kernel_facts import LANES, KernelFacts
 from rota.isa.matrix import decode_matrix
@@ -26,12 +27,16 @@ from rota.targets.registry import architecture_named, known_architectures
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelProgram:
-    """Decoded once, run under as many interleavings as wanted; `findings` are what a reader of results must know."""
+    """Decoded once, run under as many interleavings as wanted; `findings` are what a reader of results must know.
+
+    From the instructions that `endless` numbers no way leads to an end.
+    """
 
     facts: KernelFacts
     architecture: Architecture
     steps: tuple[Step, ...]
     findings: tuple[Finding, ...] = ()
+    endless: frozenset[int] = frozenset()
 
 
 def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...]) -> KernelProgram:
@@ -64,7 +69,9 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...]) -> 
     unlike = unlike_ours(facts)
     if any(finding.severity is Severity.ERROR for finding in unlike):
         raise IsaError(*unlike)
-    return KernelProgram(facts=facts, architecture=architecture, steps=tuple(steps), findings=unlike)
+    return KernelProgram(
+        facts=facts, architecture=architecture, steps=tuple(steps), findings=unlike, endless=without_end(instructions)
+    )
 
 
 def _counted(findings: list[Finding]) -> Finding:
