@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from rota.errors import Finding, IsaError, ToolchainError, did_you_mean
 from rota.isa.disassembly import Instruction, read_listing
 from rota.isa.elf import ElfFile, damaged, read_elf
+from rota.isa.image import build_image
 from rota.isa.kernel_facts import Argument, Descriptor, FloatMode, KernelFacts
 from rota.isa.line_table import NO_LINES, LineTable
 from rota.isa.notes import optional, optional_numbers, required, unpack_notes
@@ -72,6 +73,10 @@ class CodeObject:
                 fixes=did_you_mean(name or "", (kernel.name for kernel in self.kernels)),
             )
         )
+
+    def image(self) -> bytes:
+        """What a loader puts into memory, from `rota.isa.image.CODE_BASE` on: code, constants and variables."""
+        return build_image(read_elf(self.hsaco))
 
     def instructions(self, name: str | None = None) -> tuple[Instruction, ...]:
         """The instructions of one kernel."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from rota.errors import Finding, IsaError
+from rota.isa.image import CODE_BASE
 from rota.isa.operand import (
     EXEC,
     M0,
@@ -93,7 +94,7 @@ def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
         raise unknown(instruction, "address" if instruction.follows is None else "form")
     if instruction.opcode == "s_call_b64" and instruction.target is None:
         raise unknown(instruction, "target")
-    behind, target = instruction.follows, instruction.target
+    behind, target = CODE_BASE + instruction.follows, instruction.target
     put = [scalar_writer(each, wide=True) for each in gives]
     asked = [scalar_reader(each, wide=True) for each in takes]
 
@@ -102,9 +103,9 @@ def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
         for write in put:
             write(wave, behind)
         for address in addresses:
-            if address not in places:
+            if address - CODE_BASE not in places:
                 raise IsaError(_astray(instruction, wave, address))
-            return places[address]
+            return places[address - CODE_BASE]
         return target
 
     return make_step(instruction, act, reads=tuple(takes), writes=tuple(gives))

@@ -29,7 +29,7 @@ from rota.targets.registry import architecture_named, known_architectures
 class KernelProgram:
     """Decoded once, run under as many interleavings as wanted; `findings` are what a reader of results must know.
 
-    From the instructions that `endless` numbers no way leads to an end.
+    From the instructions that `endless` numbers no way leads to an end.  `image` is what is loaded with the code.
     """
 
     facts: KernelFacts
@@ -37,10 +37,14 @@ class KernelProgram:
     steps: tuple[Step, ...]
     findings: tuple[Finding, ...] = ()
     endless: frozenset[int] = frozenset()
+    image: bytes = b""
 
 
-def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...]) -> KernelProgram:
-    """Decodes a kernel; every instruction that isn't known is named, all of them at once."""
+def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, image: bytes = b"") -> KernelProgram:
+    """Decodes a kernel; every instruction that isn't known is named, all of them at once.
+
+    `image` is that of its code object, for kernels with constants or variables of their own.
+    """
     architecture = architecture_named(facts.arch)
     if architecture is None or not _runs(architecture):
         names = sorted(each.arch for each in known_architectures() if _runs(each))
@@ -70,7 +74,12 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...]) -> 
     if any(finding.severity is Severity.ERROR for finding in unlike):
         raise IsaError(*unlike)
     return KernelProgram(
-        facts=facts, architecture=architecture, steps=tuple(steps), findings=unlike, endless=without_end(instructions)
+        facts=facts,
+        architecture=architecture,
+        steps=tuple(steps),
+        findings=unlike,
+        endless=without_end(instructions),
+        image=image,
     )
 
 

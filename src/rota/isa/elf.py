@@ -50,6 +50,16 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Relocation:
+    """A word that a loader fills in: where it is, how, and from what; `symbol` is an address, None if nobody has it."""
+
+    address: int
+    kind: int
+    addend: int
+    symbol: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ElfFile:
     """The flags, the segments that are loaded, every symbol once, and the metadata of the notes, if there is any."""
 
@@ -57,6 +67,7 @@ class ElfFile:
     segments: tuple[Segment, ...]
     symbols: tuple[Symbol, ...]
     metadata: bytes | None
+    relocations: tuple[Relocation, ...] = ()
 
     def bytes_at(self, address: int, count: int) -> bytes | None:
         """So many loaded bytes, or None where no segment holds them all."""
@@ -126,6 +137,7 @@ def _parts(contents: bytes) -> ElfFile:
         segments=tuple(_segments(elf, contents)),
         symbols=_symbols(elf),
         metadata=_metadata(elf),
+        relocations=tuple(_relocations(elf)),
     )
 
 
@@ -161,6 +173,27 @@ def _segments(elf: ELFFile, contents: bytes) -> Iterator[Segment]:
             executable=bool(flags & _EXECUTABLE),
             writable=bool(flags & _WRITABLE),
         )
+
+
+def _relocations(elf: ELFFile) -> Iterator[Relocation]:
+    """What the dynamic segment asks for; the sum of two tables is bounded by how often the file may be read."""
+    from elftools.elf.dynamic import DynamicSegment
+
+    for segment in elf.iter_segments("PT_DYNAMIC"):
+        if not isinstance(segment, DynamicSegment):
+            continue
+        table = segment.get_relocation_tables().get("RELA")
+        if table is None:
+            continue
+        symbols: list[Any] | None = None
+        for each in table.iter_relocations():
+            number, found = each["r_info_sym"], None
+            if number:
+                symbols = list(segment.iter_symbols()) if symbols is None else symbols
+                known = number < len(symbols) and symbols[number]["st_shndx"] != "SHN_UNDEF"
+                found = symbols[number]["st_value"] if known else None
+            kind, addend = each["r_info_type"], each["r_addend"]
+            yield Relocation(address=each["r_offset"], kind=kind, addend=addend, symbol=found if number else 0)
 
 
 def _symbols(elf: ELFFile) -> tuple[Symbol, ...]:

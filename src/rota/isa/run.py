@@ -61,10 +61,11 @@ def run_kernel(
     faults = Faults()
     arrays = [argument for argument in args if isinstance(argument, np.ndarray)]
     kernarg = np.zeros(-(-facts.kernarg_bytes // _KERNARG_UNIT) * _KERNARG_UNIT, np.uint8)
-    memory = Memory([*arrays, kernarg], faults)
-    packed = _kernarg(facts, args, memory, grid, block)
-    pointer = memory.address(len(arrays))
-    memory.fill(len(arrays), packed)
+    image = [np.frombuffer(program.image, np.uint8)] if program.image else []  # the first buffer lies at CODE_BASE
+    memory = Memory([*image, *arrays, kernarg], faults)
+    packed = _kernarg(facts, args, memory, grid, block, buffers=len(image))
+    pointer = memory.address(len(image) + len(arrays))
+    memory.fill(len(image) + len(arrays), packed)
     executed, count = 0, -(-block[0] * block[1] * block[2] // LANES)
     with np.errstate(all="ignore"):
         for number, (z, y, x) in enumerate(product(*(range(size) for size in reversed(grid)))):
@@ -76,7 +77,7 @@ def run_kernel(
             ]
             _run_workgroup(program.steps, waves, driver)
             executed += sum(wave.executed for wave in waves)
-    return KernelOutcome(buffers=memory.contents()[:-1], findings=faults.findings(), instructions=executed)
+    return KernelOutcome(buffers=memory.contents()[len(image) : -1], findings=faults.findings(), instructions=executed)
 
 
 def _check_launch(facts: KernelFacts, machine: Architecture, given: int, block: Triple, lds_bytes: int) -> None:
@@ -96,12 +97,17 @@ def _check_launch(facts: KernelFacts, machine: Architecture, given: int, block: 
 
 
 def _kernarg(
-    facts: KernelFacts, args: Sequence[NDArray[Any] | int | float], memory: Memory, grid: Triple, block: Triple
+    facts: KernelFacts,
+    args: Sequence[NDArray[Any] | int | float],
+    memory: Memory,
+    grid: Triple,
+    block: Triple,
+    *,
+    buffers: int,
 ) -> bytes:
     """The kernarg segment: addresses of arrays, numbers as they are, and the sizes that hidden arguments ask for."""
     explicit = [argument for argument in facts.arguments if not argument.hidden]
     segment = bytearray(facts.kernarg_bytes)
-    buffers = 0
     for argument, value in zip(explicit, args, strict=True):
         if isinstance(value, np.ndarray):
             value, buffers = memory.address(buffers), buffers + 1  # noqa: PLW2901  # passed by address
