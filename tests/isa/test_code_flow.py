@@ -14,7 +14,7 @@ from rota.isa.disassembly import read_listing
 from rota.isa.run import run_kernel
 from rota.isa.toolchain import find_toolchain
 from tests.findings.smallest import raised
-from tests.isa.assembly import function, kernel
+from tests.isa.assembly import described, function, kernel, note, noted
 
 CALL = """
 s_getpc_b64 s[{at}:{next}]
@@ -96,6 +96,13 @@ def test_a_jump_that_depends_on_what_is_computed_may_go_to_any_function() -> Non
     assert len(unresolved(code)) == 1
     assert {each.symbol for each in code.instructions()} == {"k", "f", "g"}
     assert ran(code) == 6 + 4 + 2 + 1
+
+
+def test_another_kernel_is_no_function_that_could_be_called() -> None:
+    both = function("k", "s_and_b32 s2, s2, -4\ns_setpc_b64 s[2:3]") + function("other", "s_sethalt 1\ns_endpgm")
+    text = ".text\n" + both + described("k") + described("other") + noted(note("k"), note("other"))
+    code = find_toolchain().assemble(text, "gfx950")
+    assert [each.opcode for each in code.instructions("k")] == ["s_and_b32", "s_setpc_b64"]
 
 
 def test_what_nobody_follows_is_not_guessed() -> None:

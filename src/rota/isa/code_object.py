@@ -81,7 +81,8 @@ class CodeObject:
     def instructions(self, name: str | None = None) -> tuple[Instruction, ...]:
         """The instructions of one kernel."""
         kernel = self.kernel(name)
-        return read_listing(self.disassembly, kernel.name, entry=kernel.entry, lines=self.lines)
+        names = [each.name for each in self.kernels]
+        return read_listing(self.disassembly, kernel.name, entry=kernel.entry, kernels=names, lines=self.lines)
 
 
 def read_kernels(hsaco: bytes) -> tuple[KernelFacts, ...]:

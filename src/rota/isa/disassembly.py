@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,13 +59,13 @@ def read_listing(
     kernel: str,
     *,
     entry: int | None = None,
-    functions: Iterable[int] = (),
+    kernels: Collection[str] = (),
     lines: LineTable | None = None,
 ) -> tuple[Instruction, ...]:
     """The instructions of `kernel`, the one at its entry first, in the order of their addresses, then those before it.
 
-    `entry` is the address of the first one, where the name isn't enough; `functions` are further addresses of code, for
-    jumps that nobody understands, besides those that the listing names.
+    `entry` is the address of the first one, where the name isn't enough.  A jump that isn't understood may go to any
+    function that the listing names, but to none of the `kernels`: those are launched, not called.
     """
     listing = parse_listing(text)
     start = entry if entry is not None and listing.addressed else listing.names.get(kernel)
@@ -80,8 +80,8 @@ def read_listing(
                 ),
             )
         )
-    named = listing.names.values() if listing.addressed else ()
-    flow = derive_flow(listing, start, (*named, *functions))
+    functions = [place for name, place in listing.names.items() if listing.addressed and name not in kernels]
+    flow = derive_flow(listing, start, functions)
     if flow.missing or _lost(listing, flow):
         raise IsaError(_astray(listing, flow))
     return tuple(_instructions(listing, flow, start, lines))

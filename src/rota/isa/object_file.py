@@ -36,7 +36,8 @@ def _swept(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, 
     starts = {
         symbol.address: symbol.name for symbol in file.symbols if symbol.function and file.code_at(symbol.address)
     }
-    functions = frozenset(starts)
+    names = {kernel.name for kernel in kernels}
+    functions = [place for place, name in starts.items() if name not in names]
     entries = {kernel.entry: kernel.name for kernel in kernels if kernel.entry is not None}
     starts = {**{entry: name for entry, name in entries.items() if not _inside(entry, file)}, **starts}
     for _ in range(_MOST_SWEEPS):
