@@ -84,6 +84,13 @@ def test_a_kernel_in_the_notes_that_has_no_descriptor_cannot_be_launched() -> No
     assert "no symbol ghost.kd" in raised("T103", lambda: assembled(text)).message
 
 
+def test_a_descriptor_by_another_name() -> None:
+    """What the notes say is its symbol; by custom that ends in .kd."""
+    hsaco = assembled(kernel("s_nop 0", name="kern")).hsaco.replace(b"kern.kd", b"kern_dd")
+    (facts,) = read_kernels(hsaco)
+    assert (facts.name, facts.vgprs) == ("kern", 8)
+
+
 def test_a_kernel_that_is_noted_twice() -> None:
     text = ".text\n" + function("k", "s_endpgm") + described("k") + noted(note("k"), note("k"))
     assert "in the notes twice" in raised("T103", lambda: assembled(text)).message

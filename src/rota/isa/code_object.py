@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import struct
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from rota.errors import Finding, IsaError, ToolchainError, did_you_mean
@@ -94,15 +94,16 @@ def kernels_of(file: ElfFile) -> tuple[KernelFacts, ...]:
     """The kernels of a file that was read; one in the notes without a descriptor can't be launched, and is damage."""
     notes = {} if file.metadata is None else unpack_notes(file.metadata)
     arch = _arch(file.flags, optional(notes, "amdhsa.target", str))
-    addresses = _descriptors(file)
     noted: dict[str, object] = {}
     for each in optional(notes, "amdhsa.kernels", list) or ():
         symbol = _symbol(each)
         if symbol in noted:
             raise damaged(f"{symbol:.80} is in the notes twice")
+        noted[symbol] = each
+    addresses = _descriptors(file, noted)
+    for symbol in noted:
         if symbol not in addresses:
             raise damaged(f"no symbol {symbol:.80}")
-        noted[symbol] = each
     if not addresses:
         raise damaged("neither the notes nor the symbols name a kernel")
     symbols = (*noted, *(symbol for symbol in addresses if symbol not in noted))
@@ -117,10 +118,11 @@ def _symbol(notes: object) -> str:
     return symbol if symbol is not None else f"{name}.kd"
 
 
-def _descriptors(file: ElfFile) -> dict[str, int]:
+def _descriptors(file: ElfFile, noted: Container[str]) -> dict[str, int]:
+    """Where descriptors are: at the symbols that the notes name, and at those that are named as descriptors are."""
     found: dict[str, set[int]] = defaultdict(set)
     for symbol in file.symbols:
-        if symbol.name.endswith(".kd"):
+        if symbol.name.endswith(".kd") or symbol.name in noted:
             found[symbol.name].add(symbol.address)
     for name, addresses in found.items():
         if len(addresses) > 1:
