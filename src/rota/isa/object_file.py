@@ -6,6 +6,7 @@ again, with every place that code leads to as a further start, until no jump goe
 
 from __future__ import annotations
 
+from rota.isa.bundle import unbundled
 from rota.isa.code_flow import derive_flow
 from rota.isa.code_listing import parse_listing
 from rota.isa.code_object import CodeObject, kernels_of
@@ -17,8 +18,11 @@ from rota.isa.line_table import read_lines
 _MOST_SWEEPS = 8
 
 
-def read_code_object(hsaco: bytes, objdump: tuple[str, ...], *, toolchain: str = "", assembly: str = "") -> CodeObject:
-    """What the bytes of a code object say, whoever made them."""
+def read_code_object(
+    contents: bytes, objdump: tuple[str, ...], *, arch: str | None = None, toolchain: str = "", assembly: str = ""
+) -> CodeObject:
+    """What the bytes of a code object say, whoever made them; of a bundle, the one for `arch` is taken."""
+    hsaco = unbundled(contents, arch)
     file = read_elf(hsaco)
     kernels = kernels_of(file)
     return CodeObject(
