@@ -126,6 +126,8 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I109": "LDS accesses of two waves are not separated by a wait and a barrier",
         "I110": "the machine code's result is not the product of its inputs",
         "I111": "a code object is for an unknown architecture, or for a different one than expected",
+        "I131": "a wave goes where the interpreter can't follow it",
+        "I132": "a kernel computes floats in a mode that the interpreter doesn't",
         "I201": "machine code and schedule can't be matched",
         "I202": "the machine code's order is not the schedule's",
         "I203": "an instruction works on a different tile, register or accumulator than its entry",

@@ -17,6 +17,7 @@ def test_all_of_them_are_named_once() -> None:
     with pytest.raises(IsaError) as error:
         loaded("s_frob s0\nv_mov_b32_e32 v0, v1\ns_frob s1\nv_nicate v0")
     assert [finding.message.split()[-1] for finding in error.value.findings] == ["s_frob", "v_nicate"]
+    assert [finding.evidence for finding in error.value.findings] == [(("sites", 2),), (("sites", 1),)]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,21 @@ def test_all_of_them_are_named_once() -> None:
         ("s_load_dword s0, s[2:3], 0x0 glc", "modifiers 'glc'"),
         ("ds_read_b32 v0, v1 gds", "modifier 'gds'"),
         ("ds_append v0", "ds_append"),
-        ("s_waitcnt 0x3f70", "count"),
+        ("s_waitcnt vmcnt(0) vscnt(0)", "form"),
+        ("s_waitcnt_vscnt null, 0x0", "s_waitcnt_vscnt"),
+        ("s_sethalt 1", "s_sethalt"),
+        ("s_cbranch_g_fork s[0:1], s[2:3]", "s_cbranch_g_fork"),
+        ("s_endpgm_saved", "s_endpgm_saved"),
+        ("s_sendmsg sendmsg(MSG_SAVEWAVE)", "message"),
+        ("s_sendmsghalt sendmsg(MSG_INTERRUPT)", "s_sendmsghalt"),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 3", "mode"),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0", "mode"),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 28, 1), 1", "mode"),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_TRAPSTS), 0", "register"),
+        ("s_setreg_b32 hwreg(HW_REG_MODE), s0", "s_setreg_b32"),
+        ("s_getreg_b32 s0, hwreg(HW_REG_HW_ID)", "s_getreg_b32"),
+        ("s_getpc_b64 s[0:1]", "address"),
+        ("s_setpc_b64 s[0:1]", "address"),
         ("flat_load_dword v0, v[2:3]", "flat_load_dword"),
         ("scratch_load_dword v0, off, s0", "scratch_load_dword"),
     ],

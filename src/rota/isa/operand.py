@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rota.errors import Concern, Finding, IsaError
+from rota.errors import Finding, IsaError
 
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
@@ -108,7 +108,7 @@ def unknown(instruction: Instruction, what: str = "") -> IsaError:
         Finding(
             code="I102",
             message=f"the interpreter doesn't know {instruction.opcode}{part}",
-            concerns=(Concern(label=instruction.text, index=instruction.line, role="line of the listing"),),
+            concerns=(instruction.concern(),),
         )
     )
 

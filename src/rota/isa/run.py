@@ -61,10 +61,11 @@ def run_kernel(
     faults = Faults()
     arrays = [argument for argument in args if isinstance(argument, np.ndarray)]
     kernarg = np.zeros(-(-facts.kernarg_bytes // _KERNARG_UNIT) * _KERNARG_UNIT, np.uint8)
-    memory = Memory([*arrays, kernarg], faults)
-    packed = _kernarg(facts, args, memory, grid, block)
-    pointer = memory.address(len(arrays))
-    memory.fill(len(arrays), packed)
+    image = [np.frombuffer(program.image, np.uint8)] if program.image else []  # the first buffer lies at CODE_BASE
+    memory = Memory([*image, *arrays, kernarg], faults)
+    packed = _kernarg(facts, args, memory, grid, block, buffers=len(image))
+    pointer = memory.address(len(image) + len(arrays))
+    memory.fill(len(image) + len(arrays), packed)
     executed, count = 0, -(-block[0] * block[1] * block[2] // LANES)
     with np.errstate(all="ignore"):
         for number, (z, y, x) in enumerate(product(*(range(size) for size in reversed(grid)))):
@@ -76,7 +77,7 @@ def run_kernel(
             ]
             _run_workgroup(program.steps, waves, driver)
             executed += sum(wave.executed for wave in waves)
-    return KernelOutcome(buffers=memory.contents()[:-1], findings=faults.findings(), instructions=executed)
+    return KernelOutcome(buffers=memory.contents()[len(image) : -1], findings=faults.findings(), instructions=executed)
 
 
 def _check_launch(facts: KernelFacts, machine: Architecture, given: int, block: Triple, lds_bytes: int) -> None:
@@ -96,12 +97,17 @@ def _check_launch(facts: KernelFacts, machine: Architecture, given: int, block: 
 
 
 def _kernarg(
-    facts: KernelFacts, args: Sequence[NDArray[Any] | int | float], memory: Memory, grid: Triple, block: Triple
+    facts: KernelFacts,
+    args: Sequence[NDArray[Any] | int | float],
+    memory: Memory,
+    grid: Triple,
+    block: Triple,
+    *,
+    buffers: int,
 ) -> bytes:
     """The kernarg segment: addresses of arrays, numbers as they are, and the sizes that hidden arguments ask for."""
     explicit = [argument for argument in facts.arguments if not argument.hidden]
     segment = bytearray(facts.kernarg_bytes)
-    buffers = 0
     for argument, value in zip(explicit, args, strict=True):
         if isinstance(value, np.ndarray):
             value, buffers = memory.address(buffers), buffers + 1  # noqa: PLW2901  # passed by address
@@ -146,6 +152,9 @@ def _wave(
     for name, size in facts.user_sgprs:
         if name == "kernarg_segment_ptr":
             wave.s[at : at + 2] = [kernarg & 0xFFFF_FFFF, kernarg >> 32]
+        if name == "kernarg_preload":
+            first = kernarg + 4 * facts.descriptor.preload_offset
+            wave.s[at : at + size] = memory.scalar_words(first, size, program.steps[0].instruction)
         at += size
     for wanted, value in zip(facts.workgroup_ids, workgroup, strict=True):
         if wanted:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rota.errors import Concern, Finding
+from rota.errors import Finding
 from rota.isa.kernel_facts import LANES
 from rota.isa.mode import START
 from rota.isa.operand import EXEC, SCALAR
@@ -56,7 +56,7 @@ class Faults:
             self._found[key] = Finding(
                 code=code,
                 message=message,
-                concerns=tuple(Concern(label=end.text, index=end.line, role=role) for end, role in ends if end),
+                concerns=tuple(end.concern(role) for end, role in ends if end),
                 evidence=evidence,
             )
 
