@@ -138,6 +138,10 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I208": "the compiler added a wait, or made one stronger",
         "I209": "a kernel descriptor doesn't match the notes or the instructions",
         "I210": "a barrier of one wave group is executed by different waves than the schedule's",
+        "I301": "LDS is read where nothing was written",
+        "I302": "accesses of global memory by two waves are not kept apart by a wait and a barrier",
+        "I303": "nothing orders accesses of global memory by two workgroups",
+        "I304": "two waves or workgroups write the same value to one place, in no order",
     }
 )
 

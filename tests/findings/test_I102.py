@@ -49,9 +49,9 @@ def test_all_of_them_are_named_once() -> None:
         ("v_mfma_f32_16x16x32_f16 v[0:3], v[4:7], v[8:11], v[0:3] cbsz:1", "modifiers 'cbsz:1'"),
         ("v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[4:7], v[8:11], v[0:3] cbsz:4 blgp:4", "modifiers 'cbsz:4 blgp:4'"),
         ("v_mfma_f32_16x16x8_xf32 v[0:3], v[4:5], v[6:7], v[0:3]", "v_mfma_f32_16x16x8_xf32"),
-        ("buffer_load_dword v0, v1, s[0:3], 0 idxen", "modifier 'idxen'"),
+        ("buffer_load_dword v0, v1, s[0:3], 0 offen tfe", "modifier 'tfe'"),
         ("buffer_load_ubyte v1, s[0:3], 0 offen lds", "width of a load to LDS"),
-        ("s_load_dword s0, s[2:3], 0x0 glc", "modifiers 'glc'"),
+        ("s_load_dword s0, s[2:3], 0x0 nv", "modifier 'nv'"),
         ("ds_read_b32 v0, v1 gds", "modifier 'gds'"),
         ("ds_append v0", "ds_append"),
         ("s_waitcnt vmcnt(0) vscnt(0)", "form"),
@@ -69,8 +69,8 @@ def test_all_of_them_are_named_once() -> None:
         ("s_getreg_b32 s0, hwreg(HW_REG_HW_ID)", "s_getreg_b32"),
         ("s_getpc_b64 s[0:1]", "address"),
         ("s_setpc_b64 s[0:1]", "address"),
-        ("flat_load_dword v0, v[2:3]", "flat_load_dword"),
-        ("scratch_load_dword v0, off, s0", "scratch_load_dword"),
+        ("flat_load_dword v0, v[2:3] lds", "modifier"),
+        ("scratch_load_lds_dword off, s0", "scratch_load_lds_dword"),
     ],
 )
 def test_what_it_cannot_run_it_refuses(text: str, part: str) -> None:

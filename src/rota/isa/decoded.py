@@ -114,8 +114,8 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
         step = (
             decode_control(instruction, places, architecture)
             or decode_matrix(instruction, architecture)
-            or decode_shared(instruction)
-            or decode_memory(instruction)
+            or decode_shared(instruction, architecture)
+            or decode_memory(instruction, architecture)
             or decode_vector(instruction, architecture)
             or decode_scalar(instruction)
         )

@@ -18,6 +18,7 @@ from rota.isa.kernel_facts import LANES, KernelFacts
 from rota.isa.lds import Lds
 from rota.isa.memory import Memory
 from rota.isa.operand import EXEC
+from rota.isa.private import Private
 from rota.isa.step import AT_BARRIER, Step
 from rota.isa.vector import lane_bits
 from rota.isa.wave import Faults, Wave
@@ -76,7 +77,9 @@ def run_kernel(
                 for index in range(count)
             ]
             _run_workgroup(program.steps, waves, driver)
+            memory.order.close((x, y, z))
             executed += sum(wave.executed for wave in waves)
+    memory.order.finish()
     return KernelOutcome(buffers=memory.contents()[len(image) : -1], findings=faults.findings(), instructions=executed)
 
 
@@ -147,6 +150,8 @@ def _wave(
         memory=memory,
         lds=lds,
         at_issue=driver.at_issue(),
+        workgroup=workgroup,
+        private=Private(facts.descriptor.private_bytes),
     )
     at = 0
     for name, size in facts.user_sgprs:
@@ -216,7 +221,7 @@ def _run_wave(steps: tuple[Step, ...], wave: Wave, turns: int | None) -> None:
     wave.executed += start - left
     wave.pc = pc
     if wave.ended:
-        for pending in (*wave.vm, *wave.ds):
+        for pending in (*wave.vm, *wave.ds, *wave.flat):
             wave.land(pending)
     elif wave.executed >= MOST_INSTRUCTIONS:
         raise IsaError(

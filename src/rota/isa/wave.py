@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rota.errors import Finding
+from rota.errors import Finding, Severity
 from rota.isa.kernel_facts import LANES
 from rota.isa.mode import START
 from rota.isa.operand import EXEC, SCALAR
+from rota.isa.private import Private
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,10 +37,10 @@ POISON = 0xFFFF_FFFF  # a NaN as f32, as two f16 or bf16, and as four OCP fp8
 
 
 class Faults:
-    """What an execution did wrong: the first time each instruction did it."""
+    """What an execution did wrong: the first time each instruction, or pair of them, did it."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, int], Finding] = {}
+        self._found: dict[tuple[str, int], dict[int | None, Finding]] = {}
 
     def add(
         self,
@@ -48,28 +49,35 @@ class Faults:
         message: str,
         *evidence: tuple[str, str | int],
         other: Instruction | None = None,
+        severity: Severity = Severity.ERROR,
     ) -> None:
-        """Remembers a fault, unless that instruction is known for it; `other` is its other end."""
-        key = (code, instruction.line)
-        if key not in self._found:
-            ends = ((instruction, "line of the listing"), (other, "the other one"))
-            self._found[key] = Finding(
-                code=code,
-                message=message,
-                concerns=tuple(end.concern(role) for end, role in ends if end),
-                evidence=evidence,
-            )
+        """Remembers a fault, unless these instructions are known for it; `other` is the other end."""
+        known = self._found.setdefault((code, instruction.line), {})
+        end = None if other is None else other.line
+        if end in known or (end is None and known):
+            return
+        known.pop(None, None)  # now its other end is known
+        ends = ((instruction, "line of the listing"), (other, "the other one"))
+        known[end] = Finding(
+            code=code,
+            message=message,
+            severity=severity,
+            concerns=tuple(each.concern(role) for each, role in ends if each),
+            evidence=evidence,
+        )
+
+    def confirm(
+        self, code: str, instruction: Instruction, *evidence: tuple[str, str | int], other: Instruction | None = None
+    ) -> None:
+        """A fault that is known of these instructions turned out to be more: evidence of those names is replaced."""
+        known = self._found.get((code, instruction.line), {})
+        end = None if other is None else other.line
+        if (found := known.get(end)) is not None:
+            known[end] = replace(found, evidence=tuple({**dict(found.evidence), **dict(evidence)}.items()))
 
     def findings(self) -> tuple[Finding, ...]:
-        """In the order in which they happened."""
-        return tuple(self._found.values())
-
-
-def misaligned(wave: Wave, instruction: Instruction, what: str) -> None:
-    """Remembers that an instruction addresses LDS between two words."""
-    wave.faults.add(
-        "I105", instruction, f"{instruction.opcode} uses LDS, but {what} is not a multiple of 4", ("wave", wave.number)
-    )
+        """By the instructions that did it first, in the order in which they did."""
+        return tuple(finding for found in self._found.values() for finding in found.values())
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -110,6 +118,9 @@ class Wave:
     vm: deque[Pending] = field(default_factory=deque)
     ds: deque[Pending] = field(default_factory=deque)
     sm: list[Pending] = field(default_factory=list)
+    flat: dict[Pending, set[str]] = field(default_factory=dict)  # and the counters that were waited for since
+    workgroup: tuple[int, int, int] = (0, 0, 0)
+    private: Private = field(default_factory=lambda: Private(0))
     m0_at: int = -9  # when M0 was set last
     recent: list[tuple[int, int, Step]] = field(default_factory=list)  # what later ones may have to keep away from
     vm_most: int = field(init=False)  # what the counters hold; issuing past them stalls until the oldest is back
@@ -142,8 +153,11 @@ class Wave:
                 np.copyto(self.v[row], POISON, where=True if self.mask is None else self.mask)
             else:
                 self.s[row - SCALAR] = POISON
-        queue: deque[Pending] | list[Pending] = getattr(self, counter)
-        queue.append(pending)
+        if counter == "flat":
+            self.flat[pending] = set()
+        else:
+            queue: deque[Pending] | list[Pending] = getattr(self, counter)
+            queue.append(pending)
         if self.at_issue():
             self.land(pending)
         if counter == "vm" and len(self.vm) > self.vm_most:
@@ -164,18 +178,31 @@ class Wave:
     def wait_vm(self, most: int) -> None:
         """At most `most` vector memory ops stay under way; loads and stores return in order, as LLVM assumes."""
         self._retire(self.vm, most)
+        if most == 0:
+            self._waited_for("vm")
 
     def wait_lgkm(self, most: int) -> None:
         """At most `most` LDS ops stay under way, in order; scalar loads return in any order, so only 0 is a promise."""
         self._retire(self.ds, most)
         if most == 0:
             for pending in self.sm:
-                self.land(pending)
+                self._retired(pending)
             self.sm.clear()
+            self._waited_for("lgkm")
 
     def _retire(self, queue: deque[Pending], most: int) -> None:
         while len(queue) > most:
-            pending = queue.popleft()
-            self.land(pending)
-            if pending.cover is not None:
-                pending.cover(self.epoch)
+            self._retired(queue.popleft())
+
+    def _retired(self, pending: Pending) -> None:
+        self.land(pending)
+        if pending.cover is not None:
+            pending.cover(self.epoch)
+
+    def _waited_for(self, counter: str) -> None:
+        """A flat op counts twice and is over when none of either kind is under way."""
+        for pending, waited in tuple(self.flat.items()):
+            waited.add(counter)
+            if len(waited) == len(COUNTERS):
+                del self.flat[pending]
+                self._retired(pending)
