@@ -237,6 +237,8 @@ def _facts(file: _Elf, arch: str, notes: object) -> KernelFacts:
             accum_offset=4 * (rsrc3 & 0x3F) + 4,
             tg_split=bool(rsrc3 >> 16 & 1),
         ),
+        preload_offset=preload >> 7,
+        workgroup_info=bool(rsrc2 >> 10 & 1),
     )
 
 

@@ -66,6 +66,8 @@ class KernelFacts:
     workgroup_ids: tuple[bool, bool, bool]
     workitem_ids: int
     descriptor: Descriptor
+    preload_offset: int = 0  # of the first preloaded kernarg word, in words
+    workgroup_info: bool = False  # an SGPR behind the ids counts the waves of the workgroup
 
     @property
     def spills(self) -> int | None:

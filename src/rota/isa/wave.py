@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rota.errors import Concern, Finding
+from rota.errors import Concern, Finding, Severity
 from rota.isa.kernel_facts import LANES
 from rota.isa.operand import EXEC, SCALAR
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
     from rota.isa.lds import Lds
     from rota.isa.memory import Memory
+    from rota.isa.spin import Visit
     from rota.targets.architecture import Architecture
 
 ROWS = 512
@@ -34,10 +35,10 @@ POISON = 0xFFFF_FFFF  # a NaN as f32, as two f16 or bf16, and as four OCP fp8
 
 
 class Faults:
-    """What an execution did wrong: the first time each instruction did it."""
+    """What an execution did wrong: the first time each instruction, or pair of them, did it."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, int], Finding] = {}
+        self._found: dict[tuple[str, int], dict[int | None, Finding]] = {}
 
     def add(
         self,
@@ -46,21 +47,26 @@ class Faults:
         message: str,
         *evidence: tuple[str, str | int],
         other: Instruction | None = None,
+        severity: Severity = Severity.ERROR,
     ) -> None:
-        """Remembers a fault, unless that instruction is known for it; `other` is its other end."""
-        key = (code, instruction.line)
-        if key not in self._found:
-            ends = ((instruction, "line of the listing"), (other, "the other one"))
-            self._found[key] = Finding(
-                code=code,
-                message=message,
-                concerns=tuple(Concern(label=end.text, index=end.line, role=role) for end, role in ends if end),
-                evidence=evidence,
-            )
+        """Remembers a fault, unless these instructions are known for it; `other` is the other end."""
+        known = self._found.setdefault((code, instruction.line), {})
+        end = None if other is None else other.line
+        if end in known or (end is None and known):
+            return
+        known.pop(None, None)  # now its other end is known
+        ends = ((instruction, "line of the listing"), (other, "the other one"))
+        known[end] = Finding(
+            code=code,
+            message=message,
+            severity=severity,
+            concerns=tuple(Concern(label=each.text, index=each.line, role=role) for each, role in ends if each),
+            evidence=evidence,
+        )
 
     def findings(self) -> tuple[Finding, ...]:
-        """In the order in which they happened."""
-        return tuple(self._found.values())
+        """By the instructions that did it first, in the order in which they did."""
+        return tuple(finding for found in self._found.values() for finding in found.values())
 
 
 def misaligned(wave: Wave, instruction: Instruction, what: str) -> None:
@@ -102,6 +108,9 @@ class Wave:
     executed: int = 0
     ended: bool = False
     waiting: bool = False  # at a barrier
+    spinning: bool = False  # came back to a place with nothing changed
+    branches: int = 0  # backward ones that were taken
+    visit: Visit | None = None  # what the wave was at one of them
     epoch: int = 0  # barriers reached
     busy: dict[int, Pending] = field(default_factory=dict)
     vm: deque[Pending] = field(default_factory=deque)
@@ -163,6 +172,11 @@ class Wave:
             if self.busy.get(row) is pending:
                 del self.busy[row]
         pending.finish()
+
+    def land_all(self) -> None:
+        """Completes what is under way when the wave ends."""
+        for pending in (*self.vm, *self.ds):
+            self.land(pending)
 
     def wait_vm(self, most: int) -> None:
         """At most `most` vector memory ops stay under way; loads and stores return in order, as LLVM assumes."""
