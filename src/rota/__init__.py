@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         DeclarationError,
         Finding,
         GraphError,
+        IsaError,
         OrderError,
         ProgramError,
         ProofError,
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
         SourceLine,
         Witness,
     )
+    from rota.isa.launch import Kernel
+    from rota.isa.load import load_kernel
+    from rota.isa.order_runs import LaunchResult
     from rota.kernels.four_wave import Pipeline4Wave
     from rota.kernels.ping_pong import DeclarativeSchedule
     from rota.kernels.single_buffer import SchedGroupHints, SingleBufferSchedule
@@ -115,8 +119,11 @@ _HOMES = {
     "GreedyScheduler": "rota.order.acyclic.greedy",
     "IdentityScheduler": "rota.order.acyclic.greedy",
     "InstructionGroup": "rota.pipeline.vocabulary",
+    "IsaError": "rota.errors",
     "KOffsetKind": "rota.pipeline.vocabulary",
+    "Kernel": "rota.isa.launch",
     "KernelGeometry": "rota.pipeline.geometry",
+    "LaunchResult": "rota.isa.order_runs",
     "LoadStrategy": "rota.pipeline.strategies",
     "Loop": "rota.values.loop",
     "LoopBody": "rota.order.acyclic.loop_body",
@@ -185,6 +192,7 @@ _HOMES = {
     "filter_spurious_cross_stage_flow": "rota.pipeline.rotation",
     "greedy_schedule": "rota.pipeline.optimal",
     "listing": "rota.program.listing",
+    "load_kernel": "rota.isa.load",
     "makespan_lower_bound": "rota.order.acyclic.evaluate",
     "mi355x_single_buffer_target": "rota.kernels.target_profiles",
     "mi355x_target": "rota.kernels.target_profiles",
@@ -225,8 +233,11 @@ __all__ = [
     "GreedyScheduler",
     "IdentityScheduler",
     "InstructionGroup",
+    "IsaError",
     "KOffsetKind",
+    "Kernel",
     "KernelGeometry",
+    "LaunchResult",
     "LoadStrategy",
     "Loop",
     "LoopBody",
@@ -295,6 +306,7 @@ __all__ = [
     "filter_spurious_cross_stage_flow",
     "greedy_schedule",
     "listing",
+    "load_kernel",
     "makespan_lower_bound",
     "mi355x_single_buffer_target",
     "mi355x_target",

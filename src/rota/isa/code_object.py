@@ -236,9 +236,9 @@ def _facts(file: _Elf, arch: str, notes: object) -> KernelFacts:
             user_sgprs=rsrc2 >> 1 & 0x1F,
             accum_offset=4 * (rsrc3 & 0x3F) + 4,
             tg_split=bool(rsrc3 >> 16 & 1),
+            preload_offset=preload >> 7,
+            workgroup_info=bool(rsrc2 >> 10 & 1),
         ),
-        preload_offset=preload >> 7,
-        workgroup_info=bool(rsrc2 >> 10 & 1),
     )
 
 

@@ -58,14 +58,14 @@ class Dispatch:
             if wanted:
                 wave.s[at] = value
                 at += 1
-        if self.facts.workgroup_info:
+        if self.facts.descriptor.workgroup_info:
             wave.s[at] = self.waves | (_FIRST_WAVE if wave.number == 0 else 0)
         self._items(wave)
 
     def _user(self, name: str, size: int) -> list[int]:
         """Words of one user SGPR value.  Scratch is found by the hardware itself, so its descriptors hold poison."""
         if name == "kernarg_preload":
-            padded = self.kernarg[4 * self.facts.preload_offset :].ljust(4 * size, b"\0")
+            padded = self.kernarg[4 * self.facts.descriptor.preload_offset :].ljust(4 * size, b"\0")
             return list(struct.unpack_from(f"<{size}I", padded))
         known = {
             "kernarg_segment_ptr": self.kernarg_at,
@@ -107,7 +107,7 @@ def first_instruction(facts: KernelFacts, instructions: Sequence[Instruction]) -
 
     A listing without addresses is entered at its top, which is right as well: the loads repeat what was preloaded.
     """
-    if "kernarg_preload" not in dict(facts.user_sgprs) or not instructions or instructions[0].address is None:
-        return 0
-    entry = instructions[0].address + _OLD_FIRMWARE
-    return next((number for number, each in enumerate(instructions) if each.address == entry), 0)
+    entry = facts.entry
+    if entry is None and "kernarg_preload" in dict(facts.user_sgprs) and instructions[0].address is not None:
+        entry = instructions[0].address + _OLD_FIRMWARE
+    return next((number for number, each in enumerate(instructions) if entry and each.address == entry), 0)

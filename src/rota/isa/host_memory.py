@@ -32,7 +32,7 @@ class Span:
     high: int
     writeable: bool
     owner: Any  # keeps the memory alive
-    floats: NDArray[Any] | None  # the array, if it is one of numbers that can be compared
+    numbers: NDArray[Any] | None  # the array, if NumPy has a name for its type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +61,9 @@ def span_of(value: Any, name: str) -> Span:  # noqa: ANN401  # an array of anyon
     if array.dtype.hasobject:
         raise _refused(name, f"an array of {array.dtype}, which no kernel can read")
     low, high = np.lib.array_utils.byte_bounds(array) if array.size else (array.ctypes.data, array.ctypes.data)
-    floats = array if array.dtype.kind not in "SUV" or array.dtype.name.startswith(("bfloat", "float")) else None
+    numbers = array if array.dtype.kind in "biufc" or array.dtype.name.startswith(("bfloat", "float")) else None
     return Span(
-        start=array.ctypes.data, low=low, high=high, writeable=array.flags.writeable, owner=array, floats=floats
+        start=array.ctypes.data, low=low, high=high, writeable=array.flags.writeable, owner=array, numbers=numbers
     )
 
 
@@ -115,7 +115,7 @@ def _tensor_span(tensor: Any, name: str) -> Span:  # noqa: ANN401  # a tensor of
     start, size = tensor.data_ptr(), tensor.element_size()
     reach = sum((length - 1) * step for length, step in zip(tensor.shape, tensor.stride(), strict=True))
     high = start + (reach + 1) * size if tensor.numel() else start  # strides of tensors are never negative
-    return Span(start=start, low=start, high=high, writeable=True, owner=tensor, floats=_as_numbers(tensor))
+    return Span(start=start, low=start, high=high, writeable=True, owner=tensor, numbers=_as_numbers(tensor))
 
 
 def _as_numbers(tensor: Any) -> NDArray[Any] | None:  # noqa: ANN401  # see above

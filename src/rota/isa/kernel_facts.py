@@ -39,6 +39,8 @@ class Descriptor:
     user_sgprs: int
     accum_offset: int
     tg_split: bool
+    preload_offset: int = 0  # the first word of the arguments that is preloaded into user SGPRs
+    workgroup_info: bool = False  # a scalar register with it follows the workgroup ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +68,7 @@ class KernelFacts:
     workgroup_ids: tuple[bool, bool, bool]
     workitem_ids: int
     descriptor: Descriptor
-    preload_offset: int = 0  # of the first preloaded kernarg word, in words
-    workgroup_info: bool = False  # an SGPR behind the ids counts the waves of the workgroup
+    entry: int | None = None
 
     @property
     def spills(self) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,6 +63,12 @@ class Faults:
             concerns=tuple(Concern(label=each.text, index=each.line, role=role) for each, role in ends if each),
             evidence=evidence,
         )
+
+    def confirm(self, code: str, instruction: Instruction, *evidence: tuple[str, str | int]) -> None:
+        """A fault that an instruction is known for turned out to be more: the evidence of those names is replaced."""
+        known = self._found.get((code, instruction.line), {})
+        for end, found in known.items():
+            known[end] = replace(found, evidence=tuple({**dict(found.evidence), **dict(evidence)}.items()))
 
     def findings(self) -> tuple[Finding, ...]:
         """By the instructions that did it first, in the order in which they did."""
