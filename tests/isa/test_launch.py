@@ -32,7 +32,7 @@ def test_results_are_written_in_place() -> None:
     assert (y == 2 * np.arange(100)).all()
     assert (x == np.arange(100)).all()
     assert (result.findings, result.notes, result.ok) == ((), (), True)
-    assert result.orders == ("latest", "earliest", "seed 0, any")
+    assert result.orders == ("latest", "earliest", "backwards")
     assert result.instructions > 0
     assert str(result) == f"3 orders, {result.instructions} instructions, 0 findings"
 

@@ -128,7 +128,7 @@ def some_interleavings(waves: int, number: int, seed: int = 0) -> tuple[Interlea
     """So many: latest, earliest and backwards, then drawn ones and single waves ahead or behind by turns."""
     single = chain.from_iterable((ahead(wave), behind(wave - 1)) for wave in range(waves - 1, 0, -1))
     seeds = (drawn(each, Landing.LATEST if each % 2 else Landing.ANY) for each in count(seed))
-    found = [LATEST, EARLIEST, *((backwards(waves),) if waves > 1 else ())]
+    found = [LATEST, EARLIEST, backwards(waves)]
     while len(found) < number:
         found.append(next(seeds))
         found.extend(islice(single, 1))

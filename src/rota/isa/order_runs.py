@@ -132,7 +132,7 @@ class OrderRuns:
         if not elements.any():
             return
         where = tuple(int(each) for each in np.argwhere(elements)[0])
-        severity, why = self._weight()
+        severity, why = weight_of([step.instruction.opcode for step in self.program.steps])
         yield Finding(
             code="I122",
             message=f"argument {number} differs from order to order",
@@ -149,14 +149,14 @@ class OrderRuns:
         declared = [argument for argument in self.program.facts.arguments if not argument.hidden]
         return declared[number].name if number < len(declared) else f"arg{number}"
 
-    def _weight(self) -> tuple[Severity, str]:
-        """How bad a difference is: sums of floats depend on their order, and so may who draws which ticket."""
-        opcodes = [step.instruction.opcode for step in self.program.steps]
-        if any(map(_SUMS.search, opcodes)):
-            return Severity.NOTE, "atomic sums of floats are rounded in the order in which they come"
-        if any(map(_TICKETS.search, opcodes)):
-            return Severity.WARNING, "the kernel has atomics, whose order it may well pass on"
-        return Severity.ERROR, ""
+
+def weight_of(opcodes: Sequence[str]) -> tuple[Severity, str]:
+    """How bad it is that outputs differ: sums of floats depend on their order, and so may who draws which ticket."""
+    if any(map(_SUMS.search, opcodes)):
+        return Severity.NOTE, "atomic sums of floats are rounded in the order in which they come"
+    if any(map(_TICKETS.search, opcodes)):
+        return Severity.WARNING, "the kernel has atomics, whose order it may well pass on"
+    return Severity.ERROR, ""
 
 
 def _shown(span: Span, octets: NDArray[Any], low: int) -> NDArray[Any]:

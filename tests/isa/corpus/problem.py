@@ -35,7 +35,7 @@ class Expected:
         exact = (got == self.value) | (np.isnan(got) & np.isnan(self.value))
         with np.errstate(all="ignore"):
             share = np.where(exact, 0.0, apart / self.bound)
-        return float(np.nan_to_num(share, nan=np.inf).max(initial=0.0))
+        return float(np.where(np.isnan(share), np.inf, share).max(initial=0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
