@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         SourceLine,
         Witness,
     )
-    from rota.isa.launch import Kernel
+    from rota.isa.launch import LoadedKernel
     from rota.isa.load import load_kernel
     from rota.isa.order_runs import LaunchResult
     from rota.kernels.four_wave import Pipeline4Wave
@@ -121,10 +121,10 @@ _HOMES = {
     "InstructionGroup": "rota.pipeline.vocabulary",
     "IsaError": "rota.errors",
     "KOffsetKind": "rota.pipeline.vocabulary",
-    "Kernel": "rota.isa.launch",
     "KernelGeometry": "rota.pipeline.geometry",
     "LaunchResult": "rota.isa.order_runs",
     "LoadStrategy": "rota.pipeline.strategies",
+    "LoadedKernel": "rota.isa.launch",
     "Loop": "rota.values.loop",
     "LoopBody": "rota.order.acyclic.loop_body",
     "LoopCarriedSpec": "rota.pipeline.config",
@@ -235,10 +235,10 @@ __all__ = [
     "InstructionGroup",
     "IsaError",
     "KOffsetKind",
-    "Kernel",
     "KernelGeometry",
     "LaunchResult",
     "LoadStrategy",
+    "LoadedKernel",
     "Loop",
     "LoopBody",
     "LoopCarriedSpec",

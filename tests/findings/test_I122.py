@@ -7,7 +7,7 @@ from rota.errors import Severity
 from rota.isa.decoded import load_program
 from rota.isa.interleaving import LATEST, backwards
 from rota.isa.kernel_facts import Argument
-from rota.isa.launch import Kernel
+from rota.isa.launch import LoadedKernel
 from rota.isa.order_runs import LaunchResult, weight_of
 from tests.isa.single import facts, listing
 
@@ -26,7 +26,7 @@ def launched(out: np.ndarray, text: str = LAST_WINS) -> LaunchResult:
         user_sgprs=(("kernarg_segment_ptr", 2),),
         workgroup_ids=(True, False, False),
     )
-    kernel = Kernel(program=load_program(told, listing(text)))
+    kernel = LoadedKernel(program=load_program(told, listing(text)))
     return kernel.launch(out, grid=3, block=64, orders=[LATEST, backwards(1), LATEST], check=False)
 
 

@@ -9,9 +9,8 @@ def test_any_number_of_orders_begins_with_the_adversarial_ones() -> None:
     """Then drawn ones and single waves by turns, as long as there are waves; each once."""
     labels = [order.label for order in some_interleavings(3, 12, seed=4)]
     assert labels[:5] == ["latest", "earliest", "backwards", "seed 4, any", "wave 2 ahead"]
-    assert labels[5:] == [
-        "seed 5, latest", "wave 1 behind", "seed 6, any", "wave 1 ahead", "seed 7, latest", "wave 0 behind", "seed 8, any",
-    ]  # fmt: skip
+    assert labels[5::2] == ["seed 5, latest", "seed 6, any", "seed 7, latest", "seed 8, any"]
+    assert labels[6::2] == ["wave 1 behind", "wave 1 ahead", "wave 0 behind"]
     assert some_interleavings(3, 2) == (LATEST, EARLIEST)
     assert len({*some_interleavings(8, 40)}) == 40
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rota import IsaError, Kernel, load_kernel
+from rota import IsaError, LoadedKernel, load_kernel
 from rota.errors import Severity
 from rota.isa.interleaving import LATEST, backwards
 from tests.findings.smallest import raised
@@ -20,7 +20,7 @@ ARCHS = pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
 
 
 @cache
-def kernel(source: str, arch: str = "gfx950") -> Kernel:
+def kernel(source: str, arch: str = "gfx950") -> LoadedKernel:
     return load_kernel(compiled(source, arch).hsaco)
 
 

@@ -24,7 +24,7 @@ SKEW = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class HostSpan:
     """One array: where its first element and its bytes lie, whether they may be written, and how to show them."""
 
     start: int  # address of the first element
@@ -53,7 +53,7 @@ def is_array(value: object) -> bool:
     )
 
 
-def span_of(value: Any, name: str) -> Span:  # noqa: ANN401  # an array of anyone's
+def span_of(value: Any, name: str) -> HostSpan:  # noqa: ANN401  # an array of anyone's
     """Where an array lies."""
     if _is_tensor(value):
         return _tensor_span(value, name)
@@ -62,12 +62,12 @@ def span_of(value: Any, name: str) -> Span:  # noqa: ANN401  # an array of anyon
         raise _refused(name, f"an array of {array.dtype}, which no kernel can read")
     low, high = np.lib.array_utils.byte_bounds(array) if array.size else (array.ctypes.data, array.ctypes.data)
     numbers = array if array.dtype.kind in "biufc" or array.dtype.name.startswith(("bfloat", "float")) else None
-    return Span(
+    return HostSpan(
         start=array.ctypes.data, low=low, high=high, writeable=array.flags.writeable, owner=array, numbers=numbers
     )
 
 
-def regions_of(spans: Sequence[Span]) -> tuple[Region, ...]:
+def regions_of(spans: Sequence[HostSpan]) -> tuple[Region, ...]:
     """Spans that overlap, joined; in the order of their addresses."""
     found: list[tuple[int, int, bool]] = []
     for span in sorted(spans, key=lambda span: (span.low, span.high)):
@@ -81,7 +81,7 @@ def regions_of(spans: Sequence[Span]) -> tuple[Region, ...]:
     return tuple(Region(low=low, octets=_octets(low, high), writeable=free) for low, high, free in found)
 
 
-def place_of(span: Span, regions: Sequence[Region]) -> tuple[int, int] | None:
+def place_of(span: HostSpan, regions: Sequence[Region]) -> tuple[int, int] | None:
     """The region that a span's first element lies in and how far inside; None for an array without elements."""
     if span.low == span.high:
         return None
@@ -108,14 +108,14 @@ def _is_buffer(value: object) -> bool:
     return True
 
 
-def _tensor_span(tensor: Any, name: str) -> Span:  # noqa: ANN401  # a tensor of torch, which isn't imported
+def _tensor_span(tensor: Any, name: str) -> HostSpan:  # noqa: ANN401  # a tensor of torch, which isn't imported
     where = getattr(tensor.device, "type", str(tensor.device))
     if where != "cpu":
         raise _refused(name, f"a tensor on device {where!r}; kernels run on the CPU here")
     start, size = tensor.data_ptr(), tensor.element_size()
     reach = sum((length - 1) * step for length, step in zip(tensor.shape, tensor.stride(), strict=True))
     high = start + (reach + 1) * size if tensor.numel() else start  # strides of tensors are never negative
-    return Span(start=start, low=start, high=high, writeable=True, owner=tensor, numbers=_as_numbers(tensor))
+    return HostSpan(start=start, low=start, high=high, writeable=True, owner=tensor, numbers=_as_numbers(tensor))
 
 
 def _as_numbers(tensor: Any) -> NDArray[Any] | None:  # noqa: ANN401  # see above

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rota.errors import Concern, Finding, IsaError, Severity
-from rota.isa.host_memory import SKEW, Region, Span, is_array, place_of, regions_of, span_of
+from rota.isa.host_memory import SKEW, HostSpan, Region, is_array, place_of, regions_of, span_of
 from rota.isa.interleaving import Interleaving, some_interleavings
 from rota.isa.kernarg import Pointer, Triple, Value
 from rota.isa.kernel_facts import LANES, KernelFacts
@@ -33,7 +33,7 @@ MOST_INSTRUCTIONS = 5_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel:
+class LoadedKernel:
     """One kernel of a code object, decoded."""
 
     program: KernelProgram
@@ -103,7 +103,7 @@ class Kernel:
 class _Held:
     """A launch's arguments: the arrays by number, the regions they lie in and what these held, and values to pack."""
 
-    spans: dict[int, Span]
+    spans: dict[int, HostSpan]
     regions: tuple[Region, ...]
     before: list[NDArray[np.uint8]]
     values: list[Value]

@@ -1,4 +1,4 @@
-"""The way in for machine code: takes a code object's file or bytes, gives a `Kernel` that can be launched."""
+"""The way in for machine code: takes a code object's file or bytes, gives a `LoadedKernel` that can be launched."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pathlib import Path
 from rota.errors import Finding, ToolchainError
 from rota.isa.code_object import CodeObject, read_kernels
 from rota.isa.decoded import load_program
-from rota.isa.launch import Kernel
+from rota.isa.launch import LoadedKernel
 from rota.isa.toolchain import find_toolchain, found_toolchains
 
 _SECONDS = 120
 
 
-def load_kernel(source: str | PathLike[str] | bytes, name: str | None = None) -> Kernel:
+def load_kernel(source: str | PathLike[str] | bytes, name: str | None = None) -> LoadedKernel:
     """The kernel of that name in a code object; without a name, the only one.
 
     An instruction that isn't known is an error here, before anything runs.
     """
     code = read_object(source)
-    return Kernel(program=load_program(code.kernel(name), code.instructions(name)))
+    return LoadedKernel(program=load_program(code.kernel(name), code.instructions(name)))
 
 
 def read_object(source: str | PathLike[str] | bytes) -> CodeObject:

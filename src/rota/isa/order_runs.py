@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rota.errors import Concern, Finding, IsaError, Severity, several
-from rota.isa.host_memory import Region, Span, place_of
+from rota.isa.host_memory import HostSpan, Region, place_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,7 +61,7 @@ class OrderRuns:
     """What was seen so far."""
 
     program: KernelProgram
-    spans: Mapping[int, Span]
+    spans: Mapping[int, HostSpan]
     regions: Sequence[Region]
     orders: list[str] = field(default_factory=list)
     instructions: int = 0
@@ -121,7 +121,7 @@ class OrderRuns:
         ]
 
     def _difference(
-        self, number: int, span: Span, first: Sequence[NDArray[Any]], now: Sequence[NDArray[Any]]
+        self, number: int, span: HostSpan, first: Sequence[NDArray[Any]], now: Sequence[NDArray[Any]]
     ) -> Iterator[Finding]:
         place = place_of(span, self.regions)
         if place is None:
@@ -159,7 +159,7 @@ def weight_of(opcodes: Sequence[str]) -> tuple[Severity, str]:
     return Severity.ERROR, ""
 
 
-def _shown(span: Span, octets: NDArray[Any], low: int) -> NDArray[Any]:
+def _shown(span: HostSpan, octets: NDArray[Any], low: int) -> NDArray[Any]:
     """An argument as it lies in a copy of its region, contiguous; plain bytes if NumPy has no name for its type."""
     if span.numbers is None:
         return octets[span.low - low : span.high - low].copy()

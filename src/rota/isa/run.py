@@ -22,7 +22,7 @@ from rota.isa.memory import Memory
 from rota.isa.spin import revisited
 from rota.isa.step import AT_BARRIER, Step
 from rota.isa.wave import Faults, Wave
-from rota.isa.workgroup import Workgroup, run_workgroups
+from rota.isa.wave_group import WaveGroup, run_workgroups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -141,7 +141,7 @@ def _workgroup(
     memory: Memory,
     faults: Faults,
     driver: Driver,
-) -> Workgroup:
+) -> WaveGroup:
     number, workgroup = place
     sizes = dispatch.sizes
     lds = Lds(sizes.fixed_lds + sizes.dynamic_lds, faults, dispatch.waves)
@@ -157,7 +157,7 @@ def _workgroup(
         )
         dispatch.start(wave, workgroup)
         waves.append(wave)
-    return Workgroup(number=number, waves=waves, driver=driver, steps=program.steps, faults=faults)
+    return WaveGroup(number=number, waves=waves, driver=driver, steps=program.steps, faults=faults)
 
 
 @contextmanager

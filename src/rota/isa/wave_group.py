@@ -28,7 +28,7 @@ MOST_ASIDE = 512
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Workgroup:
+class WaveGroup:
     """Its waves, and what chooses between them."""
 
     number: int
@@ -114,14 +114,14 @@ class Workgroup:
 
 def run_workgroups(
     places: Sequence[tuple[int, Triple]],
-    make: Callable[[tuple[int, Triple]], Workgroup],
+    make: Callable[[tuple[int, Triple]], WaveGroup],
     turn: Turn,
     memory: Memory,
     ended: Callable[[int], None],
 ) -> int:
     """Runs all workgroups and gives the number of instructions; `ended` is told how many have ended."""
     executed, done = 0, 0
-    aside: list[Workgroup] = []
+    aside: list[WaveGroup] = []
     for place in places:
         group = make(place)
         if group.run(turn, memory):
@@ -145,7 +145,7 @@ def run_workgroups(
     return executed
 
 
-def _deadlock(group: Workgroup, groups: int) -> IsaError:
+def _deadlock(group: WaveGroup, groups: int) -> IsaError:
     spinning = [wave for wave in group.waves if not wave.ended and not wave.waiting]
     waiting = [wave for wave in group.waves if wave.waiting]
     steps = group.steps
