@@ -322,7 +322,12 @@ __all__ = [
 ]
 
 
+_DOORS = frozenset({"triton"})  # modules that are asked for by name: what they need may not be installed
+
+
 def __getattr__(name: str) -> object:
+    if name in _DOORS:
+        return importlib.import_module(f"rota.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

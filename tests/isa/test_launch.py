@@ -88,9 +88,6 @@ class Tensor:
     def stride(self) -> tuple[int, ...]:
         return tuple(step // self._array.itemsize for step in self._array.strides)
 
-    def numel(self) -> int:
-        return self._array.size
-
     def detach(self) -> Tensor:
         return self
 
@@ -205,3 +202,14 @@ def test_progress_is_told_and_an_interrupt_goes_through() -> None:
     with pytest.raises(KeyboardInterrupt):
         kernel(COPY).launch(x, y, block=64, progress=interrupt)
     assert (y == 5).all()
+
+
+def test_a_finding_names_the_argument_whose_end_it_is_near() -> None:
+    """However the arrays lie in memory."""
+    arrays = [np.zeros(size, np.int32) for size in (7, 6)]
+    for x, y in (arrays, arrays[::-1]):
+        with pytest.raises(IsaError) as caught:
+            kernel(COPY).launch(x, y, block=64, orders=1)
+        (finding,) = caught.value.findings
+        short = 0 if len(x) == 6 else 1
+        assert dict(finding.evidence)["where"] == f"0 bytes behind the end of argument {short} (arg{short})"

@@ -68,7 +68,7 @@ def span_of(value: Any, name: str) -> HostSpan:  # noqa: ANN401  # an array of a
 
 
 def regions_of(spans: Sequence[HostSpan]) -> tuple[Region, ...]:
-    """Spans that overlap, joined; in the order of their addresses."""
+    """Spans that overlap, joined; in the order in which they are given."""
     found: list[tuple[int, int, bool]] = []
     for span in sorted(spans, key=lambda span: (span.low, span.high)):
         if span.low == span.high:
@@ -78,6 +78,8 @@ def regions_of(spans: Sequence[HostSpan]) -> tuple[Region, ...]:
             found[-1] = low, max(high, span.high), writeable and span.writeable
         else:
             found.append((span.low, span.high, span.writeable))
+    first = {low: min(number for number, span in enumerate(spans) if low <= span.low < high) for low, high, _ in found}
+    found.sort(key=lambda each: first[each[0]])
     return tuple(Region(low=low, octets=_octets(low, high), writeable=free) for low, high, free in found)
 
 
@@ -97,7 +99,7 @@ def _octets(low: int, high: int) -> NDArray[np.uint8]:
 
 
 def _is_tensor(value: object) -> bool:
-    return all(hasattr(value, name) for name in ("data_ptr", "element_size", "stride", "numel", "device"))
+    return all(hasattr(value, name) for name in ("data_ptr", "element_size", "stride", "shape", "device"))
 
 
 def _is_buffer(value: object) -> bool:
@@ -114,14 +116,14 @@ def _tensor_span(tensor: Any, name: str) -> HostSpan:  # noqa: ANN401  # a tenso
         raise _refused(name, f"a tensor on device {where!r}; kernels run on the CPU here")
     start, size = tensor.data_ptr(), tensor.element_size()
     reach = sum((length - 1) * step for length, step in zip(tensor.shape, tensor.stride(), strict=True))
-    high = start + (reach + 1) * size if tensor.numel() else start  # strides of tensors are never negative
+    high = start + (reach + 1) * size if 0 not in tensor.shape else start  # strides of tensors are never negative
     return HostSpan(start=start, low=start, high=high, writeable=True, owner=tensor, numbers=_as_numbers(tensor))
 
 
 def _as_numbers(tensor: Any) -> NDArray[Any] | None:  # noqa: ANN401  # see above
     try:
         array: NDArray[Any] = tensor.detach().numpy()
-    except (TypeError, RuntimeError):  # a type that NumPy has no name for, such as bfloat16
+    except (AttributeError, TypeError, RuntimeError):  # a type that NumPy has no name for, such as bfloat16
         return None
     return array
 

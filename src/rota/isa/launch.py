@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rota.errors import Concern, Finding, IsaError, Severity
+from rota.errors import Concern, Finding, IsaError
 from rota.isa.host_memory import SKEW, HostSpan, Region, is_array, place_of, regions_of, span_of
 from rota.isa.interleaving import Interleaving, some_interleavings
 from rota.isa.kernarg import Pointer, Triple, Value
@@ -94,8 +94,8 @@ class LoadedKernel:
                 for finding in held.write_back(outcome):
                     runs.add_finding(finding)
         result = runs.result()
-        if check and not result.ok:
-            raise IsaError(*(finding for finding in result.findings if finding.severity is Severity.ERROR))
+        if check:
+            result.raise_findings()
         return result
 
 

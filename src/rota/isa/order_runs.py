@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _SUMS = re.compile(r"^(?:ds|(?:buffer|global|flat)_atomic)_(?:pk_)?add_(?:rtn_)?b?f\d+")
 _TICKETS = re.compile(r"^ds_\w+_rtn_|_atomic_")
+_BUFFER = re.compile(r"\bbuffer (\d+)")
 _MOST_LABELS = 3
 
 
@@ -50,6 +51,11 @@ class LaunchResult:
     def ok(self) -> bool:
         """Was nothing wrong in any order?"""
         return not any(finding.severity is Severity.ERROR for finding in self.findings)
+
+    def raise_findings(self) -> None:
+        """Raises what was wrong, if anything was."""
+        if not self.ok:
+            raise IsaError(*(finding for finding in self.findings if finding.severity is Severity.ERROR))
 
     def __str__(self) -> str:
         ran = f"{several(len(self.orders), 'order')}, {several(self.instructions, 'instruction')}"
@@ -101,12 +107,28 @@ class OrderRuns:
         )
 
     def _note(self, label: str, findings: Sequence[Finding]) -> None:
-        for finding in findings:
+        for finding in map(self._with_arguments, findings):
             ends = tuple(concern.index for concern in finding.concerns)
             key = (finding.code, ends or finding.message)
             seen = self._seen.setdefault(key, _Seen(finding=finding, labels=[]))
             if label not in seen.labels:
                 seen.labels.append(label)
+
+    def _with_arguments(self, finding: Finding) -> Finding:
+        """Names arguments instead of buffers, which are what they lie in."""
+        evidence = tuple(
+            (name, _BUFFER.sub(self._buffer, value) if isinstance(value, str) else value)
+            for name, value in finding.evidence
+        )
+        return replace(finding, evidence=evidence)
+
+    def _buffer(self, found: re.Match[str]) -> str:
+        number = int(found[1])
+        if number >= len(self.regions):
+            return ("the kernarg segment", "the dispatch packet")[min(number - len(self.regions), 1)]
+        region = self.regions[number]
+        inside = [key for key, span in self.spans.items() if region.low <= span.start < region.low + len(region.octets)]
+        return "argument " + " and ".join(f"{key} ({self._name(key)})" for key in inside)
 
     def _counted(self, seen: _Seen) -> Finding:
         names = ", ".join(seen.labels[:_MOST_LABELS]) + (", ..." if len(seen.labels) > _MOST_LABELS else "")
