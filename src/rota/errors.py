@@ -128,6 +128,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I111": "a code object is for an architecture that isn't known, or for another one than is asked for",
         "I121": "waves of a workgroup don't meet at the same barriers",
         "I122": "the outputs of a launch depend on the order in which waves run",
+        "I123": "an output of a launch is not what is expected",
         "I201": "machine code and schedule can't be laid side by side",
         "I202": "the machine code's order is not the schedule's",
         "I203": "an instruction works on another tile, register or accumulator than its entry",

@@ -107,7 +107,7 @@ class _Driver:
         return 0
 
     def get_benchmarker(self) -> Callable[..., list[float]]:
-        return _Chooser(self.session)
+        return _Chooser()
 
 
 class _Binary:
@@ -166,9 +166,7 @@ class _Launcher:
         leave: Callable[[object], None] | None,
         *args: object,
     ) -> None:
-        from triton.runtime import driver
-
-        session, metadata = driver.active.session, self._metadata
+        session, metadata = _session(), self._metadata
         if session.compiling_only or 0 in {x, y, z}:
             return
         values = [value for kind, each in zip(self._signature, args, strict=True) for value in _flat(kind, each)]
@@ -193,25 +191,35 @@ class _Launcher:
 
 
 class _Chooser:
-    """Times nothing: the first configuration that fits is the one, and a further one is run if all are asked for."""
+    """Times nothing: the first configuration that fits is the one, and a further one is run if all are asked for.
 
-    def __init__(self, session: TritonSession) -> None:
-        self._session = session
+    An autotuner keeps it, so it asks for the session of the moment.
+    """
+
+    def __init__(self) -> None:
         self._tuned: object = None  # the arguments of the launch for which one was found
         self._tried = 0
 
     def __call__(self, call: Callable[[], None], **_: object) -> list[float]:
-        tuned = _tuned_by(call)
-        if tuned is not None and tuned is self._tuned and not self._session.autotune:
+        session, tuned = _session(), _tuned_by(call)
+        if tuned is not None and tuned is self._tuned and not session.autotune:
             return [float("inf")] * 3
-        self._session.compiling_only = not self._session.autotune
+        session.compiling_only = not session.autotune
         try:
             call()
         finally:
-            self._session.compiling_only = False
+            session.compiling_only = False
         self._tuned = tuned
         self._tried += 1
         return [float(self._tried)] * 3
+
+
+def _session() -> TritonSession:
+    from triton.runtime import driver
+
+    found = driver.active.session
+    assert isinstance(found, TritonSession)  # noqa: S101  # nobody else calls this
+    return found
 
 
 def _tuned_by(call: Callable[[], None]) -> object:
