@@ -26,9 +26,6 @@ def _numbers(_: click.Context, parameter: click.Parameter, text: str) -> tuple[i
 @click.command(
     epilog="\b\nExamples:\n  rota run gemm_small --trips 0,1 --seeds 0"
     "\n  rota run gemm_small_mi300x --trips 1 --seeds 0 --compiler ziglang"
-    "\n\nAny kernel of a code object, launched as a function of yours says:"
-    "\n  rota run kernel.hsaco --launch launches.py:matmul --orders 20"
-    "\n  rota run kernel.hip --device gfx950 --launch launches.py:matmul"
 )
 @kernel_argument
 @set_option
@@ -64,7 +61,8 @@ def run(
     adversaries would and as seeds draw them, memory landing as late as waits allow, registers and LDS poisoned until
     then.  C must equal NumPy's; numbers of full precision, in 2 x 3 workgroups, within the rounding of fp32 sums.
 
-    With --launch, KERNEL is a code object (or a HIP source) of any origin.  The function gives a dict with args, grid,
+    With --launch, KERNEL is a code object (or a HIP source) of any origin, as in rota run kernel.hsaco --launch
+    launches.py:matmul.  The function gives a dict with args, grid,
     block and, if it likes, dynamic_lds and expected: arrays by the number of their argument.
     """
     if launch is not None:
