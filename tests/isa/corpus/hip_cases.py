@@ -23,6 +23,7 @@ def race_problem(name: str) -> Problem:
     known = {
         "raw_sync_ok": ids[::-1], "u16_ok": ids[::-1], "war_ok": ids[::-1],
         "reduce_own": np.full(256, ids.sum()), "same_value_war": np.zeros(256),
+        "global_raw_barrier_nowait": np.concatenate([ids, ids[::-1]]),
     }  # fmt: skip
     size = 512 if name.startswith("global_raw") else 256
     expected = (Expected(argument=0, value=known[name]),) if name in known else ()
