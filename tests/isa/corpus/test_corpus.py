@@ -15,8 +15,8 @@ from tests.shared import shared
 
 QUICK = (
     *(f"races/{name}.gfx950" for name in (
-        "barrier_only_nowait", "divergent_barrier", "global_raw_barrier_nowait", "oob_global", "oob_lds", "raw_nosync", "raw_sync_ok",
-        "reduce_missing_last", "reduce_own", "same_value_war", "u16_ok", "war_nosync", "war_ok", "waw",
+        "barrier_only_nowait", "divergent_barrier", "global_raw_barrier_nowait", "oob_global", "oob_lds", "raw_nosync",
+        "raw_sync_ok", "reduce_missing_last", "reduce_own", "same_value_war", "u16_ok", "war_nosync", "war_ok", "waw",
     )),
     *(f"{name}.{arch}" for name in ("h_reduction", "h_scan", "h_transpose", "t_vadd", "t_vadd_nobuf")
       for arch in ("gfx942", "gfx950")),
