@@ -143,7 +143,16 @@ def test_a_number_is_no_pointer() -> None:
     assert "a pointer" in str(finding)
 
 
-@pytest.mark.parametrize("sizes", [{"grid": 0, "block": 64}, {"block": (1, 2, 3, 4)}, {"block": -64}, {"block": 1024}])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"grid": 0, "block": 64},
+        {"block": (1, 2, 3, 4)},
+        {"block": -64},
+        {"block": 1024},
+        {"grid": (4096, 4096), "block": 64},
+    ],
+)
 def test_sizes_that_no_launch_has(sizes: Any) -> None:
     raised("I107", lambda: kernel(COPY).launch(np.zeros(8), np.zeros(8), **sizes))
 

@@ -11,6 +11,8 @@ from rota.isa.kernarg import Sizes, Triple, Value, dynamic_lds, named_arguments
 if TYPE_CHECKING:
     from rota.isa.decoded import KernelProgram
 
+MOST_WORKGROUPS = 1 << 20
+"""Of a launch: more would take days here."""
 _TRITON = "a kernel that Triton compiled takes two pointers more, to scratch memory: pass None, None"
 
 
@@ -24,6 +26,7 @@ def checked_sizes(program: KernelProgram, values: Sequence[Value], grid: Triple,
     more = dynamic_lds(facts, values, sizes)
     lds = sizes.fixed_lds + more
     items = block[0] * block[1] * block[2] if whole else 0
+    whole = whole and grid[0] * grid[1] * grid[2] <= MOST_WORKGROUPS
     if counted and whole and more_lds >= 0 and items <= facts.max_workgroup and lds <= machine.lds_bytes.value:
         return Sizes(grid=grid, block=block, fixed_lds=sizes.fixed_lds, dynamic_lds=more)
     missing = declared[len(values) :] if not counted else []
@@ -34,7 +37,7 @@ def checked_sizes(program: KernelProgram, values: Sequence[Value], grid: Triple,
             evidence=(
                 ("arguments", f"{len(values)} given, {len(declared)} declared"),
                 *(("missing", f"{each.name}, {each.kind} of {each.size} bytes") for each in missing),
-                *((("grid", f"{grid} workgroups"),) if not whole else ()),
+                *((("grid", f"{grid} workgroups, at most {MOST_WORKGROUPS} in all"),) if not whole else ()),
                 ("workgroup", f"{block} work-items, at most {facts.max_workgroup} in all"),
                 ("LDS", f"{lds} bytes; {machine.arch} has {machine.lds_bytes.value}"),
             ),

@@ -122,9 +122,9 @@ def run_dispatch(
     found = _explained(faults)
     return KernelOutcome(
         buffers=memory.contents()[:-2],
-        findings=tuple(each for each in found if each.severity is Severity.ERROR),
+        findings=tuple(each for each in found if each.severity is not Severity.NOTE),
         instructions=executed,
-        notes=tuple(each for each in found if each.severity is not Severity.ERROR),
+        notes=tuple(each for each in found if each.severity is Severity.NOTE),
     )
 
 
