@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
     from rota.isa.lds import Lds
     from rota.isa.memory import Memory
+    from rota.isa.spin import Visit
     from rota.isa.step import Step
     from rota.targets.architecture import Architecture
 
@@ -113,6 +114,9 @@ class Wave:
     executed: int = 0
     ended: bool = False
     waiting: bool = False  # at a barrier
+    spinning: bool = False  # came back to a place with nothing changed
+    branches: int = 0  # backward ones that were taken
+    visit: Visit | None = None  # what the wave was at one of them
     epoch: int = 0  # barriers reached
     busy: dict[int, Pending] = field(default_factory=dict)
     vm: deque[Pending] = field(default_factory=deque)
@@ -174,6 +178,11 @@ class Wave:
             if self.busy.get(row) is pending:
                 del self.busy[row]
         pending.finish()
+
+    def land_all(self) -> None:
+        """Completes what is under way when the wave ends."""
+        for pending in (*self.vm, *self.ds, *self.flat):
+            self.land(pending)
 
     def wait_vm(self, most: int) -> None:
         """At most `most` vector memory ops stay under way; loads and stores return in order, as LLVM assumes."""
