@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rota.errors import Concern, Finding, IsaError, Severity
+from rota.errors import Finding, IsaError, Severity
 from rota.isa.decoded import KernelProgram
 from rota.isa.dispatch import PACKET_BYTES, Dispatch, build_packet, first_instruction
 from rota.isa.fit import checked_sizes
