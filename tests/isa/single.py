@@ -75,7 +75,8 @@ def fresh(
 
 def execute(text: str, wave: Wave, arch: str = "gfx950") -> Wave:
     """Runs the lines to their end, with what is under way left under way."""
-    steps = loaded(text, arch).steps
+    program = loaded(text, arch)
+    steps, wave.architecture = program.steps, program.architecture
     wave.pc = 0
     with np.errstate(all="ignore"):
         _run_wave(steps, wave, len(steps) - 1)

@@ -20,8 +20,8 @@ s_mov_b32 s6, 0x1000
 s_mov_b32 s7, 0x27000
 s_mov_b32 m0, 0
 v_lshrrev_b32_e32 v1, 6, v0
-v_readfirstlane_b32 s8, v1
 v_and_b32_e32 v2, 63, v0
+v_readfirstlane_b32 s8, v1
 v_lshlrev_b32_e32 v2, 2, v2
 v_mov_b32_e32 v3, 7
 s_waitcnt lgkmcnt(0)

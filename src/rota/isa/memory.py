@@ -23,12 +23,14 @@ _GAP = 1 << 16  # an access that leaves its buffer by less than this hits no oth
 class Memory:
     """Buffers behind one another, with gaps, in one array of bytes; a *place* is a byte's number in it."""
 
-    def __init__(self, buffers: Sequence[NDArray[Any]], faults: Faults) -> None:
+    def __init__(self, buffers: Sequence[NDArray[Any]], faults: Faults, skews: Sequence[int] = ()) -> None:
+        """A buffer starts `skews` bytes, where they are given, behind a multiple of 64 KiB."""
         self._faults = faults
         self._starts: list[int] = []
         self._ends: list[int] = []
         at = _GAP
-        for buffer in buffers:
+        for number, buffer in enumerate(buffers):
+            at += skews[number] if number < len(skews) else 0
             self._starts.append(at)
             self._ends.append(at + buffer.nbytes)
             at = (at + buffer.nbytes + 2 * _GAP - 1) // _GAP * _GAP

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rota.errors import Concern, Finding, Severity
+from rota.errors import Finding, Severity
 from rota.isa.kernel_facts import LANES
+from rota.isa.mode import START
 from rota.isa.operand import EXEC, SCALAR
 from rota.isa.private import Private
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
     from rota.isa.lds import Lds
     from rota.isa.memory import Memory
+    from rota.isa.spin import Visit
+    from rota.isa.step import Step
     from rota.targets.architecture import Architecture
 
 ROWS = 512
@@ -60,7 +63,7 @@ class Faults:
             code=code,
             message=message,
             severity=severity,
-            concerns=tuple(Concern(label=each.text, index=each.line, role=role) for each, role in ends if each),
+            concerns=tuple(each.concern(role) for each, role in ends if each),
             evidence=evidence,
         )
 
@@ -104,12 +107,16 @@ class Wave:
     f: NDArray[np.float32] = field(init=False)
     s: list[int] = field(default_factory=lambda: [POISON] * 128)
     scc: int = 0
+    mode: int = START  # the MODE register
     mask: NDArray[np.bool_] | None = None  # the active lanes, if not all are
     pc: int = 0
     now: int = 0  # wait states passed
     executed: int = 0
     ended: bool = False
     waiting: bool = False  # at a barrier
+    spinning: bool = False  # came back to a place with nothing changed
+    branches: int = 0  # backward ones that were taken
+    visit: Visit | None = None  # what the wave was at one of them
     epoch: int = 0  # barriers reached
     busy: dict[int, Pending] = field(default_factory=dict)
     vm: deque[Pending] = field(default_factory=deque)
@@ -118,14 +125,8 @@ class Wave:
     flat: dict[Pending, set[str]] = field(default_factory=dict)  # and the counters that were waited for since
     workgroup: tuple[int, int, int] = (0, 0, 0)
     private: Private = field(default_factory=lambda: Private(0))
-    # The wait state from which a row may be read, written, or read as another accumulator.
-    hot_until: int = 0
-    read_from: list[int] = field(default_factory=lambda: [0] * ROWS)
-    write_from: list[int] = field(default_factory=lambda: [0] * ROWS)
-    add_from: list[int] = field(default_factory=lambda: [0] * ROWS)
-    written_as: list[int] = field(default_factory=lambda: [-1] * ROWS)  # first row of the MFMA result it is part of
-    by_valu: list[int] = field(default_factory=lambda: [-9] * (ROWS + 128))  # when a VALU instruction wrote the row
-    m0_at: int = -9
+    m0_at: int = -9  # when M0 was set last
+    recent: list[tuple[int, int, Step]] = field(default_factory=list)  # what later ones may have to keep away from
     vm_most: int = field(init=False)  # what the counters hold; issuing past them stalls until the oldest is back
     lgkm_most: int = field(init=False)
 
@@ -177,6 +178,11 @@ class Wave:
             if self.busy.get(row) is pending:
                 del self.busy[row]
         pending.finish()
+
+    def land_all(self) -> None:
+        """Completes what is under way when the wave ends."""
+        for pending in (*self.vm, *self.ds, *self.flat):
+            self.land(pending)
 
     def wait_vm(self, most: int) -> None:
         """At most `most` vector memory ops stay under way; loads and stores return in order, as LLVM assumes."""
