@@ -18,6 +18,7 @@ PLACE = 256
 _OPENING = """
 s_load_dwordx2 s[4:5], s[0:1], 0x0
 v_lshrrev_b32_e32 v1, 6, v0
+s_nop 0
 v_readfirstlane_b32 s8, v1
 v_and_b32_e32 v0, 63, v0
 v_lshlrev_b32_e32 v2, 2, v0

@@ -42,7 +42,7 @@ def lines() -> list[str]:
 def _assembled(lines: list[str], arch: str, folder: Path) -> tuple[set[int], Path]:
     """The numbers of the lines that the assembler refuses."""
     source, made = folder / f"{arch}.s", folder / f"{arch}.o"
-    source.write_text("k:\n" + "\n".join(f"\t{line}" for line in lines) + "\n")
+    source.write_text("k:\n" + "\n".join(f"\t{line}" for line in (*lines, "s_endpgm")) + "\n")
     command = (*find_toolchain().compiler, "-x", "assembler", "--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-c")
     done = subprocess.run(
         (*command, "-ferror-limit=0", str(source), "-o", str(made)), capture_output=True, text=True, check=False
@@ -69,6 +69,6 @@ def test_the_disassembler_writes_them_as_they_are_read(lines: list[str], tmp_pat
     assert objdump is not None
     shown = subprocess.run((*objdump, "-d", str(made)), capture_output=True, text=True, check=True).stdout
     back = read_listing(shown.replace("<.text>", "<k>"), "k")
-    assert [each.opcode for each in back] == list(CHECKS)
-    for mine, theirs in zip(read_listing(listing("\n".join(lines)), "k"), back, strict=False):
+    assert [each.opcode for each in back] == [*CHECKS, "s_endpgm"]
+    for mine, theirs in zip(read_listing(listing("\n".join(lines)), "k"), back, strict=True):
         assert mine.operands == theirs.operands, theirs.text
