@@ -64,18 +64,8 @@ def decode_control(instruction: Instruction, places: Mapping[int, int], architec
         return make_step(instruction, _branch(_CONDITIONS[opcode], instruction), reads=asked)
     if opcode in _CALLS:
         return _call(instruction, places)
-    plain: dict[str, Callable[[], Step]] = {
-        "s_waitcnt": lambda: make_step(instruction, _wait(instruction, architecture)),
-        "s_nop": lambda: _nop(instruction),
-        "s_barrier": lambda: make_step(instruction, lambda _: AT_BARRIER),
-        "s_endpgm": lambda: make_step(instruction, lambda _: AT_END),
-        "s_trap": lambda: make_step(instruction, _trap(instruction)),
-        "s_setvskip": lambda: _skip(instruction),
-        "s_sendmsg": lambda: _message(instruction),
-        "s_setreg_imm32_b32": lambda: _mode(instruction),
-        **dict.fromkeys(_HINTS, lambda: make_step(instruction, lambda _: None)),
-    }
-    return plain[opcode]() if opcode in plain else None
+    decoder = _DECODERS.get(opcode)
+    return None if decoder is None else decoder(instruction, architecture)
 
 
 def _branch(condition: Callable[[Wave], bool], instruction: Instruction) -> Act:
@@ -121,7 +111,7 @@ def _astray(instruction: Instruction, wave: Wave, address: int) -> Finding:
     )
 
 
-def _trap(instruction: Instruction) -> Act:
+def _trap(instruction: Instruction, _: Architecture) -> Step:
     def act(wave: Wave) -> None:
         raise IsaError(
             Finding(
@@ -132,10 +122,10 @@ def _trap(instruction: Instruction) -> Act:
             )
         )
 
-    return act
+    return make_step(instruction, act)
 
 
-def _wait(instruction: Instruction, architecture: Architecture) -> Act:
+def _wait(instruction: Instruction, architecture: Architecture) -> Step:
     written = instruction.text.partition(" ")[2].strip()
     if _COUNTED.fullmatch(written):
         counts = {name: int(count) for name, count in _COUNTS.findall(written)}
@@ -155,14 +145,14 @@ def _wait(instruction: Instruction, architecture: Architecture) -> Act:
         if lgkm is not None:
             wave.wait_lgkm(lgkm)
 
-    return act
+    return make_step(instruction, act)
 
 
-def _nop(instruction: Instruction) -> Step:
+def _nop(instruction: Instruction, _: Architecture) -> Step:
     return make_step(instruction, lambda _: None, states=(int(instruction.operands[0], 0) & _NOP_BITS) + 1)
 
 
-def _skip(instruction: Instruction) -> Step:
+def _skip(instruction: Instruction, _: Architecture) -> Step:
     """Goes to the copy of the code in which vector instructions do nothing, or back; see `rota.isa.skip`."""
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
     word, place = (scalar_reader(operand) for operand in operands)
@@ -176,14 +166,14 @@ def _skip(instruction: Instruction) -> Step:
     return make_step(instruction, act, reads=operands)
 
 
-def _message(instruction: Instruction) -> Step:
+def _message(instruction: Instruction, _: Architecture) -> Step:
     """Only an interrupt is known to leave the wave as it is."""
     if instruction.operands != ("sendmsg(MSG_INTERRUPT)",):
         raise unknown(instruction, "message")
     return make_step(instruction, lambda _: None, reads=(Operand(text="m0", file=File.SCALAR, first=M0),))
 
 
-def _mode(instruction: Instruction) -> Step:
+def _mode(instruction: Instruction, _: Architecture) -> Step:
     """A mode that is set to what it is anyway; the interpreter has no other."""
     found = _MODE.match(instruction.operands[0])
     if found is None:
@@ -193,3 +183,16 @@ def _mode(instruction: Instruction) -> Step:
     if offset + size > 8 or bits != _FLOAT_MODE >> offset & ((1 << size) - 1):
         raise unknown(instruction, "mode")
     return make_step(instruction, lambda _: None)
+
+
+_DECODERS: dict[str, Callable[[Instruction, Architecture], Step]] = {
+    "s_waitcnt": _wait,
+    "s_nop": _nop,
+    "s_barrier": lambda instruction, _: make_step(instruction, lambda _: AT_BARRIER),
+    "s_endpgm": lambda instruction, _: make_step(instruction, lambda _: AT_END),
+    "s_trap": _trap,
+    "s_setvskip": _skip,
+    "s_sendmsg": _message,
+    "s_setreg_imm32_b32": _mode,
+    **dict.fromkeys(_HINTS, lambda instruction, _: make_step(instruction, lambda _: None)),
+}
