@@ -43,8 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         said = ", ".join(f"{count:,} {code}" for code, count in result.codes.most_common(8))
         print(
             f"{result.cases:,} damaged code objects from {len(set(paths))} files: {said}; "
-            f"slowest {result.slowest:.2f} s, most memory {result.most_bytes / 2**20:.0f} MiB, {len(result.defects)} defects, "
-            f"{(perf_counter() - started) / result.cases * 1000:.0f} ms a case",
+            f"slowest {result.slowest:.2f} s, most memory {result.most_bytes / 2**20:.0f} MiB, "
+            f"{len(result.defects)} defects, {(perf_counter() - started) / result.cases * 1000:.0f} ms a case",
             flush=True,
         )
     print("\n".join(result.defects))
