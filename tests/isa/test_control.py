@@ -62,7 +62,6 @@ def test_a_nop_counts_the_low_bits_of_its_number(operand: str, states: int) -> N
         "s_setprio 2",
         "s_sleep 10",
         "s_icache_inv",
-        "s_dcache_wb",
         "s_sendmsg sendmsg(MSG_INTERRUPT)",
         "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 0",
         "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 4), 15",

@@ -36,11 +36,8 @@ if TYPE_CHECKING:
 _COUNTS = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
 _COUNTED = re.compile(r"(?:(?:vmcnt|lgkmcnt|expcnt)\(\d+\)(?:\s*[&,]?\s*|$))+")
 _NOP_BITS = 0xF  # s_nop looks at the low bits of its number
-# What they do is to be felt in time, or by somebody who traces; caches are not modelled, memory is what was written.
-_HINTS = frozenset(
-    {"s_setprio", "s_sleep", "s_icache_inv", "s_ttracedata", "s_incperflevel", "s_decperflevel", "s_dcache_inv",
-     "s_dcache_wb", "s_dcache_inv_vol", "s_dcache_wb_vol"}
-)  # fmt: skip
+# What they do is to be felt in time, or by somebody who traces.
+_HINTS = frozenset({"s_setprio", "s_sleep", "s_icache_inv", "s_ttracedata", "s_incperflevel", "s_decperflevel"})
 _ASKED = {"scc": SCC_BIT, "vcc": named("vcc"), "exe": named("exec")}  # what a branch looks at
 _CONDITIONS: dict[str, Callable[[Wave], bool]] = {
     "s_branch": lambda _: True,
