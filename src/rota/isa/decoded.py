@@ -13,10 +13,12 @@ from rota.isa.endless import without_end
 from rota.isa.float_mode import unlike_ours
 from rota.isa.kernel_facts import LANES, KernelFacts
 from rota.isa.matrix import decode_matrix
+from rota.isa.mode import aware
 from rota.isa.operand import unknown
 from rota.isa.scalar import decode_scalar
 from rota.isa.shared_memory import decode_shared
 from rota.isa.skip import without_skipping
+from rota.isa.spacing import spacing_of
 from rota.isa.step import Step
 from rota.isa.vector import decode_vector
 from rota.isa.vector_memory import decode_memory
@@ -101,17 +103,24 @@ def decode(
 
     `places` are the numbers of the kernel's instructions by address: jumps go there that a register names.
     """
+    step = _decode(instruction, architecture, places)
+    if instruction.opcode.startswith("s_"):
+        return step
+    return aware(step, lambda each: _decode(each, architecture, places))
+
+
+def _decode(instruction: Instruction, architecture: Architecture, places: Mapping[int, int]) -> Step:
     try:
         step = (
             decode_control(instruction, places, architecture)
             or decode_matrix(instruction, architecture)
-            or decode_shared(instruction)
-            or decode_memory(instruction)
-            or decode_vector(instruction)
+            or decode_shared(instruction, architecture)
+            or decode_memory(instruction, architecture)
+            or decode_vector(instruction, architecture)
             or decode_scalar(instruction)
         )
     except (LookupError, ValueError) as error:  # an operand too few, or no number where one is due
         raise unknown(instruction, "form") from error
     if step is None:
         raise unknown(instruction)
-    return step
+    return replace(step, spacing=spacing_of(instruction, architecture))
