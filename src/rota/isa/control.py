@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from rota.errors import Finding, IsaError
+from rota.isa.float_mode import is_heeded
 from rota.isa.image import CODE_BASE
+from rota.isa.mode import START
 from rota.isa.operand import (
     EXEC,
     M0,
@@ -50,7 +52,7 @@ _CONDITIONS: dict[str, Callable[[Wave], bool]] = {
 }
 _CALLS = frozenset({"s_getpc_b64", "s_setpc_b64", "s_swappc_b64", "s_call_b64"})
 _MODE = re.compile(r"^hwreg\(HW_REG_MODE(?:,\s*(?P<offset>\d+),\s*(?P<size>\d+))?\)$")
-_FLOAT_MODE = 0xF0  # bits 7:0 of MODE as the interpreter computes: to the nearest even, denormals kept
+_HEEDED_BITS = 10  # of MODE: rounding, denormals, DX10_CLAMP and IEEE
 
 
 def decode_control(instruction: Instruction, places: Mapping[int, int], architecture: Architecture) -> Step | None:
@@ -171,15 +173,39 @@ def _message(instruction: Instruction, _: Architecture) -> Step:
 
 
 def _mode(instruction: Instruction, _: Architecture) -> Step:
-    """A mode that is set to what it is anyway; the interpreter has no other."""
-    found = _MODE.match(instruction.operands[0])
+    """Reads or sets a part of MODE, of those that instructions heed."""
+    reads = instruction.opcode == "s_getreg_b32"
+    found = _MODE.match(instruction.operands[1 if reads else 0])
     if found is None:
-        raise unknown(instruction, f"register {instruction.operands[0]!r}")
+        raise unknown(instruction, f"register {instruction.operands[1 if reads else 0]!r}")
     offset, size = int(found["offset"] or 0), int(found["size"] or 32)
-    bits = int(instruction.operands[1], 0) & ((1 << size) - 1)
-    if offset + size > 8 or bits != _FLOAT_MODE >> offset & ((1 << size) - 1):
+    operand = parse_operand(instruction.operands[0 if reads else 1], instruction)
+    among = (1 << size) - 1 << offset
+    if offset + size > _HEEDED_BITS:
         raise unknown(instruction, "mode")
-    return make_step(instruction, lambda _: None)
+    if reads:
+        put = scalar_writer(operand)
+        return make_step(instruction, lambda wave: put(wave, (wave.mode & among) >> offset), writes=(operand,))
+    if operand.file is File.LITERAL and not is_heeded(START & ~among | operand.literal << offset & among):
+        raise unknown(instruction, "mode")
+    take = scalar_reader(operand)
+
+    def act(wave: Wave) -> None:
+        mode = wave.mode & ~among | take(wave) << offset & among
+        if not is_heeded(mode):
+            raise IsaError(_another_mode(instruction, wave, mode))
+        wave.mode = mode
+
+    return make_step(instruction, act, reads=(operand,))
+
+
+def _another_mode(instruction: Instruction, wave: Wave, mode: int) -> Finding:
+    return Finding(
+        code="I132",
+        message=f"wave {wave.number} sets a float mode that the interpreter doesn't compute in",
+        concerns=(instruction.concern(),),
+        evidence=(("bits 7:0 of MODE", f"{mode & 0xFF:#04x}"),),
+    )
 
 
 _DECODERS: dict[str, Callable[[Instruction, Architecture], Step]] = {
@@ -191,5 +217,7 @@ _DECODERS: dict[str, Callable[[Instruction, Architecture], Step]] = {
     "s_setvskip": _skip,
     "s_sendmsg": _message,
     "s_setreg_imm32_b32": _mode,
+    "s_setreg_b32": _mode,
+    "s_getreg_b32": _mode,
     **dict.fromkeys(_HINTS, lambda instruction, _: make_step(instruction, lambda _: None)),
 }
