@@ -15,11 +15,12 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.decoding import SHARED, code_objects
-from tests.isa.malformed import campaign
+from tests.isa.malformed import Damage, campaign
 
 COUNT = 20_000
 SMALL = 12_000  # bytes
-OFTEN = 20
+OFTEN = 40
+SHOWN = 1000  # cases behind which the figures so far are printed
 
 
 def drawn_from(folders: Sequence[Path]) -> list[Path]:
@@ -36,14 +37,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first case")
     options = parser.parse_args(arguments)
     paths = drawn_from(options.folders or (SHARED / "compiled", SHARED / "aiter"))
-    started = perf_counter()
-    result = campaign(paths, range(options.seed, options.seed + options.count))
-    said = ", ".join(f"{count:,} {code}" for code, count in result.codes.most_common())
-    print(f"{result.cases:,} damaged code objects from {len(set(paths))} files: {said}")
-    print(
-        f"slowest {result.slowest:.2f} s, most memory {result.most_bytes / 2**20:.0f} MiB, "
-        f"{len(result.defects)} defects, {(perf_counter() - started) / result.cases * 1000:.0f} ms a case"
-    )
+    started, result = perf_counter(), Damage()
+    for first in range(options.seed, options.seed + options.count, SHOWN):
+        result += campaign(paths, range(first, min(first + SHOWN, options.seed + options.count)))
+        said = ", ".join(f"{count:,} {code}" for code, count in result.codes.most_common(8))
+        print(
+            f"{result.cases:,} damaged code objects from {len(set(paths))} files: {said}; "
+            f"slowest {result.slowest:.2f} s, most memory {result.most_bytes / 2**20:.0f} MiB, "
+            f"{len(result.defects)} defects, {(perf_counter() - started) / result.cases * 1000:.0f} ms a case",
+            flush=True,
+        )
     print("\n".join(result.defects))
     return int(bool(result.defects))
 

@@ -44,6 +44,15 @@ class Damage:
     most_bytes: int = 0
     defects: list[str] = field(default_factory=list)
 
+    def __add__(self, other: Damage) -> Damage:
+        return Damage(
+            cases=self.cases + other.cases,
+            codes=self.codes + other.codes,
+            slowest=max(self.slowest, other.slowest),
+            most_bytes=max(self.most_bytes, other.most_bytes),
+            defects=self.defects + other.defects,
+        )
+
 
 def damaged(whole: bytes, random: Random) -> bytes:
     """The bytes cut short, with bits flipped, or with numbers that are as large or small as they can be."""

@@ -11,6 +11,7 @@ from rota.isa.endless import without_end
 from rota.isa.run import _run_wave, run_kernel
 from rota.isa.toolchain import find_toolchain
 from rota.isa.wave import Pending, Wave
+from tests.findings.smallest import raised
 from tests.isa.assembly import kernel
 from tests.isa.single import execute, facts, fresh, listing, loaded
 
@@ -62,7 +63,6 @@ def test_a_nop_counts_the_low_bits_of_its_number(operand: str, states: int) -> N
         "s_setprio 2",
         "s_sleep 10",
         "s_icache_inv",
-        "s_dcache_wb",
         "s_sendmsg sendmsg(MSG_INTERRUPT)",
         "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 0",
         "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 4), 15",
@@ -75,6 +75,38 @@ def test_what_changes_nothing(text: str) -> None:
     assert after.s == before.s
     assert after.scc == before.scc
     assert (after.v == before.v).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0", 0x3C0),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 4), 12", 0x3C0),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 9, 1), 0", 0x1F0),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 8, 2), 0xfe", 0x2F0),
+        ("s_setreg_b32 hwreg(HW_REG_MODE, 0, 8), s2", 0x3C0),
+    ],
+)
+def test_parts_of_the_mode_are_set_and_read(text: str, mode: int) -> None:
+    wave = execute(f"{text}\ns_getreg_b32 s4, hwreg(HW_REG_MODE, 4, 6)", fresh(scalars={2: 0x1234_56C0}))
+    assert (wave.mode, wave.s[4]) == (mode, mode >> 4)
+
+
+def test_a_mode_from_a_register_that_nobody_computes_in() -> None:
+    text = "s_setreg_b32 hwreg(HW_REG_MODE, 0, 4), s2"
+    assert execute(text, fresh(scalars={2: 0x30})).mode == 0x3F0
+    finding = raised("I132", lambda: execute(text, fresh(scalars={2: 0x31})))
+    assert dict(finding.evidence) == {"bits 7:0 of MODE": "0xf1"}
+
+
+def test_denormals_are_flushed_while_the_mode_says_so() -> None:
+    """As LLVM does around a division, the other way round."""
+    product, off = "v_mul_f32_e32 v{to}, 1.0, v0", "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), {bits}"
+    text = "\n".join(
+        (product.format(to=1), off.format(bits=0), product.format(to=2), off.format(bits=3), product.format(to=3))
+    )
+    wave = execute(text, fresh(vectors={0: 0x0000_1234}))
+    assert [int(wave.v[row, 0]) for row in (1, 2, 3)] == [0x1234, 0, 0x1234]
 
 
 SKIPS = """

@@ -8,6 +8,9 @@ import pytest
 
 from benchmarks.decoding import code_objects, tally
 from rota.isa.code_object import read_kernels
+from rota.isa.misfit import told_otherwise
+from rota.isa.object_file import read_code_object
+from rota.isa.toolchain import find_objdump
 from tests.isa.malformed import campaign
 from tests.shared import shared
 
@@ -42,6 +45,14 @@ def test_what_is_not_known_is_counted_by_name() -> None:
     assert result.unread == []
     assert result.instructions == sum(result.mnemonics.values())
     assert result.instructions - result.known == sum(result.unknown.values())
+
+
+def test_hand_written_descriptors_agree_with_notes_and_instructions() -> None:
+    paths = [path for path in code_objects(shared("kernels/aiter")) if path.stat().st_size < SMALL]
+    for path in Random(5).sample(paths, 4):
+        code = read_code_object(path.read_bytes(), find_objdump())
+        for facts in code.kernels:
+            assert told_otherwise(facts, code.instructions(facts.name)) == [], path.name
 
 
 def test_damaged_code_objects_end_in_a_finding_or_are_read() -> None:

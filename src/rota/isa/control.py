@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from rota.errors import Finding, IsaError
+from rota.isa.float_mode import is_heeded
 from rota.isa.image import CODE_BASE
+from rota.isa.mode import START
 from rota.isa.operand import (
     EXEC,
     M0,
@@ -36,11 +38,8 @@ if TYPE_CHECKING:
 _COUNTS = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
 _COUNTED = re.compile(r"(?:(?:vmcnt|lgkmcnt|expcnt)\(\d+\)(?:\s*[&,]?\s*|$))+")
 _NOP_BITS = 0xF  # s_nop looks at the low bits of its number
-# What they do is to be felt in time, or by somebody who traces; caches are not modelled, memory is what was written.
-_HINTS = frozenset(
-    {"s_setprio", "s_sleep", "s_icache_inv", "s_ttracedata", "s_incperflevel", "s_decperflevel", "s_dcache_inv",
-     "s_dcache_wb", "s_dcache_inv_vol", "s_dcache_wb_vol"}
-)  # fmt: skip
+# What they do is to be felt in time, or by somebody who traces.
+_HINTS = frozenset({"s_setprio", "s_sleep", "s_icache_inv", "s_ttracedata", "s_incperflevel", "s_decperflevel"})
 _ASKED = {"scc": SCC_BIT, "vcc": named("vcc"), "exe": named("exec")}  # what a branch looks at
 _CONDITIONS: dict[str, Callable[[Wave], bool]] = {
     "s_branch": lambda _: True,
@@ -53,7 +52,7 @@ _CONDITIONS: dict[str, Callable[[Wave], bool]] = {
 }
 _CALLS = frozenset({"s_getpc_b64", "s_setpc_b64", "s_swappc_b64", "s_call_b64"})
 _MODE = re.compile(r"^hwreg\(HW_REG_MODE(?:,\s*(?P<offset>\d+),\s*(?P<size>\d+))?\)$")
-_FLOAT_MODE = 0xF0  # bits 7:0 of MODE as the interpreter computes: to the nearest even, denormals kept
+_HEEDED_BITS = 10  # of MODE: rounding, denormals, DX10_CLAMP and IEEE
 
 
 def decode_control(instruction: Instruction, places: Mapping[int, int], architecture: Architecture) -> Step | None:
@@ -64,18 +63,8 @@ def decode_control(instruction: Instruction, places: Mapping[int, int], architec
         return make_step(instruction, _branch(_CONDITIONS[opcode], instruction), reads=asked)
     if opcode in _CALLS:
         return _call(instruction, places)
-    plain: dict[str, Callable[[], Step]] = {
-        "s_waitcnt": lambda: make_step(instruction, _wait(instruction, architecture)),
-        "s_nop": lambda: _nop(instruction),
-        "s_barrier": lambda: make_step(instruction, lambda _: AT_BARRIER),
-        "s_endpgm": lambda: make_step(instruction, lambda _: AT_END),
-        "s_trap": lambda: make_step(instruction, _trap(instruction)),
-        "s_setvskip": lambda: _skip(instruction),
-        "s_sendmsg": lambda: _message(instruction),
-        "s_setreg_imm32_b32": lambda: _mode(instruction),
-        **dict.fromkeys(_HINTS, lambda: make_step(instruction, lambda _: None)),
-    }
-    return plain[opcode]() if opcode in plain else None
+    decoder = _DECODERS.get(opcode)
+    return None if decoder is None else decoder(instruction, architecture)
 
 
 def _branch(condition: Callable[[Wave], bool], instruction: Instruction) -> Act:
@@ -121,7 +110,7 @@ def _astray(instruction: Instruction, wave: Wave, address: int) -> Finding:
     )
 
 
-def _trap(instruction: Instruction) -> Act:
+def _trap(instruction: Instruction, _: Architecture) -> Step:
     def act(wave: Wave) -> None:
         raise IsaError(
             Finding(
@@ -132,10 +121,10 @@ def _trap(instruction: Instruction) -> Act:
             )
         )
 
-    return act
+    return make_step(instruction, act)
 
 
-def _wait(instruction: Instruction, architecture: Architecture) -> Act:
+def _wait(instruction: Instruction, architecture: Architecture) -> Step:
     written = instruction.text.partition(" ")[2].strip()
     if _COUNTED.fullmatch(written):
         counts = {name: int(count) for name, count in _COUNTS.findall(written)}
@@ -155,14 +144,14 @@ def _wait(instruction: Instruction, architecture: Architecture) -> Act:
         if lgkm is not None:
             wave.wait_lgkm(lgkm)
 
-    return act
+    return make_step(instruction, act)
 
 
-def _nop(instruction: Instruction) -> Step:
+def _nop(instruction: Instruction, _: Architecture) -> Step:
     return make_step(instruction, lambda _: None, states=(int(instruction.operands[0], 0) & _NOP_BITS) + 1)
 
 
-def _skip(instruction: Instruction) -> Step:
+def _skip(instruction: Instruction, _: Architecture) -> Step:
     """Goes to the copy of the code in which vector instructions do nothing, or back; see `rota.isa.skip`."""
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
     word, place = (scalar_reader(operand) for operand in operands)
@@ -176,20 +165,59 @@ def _skip(instruction: Instruction) -> Step:
     return make_step(instruction, act, reads=operands)
 
 
-def _message(instruction: Instruction) -> Step:
+def _message(instruction: Instruction, _: Architecture) -> Step:
     """Only an interrupt is known to leave the wave as it is."""
     if instruction.operands != ("sendmsg(MSG_INTERRUPT)",):
         raise unknown(instruction, "message")
     return make_step(instruction, lambda _: None, reads=(Operand(text="m0", file=File.SCALAR, first=M0),))
 
 
-def _mode(instruction: Instruction) -> Step:
-    """A mode that is set to what it is anyway; the interpreter has no other."""
-    found = _MODE.match(instruction.operands[0])
+def _mode(instruction: Instruction, _: Architecture) -> Step:
+    """Reads or sets a part of MODE, of those that instructions heed."""
+    reads = instruction.opcode == "s_getreg_b32"
+    found = _MODE.match(instruction.operands[1 if reads else 0])
     if found is None:
-        raise unknown(instruction, f"register {instruction.operands[0]!r}")
+        raise unknown(instruction, f"register {instruction.operands[1 if reads else 0]!r}")
     offset, size = int(found["offset"] or 0), int(found["size"] or 32)
-    bits = int(instruction.operands[1], 0) & ((1 << size) - 1)
-    if offset + size > 8 or bits != _FLOAT_MODE >> offset & ((1 << size) - 1):
+    operand = parse_operand(instruction.operands[0 if reads else 1], instruction)
+    among = (1 << size) - 1 << offset
+    if offset + size > _HEEDED_BITS:
         raise unknown(instruction, "mode")
-    return make_step(instruction, lambda _: None)
+    if reads:
+        put = scalar_writer(operand)
+        return make_step(instruction, lambda wave: put(wave, (wave.mode & among) >> offset), writes=(operand,))
+    if operand.file is File.LITERAL and not is_heeded(START & ~among | operand.literal << offset & among):
+        raise unknown(instruction, "mode")
+    take = scalar_reader(operand)
+
+    def act(wave: Wave) -> None:
+        mode = wave.mode & ~among | take(wave) << offset & among
+        if not is_heeded(mode):
+            raise IsaError(_another_mode(instruction, wave, mode))
+        wave.mode = mode
+
+    return make_step(instruction, act, reads=(operand,))
+
+
+def _another_mode(instruction: Instruction, wave: Wave, mode: int) -> Finding:
+    return Finding(
+        code="I132",
+        message=f"wave {wave.number} sets a float mode that the interpreter doesn't compute in",
+        concerns=(instruction.concern(),),
+        evidence=(("bits 7:0 of MODE", f"{mode & 0xFF:#04x}"),),
+    )
+
+
+_DECODERS: dict[str, Callable[[Instruction, Architecture], Step]] = {
+    "s_waitcnt": _wait,
+    "s_nop": _nop,
+    "s_barrier": lambda instruction, _: make_step(instruction, lambda _: AT_BARRIER),
+    "s_endpgm": lambda instruction, _: make_step(instruction, lambda _: AT_END),
+    "s_trap": _trap,
+    "s_setvskip": _skip,
+    "s_sendmsg": _message,
+    "s_setreg_imm32_b32": _mode,
+    "s_setreg_b32": _mode,
+    "s_getreg_b32": _mode,
+    **dict.fromkeys(_HINTS, lambda instruction, _: make_step(instruction, lambda _: None)),
+}

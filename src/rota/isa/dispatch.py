@@ -49,6 +49,7 @@ class Dispatch:
     def start(self, wave: Wave, workgroup: Triple) -> None:
         """Gives a wave its first registers: user SGPRs, workgroup ids, work-item ids packed into v0 (from gfx90a)."""
         wave.pc = self.entry
+        wave.mode = self.facts.descriptor.float_mode.bits
         at = 0
         for name, size in self.facts.user_sgprs:
             words = self._user(name, size)

@@ -1,7 +1,7 @@
 """How a kernel computes floats: takes the mode that it starts in, gives a finding where the interpreter has another.
 
-The interpreter rounds to the nearest even and keeps denormals, as compilers ask for by default.  Hand-written kernels
-often start with denormals flushed: as long as none comes up, nothing differs, so that is a warning.
+The interpreter rounds to the nearest even; denormals of 32 bits are kept or flushed as the mode says, those of 16 and
+64 bits kept.  What rare values decide is a warning: as long as none comes up, nothing differs.
 """
 
 from __future__ import annotations
@@ -43,15 +43,17 @@ def unlike_ours(facts: KernelFacts) -> tuple[Finding, ...]:
     )
 
 
+def is_heeded(bits: int) -> bool:
+    """Do instructions compute as these bits of MODE say?"""
+    return not bits & 0xF and bits >> 4 & 3 in {0, _KEPT} and bits >> 6 & 3 == _KEPT
+
+
 def _differences(mode: FloatMode) -> list[tuple[str, str]]:
     found = []
-    for bits, kept in (("32", mode.denormals_32), ("16 and 64", mode.denormals_64)):
-        if kept != _KEPT:
-            found.append((f"denormals of {bits} bits", "flushed to zero on the machine, kept here"))
-    if not mode.ieee:
-        found.append(("signalling NaNs", "not quieted by minimum and maximum on the machine"))
-    if not mode.dx10_clamp:
-        found.append(("a clamped NaN", "stays a NaN on the machine"))
+    if mode.denormals_32 not in {0, _KEPT}:
+        found.append(("denormals of 32 bits", "flushed on one side only on the machine, on both here"))
+    if mode.denormals_64 != _KEPT:
+        found.append(("denormals of 16 and 64 bits", "flushed to zero on the machine, kept here"))
     if mode.fp16_overflow:
         found.append(("overflow of 16 bits", "gives the largest number on the machine, infinity here"))
     return found

@@ -39,6 +39,19 @@ class FloatMode:
     ieee: bool = True
     fp16_overflow: bool = False
 
+    @property
+    def bits(self) -> int:
+        """As they stand in MODE."""
+        return (
+            self.round_32
+            | self.round_64 << 2
+            | self.denormals_32 << 4
+            | self.denormals_64 << 6
+            | self.dx10_clamp << 8
+            | self.ieee << 9
+            | self.fp16_overflow << 23
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Descriptor:

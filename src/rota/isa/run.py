@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _KERNARG_UNIT = 64  # scalar loads may read past the last argument, to the end of its cache line
 _PAGE = 4096
+_ROUNDS = 1000  # of loops, before one without a way out is given up: it may turn out that nothing changes in it
 MOST_INSTRUCTIONS = 300_000  # of one wave: hundreds of K-tiles, and half a minute at most if it doesn't end
 
 
@@ -118,7 +119,7 @@ def run_dispatch(
             lambda place: _workgroup(
                 program, dispatch, place, memory=memory, faults=faults, driver=interleaving.driver(place[0])
             ),
-            lambda wave, turns: _run_wave(program.steps, wave, turns, limit),
+            lambda wave, turns: _run_wave(program.steps, wave, turns, limit, program.endless),
             memory,
             ended,
         )
@@ -126,7 +127,7 @@ def run_dispatch(
     found = _explained(faults)
     return KernelOutcome(
         buffers=memory.contents()[len(image) : -2],
-        findings=tuple(each for each in found if each.severity is not Severity.NOTE),
+        findings=(*program.findings, *(each for each in found if each.severity is not Severity.NOTE)),
         instructions=executed,
         notes=tuple(each for each in found if each.severity is Severity.NOTE),
     )
@@ -194,8 +195,17 @@ def _with_service(finding: Finding) -> Finding:
     return replace(finding, evidence=tuple((evidence | {"where": where}).items()))
 
 
-def _run_wave(steps: tuple[Step, ...], wave: Wave, turns: int | None, most: int = MOST_INSTRUCTIONS) -> None:
-    """Executes up to `turns` instructions, or as many as a wave can before it has to wait for others."""
+def _run_wave(
+    steps: tuple[Step, ...],
+    wave: Wave,
+    turns: int | None,
+    most: int = MOST_INSTRUCTIONS,
+    endless: Container[int] = (),
+) -> None:
+    """Executes up to `turns` instructions, or as many as a wave can before it has to wait for others.
+
+    No way leads to an end from the instructions that `endless` numbers.
+    """
     pc = wave.pc
     budget = most - wave.executed
     left = budget if turns is None else min(turns, budget)
@@ -219,12 +229,25 @@ def _run_wave(steps: tuple[Step, ...], wave: Wave, turns: int | None, most: int 
         if to <= back and revisited(wave, pc):
             wave.spinning = True
             break
+        if to <= back and pc in endless and wave.branches > _ROUNDS:
+            raise _no_way_out(wave, steps[back].instruction)
     wave.executed += start - left
     wave.pc = pc
     if wave.ended:
         wave.land_all()
     elif wave.executed >= most:
         raise _endless(wave, steps[pc].instruction, most)
+
+
+def _no_way_out(wave: Wave, instruction: Instruction) -> IsaError:
+    return IsaError(
+        Finding(
+            code="I108",
+            message=f"wave {wave.number} is in a loop that no way leads out of",
+            concerns=(instruction.concern(),),
+            fixes=("a loop needs a branch to code that ends",),
+        )
+    )
 
 
 def _endless(wave: Wave, instruction: Instruction, most: int) -> IsaError:
