@@ -131,7 +131,7 @@ class OrderRuns:
         return "argument " + " and ".join(f"{key} ({self._name(key)})" for key in inside)
 
     def _counted(self, seen: _Seen) -> Finding:
-        names = ", ".join(seen.labels[:_MOST_LABELS]) + (", ..." if len(seen.labels) > _MOST_LABELS else "")
+        names = "; ".join(seen.labels[:_MOST_LABELS]) + ("; ..." if len(seen.labels) > _MOST_LABELS else "")
         shown = "all" if len(seen.labels) == len(self.orders) else f"{len(seen.labels)} of {len(self.orders)}: {names}"
         return replace(seen.finding, evidence=(*seen.finding.evidence, ("orders", shown)))
 
