@@ -80,3 +80,9 @@ def test_memory_that_nobody_writes() -> None:
 @pytest.mark.parametrize("writer", [0, 1, 2])
 def test_a_workgroup_that_waits_for_a_later_one_ends(writer: int) -> None:
     assert waiting(writer).buffers[0][0] == 7
+
+
+def test_too_many_workgroups_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device holds so many at once; the one that they wait for would never start."""
+    monkeypatch.setattr("rota.isa.wave_group.MOST_ASIDE", 1)
+    assert dict(raised("I108", lambda: waiting(writer=2)).evidence)["workgroup"] == "1, one of 2 that can't go on"
