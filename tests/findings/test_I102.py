@@ -17,20 +17,29 @@ def test_all_of_them_are_named_once() -> None:
     with pytest.raises(IsaError) as error:
         loaded("s_frob s0\nv_mov_b32_e32 v0, v1\ns_frob s1\nv_nicate v0")
     assert [finding.message.split()[-1] for finding in error.value.findings] == ["s_frob", "v_nicate"]
+    assert [finding.evidence for finding in error.value.findings] == [(("sites", 2),), (("sites", 1),)]
 
 
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("v_mov_b32_dpp v0, v1 row_shr:1 row_mask:0xf bank_mask:0xf", "v_mov_b32_dpp"),
+        ("v_mov_b32_dpp v0, v1 row_share:1 row_mask:0xf bank_mask:0xf", "modifier row_share:1"),
+        ("v_mov_b32_dpp v0, v1 row_shr:16 row_mask:0xf bank_mask:0xf", "modifier row_shr:16"),
+        ("v_add_co_u32_dpp v0, vcc, v1, v2 row_shr:1 row_mask:0xf bank_mask:0xf", "modifiers 'row_shr"),
         ("v_add_f32_e64 v0, v1, v2 mul:2", "modifiers 'mul:2'"),
-        ("v_mul_f32_sdwa v0, v1, v2 dst_sel:WORD_1 src0_sel:DWORD src1_sel:DWORD", "modifiers 'dst_sel"),
-        ("v_or_b32_sdwa v0, v1, v2 dst_sel:WORD_0 dst_unused:UNUSED_SEXT", "UNUSED_SEXT"),
-        ("v_bitop3_b32 v0, v1, v2, v3 bitop3:0x6c clamp", "modifiers 'bitop3:0x6c clamp'"),
-        ("v_pk_mul_f32 v[0:1], v[2:3], v[4:5] clamp", "modifiers 'clamp'"),
+        ("v_mul_f32_sdwa v0, -v1, v2 dst_sel:DWORD src0_sel:WORD_1 src1_sel:DWORD", "sign of a part"),
+        ("v_or_b32_sdwa v0, v1, v2 dst_sel:WORD_0 dst_unused:UNUSED_NEVER", "form"),
+        ("v_bitop3_b32 v0, v1, v2, v3 bitop3:0x6c clamp", "modifier clamp"),
+        ("v_mul_lo_u16_e64 v0, v1, v2 clamp", "modifier clamp"),
+        ("v_pk_mul_f32 v[0:1], v[2:3], 2.0", "high half of '2.0'"),
+        ("v_pk_add_u16 v0, v1, 1.0", "operand '1.0'"),
         ("v_cndmask_b32_e64 v0, v1, v2, vcc clamp", "modifiers 'clamp'"),
-        ("v_cmp_lt_u16_e32 vcc, v0, v1", "v_cmp_lt_u16_e32"),
-        ("v_mov_b32_e32 v0, src_shared_base", "operand 'src_shared_base'"),
+        ("v_mov_b32_e32 v0, src_shared_base", "form"),
+        ("s_mov_b32 s0, ttmp3", "operand 'ttmp3'"),
+        ("v_add_u32_e32 s0, v1, v2", "form"),
+        ("v_mac_f16_e32 v0, v1, v2", "v_mac_f16_e32"),
+        ("v_cvt_rpi_i32_f32_e32 v0, v1", "v_cvt_rpi_i32_f32_e32"),
+        ("v_cvt_pk_fp8_f32 v0, v1, v2 op_sel:[1,0,0]", "op_sel"),
         ("s_nop", "form"),
         ("s_nop many", "form"),
         ("ds_read_b64 v[0:1], v2 offset:far", "form"),
@@ -40,15 +49,35 @@ def test_all_of_them_are_named_once() -> None:
         ("v_mfma_f32_16x16x32_f16 v[0:3], v[4:7], v[8:11], v[0:3] cbsz:1", "modifiers 'cbsz:1'"),
         ("v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[4:7], v[8:11], v[0:3] cbsz:4 blgp:4", "modifiers 'cbsz:4 blgp:4'"),
         ("v_mfma_f32_16x16x8_xf32 v[0:3], v[4:5], v[6:7], v[0:3]", "v_mfma_f32_16x16x8_xf32"),
-        ("buffer_load_dword v0, v1, s[0:3], 0 idxen", "modifier 'idxen'"),
+        ("buffer_load_dword v0, v1, s[0:3], 0 offen tfe", "modifier 'tfe'"),
         ("buffer_load_ubyte v1, s[0:3], 0 offen lds", "width of a load to LDS"),
-        ("s_load_dword s0, s[2:3], 0x0 glc", "modifiers 'glc'"),
+        ("s_load_dword s0, s[2:3], 0x0 nv", "modifier 'nv'"),
         ("ds_read_b32 v0, v1 gds", "modifier 'gds'"),
         ("ds_append v0", "ds_append"),
-        ("s_waitcnt 0x3f70", "count"),
-        ("flat_load_dword v0, v[2:3]", "flat_load_dword"),
-        ("scratch_load_dword v0, off, s0", "scratch_load_dword"),
+        ("s_waitcnt vmcnt(0) vscnt(0)", "form"),
+        ("s_waitcnt_vscnt null, 0x0", "s_waitcnt_vscnt"),
+        ("s_sethalt 1", "s_sethalt"),
+        ("s_cbranch_g_fork s[0:1], s[2:3]", "s_cbranch_g_fork"),
+        ("s_endpgm_saved", "s_endpgm_saved"),
+        ("s_sendmsg sendmsg(MSG_SAVEWAVE)", "message"),
+        ("s_sendmsghalt sendmsg(MSG_INTERRUPT)", "s_sendmsghalt"),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 3", "mode"),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0", "mode"),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 28, 1), 1", "mode"),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_TRAPSTS), 0", "register"),
+        ("s_setreg_b32 hwreg(HW_REG_MODE), s0", "s_setreg_b32"),
+        ("s_getreg_b32 s0, hwreg(HW_REG_HW_ID)", "s_getreg_b32"),
+        ("s_getpc_b64 s[0:1]", "address"),
+        ("s_setpc_b64 s[0:1]", "address"),
+        ("flat_load_dword v0, v[2:3] lds", "modifier"),
+        ("scratch_load_lds_dword off, s0", "scratch_load_lds_dword"),
     ],
 )
 def test_what_it_cannot_run_it_refuses(text: str, part: str) -> None:
     assert part in raised("I102", lambda: loaded(text)).message
+
+
+@pytest.mark.parametrize("opcode", ["v_bitop3_b32 v0, v1, v2, v3 bitop3:0x6c", "v_permlane32_swap_b32_e32 v0, v1"])
+def test_what_only_another_machine_has_is_refused(opcode: str) -> None:
+    loaded(opcode, "gfx950")
+    assert "gfx942, which lacks it" in raised("I102", lambda: loaded(opcode, "gfx942")).message

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from rota.errors import Concern, Finding
+from rota.errors import Finding
 from rota.isa.disassembly import Instruction
 from rota.isa.kernel_facts import KernelFacts
 from rota.program.machine import Machine
@@ -96,6 +96,6 @@ def _misfit(
     return Finding(
         code="I209",
         message=message,
-        concerns=tuple(Concern(label=each.text, index=each.line, role="line of the listing") for each in using),
+        concerns=tuple(each.concern() for each in using),
         evidence=(("descriptor", told), other),
     )

@@ -57,13 +57,13 @@ def run(
 ) -> None:
     """Execute KERNEL's machine code on the CPU.
 
-    The emitted GEMM goes through a compiler, and its instructions are executed one by one: waves interleaved as
-    adversaries would and as seeds draw them, memory landing as late as waits allow, registers and LDS poisoned until
-    then.  C must equal NumPy's; numbers of full precision, in 2 x 3 workgroups, within the rounding of fp32 sums.
+    The emitted GEMM goes through a compiler, and its instructions are executed one by one: waves interleaved
+    adversarially and at random, memory landing as late as waits allow, registers and LDS poisoned until then.  C must
+    equal NumPy's; numbers of full precision, in 2 x 3 workgroups, within the rounding of fp32 sums.
 
     With --launch, KERNEL is a code object (or a HIP source) of any origin, as in rota run kernel.hsaco --launch
-    launches.py:matmul.  The function gives a dict with args, grid,
-    block and, if it likes, dynamic_lds and expected: arrays by the number of their argument.
+    launches.py:matmul.  The function returns a dict with args, grid, block and, optionally, dynamic_lds and expected:
+    arrays by the number of their argument.
     """
     if launch is not None:
         right = run_launched(kernel, launch, name=name, device=device, compiler=compiler, orders=orders)

@@ -12,11 +12,47 @@ import numpy as np
 
 
 class Function(NamedTuple):
-    """A pure VALU function: the kind of its result, the kinds of its sources, and what it computes."""
+    """A pure VALU function: the kind of its result, the kinds of its sources, and what it computes.
+
+    `plain` is what it computes with MODE's IEEE bit off, where that differs.  `exact` gives the integer before it is
+    cut to the result's kind: what the clamp modifier needs.  `halves`: op_sel chooses halves of its registers, and
+    the half of the destination that isn't written stays.
+    """
 
     result: str
     sources: str
     compute: Callable[..., Any]
+    plain: Callable[..., Any] | None = None
+    exact: Callable[..., Any] | None = None
+    halves: bool = False
+
+
+def signed_wide(a: Any) -> Any:  # noqa: ANN401
+    """Integers of any kind as int64, by value."""
+    return np.asarray(a).astype(np.int64)
+
+
+def cut(kind: Any, exact: Callable[..., Any]) -> Callable[..., Any]:  # noqa: ANN401
+    """The low bits of what `exact` gives."""
+    return lambda *sources: np.asarray(exact(*sources)).astype(kind)
+
+
+_KINDS = {"u": np.uint32, "i": np.int32, "w": np.uint16, "s": np.int16}
+
+
+def summed(result: str, sources: str, exact: Callable[..., Any], *, halves: bool = False) -> Function:
+    """A sum that may clamp: `exact` takes int64 and gives int64, or unsigned 32-bit numbers and their low bits."""
+    function = wide_summed(result, sources, exact, halves=halves)
+    return function._replace(compute=exact) if set(result + sources) == {"u"} else function
+
+
+def wide_summed(result: str, sources: str, exact: Callable[..., Any], *, halves: bool = False) -> Function:
+    """A function that may clamp: `exact` takes int64 and gives int64."""
+
+    def widened(*values: Any) -> Any:  # noqa: ANN401
+        return exact(*(signed_wide(value) for value in values))
+
+    return Function(result, sources, cut(_KINDS[result], widened), exact=widened, halves=halves)
 
 
 def _low(a: Any, bits: int) -> Any:  # noqa: ANN401
@@ -42,12 +78,67 @@ def _wide(a: Any) -> Any:  # noqa: ANN401
     return np.asarray(a).astype(np.uint64)
 
 
-def _signed_wide(a: Any) -> Any:  # noqa: ANN401
-    return np.asarray(a).astype(np.int64)
-
-
 def _narrow(a: Any) -> Any:  # noqa: ANN401
     return np.asarray(a).astype(np.uint32)
+
+
+def _first_set(a: Any) -> Any:  # noqa: ANN401
+    """The place of the highest bit set, counted from the top; all ones if there is none."""
+    places = 32 - np.frexp(np.asarray(a).astype(np.float64))[1]
+    return np.where(np.asarray(a) == 0, np.uint32(0xFFFF_FFFF), places.astype(np.uint32))
+
+
+def _first_sign(a: Any) -> Any:  # noqa: ANN401
+    """The place of the highest bit that differs from the sign; all ones if there is none."""
+    return _first_set(np.where(a >> np.uint32(31) == 1, ~a, a))
+
+
+def _last_set(a: Any) -> Any:  # noqa: ANN401
+    return np.where(np.asarray(a) == 0, np.uint32(0xFFFF_FFFF), np.uint32(31) - _first_set(a & (~a + np.uint32(1))))
+
+
+def octets(a: Any) -> Any:  # noqa: ANN401
+    """The four bytes of each number, low ones first, in a new last axis."""
+    return np.ascontiguousarray(a, np.uint32).reshape(-1, 1).view(np.uint8).astype(np.int64)
+
+
+def _differences(a: Any, b: Any, *, masked: bool = False) -> Any:  # noqa: ANN401
+    first, second = octets(a), octets(b)
+    apart = np.abs(first - second)
+    return (np.where(second == 0, 0, apart) if masked else apart).sum(axis=1)
+
+
+def _averages(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
+    mean = (octets(a) + octets(b) + (octets(c) & 1)) >> 1
+    return (mean << np.arange(0, 32, 8)).sum(axis=1).astype(np.uint32)
+
+
+def _halves_apart(a: Any, b: Any) -> Any:  # noqa: ANN401
+    low, high = np.uint32(0xFFFF), np.uint32(16)
+    return np.abs(signed_wide(a & low) - signed_wide(b & low)) + np.abs(signed_wide(a >> high) - signed_wide(b >> high))
+
+
+def middle(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
+    """The one of three that is neither the smallest nor the largest."""
+    return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
+
+
+def two_halves(low: Any, high: Any) -> Any:  # noqa: ANN401
+    """Two numbers of at most 16 bits in one of 32."""
+    return np.asarray(low).astype(np.uint32) & np.uint32(0xFFFF) | np.asarray(high).astype(np.uint32) << np.uint32(16)
+
+
+def _shifted_bytes(low: int, high: int) -> Callable[..., Any]:
+    def compute(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
+        one, two = (np.clip(each >> _low(c, 5).astype(np.int32), low, high).astype(np.int64) & 0xFF for each in (a, b))
+        return (one | two << 8).astype(np.uint16)
+
+    return compute
+
+
+def _saturated_bytes(a: Any) -> Any:  # noqa: ANN401
+    low, high = (np.asarray(each).astype(np.uint16).view(np.int16) for each in (a, a >> np.uint32(16)))
+    return np.clip(low, 0, 255).astype(np.uint16) | np.clip(high, 0, 255).astype(np.uint16) << np.uint16(8)
 
 
 def _align(a: Any, b: Any, shift: Any) -> Any:  # noqa: ANN401
@@ -79,6 +170,7 @@ def _reversed_bits(a: Any) -> Any:  # noqa: ANN401
     return np.packbits(octets, axis=1, bitorder="little")[:, ::-1].copy().view(np.uint32)[:, 0]
 
 
+_WIDE32 = np.uint64(32)
 INTEGER: dict[str, Function] = {
     "v_mov_b32": Function("u", "u", lambda a: a),
     "v_mov_b64": Function("U", "U", lambda a: a),
@@ -88,27 +180,54 @@ INTEGER: dict[str, Function] = {
     "v_not_b32": Function("u", "u", lambda a: ~a),
     "v_bfrev_b32": Function("u", "u", _reversed_bits),
     "v_bcnt_u32_b32": Function("u", "uu", lambda a, b: population(a) + b),
-    "v_add_u16": Function("u", "uu", lambda a, b: _low(a + b, 16)),
-    "v_sub_u16": Function("u", "uu", lambda a, b: _low(a - b, 16)),
-    "v_mul_lo_u16": Function("u", "uu", lambda a, b: _low(a * b, 16)),
-    "v_lshlrev_b16": Function("u", "uu", lambda a, b: _low(b << _low(a, 4), 16)),
-    "v_lshrrev_b16": Function("u", "uu", lambda a, b: _low(b, 16) >> _low(a, 4)),
-    "v_add_u32": Function("u", "uu", lambda a, b: a + b),
-    "v_sub_u32": Function("u", "uu", lambda a, b: a - b),
-    "v_subrev_u32": Function("u", "uu", lambda a, b: b - a),
+    "v_ffbh_u32": Function("u", "u", _first_set),
+    "v_ffbl_b32": Function("u", "u", _last_set),
+    "v_ffbh_i32": Function("u", "i", lambda a: _first_sign(a.view(np.uint32))),
+    "v_prng_b32": Function("u", "u", lambda a: (a << np.uint32(1)) ^ (a >> np.uint32(31)) * np.uint32(197)),
+    "v_sat_pk_u8_i16": Function("w", "u", _saturated_bytes),
+    "v_add_u32": summed("u", "uu", lambda a, b: a + b),
+    "v_sub_u32": summed("u", "uu", lambda a, b: a - b),
+    "v_subrev_u32": summed("u", "uu", lambda a, b: b - a),
+    "v_add_i32": summed("i", "ii", lambda a, b: a + b),
+    "v_sub_i32": summed("i", "ii", lambda a, b: a - b),
+    "v_bfm_b32": Function("u", "uu", lambda a, b: ((np.uint32(1) << _low(a, 5)) - np.uint32(1)) << _low(b, 5)),
+    "v_cvt_pk_u16_u32": Function(
+        "u", "uu", lambda a, b: two_halves(np.minimum(a, np.uint32(0xFFFF)), np.minimum(b, np.uint32(0xFFFF)))
+    ),
+    "v_cvt_pk_i16_i32": Function(
+        "u", "ii", lambda a, b: two_halves(np.clip(a, -(2**15), 2**15 - 1), np.clip(b, -(2**15), 2**15 - 1))
+    ),
     "v_mul_lo_u32": Function("u", "uu", lambda a, b: a * b),
     "v_mul_hi_u32": Function("u", "uu", lambda a, b: _narrow(_wide(a) * _wide(b) >> np.uint64(32))),
-    "v_mul_hi_i32": Function("u", "ii", lambda a, b: _narrow(_signed_wide(a) * _signed_wide(b) >> np.int64(32))),
+    "v_mul_hi_i32": Function("u", "ii", lambda a, b: _narrow(signed_wide(a) * signed_wide(b) >> np.int64(32))),
     "v_mul_u32_u24": Function("u", "uu", lambda a, b: _low(a, 24) * _low(b, 24)),
     "v_mul_i32_i24": Function("i", "ii", lambda a, b: _signed24(a) * _signed24(b)),
-    "v_mad_u32_u24": Function("u", "uuu", lambda a, b, c: _low(a, 24) * _low(b, 24) + c),
-    "v_mad_i32_i24": Function("i", "iii", lambda a, b, c: _signed24(a) * _signed24(b) + c),
+    "v_mul_hi_u32_u24": Function("u", "uu", lambda a, b: _narrow(_wide(_low(a, 24)) * _wide(_low(b, 24)) >> _WIDE32)),
+    "v_mul_hi_i32_i24": Function(
+        "u", "ii", lambda a, b: _narrow(signed_wide(_signed24(a)) * signed_wide(_signed24(b)) >> np.int64(32))
+    ),
+    "v_mad_u32_u24": wide_summed("u", "uuu", lambda a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF) + c),
+    "v_mad_i32_i24": wide_summed("i", "iii", lambda a, b, c: (a << 40 >> 40) * (b << 40 >> 40) + c),
+    "v_min3_u32": Function("u", "uuu", lambda a, b, c: np.minimum(np.minimum(a, b), c)),
+    "v_max3_u32": Function("u", "uuu", lambda a, b, c: np.maximum(np.maximum(a, b), c)),
+    "v_med3_u32": Function("u", "uuu", middle),
+    "v_min3_i32": Function("i", "iii", lambda a, b, c: np.minimum(np.minimum(a, b), c)),
+    "v_max3_i32": Function("i", "iii", lambda a, b, c: np.maximum(np.maximum(a, b), c)),
+    "v_med3_i32": Function("i", "iii", middle),
+    "v_sad_u8": wide_summed("u", "uuu", lambda a, b, c: _differences(a, b) + c),
+    "v_sad_hi_u8": Function("u", "uuu", lambda a, b, c: (_differences(a, b) << 16).astype(np.uint32) + c),
+    "v_msad_u8": wide_summed("u", "uuu", lambda a, b, c: _differences(a, b, masked=True) + c),
+    "v_sad_u16": Function("u", "uuu", lambda a, b, c: _halves_apart(a, b).astype(np.uint32) + c),
+    "v_sad_u32": wide_summed("u", "uuu", lambda a, b, c: np.abs(a - b) + c),
+    "v_lerp_u8": Function("u", "uuu", _averages),
+    "v_ashr_pk_i8_i32": Function("w", "iiu", _shifted_bytes(-128, 127)),
+    "v_ashr_pk_u8_i32": Function("w", "iiu", _shifted_bytes(0, 255)),
     "v_lshlrev_b32": Function("u", "uu", lambda a, b: b << _low(a, 5)),
     "v_lshrrev_b32": Function("u", "uu", lambda a, b: b >> _low(a, 5)),
     "v_ashrrev_i32": Function("i", "ui", lambda a, b: b >> _low(a, 5).astype(np.int32)),
     "v_lshlrev_b64": Function("U", "uU", lambda a, b: b << _wide(_low(a, 6))),
     "v_lshrrev_b64": Function("U", "uU", lambda a, b: b >> _wide(_low(a, 6))),
-    "v_ashrrev_i64": Function("I", "uI", lambda a, b: b >> _signed_wide(_low(a, 6))),
+    "v_ashrrev_i64": Function("I", "uI", lambda a, b: b >> signed_wide(_low(a, 6))),
     "v_and_b32": Function("u", "uu", lambda a, b: a & b),
     "v_or_b32": Function("u", "uu", lambda a, b: a | b),
     "v_xor_b32": Function("u", "uu", lambda a, b: a ^ b),
@@ -124,7 +243,7 @@ INTEGER: dict[str, Function] = {
     "v_and_or_b32": Function("u", "uuu", lambda a, b, c: a & b | c),
     "v_or3_b32": Function("u", "uuu", lambda a, b, c: a | b | c),
     "v_xad_u32": Function("u", "uuu", lambda a, b, c: (a ^ b) + c),
-    "v_lshl_add_u64": Function("U", "UuU", lambda a, b, c: (a << _wide(_low(b, 6))) + c),
+    "v_lshl_add_u64": Function("U", "UuU", lambda a, b, c: (a << _wide(_low(b, 3))) + c),
     "v_bfe_u32": Function("u", "uuu", _field),
     "v_bfe_i32": Function("u", "uuu", _signed_field),
     "v_bfi_b32": Function("u", "uuu", lambda a, b, c: a & b | ~a & c),

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from rota.isa.step import Step
     from rota.targets.architecture import Architecture
 
-# Not memory, not matrices; without those that write a part of a register, and a carry that is not computed.
-_COMPUTED = re.compile(r"^(?:s_(?!load)|v_(?!mfma|writelane|mad_[ui]64))")
+# Not memory, not matrices, not clocks; without those that write a part of a register.
+_COMPUTED = re.compile(r"^(?:s_(?!load|store|buffer|scratch|atomic|mem|dcache)|v_(?!mfma|smfmac|writelane))")
+# Behind these, other registers are meant than those that are named, or nothing is done at all.
+_INDIRECT = ("s_set_gpr_idx", "s_setvskip", "s_movrel")
 _EXEC = frozenset(named("exec").rows)
 
 
@@ -34,7 +36,11 @@ def waves_at(
     instructions: Sequence[Instruction], architecture: Architecture, waves: int, numbers: Sequence[int]
 ) -> dict[int, frozenset[int] | None]:
     """For each instruction number the waves, of so many, that execute it; None where it depends on something else."""
-    steps = [_decoded(instruction, architecture) for instruction in instructions]
+    indirect = any(each.opcode.startswith(_INDIRECT) for each in instructions)
+    steps = [
+        None if indirect and each.opcode.startswith(("v_", *_INDIRECT)) else _decoded(each, architecture)
+        for each in instructions
+    ]
     with np.errstate(all="ignore"):
         passed = [_Walk(steps, instructions, _started(wave, architecture)).passed() for wave in range(waves)]
     return {

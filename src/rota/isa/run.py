@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rota.errors import Concern, Finding, IsaError, Severity
+from rota.errors import Finding, IsaError, Severity
 from rota.isa.decoded import KernelProgram
 from rota.isa.dispatch import PACKET_BYTES, Dispatch, build_packet, first_instruction
 from rota.isa.fit import checked_sizes
-from rota.isa.hazard import check_rows
+from rota.isa.hazard import keep_distance
 from rota.isa.interleaving import LATEST, Driver, Interleaving
 from rota.isa.kernarg import Pointer, Triple, Value, build_kernarg, service_at
 from rota.isa.lds import Lds
 from rota.isa.memory import Memory
+from rota.isa.private import Private
 from rota.isa.spin import revisited
 from rota.isa.step import AT_BARRIER, Step
 from rota.isa.wave import Faults, Wave
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 _KERNARG_UNIT = 64  # scalar loads may read past the last argument, to the end of its cache line
 _PAGE = 4096
+_STACK = 16384  # bytes for each lane of a kernel that doesn't know how deep its calls go
+_BUFFER = re.compile(r"\bbuffer (\d+)")
 MOST_INSTRUCTIONS = 300_000  # of one wave: hundreds of K-tiles, and half a minute at most if it doesn't end
 
 
@@ -96,32 +100,35 @@ def run_dispatch(
     faults = Faults()
     facts = program.facts
     kernarg = np.zeros(-(-facts.kernarg_bytes // _KERNARG_UNIT) * _KERNARG_UNIT, np.uint8)
-    memory = Memory([*buffers, kernarg, np.zeros(PACKET_BYTES, np.uint8)], faults, skews)
-    segment = build_kernarg(facts, values, lambda to: memory.address(to.buffer) + to.offset, sizes)
+    image = [np.frombuffer(program.image, np.uint8)] if program.image else []  # the first buffer lies at CODE_BASE
+    own = [*image, *buffers, kernarg, np.zeros(PACKET_BYTES, np.uint8)]
+    memory = Memory(own, faults, [*(0 for _ in image), *skews])
+    segment = build_kernarg(facts, values, lambda to: memory.address(len(image) + to.buffer) + to.offset, sizes)
     dispatch = Dispatch(
         facts=facts,
         sizes=sizes,
         kernarg=segment,
-        kernarg_at=memory.address(len(buffers)),
-        packet_at=memory.address(len(buffers) + 1),
+        kernarg_at=memory.address(len(own) - 2),
+        packet_at=memory.address(len(own) - 1),
         entry=first_instruction(facts, [step.instruction for step in program.steps]),
     )
-    memory.fill(len(buffers), segment)
-    memory.fill(len(buffers) + 1, build_packet(facts, sizes, dispatch.kernarg_at))
+    memory.fill(len(own) - 2, segment)
+    memory.fill(len(own) - 1, build_packet(facts, sizes, dispatch.kernarg_at))
     limit = MOST_INSTRUCTIONS if most is None else most
-    with np.errstate(all="ignore"), _with_what_was_found(faults):
+    with np.errstate(all="ignore"), _with_what_was_found(faults, len(image)):
         executed = run_workgroups(
             interleaving.arranged(_workgroups(sizes.grid)),
             lambda place: _workgroup(
                 program, dispatch, place, memory=memory, faults=faults, driver=interleaving.driver(place[0])
             ),
-            lambda wave, turns: _run_wave(program.steps, wave, turns, limit),
+            lambda wave, turns: _run_wave(program.steps, wave, turns, limit, program.endless),
             memory,
             ended,
         )
-    found = _explained(faults)
+    memory.order.finish()
+    found = _explained(faults, len(image))
     return KernelOutcome(
-        buffers=memory.contents()[:-2],
+        buffers=memory.contents()[len(image) : -2],
         findings=tuple(each for each in found if each.severity is not Severity.NOTE),
         instructions=executed,
         notes=tuple(each for each in found if each.severity is Severity.NOTE),
@@ -143,7 +150,7 @@ def _workgroup(
     driver: Driver,
 ) -> WaveGroup:
     number, workgroup = place
-    sizes = dispatch.sizes
+    facts, sizes = program.facts, dispatch.sizes
     lds = Lds(sizes.fixed_lds + sizes.dynamic_lds, faults, dispatch.waves)
     waves = []
     for index in range(dispatch.waves):
@@ -154,6 +161,8 @@ def _workgroup(
             memory=memory,
             lds=lds,
             at_issue=driver.at_issue(),
+            workgroup=workgroup,
+            private=Private(facts.descriptor.private_bytes + (_STACK if facts.dynamic_stack else 0)),
         )
         dispatch.start(wave, workgroup)
         waves.append(wave)
@@ -161,16 +170,26 @@ def _workgroup(
 
 
 @contextmanager
-def _with_what_was_found(faults: Faults) -> Iterator[None]:
+def _with_what_was_found(faults: Faults, before: int) -> Iterator[None]:
     """Faults that came before the one that ended the run are told as well."""
     try:
         yield
     except IsaError as error:
-        raise IsaError(*error.findings, *_explained(faults)) from error
+        raise IsaError(*error.findings, *_explained(faults, before)) from error
 
 
-def _explained(faults: Faults) -> list[Finding]:
-    return [_with_service(finding) for finding in faults.findings()]
+def _explained(faults: Faults, before: int) -> list[Finding]:
+    """Findings in the caller's words: buffers are counted without those that lie `before` the caller's."""
+    return [_counted(_with_service(finding), before) for finding in faults.findings()]
+
+
+def _counted(finding: Finding, before: int) -> Finding:
+    def name(found: re.Match[str]) -> str:
+        number = int(found[1]) - before
+        return f"buffer {number}" if number >= 0 else "the code object"
+
+    evidence = ((key, _BUFFER.sub(name, value) if isinstance(value, str) else value) for key, value in finding.evidence)
+    return replace(finding, evidence=tuple(evidence))
 
 
 def _with_service(finding: Finding) -> Finding:
@@ -188,8 +207,17 @@ def _with_service(finding: Finding) -> Finding:
     return replace(finding, evidence=tuple((evidence | {"where": where}).items()))
 
 
-def _run_wave(steps: tuple[Step, ...], wave: Wave, turns: int | None, most: int = MOST_INSTRUCTIONS) -> None:
-    """Executes up to `turns` instructions, or as many as a wave can before it has to wait for others."""
+def _run_wave(
+    steps: tuple[Step, ...],
+    wave: Wave,
+    turns: int | None,
+    most: int = MOST_INSTRUCTIONS,
+    endless: frozenset[int] = frozenset(),
+) -> None:
+    """Executes up to `turns` instructions, or as many as a wave can before it has to wait for others.
+
+    From the places in `endless` no way leads to an end.
+    """
     pc = wave.pc
     budget = most - wave.executed
     left = budget if turns is None else min(turns, budget)
@@ -199,11 +227,8 @@ def _run_wave(steps: tuple[Step, ...], wave: Wave, turns: int | None, most: int 
         left -= 1
         if wave.busy and not wave.busy.keys().isdisjoint(step.touches):
             _too_early(wave, step)
-        if wave.now < wave.hot_until:
-            check_rows(wave, step.instruction, step.reads, step.writes)
+        keep_distance(wave, step)
         to = step.act(wave)
-        for row in step.valu_writes:
-            wave.by_valu[row] = wave.now
         wave.now += step.states
         if to is None:
             pc += 1
@@ -213,6 +238,8 @@ def _run_wave(steps: tuple[Step, ...], wave: Wave, turns: int | None, most: int 
             wave.waiting, wave.ended = to == AT_BARRIER, to != AT_BARRIER
             wave.epoch += to == AT_BARRIER
             break
+        if to <= back and pc in endless:
+            raise _endless(wave, steps[pc].instruction, "came to a loop that no way leads out of")
         if to <= back and revisited(wave, pc):
             wave.spinning = True
             break
@@ -221,17 +248,13 @@ def _run_wave(steps: tuple[Step, ...], wave: Wave, turns: int | None, most: int 
     if wave.ended:
         wave.land_all()
     elif wave.executed >= most:
-        raise _endless(wave, steps[pc].instruction, most)
+        fix = "take a smaller problem, or allow more instructions if the kernel is that long"
+        raise _endless(wave, steps[pc].instruction, f"executed {most} instructions and hasn't ended", fix)
 
 
-def _endless(wave: Wave, instruction: Instruction, most: int) -> IsaError:
+def _endless(wave: Wave, instruction: Instruction, why: str, *fixes: str) -> IsaError:
     return IsaError(
-        Finding(
-            code="I108",
-            message=f"wave {wave.number} executed {most} instructions and hasn't ended",
-            concerns=(Concern(label=instruction.text, index=instruction.line),),
-            fixes=("take a smaller problem, or allow more instructions if the kernel is that long",),
-        )
+        Finding(code="I108", message=f"wave {wave.number} {why}", concerns=(instruction.concern(),), fixes=fixes)
     )
 
 

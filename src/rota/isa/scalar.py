@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rota.isa.operand import M0, SCC_BIT, Operand, named, parse_operand, scalar_reader, scalar_writer
+from rota.isa.register_index import decode_register_index
 from rota.isa.step import Step, make_step
 
 if TYPE_CHECKING:
@@ -40,12 +41,38 @@ def _field(a: int, b: int, width: int, *, sign: bool) -> tuple[int, int]:
     return _flagged(value, (1 << width) - 1)
 
 
-def _reversed(value: int) -> int:
-    return int(f"{value:032b}"[::-1], 2)
+def _reversed(value: int, bits: int = 32) -> int:
+    return int(f"{value:0{bits}b}"[::-1], 2)
 
 
 def _lowest(value: int) -> int:
     return (value & -value).bit_length() - 1 if value else _M32
+
+
+def _highest(value: int, bits: int) -> int:
+    """How many bits are above the highest one set."""
+    return bits - value.bit_length() if value else _M32
+
+
+def _highest_sign(value: int, bits: int) -> int:
+    """How many bits are like the sign bit, from the top."""
+    return _highest(value ^ (-(value >> bits - 1) & ((1 << bits) - 1)), bits)
+
+
+def _quads(value: int, bits: int) -> list[int]:
+    return [int(value >> place & 15 != 0) for place in range(0, bits, 4)]
+
+
+def _quad_mask(value: int, bits: int) -> tuple[int, int]:
+    return _flagged(sum(each << place for place, each in enumerate(_quads(value, bits))), _M64)
+
+
+def _whole_quads(value: int, bits: int) -> tuple[int, int]:
+    return _flagged(sum(15 * each << 4 * place for place, each in enumerate(_quads(value, bits))), _M64)
+
+
+def _doubled(value: int) -> int:
+    return sum((value >> place & 1) * 3 << 2 * place for place in range(32))
 
 
 _TWO: dict[str, _Function] = {
@@ -73,6 +100,8 @@ _TWO: dict[str, _Function] = {
     "s_bfe_u64": lambda a, b, _: _field(a, b, 64, sign=False),
     "s_bfe_i64": lambda a, b, _: _field(a, b, 64, sign=True),
     "s_bfm_b32": lambda a, b, _: (((1 << (a & 31)) - 1 << (b & 31)) & _M32, None),
+    "s_bfm_b64": lambda a, b, _: (((1 << (a & 63)) - 1 << (b & 63)) & _M64, None),
+    "s_absdiff_i32": lambda a, b, _: _flagged(abs(signed((signed(a) - signed(b)) & _M32))),
     "s_cselect_b32": lambda a, b, scc: (a if scc else b, None),
     "s_cselect_b64": lambda a, b, scc: (a if scc else b, None),
     "s_pack_ll_b32_b16": lambda a, b, _: (a & 0xFFFF | (b & 0xFFFF) << 16, None),
@@ -112,6 +141,19 @@ _ONE: dict[str, _Function] = {
     "s_not_b32": lambda a, _, __: _flagged(~a),
     "s_not_b64": lambda a, _, __: _flagged(~a, _M64),
     "s_brev_b32": lambda a, _, __: (_reversed(a), None),
+    "s_brev_b64": lambda a, _, __: (_reversed(a, 64), None),
+    "s_wqm_b32": lambda a, _, __: _whole_quads(a, 32),
+    "s_wqm_b64": lambda a, _, __: _whole_quads(a, 64),
+    "s_quadmask_b32": lambda a, _, __: _quad_mask(a, 32),
+    "s_quadmask_b64": lambda a, _, __: _quad_mask(a, 64),
+    "s_bcnt0_i32_b32": lambda a, _, __: _flagged(32 - a.bit_count()),
+    "s_bcnt0_i32_b64": lambda a, _, __: _flagged(64 - a.bit_count()),
+    "s_ff0_i32_b32": lambda a, _, __: (_lowest(~a & _M32), None),
+    "s_ff0_i32_b64": lambda a, _, __: (_lowest(~a & _M64), None),
+    "s_flbit_i32": lambda a, _, __: (_highest_sign(a, 32), None),
+    "s_flbit_i32_i64": lambda a, _, __: (_highest_sign(a, 64), None),
+    "s_flbit_i32_b64": lambda a, _, __: (_highest(a, 64), None),
+    "s_bitreplicate_b64_b32": lambda a, _, __: (_doubled(a), None),
     "s_abs_i32": lambda a, _, __: _flagged(abs(signed(a))),
     "s_sext_i32_i8": lambda a, _, __: (signed(a & 0xFF, 8) & _M32, None),
     "s_sext_i32_i16": lambda a, _, __: (signed(a & 0xFFFF, 16) & _M32, None),
@@ -119,7 +161,7 @@ _ONE: dict[str, _Function] = {
     "s_bcnt1_i32_b64": lambda a, _, __: _flagged(a.bit_count()),
     "s_ff1_i32_b32": lambda a, _, __: (_lowest(a), None),
     "s_ff1_i32_b64": lambda a, _, __: (_lowest(a), None),
-    "s_flbit_i32_b32": lambda a, _, __: (32 - a.bit_length() if a else _M32, None),
+    "s_flbit_i32_b32": lambda a, _, __: (_highest(a, 32), None),
 }
 # These work on their destination.
 _ON_ITSELF: dict[str, _Function] = {
@@ -130,6 +172,8 @@ _ON_ITSELF: dict[str, _Function] = {
     "s_cmov_b64": lambda a, b, scc: (b if scc else a, None),
     "s_bitset0_b32": lambda a, b, _: (a & ~(1 << (b & 31)), None),
     "s_bitset1_b32": lambda a, b, _: (a | 1 << (b & 31), None),
+    "s_bitset0_b64": lambda a, b, _: (a & ~(1 << (b & 63)), None),
+    "s_bitset1_b64": lambda a, b, _: (a | 1 << (b & 63), None),
 }
 _TAKES_SCC = frozenset(
     {"s_addc_u32", "s_subb_u32", "s_cselect_b32", "s_cselect_b64", "s_cmovk_i32", "s_cmov_b32", "s_cmov_b64"}
@@ -143,12 +187,14 @@ _ORDER: dict[str, Callable[[int, int], bool]] = {
     "le": lambda a, b: a <= b,
 }
 _COMPARE = re.compile(r"^s_cmp(?P<k>k?)_(?P<order>eq|lg|gt|ge|lt|le)_(?P<kind>[iu])(?P<bits>32|64)$")
-_SAVE = re.compile(r"^s_(?P<op>and|or|andn2)_saveexec_b64$")
+_SAVE = re.compile(r"^s_(?P<op>and|or|xor|andn[12]|orn[12]|nand|nor|xnor)_(?P<kept>saveexec|wrexec)_b64$")
 
 
-def decode_scalar(instruction: Instruction) -> Step | None:
+def decode_scalar(instruction: Instruction) -> Step | None:  # noqa: PLR0911  # one line per family
     """The step of a SALU instruction that isn't control flow, or None."""
     opcode = instruction.opcode
+    if (special := decode_register_index(instruction)) is not None:
+        return special
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands) if opcode[:2] == "s_" else ()
     if opcode in _TWO or opcode in _ONE:
         return _computed(instruction, operands[0], operands[1:], {**_TWO, **_ONE}[opcode])
@@ -156,18 +202,21 @@ def decode_scalar(instruction: Instruction) -> Step | None:
         return _computed(instruction, operands[0], operands, _ON_ITSELF[opcode])
     if (compare := _COMPARE.match(opcode)) is not None:
         return _compared(instruction, operands, compare)
-    if opcode in {"s_bitcmp0_b32", "s_bitcmp1_b32"}:
-        return _bit_compared(instruction, operands, int(opcode[8]))
+    if opcode.startswith("s_bitcmp") and len(operands) == 2:
+        return _bit_compared(instruction, operands, int(opcode[8]), 64 if opcode.endswith("64") else 32)
     if (save := _SAVE.match(opcode)) is not None:
-        return _saved(instruction, operands, _TWO[f"s_{save['op']}_b64"])
+        return _saved(instruction, operands, save["op"], new=save["kept"] == "wrexec")
     return None
 
 
 def _wide(opcode: str, place: int) -> bool:
     """Whether an operand has 64 bits: shifts and fields take their amount from 32, counts give 32."""
-    if "_i32_b64" in opcode:
+    if "_i32_b64" in opcode or "_i32_i64" in opcode:
         return place > 0
-    return opcode.endswith("64") and not (place == 2 and opcode.startswith(("s_lsh", "s_ash", "s_bfe")))
+    if opcode.startswith(("s_bfm", "s_bitreplicate")):
+        return place == 0 and "b64" in opcode
+    narrow = ("s_lsh", "s_ash", "s_bfe", "s_bitset")
+    return opcode.endswith("64") and not (place == 2 and opcode.startswith(narrow))
 
 
 def _computed(instruction: Instruction, target: Operand, sources: tuple[Operand, ...], function: _Function) -> Step:
@@ -205,30 +254,30 @@ def _compared(instruction: Instruction, operands: tuple[Operand, ...], found: re
     return make_step(instruction, act, reads=operands, writes=(SCC_BIT,))
 
 
-def _bit_compared(instruction: Instruction, operands: tuple[Operand, ...], wanted: int) -> Step:
-    value, place = (scalar_reader(operand) for operand in operands)
+def _bit_compared(instruction: Instruction, operands: tuple[Operand, ...], wanted: int, bits: int) -> Step:
+    value, place = scalar_reader(operands[0], wide=bits == 64), scalar_reader(operands[1])
 
     def act(wave: Wave) -> None:
-        wave.scc = int(value(wave) >> (place(wave) & 31) & 1 == wanted)
+        wave.scc = int(value(wave) >> (place(wave) & bits - 1) & 1 == wanted)
 
     return make_step(instruction, act, reads=operands, writes=(SCC_BIT,))
 
 
-def _saved(instruction: Instruction, operands: tuple[Operand, ...], function: _Function) -> Step:
-    """Saves EXEC, then combines it with the source."""
-    exec_ = named("exec")
+def _saved(instruction: Instruction, operands: tuple[Operand, ...], name: str, *, new: bool) -> Step:
+    """Combines EXEC with the source, and keeps what it was, or for `new` what it becomes."""
+    exec_, turned = named("exec"), name.endswith("n1")
     saved, source, old = (
         scalar_writer(operands[0], wide=True),
         scalar_reader(operands[1], wide=True),
         scalar_reader(exec_, wide=True),
     )
-    put = scalar_writer(exec_, wide=True)
+    put, combine = scalar_writer(exec_, wide=True), _LOGIC[name.replace("n1", "n2")]
 
     def act(wave: Wave) -> None:
         before, mask = old(wave), source(wave)
-        result, scc = function(mask, before, wave.scc)
-        saved(wave, before)
+        result = (combine(before, mask) if turned else combine(mask, before)) & _M64
+        saved(wave, result if new else before)
         put(wave, result)
-        wave.scc = int(bool(scc))
+        wave.scc = int(result != 0)
 
     return make_step(instruction, act, reads=(operands[1], exec_), writes=(operands[0], exec_, SCC_BIT))

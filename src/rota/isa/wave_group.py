@@ -48,12 +48,16 @@ class WaveGroup:
                 continue
             number, turns = self.driver.turn(awake)
             wave = self.waves[number]
-            for pending in (*wave.vm, *wave.ds):
+            for pending in (*wave.vm, *wave.ds, *wave.flat):
                 if self.driver.between():
                     wave.land(pending)
             turn(wave, turns)
         self._count_barriers()
         return True
+
+    def close(self, memory: Memory) -> None:
+        """All waves have ended: what they did to memory can be judged."""
+        memory.order.close(self.waves[0].workgroup)
 
     @property
     def executed(self) -> int:
@@ -125,6 +129,7 @@ def run_workgroups(
     for place in places:
         group = make(place)
         if group.run(turn, memory):
+            group.close(memory)
             done += 1
             executed += group.executed
             ended(done)
@@ -138,6 +143,7 @@ def run_workgroups(
             raise _deadlock(aside[0], len(aside))
         for group in aside:
             if group not in waiting:
+                group.close(memory)
                 done += 1
                 executed += group.executed
                 ended(done)
