@@ -12,7 +12,7 @@ import pytest
 
 from rota import IsaError, LoadedKernel, load_kernel
 from rota.errors import Severity
-from rota.isa.interleaving import LATEST, backwards
+from rota.isa.interleaving import EARLIEST, LATEST, backwards
 from tests.findings.smallest import raised
 from tests.isa.sources import compiled
 
@@ -262,3 +262,15 @@ def test_tensors_that_differ_from_order_to_order() -> None:
 
 def test_a_file_that_is_not_there() -> None:
     assert "can't be read" in raised("T103", lambda: load_kernel("nowhere.hsaco")).message
+
+
+def test_a_race_says_in_how_many_orders_it_did_harm() -> None:
+    """Found in all of them; with the later waves first, or everything at once, the values happen to be right."""
+    source = """KERNEL(int* y) { SHARED int s[256]; s[ID] = ID; __builtin_amdgcn_s_barrier(); y[ID] = s[255 - ID]; }"""
+    y = np.zeros(256, np.int32)
+    result = kernel(source).launch(y, block=256, orders=[LATEST, EARLIEST], check=False)
+    (race,) = [finding for finding in result.findings if finding.code == "I109"]
+    assert str(dict(race.evidence)["seen"]).startswith("in 1 of 2 orders: they met")
+    assert dict(race.evidence)["orders"] == "all"
+    (race,) = kernel(source).launch(y, block=256, orders=[EARLIEST], check=False).findings
+    assert str(dict(race.evidence)["seen"]).startswith("in none of 1 order: kept apart only by how long things take")
