@@ -9,24 +9,33 @@ from rota.isa.kernel_facts import Argument
 from tests.findings.smallest import raised
 from tests.isa.single import facts, listing, loaded
 
-FOREVER = ".LBB0_1:\ns_branch .LBB0_1"
-COUNTS = "s_mov_b32 s0, 0\n.LBB0_1:\ns_add_u32 s0, s0, 1\ns_branch .LBB0_1"
+FOREVER = ".LBB0_1:\n{body}\ns_branch .LBB0_1"
+WAY_OUT = "s_mov_b32 s0, 0\n.LBB0_1:\n{body}\ns_cmp_eq_u32 s0, 1\ns_cbranch_scc0 .LBB0_1"
+
+
+@pytest.mark.parametrize("body", ["s_nop 0", "s_add_u32 s0, s0, 1", "s_barrier"])
+def test_a_loop_without_a_way_out(body: str) -> None:
+    forever = loaded(FOREVER.format(body=body))
+    finding = raised("I108", lambda: run.run_kernel(forever, args=[], block=(256, 1, 1)))
+    assert finding.message == "wave 0 came to a loop that no way leads out of"
 
 
 def test_a_loop_in_which_nothing_changes() -> None:
-    finding = raised("I108", lambda: run.run_kernel(loaded(FOREVER), args=[], block=(64, 1, 1)))
+    again = loaded(WAY_OUT.format(body="s_nop 0"))
+    finding = raised("I108", lambda: run.run_kernel(again, args=[], block=(64, 1, 1)))
     assert finding.message == "the kernel can't end: a loop repeats in which nothing changes any more"
     assert dict(finding.evidence) == {"workgroup": 0, "waves that repeat": "0"}
 
 
-def test_a_loop_that_counts_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_that_counts_too_far(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "MOST_INSTRUCTIONS", 1000)
-    finding = raised("I108", lambda: run.run_kernel(loaded(COUNTS), args=[], block=(64, 1, 1)))
+    far = loaded(WAY_OUT.format(body="s_add_u32 s0, s0, 2"))
+    finding = raised("I108", lambda: run.run_kernel(far, args=[], block=(64, 1, 1)))
     assert finding.message == "wave 0 executed 1000 instructions and hasn't ended"
 
 
-def test_waves_that_meet_at_a_barrier_for_ever() -> None:
-    again = loaded(".LBB0_1:\ns_barrier\ns_branch .LBB0_1")
+def test_waves_that_meet_at_a_barrier_again_and_again() -> None:
+    again = loaded(WAY_OUT.format(body="s_barrier"))
     finding = raised("I108", lambda: run.run_kernel(again, args=[], block=(256, 1, 1)))
     assert "0" in str(dict(finding.evidence)["waves that repeat"])
 
@@ -37,12 +46,13 @@ def test_a_wave_that_others_wait_for_at_a_barrier() -> None:
         s_cmp_lg_u32 s0, 0
         s_cbranch_scc1 .LBB0_2
         .LBB0_1:
-        s_branch .LBB0_1
+        s_cmp_eq_u32 s0, 0
+        s_cbranch_scc1 .LBB0_1
         .LBB0_2:
         s_barrier"""
     finding = raised("I108", lambda: run.run_kernel(loaded(text), args=[], block=(128, 1, 1)))
     assert dict(finding.evidence) == {"workgroup": 0, "waves that repeat": "0", "waves at a barrier": "1"}
-    assert [concern.label for concern in finding.concerns] == ["s_branch .LBB0_1", "s_barrier"]
+    assert [concern.label for concern in finding.concerns] == ["s_cmp_eq_u32 s0, 0", "s_barrier"]
 
 
 WAITS_FOR_A_FLAG = """s_load_dwordx2 s[6:7], s[0:1], 0x0
@@ -80,3 +90,9 @@ def test_memory_that_nobody_writes() -> None:
 @pytest.mark.parametrize("writer", [0, 1, 2])
 def test_a_workgroup_that_waits_for_a_later_one_ends(writer: int) -> None:
     assert waiting(writer).buffers[0][0] == 7
+
+
+def test_too_many_workgroups_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device holds so many at once; the one that they wait for would never start."""
+    monkeypatch.setattr("rota.isa.wave_group.MOST_ASIDE", 1)
+    assert dict(raised("I108", lambda: waiting(writer=2)).evidence)["workgroup"] == "1, one of 2 that can't go on"

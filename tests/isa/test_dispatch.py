@@ -12,7 +12,7 @@ from rota import IsaError, load_kernel
 from rota.isa.decoded import load_program
 from rota.isa.dispatch import first_instruction
 from rota.isa.interleaving import LATEST
-from rota.isa.kernarg import Sizes, build_kernarg, service_at, service_pointer
+from rota.isa.kernarg import Pointer, Sizes, Value, build_kernarg, dynamic_lds, service_at, service_pointer
 from rota.isa.kernel_facts import Argument
 from rota.isa.run import run_dispatch, run_kernel
 from rota.isa.toolchain import find_toolchain
@@ -152,6 +152,7 @@ def test_pointers_to_lds_and_kinds_that_are_refused() -> None:
     shared = [Argument(name=f"s{at}", offset=at, size=4, kind="dynamic_shared_pointer") for at in (0, 4)]
     segment = build_kernarg(facts(arguments=tuple(shared), kernarg_bytes=8), [40, 8], lambda _: 0, sizes)
     assert struct.unpack("<2I", segment) == (32, 80)
+    assert dynamic_lds(facts(arguments=tuple(shared)), [40, 8], sizes) == 100 + 12 + 40 + 8 + 8
     raised("I107", lambda: build_kernarg(facts(arguments=(shared[0],), kernarg_bytes=8), [None], lambda _: 0, sizes))
     image = Argument(name="i", offset=0, size=8, kind="image")
     finding = raised("I107", lambda: build_kernarg(facts(arguments=(image,), kernarg_bytes=8), [1], lambda _: 0, sizes))
@@ -166,6 +167,15 @@ def test_without_notes_arguments_lie_as_in_c() -> None:
     assert segment == struct.pack("<i4xqh3s11x", 1, 0, 2, b"abc")
     raised("I107", lambda: build_kernarg(unnamed, [1], lambda _: 0, sizes))
     raised("I107", lambda: build_kernarg(unnamed, [bytes(33)], lambda _: 0, sizes))
+
+
+def test_a_pointer_that_the_compiler_lost_sight_of() -> None:
+    """Eight bytes by value that are given an array, and a pointer that is given a number."""
+    sizes = Sizes(grid=(1, 1, 1), block=(64, 1, 1), fixed_lds=0, dynamic_lds=0)
+    kinds = [Argument(name=kind, offset=at, size=8, kind=kind) for at, kind in ((0, "by_value"), (8, "global_buffer"))]
+    values: list[Value] = [Pointer(buffer=0, offset=4), 0x1234]
+    segment = build_kernarg(facts(arguments=tuple(kinds), kernarg_bytes=16), values, lambda to: 64 + to.offset, sizes)
+    assert struct.unpack("<2Q", segment) == (68, 0x1234)
 
 
 def test_a_kernel_that_asks_for_nothing() -> None:

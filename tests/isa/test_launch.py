@@ -12,7 +12,7 @@ import pytest
 
 from rota import IsaError, LoadedKernel, load_kernel
 from rota.errors import Severity
-from rota.isa.interleaving import LATEST, backwards
+from rota.isa.interleaving import EARLIEST, LATEST, backwards
 from tests.findings.smallest import raised
 from tests.isa.sources import compiled
 
@@ -222,3 +222,55 @@ def test_a_finding_names_the_argument_whose_end_it_is_near() -> None:
         (finding,) = caught.value.findings
         short = 0 if len(x) == 6 else 1
         assert dict(finding.evidence)["where"] == f"0 bytes behind the end of argument {short} (arg{short})"
+
+
+def test_arrays_that_no_kernel_can_read() -> None:
+    assert "object" in str(raised("I107", lambda: kernel(COPY).launch(np.array([None]), None, block=64)))
+    assert "a pointer" in str(raised("I107", lambda: kernel(COPY).launch([1, 2], None, block=64)))
+
+
+def test_an_array_without_elements_is_the_null_pointer() -> None:
+    out = np.ones(1, np.uint64)
+    source = "KERNEL(const u8* x, u64* y) { if (ID == 0) y[0] = (u64)x; }"
+    kernel(source).launch(np.zeros((4, 0)), out, block=64, orders=3)
+    assert out[0] == 0
+    kernel(source).launch(Tensor(np.zeros((0, 4))), out, block=64, orders=2)
+    assert out[0] == 0
+
+
+def test_the_second_order_may_be_the_one_that_never_ends() -> None:
+    """Workgroups after the first wait for it; if the last one comes first, nobody writes what they wait for."""
+    flag = np.zeros(1, np.int32)
+    source = """KERNEL(int* y) { auto f = (volatile __attribute__((address_space(1))) int*)y;
+      if (__builtin_amdgcn_workgroup_id_x() == 0) { if (*f == 0) *f = 1; } else if (*f == 0) for (;;) {} }"""
+    result = kernel(source).launch(flag, grid=2, block=64, orders=[LATEST, backwards(1), LATEST], check=False)
+    assert result.orders == ("latest", "backwards")
+    ended = next(number for number, finding in enumerate(result.findings) if finding.code == "I108")
+    assert result.seen[ended] == ("backwards",)
+    assert flag[0] == 1
+
+
+def test_tensors_that_differ_from_order_to_order() -> None:
+    """A type that NumPy has no name for is compared by its bytes, a view by its elements."""
+    source = "KERNEL(int* y) { if (ID == 0) y[2] = 1 + __builtin_amdgcn_workgroup_id_x(); }"
+    tensor, whole = Tensor(np.zeros(4, np.int32)), np.zeros((4, 2), np.int32)
+    for out, elements in ((tensor, "1 of 16, the first at (8,)"), (whole[:, 0], "1 of 4, the first at (1,)")):
+        result = kernel(source).launch(out, grid=2, block=64, orders=[LATEST, backwards(1)], check=False)
+        (finding,) = [each for each in result.findings if each.code == "I122"]
+        assert dict(finding.evidence)["elements"] == elements
+
+
+def test_a_file_that_is_not_there() -> None:
+    assert "can't be read" in raised("T103", lambda: load_kernel("nowhere.hsaco")).message
+
+
+def test_a_race_says_in_how_many_orders_it_did_harm() -> None:
+    """Found in all of them; with the later waves first, or everything at once, the values happen to be right."""
+    source = """KERNEL(int* y) { SHARED int s[256]; s[ID] = ID; __builtin_amdgcn_s_barrier(); y[ID] = s[255 - ID]; }"""
+    y = np.zeros(256, np.int32)
+    result = kernel(source).launch(y, block=256, orders=[LATEST, EARLIEST], check=False)
+    (race,) = [finding for finding in result.findings if finding.code == "I109"]
+    assert str(dict(race.evidence)["seen"]).startswith("in 1 of 2 orders: they met")
+    assert dict(race.evidence)["orders"] == "all"
+    (race,) = kernel(source).launch(y, block=256, orders=[EARLIEST], check=False).findings
+    assert str(dict(race.evidence)["seen"]).startswith("in none of 1 order: kept apart only by how long things take")

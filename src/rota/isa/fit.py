@@ -26,8 +26,16 @@ def checked_sizes(program: KernelProgram, values: Sequence[Value], grid: Triple,
     more = dynamic_lds(facts, values, sizes)
     lds = sizes.fixed_lds + more
     items = block[0] * block[1] * block[2] if whole else 0
+    meant = facts.required_workgroup in {None, block}
     whole = whole and grid[0] * grid[1] * grid[2] <= MOST_WORKGROUPS
-    if counted and whole and more_lds >= 0 and items <= facts.max_workgroup and lds <= machine.lds_bytes.value:
+    if (
+        counted
+        and whole
+        and meant
+        and more_lds >= 0
+        and items <= facts.max_workgroup
+        and lds <= machine.lds_bytes.value
+    ):
         return Sizes(grid=grid, block=block, fixed_lds=sizes.fixed_lds, dynamic_lds=more)
     missing = declared[len(values) :] if not counted else []
     raise IsaError(
@@ -39,6 +47,7 @@ def checked_sizes(program: KernelProgram, values: Sequence[Value], grid: Triple,
                 *(("missing", f"{each.name}, {each.kind} of {each.size} bytes") for each in missing),
                 *((("grid", f"{grid} workgroups, at most {MOST_WORKGROUPS} in all"),) if not whole else ()),
                 ("workgroup", f"{block} work-items, at most {facts.max_workgroup} in all"),
+                *((("compiled for", f"{facts.required_workgroup} work-items"),) if not meant else ()),
                 ("LDS", f"{lds} bytes; {machine.arch} has {machine.lds_bytes.value}"),
             ),
             fixes=(_TRITON,) if [each.kind for each in missing] == ["global_buffer"] * 2 else (),

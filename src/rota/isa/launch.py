@@ -91,7 +91,7 @@ class LoadedKernel:
                 break
             runs.add(order.label, outcome)
             if number == 0:
-                for finding in held.write_back(outcome):
+                for finding in (*self.program.findings, *held.write_back(outcome)):
                     runs.add_finding(finding)
         result = runs.result()
         if check:

@@ -29,7 +29,8 @@ def load_kernel(
 
 def read_object(source: str | PathLike[str] | bytes, arch: str | None = None) -> CodeObject:
     """A code object from a file or bytes, disassembled."""
-    return read_code_object(source if isinstance(source, bytes) else _read(Path(source)), find_objdump(), arch=arch)
+    contents = source if isinstance(source, bytes) else _read(Path(source))
+    return read_code_object(contents, find_objdump(), arch=arch)
 
 
 def _read(path: Path) -> bytes:

@@ -25,12 +25,14 @@ _SUMS = re.compile(r"^(?:ds|(?:buffer|global|flat)_atomic)_(?:pk_)?add_(?:rtn_)?
 _TICKETS = re.compile(r"^ds_\w+_rtn_|_atomic_")
 _BUFFER = re.compile(r"\bbuffer (\d+)")
 _MOST_LABELS = 3
+_SEEN, _HERE, _NOT_HERE = "seen", "in this order: ", "not in this order: "  # as a race says of the order it is found in
 
 
 @dataclass(slots=True, kw_only=True)
 class _Seen:
     finding: Finding
     labels: list[str]
+    met: int = 0  # orders in which it did harm, not only could have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,9 @@ class OrderRuns:
             seen = self._seen.setdefault(key, _Seen(finding=finding, labels=[]))
             if label not in seen.labels:
                 seen.labels.append(label)
+                if str(dict(finding.evidence).get(_SEEN, "")).startswith(_HERE):
+                    seen.finding = finding if not seen.met else seen.finding
+                    seen.met += 1
 
     def _with_arguments(self, finding: Finding) -> Finding:
         """Names arguments instead of buffers, which are what they lie in."""
@@ -131,9 +136,13 @@ class OrderRuns:
         return "argument " + " and ".join(f"{key} ({self._name(key)})" for key in inside)
 
     def _counted(self, seen: _Seen) -> Finding:
-        names = ", ".join(seen.labels[:_MOST_LABELS]) + (", ..." if len(seen.labels) > _MOST_LABELS else "")
+        names = "; ".join(seen.labels[:_MOST_LABELS]) + ("; ..." if len(seen.labels) > _MOST_LABELS else "")
         shown = "all" if len(seen.labels) == len(self.orders) else f"{len(seen.labels)} of {len(self.orders)}: {names}"
-        return replace(seen.finding, evidence=(*seen.finding.evidence, ("orders", shown)))
+        harm = f"in {seen.met or 'none'} of {several(len(self.orders), 'order')}: "
+        told = dict(seen.finding.evidence)
+        if _SEEN in told:
+            told[_SEEN] = harm + str(told[_SEEN]).removeprefix(_HERE).removeprefix(_NOT_HERE)
+        return replace(seen.finding, evidence=(*told.items(), ("orders", shown)))
 
     def _differences(self, first: Sequence[NDArray[Any]], now: Sequence[NDArray[Any]]) -> list[Finding]:
         if all(np.array_equal(a, b) for a, b in zip(first, now, strict=True)):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
 _KERNARG_UNIT = 64  # scalar loads may read past the last argument, to the end of its cache line
 _PAGE = 4096
-_ROUNDS = 1000  # of loops, before one without a way out is given up: it may turn out that nothing changes in it
+_STACK = 16384  # bytes for each lane of a kernel that doesn't know how deep its calls go
+_BUFFER = re.compile(r"\bbuffer (\d+)")
 MOST_INSTRUCTIONS = 300_000  # of one wave: hundreds of K-tiles, and half a minute at most if it doesn't end
 
 
@@ -113,7 +115,7 @@ def run_dispatch(
     memory.fill(len(own) - 2, segment)
     memory.fill(len(own) - 1, build_packet(facts, sizes, dispatch.kernarg_at))
     limit = MOST_INSTRUCTIONS if most is None else most
-    with np.errstate(all="ignore"), _with_what_was_found(faults):
+    with np.errstate(all="ignore"), _with_what_was_found(faults, len(image)):
         executed = run_workgroups(
             interleaving.arranged(_workgroups(sizes.grid)),
             lambda place: _workgroup(
@@ -124,7 +126,7 @@ def run_dispatch(
             ended,
         )
     memory.order.finish()
-    found = _explained(faults)
+    found = _explained(faults, len(image))
     return KernelOutcome(
         buffers=memory.contents()[len(image) : -2],
         findings=(*program.findings, *(each for each in found if each.severity is not Severity.NOTE)),
@@ -148,7 +150,7 @@ def _workgroup(
     driver: Driver,
 ) -> WaveGroup:
     number, workgroup = place
-    sizes = dispatch.sizes
+    facts, sizes = program.facts, dispatch.sizes
     lds = Lds(sizes.fixed_lds + sizes.dynamic_lds, faults, dispatch.waves)
     waves = []
     for index in range(dispatch.waves):
@@ -160,7 +162,7 @@ def _workgroup(
             lds=lds,
             at_issue=driver.at_issue(),
             workgroup=workgroup,
-            private=Private(program.facts.descriptor.private_bytes),
+            private=Private(facts.descriptor.private_bytes + (_STACK if facts.dynamic_stack else 0)),
         )
         dispatch.start(wave, workgroup)
         waves.append(wave)
@@ -168,16 +170,26 @@ def _workgroup(
 
 
 @contextmanager
-def _with_what_was_found(faults: Faults) -> Iterator[None]:
+def _with_what_was_found(faults: Faults, before: int) -> Iterator[None]:
     """Faults that came before the one that ended the run are told as well."""
     try:
         yield
     except IsaError as error:
-        raise IsaError(*error.findings, *_explained(faults)) from error
+        raise IsaError(*error.findings, *_explained(faults, before)) from error
 
 
-def _explained(faults: Faults) -> list[Finding]:
-    return [_with_service(finding) for finding in faults.findings()]
+def _explained(faults: Faults, before: int) -> list[Finding]:
+    """Findings in the caller's words: buffers are counted without those that lie `before` the caller's."""
+    return [_counted(_with_service(finding), before) for finding in faults.findings()]
+
+
+def _counted(finding: Finding, before: int) -> Finding:
+    def name(found: re.Match[str]) -> str:
+        number = int(found[1]) - before
+        return f"buffer {number}" if number >= 0 else "the code object"
+
+    evidence = ((key, _BUFFER.sub(name, value) if isinstance(value, str) else value) for key, value in finding.evidence)
+    return replace(finding, evidence=tuple(evidence))
 
 
 def _with_service(finding: Finding) -> Finding:
@@ -200,11 +212,11 @@ def _run_wave(
     wave: Wave,
     turns: int | None,
     most: int = MOST_INSTRUCTIONS,
-    endless: Container[int] = (),
+    endless: frozenset[int] = frozenset(),
 ) -> None:
     """Executes up to `turns` instructions, or as many as a wave can before it has to wait for others.
 
-    No way leads to an end from the instructions that `endless` numbers.
+    From the places in `endless` no way leads to an end.
     """
     pc = wave.pc
     budget = most - wave.executed
@@ -226,38 +238,23 @@ def _run_wave(
             wave.waiting, wave.ended = to == AT_BARRIER, to != AT_BARRIER
             wave.epoch += to == AT_BARRIER
             break
+        if to <= back and pc in endless:
+            raise _endless(wave, steps[pc].instruction, "came to a loop that no way leads out of")
         if to <= back and revisited(wave, pc):
             wave.spinning = True
             break
-        if to <= back and pc in endless and wave.branches > _ROUNDS:
-            raise _no_way_out(wave, steps[back].instruction)
     wave.executed += start - left
     wave.pc = pc
     if wave.ended:
         wave.land_all()
     elif wave.executed >= most:
-        raise _endless(wave, steps[pc].instruction, most)
+        fix = "take a smaller problem, or allow more instructions if the kernel is that long"
+        raise _endless(wave, steps[pc].instruction, f"executed {most} instructions and hasn't ended", fix)
 
 
-def _no_way_out(wave: Wave, instruction: Instruction) -> IsaError:
+def _endless(wave: Wave, instruction: Instruction, why: str, *fixes: str) -> IsaError:
     return IsaError(
-        Finding(
-            code="I108",
-            message=f"wave {wave.number} is in a loop that no way leads out of",
-            concerns=(instruction.concern(),),
-            fixes=("a loop needs a branch to code that ends",),
-        )
-    )
-
-
-def _endless(wave: Wave, instruction: Instruction, most: int) -> IsaError:
-    return IsaError(
-        Finding(
-            code="I108",
-            message=f"wave {wave.number} executed {most} instructions and hasn't ended",
-            concerns=(instruction.concern(),),
-            fixes=("take a smaller problem, or allow more instructions if the kernel is that long",),
-        )
+        Finding(code="I108", message=f"wave {wave.number} {why}", concerns=(instruction.concern(),), fixes=fixes)
     )
 
 

@@ -38,7 +38,7 @@ def revisited(wave: Wave, pc: int) -> bool:
     """Notes that a wave goes back to `pc`; was it there with the same registers?"""
     kept = wave.visit
     wave.branches += 1
-    under_way = len(wave.vm) + len(wave.ds) + len(wave.sm)
+    under_way = len(wave.vm) + len(wave.ds) + len(wave.sm) + len(wave.flat)
     if (
         kept is not None
         and (kept.pc, kept.scc, kept.under_way) == (pc, wave.scc, under_way)
@@ -57,8 +57,9 @@ def state_of(waves: Sequence[Wave], memory: Memory) -> bytes:
     """A digest of all that waves can see and of where they stand: equal if nothing has changed."""
     digest = hashlib.blake2b(digest_size=16)
     for wave in waves:
-        digest.update(repr((wave.pc, wave.waiting, wave.ended, wave.scc, wave.s)).encode())
+        digest.update(repr((wave.pc, wave.waiting, wave.ended, wave.scc, wave.mode, wave.s)).encode())
         digest.update(wave.v.tobytes())
+        digest.update(wave.private.bytes.tobytes())
     digest.update(waves[0].lds.bytes.tobytes())
     for buffer in memory.contents():
         digest.update(np.ascontiguousarray(buffer).view(np.uint8).data if buffer.size else b"")

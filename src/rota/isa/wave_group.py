@@ -48,7 +48,7 @@ class WaveGroup:
                 continue
             number, turns = self.driver.turn(awake)
             wave = self.waves[number]
-            for pending in (*wave.vm, *wave.ds):
+            for pending in (*wave.vm, *wave.ds, *wave.flat):
                 if self.driver.between():
                     wave.land(pending)
             turn(wave, turns)
