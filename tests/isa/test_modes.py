@@ -114,6 +114,24 @@ def test_a_clamped_nan_is_zero_or_stays() -> None:
     assert np.isnan(execute("v_add_f32_e64 v8, v0, v1 clamp", wave).f[8, 0])
 
 
+@pytest.mark.parametrize(
+    ("below", "above", "wanted"),
+    [
+        (0, 0, 0xFFC0_0000),
+        (0x7F80_0000, 0xFF80_0000, 0xFFC0_0000),
+        (0x7FC0_1234, 0, 0x7FC0_1234),
+        (0, 0x7FC0_4321, 0x7FC0_4321),
+    ],
+)
+def test_a_division_that_fails_has_the_nan_of_the_isa(below: int, above: int, wanted: int) -> None:
+    assert lane_zero(execute("v_div_fixup_f32 v8, v0, v1, v2", fresh({0: 0, 1: below, 2: above})), 8) == wanted
+
+
+def test_a_pair_of_scalar_registers_may_move_over_itself() -> None:
+    wave = execute("s_movrels_b64 s[8:9], s[2:3]", fresh(scalars={M0: 5, 7: 70, 8: 80, 9: 90}))
+    assert (wave.s[8], wave.s[9]) == (70, 80)
+
+
 def test_a_move_by_index_beyond_the_registers_is_a_finding() -> None:
     wave = execute("s_movrels_b32 s8, s2", fresh(scalars={M0: 100, 8: 1}))
     assert (codes(wave), wave.s[8]) == (["I102"], 1)
