@@ -105,6 +105,6 @@ def _early(wave: Wave, instruction: Instruction, row: int, ready: int, verb: str
         instruction,
         f"{instruction.opcode} {verb} {name} {ready - wave.now} wait states too early",
         ("wave", wave.number),
-        ("mend", f"s_nop {ready - wave.now - 1} before it, or other instructions"),
+        ("fix", f"s_nop {ready - wave.now - 1} before it, or other instructions"),
     )
     wave.v[row] = POISON

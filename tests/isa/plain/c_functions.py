@@ -115,7 +115,8 @@ class _Writer:
         wide = bits >= 32
         forms = [
             f"({word})({u}{a} + {u}{b})", f"({word})({u}{a} - {u}{b})", f"({word})({u}{a} * {u}{b})",
-            f"({word})({a} & {b})", f"({word})({a} | {b})", f"({word})({a} ^ {b})", f"({word})~{a}", f"({word})(0 - {u}{a})",
+            f"({word})({a} & {b})", f"({word})({a} | {b})", f"({word})({a} ^ {b})", f"({word})~{a}",
+            f"({word})(0 - {u}{a})",
             f"({word})({u}{a} << ({b} & {bits - 1}))", f"({word})({a} >> ({b} & {bits - 1}))",
             f"({word})({a} / (({b} & 0x7f) | 1))", f"({word})({a} % (({b} & 0x7f) | 1))",
             f"({a} < {b} ? {a} : {b})", f"({a} > {b} ? {a} : {b})",
