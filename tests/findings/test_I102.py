@@ -77,6 +77,47 @@ def test_what_it_cannot_run_it_refuses(text: str, part: str) -> None:
     assert part in raised("I102", lambda: loaded(text)).message
 
 
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("v_mad_u16 v0, v1, v2, v3 op_sel:[1,0]", "op_sel"),
+        ("v_pack_b32_f16 v0, v1, v2 op_sel:[0,0,1]", "op_sel of the destination"),
+        ("v_mad_u16 v0, 1, v2, v3 op_sel:[1,0,0,0]", "op_sel"),
+        ("v_mad_u16 v0, -v1, v2, v3 op_sel:[1,0,0,0]", "form"),
+        ("v_mov_b32_dpp v0, s1 row_shl:1 row_mask:0xf bank_mask:0xf", "form"),
+        ("v_mov_b32_dpp v0, v1 row_shl:1 row_mirror row_mask:0xf bank_mask:0xf", "modifiers 'row_shl:1 row_mirror"),
+        ("v_add_f64_sdwa v[0:1], v[2:3], v[4:5] src0_sel:DWORD src1_sel:DWORD", "form"),
+        ("v_cvt_pk_f32_fp8_sdwa v[0:1], v1 dst_sel:DWORD src0_sel:WORD_1", "dst_sel"),
+        ("v_add_u32_sdwa v0, 5, v1 src0_sel:WORD_0 src1_sel:DWORD", "part of 5"),
+        ("v_writelane_b32 s0, s1, 2", "operand 's0'"),
+        ("v_permlane32_swap_b32_e32 s0, v1", "operand"),
+        ("v_div_scale_f32 v0, vcc, |v1|, v2, v3", "modifiers"),
+        ("v_cmp_lt_f32_e64 s[0:1], v1, v2 clamp", "modifiers 'clamp'"),
+        ("v_cvt_pk_fp8_f32 v0, v1, v2 op_sel:[0,1]", "op_sel"),
+        ("s_mov_b32 s0, v1", "form"),
+        ("v_pk_add_u16 v0, v1, v2 op_sel:[1]", "op_sel"),
+        ("v_pk_add_u16 v0, v1, v2 neg_lo:[1,0]", "sign of an integer"),
+        ("v_pk_add_u16_dpp v0, v1, v2 row_mirror row_mask:0xf bank_mask:0xf", "v_pk_add_u16_dpp"),
+        ("v_pk_add_f32 v[0:1], v2, v[4:5]", "operand 'v2'"),
+        ("v_pk_mov_b32 v[0:1], -v[2:3], v[4:5]", "form"),
+        ("v_pk_mov_b32 v[0:1], 5, 0 op_sel:[1,0]", "high half of a constant"),
+        ("v_fma_mix_f32 v0, v1, v2, v3 neg_lo:[1,0,0]", "neg_lo"),
+        ("v_fma_mix_f32 v0, v1, v2, v3 op_sel:[1,0,0]", "op_sel"),
+        ("v_fma_mix_f32 v0, 1.0, v2, v3 op_sel_hi:[1,0,0]", "half of '1.0'"),
+        ("v_dot2_f32_f16 v0, 1.0, v2, v3", "operand"),
+        ("s_set_gpr_idx_on s3, 4", "form"),
+        ("s_movrels_b32 s8, 5", "operand '5'"),
+        ("v_cvt_scalef32_pk_fp8_f32 v0, -v1, v2, v3", "operand"),
+        ("v_cvt_scalef32_f32_fp8 v0, v[1:2], v3", "op_sel"),
+        ("v_cvt_scalef32_pk_fp8_f32 v0, v1, v2, v3 op_sel:[1,0,0,0]", "op_sel"),
+        ("v_cvt_scalef32_pk32_fp6_f16 v[0:5], v[2:9], v4", "operand width"),
+        ("v_cvt_scalef32_pk_f32_fp8 v0, v1, v2", "op_sel"),
+    ],
+)
+def test_forms_that_are_not_known_are_refused(text: str, part: str) -> None:
+    assert part in raised("I102", lambda: loaded(text)).message
+
+
 @pytest.mark.parametrize("opcode", ["v_bitop3_b32 v0, v1, v2, v3 bitop3:0x6c", "v_permlane32_swap_b32_e32 v0, v1"])
 def test_what_only_another_machine_has_is_refused(opcode: str) -> None:
     loaded(opcode, "gfx950")

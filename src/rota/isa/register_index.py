@@ -96,11 +96,9 @@ def _move(*, wide: bool, from_there: bool) -> Callable[[Instruction], Step]:
                     ("wave", wave.number),
                 )
                 return
+            value = wave.s[there] | wave.s[there + 1] << 32 if from_there else take(wave)
             for part in range(1 + wide):
-                if from_there:
-                    wave.s[target.first + part] = wave.s[there + part]
-                else:
-                    wave.s[there + part] = take(wave) >> 32 * part & 0xFFFF_FFFF
+                wave.s[(target.first if from_there else there) + part] = value >> 32 * part & 0xFFFF_FFFF
 
         return make_step(instruction, act, reads=(source, _M0), writes=(target,))
 
