@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.isa.operand import SCALAR
 from rota.isa.spacing_rules import longest
 from rota.isa.spacing_walk import early_message, too_early
 from rota.isa.wave import POISON, Wave
@@ -23,7 +22,10 @@ if TYPE_CHECKING:
 
 
 def keep_distance(wave: Wave, step: Step) -> None:
-    """Looks whether a step comes too early behind recent ones, and remembers it; what it reads too early is poison."""
+    """Looks whether a step comes too early behind recent ones, and remembers it.
+
+    What an MFMA has not yet written is read as poison.
+    """
     hazards, now = wave.architecture.hazards, wave.now
     if wave.recent:
         recent = [entry for entry in wave.recent if entry[0] > now]
@@ -46,10 +48,9 @@ def _early(wave: Wave, step: Step, other: Step, short: int, need: Need) -> None:
         ("mend", f"s_nop {short - 1} before it, or other instructions"),
         other=other.instruction,
     )
-    if need.reads:
+    if need.reads and need.matrix:
         for row in need.rows:
-            if row < SCALAR:
-                wave.v[row] = POISON
+            wave.v[row] = POISON
 
 
 def check_dma(wave: Wave, instruction: Instruction) -> None:

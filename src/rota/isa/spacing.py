@@ -39,6 +39,7 @@ _MOVREL = re.compile(r"^(?:s_movrel|ds_(?:read|write)_addtid|s_sendmsg|s_ttraced
 _HWREG = re.compile(r"hwreg\((?P<name>\w+)")
 _LOADS = re.compile(r"^ds_(?:read|\w+_rtn|bpermute|permute|swizzle|consume|append|ordered)")
 _PACKED = re.compile(r"^v_(?:pk_|dot\d(?!\w*c_)|(?:mad|fma)_mix)")
+_BY_BYTES = re.compile(r"^v_cvt_(?:scalef32_)?sr_(?:fp8|bf8)_")
 _NO_TARGET = re.compile(
     r"^s_(?:cmp|bitcmp|cbranch|branch|setreg|sendmsg|barrier|wait|nop|setpc|set_gpr_idx|endpgm|set)"
 )
@@ -62,6 +63,7 @@ class Trait(enum.Flag):
     TRANSCENDENTAL = enum.auto()
     DOT = enum.auto()
     PARTIAL = enum.auto()  # writes a part of a register
+    PACKED = enum.auto()  # LLVM takes it for one of those
     DPP = enum.auto()
     LANE = enum.auto()  # reads or writes one lane
     READS_LANE = enum.auto()
@@ -249,6 +251,7 @@ def _vector_traits(instruction: Instruction, name: str) -> Trait:
         (Trait.TRANSCENDENTAL, _TRANSCENDENTAL.match(name) is not None),
         (Trait.DOT, name.startswith("v_dot")),
         (Trait.PARTIAL, _writes_a_part(instruction, name)),
+        (Trait.PACKED, _packed(instruction, name)),
         (Trait.DPP, "_dpp" in instruction.opcode or any(_DPP.match(each) for each in instruction.modifiers)),
         (Trait.LANE, name in {"v_readlane_b32", "v_readfirstlane_b32", "v_writelane_b32"}),
         (Trait.READS_LANE, name in {"v_readlane_b32", "v_readfirstlane_b32"}),
@@ -263,21 +266,25 @@ def _vector_traits(instruction: Instruction, name: str) -> Trait:
 
 
 def _writes_a_part(instruction: Instruction, name: str) -> bool:
-    """Is the result moved to another place of its register: by SDWA, or by the destination's bit of op_sel?
-
-    LLVM takes the first bit of a packed instruction's op_sel_hi for that bit, and its spacing is followed.
-    """
+    """Is the result moved to another place of its register: by SDWA, or by the destination's bits of op_sel?"""
     if "_sdwa" in instruction.opcode or _modifier(instruction, "dst_sel"):
         return _modifier(instruction, "dst_sel") not in {"", "DWORD"}
-    if name.startswith("v_cvt_scalef32_sr_pk_fp4_"):
+    if name.startswith("v_cvt_scalef32_sr_pk_fp4_"):  # whatever its bits
         return True
     select = _bits(instruction, "op_sel")
     if _PACKED.match(name):
-        high = _bits(instruction, "op_sel_hi")
-        return (high[0] if high else "0" if "_mix" in name else "1") == "1"
-    if re.match(r"v_cvt_(?:scalef32_)?sr_[fb]f?p?8_", name):
+        return False
+    if _BY_BYTES.match(name):
         return "1" in select[2:]
     return len(select) > 1 and select[-1] == "1" and len(select) == len(instruction.operands)
+
+
+def _packed(instruction: Instruction, name: str) -> bool:
+    """Is the first bit of a packed instruction's op_sel_hi set, as it is unless said otherwise?"""
+    if not _PACKED.match(name):
+        return False
+    high = _bits(instruction, "op_sel_hi")
+    return (high[0] if high else "0" if "_mix" in name else "1") == "1"
 
 
 def _memory(instruction: Instruction, operands: list[Rows]) -> Spacing:

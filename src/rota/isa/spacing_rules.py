@@ -1,7 +1,7 @@
 """Wait states between two instructions: takes the `Spacing` of each and the `Hazards`, gives what is due and why.
 
 The rules are those that LLVM keeps for gfx940 and later.  Where it is more careful than the ISA manual, so are they:
-any instruction's result counts for DPP, and a packed instruction for one that writes a part of a register.
+any instruction's result counts for DPP, and packed instructions are kept apart from what uses their results.
 """
 
 from __future__ import annotations
@@ -73,11 +73,7 @@ def _behind_vector(first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[
     if scalars:
         yield from _scalar_results(scalars, then, hazards)
     if then.valu:
-        if Trait.TRANSCENDENTAL in first.traits and Trait.TRANSCENDENTAL not in then.traits:
-            yield _need(hazards.transcendental.value, read, "reads a transcendental's result", reads=True)
-        if Trait.PARTIAL in first.traits:
-            named = vector_rows(first.writes & (then.all_reads | then.writes))
-            yield _need(hazards.partial.value, named, "uses a register written in part", reads=bool(read))
+        yield from _forwarded(first, then, hazards)
     if Trait.READS_LANE in then.traits:
         yield _need(hazards.lane.value, vector_rows(read), "reads a lane", reads=True)
     if Trait.DOT in first.traits and then.kind in {Kind.VECTOR, Kind.MEMORY, Kind.LDS}:
@@ -92,6 +88,18 @@ def _behind_vector(first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[
         yield _need(hazards.permlane.value, vector_rows(read), "exchanges lanes of", reads=True)
         if hazards.exec_permlane is not None and Trait.COMPARES_EXEC in first.traits:
             yield Need(states=hazards.exec_permlane.value, rows=EXEC_ROWS, why="exchanges lanes behind v_cmpx")
+
+
+def _forwarded(first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[Need]:
+    """Results that the next VALU instruction can't have at once."""
+    read = first.writes & then.all_reads
+    if Trait.TRANSCENDENTAL in first.traits and Trait.TRANSCENDENTAL not in then.traits:
+        yield _need(hazards.transcendental.value, read, "reads a transcendental's result", reads=True)
+    named = vector_rows(first.writes & (then.all_reads | then.writes))
+    if Trait.PARTIAL in first.traits:
+        yield _need(hazards.partial.value, named, "uses, written in part,", reads=bool(read))
+    if Trait.PACKED in first.traits:
+        yield _need(hazards.packed.value, named, "uses, made by a packed instruction,", reads=bool(read))
 
 
 def _scalar_results(scalars: Rows, then: Spacing, hazards: Hazards) -> Iterator[Need]:

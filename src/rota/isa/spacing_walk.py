@@ -110,6 +110,16 @@ class SpacingWalk:
                         stack.append((other, passed, path))
                 number = before[0]
 
+    def reachable(self) -> frozenset[int]:
+        """The instructions that can be come to from the first."""
+        found: set[int] = set()
+        stack = [0] if self.spacings else []
+        while stack:
+            if (number := stack.pop()) not in found:
+                found.add(number)
+                stack.extend(self._after[number])
+        return frozenset(found)
+
     def near(self, number: int) -> frozenset[int]:
         """The instructions that follow one closely enough to depend on its wait states."""
         best: dict[int, int] = {}

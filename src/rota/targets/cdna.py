@@ -83,6 +83,7 @@ def hazards(*, result: int, overlap: int, double_large: int, double_large_sum: i
         lane=_states(1),
         transcendental=_states(1),
         partial=_states(1),
+        packed=Fact(1, "wait states", Confidence.ESTIMATE, f"{HAZARDS}: reads op_sel_hi as a destination select"),
         dot=_states(3),
         dpp=_states(2),
         store=_states(2),
