@@ -14,7 +14,7 @@ from rota.isa.spacing import EXEC_ROWS, M0_ROWS, NO_ROWS, VCC_ROWS, Kind, Need, 
 from rota.targets.matrix_forms import Pipe
 
 if TYPE_CHECKING:
-    from rota.targets.hazards import Hazards
+    from rota.targets.wait_states import Hazards
 
 SHORT = 2
 """Passes of the shortest MFMAs, which have numbers of their own."""

@@ -17,7 +17,7 @@ from rota.isa.operand import ACC, EXEC, M0, SCALAR, VCC
 from rota.isa.spacing import NO_ROWS, Need, Rows, Spacing, spacing_of
 from rota.isa.spacing_rules import longest, needs
 from rota.targets.architecture import Architecture
-from rota.targets.hazards import Hazards
+from rota.targets.wait_states import Hazards
 
 _LEAVES = re.compile(r"^s_(?:branch|endpgm|setpc|swappc|rfe)")  # what follows isn't what comes next
 _SCALARS = {VCC: "vcc_lo", VCC + 1: "vcc_hi", M0: "m0", EXEC: "exec_lo", EXEC + 1: "exec_hi"}
