@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rota.isa.operand import ACC, EXEC, M0, SCALAR, VCC
@@ -17,6 +17,7 @@ from rota.targets.matrix_forms import ANY, Pipe
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
     from rota.targets.architecture import Architecture
+    from rota.targets.wait_states import Hazards
 
 Rows = frozenset[int]
 NO_ROWS: Rows = frozenset()
@@ -113,6 +114,7 @@ class Spacing:
     pipe: Pipe | None = None
     passes: int = 0
     large: bool = False  # of products of float64: 16x16
+    reach: int = 0  # wait states behind it within which something may come too early
     known: dict[Spacing, tuple[Need, ...]] = field(default_factory=dict, repr=False)
 
     @property
@@ -146,8 +148,26 @@ def vector_rows(rows: Rows) -> Rows:
     return frozenset(row for row in rows if row < SCALAR)
 
 
+def _reach(first: Spacing, hazards: Hazards) -> int:
+    """A bound on the wait states that anything may have to keep behind it."""
+    if first.kind is Kind.MATRIX:
+        large = (hazards.double_large, hazards.double_large_memory)
+        return max(first.passes + max(hazards.result.value, hazards.overlap.value, 2), *(fact.value for fact in large))
+    if first.kind is Kind.VECTOR:
+        scalar = any(row >= SCALAR for row in first.writes)
+        return max(hazards.scalar.value, hazards.exec_dpp.value) if scalar else max(hazards.dot.value, 2)
+    if first.held or first.writes or Trait.SETS_MODE in first.traits:
+        return max(hazards.store.value, hazards.dpp.value, hazards.mode.value, hazards.m0.value)
+    return 0
+
+
 def spacing_of(instruction: Instruction, architecture: Architecture) -> Spacing:
     """What the instruction reads, writes and is, for wait states."""
+    spacing = _spacing(instruction, architecture)
+    return replace(spacing, reach=_reach(spacing, architecture.hazards))
+
+
+def _spacing(instruction: Instruction, architecture: Architecture) -> Spacing:
     opcode = instruction.opcode
     operands = [rows_in(text) for text in instruction.operands]
     if opcode.startswith(("v_mfma_", "v_smfmac_")):

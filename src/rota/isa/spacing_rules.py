@@ -29,19 +29,6 @@ def needs(first: Spacing, then: Spacing, hazards: Hazards) -> tuple[Need, ...]:
     return known
 
 
-def longest(first: Spacing, hazards: Hazards) -> int:
-    """A bound on the wait states that anything may have to keep behind it."""
-    if first.kind is Kind.MATRIX:
-        large = (hazards.double_large, hazards.double_large_memory)
-        return max(first.passes + max(hazards.result.value, hazards.overlap.value, 2), *(fact.value for fact in large))
-    if first.kind is Kind.VECTOR:
-        scalar = any(row >= SCALAR for row in first.writes)
-        return max(hazards.scalar.value, hazards.exec_dpp.value) if scalar else max(hazards.dot.value, 2)
-    if first.held or first.writes or Trait.SETS_MODE in first.traits:
-        return max(hazards.store.value, hazards.dpp.value, hazards.mode.value, hazards.m0.value)
-    return 0
-
-
 def _needs(first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[Need]:
     if first.kind is Kind.VECTOR:
         yield from _behind_vector(first, then, hazards)

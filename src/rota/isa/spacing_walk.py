@@ -15,7 +15,7 @@ from rota.errors import Concern, Finding
 from rota.isa.disassembly import Instruction
 from rota.isa.operand import ACC, EXEC, M0, SCALAR, VCC
 from rota.isa.spacing import NO_ROWS, Need, Rows, Spacing, spacing_of
-from rota.isa.spacing_rules import longest, needs
+from rota.isa.spacing_rules import needs
 from rota.targets.architecture import Architecture
 from rota.targets.wait_states import Hazards
 
@@ -67,7 +67,7 @@ class SpacingWalk:
                 self._join(number, each.target)
             if number + 1 < len(instructions) and not _LEAVES.match(each.opcode):
                 self._join(number, number + 1)
-        self._reach = [longest(each, self._hazards) for each in self.spacings]
+        self._reach = [each.reach for each in self.spacings]
         self._farthest = max(self._reach, default=0)
 
     def _join(self, number: int, following: int) -> None:
