@@ -1,4 +1,4 @@
-"""Things by name: takes a name, gives rota's own of that name or one that an installed package registers.
+"""Lookup by name: takes a name, gives rota's own of that name or one that an installed package registers.
 
 Nothing is loaded before it is asked for, and packages are asked only for names that rota doesn't know itself.  A third
 party's mistake becomes a finding that names its package.
@@ -26,10 +26,10 @@ def _itself(loaded: Any) -> Any:  # noqa: ANN401  # whatever was registered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registry(Generic[T]):
-    """What kind of thing it holds, the entry-point group it is open to, and rota's own as "module:attribute" by name.
+    """What kind of object it holds, the entry-point group it is open to, and rota's own as "module:attribute" by name.
 
-    `make` turns what was loaded into the thing, which `lacks` something, in words, if it is none; `expected` says what
-    an entry point should name.
+    `make` turns what was loaded into the object; `lacks` says, in words, what is wrong with one that can't be used;
+    `expected` says what an entry point should name.
     """
 
     what: str
@@ -40,32 +40,33 @@ class Registry(Generic[T]):
     make: Callable[[Any], Any] = _itself
 
     def named(self, name: str) -> T:
-        """The thing of that name."""
+        """The object of that name."""
         if not isinstance(name, str):
             raise self._unknown(repr(name))
         if name in self.own:
-            return cast("T", self.make(_loaded(self.own[name])))
-        found = [entry for entry in self._registered() if entry.name == name]
+            return cast("T", self.make(object_at(self.own[name])))
+        found = [entry for entry in self.registered() if entry.name == name]
         if not found:
             raise self._unknown(name)
         if len({entry.value for entry in found}) > 1:
             raise self._ambiguous(found)
-        return self._made_by(found[0])
+        return self.made_by(found[0])
 
     def knows(self, name: str) -> bool:
         """Has anything that name?"""
-        return name in self.own or any(entry.name == name for entry in self._registered())
+        return name in self.own or any(entry.name == name for entry in self.registered())
 
     def names(self) -> dict[str, str | None]:
         """Every name with the package that registers it; None for rota's own."""
-        others = {entry.name: _package(entry) for entry in self._registered()}
+        others = {entry.name: _package(entry) for entry in self.registered()}
         return dict.fromkeys(self.own) | {name: package for name, package in others.items() if name not in self.own}
 
     def unknown(self, name: str) -> tuple[str, ...]:
-        """What to tell somebody who asked for a name that nothing has: that, and the nearest names."""
+        """The error for an unknown name, with the nearest names."""
         return (f"no {self.what} is named {name!r}", *did_you_mean(self._spelt(name), self._known()))
 
-    def _registered(self) -> tuple[EntryPoint, ...]:
+    def registered(self) -> tuple[EntryPoint, ...]:
+        """What installed packages register."""
         from importlib import metadata  # costs more to import than most of what is registered
 
         return tuple(metadata.entry_points(group=self.group))
@@ -84,18 +85,19 @@ class Registry(Generic[T]):
             Finding(code="D105", message=message, evidence=(("got", name), ("known", known)), fixes=(*guesses, install))
         )
 
-    def _made_by(self, entry: EntryPoint) -> T:
+    def made_by(self, entry: EntryPoint) -> T:
         """What the entry point gives; a third party's code may raise anything."""
         try:
             made = self.make(entry.load())
             lacks = self.lacks(made)
         except Exception as error:
-            raise self._unusable(entry, f"it raised {type(error).__name__}: {error}") from error
+            raise self.unusable(entry, f"it raised {type(error).__name__}: {error}") from error
         if lacks is not None:
-            raise self._unusable(entry, f"it made {type(made).__name__}, which {lacks}")
+            raise self.unusable(entry, f"it made {type(made).__name__}, which {lacks}")
         return cast("T", made)
 
-    def _unusable(self, entry: EntryPoint, why: str) -> DeclarationError:
+    def unusable(self, entry: EntryPoint, why: str) -> DeclarationError:
+        """The error of an entry point that names nothing of use."""
         return DeclarationError(
             Finding(
                 code="D105",
@@ -119,6 +121,7 @@ def _package(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist else "an unknown package"
 
 
-def _loaded(where: str) -> object:
+def object_at(where: str) -> object:
+    """What an entry point of the form "module:attribute" names."""
     module, _, attribute = where.partition(":")
     return reduce(getattr, attribute.split("."), importlib.import_module(module))

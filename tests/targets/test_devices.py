@@ -229,7 +229,7 @@ def test_a_package_cant_replace_a_device(monkeypatch: pytest.MonkeyPatch) -> Non
     [
         ("no_such_module_at_all:X", "it raised ModuleNotFoundError"),
         (f"{__name__}:NO_SUCH_NAME", "it raised AttributeError"),
-        (f"{__name__}:NO_DEVICE", "it is Architecture, not a Device"),
+        (f"{__name__}:NO_DEVICE", "it made Architecture, which is not a Device"),
         (f"{__name__}:OTHER_ISA", "the device calls itself 'Own2'"),
     ],
 )

@@ -41,9 +41,9 @@ def _numbers(_: click.Context, parameter: click.Parameter, text: str) -> tuple[i
 def run(kernel: str, settings: tuple[str, ...], trips: tuple[int, ...], seeds: int, compiler: str | None) -> None:
     """Execute KERNEL's machine code on the CPU.
 
-    The emitted GEMM goes through a compiler, and its instructions are executed one by one: waves interleaved as
-    adversaries would and as seeds draw them, memory landing as late as waits allow, registers and LDS poisoned until
-    then.  C must equal NumPy's; numbers of full precision, in 2 x 3 workgroups, within the rounding of fp32 sums.
+    The emitted GEMM goes through a compiler, and its instructions are executed one by one: waves interleaved
+    adversarially and at random, memory landing as late as waits allow, registers and LDS poisoned until then.  C must
+    equal NumPy's; numbers of full precision, in 2 x 3 workgroups, within the rounding of fp32 sums.
     """
     from rota.audit.execution import load_emitted
 

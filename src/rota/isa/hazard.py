@@ -56,7 +56,7 @@ def _early(wave: Wave, step: Step, other: Step, short: int, need: Need) -> None:
         step.instruction,
         early_message(step.instruction, need, short),
         ("wave", wave.number),
-        ("mend", f"s_nop {short - 1} before it, or other instructions"),
+        ("fix", f"s_nop {short - 1} before it, or other instructions"),
         other=other.instruction,
     )
     if need.reads and need.matrix:

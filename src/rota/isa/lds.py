@@ -3,7 +3,7 @@
 A word carries a mark while a write to it is under way.  A read needs its words unmarked and unchanged from its issue to
 its landing; where they are not, any value could have come back, so poison does.  LDS instructions of one wave are
 ordered among themselves, so a wave's own writes don't disturb its reads; loads from memory are ordered with nothing.
-What would meet in another interleaving is for `order` to say.
+What would meet in another interleaving is for `memory_order` to say.
 """
 
 from __future__ import annotations

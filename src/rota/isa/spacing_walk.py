@@ -152,7 +152,7 @@ def _finding(instructions: Sequence[Instruction], early: Early) -> Finding:
             Concern(label=then.text, index=then.line, role="line of the listing"),
             Concern(label=first.text, index=first.line, role="the other one"),
         ),
-        evidence=(("mend", f"s_nop {early.short - 1} before it, or other instructions"),),
+        evidence=(("fix", f"s_nop {early.short - 1} before it, or other instructions"),),
     )
 
 

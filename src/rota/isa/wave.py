@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROWS = 512
 COUNTERS = ("vmcnt", "lgkmcnt")
-"""What waves count with; code for a machine that counts otherwise is not executed."""
+"""What waves count with; code for a machine with other counters is not executed."""
 ALL = np.ones(LANES, np.bool_)  # every lane is active
 ALL.flags.writeable = False
 POISON = 0xFFFF_FFFF  # a NaN as f32, as two f16 or bf16, and as four OCP fp8

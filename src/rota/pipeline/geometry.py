@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rota.check import bad_field, check_ints, check_types
+from rota.program.machine import LANES
 
-_LANES = 64
 _WIDEST = 16  # bytes that one lane moves with one instruction: ds_read_b128, and a DMA of CDNA4
 WAVE_GRIDS = {4: (2, 2), 8: (2, 4)}
 """How the waves of a workgroup share its tile, down and across."""
@@ -22,7 +22,7 @@ def check_waves(owner: object, waves: int) -> None:
 class KernelGeometry:
     """Workgroup tile (BM x BN x BK), MMA instruction shape, element size and counter costs per load.
 
-    The upper-case names are the ones kernel authors write on the board.  A cost of 0 tokens means "not counted": waits
+    The upper-case names are the usual ones of kernel authors.  A cost of 0 tokens means "not counted": waits
     that would be derived from it become full drains, which is the safe reading.  None leaves a fragment's cost to the
     kernel, which knows how many waves share the tile.
     """
@@ -52,15 +52,15 @@ class KernelGeometry:
         """Instructions with which one wave reads its fragment of A, and of B: what each costs on lgkmcnt."""
         check_waves(self, waves)
         down, across = WAVE_GRIDS[waves]
-        operand = self.MMA_M * self.MMA_K * self.elem_bytes // _LANES  # bytes that a lane gives to one instruction
-        width = min(_WIDEST, max(operand, 1)) * _LANES
+        operand = self.MMA_M * self.MMA_K * self.elem_bytes // LANES  # bytes that a lane gives to one instruction
+        width = min(_WIDEST, max(operand, 1)) * LANES
         line = self.BK * self.elem_bytes
         return _whole(self.BM // (down * m_mmas) * line, width), _whole(self.BN // (across * n_mmas) * line, width)
 
     def dma_loads(self, waves: int, m_mmas: int = 2, n_mmas: int = 2) -> tuple[int, int]:
         """Instructions with which one wave loads its part of a tile of A, and of B: what each costs on vmcnt."""
         check_waves(self, waves)
-        width = _WIDEST * _LANES * waves
+        width = _WIDEST * LANES * waves
         line = self.BK * self.elem_bytes
         return _whole(self.BM // m_mmas * line, width), _whole(self.BN // n_mmas * line, width)
 

@@ -65,7 +65,7 @@ class Architecture(Machine):
     wait_encoding: WaitEncoding | None = None
 
     def __post_init__(self) -> None:
-        # Not super(): a class with slots is another one than the one that super() without arguments refers to.
+        # Not super(): a class with slots is not the one that super() without arguments refers to.
         Machine.__post_init__(self)
         check_types(self, {"toolchain": str, "elf_machine": Fact, "lanes": Fact, "register_bytes": Fact})
         check_types(self, {"float8": Float8, "hazards": Hazards})

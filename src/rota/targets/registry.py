@@ -1,17 +1,17 @@
 """Devices by name: takes a name, gives a `Device`, rota's own or one that an installed package registers.
 
 Modules of devices are loaded when their device is asked for.  An architecture stands for a device only where a user
-types a name; no fact is ever found by architecture, except by those who have nothing but a code object.
+types a name; no fact is looked up by architecture, except where there is only a code object.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from rota.errors import DeclarationError, Finding, did_you_mean
+from rota.registry import Registry, object_at
 from rota.targets.architecture import Architecture
 from rota.targets.device import Device
 
@@ -40,6 +40,14 @@ ARCHITECTURES: Mapping[str, str] = MappingProxyType(
 """What a code object's architecture says, as far as rota knows it itself."""
 
 DEFAULT_NAME = "mi355x"
+
+_DEVICES: Registry[Device] = Registry(
+    what="machine",
+    group=ENTRY_POINT_GROUP,
+    own=BUILT_IN,
+    expected="a rota.targets.device.Device of that name",
+    lacks=lambda found: None if isinstance(found, Device) else "is not a Device",
+)
 
 
 class Known(NamedTuple):
@@ -87,7 +95,7 @@ def known_devices() -> Known:
 
 
 def architecture_named(arch: str) -> Architecture | None:
-    """What all devices of an architecture share, for those who have nothing but a code object."""
+    """What all devices of an architecture share, where there is only a code object."""
     if arch in ARCHITECTURES:
         return _architecture(arch)
     return next((device.architecture for device in known_devices().devices if device.arch == arch), None)
@@ -110,35 +118,22 @@ def known_architectures() -> tuple[Architecture, ...]:
 
 
 def _built_in(name: str) -> Device:
-    return cast("Device", _object(BUILT_IN[name]))
+    return cast("Device", object_at(BUILT_IN[name]))
 
 
 def _architecture(arch: str) -> Architecture:
-    return cast("Architecture", _object(ARCHITECTURES[arch]))
-
-
-def _object(where: str) -> object:
-    module, _, attribute = where.partition(":")
-    found: object = getattr(import_module(module), attribute)
-    return found
+    return cast("Architecture", object_at(ARCHITECTURES[arch]))
 
 
 def _registered() -> dict[str, EntryPoint]:
-    from importlib import metadata  # costs more to import than all devices together
-
-    return {entry.name.lower(): entry for entry in metadata.entry_points(group=ENTRY_POINT_GROUP)}
+    return {entry.name.lower(): entry for entry in _DEVICES.registered()}
 
 
 def _loaded(entry: EntryPoint) -> Device:
-    """What the entry point names; a third party's failure becomes a finding that names the package."""
-    try:
-        found = entry.load()
-    except Exception as error:  # a third party's code may raise anything
-        raise _unusable(entry, f"it raised {type(error).__name__}: {error}") from error
-    if not isinstance(found, Device):
-        raise _unusable(entry, f"it is {type(found).__name__}, not a Device")
+    """What the entry point names, if that is a device of the name under which it is registered."""
+    found = _DEVICES.made_by(entry)
     if found.name.lower() != entry.name.lower():
-        raise _unusable(entry, f"the device calls itself {found.name!r}")
+        raise _DEVICES.unusable(entry, f"the device calls itself {found.name!r}")
     return found
 
 
@@ -153,16 +148,5 @@ def _unknown(name: str) -> DeclarationError:
                 *did_you_mean(name.lower(), known),
                 f"install the package that registers it in the entry-point group {ENTRY_POINT_GROUP!r}",
             ),
-        )
-    )
-
-
-def _unusable(entry: EntryPoint, why: str) -> DeclarationError:
-    package = entry.dist.name if entry.dist else "an unknown package"
-    return DeclarationError(
-        Finding(
-            code="D105",
-            message=f"machine {entry.name!r} of {package} can't be used: {why}",
-            evidence=(("entry point", entry.value), ("expected", "a rota.targets.device.Device of that name")),
         )
     )

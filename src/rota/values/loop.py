@@ -10,8 +10,8 @@ from rota.check import author_line, bad_field, check_elements, is_int
 from rota.program.kinds import Home, OpKind
 from rota.program.limits import MOST_OPS, MOST_VALUES, check_count
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
+from rota.program.machine import LANES
 
-_LANES = 64
 _REGISTER_BYTES = 4
 
 
@@ -35,7 +35,7 @@ class Loop:
         self.name = name
         self.waves = waves
         if not is_int(waves) or waves < 1:
-            raise bad_field(self, "waves", waves, "a whole number, at least 1", author_line())
+            raise bad_field(self, "waves", waves, "an integer, at least 1", author_line())
         self._values: list[Value] = []
         self._ops: list[LoopOp] = []
         self._inputs: set[str] = set()
@@ -236,7 +236,7 @@ class Loop:
 
     def _bytes(self, registers: int) -> int:
         """What so many registers of all lanes of the workgroup hold."""
-        return registers * _REGISTER_BYTES * _LANES * self.waves
+        return registers * _REGISTER_BYTES * LANES * self.waves
 
     def _lds_read(self, kind: OpKind, name: str, registers: int, instructions: int, reads: tuple[Read, ...]) -> str:
         self._value(name, Home.REGISTERS, registers)

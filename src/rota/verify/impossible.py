@@ -1,4 +1,4 @@
-"""Numbers that can't be: takes a loop by values and its machine, gives a finding for each that no kernel could have."""
+"""Impossible numbers: takes a loop by values and its machine, gives a finding for each that no kernel could have."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from rota.errors import Concern, Finding
 from rota.program.element import BITS, takes_scales
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Value
-from rota.program.machine import Machine
+from rota.program.machine import LANES, Machine
 from rota.targets.mfma import registers_named
 
-_LANES = 64
 _PATHS = {
     OpKind.DMA: "a DMA into LDS",
     OpKind.GLOBAL_LOAD: "a load into registers",
@@ -35,7 +34,7 @@ def impossible(loop: LoopSpec, machine: Machine) -> Iterator[Finding]:
     for op in loop.ops:
         yield from _nowhere(op, machine)
         if op.kind.asynchronous and op.moved:
-            yield from _too_wide(op, loop.waves * _LANES, machine)
+            yield from _too_wide(op, loop.waves * LANES, machine)
         elif op.kind is OpKind.MMA:
             yield from _too_few_registers(op, values)
 
