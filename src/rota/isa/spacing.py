@@ -352,10 +352,13 @@ def _scalar(instruction: Instruction, operands: list[Rows]) -> Spacing:
         traits = Trait.RETURNS
     elif _MOVREL.match(opcode):
         traits = Trait.USES_M0
+    writes = NO_ROWS if _NO_TARGET.match(opcode) else _union(operands[:1])
+    if opcode in {"s_set_gpr_idx_on", "s_set_gpr_idx_idx"}:
+        writes = M0_ROWS
     return Spacing(
         opcode=opcode,
         kind=Kind.SCALAR,
-        writes=NO_ROWS if _NO_TARGET.match(opcode) else _union(operands[:1]),
+        writes=writes,
         traits=traits,
         hwreg=found["name"] if found else "",
     )
