@@ -13,9 +13,9 @@ from rota.program.machine import Confidence, Counter, Fact
 from rota.targets.architecture import Architecture, BankRule, Float8
 from rota.targets.device import Device, device
 from rota.targets.estimate import Estimate, estimate
-from rota.targets.hazards import Hazards
 from rota.targets.rates import MatrixRate, Rates
 from rota.targets.timing import Timing
+from rota.targets.wait_states import Hazards
 
 _SOURCE = "made up for the tests"
 

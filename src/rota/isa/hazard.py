@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.isa.operand import SCALAR
-from rota.isa.spacing_rules import longest
+from rota.isa.spacing_rules import needs
 from rota.isa.spacing_walk import early_message, too_early
 from rota.isa.wave import POISON, Wave
 
@@ -23,18 +22,32 @@ if TYPE_CHECKING:
 
 
 def keep_distance(wave: Wave, step: Step) -> None:
-    """Looks whether a step comes too early behind recent ones, and remembers it; what it reads too early is poison."""
-    hazards, now = wave.architecture.hazards, wave.now
-    if wave.recent:
-        recent = [entry for entry in wave.recent if entry[0] > now]
-        spaced = [(now - since, each.spacing) for _, since, each in reversed(recent)]
-        for first, short, need in too_early(spaced, step.spacing, hazards):
-            other = next(each for _, _, each in reversed(recent) if each.spacing is first)
-            _early(wave, step, other, short, need)
-        wave.recent = recent
-    if reach := longest(step.spacing, hazards):
+    """Looks whether a step comes too early behind recent ones, and remembers it.
+
+    What an MFMA has not yet written is read as poison.
+    """
+    now, spacing, recent = wave.now, step.spacing, wave.recent
+    if recent:
+        for _, since, other in recent:
+            first = other.spacing
+            known = first.known.get(spacing)
+            due = needs(first, spacing, wave.architecture.hazards) if known is None else known
+            if due and max(need.states for need in due) > now - since:
+                _report(wave, step)
+                break
+        if recent[0][0] <= now:
+            wave.recent = [entry for entry in recent if entry[0] > now]
+    if spacing.reach:
         since = now + step.states
-        wave.recent.append((since + reach, since, step))
+        wave.recent.append((since + spacing.reach, since, step))
+
+
+def _report(wave: Wave, step: Step) -> None:
+    """What the step comes too early for, of those that no later MFMA has taken the place of."""
+    spaced = [(wave.now - since, other.spacing) for _, since, other in reversed(wave.recent)]
+    for first, short, need in too_early(spaced, step.spacing, wave.architecture.hazards):
+        other = next(each for _, _, each in reversed(wave.recent) if each.spacing is first)
+        _early(wave, step, other, short, need)
 
 
 def _early(wave: Wave, step: Step, other: Step, short: int, need: Need) -> None:
@@ -46,10 +59,9 @@ def _early(wave: Wave, step: Step, other: Step, short: int, need: Need) -> None:
         ("fix", f"s_nop {short - 1} before it, or other instructions"),
         other=other.instruction,
     )
-    if need.reads:
+    if need.reads and need.matrix:
         for row in need.rows:
-            if row < SCALAR:
-                wave.v[row] = POISON
+            wave.v[row] = POISON
 
 
 def check_dma(wave: Wave, instruction: Instruction) -> None:

@@ -1,9 +1,10 @@
 """Matrix instructions: takes an MFMA or SMFMAC, gives a `Step` that multiplies in the register layout of the ISA.
 
 Which instructions there are is the architecture's to say (`MatrixForm`).  EXEC is ignored, as the ISA says.  Sums are
-formed in float64 and rounded once to float32, to the nearest even: in which order the hardware adds, and where it
-rounds in between, is not published.  Products of up to 16 bits are exact, so results whose sums fit 24 bits are those
-of the machine; others differ from it by at most one rounding per term.  Integers wrap around.
+formed in float64 and rounded once to float32, to the nearest even: in which order the hardware adds, and how it rounds
+in between, AMD doesn't publish (a third party measured it: MMA-Sim, arXiv:2511.10909).  Where all products and partial
+sums fit the result exactly, as small integers do, there is nothing to round and the result is the machine's; other
+results are judged within a bound.  Integers wrap around.
 """
 
 from __future__ import annotations

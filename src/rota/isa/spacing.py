@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rota.isa.operand import ACC, EXEC, M0, SCALAR, VCC
@@ -17,6 +17,7 @@ from rota.targets.matrix_forms import ANY, Pipe
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
     from rota.targets.architecture import Architecture
+    from rota.targets.wait_states import Hazards
 
 Rows = frozenset[int]
 NO_ROWS: Rows = frozenset()
@@ -39,6 +40,7 @@ _MOVREL = re.compile(r"^(?:s_movrel|ds_(?:read|write)_addtid|s_sendmsg|s_ttraced
 _HWREG = re.compile(r"hwreg\((?P<name>\w+)")
 _LOADS = re.compile(r"^ds_(?:read|\w+_rtn|bpermute|permute|swizzle|consume|append|ordered)")
 _PACKED = re.compile(r"^v_(?:pk_|dot\d(?!\w*c_)|(?:mad|fma)_mix)")
+_BY_BYTES = re.compile(r"^v_cvt_(?:scalef32_)?sr_(?:fp8|bf8)_")
 _NO_TARGET = re.compile(
     r"^s_(?:cmp|bitcmp|cbranch|branch|setreg|sendmsg|barrier|wait|nop|setpc|set_gpr_idx|endpgm|set)"
 )
@@ -62,6 +64,7 @@ class Trait(enum.Flag):
     TRANSCENDENTAL = enum.auto()
     DOT = enum.auto()
     PARTIAL = enum.auto()  # writes a part of a register
+    PACKED = enum.auto()  # LLVM takes it for one of those
     DPP = enum.auto()
     LANE = enum.auto()  # reads or writes one lane
     READS_LANE = enum.auto()
@@ -111,6 +114,7 @@ class Spacing:
     pipe: Pipe | None = None
     passes: int = 0
     large: bool = False  # of products of float64: 16x16
+    reach: int = 0  # wait states behind it within which something may come too early
     known: dict[Spacing, tuple[Need, ...]] = field(default_factory=dict, repr=False)
 
     @property
@@ -144,8 +148,26 @@ def vector_rows(rows: Rows) -> Rows:
     return frozenset(row for row in rows if row < SCALAR)
 
 
+def _reach(first: Spacing, hazards: Hazards) -> int:
+    """A bound on the wait states that anything may have to keep behind it."""
+    if first.kind is Kind.MATRIX:
+        large = (hazards.double_large, hazards.double_large_memory)
+        return max(first.passes + max(hazards.result.value, hazards.overlap.value, 2), *(fact.value for fact in large))
+    if first.kind is Kind.VECTOR:
+        scalar = any(row >= SCALAR for row in first.writes)
+        return max(hazards.scalar.value, hazards.exec_dpp.value) if scalar else max(hazards.dot.value, 2)
+    if first.held or first.writes or Trait.SETS_MODE in first.traits:
+        return max(hazards.store.value, hazards.dpp.value, hazards.mode.value, hazards.m0.value)
+    return 0
+
+
 def spacing_of(instruction: Instruction, architecture: Architecture) -> Spacing:
     """What the instruction reads, writes and is, for wait states."""
+    spacing = _spacing(instruction, architecture)
+    return replace(spacing, reach=_reach(spacing, architecture.hazards))
+
+
+def _spacing(instruction: Instruction, architecture: Architecture) -> Spacing:
     opcode = instruction.opcode
     operands = [rows_in(text) for text in instruction.operands]
     if opcode.startswith(("v_mfma_", "v_smfmac_")):
@@ -249,6 +271,7 @@ def _vector_traits(instruction: Instruction, name: str) -> Trait:
         (Trait.TRANSCENDENTAL, _TRANSCENDENTAL.match(name) is not None),
         (Trait.DOT, name.startswith("v_dot")),
         (Trait.PARTIAL, _writes_a_part(instruction, name)),
+        (Trait.PACKED, _packed(instruction, name)),
         (Trait.DPP, "_dpp" in instruction.opcode or any(_DPP.match(each) for each in instruction.modifiers)),
         (Trait.LANE, name in {"v_readlane_b32", "v_readfirstlane_b32", "v_writelane_b32"}),
         (Trait.READS_LANE, name in {"v_readlane_b32", "v_readfirstlane_b32"}),
@@ -263,21 +286,25 @@ def _vector_traits(instruction: Instruction, name: str) -> Trait:
 
 
 def _writes_a_part(instruction: Instruction, name: str) -> bool:
-    """Is the result moved to another place of its register: by SDWA, or by the destination's bit of op_sel?
-
-    LLVM takes the first bit of a packed instruction's op_sel_hi for that bit, and its spacing is followed.
-    """
+    """Is the result moved to another place of its register: by SDWA, or by the destination's bits of op_sel?"""
     if "_sdwa" in instruction.opcode or _modifier(instruction, "dst_sel"):
         return _modifier(instruction, "dst_sel") not in {"", "DWORD"}
-    if name.startswith("v_cvt_scalef32_sr_pk_fp4_"):
+    if name.startswith("v_cvt_scalef32_sr_pk_fp4_"):  # whatever its bits
         return True
     select = _bits(instruction, "op_sel")
     if _PACKED.match(name):
-        high = _bits(instruction, "op_sel_hi")
-        return (high[0] if high else "0" if "_mix" in name else "1") == "1"
-    if re.match(r"v_cvt_(?:scalef32_)?sr_[fb]f?p?8_", name):
+        return False
+    if _BY_BYTES.match(name):
         return "1" in select[2:]
     return len(select) > 1 and select[-1] == "1" and len(select) == len(instruction.operands)
+
+
+def _packed(instruction: Instruction, name: str) -> bool:
+    """Is the first bit of a packed instruction's op_sel_hi set, as it is unless said otherwise?"""
+    if not _PACKED.match(name):
+        return False
+    high = _bits(instruction, "op_sel_hi")
+    return (high[0] if high else "0" if "_mix" in name else "1") == "1"
 
 
 def _memory(instruction: Instruction, operands: list[Rows]) -> Spacing:
@@ -325,10 +352,13 @@ def _scalar(instruction: Instruction, operands: list[Rows]) -> Spacing:
         traits = Trait.RETURNS
     elif _MOVREL.match(opcode):
         traits = Trait.USES_M0
+    writes = NO_ROWS if _NO_TARGET.match(opcode) else _union(operands[:1])
+    if opcode in {"s_set_gpr_idx_on", "s_set_gpr_idx_idx"}:
+        writes = M0_ROWS
     return Spacing(
         opcode=opcode,
         kind=Kind.SCALAR,
-        writes=NO_ROWS if _NO_TARGET.match(opcode) else _union(operands[:1]),
+        writes=writes,
         traits=traits,
         hwreg=found["name"] if found else "",
     )

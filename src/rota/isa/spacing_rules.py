@@ -1,7 +1,7 @@
 """Wait states between two instructions: takes the `Spacing` of each and the `Hazards`, gives what is due and why.
 
 The rules are those that LLVM keeps for gfx940 and later.  Where it is more careful than the ISA manual, so are they:
-any instruction's result counts for DPP, and a packed instruction for one that writes a part of a register.
+any instruction's result counts for DPP, and packed instructions are kept apart from what uses their results.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rota.isa.spacing import EXEC_ROWS, M0_ROWS, NO_ROWS, VCC_ROWS, Kind, Need, 
 from rota.targets.matrix_forms import Pipe
 
 if TYPE_CHECKING:
-    from rota.targets.hazards import Hazards
+    from rota.targets.wait_states import Hazards
 
 SHORT = 2
 """Passes of the shortest MFMAs, which have numbers of their own."""
@@ -27,19 +27,6 @@ def needs(first: Spacing, then: Spacing, hazards: Hazards) -> tuple[Need, ...]:
         known = tuple(need for need in _needs(first, then, hazards) if need.states > 0)
         first.known[then] = known
     return known
-
-
-def longest(first: Spacing, hazards: Hazards) -> int:
-    """A bound on the wait states that anything may have to keep behind it."""
-    if first.kind is Kind.MATRIX:
-        large = (hazards.double_large, hazards.double_large_memory)
-        return max(first.passes + max(hazards.result.value, hazards.overlap.value, 2), *(fact.value for fact in large))
-    if first.kind is Kind.VECTOR:
-        scalar = any(row >= SCALAR for row in first.writes)
-        return max(hazards.scalar.value, hazards.exec_dpp.value) if scalar else max(hazards.dot.value, 2)
-    if first.held or first.writes or Trait.SETS_MODE in first.traits:
-        return max(hazards.store.value, hazards.dpp.value, hazards.mode.value, hazards.m0.value)
-    return 0
 
 
 def _needs(first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[Need]:
@@ -73,11 +60,7 @@ def _behind_vector(first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[
     if scalars:
         yield from _scalar_results(scalars, then, hazards)
     if then.valu:
-        if Trait.TRANSCENDENTAL in first.traits and Trait.TRANSCENDENTAL not in then.traits:
-            yield _need(hazards.transcendental.value, read, "reads a transcendental's result", reads=True)
-        if Trait.PARTIAL in first.traits:
-            named = vector_rows(first.writes & (then.all_reads | then.writes))
-            yield _need(hazards.partial.value, named, "uses a register written in part", reads=bool(read))
+        yield from _forwarded(first, then, hazards)
     if Trait.READS_LANE in then.traits:
         yield _need(hazards.lane.value, vector_rows(read), "reads a lane", reads=True)
     if Trait.DOT in first.traits and then.kind in {Kind.VECTOR, Kind.MEMORY, Kind.LDS}:
@@ -92,6 +75,18 @@ def _behind_vector(first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[
         yield _need(hazards.permlane.value, vector_rows(read), "exchanges lanes of", reads=True)
         if hazards.exec_permlane is not None and Trait.COMPARES_EXEC in first.traits:
             yield Need(states=hazards.exec_permlane.value, rows=EXEC_ROWS, why="exchanges lanes behind v_cmpx")
+
+
+def _forwarded(first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[Need]:
+    """Results that the next VALU instruction can't have at once."""
+    read = first.writes & then.all_reads
+    if Trait.TRANSCENDENTAL in first.traits and Trait.TRANSCENDENTAL not in then.traits:
+        yield _need(hazards.transcendental.value, read, "reads a transcendental's result", reads=True)
+    named = vector_rows(first.writes & (then.all_reads | then.writes))
+    if Trait.PARTIAL in first.traits:
+        yield _need(hazards.partial.value, named, "uses, written in part,", reads=bool(read))
+    if Trait.PACKED in first.traits:
+        yield _need(hazards.packed.value, named, "uses, made by a packed instruction,", reads=bool(read))
 
 
 def _scalar_results(scalars: Rows, then: Spacing, hazards: Hazards) -> Iterator[Need]:

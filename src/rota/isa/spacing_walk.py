@@ -15,9 +15,9 @@ from rota.errors import Concern, Finding
 from rota.isa.disassembly import Instruction
 from rota.isa.operand import ACC, EXEC, M0, SCALAR, VCC
 from rota.isa.spacing import NO_ROWS, Need, Rows, Spacing, spacing_of
-from rota.isa.spacing_rules import longest, needs
+from rota.isa.spacing_rules import needs
 from rota.targets.architecture import Architecture
-from rota.targets.hazards import Hazards
+from rota.targets.wait_states import Hazards
 
 _LEAVES = re.compile(r"^s_(?:branch|endpgm|setpc|swappc|rfe)")  # what follows isn't what comes next
 _SCALARS = {VCC: "vcc_lo", VCC + 1: "vcc_hi", M0: "m0", EXEC: "exec_lo", EXEC + 1: "exec_hi"}
@@ -67,7 +67,7 @@ class SpacingWalk:
                 self._join(number, each.target)
             if number + 1 < len(instructions) and not _LEAVES.match(each.opcode):
                 self._join(number, number + 1)
-        self._reach = [longest(each, self._hazards) for each in self.spacings]
+        self._reach = [each.reach for each in self.spacings]
         self._farthest = max(self._reach, default=0)
 
     def _join(self, number: int, following: int) -> None:
@@ -109,6 +109,16 @@ class SpacingWalk:
                         seen.add(key)
                         stack.append((other, passed, path))
                 number = before[0]
+
+    def reachable(self) -> frozenset[int]:
+        """The instructions that can be come to from the first."""
+        found: set[int] = set()
+        stack = [0] if self.spacings else []
+        while stack:
+            if (number := stack.pop()) not in found:
+                found.add(number)
+                stack.extend(self._after[number])
+        return frozenset(found)
 
     def near(self, number: int) -> frozenset[int]:
         """The instructions that follow one closely enough to depend on its wait states."""

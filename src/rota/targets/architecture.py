@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from rota.check import check_elements, check_types
 from rota.errors import DeclarationError, Finding
 from rota.program.machine import Confidence, Fact, Machine
-from rota.targets.hazards import Hazards
 from rota.targets.matrix_forms import MatrixForm
+from rota.targets.wait_states import Hazards
 
 Phases = tuple[tuple[int, ...], ...]
 

@@ -9,9 +9,9 @@ from rota.program.kinds import OpKind
 from rota.program.machine import Confidence, Counter, Fact
 from rota.targets.architecture import Architecture
 from rota.targets.estimate import Estimate, estimate
-from rota.targets.hazards import Hazards
 from rota.targets.rates import MatrixRate, Rates
 from rota.targets.timing import Timing
+from rota.targets.wait_states import Hazards
 
 ASSEMBLER = "LLVM 22 assembler"
 HAZARDS = "LLVM 22, post-RA hazard recogniser"
@@ -83,6 +83,7 @@ def hazards(*, result: int, overlap: int, double_large: int, double_large_sum: i
         lane=_states(1),
         transcendental=_states(1),
         partial=_states(1),
+        packed=Fact(1, "wait states", Confidence.COMPILER_MODEL, f"{HAZARDS}: reads op_sel_hi as a destination select"),
         dot=_states(3),
         dpp=_states(2),
         store=_states(2),

@@ -31,11 +31,12 @@ class Hazards:
     operand or a mask (`scalar_vector`), to a lane select (`lane_select`) and, for VCC, to v_div_fmas (`division`); from
     one that writes EXEC to lane accesses (`exec_lane`) and to DPP (`exec_dpp`); to v_readlane and v_readfirstlane of a
     vector register that it wrote (`lane`); from a transcendental to another VALU (`transcendental`), from one that
-    writes a part of a register to a VALU that names it (`partial`), from a dot product to anything but the sum of the
-    same (`dot`).  `dpp`: from whatever writes a register to DPP that reads it.  `store`: from a store of more than 64
-    bits to a VALU that overwrites its data.  `m0`: from setting M0 to what uses it.  `mode`: from s_setreg to s_getreg
-    or s_setreg of the same register; `trap`: to s_rfe.  `permlane`, `exec_permlane`: from a VALU that writes one of
-    its operands, and from v_cmpx; None where there are no such instructions.
+    writes a part of a register to a VALU that names it (`partial`), from a packed one likewise (`packed`: LLVM keeps
+    it, AMD's manual has no such rule), from a dot product to anything but the sum of the same (`dot`).  `dpp`: from
+    whatever writes a register to DPP that reads it.  `store`: from a store of more than 64 bits to a VALU that
+    overwrites its data.  `m0`: from setting M0 to what uses it.  `mode`: from s_setreg to s_getreg or s_setreg of the
+    same register; `trap`: to s_rfe.  `permlane`, `exec_permlane`: from a VALU that writes one of its operands, and from
+    v_cmpx; None where there are no such instructions.
     """
 
     result: Fact
@@ -65,6 +66,7 @@ class Hazards:
     lane: Fact
     transcendental: Fact
     partial: Fact
+    packed: Fact
     dot: Fact
     dpp: Fact
     store: Fact
