@@ -247,9 +247,8 @@ def _listed() -> dict[str, Check]:
                     found[opcode] = partial(_short_read, opcode, size, sign == "i", part)
         found[f"ds_write_b{bits}"] = partial(_short_write, f"ds_write_b{bits}", size, False)
         found[f"ds_write_b{bits}_d16_hi"] = partial(_short_write, f"ds_write_b{bits}_d16_hi", size, True)
-    for element in (4, 8, 16):
+    for element in (8, 16):
         found[f"ds_read_b64_tr_b{element}"] = partial(_transposed, f"ds_read_b64_tr_b{element}", 8, element)
-    found["ds_read_b96_tr_b6"] = partial(_transposed, "ds_read_b96_tr_b6", 12, 6)
     for opcode in ("ds_permute_b32", "ds_bpermute_b32"):
         found[opcode] = partial(_permute, opcode)
     found["ds_swizzle_b32"] = _swizzle

@@ -273,4 +273,4 @@ def test_a_race_says_in_how_many_orders_it_did_harm() -> None:
     assert str(dict(race.evidence)["seen"]).startswith("in 1 of 2 orders: they met")
     assert dict(race.evidence)["orders"] == "all"
     (race,) = kernel(source).launch(y, block=256, orders=[EARLIEST], check=False).findings
-    assert str(dict(race.evidence)["seen"]).startswith("in none of 1 order: kept apart only by how long things take")
+    assert str(dict(race.evidence)["seen"]).startswith("in none of 1 order: separated only by how long things take")
