@@ -68,7 +68,7 @@ def rows() -> Iterator[Row]:
 def main(parts: Sequence[str]) -> None:
     """Print the table, as it stands in docs/cycles.md."""
     print("Predicted by one model with estimated latencies, not measured.\n")
-    print("| loop | clocks | least | MMA | jitter | TFLOP/s (band) | MMA idle | hangs on |")
+    print("| loop | clocks | least | MMA | jitter | TFLOP/s (band) | MMA idle | sensitive to |")
     print("|---|---:|---:|---:|---:|---:|---|---|")
     for row in rows():
         if not parts or any(part in row.name for part in parts):
@@ -77,7 +77,7 @@ def main(parts: Sequence[str]) -> None:
 
 
 def line(row: Row) -> str:
-    """One loop: clocks per K-tile, busy shares, rates, why its matrix units were idle, what all that hangs on."""
+    """One loop: clocks per K-tile, busy shares, rates, why its matrix units were idle, what that is sensitive to."""
     try:
         compiled = row.compile()
     except OrderError as error:

@@ -124,7 +124,7 @@ def by_phase(files: Iterable[File]) -> Iterator[tuple[object, ...]]:
 
 def after_repair(files: Iterable[File]) -> Iterator[tuple[object, ...]]:
     """Rows of the third table."""
-    yield "file", "clean", "of them mended", "still wrong, ops lost", "still wrong, nothing lost", "codes"
+    yield "file", "clean", "of them repaired", "still wrong, ops lost", "still wrong, nothing lost", "codes"
     for file in files:
         wrong = file.still_wrong
         codes = Counter(code for case in wrong for code in case.codes_left)

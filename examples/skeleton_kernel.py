@@ -118,7 +118,7 @@ def audited(compiled: CompiledLoop) -> tuple[CodeObject, Audit]:
 
 
 def run(compiled: CompiledLoop, code: CodeObject, trips: int) -> tuple[np.ndarray[Any, Any], Any, tuple[Finding, ...]]:
-    """What the machine code computes, what NumPy does, and what went wrong on the way; whole numbers, so exactly."""
+    """What the machine code computes, what NumPy does, and what went wrong on the way; integers, so exactly."""
     import numpy as np
 
     from rota.isa.decoded import load_program

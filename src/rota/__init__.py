@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         DeclarationError,
         Finding,
         GraphError,
+        IsaError,
         OrderError,
         ProgramError,
         ProofError,
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
         SourceLine,
         Witness,
     )
+    from rota.isa.launch import LoadedKernel
+    from rota.isa.load import load_kernel
+    from rota.isa.order_runs import LaunchResult
     from rota.kernels.four_wave import Pipeline4Wave
     from rota.kernels.ping_pong import DeclarativeSchedule
     from rota.kernels.single_buffer import SchedGroupHints, SingleBufferSchedule
@@ -115,9 +119,12 @@ _HOMES = {
     "GreedyScheduler": "rota.order.acyclic.greedy",
     "IdentityScheduler": "rota.order.acyclic.greedy",
     "InstructionGroup": "rota.pipeline.vocabulary",
+    "IsaError": "rota.errors",
     "KOffsetKind": "rota.pipeline.vocabulary",
     "KernelGeometry": "rota.pipeline.geometry",
+    "LaunchResult": "rota.isa.order_runs",
     "LoadStrategy": "rota.pipeline.strategies",
+    "LoadedKernel": "rota.isa.launch",
     "Loop": "rota.values.loop",
     "LoopBody": "rota.order.acyclic.loop_body",
     "LoopCarriedSpec": "rota.pipeline.config",
@@ -185,6 +192,7 @@ _HOMES = {
     "filter_spurious_cross_stage_flow": "rota.pipeline.rotation",
     "greedy_schedule": "rota.pipeline.optimal",
     "listing": "rota.program.listing",
+    "load_kernel": "rota.isa.load",
     "makespan_lower_bound": "rota.order.acyclic.evaluate",
     "mi355x_single_buffer_target": "rota.kernels.target_profiles",
     "mi355x_target": "rota.kernels.target_profiles",
@@ -225,9 +233,12 @@ __all__ = [
     "GreedyScheduler",
     "IdentityScheduler",
     "InstructionGroup",
+    "IsaError",
     "KOffsetKind",
     "KernelGeometry",
+    "LaunchResult",
     "LoadStrategy",
+    "LoadedKernel",
     "Loop",
     "LoopBody",
     "LoopCarriedSpec",
@@ -295,6 +306,7 @@ __all__ = [
     "filter_spurious_cross_stage_flow",
     "greedy_schedule",
     "listing",
+    "load_kernel",
     "makespan_lower_bound",
     "mi355x_single_buffer_target",
     "mi355x_target",
@@ -310,7 +322,12 @@ __all__ = [
 ]
 
 
+_DOORS = frozenset({"triton"})  # modules that are asked for by name: what they need may not be installed
+
+
 def __getattr__(name: str) -> object:
+    if name in _DOORS:
+        return importlib.import_module(f"rota.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -41,17 +41,17 @@ def bad_field(
 
 
 def is_int(value: object) -> bool:
-    """A whole number that is not a disguised truth value."""
+    """An integer that is not a bool."""
     return isinstance(value, int) and value is not True and value is not False
 
 
 def check_ints(owner: object, names: Iterable[str], *, least: int = 0, most: int | None = None) -> None:
-    """Every named field is a whole number within [least, most]."""
+    """Every named field is an integer within [least, most]."""
     for name in names:
         value = getattr(owner, name)
         if not is_int(value) or value < least or (most is not None and value > most):
             span = f"at least {least}" if most is None else f"from {least} to {most}"
-            raise bad_field(owner, name, value, f"a whole number, {span}")
+            raise bad_field(owner, name, value, f"an integer, {span}")
 
 
 def check_seconds(owner: object, name: str, *, zero: bool) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong, as data: takes facts about a mistake, gives a `Finding` and, when work can't go on, an exception.
+"""Errors as data: takes facts about a mistake, gives a `Finding` and, when work can't continue, an exception.
 
 The exception tree (every one carries the findings that caused it)::
 
@@ -36,18 +36,18 @@ CODES: Mapping[str, str] = MappingProxyType(
         "D107": "an op names a stage that the pipeline doesn't have",
         "D108": "a loop's value or op is declared twice, or a value has the wrong number of writers",
         "D109": "a schedule doesn't say how many instructions its ops stand for",
-        "D110": "a wait counts ops whose number of instructions nobody states",
-        "D111": "an op reads or writes a value where its kind of work can't",
-        "D113": "a loop has more ops, values or instructions than rota takes",
+        "D110": "a wait counts ops whose number of instructions isn't stated",
+        "D111": "an op reads or writes a value in a place that its kind of op can't reach",
+        "D113": "a loop has more ops, values or instructions than rota accepts",
         "D114": "a machine doesn't state a fact that is needed",
         "G101": "an edge points outside the body",
         "G102": "an op depends on itself within one iteration",
         "G103": "ops depend on each other in a cycle within one iteration",
         "G104": "an edge has a negative loop distance",
-        "G105": "an op uses a resource that nobody has",
+        "G105": "an op uses a resource that the problem doesn't have",
         "O101": "a scheduler returned something that is not an order of the body's ops",
         "O102": "a scheduler returned an order that breaks a dependency or a budget",
-        "O103": "a dependency points backwards across partitions that are kept apart",
+        "O103": "a dependency points backward across partitions that are kept apart",
         "O201": "no order fits the VGPR budget",
         "O202": "no order keeps to the load limit between two computes",
         "O203": "no order satisfies all constraints together",
@@ -66,9 +66,9 @@ CODES: Mapping[str, str] = MappingProxyType(
         "P110": "a bootstrap fragment has no prefetch that fills its tile",
         "P111": "explicit blocks don't match the program's blocks",
         "P112": "the single-buffer body lacks an op that its phases need",
-        "P113": "a block issues its loads and fragments in another order than the body has them",
+        "P113": "a block issues its loads and fragments in a different order from the body",
         "P114": "max_globals moves a load to another block",
-        "P115": "a hook issues ops in another order than the body has them",
+        "P115": "a hook issues ops in a different order from the body",
         "P116": "a load fills staging registers that no store takes to LDS",
         "W101": "a first block's lgkm wait may leave that block's own fragments in flight",
         "W102": "a repair was not shown to be the smallest before its search ended",
@@ -83,21 +83,21 @@ CODES: Mapping[str, str] = MappingProxyType(
         "V103": "a K-tile is never accumulated",
         "V104": "an op reads what nothing has written",
         "V105": "a K-tile beyond the end is accumulated",
-        "V106": "an op reads another version of a value than the one that is due",
+        "V106": "an op reads the wrong version of a value",
         "V107": "an op is executed twice, or never, for some iteration",
         "V108": "a certificate is about another schedule",
         "V109": "a compute belongs to no cell of the declared grid",
-        "V110": "an entry does something else than the op that it stands for",
-        "V111": "the proof came to no end",
-        "V112": "behind the loop the last version of a carried value is gone",
+        "V110": "an entry differs from the op that it stands for, or an operand holds the wrong block",
+        "V111": "the proof did not terminate within its limit",
+        "V112": "after the loop the last version of a carried value is gone",
         "B101": "roles arrive and wait different numbers of times at a barrier",
-        "B102": "an op is executed by other roles than those that it is for",
+        "B102": "an op is not executed by exactly the roles that it is for",
         "B103": "a role waits at a barrier for an arrival that comes too late",
         "B104": "an op reads registers that another role writes",
         "L101": "a wait's count is encoded as no wait at all",
         "L102": "more memory ops are under way than their counter can hold",
-        "L103": "the tiles don't fit into LDS",
-        "L104": "the registers don't fit into a lane's file",
+        "L103": "the tiles don't fit in LDS",
+        "L104": "the registers don't fit in a lane's register file",
         "L105": "a workgroup has more waves than the machine runs together",
         "L106": "an op moves more bytes per lane and instruction than the machine can",
         "L107": "one iteration takes longer than any loop that can be planned",
@@ -107,35 +107,44 @@ CODES: Mapping[str, str] = MappingProxyType(
         "T101": "no toolchain for the target was found",
         "T102": "the compiler refused the source",
         "T103": "a code object can't be read",
-        "T201": "a name can't stand in source",
-        "T202": "what an op says of itself is not what is emitted for it",
-        "T203": "a schedule and a geometry don't make a kernel that can be written",
+        "T201": "a name can't be used in source",
+        "T202": "what an op states is not what is emitted for it",
+        "T203": "a schedule and a geometry don't make a kernel that rota can write",
         "T204": "an exchange document is malformed",
-        "T206": "a schedule of GEMM ops computes something else than C = A x B^T",
-        "T207": "source has no words for a program's machine, barriers or roles",
+        "T206": "a schedule of GEMM ops computes something other than C = A x B^T",
+        "T207": "emitted source can't express a program's machine, barriers or roles",
         "T208": "a schedule can't be written as a document, since nothing could derive it again",
         "T301": "a package that an output needs is not installed",
         "I101": "a listing doesn't show the instructions asked for",
-        "I102": "an instruction is not known to the interpreter",
+        "I102": "the interpreter doesn't know an instruction",
         "I103": "an instruction uses a register that a memory op under way still holds",
-        "I104": "an instruction comes fewer wait states behind another than the machine demands",
-        "I105": "a memory access belongs to no buffer, or leaves LDS",
+        "I104": "an instruction follows another with fewer wait states than the machine requires",
+        "I105": "a memory access lies outside every buffer, or outside LDS",
         "I106": "LDS is read or written while a write to it is under way",
-        "I107": "a launch doesn't fit its kernel",
+        "I107": "a launch doesn't match its kernel",
         "I108": "a wave doesn't end",
-        "I109": "LDS accesses of two waves are not kept apart by a wait and a barrier",
+        "I109": "LDS accesses of two waves are not separated by a wait and a barrier",
         "I110": "the machine code's result is not the product of its inputs",
-        "I111": "a code object is for an architecture that isn't known, or for another one than is asked for",
-        "I201": "machine code and schedule can't be laid side by side",
+        "I111": "a code object is for an unknown architecture, or for a different one than expected",
+        "I121": "waves of a workgroup don't meet at the same barriers",
+        "I122": "the outputs of a launch depend on the order in which waves run",
+        "I123": "an output of a launch is not what is expected",
+        "I131": "a wave goes where the interpreter can't follow it",
+        "I132": "a kernel computes floats in a mode that the interpreter doesn't",
+        "I201": "machine code and schedule can't be matched",
         "I202": "the machine code's order is not the schedule's",
-        "I203": "an instruction works on another tile, register or accumulator than its entry",
+        "I203": "an instruction works on a different tile, register or accumulator than its entry",
         "I204": "a wait in the machine code is weaker than the schedule's, or missing",
-        "I205": "a barrier of the schedule is missing in the machine code, or there is one more",
+        "I205": "a barrier of the schedule is missing in the machine code, or there is an extra one",
         "I206": "the compiler spilled registers to memory",
-        "I207": "a kernel takes other memory or more registers than the schedule has",
+        "I207": "a kernel takes a different amount of LDS or more registers than the schedule allows",
         "I208": "the compiler added a wait, or made one stronger",
-        "I209": "a kernel descriptor doesn't fit the notes or the instructions",
-        "I210": "a barrier of one wave group is executed by other waves than the schedule's",
+        "I209": "a kernel descriptor doesn't match the notes or the instructions",
+        "I210": "a barrier of one wave group is executed by different waves than the schedule's",
+        "I301": "LDS is read where nothing was written",
+        "I302": "accesses of global memory by two waves are not separated by a wait and a barrier",
+        "I303": "nothing orders accesses of global memory by two workgroups",
+        "I304": "two waves or workgroups write the same value to one place, in no order",
     }
 )
 
@@ -145,7 +154,7 @@ class Severity(enum.Enum):
 
     ERROR = "error"  # the result is wrong or missing
     WARNING = "warning"  # suspicious by structure alone; the proof decides
-    NOTE = "note"  # something the author asked for has no effect
+    NOTE = "note"  # right, but worth knowing: a knob without effect, a full counter
 
 
 class SourceLine(NamedTuple):
@@ -198,7 +207,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One mistake as data: what, between which ends, shown by which numbers, mended how."""
+    """One error, warning or note as data: what, between which ends, shown by which numbers, and how to fix it."""
 
     code: str
     message: str
@@ -275,5 +284,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def several(count: int, word: str) -> str:
-    """A number and what it counts."""
+    """A number and its noun, in the plural if need be."""
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

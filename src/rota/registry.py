@@ -1,4 +1,4 @@
-"""Things by name: takes a name, gives rota's own of that name or one that an installed package registers.
+"""Lookup by name: takes a name, gives rota's own of that name or one that an installed package registers.
 
 Nothing is loaded before it is asked for, and packages are asked only for names that rota doesn't know itself.  A third
 party's mistake becomes a finding that names its package.
@@ -26,10 +26,10 @@ def _itself(loaded: Any) -> Any:  # noqa: ANN401  # whatever was registered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registry(Generic[T]):
-    """What kind of thing it holds, the entry-point group it is open to, and rota's own as "module:attribute" by name.
+    """What kind of object it holds, the entry-point group it is open to, and rota's own as "module:attribute" by name.
 
-    `make` turns what was loaded into the thing, which `lacks` something, in words, if it is none; `expected` says what
-    an entry point should name.
+    `make` turns what was loaded into the object; `lacks` says, in words, what is wrong with one that can't be used;
+    `expected` says what an entry point should name.
     """
 
     what: str
@@ -40,7 +40,7 @@ class Registry(Generic[T]):
     make: Callable[[Any], Any] = _itself
 
     def named(self, name: str) -> T:
-        """The thing of that name."""
+        """The object of that name."""
         if not isinstance(name, str):
             raise self._unknown(repr(name))
         if name in self.own:
@@ -62,7 +62,7 @@ class Registry(Generic[T]):
         return dict.fromkeys(self.own) | {name: package for name, package in others.items() if name not in self.own}
 
     def unknown(self, name: str) -> tuple[str, ...]:
-        """What to tell somebody who asked for a name that nothing has: that, and the nearest names."""
+        """The error for an unknown name, with the nearest names."""
         return (f"no {self.what} is named {name!r}", *did_you_mean(self._spelt(name), self._known()))
 
     def registered(self) -> tuple[EntryPoint, ...]:

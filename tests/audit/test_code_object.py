@@ -92,12 +92,23 @@ def test_arguments_and_their_names_may_be_left_out() -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        ".name", ".symbol", ".vgpr_count", ".sgpr_count", ".group_segment_fixed_size", ".private_segment_fixed_size",
-        ".kernarg_segment_size", ".max_flat_workgroup_size",
+        ".vgpr_count", ".sgpr_count", ".group_segment_fixed_size", ".private_segment_fixed_size",
+        ".kernarg_segment_size", ".max_flat_workgroup_size", ".args",
     ],
 )  # fmt: skip
-def test_what_must_be_there_is_missed_by_name(key: str) -> None:
-    assert raised("T103", lambda: read_kernels(without(key))).message.endswith(f"damaged: no {key}")
+def test_what_a_launch_needs_is_missed_by_name(key: str) -> None:
+    """The descriptor, which the hardware goes by, has the number; that it isn't in the notes is said."""
+    (kernel,) = read_kernels(without(key))
+    assert kernel.unnoted == (key,)
+
+
+def test_a_kernel_without_any_name() -> None:
+    def nameless(kernel: dict[str, Any]) -> None:
+        del kernel[".name"], kernel[".symbol"]
+
+    assert raised("T103", lambda: read_kernels(with_notes(nameless))).message.endswith("damaged: no .symbol")
+    for key in (".name", ".symbol"):
+        assert [kernel.name for kernel in read_kernels(without(key))] == ["f"]
 
 
 @pytest.mark.parametrize("value", [None, True, -1, 2**32, 1.5, "7", [7], {}, msgpack.ExtType(5, b"")])

@@ -89,7 +89,7 @@ def test_another_result_is_wrong(
 
 
 def test_low_bits_of_the_factors_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole numbers don't use them: a kernel that loses them is found by full precision alone."""
+    """Integers don't use them: a kernel that loses them is found by full precision alone."""
 
     def rounded(a: Matrix, b: Matrix) -> Matrix:
         return product((a.view(np.uint32) & np.uint32(0xFFFE0000)).view(np.float32), b)

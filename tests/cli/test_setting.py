@@ -54,7 +54,7 @@ def test_values_are_parsed_by_type() -> None:
         ("auto_drain", "expected field=value"),
         ("auto_drian=true", "did you mean 'auto_drain'?"),
         ("auto_drain=maybe", "expected true or false, not 'maybe'"),
-        ("BM=large", "expected a whole number, not 'large'"),
+        ("BM=large", "expected an integer, not 'large'"),
         ("lgkm_per_load_a=3", "several fields of that name: geometry.lgkm_per_load_a, config.lgkm_per_load_a"),
         ("target.machine=mi35x", "did you mean 'mi355x'?"),
         ("loop_carried.role=computer", "did you mean 'compute'?"),
@@ -69,8 +69,8 @@ def test_a_setting_that_makes_no_sense_is_a_usage_error(text: str, complaint: st
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("mma=16x²", "expected 2 whole numbers"),
-        ("mma=16", "expected 2 whole numbers, as 16x16"),
+        ("mma=16x²", "expected 2 integers"),
+        ("mma=16", "expected 2 integers, as 16x16"),
         ("time_limit=soon", "expected a number, not 'soon'"),
     ],
 )
@@ -115,7 +115,7 @@ def test_optional_fields_and_alternatives_of_a_functions_parameter(text: str, ex
 
 
 def test_what_fits_none_of_the_alternatives_is_refused() -> None:
-    with pytest.raises(click.UsageError, match=r"expected a Colour, not 'blue'.*expected a whole number"):
+    with pytest.raises(click.UsageError, match=r"expected a Colour, not 'blue'.*expected an integer"):
         changed(Kernel(name="k", source=with_options), "colour=blue")
 
 
@@ -164,5 +164,5 @@ def test_a_parameter_is_set_though_its_default_makes_nothing() -> None:
 def test_a_number_that_no_machine_has_is_a_usage_error(number: str) -> None:
     refused = rota(f"check single_buffer --set num_k_tiles={number}")
     assert refused.exit_code == 2
-    assert "expected a whole number below 2**63, not" in refused.output
+    assert "expected an integer below 2**63, not" in refused.output
     assert len(refused.output) < 500

@@ -132,7 +132,7 @@ def test_the_band_holds_the_nominal_and_what_moves_it_is_named(name: str) -> Non
     assert found.cycles_band.high in {each.cycles for each in found.hangs_on}
     text = str(found)
     assert "predicted, not measured" in text
-    assert f"hangs on {found.hangs_on[0].name}" in text
+    assert f"sensitive to {found.hangs_on[0].name}" in text
     assert found.steady in text
 
 

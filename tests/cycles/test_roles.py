@@ -153,5 +153,5 @@ def test_a_wave_may_arrive_ahead_by_several_meetings() -> None:
 def test_two_waves_that_each_wait_first_wait_for_ever() -> None:
     points = [MeetingPoint("full", (0,), (1,)), MeetingPoint("back", (1,), (0,))]
     crossed = program([await_all(1), arrive(0)], [await_all(0), arrive(1)], roles=(0, 1), barriers=points)
-    with pytest.raises(ProgramError, match="for ever"):
+    with pytest.raises(ProgramError, match="forever"):
         run(crossed, PARAMETERS, trips=1)

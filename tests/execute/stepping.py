@@ -201,7 +201,7 @@ class Machine:
 
 
 def random_run(machine: Machine, seed: int) -> bool | None:
-    """Step waves and land ops at random to the end; None if the waves wait for each other for ever."""
+    """Step waves and land ops at random to the end; None if the waves wait for each other forever."""
     dice = random.Random(seed)
     eagerness = dice.choice((0.0, 0.05, 0.3, 0.8))
     speeds = [1.0] * machine.size

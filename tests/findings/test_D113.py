@@ -61,4 +61,4 @@ def test_the_cycle_model_takes_no_more_instructions_than_a_cache() -> None:
     loop.valu("v", [loop.input("a", registers=1)], registers=1, instructions=MOST_INSTRUCTIONS + 1)
     compiled = compile_loop(loop.build())
     finding = raised("D113", lambda: predict(compiled))
-    assert finding.message == "long has 8,193 instructions; rota takes at most 8,192"
+    assert finding.message == "long has 8,193 instructions; rota accepts at most 8,192"

@@ -17,6 +17,7 @@ def test_all_of_them_are_named_once() -> None:
     with pytest.raises(IsaError) as error:
         loaded("s_frob s0\nv_mov_b32_e32 v0, v1\ns_frob s1\nv_nicate v0")
     assert [finding.message.split()[-1] for finding in error.value.findings] == ["s_frob", "v_nicate"]
+    assert [finding.evidence for finding in error.value.findings] == [(("sites", 2),), (("sites", 1),)]
 
 
 @pytest.mark.parametrize(
@@ -43,22 +44,79 @@ def test_all_of_them_are_named_once() -> None:
         ("s_nop many", "form"),
         ("ds_read_b64 v[0:1], v2 offset:far", "form"),
         ("v_mfma_f32_16x16x32_f16 v[0:3], v[4:7], v[8:11]", "form"),
-        ("v_mfma_f32_4x4x4_16b_f16 v[0:3], v[4:5], v[6:7], v[0:3]", "v_mfma_f32_4x4x4_16b_f16"),
+        ("v_mfma_f32_4x4x2_16b_bf16 v[0:3], v4, v5, v[0:3]", "v_mfma_f32_4x4x2_16b_bf16"),
         ("v_mfma_f32_16x16x32_f16 v[0:3], v[4:5], v[6:7], v[0:3]", "operand width"),
         ("v_mfma_f32_16x16x32_f16 v[0:3], v[4:7], v[8:11], v[0:3] cbsz:1", "modifiers 'cbsz:1'"),
-        ("v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[4:7], v[8:11], v[0:3] cbsz:4 blgp:4", "modifiers 'cbsz:4 blgp:4'"),
+        ("v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[4:7], v[8:11], v[0:3] cbsz:5 blgp:4", "modifiers 'cbsz:5 blgp:4'"),
         ("v_mfma_f32_16x16x8_xf32 v[0:3], v[4:5], v[6:7], v[0:3]", "v_mfma_f32_16x16x8_xf32"),
-        ("buffer_load_dword v0, v1, s[0:3], 0 idxen", "modifier 'idxen'"),
+        ("buffer_load_dword v0, v1, s[0:3], 0 offen tfe", "modifier 'tfe'"),
         ("buffer_load_ubyte v1, s[0:3], 0 offen lds", "width of a load to LDS"),
-        ("s_load_dword s0, s[2:3], 0x0 glc", "modifiers 'glc'"),
+        ("s_load_dword s0, s[2:3], 0x0 nv", "modifier 'nv'"),
         ("ds_read_b32 v0, v1 gds", "modifier 'gds'"),
         ("ds_append v0", "ds_append"),
-        ("s_waitcnt 0x3f70", "count"),
-        ("flat_load_dword v0, v[2:3]", "flat_load_dword"),
-        ("scratch_load_dword v0, off, s0", "scratch_load_dword"),
+        ("s_waitcnt vmcnt(0) vscnt(0)", "form"),
+        ("s_waitcnt_vscnt null, 0x0", "s_waitcnt_vscnt"),
+        ("s_sethalt 1", "s_sethalt"),
+        ("s_cbranch_g_fork s[0:1], s[2:3]", "s_cbranch_g_fork"),
+        ("s_endpgm_saved", "s_endpgm_saved"),
+        ("s_sendmsg sendmsg(MSG_SAVEWAVE)", "message"),
+        ("s_sendmsghalt sendmsg(MSG_INTERRUPT)", "s_sendmsghalt"),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 3", "mode"),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 1", "mode"),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 6, 2), 0", "mode"),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 28, 1), 1", "mode"),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_TRAPSTS), 0", "register"),
+        ("s_setreg_b32 hwreg(HW_REG_MODE), s0", "mode"),
+        ("s_getreg_b32 s0, hwreg(HW_REG_HW_ID)", "register"),
+        ("s_getreg_b32 s0, hwreg(HW_REG_MODE)", "mode"),
+        ("s_getpc_b64 s[0:1]", "address"),
+        ("s_setpc_b64 s[0:1]", "address"),
+        ("flat_load_dword v0, v[2:3] lds", "modifier"),
+        ("scratch_load_lds_dword off, s0", "scratch_load_lds_dword"),
     ],
 )
 def test_what_it_cannot_run_it_refuses(text: str, part: str) -> None:
+    assert part in raised("I102", lambda: loaded(text)).message
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("v_mad_u16 v0, v1, v2, v3 op_sel:[1,0]", "op_sel"),
+        ("v_pack_b32_f16 v0, v1, v2 op_sel:[0,0,1]", "op_sel of the destination"),
+        ("v_mad_u16 v0, 1, v2, v3 op_sel:[1,0,0,0]", "op_sel"),
+        ("v_mad_u16 v0, -v1, v2, v3 op_sel:[1,0,0,0]", "form"),
+        ("v_mov_b32_dpp v0, s1 row_shl:1 row_mask:0xf bank_mask:0xf", "form"),
+        ("v_mov_b32_dpp v0, v1 row_shl:1 row_mirror row_mask:0xf bank_mask:0xf", "modifiers 'row_shl:1 row_mirror"),
+        ("v_add_f64_sdwa v[0:1], v[2:3], v[4:5] src0_sel:DWORD src1_sel:DWORD", "form"),
+        ("v_cvt_pk_f32_fp8_sdwa v[0:1], v1 dst_sel:DWORD src0_sel:WORD_1", "dst_sel"),
+        ("v_add_u32_sdwa v0, 5, v1 src0_sel:WORD_0 src1_sel:DWORD", "part of 5"),
+        ("v_writelane_b32 s0, s1, 2", "operand 's0'"),
+        ("v_permlane32_swap_b32_e32 s0, v1", "operand"),
+        ("v_div_scale_f32 v0, vcc, |v1|, v2, v3", "modifiers"),
+        ("v_cmp_lt_f32_e64 s[0:1], v1, v2 clamp", "modifiers 'clamp'"),
+        ("v_cvt_pk_fp8_f32 v0, v1, v2 op_sel:[0,1]", "op_sel"),
+        ("s_mov_b32 s0, v1", "form"),
+        ("v_pk_add_u16 v0, v1, v2 op_sel:[1]", "op_sel"),
+        ("v_pk_add_u16 v0, v1, v2 neg_lo:[1,0]", "sign of an integer"),
+        ("v_pk_add_u16_dpp v0, v1, v2 row_mirror row_mask:0xf bank_mask:0xf", "v_pk_add_u16_dpp"),
+        ("v_pk_add_f32 v[0:1], v2, v[4:5]", "operand 'v2'"),
+        ("v_pk_mov_b32 v[0:1], -v[2:3], v[4:5]", "form"),
+        ("v_pk_mov_b32 v[0:1], 5, 0 op_sel:[1,0]", "high half of a constant"),
+        ("v_fma_mix_f32 v0, v1, v2, v3 neg_lo:[1,0,0]", "neg_lo"),
+        ("v_fma_mix_f32 v0, v1, v2, v3 op_sel:[1,0,0]", "op_sel"),
+        ("v_fma_mix_f32 v0, 1.0, v2, v3 op_sel_hi:[1,0,0]", "half of '1.0'"),
+        ("v_dot2_f32_f16 v0, 1.0, v2, v3", "operand"),
+        ("s_set_gpr_idx_on s3, 4", "form"),
+        ("s_movrels_b32 s8, 5", "operand '5'"),
+        ("v_cvt_scalef32_pk_fp8_f32 v0, -v1, v2, v3", "operand"),
+        ("v_cvt_scalef32_f32_fp8 v0, v[1:2], v3", "op_sel"),
+        ("v_cvt_scalef32_pk_fp8_f32 v0, v1, v2, v3 op_sel:[1,0,0,0]", "op_sel"),
+        ("v_cvt_scalef32_pk32_fp6_f16 v[0:5], v[2:9], v4", "operand width"),
+        ("v_cvt_scalef32_pk_f32_fp8 v0, v1, v2", "op_sel"),
+    ],
+)
+def test_forms_that_are_not_known_are_refused(text: str, part: str) -> None:
     assert part in raised("I102", lambda: loaded(text)).message
 
 

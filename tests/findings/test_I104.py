@@ -9,7 +9,7 @@ def test_a_result_is_read_before_its_mfma_has_passed() -> None:
     wave = execute(f"{MFMA}\ns_nop 5\nv_accvgpr_read_b32 v8, a0", fresh(dict.fromkeys(range(4), 0)), "gfx942")
     (finding,) = wave.faults.findings()
     assert finding.code == "I104"
-    assert finding.message == "v_accvgpr_read_b32 reads a0 1 wait states too early"
+    assert finding.message == "v_accvgpr_read_b32 reads a0 1 wait state too early"
 
 
 def test_one_wait_state_more_is_enough() -> None:

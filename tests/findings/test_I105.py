@@ -30,13 +30,17 @@ def test_an_address_behind_lds() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ds_read_b32 v0, v1 offset:1", "ds_read_b32 uses LDS, but its address is not a multiple of 4"),
-        ("ds_read_b64 v[4:5], v2", "ds_read_b64 uses LDS, but its address is not a multiple of 4"),
-        ("buffer_load_dword v1, s[4:7], 0 offen lds", "buffer_load_dword uses LDS, but its m0 is not a multiple of 4"),
-        ("buffer_load_dword v0, v1, s[8:11], 0 offen", "buffer_load_dword uses a resource with a stride"),
+        ("ds_add_u32 v1, v0 offset:1", "ds_add_u32: its address is not a multiple of 4"),
+        ("ds_add_u64 v2, v[4:5] offset:2", "ds_add_u64: its address is not a multiple of 8"),
+        ("ds_read_b64_tr_b16 v[4:5], v2 offset:2", "ds_read_b64_tr_b16: its address is not a multiple of 8"),
+        ("buffer_load_dword v1, s[4:7], 0 offen lds", "buffer_load_dword: m0 and its offset are not a multiple of 4"),
+        (
+            "buffer_load_dword v0, v1, s[8:11], 0 idxen",
+            "buffer_load_dword uses a resource that adds the lane's number to the index, which is not modelled",
+        ),
     ],
 )
 def test_an_address_that_is_not_one(text: str, message: str) -> None:
     zeros = dict.fromkeys(range(4, 12), 0)
-    wave = execute(text, fresh({1: 0, 2: 2}, {**zeros, 9: 0x10000, 124: 2}))
+    wave = execute(text, fresh({1: 0, 2: 2}, {**zeros, 9: 0x10000, 11: 1 << 23, 124: 2}))
     assert [(finding.code, finding.message) for finding in wave.faults.findings()] == [("I105", message)]

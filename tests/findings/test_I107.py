@@ -26,3 +26,10 @@ def test_more_lds_than_the_machine_has() -> None:
 def test_too_many_work_items() -> None:
     finding = raised("I107", lambda: run_kernel(loaded("s_nop 0"), args=[], block=(64, 5, 1)))
     assert dict(finding.evidence)["workgroup"] == "(64, 5, 1) work-items, at most 256 in all"
+
+
+def test_a_workgroup_of_another_shape_than_the_kernel_was_compiled_for() -> None:
+    square = load_program(facts(required_workgroup=(8, 8, 1)), listing("s_nop 0"))
+    finding = raised("I107", lambda: run_kernel(square, args=[], block=(64, 1, 1)))
+    assert dict(finding.evidence)["compiled for"] == "(8, 8, 1) work-items"
+    assert run_kernel(square, args=[], block=(8, 8, 1)).findings == ()

@@ -77,3 +77,8 @@ def test_more_user_registers_than_are_enabled() -> None:
     report = audited(told(user_sgpr_count=4))
     (finding,) = report.findings
     assert (finding.code, finding.message) == ("I209", "the kernel descriptor counts 4 user SGPRs and enables 2")
+
+
+def test_a_descriptor_that_says_nothing_about_arguments() -> None:
+    """As in hand-written kernels: hardware doesn't ask for it."""
+    assert audited(told(kernarg_size=0)).clean

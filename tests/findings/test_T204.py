@@ -88,7 +88,7 @@ def test_a_document_of_the_version_before_is_named() -> None:
     del whole["kind"]  # which that version didn't have
     message = raised("T204", lambda: from_json(json.dumps(whole))).message
     assert message.startswith("version: rota.schedule version 1 was written by an earlier rota")
-    assert "write the document anew" in message
+    assert "write the document again" in message
 
 
 @pytest.mark.parametrize("kind", ["pipeline", "values"])

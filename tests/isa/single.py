@@ -41,6 +41,13 @@ def loaded(text: str, arch: str = "gfx950") -> KernelProgram:
     return load_program(facts(arch), listing(text))
 
 
+def written_lds(faults: Faults, size: int = LDS_BYTES) -> Lds:
+    """LDS that counts as written, though it holds poison."""
+    lds = Lds(size, faults)
+    lds.order._known[:] = True
+    return lds
+
+
 def fresh(
     vectors: Mapping[int, Any] | None = None,
     scalars: Mapping[int, int] | None = None,
@@ -55,7 +62,7 @@ def fresh(
         number=number,
         faults=faults,
         memory=memory,
-        lds=lds or Lds(LDS_BYTES, faults),
+        lds=lds or written_lds(faults),
         at_issue=LATEST.driver(0).at_issue(),
     )
     for row, value in (vectors or {}).items():
@@ -68,7 +75,8 @@ def fresh(
 
 def execute(text: str, wave: Wave, arch: str = "gfx950") -> Wave:
     """Runs the lines to their end, with what is under way left under way."""
-    steps = loaded(text, arch).steps
+    program = loaded(text, arch)
+    steps, wave.architecture = program.steps, program.architecture
     wave.pc = 0
     with np.errstate(all="ignore"):
         _run_wave(steps, wave, len(steps) - 1)

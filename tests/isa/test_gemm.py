@@ -148,7 +148,9 @@ def test_who_runs_ahead_decides_whether_a_race_shows() -> None:
     assert problem.right(early)
     assert not problem.right(late)
     assert {finding.code for finding in early.findings} == {"I109"}  # known all the same: it is about every order
-    assert "I106" in {finding.code for finding in late.findings}
+    seen = {str(dict(finding.evidence)["seen"]) for finding in late.findings if finding.code == "I109"}
+    assert any(each.startswith("in this order") for each in seen)
+    assert all(str(dict(finding.evidence)["seen"]).startswith("not in this order") for finding in early.findings)
 
 
 def test_a_machine_that_is_always_in_time_hides_missing_waits() -> None:

@@ -13,7 +13,7 @@ from tests.isa.plain.scalar import run_scalar
 from tests.isa.plain.special import run_vector
 
 FEWEST = 600  # opcodes that are judged alone
-MASKS = "row_mask:0xf bank_mask:0xf"
+MASKS, SOME = "row_mask:0xf bank_mask:0xf", "row_mask:0xa bank_mask:0x6"
 
 
 def test_hundreds_of_opcodes_have_an_oracle() -> None:
@@ -56,6 +56,25 @@ def test_another_instruction_is_noticed(text: str, other: str) -> None:
     assert instruction is not None
     state = fresh_state(Random(1), "gfx950")
     assert judged(text, instruction, state, "gfx950", run_vector).outcome not in {"right", "refused"}
+
+
+FORMS = (
+    "quad_perm:[3,0,2,1]", "row_shl:3", "row_shr:14", "row_ror:5", "wave_shl:1", "wave_shr:1", "wave_rol:1",
+    "wave_ror:1", "row_mirror", "row_half_mirror", "row_bcast:15", "row_bcast:31", "row_newbcast:9",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("bound", ["", " bound_ctrl:1"])
+def test_every_way_to_cross_lanes(bound: str) -> None:
+    texts = [f"v_sub_u32_dpp v8, v0, v2 {form} {masks}{bound}" for form in FORMS for masks in (MASKS, SOME)]
+    texts.append(f"v_mov_b64_dpp v[8:9], v[0:1] row_newbcast:3 {SOME}{bound}")
+    random = Random(8)
+    for text, instruction in zip(texts, assembled(texts, "gfx942"), strict=True):
+        assert instruction is not None
+        for mask in (0xFFFF_FFFF_FFFF_FFFF, 0x1234_5678_9ABC_DEF0):
+            state = fresh_state(random, "gfx942")
+            state.put_mask(126, mask)
+            assert judged(text, instruction, state, "gfx942", run_vector).outcome == "right"
 
 
 def test_another_scalar_instruction_is_noticed() -> None:

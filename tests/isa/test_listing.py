@@ -28,9 +28,9 @@ TWO = """
 
 
 def test_a_disassembly_is_read_function_by_function() -> None:
-    first = read_listing(TWO, "first")
-    assert [each.opcode for each in first] == ["s_mov_b32", "s_cbranch_scc1", "s_nop", "s_branch", "s_branch"]
-    assert [each.target for each in first] == [None, 3, None, 1, 0]
+    first = read_listing(TWO, "first")  # without the last two, which nothing leads to
+    assert [each.opcode for each in first] == ["s_mov_b32", "s_cbranch_scc1", "s_nop", "s_branch"]
+    assert [each.target for each in first] == [None, 3, None, 1]
     assert [each.address for each in first][:2] == [0x1900, 0x1904]
     (load, end) = read_listing(TWO, "k")
     assert load.operands == ("v[0:3]", "v4", "s[4:7]", "0")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rota.isa.lds import Lds
 from rota.isa.memory import BASE
 from rota.isa.operand import EXEC, M0
 from rota.isa.wave import POISON, Faults, Wave
-from tests.isa.single import LDS_BYTES, codes, execute, fresh
+from tests.isa.single import LDS_BYTES, codes, execute, fresh, written_lds
 
 LANE = np.arange(64, dtype=np.uint32)
 WORDS = np.random.default_rng(1).integers(0, 2**32, 1024, dtype=np.uint32)
@@ -207,6 +206,34 @@ def test_leaving_lds_is_a_fault() -> None:
         assert codes(wave) == ["I105"]
 
 
+def test_addresses_and_offsets_of_lds_are_added_in_32_bits() -> None:
+    """Compilers count down from an offset."""
+    wave = fresh({2: (-4 * LANE.astype(np.int64)).astype(np.uint32), 3: LANE})
+    execute("ds_write_b32 v2, v3 offset:252\nds_read_b64 v[8:9], v2 offset:252\ns_waitcnt lgkmcnt(0)", wave)
+    assert wave.lds.words[:64].tolist() == LANE[::-1].tolist()
+    assert wave.v[8].tolist() == LANE.tolist()
+    assert codes(wave) == []
+
+
+@pytest.mark.parametrize("start", [1, 2, 3, 5])
+def test_lds_reads_and_writes_may_start_at_any_byte(start: int) -> None:
+    octets = np.random.default_rng(start).integers(0, 256, LDS_BYTES, dtype=np.uint8)
+    wave = fresh({2: LANE * 16 + start, **{8 + row: LANE * 3 + row for row in range(4)}})
+    wave.lds.bytes[:] = octets
+    execute("ds_read_b128 v[12:15], v2\nds_read2_b32 v[16:17], v2 offset0:1 offset1:2\ns_waitcnt lgkmcnt(0)", wave)
+    for lane in range(64):
+        at = 16 * lane + start
+        assert wave.v[12:16, lane].tobytes() == octets[at : at + 16].tobytes()
+        assert wave.v[16:18, lane].tobytes() == octets[at + 4 : at + 12].tobytes()
+    execute("ds_write_b64 v2, v[8:9]\nds_write_b16 v2, v10 offset:8\ns_waitcnt lgkmcnt(0)", wave)
+    for lane in range(64):
+        at = 16 * lane + start
+        octets[at : at + 8] = np.frombuffer(wave.v[8:10, lane].tobytes(), np.uint8)
+        octets[at + 8 : at + 10] = np.frombuffer(wave.v[10, lane].tobytes(), np.uint8)[:2]
+    assert wave.lds.bytes.tolist() == octets.tolist()
+    assert codes(wave) == []
+
+
 @pytest.mark.parametrize(("width", "words"), [("dword", 1), ("dwordx3", 3), ("dwordx4", 4)])
 def test_a_load_to_lds_lays_lanes_side_by_side_whatever_their_addresses(width: str, words: int) -> None:
     scattered = (LANE * 37 % 64 * 16).astype(np.uint32)
@@ -274,12 +301,13 @@ def test_a_read_brings_what_stood_there_before_a_later_write_of_its_wave() -> No
 
 
 def test_a_write_under_way_disturbs_the_reads_of_other_waves_only() -> None:
-    shared = Lds(LDS_BYTES, Faults())
+    shared = written_lds(faults := Faults())
     writer = fresh({2: LANE * 4, 3: LANE}, number=0, lds=shared)
     reader = fresh({2: LANE * 4}, number=1, lds=shared)
     execute("ds_write_b32 v2, v3", writer)
     execute("ds_read_b32 v8, v2\ns_waitcnt lgkmcnt(0)", reader)
-    assert codes(reader) == ["I106"]
+    assert (reader.v[8] == POISON).all()
+    assert [finding.code for finding in faults.findings()] == ["I109"]
     execute("s_waitcnt lgkmcnt(0)", writer)
     execute("ds_read_b32 v9, v2\ns_waitcnt lgkmcnt(0)", reader)
     assert reader.v[9].tolist() == LANE.tolist()

@@ -30,10 +30,12 @@ def lane_zero(wave: Wave, row: int) -> int:
         ("SRC0", "v_lshlrev_b64 v[8:9], 0, v[2:3]", 8, 200),
         ("SRC1", "v_lshlrev_b64 v[8:9], 0, v[2:3]", 8, 500),
         ("SRC0,SRC1,SRC2", "v_add3_u32 v8, v0, v1, v2", 8, 1200),
+        ("SRC0,SRC1", "v_cndmask_b32_e64 v8, -|v1|, v2, s[6:7]", 8, 400 | 1 << 31),
+        ("SRC0", "v_nop", 8, 800),
     ],
 )
 def test_an_index_moves_the_registers_that_it_is_for(which: str, text: str, row: int, wanted: int) -> None:
-    wave = fresh(ROWS, {3: 3, 4: 50, M0: 0xABC0_0FFF})
+    wave = fresh(ROWS, {3: 3, 4: 50, 6: 0, 7: 0, M0: 0xABC0_0FFF})
     execute(f"s_set_gpr_idx_on s3, gpr_idx({which})\n{text}", wave)
     assert lane_zero(wave, row) == wanted
     names = {"SRC0": 1, "SRC1": 2, "SRC2": 4, "DST": 8}
@@ -114,6 +116,24 @@ def test_a_clamped_nan_is_zero_or_stays() -> None:
     assert np.isnan(execute("v_add_f32_e64 v8, v0, v1 clamp", wave).f[8, 0])
 
 
+@pytest.mark.parametrize(
+    ("below", "above", "wanted"),
+    [
+        (0, 0, 0xFFC0_0000),
+        (0x7F80_0000, 0xFF80_0000, 0xFFC0_0000),
+        (0x7FC0_1234, 0, 0x7FC0_1234),
+        (0, 0x7FC0_4321, 0x7FC0_4321),
+    ],
+)
+def test_a_division_that_fails_has_the_nan_of_the_isa(below: int, above: int, wanted: int) -> None:
+    assert lane_zero(execute("v_div_fixup_f32 v8, v0, v1, v2", fresh({0: 0, 1: below, 2: above})), 8) == wanted
+
+
+def test_a_pair_of_scalar_registers_may_move_over_itself() -> None:
+    wave = execute("s_movrels_b64 s[8:9], s[2:3]", fresh(scalars={M0: 5, 7: 70, 8: 80, 9: 90}))
+    assert (wave.s[8], wave.s[9]) == (70, 80)
+
+
 def test_a_move_by_index_beyond_the_registers_is_a_finding() -> None:
     wave = execute("s_movrels_b32 s8, s2", fresh(scalars={M0: 100, 8: 1}))
     assert (codes(wave), wave.s[8]) == (["I102"], 1)
@@ -124,11 +144,36 @@ def test_lanes_swapped_while_some_are_off_are_a_finding() -> None:
     assert codes(execute("v_permlane32_swap_b32_e32 v0, v1", wave)) == ["I102"]
 
 
+@pytest.mark.parametrize("text", ["v_readfirstlane_b32 m0, v1", "v_readlane_b32 m0, v1, 0", "s_mov_b32 m0, 0x64"])
+def test_setting_m0_is_remembered_whoever_does_it(text: str) -> None:
+    wave = execute(f"s_nop 6\n{text}", fresh(ROWS))
+    assert (wave.s[M0], wave.m0_at) == (100, 7)
+
+
+def test_a_scaled_conversion_takes_scalars_and_constants() -> None:
+    wave = execute(
+        "v_cvt_scalef32_pk_fp8_f32 v8, s4, v1, 1.0", fresh({1: 0x4000_0000, 8: 0xABCD_0000}, {4: 0x3F80_0000})
+    )
+    assert lane_zero(wave, 8) == 0xABCD_4038
+
+
+def test_memory_instructions_do_not_mind_an_index() -> None:
+    text = "s_set_gpr_idx_on s3, gpr_idx(SRC0,SRC1)\nds_write_b32 v0, v1\ns_waitcnt lgkmcnt(0)"
+    wave = execute(text, fresh({0: np.arange(64, dtype=np.uint32) * 4, 1: 7, 4: 9}, {3: 3}))
+    assert codes(wave) == []
+
+
 def test_clocks_grow_and_have_to_be_waited_for() -> None:
     wave = execute("s_memtime s[8:9]", fresh(scalars={8: 1, 9: 1}))
     assert wave.s[8] == POISON
     execute("s_waitcnt lgkmcnt(0)\ns_memrealtime s[10:11]\ns_waitcnt lgkmcnt(0)", wave)
     assert wave.s[10] | wave.s[11] << 32 > wave.s[8] | wave.s[9] << 32
+
+
+def test_accumulation_registers_are_read_written_and_moved() -> None:
+    text = "v_accvgpr_write_b32 a3, v1\nv_accvgpr_mov_b32 a4, a3\nv_accvgpr_read_b32 v8, a4"
+    wave = execute(text, fresh(ROWS))
+    assert wave.v[8].tolist() == wave.v[256 + 3].tolist() == ROWS[1].tolist()
 
 
 @pytest.mark.parametrize(

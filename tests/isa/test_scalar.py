@@ -1,4 +1,4 @@
-"""Each scalar instruction against Python's whole numbers, with its condition code."""
+"""Each scalar instruction against Python's integers, with its condition code."""
 
 from __future__ import annotations
 

@@ -290,7 +290,7 @@ def cleared(bits: int) -> int:
     ],
 )
 def test_a_choice_takes_signs_as_bits(no: str, yes: str, oracle: Callable[[int, int], tuple[int, int]]) -> None:
-    """On any bits, NaNs and whole numbers included: a sign flips bit 31, bars clear it (CDNA3 ISA, VOP3)."""
+    """On any bits, NaNs and integers included: a sign flips bit 31, bars clear it (CDNA3 ISA, VOP3)."""
     wave = fresh({0: A, 1: B}, {4: SCALAR, VCC: 0xAAAA_AAAA, VCC + 1: 0xAAAA_AAAA})
     execute(f"v_cndmask_b32_e64 v8, {no}, {yes}, vcc", wave)
     assert wave.v[8].tolist() == [oracle(int(A[lane]), int(B[lane]))[lane % 2] for lane in range(64)]

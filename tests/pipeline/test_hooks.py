@@ -1,4 +1,4 @@
-"""Methods of a schedule that give something else than they should end in a finding."""
+"""Methods of a schedule that give something other than they should end in a finding."""
 
 from __future__ import annotations
 

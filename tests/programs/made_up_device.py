@@ -6,13 +6,16 @@ another clock, register file, LDS and table of passes.  What runs on it runs on 
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from rota.program.kinds import OpKind
 from rota.program.machine import Confidence, Counter, Fact
-from rota.targets.architecture import Architecture, BankRule, Float8, Hazards
+from rota.targets.architecture import Architecture, BankRule, Float8
 from rota.targets.device import Device, device
 from rota.targets.estimate import Estimate, estimate
 from rota.targets.rates import MatrixRate, Rates
 from rota.targets.timing import Timing
+from rota.targets.wait_states import Hazards
 
 _SOURCE = "made up for the tests"
 
@@ -49,16 +52,7 @@ ARCHITECTURE = Architecture(
     lanes=_fact(64, "lanes per wave"),
     register_bytes=_fact(4, "bytes per lane"),
     float8=Float8.OCP,
-    hazards=Hazards(
-        result=_STATES,
-        single_result=_STATES,
-        overlap=_STATES,
-        single_overlap=_STATES,
-        overwrite=_STATES,
-        operand=_STATES,
-        m0=_STATES,
-        scalar=_STATES,
-    ),
+    hazards=Hazards(**{field.name: _STATES for field in fields(Hazards)}),
     bank_rules=(
         BankRule(
             read_bytes=16,

@@ -51,7 +51,7 @@ def test_strict_names_the_epilogues_reads_and_the_loads_in_flight_and_offers_the
         assert read_end.role.startswith("epilogue")
     helps = [fix for finding in races for fix in finding.fixes]
     assert helps == [
-        f'sync="repair" mends this and the next {len(races) - 1}, and was proved: '
+        f'sync="repair" fixes this and the next {len(races) - 1}, and was proved: '
         + "; ".join(f"{op} in the epilogue in front of mma_load_b s0 t1 (#1)" for op in ("wait_vm(0)", "barrier"))
     ]
     assert moved.code == "P115"

@@ -1,4 +1,4 @@
-"""A loop that is run again right behind itself."""
+"""A loop that is run again immediately after itself."""
 
 from __future__ import annotations
 
@@ -106,4 +106,4 @@ def test_a_load_must_not_land_on_the_next_runs_initial_value() -> None:
 def test_tiles_that_are_read_first_are_filled_by_whoever_runs_the_loop_again() -> None:
     certificate = compile_loop(carried(distance=1), reentrant=True).certificate
     assert certificate is not None
-    assert any(text.startswith("whoever runs the loop again fills the tiles") for text in certificate.assumptions)
+    assert any(text.startswith("before every run the caller fills the tiles") for text in certificate.assumptions)

@@ -1,4 +1,4 @@
-"""The audit: takes a schedule and the code object made of it, gives an `Audit` that says whether it still is it."""
+"""The audit: takes a schedule and the code object made of it, gives an `Audit` of how far the code follows it."""
 
 from __future__ import annotations
 

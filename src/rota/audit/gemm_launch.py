@@ -1,6 +1,6 @@
 """A GEMM's machine code, launched on the CPU: takes a decoded kernel, gives C beside NumPy's for trips and turns.
 
-C = A x B^T: A is M x K, B is N x K, C is M x N in fp32.  Whole numbers from -4 to 4 make every product and sum exact in
+C = A x B^T: A is M x K, B is N x K, C is M x N in fp32.  Integers from -4 to 4 make every product and sum exact in
 fp32, so C has one right value in any order of summation; numbers with all the bits that an element has make C right
 within the rounding of that many sums.
 """
@@ -37,7 +37,7 @@ SEVERAL = (2, 3)
 class Numbers(enum.Enum):
     """What A and B hold."""
 
-    WHOLE = "whole numbers"
+    WHOLE = "integers"
     FULL = "numbers of full precision"
 
 
@@ -118,7 +118,7 @@ class GemmProgram:
         return Launched(got, due, bound, (*outcome.findings, *wrong))
 
     def run_trips(self, trips: int, seeds: int) -> TripRuns:
-        """Whole numbers under every adversarial and so many drawn interleavings, in one workgroup.
+        """Integers under every adversarial and so many drawn interleavings, in one workgroup.
 
         Once numbers of full precision, in several: a workgroup that takes another's tile is wrong only among others.
         """

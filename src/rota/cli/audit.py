@@ -20,7 +20,7 @@ def audit(kernel: str, settings: tuple[str, ...], compiler: str | None) -> None:
     """Compile KERNEL and compare the machine code.
 
     The emitted GEMM goes through a compiler; order, operands, waits, barriers, registers and spills of its machine code
-    are compared with the schedule, and the proof is made again on the machine code's own waits and barriers.
+    are compared with the schedule, and the proof is repeated on the machine code's own waits and barriers.
     """
     from rota.audit.audit import audit_gemm
 

@@ -26,8 +26,8 @@ def check(kernel: str, settings: tuple[str, ...], notes: bool, code: str | None)
     """Prove KERNEL right for every trip count.
 
     And for every interleaving of its waves.  By default `sync` is "repair", which adds the fewest barriers, then the
-    fewest waits, that make the proof hold; with `--set sync=strict` what is missing is an error.  Exit status:
-    0 proved, 1 findings, 2 usage, 3 internal error.
+    fewest waits, that it finds to make the proof hold; with `--set sync=strict` what is missing is an error.  Exit
+    status: 0 proved, 1 findings, 2 usage, 3 internal error.
     """
     chosen = find_kernel(kernel, settings)
     if code is not None:

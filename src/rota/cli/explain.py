@@ -30,7 +30,7 @@ _FAMILIES = {
 def explain(code: str | None) -> None:
     """Say what a finding's CODE means.
 
-    With the smallest example that ends in it, and how to mend it.  Without a code, list them all.
+    With the smallest example that ends in it, and how to fix it.  Without a code, list them all.
     """
     if code is None:
         give("\n".join(f"{each}  {meaning}" for each, meaning in CODES.items()), CODES)

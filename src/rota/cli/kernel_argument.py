@@ -66,6 +66,18 @@ def _registered(name: str) -> Kernel:
     raise click.UsageError("\n".join((*KERNELS.unknown(name), own)))
 
 
+def named_object(name: str) -> object:
+    """What file.py:Name or package.module:Name stands for."""
+    place, colon, attribute = name.rpartition(":")
+    if not colon:
+        raise click.UsageError(f"{name!r} names no function: file.py:function, package.module:function")
+    module = _module(place)
+    if not hasattr(module, attribute):
+        own = [key for key, value in vars(module).items() if not key.startswith("_") and inspect.isroutine(value)]
+        raise click.UsageError("\n".join((f"{place} has no {attribute!r}", *did_you_mean(attribute, own))))
+    return getattr(module, attribute)
+
+
 def _written(name: str) -> Kernel:
     place, _, attribute = name.rpartition(":")
     module = _module(place)

@@ -1,10 +1,11 @@
-"""`rota run`: takes a kernel, gives whether a compiler's machine code for it computes C, without a GPU."""
+"""`rota run`: takes a kernel, gives whether machine code for it computes what it should, without a GPU."""
 
 from __future__ import annotations
 
 import click
 
 from rota.cli.kernel_argument import find_kernel, kernel_argument, set_option
+from rota.cli.launched import run_launched
 from rota.cli.machine_code import built, compiler_option
 from rota.cli.output import give, in_full, json_option
 from rota.cli.progress import progress
@@ -36,15 +37,37 @@ def _numbers(_: click.Context, parameter: click.Parameter, text: str) -> tuple[i
     show_default=True,
     help="Drawn interleavings of the waves, beside the adversarial ones: two for each wave, and one.",
 )
+@click.option("--launch", metavar="FILE.py:FUNCTION", help="KERNEL is a file; the function describes its launch.")
+@click.option("--name", metavar="NAME", help="Which kernel of the file, if it has several.")
+@click.option("--device", metavar="DEVICE", help="What a HIP source is compiled for.")
+@click.option("--orders", type=click.IntRange(1, _MOST_SEEDS), default=20, show_default=True, help="Of a launch.")
 @compiler_option
 @json_option
-def run(kernel: str, settings: tuple[str, ...], trips: tuple[int, ...], seeds: int, compiler: str | None) -> None:
+def run(
+    *,
+    kernel: str,
+    settings: tuple[str, ...],
+    trips: tuple[int, ...],
+    seeds: int,
+    launch: str | None,
+    name: str | None,
+    device: str | None,
+    orders: int,
+    compiler: str | None,
+) -> None:
     """Execute KERNEL's machine code on the CPU.
 
-    The emitted GEMM goes through a compiler, and its instructions are executed one by one: waves interleaved as
-    adversaries would and as seeds draw them, memory landing as late as waits allow, registers and LDS poisoned until
-    then.  C must equal NumPy's; numbers of full precision, in 2 x 3 workgroups, within the rounding of fp32 sums.
+    The emitted GEMM goes through a compiler, and its instructions are executed one by one: waves interleaved
+    adversarially and at random, memory landing as late as waits allow, registers and LDS poisoned until then.  C must
+    equal NumPy's; numbers of full precision, in 2 x 3 workgroups, within the rounding of fp32 sums.
+
+    With --launch, KERNEL is a code object (or a HIP source) of any origin, as in rota run kernel.hsaco --launch
+    launches.py:matmul.  The function returns a dict with args, grid, block and, optionally, dynamic_lds and expected:
+    arrays by the number of their argument.
     """
+    if launch is not None:
+        right = run_launched(kernel, launch, name=name, device=device, compiler=compiler, orders=orders)
+        click.get_current_context().exit(0 if right else 1)
     from rota.audit.execution import load_emitted
 
     chosen = find_kernel(kernel, settings)

@@ -46,9 +46,9 @@ class Leaf(NamedTuple):
 
 
 def with_settings(kernel: Kernel, texts: Sequence[str]) -> Kernel:
-    """The kernel with all of them put in at once, as some fit only together.
+    """The kernel with all of them set at once, as some are valid only together.
 
-    Parameters come first: they make the rest anew.
+    Parameters come first: they make the rest.
     """
     own = [text for text in texts if _names_parameter(kernel, text)]
     for some in (own, [text for text in texts if text not in own]):
@@ -57,7 +57,7 @@ def with_settings(kernel: Kernel, texts: Sequence[str]) -> Kernel:
 
 
 def changed(kernel: Kernel, text: str) -> Kernel:
-    """The kernel with `text`, as field=value, put in."""
+    """The kernel with `text`, as field=value, set."""
     return with_settings(kernel, [text])
 
 
@@ -172,22 +172,22 @@ def _parsed(text: str, kind: Any) -> object:  # noqa: ANN401  # a type hint
 
 
 def _number(text: str, kind: type[int | float]) -> float:
-    """Python has whole numbers of any size; what a kernel counts fits into a register."""
+    """Python has integers of any size; what a kernel counts fits into a register."""
     try:
         found: float | None = int(text, 0) if kind is int else float(text)
     except ValueError:
         found = None if kind is float or not text.lstrip("+-").isdecimal() else _TOO_LARGE
     if found is None:
-        raise ValueError(f"expected {'a whole number' if kind is int else 'a number'}, not {text[:40]!r}")
+        raise ValueError(f"expected {'an integer' if kind is int else 'a number'}, not {text[:40]!r}")
     if kind is int and abs(found) >= _TOO_LARGE:
-        raise ValueError(f"expected a whole number below 2**63, not {text[:40]!r}")
+        raise ValueError(f"expected an integer below 2**63, not {text[:40]!r}")
     return found
 
 
 def _numbers(text: str, count: int) -> tuple[int, ...]:
     parts = text.replace("x", ",").split(",")
     if len(parts) != count or not all(part.strip().isdecimal() for part in parts):
-        raise ValueError(f"expected {count} whole numbers, as {'x'.join(['16'] * count)}, not {text[:40]!r}")
+        raise ValueError(f"expected {count} integers, as {'x'.join(['16'] * count)}, not {text[:40]!r}")
     return tuple(int(_number(part.strip(), int)) for part in parts)
 
 

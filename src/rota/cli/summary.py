@@ -13,7 +13,7 @@ from rota.program.listing import count_sync
 class Summary:
     """What `rota check` says; None where the schedule doesn't state it.
 
-    Barriers and waits are those of one trip; `added` counts what a repair put in, in all phases.
+    Barriers and waits are those of one trip; `added` counts what a repair added, in all phases.
     """
 
     kernel: str

@@ -68,7 +68,8 @@ def _rows(device: Device) -> Iterator[_Row]:
             own = value if isinstance(value, Estimate) and value.low != value.high else ranges.get(fact)
             yield _Row(field.name, fact, *((own.low, own.high) if own else ()))
     for field in fields(device.hazards):
-        yield _Row(f"wait states, {field.name}", getattr(device.hazards, field.name))
+        if _is_fact(states := getattr(device.hazards, field.name)):
+            yield _Row(f"wait states, {field.name}", states)
     for rule in device.bank_rules:
         yield _Row(f"LDS banks, reads of {rule.read_bytes} bytes", rule.banks)
     for rate in device.rates.matrix:

@@ -1,6 +1,6 @@
 """Findings in the author's terms: takes what a proof found among a schedule's entries, gives places in the body.
 
-An author writes a body; how its ops are numbered among the waits and barriers of three phases is rota's affair.
+An author writes a body; how its ops are numbered among the waits and barriers of three phases is internal to rota.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One help per cause: takes a failed proof and the repair that mends it, gives its errors with what each group lacks.
+"""One help per cause: takes a failed proof and the repair that fixes it, gives its errors with what each group lacks.
 
-Errors that come back together when one repair is left out have one cause: what that repair put in.
+Errors that come back together when one repair is left out have one cause: what that repair added.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_REPAIRS = 16  # each costs a proof; beyond, one help serves all errors
 
 
 def helped(errors: Sequence[Finding], better: CompiledSchedule) -> Iterator[Finding]:
-    """The errors, grouped by what they lack; the first of each group says what mends all of it."""
+    """The errors, grouped by what they lack; the first of each group says what fixes all of them."""
     places = BodyPlaces(better)
     every = frozenset(range(len(better.repairs)))
     lacks: dict[tuple[object, ...], set[int]] = {}
@@ -40,7 +40,7 @@ def helped(errors: Sequence[Finding], better: CompiledSchedule) -> Iterator[Find
     for lacking, (first, *others) in groups.items():
         changes = "; ".join(places.change(better.repairs[number]) for number in sorted(lacking))
         scope = "this" if not others else f"this and the next {len(others)}" if others[1:] else "this and the next"
-        yield replace(first, fixes=(*first.fixes, f'sync="repair" mends {scope}, and was proved: {changes}'))
+        yield replace(first, fixes=(*first.fixes, f'sync="repair" fixes {scope}, and was proved: {changes}'))
         yield from others
 
 

@@ -27,8 +27,8 @@ class CompiledSchedule(ABC):
     The phases are the front end's own entries; `lowered` is what everything else reads.
 
     `compiler_tracks_registers` says that the back end's compiler waits for register loads by itself, as LLVM does for
-    loads it can see.  A `reentrant` schedule may be run again right behind itself, as a persistent kernel does; of any
-    other, whoever does so has to put full waits and a barrier between.
+    loads it can see.  A `reentrant` schedule may run again immediately after itself, as a persistent kernel does; any
+    other needs full waits and a barrier between two runs.
 
     `repairs` lists what was added to make the proof hold; without a proof (`sync="as_written"`) there is no
     certificate.  Nor does a schedule keep one that is about another: what `replace` makes of a proved schedule has
@@ -69,7 +69,7 @@ class CompiledSchedule(ABC):
 
     @abstractmethod
     def synchronised(self, done: Repaired) -> Self:
-        """The schedule with waits and barriers put in."""
+        """The schedule with waits and barriers added."""
 
     @property
     @abstractmethod
@@ -98,7 +98,7 @@ class CompiledSchedule(ABC):
 
     @property
     def added(self) -> int:
-        """How many waits and barriers a repair put in or made stronger, beyond what the author wrote."""
+        """How many waits and barriers a repair added or strengthened, beyond what the author wrote."""
         return len(self.repairs)
 
     @property
@@ -123,7 +123,7 @@ class CompiledSchedule(ABC):
         return {Phase.PROLOGUE: self.prologue, Phase.KERNEL: self.kernel, Phase.EPILOGUE: self.epilogue}[phase]
 
     def with_phase(self, phase: Phase, entries: Iterable[Any]) -> Self:
-        """The same schedule with other entries in one phase, numbered anew."""
+        """The same schedule with other entries in one phase, renumbered."""
         numbered = tuple(replace(entry, time_slot=slot) for slot, entry in enumerate(entries))
         if phase is Phase.PROLOGUE:
             return replace(self, prologue=numbered)

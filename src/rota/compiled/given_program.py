@@ -1,4 +1,4 @@
-"""A program that came lowered: takes a `LoweredProgram`, gives a compiled schedule of it, to be proved like any other.
+"""A program supplied lowered: takes a `LoweredProgram`, gives a compiled schedule of it, to be proved like any other.
 
 A front end that lowers its loops itself needs no class of its own for the result.
 """
@@ -75,7 +75,7 @@ class CompiledProgram(CompiledSchedule):
         )
 
     def synchronised(self, done: Repaired) -> Self:
-        """The program with waits and barriers put in."""
+        """The program with waits and barriers added."""
         return replace(
             self,
             prologue=done.phases[Phase.PROLOGUE],

@@ -27,7 +27,7 @@ _NOT_SHOWN_MINIMAL = Finding(
     code="W102",
     severity=Severity.NOTE,
     message="the repair is proved, but its search ended before it was shown to be the smallest",
-    fixes=("put in waits and barriers that you know are needed: there is then less to look for",),
+    fixes=("add the waits and barriers that you know are needed: the search is then smaller",),
 )
 
 
@@ -44,7 +44,7 @@ def proved(written: _Compiled) -> _Compiled:
 
 
 def repaired(written: _Compiled) -> _Compiled:
-    """The schedule with what its proof needs added; wrong values can't be mended by waiting and stay an error."""
+    """The schedule with what its proof needs added; wrong values can't be fixed by waiting and stay an error."""
     report = verify(written)
     if report.clean:
         return _certified(written, report)
@@ -66,7 +66,7 @@ def mended(written: _Compiled) -> _Compiled:
 
 
 def applied(written: _Compiled, done: Repaired) -> _Compiled:
-    """The schedule with waits and barriers put in."""
+    """The schedule with waits and barriers added."""
     better = written.synchronised(done)
     return replace(better, findings=(*written.findings, _NOT_SHOWN_MINIMAL)) if done.cut_short else better
 
@@ -90,7 +90,7 @@ def _in_body(errors: Iterable[Finding], compiled: CompiledSchedule) -> tuple[Fin
 
 
 def _refused(errors: Sequence[Finding], compiled: CompiledSchedule) -> ProofError:
-    """The errors, and behind them whatever may explain them: suspicious structure, and ops that were moved."""
+    """The errors, followed by whatever may explain them: suspicious structure, and ops that were moved."""
     about_order = any(finding.code.startswith(("R", "V")) for finding in errors)
     told = (
         each for each in compiled.findings if each.severity is not Severity.NOTE or (about_order and each.code in MOVED)

@@ -26,7 +26,7 @@ _MULTIPLIER, _INCREMENT, _MODULUS = 1664525, 1013904223, 1 << 32  # Numerical Re
 
 
 class ComputeUnit:
-    """Waves, what they have under way, when units are free, and the books."""
+    """Waves, what they have under way, when units are free, and the accounts."""
 
     def __init__(self, code: Code, parameters: Parameters, trips: int, record: bool, until_steady: bool) -> None:
         self.code = code
@@ -113,7 +113,7 @@ class ComputeUnit:
     def _look_for_period(self, wave: ModelWave, time: int) -> None:
         """Stop when the unit is in the same state at wave 0's edge for the third time.
 
-        After the second the clocks repeat; after the third the books too, since every wave has begun and ended the
+        After the second the clocks repeat; after the third the accounts too, since every wave has begun and ended the
         trips of the last period in it.
         """
         units = (self.path_free, self.port_free, *self.mma_free, *self.valu_free)

@@ -1,4 +1,4 @@
-"""Barriers under way: takes arrivals and waits of waves, gives who goes on, and since when."""
+"""Barriers under way: takes arrivals and waits of waves, gives who continues, and since when."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ class Sleeper(NamedTuple):
 class Gathering:
     """One barrier under way: how often each wave has arrived and waited, and when each meeting was complete.
 
-    Whoever of `waiting` waits for the n-th time goes on when all of `awaited`, those that still run, have arrived n
-    times.
+    The n-th wait of a wave of `waiting` ends when all of `awaited`, those that still run, have arrived n times.
     """
 
     name: str
@@ -76,7 +75,7 @@ def deadlock(code: Code, gatherings: Iterable[Gathering]) -> Finding:
     entries = {each.key: code.entries[each.key] for _, each in asleep}
     return Finding(
         code="B101",
-        message=f"{code.name}: waves wait at a barrier for ever",
+        message=f"{code.name}: waves wait at a barrier forever",
         concerns=tuple(entry.concern() for entry in entries.values() if entry is not None),
         evidence=tuple(
             (f"wave {each.wave.number} waits at", f"{gathering.name}, meeting {each.meeting}; {_met(gathering)}")

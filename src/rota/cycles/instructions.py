@@ -248,7 +248,7 @@ class _Encoder:
     def _known(self, numbers: Mapping[str, int], name: str, what: str) -> int:
         if name in numbers:
             return numbers[name]
-        message = f"{self.program.name} names the {what} {name!r}, which there isn't"
+        message = f"{self.program.name} names the {what} {name!r}, which doesn't exist"
         raise DeclarationError(Finding(code="D105", message=message, fixes=did_you_mean(name, numbers)))
 
     def key(self, key: IssuedEntry, entry: Entry | None) -> int:

@@ -1,11 +1,11 @@
-"""The cycle model: takes a program's instructions and parameters, gives when each wave went round, and its waits.
+"""The cycle model: takes a program's instructions and parameters, gives the trips of each wave, and its stalls.
 
-One compute unit runs one workgroup.  Wave i is on SIMD i, counted round and round; a SIMD has its turn once a slot, in
-which it issues at most one instruction per class (MFMA and VALU, LDS, global memory, scalar), each from a different
+One compute unit runs one workgroup.  Wave i is on SIMD i modulo the number of SIMDs; a SIMD has its turn once a slot,
+in which it issues at most one instruction per class (MFMA and VALU, LDS, global memory, scalar), each from a different
 wave, in the order of the wave's program.  An MFMA holds its SIMD's matrix unit for its passes; VALU ops run beside it.
 All waves share one LDS port and one path to L2, both first come first served; what a DMA brings takes the port when it
-arrives.  Memory ops of one counter complete in order, if the machine says so, and a full counter stops the wave.  A
-wave that waits at a barrier goes on when all that take part have arrived as often.
+arrives.  Memory ops of one counter complete in order, if the machine says so, and a full counter stops the wave.  The
+n-th wait at a barrier ends when all waves that arrive there have done so n times.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Model(ComputeUnit):
     """One handler per kind of instruction.
 
     A handler looks at a wave's next instruction at a turn of its SIMD.  It issues it and gives the next turn, or says
-    when to look again, or puts the wave to sleep until somebody else wakes it.
+    when to look again, or puts the wave to sleep until another event wakes it.
     """
 
     def run(self) -> MeasuredRun:
@@ -120,7 +120,7 @@ class _Model(ComputeUnit):
             self._lose(wave, key, cause, time, until)
             if self.crowded:
                 return until
-            time = until  # nobody else of this SIMD can come between
+            time = until  # no other wave of this SIMD can come between
         if time > self.mma_free[simd]:
             wave.blame(key, ISSUE, self.mma_free[simd], time)
         if wave.held_up:
@@ -277,7 +277,7 @@ class _Model(ComputeUnit):
         return time + self.turn
 
     def _release(self, gathering: Gathering, time: int) -> None:
-        """Those whose meeting is complete go on."""
+        """Those whose meeting is complete continue."""
         for (wave, since, key, _, arrives), met in gathering.leaving(time):
             until = max(since + self.turn, met + max(self.p.barrier, self.turn))
             until += (wave.simd - until) % self.turn

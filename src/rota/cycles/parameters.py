@@ -19,7 +19,7 @@ class Arbitration(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """Clocks, turns and bytes per clock, as `targets.timing` names them.  Nobody has published the arbiter's rule."""
+    """Clocks, turns and bytes per clock, as `targets.timing` names them.  The arbiter's rule is not published."""
 
     issue_classes: int
     lds_latency: int
@@ -78,7 +78,7 @@ def nominal(device: Device) -> Parameters:
 def variants(device: Device, base: Parameters, *, transposed: bool = False) -> Iterator[Variant]:
     """Every estimate at both ends of its range, and the other arbiter.
 
-    That of reads that transpose is one of them where there are such.
+    The rate of transposed reads is one of them where the program has such reads.
     """
     rate = device.rates.lds_read_transposed if transposed else None
     ranges = device.timing.estimates if rate is None else (*device.timing.estimates, ("lds_read_transposed", rate))

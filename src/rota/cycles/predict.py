@@ -44,7 +44,7 @@ class Lost(NamedTuple):
 
 
 class Sensitivity(NamedTuple):
-    """What an estimate at an end of its range makes of the cycles per K-tile."""
+    """The cycles per K-tile with one estimate at an end of its range."""
 
     name: str
     value: int | str
@@ -55,10 +55,10 @@ class Sensitivity(NamedTuple):
 class Prediction:
     """Cycles per K-tile in the steady loop and what they consist of.
 
-    `least_cycles` is what the busiest unit needs, `bound_by` its name.  `lost` is where waves stood; `idle` is why MMA
-    units had nothing to do: what held up the wave that used them next, or that it issued other instructions.
-    `hangs_on` lists the estimates that move the cycles by more than 1 %, worst first; `steady` says in words how the
-    mean was taken.
+    `least_cycles` is what the busiest unit needs, `bound_by` its name.  `lost` is where waves stalled; `idle` is why
+    MMA units were idle: what held up the wave that used them next, or that it issued other instructions.  `hangs_on`
+    lists the estimates that move the cycles by more than 1 %, worst first; `steady` says in words how the mean was
+    taken.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Prediction:
 
     @property
     def causes(self) -> tuple[tuple[str, float], ...]:
-        """Why waves stood, longest first; standing at a busy MMA unit is what a good loop does."""
+        """Why waves stalled, longest first; waiting for a busy MMA unit is what a good loop does."""
         return _by_cause(self.lost)
 
     @property
@@ -98,7 +98,7 @@ class Prediction:
         lines = [head, f"  {self.steady}"]
         lines += [f"  {clocks:6.0f} clk a tile and wave: {cause}" for cause, clocks in self.causes]
         lines += [f"  {each.clocks:6.0f} clk a tile MMA idle: {each.cause} at {each.label}" for each in self.idle[:4]]
-        lines += [f"  hangs on {each.name}: {each.cycles:.0f} cycles if {each.value}" for each in self.hangs_on]
+        lines += [f"  sensitive to {each.name}: {each.cycles:.0f} cycles if {each.value}" for each in self.hangs_on]
         return "\n".join(lines)
 
 

@@ -158,7 +158,7 @@ def _levels(code: Code, occupied: Iterable[Occupied]) -> Iterator[Level]:
 
 
 class _Sizes(NamedTuple):
-    """Registers per lane of values by name, where somebody says them; are the parts of an LDS tile one buffer?"""
+    """Registers per lane of values by name, where they are stated; are the parts of an LDS tile one buffer?"""
 
     registers: Mapping[str, int]
     whole_tiles: bool

@@ -1,4 +1,4 @@
-"""When a run has settled: takes the compute unit at a wave's loop edge, gives all that the rest of the run hangs on.
+"""When a run has settled: takes the compute unit at a wave's loop edge, gives all that the rest of the run depends on.
 
 Times count from now, and what lies too far back to matter is cut off: the same state again means the same clocks again.
 """
@@ -41,7 +41,7 @@ def _since(time: int, moments: Iterable[int]) -> Iterable[int]:
 
 
 def _met(gathering: Gathering, time: int) -> Hashable:
-    """Arrivals and waits, counted from the last complete meeting, and when those were that somebody still awaits."""
+    """Arrivals and waits, counted from the last complete meeting, and when those were that are still awaited."""
     met = len(gathering.complete)
     waits = tuple(gathering.waits[wave] - met for wave in gathering.waiting)
     behind = -min(waits, default=0)

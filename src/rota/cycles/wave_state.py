@@ -130,7 +130,7 @@ class ModelWave:
             idle[key, cause] = idle.get((key, cause), 0) + rest
 
     def next_trip(self) -> None:
-        """Close the books of one trip."""
+        """Close the accounts of one trip."""
         self.trips.append(self.lost)
         self.idles.append(self.idle)
         self.lost = {}

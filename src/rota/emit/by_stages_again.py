@@ -208,7 +208,7 @@ def _check_order(problem: OrderProblem, ordering: Ordering, knobs: ScheduleConfi
 def _check_data(
     phase: str, said: Iterable[ScheduleEntry], due: Iterable[ScheduleEntry], *, bootstrap: bool = False
 ) -> None:
-    """Each data op as often as derived; the author may bootstrap with fragments of his own choice."""
+    """Each data op as often as derived; the author may choose the bootstrap fragments."""
     given, wanted = (Counter(e.op for e in entries if not e.op.is_framework) for entries in (said, due))
     for op in (wanted - given).elements():
         raise disagreement(phase, f"{op} is missing, which body and knobs give")

@@ -49,7 +49,7 @@ def encoded(value: object) -> Json:
         return value.word
     if isinstance(value, enum.Enum):
         known = _TAGS.get(type(value).__name__)
-        if isinstance(value, enum.IntEnum):  # an author's own tags are numbers to everybody else
+        if isinstance(value, enum.IntEnum):  # an author's own tags are plain numbers elsewhere
             return f"{known.__name__}.{value.name}" if known is type(value) else value.value
         return value.name
     if is_dataclass(value) and not isinstance(value, type):

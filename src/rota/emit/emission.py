@@ -1,7 +1,7 @@
 """What is asked of an emitter: takes a compiled schedule and what it is for, gives one frozen value.
 
-An emitter is a function of an `Emission` that gives text.  It reads the `program`; whoever has a use for them finds the
-workgroup's tile and the shape of the ops there too.
+An emitter is a function of an `Emission` that gives text.  It reads the `program`; the workgroup's tile and the shape
+of the ops are there too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The exchange format: takes a compiled schedule, gives versioned JSON, and back an equal schedule or a finding.
 
-A document is somebody's word.  What rota derives is derived again and compared, a device is looked up, a certificate is
+A document is not trusted.  What rota derives is derived again and compared, a device is looked up, a certificate is
 proved again; see `agreement`.  What took a search to find out is not taken over; see `FrontEnd.as_claimed`.
 """
 
@@ -100,7 +100,7 @@ def _check_version(version: object) -> None:
         raise malformed(
             "version",
             f"{FORMAT} version {version} was written by an earlier rota, whose schedules had other fields; this one "
-            f"reads version {VERSION}: write the document anew, with to_json or `rota emit KERNEL --form json`",
+            f"reads version {VERSION}: write the document again, with to_json or `rota emit KERNEL --form json`",
         )
     if type(version) is not int or version != VERSION:
         raise malformed("version", f"expected {VERSION}, got {version!r:.60}")

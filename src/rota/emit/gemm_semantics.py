@@ -148,7 +148,7 @@ class _Replay:
         taken.add((k_tile, mfma.step))
 
     def check_owners(self, bound: list[Bound]) -> None:
-        """An accumulator is some blocks of C, always the same ones, and nobody else's."""
+        """An accumulator is some blocks of C, always the same ones, and no other accumulator's."""
         blocks_of: dict[Place, tuple[Entry, set[Block]]] = {}
         owner: dict[Block, tuple[Place, Entry]] = {}
         for entry, instructions in bound:

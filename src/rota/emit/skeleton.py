@@ -1,6 +1,7 @@
 """The order alone: takes any compiled schedule, gives a header that calls what the author supplies for each op.
 
-Waits, barriers and fences are rota's; what an op does is the author's: a class with one function for each kind of op.
+Waits, barriers and fences are rota's; what an op does is the author's: a class with one function for each op, by stages
+for each kind of op.
 """
 
 from __future__ import annotations

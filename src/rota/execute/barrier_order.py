@@ -1,6 +1,6 @@
-"""Who goes on when: takes the barriers of all roles, gives an order in which they are passed, or who waits for ever.
+"""The order of barriers: takes those of all roles, gives an order in which they are passed, or who waits forever.
 
-Waves of a role execute the same steps, so the roles alone tell whether anybody waits for ever.  The n-th wait at a
+Waves of a role execute the same steps, so the roles alone decide whether any wave waits forever.  The n-th wait at a
 barrier ends when every role that arrives there has done so n times.
 """
 
@@ -81,7 +81,7 @@ class _Run:
         self.passed = [0] * len(self.group.traces)
 
     def passages(self) -> Iterator[Passage]:
-        """Role by role until nobody gets any further; whoever arrives may let others go on."""
+        """Role by role until none gets any further; an arrival may let others continue."""
         ready = deque(range(len(self.passed)))
         reached = [-1] * len(self.passed)
         while ready:
@@ -106,7 +106,7 @@ class _Run:
                 stop = BarrierStop(role, number)
                 barrier, wait = self._barrier(stop, "awaits"), self._wait_number(stop)
                 missing = [names[other] for other in barrier.arriving if self._arrivals(barrier, other) < wait]
-                where = f"{names[role]} waits at {barrier.name} for ever, in {trace.where(trace.barriers[number])}"
+                where = f"{names[role]} waits at {barrier.name} forever, in {trace.where(trace.barriers[number])}"
                 yield Stuck(stop, f"{where}: {' and '.join(missing)} never arrives there for the {_nth(wait)} time")
 
     def _arrive(self, stop: BarrierStop) -> bool:

@@ -33,7 +33,7 @@ class Clock(NamedTuple):
 def run_clock(group: Workgroup, policy: Policy, order: BarrierOrder | None = None) -> Clock:
     """Issue times from the policy's pace and the barriers, then landing times between issue and cover.
 
-    `order` is the group's `barrier_order`, where the caller knows it already; nobody may be stuck in it.
+    `order` is the group's `barrier_order`, where the caller knows it already; no role may be stuck in it.
     """
     import numpy as np
 
@@ -73,7 +73,7 @@ def _all_at_once(group: Workgroup, local: Sequence[Floats]) -> list[Floats]:
 
 
 def _one_by_one(group: Workgroup, local: Sequence[Floats], order: BarrierOrder) -> list[Floats]:
-    """When epochs start, by [run, wave, epoch]: a wave goes on when the last of those that it waits for is there."""
+    """When epochs start, by [run, wave, epoch]: a wave continues when the last that it waits for has arrived."""
     import numpy as np
 
     starts = [

@@ -85,7 +85,7 @@ class Dataflow:
         return wrong
 
     def reason(self, number: int, run: int, wave: int) -> str:
-        """Why a result is wrong: the first op that found something else than was due; else the numbers."""
+        """Why a result is wrong: the first op that found something other than was due; else the numbers."""
         import numpy as np
 
         name = self.names[number]

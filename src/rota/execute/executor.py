@@ -44,7 +44,7 @@ class Execution:
     """The verdict over all runs.
 
     `wrong_runs` names each run that went wrong, `wrong_seeds` the seeds among them; `first_wrong` says in a sentence
-    what the first of them got wrong.  A deadlock has no runs: some wave waits at a barrier for ever.
+    what the first of them got wrong.  A deadlock has no runs: some wave waits at a barrier forever.
     """
 
     right: bool

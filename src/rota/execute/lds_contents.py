@@ -39,7 +39,7 @@ def tiles_seen(group: Workgroup, clock: Clock) -> Ints:
 def writes_seen(group: Workgroup, clock: Clock) -> dict[Place, Ints]:
     """Per place the write that each read of it found, by [run, wave, read, slice].
 
-    GARBAGE where it met poison, UNWRITTEN where nobody had begun to write.
+    GARBAGE where it met poison, UNWRITTEN where no write had begun.
     Reads and writes of a place are numbered per wave, in program order.
     """
     import numpy as np

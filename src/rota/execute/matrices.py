@@ -1,6 +1,6 @@
 """The operands and their product: takes a sum over K-tiles, gives A and B in tiles and A @ B in accumulators.
 
-Entries are whole numbers in float64, so every sum is exact and right means equal.
+Entries are integers in float64, so every sum is exact and right means equal.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Run(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """The times of a role's waves, before barriers hold anybody up; the first axes are [run, wave].
+    """The times of a role's waves, before barriers hold any wave up; the first axes are [run, wave].
 
     `gaps` [.., step] lie before each step; `pause` [.., epoch] before an epoch's first step; an epoch's gaps are
     multiplied by `slowness` [.., epoch].  `lateness` [.., memory op] says where between its issue (0) and its cover (1)
@@ -162,7 +162,7 @@ class Scripted:
         for name in ("trip_count", "ahead", "behind"):
             value: Any = getattr(self.witness, name, None)
             if not is_int(value) or value < 0:
-                raise bad_field(self.witness, name, value, "a whole number, at least 0")
+                raise bad_field(self.witness, name, value, "an integer, at least 0")
 
     def runs(self) -> tuple[Run, ...]:
         """One run; three for a write-after-write race, which differ in the loads that land late."""

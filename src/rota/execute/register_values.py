@@ -1,7 +1,7 @@
 """The waves of a loop by values at work: takes op instances one by one, gives registers, tiles and sums.
 
-All waves of all runs are executed together, in program order.  When things happened is the clock's business, what a
-read of a tile found that of LDS; a register is NaN until its load has landed.
+All waves of all runs are executed together, in program order.  When things happened is decided by the clock, what a
+read of a tile found by LDS; a register is NaN until its load has landed.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class Waves:
         return np.broadcast_to(initial, (*self.shape, *initial.shape[2:]))
 
     def _untouched(self, moment: Moment, place: Place, due: Version, initial: Floats) -> Floats:
-        """A part of a tile as it was before the loop, NaN in slices that somebody has begun to write since."""
+        """A part of a tile as it was before the loop, NaN in slices that a write has begun to since."""
         import numpy as np
 
         if self.initials.setdefault(place, due) != due:

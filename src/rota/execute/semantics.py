@@ -1,6 +1,6 @@
-"""What ops compute: takes the arrays that an op reads, gives those that it makes; mixed numbers where nobody said.
+"""What ops compute: takes the arrays that an op reads, gives those that it makes; mixed numbers by default.
 
-The default needs no formulas: every op of every loop makes whole numbers that depend on its name, on each of
+The default needs no formulas: every op of every loop makes integers that depend on its name, on each of
 its operands and on their order, so that another version, another part or swapped operands are seen in the results.
 """
 
@@ -64,7 +64,7 @@ class Semantics(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Mixing:
-    """The default: whole numbers below a prime.
+    """The default: integers below a prime.
 
     A fragment takes a weighted sum over parts and slices; an MMA multiplies linear forms of its operands; a VALU op or
     a store adds linear forms, and a store's result is each wave's own.
@@ -76,11 +76,11 @@ class Mixing:
         return 0.0
 
     def loaded(self, value: str, part: int, iteration: int, slices: int) -> Floats:
-        """Random whole numbers, always the same ones for the same part of the same iteration."""
+        """Random integers, always the same ones for the same part of the same iteration."""
         return _whole_numbers((slices, _ELEMENTS), value, part, iteration)
 
     def initial(self, value: str, iteration: int) -> Floats:
-        """Random whole numbers, others for each iteration before the first."""
+        """Random integers, others for each iteration before the first."""
         return _whole_numbers((_ELEMENTS,), f"initial {value}", -iteration)
 
     def results(self, op: LoopOp, operands: tuple[Floats, ...]) -> Sequence[Floats]:

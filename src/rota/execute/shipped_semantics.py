@@ -29,7 +29,7 @@ class Gemm:
     """Every MMA adds A @ B.T of its two fragments; each accumulator ends as one product over the whole K.
 
     A slice of a tile has `rows` rows of `depth` elements of K for each fragment that is read of it; the n-th fragment
-    of a tile takes the n-th of these shares.  Entries are whole numbers, so every sum is exact.
+    of a tile takes the n-th of these shares.  Entries are integers, so every sum is exact.
     """
 
     spec: LoopSpec
@@ -114,7 +114,7 @@ class Attention:
     The ops, by name: `read_k` and `read_v` read the tiles K and V; `mma_s` of k makes the scores; `make_m` of s and the
     carried m their running maximum; `make_alpha` of m and the carried m what older sums are rescaled by; `make_p` of s
     and m the weights; `make_l` of p, alpha and the carried l their running sum; `make_scaled` of alpha and the carried
-    o, and `mma_o` of p, v and scaled the output, which is divided by l behind the loop.  A wave loads `keys` keys and
+    o, and `mma_o` of p, v and scaled the output, which is divided by l after the loop.  A wave loads `keys` keys and
     their values into each of a tile's `parts`.
     """
 

@@ -1,6 +1,6 @@
 """What one wave executes: takes a program and a trip count, gives the wave's memory ops, computes and barriers.
 
-All of this follows from program order alone.  When things happen is the clock's business.
+All of this follows from program order alone.  When they happen is decided by the clock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GARBAGE = -1
 """The number of a K-tile that doesn't exist; also what poisoned or undefined memory holds."""
 
 UNWRITTEN = -2
-"""What memory holds that nobody has begun to write."""
+"""What memory holds that no write has begun to."""
 
 _HELD = (Space.LDS, Space.REGISTER, Space.ACCUMULATOR)
 """Where a later op of the program may look."""

@@ -162,7 +162,7 @@ def _span(selection: str) -> tuple[int, int]:
 
 def _part_reader(instruction: Instruction, operand: Operand, kind: str, selection: str, *, sign: bool) -> Reader:
     shift, width = _span(selection)
-    if operand.file is not File.VECTOR and selection != "DWORD":
+    if operand.file not in {File.VECTOR, File.SCALAR} and selection != "DWORD":
         raise unknown(instruction, f"part of {operand.text}")
     if selection == "DWORD" and not sign:
         return reader(operand, kind)

@@ -1,35 +1,35 @@
 """What a compiler made: takes the bytes of a code object, gives `KernelFacts` per kernel, with its instructions.
 
 The kernel descriptor and the notes are read from the file itself (LLVM, "User Guide for AMDGPU Backend", sections
-"Kernel Descriptor" and "Code Object V4 Metadata"), so that no readelf is needed.  pyelftools knows ELF and msgpack
-MessagePack; this module knows what a code object is, and how far damaged bytes are followed.
+"Kernel Descriptor" and "Code Object V4 Metadata"), so that no readelf is needed.  The hardware is told the descriptor
+and nothing else, so a kernel is whatever has one; the notes say more about it, or leave it out.
 """
 
 from __future__ import annotations
 
-import io
 import re
 import struct
 from collections import defaultdict
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from rota.errors import Finding, IsaError, ToolchainError, did_you_mean
 from rota.isa.disassembly import Instruction, read_listing
-from rota.isa.kernel_facts import Argument, Descriptor, KernelFacts
+from rota.isa.elf import ElfFile, damaged, read_elf
+from rota.isa.image import build_image
+from rota.isa.kernel_facts import Argument, Descriptor, FloatMode, KernelFacts
+from rota.isa.line_table import NO_LINES, LineTable
+from rota.isa.notes import optional, optional_numbers, required, unpack_notes
 from rota.targets.registry import architecture_with, known_architectures
 
-if TYPE_CHECKING:
-    from elftools.elf.elffile import ELFFile
-
-T = TypeVar("T", int, str, list[Any])
-
-_IDENT = b"\x7fELF\x02\x01"  # 64-bit, little-endian
-_VENDOR = "AMDGPU"
-_METADATA: int | str = 32  # NT_AMDGPU_METADATA; pyelftools gives a name instead to types that it knows
 _DESCRIPTOR_BYTES = 64
-_MOST = 2**32 - 1  # the descriptor holds each of these numbers in 32 bits or fewer
 _MACH = 0xFF  # EF_AMDGPU_MACH
+_PRELOADED_ENTRY = 256  # bytes that hardware skips which has preloaded arguments: they load them where it can't
+_MOST_WORK_ITEMS = 1024  # of a workgroup, whatever a kernel says
+_NUMBERS = (
+    ".vgpr_count", ".sgpr_count", ".group_segment_fixed_size", ".private_segment_fixed_size", ".kernarg_segment_size",
+    ".max_flat_workgroup_size",
+)  # fmt: skip
 _PROCESSOR = re.compile(r"(?:^|-)(?P<arch>gfx[\w-]*)(?::|$)")
 # Initial SGPRs in hardware order, each with the bit that enables it and its size.
 _USER_SGPRS = (
@@ -47,7 +47,8 @@ _USER_SGPRS = (
 class CodeObject:
     """A compiled source: the file, what its kernels demand, and its instructions as text.
 
-    `disassembly` is the text of llvm-objdump where the toolchain has one, else the `assembly` that was assembled.
+    `disassembly` is the text of llvm-objdump where the toolchain has one, else the `assembly` that was assembled; a
+    code object that was read from a file has no assembly.  `lines` are the source lines that it was compiled from.
     """
 
     arch: str
@@ -56,6 +57,7 @@ class CodeObject:
     assembly: str
     disassembly: str
     kernels: tuple[KernelFacts, ...]
+    lines: LineTable = NO_LINES
 
     def kernel(self, name: str | None = None) -> KernelFacts:
         """The kernel of that name; without a name, the only one."""
@@ -72,172 +74,144 @@ class CodeObject:
             )
         )
 
+    def image(self) -> bytes:
+        """What a loader puts into memory, from `rota.isa.image.CODE_BASE` on: code, constants and variables."""
+        return build_image(read_elf(self.hsaco))
+
     def instructions(self, name: str | None = None) -> tuple[Instruction, ...]:
         """The instructions of one kernel."""
-        return read_listing(self.disassembly, self.kernel(name).name)
+        kernel = self.kernel(name)
+        names = [each.name for each in self.kernels]
+        return read_listing(self.disassembly, kernel.name, entry=kernel.entry, kernels=names, lines=self.lines)
 
 
 def read_kernels(hsaco: bytes) -> tuple[KernelFacts, ...]:
-    """The kernels of a code object, in the order of its notes."""
-    file = _read_elf(hsaco)
-    notes = _unpack(file.metadata)
-    arch = _arch(file.flags, _optional(notes, "amdhsa.target", str))
-    return tuple(_facts(file, arch, kernel) for kernel in _required(notes, "amdhsa.kernels", list))
+    """The kernels of a code object, in the order of its notes, then those that only have a descriptor."""
+    return kernels_of(read_elf(hsaco))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Elf:
-    """What is needed of the file: its flags, the metadata note, the kernel descriptors by symbol."""
-
-    flags: int
-    metadata: bytes
-    descriptors: dict[str, bytes]
-
-
-class _Metered(io.BytesIO):
-    """A file that is read at most 64 times over: damaged tables may overlap, or have entries of no size.
-
-    Each read is charged 16 bytes more than it gives, so that many small ones end too.  Files of real compilers and
-    assemblers were charged up to 4.3 times their size.
-    """
-
-    def __init__(self, contents: bytes) -> None:
-        super().__init__(contents)
-        self._left = 2**16 + 64 * len(contents)
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        found = super().read(size)
-        self._left -= 16 + len(found)
-        if self._left < 0:
-            raise EOFError("its tables overlap")
-        return found
+def kernels_of(file: ElfFile) -> tuple[KernelFacts, ...]:
+    """The kernels of a file that was read; one in the notes without a descriptor can't be launched, and is damage."""
+    notes = {} if file.metadata is None else unpack_notes(file.metadata)
+    arch = _arch(file.flags, optional(notes, "amdhsa.target", str))
+    noted: dict[str, object] = {}
+    for each in optional(notes, "amdhsa.kernels", list) or ():
+        symbol = _symbol(each)
+        if symbol in noted:
+            raise damaged(f"{symbol:.80} is in the notes twice")
+        noted[symbol] = each
+    addresses = _descriptors(file, noted)
+    for symbol in noted:
+        if symbol not in addresses:
+            raise damaged(f"no symbol {symbol:.80}")
+    if not addresses:
+        raise damaged("neither the notes nor the symbols name a kernel")
+    symbols = (*noted, *(symbol for symbol in addresses if symbol not in noted))
+    return tuple(_facts(file, arch, symbol, addresses[symbol], noted.get(symbol, {})) for symbol in symbols)
 
 
-def _read_elf(contents: bytes) -> _Elf:
-    if contents[:6] != _IDENT:
-        raise _unreadable(f"not an ELF file: starts with {contents[:6]!r}")
-    try:
-        return _parts(contents)
-    except ToolchainError:
-        raise
-    except Exception as error:  # pyelftools says nowhere all that it may raise
-        raise _unreadable(f"the ELF file is cut short or damaged: {error!r}") from error
+def _symbol(notes: object) -> str:
+    """The descriptor's symbol; by custom it is the kernel's name and .kd."""
+    symbol, name = optional(notes, ".symbol", str), optional(notes, ".name", str)
+    if symbol is None and name is None:
+        raise damaged("no .symbol")
+    return symbol if symbol is not None else f"{name}.kd"
 
 
-def _parts(contents: bytes) -> _Elf:
-    from elftools.elf.elffile import ELFFile
-    from elftools.elf.sections import SymbolTableSection
-    from elftools.elf.segments import NoteSegment
-
-    elf = ELFFile(_Metered(contents))
-    if elf["e_machine"] != "EM_AMDGPU":
-        raise _unreadable(f"an ELF file for machine {elf['e_machine']}, not for AMDGPU")
-    noted = [
-        note["n_descdata"]
-        for segment in elf.iter_segments("PT_NOTE")
-        if isinstance(segment, NoteSegment)
-        for note in segment.iter_notes()
-        if (note["n_name"], note["n_type"]) == (_VENDOR, _METADATA)
-    ]
-    if len(noted) != 1:
-        raise _damaged(f"{len(noted)} notes with metadata")
-    addresses = defaultdict(set)
-    for section in elf.iter_sections():  # a stripped file has .dynsym only, which holds every descriptor
-        if isinstance(section, SymbolTableSection):
-            for symbol in section.iter_symbols():
-                if symbol.name.endswith(".kd"):
-                    addresses[symbol.name].add(symbol["st_value"])
-    return _Elf(
-        flags=elf["e_flags"],
-        metadata=noted[0],
-        descriptors={name: _descriptor(elf, name, found) for name, found in addresses.items()},
-    )
+def _descriptors(file: ElfFile, noted: Container[str]) -> dict[str, int]:
+    """Where descriptors are: at the symbols that the notes name, and at those that are named as descriptors are."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for symbol in file.symbols:
+        if symbol.name.endswith(".kd") or symbol.name in noted:
+            found[symbol.name].add(symbol.address)
+    for name, addresses in found.items():
+        if len(addresses) > 1:
+            raise damaged(f"{name:.80} is at {', '.join(f'{address:#x}' for address in sorted(addresses))}")
+    return {name: address for name, (address,) in found.items()}
 
 
-def _descriptor(elf: ELFFile, name: str, addresses: set[int]) -> bytes:
-    for address in addresses if len(addresses) == 1 else ():
-        for offset in elf.address_offsets(address, _DESCRIPTOR_BYTES):
-            elf.stream.seek(offset)
-            found = elf.stream.read(_DESCRIPTOR_BYTES)
-            if len(found) == _DESCRIPTOR_BYTES:
-                return found
-    at = ", ".join(f"{address:#x}" for address in sorted(addresses))
-    raise _damaged(f"no segment holds {name}, at {at}" if len(addresses) == 1 else f"{name} is at {at}")
-
-
-def _unpack(metadata: bytes) -> object:
-    import msgpack
-
-    try:
-        return msgpack.unpackb(metadata)  # bounds lengths by the size of its input, and nesting
-    except Exception as error:  # what msgpack tells its users to catch
-        raise _damaged(repr(error)) from error
-
-
-def _required(notes: object, key: str, kind: type[T]) -> T:
-    value = _optional(notes, key, kind)
-    if value is None:
-        raise _damaged(f"no {key}")
-    return value
-
-
-def _optional(notes: object, key: str, kind: type[T]) -> T | None:
-    """The value of a key that a producer may leave out; LLVM gives no meaning to that, so it is unknown."""
-    if not isinstance(notes, dict):
-        raise _damaged(f"{notes!r:.80} where a map was due")
-    value = notes.get(key)
-    if key in notes and (not isinstance(value, kind) or isinstance(value, bool)):
-        raise _damaged(f"{key} is {value!r:.80}")
-    if isinstance(value, int) and not 0 <= value <= _MOST:
-        raise _damaged(f"{key} is {value}")
-    return value
-
-
-def _facts(file: _Elf, arch: str, notes: object) -> KernelFacts:
-    symbol = _required(notes, ".symbol", str)
-    if symbol not in file.descriptors:
-        raise _damaged(f"no symbol {symbol:.80}")
-    descriptor = file.descriptors[symbol]
-    lds, private, kernarg = struct.unpack_from("<III", descriptor)
-    rsrc3, rsrc1, rsrc2, properties, preload = struct.unpack_from("<IIIHH", descriptor, 44)
+def _facts(file: ElfFile, arch: str, symbol: str, address: int, notes: object) -> KernelFacts:
+    told = file.bytes_at(address, _DESCRIPTOR_BYTES)
+    if told is None:
+        raise damaged(f"no segment holds {symbol:.80}, at {address:#x}")
+    (offset,) = struct.unpack_from("<q", told, 16)
+    rsrc2, properties, preload = struct.unpack_from("<IHH", told, 52)
     user = tuple((name, size) for name, bit, size in _USER_SGPRS if properties >> bit & 1)
+    entry = address + offset
     if preload & 0x7F:
         user = (*user, ("kernarg_preload", preload & 0x7F))
+        entry += _PRELOADED_ENTRY
+    if not file.code_at(entry):
+        raise damaged(f"{symbol:.80} says that its code is at {entry:#x}, where no code is loaded")
+    descriptor = _descriptor(told)
+
+    def number(key: str, otherwise: int) -> int:
+        noted = optional(notes, key, int)
+        return otherwise if noted is None else noted
+
     return KernelFacts(
-        name=_required(notes, ".name", str),
+        name=optional(notes, ".name", str) or symbol.removesuffix(".kd"),
         arch=arch,
-        vgprs=_required(notes, ".vgpr_count", int),
-        agprs=_optional(notes, ".agpr_count", int),
-        sgprs=_required(notes, ".sgpr_count", int),
-        vgpr_spills=_optional(notes, ".vgpr_spill_count", int),
-        sgpr_spills=_optional(notes, ".sgpr_spill_count", int),
-        lds_bytes=_required(notes, ".group_segment_fixed_size", int),
-        private_bytes=_required(notes, ".private_segment_fixed_size", int),
-        kernarg_bytes=_required(notes, ".kernarg_segment_size", int),
-        max_workgroup=_required(notes, ".max_flat_workgroup_size", int),
-        arguments=tuple(
-            Argument(
-                name=_optional(argument, ".name", str) or f"arg{number}",
-                offset=_required(argument, ".offset", int),
-                size=_required(argument, ".size", int),
-                kind=_required(argument, ".value_kind", str),
-            )
-            for number, argument in enumerate(_optional(notes, ".args", list) or ())
-        ),
+        vgprs=number(".vgpr_count", descriptor.vgprs),
+        agprs=optional(notes, ".agpr_count", int),
+        sgprs=number(".sgpr_count", descriptor.sgprs),
+        vgpr_spills=optional(notes, ".vgpr_spill_count", int),
+        sgpr_spills=optional(notes, ".sgpr_spill_count", int),
+        lds_bytes=number(".group_segment_fixed_size", descriptor.lds_bytes),
+        private_bytes=number(".private_segment_fixed_size", descriptor.private_bytes),
+        kernarg_bytes=number(".kernarg_segment_size", descriptor.kernarg_bytes),
+        max_workgroup=number(".max_flat_workgroup_size", _MOST_WORK_ITEMS),
+        arguments=tuple(_arguments(notes)),
         user_sgprs=user,
         workgroup_ids=(bool(rsrc2 >> 7 & 1), bool(rsrc2 >> 8 & 1), bool(rsrc2 >> 9 & 1)),
         workitem_ids=rsrc2 >> 11 & 3,
-        descriptor=Descriptor(
-            lds_bytes=lds,
-            private_bytes=private,
-            kernarg_bytes=kernarg,
-            vgprs=8 * (rsrc1 & 0x3F) + 8,
-            sgprs=8 * (rsrc1 >> 6 & 0xF) + 16,
-            user_sgprs=rsrc2 >> 1 & 0x1F,
-            accum_offset=4 * (rsrc3 & 0x3F) + 4,
-            tg_split=bool(rsrc3 >> 16 & 1),
-        ),
+        descriptor=descriptor,
+        entry=entry,
+        required_workgroup=optional_numbers(notes, ".reqd_workgroup_size", 3),
+        dynamic_stack=bool(properties >> 11 & 1),
+        unnoted=_unnoted(notes, descriptor),
     )
+
+
+def _unnoted(notes: object, descriptor: Descriptor) -> tuple[str, ...]:
+    keys = _NUMBERS if not descriptor.kernarg_bytes else (*_NUMBERS, ".args")
+    return tuple(key for key in keys if not isinstance(notes, dict) or key not in notes)
+
+
+def _descriptor(told: bytes) -> Descriptor:
+    lds, private, kernarg = struct.unpack_from("<III", told)
+    rsrc3, rsrc1, rsrc2, _, preload = struct.unpack_from("<IIIHH", told, 44)
+    return Descriptor(
+        lds_bytes=lds,
+        private_bytes=private,
+        kernarg_bytes=kernarg,
+        vgprs=8 * (rsrc1 & 0x3F) + 8,
+        sgprs=16 * (rsrc1 >> 7 & 0x7) + 16,  # counted in 8, allocated in 16
+        user_sgprs=rsrc2 >> 1 & 0x1F,
+        accum_offset=4 * (rsrc3 & 0x3F) + 4,
+        tg_split=bool(rsrc3 >> 16 & 1),
+        float_mode=FloatMode(
+            round_32=rsrc1 >> 12 & 3,
+            round_64=rsrc1 >> 14 & 3,
+            denormals_32=rsrc1 >> 16 & 3,
+            denormals_64=rsrc1 >> 18 & 3,
+            dx10_clamp=bool(rsrc1 >> 21 & 1),
+            ieee=bool(rsrc1 >> 23 & 1),
+            fp16_overflow=bool(rsrc1 >> 26 & 1),
+        ),
+        preload_offset=preload >> 7,
+        workgroup_info=bool(rsrc2 >> 10 & 1),
+    )
+
+
+def _arguments(notes: object) -> Iterator[Argument]:
+    for number, argument in enumerate(optional(notes, ".args", list) or ()):
+        yield Argument(
+            name=optional(argument, ".name", str) or f"arg{number}",
+            offset=required(argument, ".offset", int),
+            size=required(argument, ".size", int),
+            kind=required(argument, ".value_kind", str),
+        )
 
 
 def _arch(flags: int, target: str | None) -> str:
@@ -264,11 +238,3 @@ def _arch(flags: int, target: str | None) -> str:
             fixes=(f"known: {', '.join(sorted(each.arch for each in known_architectures()))}",),
         )
     )
-
-
-def _unreadable(why: str) -> ToolchainError:
-    return ToolchainError(Finding(code="T103", message=f"the code object can't be read: {why}"))
-
-
-def _damaged(why: str) -> ToolchainError:
-    return _unreadable(f"its notes or descriptors are damaged: {why}")

@@ -1,7 +1,9 @@
 """Conversions between number formats: a table like that of `integer`, and those that write a part of a register.
 
 Integers saturate and a NaN becomes zero.  Codes of 8 bits and below are those of `minifloat`; out of range they become
-what the format has for it, because MODE's FP16_OVFL is not set.
+what the format has for it, because MODE's FP16_OVFL is not set.  Stochastic rounding adds the random number's high
+bits right below the last bit kept and truncates, as AMD's host emulation does (amd_hip_ocp_host.hpp); the pseudocode in
+the ISA, which lets the mantissa wrap and rounds once more, contradicts that.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rota.isa.integer import Function
-from rota.isa.minifloat import BF16, MiniFloat, decode_code, encode, format_named
+from rota.isa.minifloat import MiniFloat, decode_code, encode, format_named
 from rota.targets.architecture import Float8
 
 
@@ -40,7 +42,9 @@ def _both(convert: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _bf16(a: Any) -> Any:  # noqa: ANN401
-    return encode(a, BF16)
+    bits = np.asarray(a, np.float32).view(np.uint32)
+    rounded = bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))
+    return np.where(np.isnan(a), bits >> np.uint32(16) | np.uint32(0x40), rounded >> np.uint32(16))
 
 
 def _byte_of(a: Any, place: int) -> Any:  # noqa: ANN401

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
-from rota.errors import Finding, IsaError
+from rota.errors import Finding, IsaError, Severity
 from rota.isa.control import decode_control
 from rota.isa.disassembly import Instruction, read_listing
+from rota.isa.endless import without_end
+from rota.isa.float_mode import unlike_ours
 from rota.isa.kernel_facts import LANES, KernelFacts
 from rota.isa.matrix import decode_matrix
 from rota.isa.mode import aware
 from rota.isa.operand import unknown
 from rota.isa.scalar import decode_scalar
 from rota.isa.shared_memory import decode_shared
+from rota.isa.skip import without_skipping
+from rota.isa.spacing import spacing_of
 from rota.isa.step import Step
 from rota.isa.vector import decode_vector
 from rota.isa.vector_memory import decode_memory
@@ -23,15 +29,24 @@ from rota.targets.registry import architecture_named, known_architectures
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelProgram:
-    """Decoded once, run under as many interleavings as wanted."""
+    """Decoded once, run under as many interleavings as wanted; `findings` are what a reader of results must know.
+
+    From the instructions that `endless` numbers no way leads to an end.  `image` is what is loaded with the code.
+    """
 
     facts: KernelFacts
     architecture: Architecture
     steps: tuple[Step, ...]
+    findings: tuple[Finding, ...] = ()
+    endless: frozenset[int] = frozenset()
+    image: bytes = b""
 
 
-def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...]) -> KernelProgram:
-    """Decodes a kernel; every instruction that isn't known is named, all of them at once."""
+def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, image: bytes = b"") -> KernelProgram:
+    """Decodes a kernel; every instruction that isn't known is named, all of them at once.
+
+    `image` is that of its code object, for kernels with constants or variables of their own.
+    """
     architecture = architecture_named(facts.arch)
     if architecture is None or not _runs(architecture):
         names = sorted(each.arch for each in known_architectures() if _runs(each))
@@ -42,17 +57,37 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...]) -> 
                 fixes=(f"known: {', '.join(names)}",),
             )
         )
-    instructions = read_listing(listing, facts.name) if isinstance(listing, str) else listing
+    instructions = read_listing(listing, facts.name, entry=facts.entry) if isinstance(listing, str) else listing
+    instructions = without_skipping(instructions)
+    places: dict[int, int] = {}
+    for number, each in enumerate(instructions):
+        if each.address is not None:
+            places.setdefault(each.address, number)
     steps: list[Step] = []
-    refused: dict[str, Finding] = {}
+    refused: dict[str, list[Finding]] = {}
     for instruction in instructions:
         try:
-            steps.append(replace(decode(instruction, architecture), instruction=instruction))
+            steps.append(replace(decode(instruction, architecture, places), instruction=instruction))
         except IsaError as error:
-            refused.setdefault(error.findings[0].message, error.findings[0])
+            refused.setdefault(error.findings[0].message, []).append(error.findings[0])
     if refused:
-        raise IsaError(*refused.values())
-    return KernelProgram(facts=facts, architecture=architecture, steps=tuple(steps))
+        raise IsaError(*(_counted(each) for each in refused.values()))
+    unlike = unlike_ours(facts)
+    if any(finding.severity is Severity.ERROR for finding in unlike):
+        raise IsaError(*unlike)
+    return KernelProgram(
+        facts=facts,
+        architecture=architecture,
+        steps=tuple(steps),
+        findings=unlike,
+        endless=without_end(instructions),
+        image=image,
+    )
+
+
+def _counted(findings: list[Finding]) -> Finding:
+    """The first of findings that say the same, with their number."""
+    return replace(findings[0], evidence=(*findings[0].evidence, ("sites", len(findings))))
 
 
 def _runs(architecture: Architecture) -> bool:
@@ -61,19 +96,26 @@ def _runs(architecture: Architecture) -> bool:
     return architecture.lanes.value == LANES and counters == set(COUNTERS)
 
 
-def decode(instruction: Instruction, architecture: Architecture) -> Step:
-    """One instruction as a step; one that isn't known is an error."""
-    step = _decode(instruction, architecture)
-    return step if instruction.opcode.startswith("s_") else aware(step, lambda each: _decode(each, architecture))
+def decode(
+    instruction: Instruction, architecture: Architecture, places: Mapping[int, int] = MappingProxyType({})
+) -> Step:
+    """One instruction as a step; one that isn't known is an error.
+
+    `places` are the numbers of the kernel's instructions by address: jumps go there that a register names.
+    """
+    step = _decode(instruction, architecture, places)
+    if instruction.opcode.startswith("s_"):
+        return step
+    return aware(step, lambda each: _decode(each, architecture, places))
 
 
-def _decode(instruction: Instruction, architecture: Architecture) -> Step:
+def _decode(instruction: Instruction, architecture: Architecture, places: Mapping[int, int]) -> Step:
     try:
         step = (
-            decode_control(instruction)
+            decode_control(instruction, places, architecture)
             or decode_matrix(instruction, architecture)
-            or decode_shared(instruction)
-            or decode_memory(instruction)
+            or decode_shared(instruction, architecture)
+            or decode_memory(instruction, architecture)
             or decode_vector(instruction, architecture)
             or decode_scalar(instruction)
         )
@@ -81,4 +123,4 @@ def _decode(instruction: Instruction, architecture: Architecture) -> Step:
         raise unknown(instruction, "form") from error
     if step is None:
         raise unknown(instruction)
-    return step
+    return replace(step, spacing=spacing_of(instruction, architecture))

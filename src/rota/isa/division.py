@@ -137,10 +137,11 @@ def _fixup(instruction: Instruction, form: _Format, *, halves: bool) -> Step:
 
 def _fixed(form: _Format, quotient: Any, below: Any, above: Any) -> Any:  # noqa: ANN401
     sign = np.where(np.signbit(below) ^ np.signbit(above), form.kind(-1), form.kind(1))
-    infinite, nothing, none = form.kind(np.inf), form.kind(0), form.kind(np.nan)
+    infinite, nothing, none = form.kind(np.inf), form.kind(0), form.kind(-np.nan)  # a NaN whose sign is set
     vanishes = form.exponent(above) - form.exponent(below) < form.nothing
     cases = (
-        (np.isnan(above) | np.isnan(below), none),
+        (np.isnan(above), above),
+        (np.isnan(below), below),
         ((above == 0) & (below == 0), none),
         (np.isinf(above) & np.isinf(below), none),
         ((below == 0) | np.isinf(above), sign * infinite),

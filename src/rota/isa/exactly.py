@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+_LOW = np.uint64(0xFFFF)  # zero in every number that a shorter format holds, and halfway between two of them
+
 
 def fused(a: Any, b: Any, c: Any, kind: Any) -> Any:  # noqa: ANN401
     """A fused multiply-add; `kind` is the format of the result, at most that of the sources."""
@@ -18,6 +20,8 @@ def fused(a: Any, b: Any, c: Any, kind: Any) -> Any:  # noqa: ANN401
 def to_odd(product: Any, addend: Any) -> Any:  # noqa: ANN401
     """A sum of two float64 rounded to odd, so that rounding it again to a format half as wide is rounding once."""
     total = product + addend
+    if (total.view(np.uint64) & _LOW).all():  # no other number could have been rounded to one in the middle
+        return total
     part = total - product
     lost = (product - (total - part)) + (addend - part)  # exactly what the sum leaves out
     inexact = np.isfinite(total) & (lost != 0) & np.isfinite(lost)

@@ -41,6 +41,12 @@ _KINDS = {"u": np.uint32, "i": np.int32, "w": np.uint16, "s": np.int16}
 
 
 def summed(result: str, sources: str, exact: Callable[..., Any], *, halves: bool = False) -> Function:
+    """A sum that may clamp: `exact` takes int64 and gives int64, or unsigned 32-bit numbers and their low bits."""
+    function = wide_summed(result, sources, exact, halves=halves)
+    return function._replace(compute=exact) if set(result + sources) == {"u"} else function
+
+
+def wide_summed(result: str, sources: str, exact: Callable[..., Any], *, halves: bool = False) -> Function:
     """A function that may clamp: `exact` takes int64 and gives int64."""
 
     def widened(*values: Any) -> Any:  # noqa: ANN401
@@ -200,19 +206,19 @@ INTEGER: dict[str, Function] = {
     "v_mul_hi_i32_i24": Function(
         "u", "ii", lambda a, b: _narrow(signed_wide(_signed24(a)) * signed_wide(_signed24(b)) >> np.int64(32))
     ),
-    "v_mad_u32_u24": summed("u", "uuu", lambda a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF) + c),
-    "v_mad_i32_i24": summed("i", "iii", lambda a, b, c: (a << 40 >> 40) * (b << 40 >> 40) + c),
+    "v_mad_u32_u24": wide_summed("u", "uuu", lambda a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF) + c),
+    "v_mad_i32_i24": wide_summed("i", "iii", lambda a, b, c: (a << 40 >> 40) * (b << 40 >> 40) + c),
     "v_min3_u32": Function("u", "uuu", lambda a, b, c: np.minimum(np.minimum(a, b), c)),
     "v_max3_u32": Function("u", "uuu", lambda a, b, c: np.maximum(np.maximum(a, b), c)),
     "v_med3_u32": Function("u", "uuu", middle),
     "v_min3_i32": Function("i", "iii", lambda a, b, c: np.minimum(np.minimum(a, b), c)),
     "v_max3_i32": Function("i", "iii", lambda a, b, c: np.maximum(np.maximum(a, b), c)),
     "v_med3_i32": Function("i", "iii", middle),
-    "v_sad_u8": summed("u", "uuu", lambda a, b, c: _differences(a, b) + c),
+    "v_sad_u8": wide_summed("u", "uuu", lambda a, b, c: _differences(a, b) + c),
     "v_sad_hi_u8": Function("u", "uuu", lambda a, b, c: (_differences(a, b) << 16).astype(np.uint32) + c),
-    "v_msad_u8": summed("u", "uuu", lambda a, b, c: _differences(a, b, masked=True) + c),
+    "v_msad_u8": wide_summed("u", "uuu", lambda a, b, c: _differences(a, b, masked=True) + c),
     "v_sad_u16": Function("u", "uuu", lambda a, b, c: _halves_apart(a, b).astype(np.uint32) + c),
-    "v_sad_u32": summed("u", "uuu", lambda a, b, c: np.abs(a - b) + c),
+    "v_sad_u32": wide_summed("u", "uuu", lambda a, b, c: np.abs(a - b) + c),
     "v_lerp_u8": Function("u", "uuu", _averages),
     "v_ashr_pk_i8_i32": Function("w", "iiu", _shifted_bytes(-128, 127)),
     "v_ashr_pk_u8_i32": Function("w", "iiu", _shifted_bytes(0, 255)),

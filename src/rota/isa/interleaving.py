@@ -8,7 +8,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain, count, islice
 from random import Random
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _LONGEST_TURN = 400
 _LAST = 1 << 16  # behind all waves that are not said to be
@@ -28,6 +32,7 @@ class Interleaving:
     """Without a seed, a wave runs as far as it can, to its next barrier or its end, before another one does.
 
     `ahead` run first, in that order, and `behind` last; with a seed, turns of random length are drawn.
+    Workgroups start in their order, or the last one first, or as the seed shuffles them.
     """
 
     label: str
@@ -35,6 +40,16 @@ class Interleaving:
     behind: tuple[int, ...] = ()
     landing: Landing = Landing.LATEST
     seed: int | None = None
+    last_first: bool = False
+
+    def arranged(self, workgroups: Sequence[T]) -> list[T]:
+        """Workgroups in the order in which they run."""
+        order = [*workgroups]
+        if self.last_first:
+            order.reverse()
+        elif self.seed is not None:
+            Random(f"{self.seed} workgroups").shuffle(order)  # noqa: S311  # reproducible, not secret
+        return order
 
     def rank(self, wave: int) -> int:
         """Without a seed, who runs first: the least."""
@@ -90,8 +105,8 @@ def behind(wave: int) -> Interleaving:
 
 
 def backwards(waves: int) -> Interleaving:
-    """The last wave runs first; everything lands late."""
-    return Interleaving(label="backwards", ahead=tuple(reversed(range(waves))))
+    """The last wave runs first, and the last workgroup; everything lands late."""
+    return Interleaving(label="backwards", ahead=tuple(reversed(range(waves))), last_first=True)
 
 
 def drawn(seed: int, landing: Landing = Landing.ANY) -> Interleaving:
@@ -109,3 +124,14 @@ def interleavings(waves: int, seeds: int) -> tuple[Interleaving, ...]:
         *(behind(wave) for wave in range(waves - 1)),
         *(drawn(seed, Landing.LATEST if seed % 2 else Landing.ANY) for seed in range(seeds)),
     )
+
+
+def some_interleavings(waves: int, number: int, seed: int = 0) -> tuple[Interleaving, ...]:
+    """So many: latest, earliest and backwards, then drawn ones and single waves ahead or behind by turns."""
+    single = chain.from_iterable((ahead(wave), behind(wave - 1)) for wave in range(waves - 1, 0, -1))
+    seeds = (drawn(each, Landing.LATEST if each % 2 else Landing.ANY) for each in count(seed))
+    found = [LATEST, EARLIEST, backwards(waves)]
+    while len(found) < number:
+        found.append(next(seeds))
+        found.extend(islice(single, 1))
+    return tuple(found[:number])

@@ -24,6 +24,36 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FloatMode:
+    """How floats are computed when a kernel starts: as the MODE register has it (CDNA3 ISA, "Mode register").
+
+    Rounding is 0 to the nearest even, 1 up, 2 down, 3 towards zero; denormals are 0 flushed in both operands and
+    results, 1 in results, 2 in operands, 3 kept.  "64" stands for the floats of 16 and 64 bits together.
+    """
+
+    round_32: int = 0
+    round_64: int = 0
+    denormals_32: int = 3
+    denormals_64: int = 3
+    dx10_clamp: bool = True
+    ieee: bool = True
+    fp16_overflow: bool = False
+
+    @property
+    def bits(self) -> int:
+        """As they stand in MODE."""
+        return (
+            self.round_32
+            | self.round_64 << 2
+            | self.denormals_32 << 4
+            | self.denormals_64 << 6
+            | self.dx10_clamp << 8
+            | self.ieee << 9
+            | self.fp16_overflow << 23
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Descriptor:
     """What the hardware is told of a kernel: memory in bytes, registers as they are allocated.
 
@@ -39,6 +69,9 @@ class Descriptor:
     user_sgprs: int
     accum_offset: int
     tg_split: bool
+    float_mode: FloatMode = FloatMode()
+    preload_offset: int = 0  # the first word of the arguments that is preloaded into user SGPRs
+    workgroup_info: bool = False  # a scalar register with it follows the workgroup ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +80,9 @@ class KernelFacts:
 
     `user_sgprs` names what the first SGPRs hold, a name per value in hardware order (the kernarg pointer takes two);
     `workgroup_ids` says which of x, y and z follow them; `workitem_ids` is 0, 1 or 2 for x, xy or xyz in v0.
-    What the notes may leave out and did is None: unknown, not none.
+    What the notes may leave out and did is None: unknown, not none.  `unnoted` are the keys that they leave out
+    although a launch needs them; their numbers are then the descriptor's, or the most that hardware takes.  `entry` is
+    the address of the first instruction; with preloaded arguments, 256 bytes behind the one that the descriptor names.
     """
 
     name: str
@@ -66,6 +101,15 @@ class KernelFacts:
     workgroup_ids: tuple[bool, bool, bool]
     workitem_ids: int
     descriptor: Descriptor
+    entry: int | None = None
+    unnoted: tuple[str, ...] = ()
+    required_workgroup: tuple[int, ...] | None = None
+    dynamic_stack: bool = False
+
+    @property
+    def preload(self) -> int:
+        """Words of the arguments that the hardware loads into SGPRs before the first instruction."""
+        return dict(self.user_sgprs).get("kernarg_preload", 0)
 
     @property
     def spills(self) -> int | None:

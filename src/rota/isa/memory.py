@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rota.isa.global_order import GlobalOrder
 from rota.isa.wave import POISON, Faults
 
 if TYPE_CHECKING:
@@ -20,14 +21,16 @@ _GAP = 1 << 16  # an access that leaves its buffer by less than this hits no oth
 
 
 class Memory:
-    """Buffers behind one another, with gaps, in one array of bytes."""
+    """Buffers behind one another, with gaps, in one array of bytes; a *place* is a byte's number in it."""
 
-    def __init__(self, buffers: Sequence[NDArray[Any]], faults: Faults) -> None:
+    def __init__(self, buffers: Sequence[NDArray[Any]], faults: Faults, skews: Sequence[int] = ()) -> None:
+        """A buffer starts `skews` bytes, where they are given, behind a multiple of 64 KiB."""
         self._faults = faults
         self._starts: list[int] = []
         self._ends: list[int] = []
         at = _GAP
-        for buffer in buffers:
+        for number, buffer in enumerate(buffers):
+            at += skews[number] if number < len(skews) else 0
             self._starts.append(at)
             self._ends.append(at + buffer.nbytes)
             at = (at + buffer.nbytes + 2 * _GAP - 1) // _GAP * _GAP
@@ -36,6 +39,7 @@ class Memory:
         self._shapes = [(buffer.shape, buffer.dtype) for buffer in buffers]
         for start, buffer in zip(self._starts, buffers, strict=True):
             self._bytes[start : start + buffer.nbytes] = np.ascontiguousarray(buffer).reshape(-1).view(np.uint8)
+        self.order = GlobalOrder(tuple(self._starts), at, faults)
 
     def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where buffers start and end, as bytes of the block that holds them all."""
@@ -64,47 +68,39 @@ class Memory:
 
     def scalar_words(self, address: int, count: int, instruction: Instruction) -> list[int]:
         """Words for a scalar load, which ignores the low address bits."""
-        place = (address - BASE) & ~3
-        if not self._inside(place, place + 4 * count):
-            self._outside(instruction, address)
+        place = self.scalar_place(address, count, instruction)
+        if place is None:
             return [POISON] * count
         return [int(word) for word in self._words[place >> 2 : (place >> 2) + count]]
 
-    def load(
-        self, address: NDArray[np.uint64], size: int, active: NDArray[np.bool_], instruction: Instruction
-    ) -> NDArray[np.uint8]:
-        """`size` bytes per lane, lanes by bytes; zero in lanes that are not active."""
-        out = np.zeros((len(address), size), np.uint8)
-        place, reached = self._places(address, size, active, instruction)
-        if size % 4 == 0 and not (place & 3).any():
-            index = (place >> 2)[:, None] + np.arange(size >> 2)
-            out.view(np.uint32)[reached] = self._words[index]
-        else:
-            out[reached] = self._bytes[place[:, None] + np.arange(size)]
-        out[active & ~reached] = 0xFF
-        return out
+    def scalar_place(self, address: int, count: int, instruction: Instruction) -> int | None:
+        """The place of so many words; None, and a fault, if they belong to no buffer."""
+        place = (address - BASE) & ~3
+        if not self._inside(place, place + 4 * count):
+            self._outside(instruction, address)
+            return None
+        return place
 
-    def store(
-        self,
-        address: NDArray[np.uint64],
-        data: NDArray[np.uint8],
-        active: NDArray[np.bool_],
-        instruction: Instruction,
-    ) -> None:
-        """Writes lanes by bytes; a higher lane wins where two write to one place."""
+    def get(self, place: NDArray[np.int64], size: int) -> NDArray[np.uint8]:
+        """`size` bytes from each place, places by bytes."""
+        if size % 4 == 0 and not (place & 3).any():
+            words: NDArray[np.uint32] = self._words[(place >> 2)[:, None] + np.arange(size >> 2)]
+            return words.view(np.uint8)
+        octets: NDArray[np.uint8] = self._bytes[place[:, None] + np.arange(size)]
+        return octets
+
+    def put(self, place: NDArray[np.int64], data: NDArray[np.uint8]) -> None:
+        """Writes places by bytes; a later one wins where two write to one byte."""
         size = data.shape[1]
-        place, reached = self._places(address, size, active, instruction)
         if size % 4 == 0 and not (place & 3).any():
-            self._words[(place >> 2)[:, None] + np.arange(size >> 2)] = np.ascontiguousarray(data).view(np.uint32)[
-                reached
-            ]
+            self._words[(place >> 2)[:, None] + np.arange(size >> 2)] = np.ascontiguousarray(data).view(np.uint32)
         else:
-            self._bytes[place[:, None] + np.arange(size)] = data[reached]
+            self._bytes[place[:, None] + np.arange(size)] = data
 
-    def _places(
+    def places(
         self, address: NDArray[np.uint64], size: int, active: NDArray[np.bool_], instruction: Instruction
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Byte numbers of the lanes that reach a buffer, and which lanes these are."""
+        """The places of the lanes that reach a buffer, and which lanes these are; the others are a fault."""
         place = (address - np.uint64(BASE)).view(np.int64)
         used = place[active]
         if not used.size:

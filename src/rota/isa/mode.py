@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rota.isa.step import Step
     from rota.isa.wave import Wave
 
-DENORM32, DX10_CLAMP, IEEE, INDEXED, SKIPS = 3 << 4, 1 << 8, 1 << 9, 1 << 27, 1 << 28
+DENORM32, DX10_CLAMP, IEEE, INDEXED = 3 << 4, 1 << 8, 1 << 9, 1 << 27
 START = 0xF << 4 | DX10_CLAMP | IEEE
 """As compilers set it: denormals kept, clamping a NaN gives zero, IEEE rules for signalling NaNs."""
 _TINY = np.float32(2.0**-126)
@@ -43,14 +43,12 @@ def limited(wave: Wave, value: Any) -> Any:  # noqa: ANN401
 
 
 def aware(step: Step, decode: Callable[[Instruction], Step]) -> Step:
-    """A vector step that is skipped if the wave skips vector instructions, and that indexes registers if it has to."""
+    """A vector step that indexes registers if the wave says so."""
     act, seen = step.act, dict[tuple[int, int], "Step"]()
 
     def heed(wave: Wave) -> int | None:
-        if not wave.mode & (INDEXED | SKIPS):
+        if not wave.mode & INDEXED:
             return act(wave)
-        if wave.mode & SKIPS:
-            return None
         key = (wave.s[M0] & 0xFF, wave.s[M0] >> 12 & 15)
         if key not in seen:
             seen[key] = decode(_shifted(step.instruction, *key))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rota.errors import Concern, Finding, IsaError
+from rota.errors import Finding, IsaError
 
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
@@ -108,7 +108,7 @@ def unknown(instruction: Instruction, what: str = "") -> IsaError:
         Finding(
             code="I102",
             message=f"the interpreter doesn't know {instruction.opcode}{part}",
-            concerns=(Concern(label=instruction.text, index=instruction.line, role="line of the listing"),),
+            concerns=(instruction.concern(),),
         )
     )
 
@@ -303,6 +303,15 @@ def writer(operand: Operand, kind: str) -> Writer:
         raise ValueError(f"{operand.text} is no vector register")
     row = operand.first
 
+    def put_plain(wave: Wave, value: Any) -> None:  # noqa: ANN401
+        if wave.mask is None:
+            wave.v[row] = value
+        else:
+            np.copyto(wave.v[row], value, where=wave.mask)
+
+    def put_float(wave: Wave, value: Any) -> None:  # noqa: ANN401
+        np.copyto(wave.f[row], value, where=True if wave.mask is None else wave.mask)
+
     def put_bits(wave: Wave, value: Any) -> None:  # noqa: ANN401
         np.copyto(wave.v[row], as_bits(value, kind), where=True if wave.mask is None else wave.mask)
 
@@ -313,4 +322,4 @@ def writer(operand: Operand, kind: str) -> Writer:
         np.copyto(wave.v[row], low, where=where)
         np.copyto(wave.v[row + 1], high, where=where)
 
-    return put_wide if kind in "UId" else put_bits
+    return {"u": put_plain, "f": put_float}.get(kind) or (put_wide if kind in "UId" else put_bits)

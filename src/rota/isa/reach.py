@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rota.targets.architecture import Architecture
 
 # Not memory, not matrices, not clocks; without those that write a part of a register.
-_COMPUTED = re.compile(r"^(?:s_(?!load|mem)|v_(?!mfma|smfmac|writelane))")
+_COMPUTED = re.compile(r"^(?:s_(?!load|store|buffer|scratch|atomic|mem|dcache)|v_(?!mfma|smfmac|writelane))")
 # Behind these, other registers are meant than those that are named, or nothing is done at all.
 _INDIRECT = ("s_set_gpr_idx", "s_setvskip", "s_movrel")
 _EXEC = frozenset(named("exec").rows)

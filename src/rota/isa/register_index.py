@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rota.isa.mode import INDEXED, SKIPS
+from rota.isa.mode import INDEXED
 from rota.isa.operand import M0, SCALAR, named, parse_operand, scalar_reader, unknown
 from rota.isa.step import Step, make_step
 from rota.isa.wave import Pending
@@ -76,16 +76,6 @@ def _index(instruction: Instruction) -> Step:
     return make_step(instruction, act, reads=(source, _M0), writes=(_M0,))
 
 
-def _skip(instruction: Instruction) -> Step:
-    value, place = (parse_operand(text, instruction) for text in instruction.operands)
-    take, where = scalar_reader(value), scalar_reader(place)
-
-    def act(wave: Wave) -> None:
-        wave.mode = wave.mode | SKIPS if take(wave) >> (where(wave) & 31) & 1 else wave.mode & ~SKIPS
-
-    return make_step(instruction, act, reads=(value, place))
-
-
 def _move(*, wide: bool, from_there: bool) -> Callable[[Instruction], Step]:
     """Moves from or to the scalar register that M0 counts from the one named."""
 
@@ -106,11 +96,9 @@ def _move(*, wide: bool, from_there: bool) -> Callable[[Instruction], Step]:
                     ("wave", wave.number),
                 )
                 return
+            value = wave.s[there] | wave.s[there + 1] << 32 if from_there else take(wave)
             for part in range(1 + wide):
-                if from_there:
-                    wave.s[target.first + part] = wave.s[there + part]
-                else:
-                    wave.s[there + part] = take(wave) >> 32 * part & 0xFFFF_FFFF
+                wave.s[(target.first if from_there else there) + part] = value >> 32 * part & 0xFFFF_FFFF
 
         return make_step(instruction, act, reads=(source, _M0), writes=(target,))
 
@@ -138,7 +126,6 @@ _MADE: dict[str, Callable[[Instruction], Step]] = {
     "s_set_gpr_idx_off": _index_off,
     "s_set_gpr_idx_mode": _index_mode,
     "s_set_gpr_idx_idx": _index,
-    "s_setvskip": _skip,
     "s_memtime": _clock,
     "s_memrealtime": _clock,
     **{f"s_movrel{way}_b{bits}": _move(wide=bits == 64, from_there=way == "s") for way in "sd" for bits in (32, 64)},

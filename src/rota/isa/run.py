@@ -2,204 +2,224 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rota.errors import Concern, Finding, IsaError
+from rota.errors import Finding, IsaError, Severity
 from rota.isa.decoded import KernelProgram
-from rota.isa.hazard import check_rows
+from rota.isa.dispatch import PACKET_BYTES, Dispatch, build_packet, first_instruction
+from rota.isa.fit import checked_sizes
+from rota.isa.hazard import keep_distance
 from rota.isa.interleaving import LATEST, Driver, Interleaving
-from rota.isa.kernel_facts import LANES, KernelFacts
+from rota.isa.kernarg import Pointer, Triple, Value, build_kernarg, service_at
 from rota.isa.lds import Lds
 from rota.isa.memory import Memory
-from rota.isa.native.pack import pack
-from rota.isa.native.workgroups import Workgroups
-from rota.isa.operand import EXEC
+from rota.isa.private import Private
+from rota.isa.spin import revisited
 from rota.isa.step import AT_BARRIER, Step
-from rota.isa.vector import lane_bits
 from rota.isa.wave import Faults, Wave
-from rota.targets.architecture import Architecture
+from rota.isa.wave_group import WaveGroup, run_workgroups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rota.isa.disassembly import Instruction
+
 _KERNARG_UNIT = 64  # scalar loads may read past the last argument, to the end of its cache line
+_PAGE = 4096
+_STACK = 16384  # bytes for each lane of a kernel that doesn't know how deep its calls go
+_BUFFER = re.compile(r"\bbuffer (\d+)")
 MOST_INSTRUCTIONS = 300_000  # of one wave: hundreds of K-tiles, and half a minute at most if it doesn't end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelOutcome:
-    """The array arguments after the run, in their order, the faults, and how many instructions all waves executed."""
+    """The array arguments after the run, in their order, the faults, and how many instructions all waves executed.
+
+    `notes` are what is legal and yet worth a look, such as waves that meet at different barriers.
+    """
 
     buffers: tuple[NDArray[Any], ...]
     findings: tuple[Finding, ...]
     instructions: int
-
-
-Triple = tuple[int, int, int]
+    notes: tuple[Finding, ...] = ()
 
 
 def run_kernel(
     program: KernelProgram,
     *,
-    args: Sequence[NDArray[Any] | int | float],
+    args: Sequence[NDArray[Any] | Value],
     grid: Triple = (1, 1, 1),
     block: Triple,
     dynamic_lds: int = 0,
     interleaving: Interleaving = LATEST,
 ) -> KernelOutcome:
-    """Runs every workgroup of the grid, one after the other; the given arrays stay as they are.
+    """Runs every workgroup of the grid; the given arrays stay as they are.
 
     A workgroup gets the LDS that the kernel descriptor names, and `dynamic_lds` bytes more.
     """
-    facts = program.facts
-    lds_bytes = facts.descriptor.lds_bytes + dynamic_lds
-    _check_launch(facts, program.architecture, len(args), block, lds_bytes)
-    faults = Faults()
     arrays = [argument for argument in args if isinstance(argument, np.ndarray)]
-    kernarg = np.zeros(-(-facts.kernarg_bytes // _KERNARG_UNIT) * _KERNARG_UNIT, np.uint8)
-    memory = Memory([*arrays, kernarg], faults)
-    packed = _kernarg(facts, args, memory, grid, block)
-    pointer = memory.address(len(arrays))
-    memory.fill(len(arrays), packed)
-    executed, count = 0, -(-block[0] * block[1] * block[2] // LANES)
-    packed = pack(program)
-    if packed is not None:
-        with Workgroups(program, packed, memory, count, lds_bytes) as groups:
-            for number, (z, y, x) in enumerate(product(*(range(size) for size in reversed(grid)))):
-                driver = interleaving.driver(number)
-                lds = Lds(0, faults, count)
-                waves = [
-                    _wave(program, index, (x, y, z), block, pointer, memory=memory, lds=lds, faults=faults, driver=driver)
-                    for index in range(count)
-                ]
-                executed += groups.run(waves, interleaving, hash((interleaving.seed, number)) & (2**64 - 1), MOST_INSTRUCTIONS)[0]
-            groups.tell(faults)
-        return KernelOutcome(buffers=memory.contents()[:-1], findings=faults.findings(), instructions=executed)
-    with np.errstate(all="ignore"):
-        for number, (z, y, x) in enumerate(product(*(range(size) for size in reversed(grid)))):
-            driver = interleaving.driver(number)
-            lds = Lds(lds_bytes, faults, count)
-            waves = [
-                _wave(program, index, (x, y, z), block, pointer, memory=memory, lds=lds, faults=faults, driver=driver)
-                for index in range(count)
-            ]
-            _run_workgroup(program.steps, waves, driver)
-            executed += sum(wave.executed for wave in waves)
-    return KernelOutcome(buffers=memory.contents()[:-1], findings=faults.findings(), instructions=executed)
+    numbers = iter(range(len(arrays)))
+    values = [Pointer(buffer=next(numbers)) if isinstance(each, np.ndarray) else each for each in args]
+    return run_dispatch(
+        program,
+        buffers=arrays,
+        values=values,
+        grid=grid,
+        block=block,
+        dynamic_lds=dynamic_lds,
+        interleaving=interleaving,
+    )
 
 
-def _check_launch(facts: KernelFacts, machine: Architecture, given: int, block: Triple, lds_bytes: int) -> None:
-    declared = sum(not argument.hidden for argument in facts.arguments)
-    if declared != given or block[0] * block[1] * block[2] > facts.max_workgroup or lds_bytes > machine.lds_bytes.value:
-        raise IsaError(
-            Finding(
-                code="I107",
-                message=f"the launch doesn't fit kernel {facts.name}",
-                evidence=(
-                    ("arguments", f"{given} given, {declared} declared"),
-                    ("workgroup", f"{block} work-items, at most {facts.max_workgroup} in all"),
-                    ("LDS", f"{lds_bytes} bytes; {machine.arch} has {machine.lds_bytes.value}"),
-                ),
-            )
-        )
-
-
-def _kernarg(
-    facts: KernelFacts, args: Sequence[NDArray[Any] | int | float], memory: Memory, grid: Triple, block: Triple
-) -> bytes:
-    """The kernarg segment: addresses of arrays, numbers as they are, and the sizes that hidden arguments ask for."""
-    explicit = [argument for argument in facts.arguments if not argument.hidden]
-    segment = bytearray(facts.kernarg_bytes)
-    buffers = 0
-    for argument, value in zip(explicit, args, strict=True):
-        if isinstance(value, np.ndarray):
-            value, buffers = memory.address(buffers), buffers + 1  # noqa: PLW2901  # passed by address
-        segment[argument.offset : argument.offset + argument.size] = _packed(value, argument.size)
-    sizes = {f"hidden_block_count_{axis}": count for axis, count in zip("xyz", grid, strict=True)}
-    sizes |= {f"hidden_group_size_{axis}": size for axis, size in zip("xyz", block, strict=True)}
-    for argument in facts.arguments:
-        if argument.kind in sizes:
-            segment[argument.offset : argument.offset + argument.size] = _packed(sizes[argument.kind], argument.size)
-    return bytes(segment)
-
-
-def _packed(number: int | float, size: int) -> bytes:  # noqa: PYI041  # they are packed differently
-    if isinstance(number, int):
-        return (number & ((1 << 8 * size) - 1)).to_bytes(size, "little")
-    return struct.pack("<f" if size == 4 else "<d", number)
-
-
-def _wave(
+def run_dispatch(
     program: KernelProgram,
-    number: int,
-    workgroup: Triple,
+    *,
+    buffers: Sequence[NDArray[Any]],
+    values: Sequence[Value],
+    grid: Triple,
     block: Triple,
-    kernarg: int,
+    dynamic_lds: int = 0,
+    skews: Sequence[int] = (),
+    interleaving: Interleaving = LATEST,
+    most: int | None = None,
+    ended: Callable[[int], None] = lambda _: None,
+) -> KernelOutcome:
+    """Runs a launch whose values point into buffers.
+
+    `most` are the instructions of one wave after which it is taken not to end; `ended` is told how many workgroups have
+    ended.
+    """
+    sizes = checked_sizes(program, values, grid, block, dynamic_lds)
+    faults = Faults()
+    facts = program.facts
+    kernarg = np.zeros(-(-facts.kernarg_bytes // _KERNARG_UNIT) * _KERNARG_UNIT, np.uint8)
+    image = [np.frombuffer(program.image, np.uint8)] if program.image else []  # the first buffer lies at CODE_BASE
+    own = [*image, *buffers, kernarg, np.zeros(PACKET_BYTES, np.uint8)]
+    memory = Memory(own, faults, [*(0 for _ in image), *skews])
+    segment = build_kernarg(facts, values, lambda to: memory.address(len(image) + to.buffer) + to.offset, sizes)
+    dispatch = Dispatch(
+        facts=facts,
+        sizes=sizes,
+        kernarg=segment,
+        kernarg_at=memory.address(len(own) - 2),
+        packet_at=memory.address(len(own) - 1),
+        entry=first_instruction(facts, [step.instruction for step in program.steps]),
+    )
+    memory.fill(len(own) - 2, segment)
+    memory.fill(len(own) - 1, build_packet(facts, sizes, dispatch.kernarg_at))
+    limit = MOST_INSTRUCTIONS if most is None else most
+    with np.errstate(all="ignore"), _with_what_was_found(faults, len(image)):
+        executed = run_workgroups(
+            interleaving.arranged(_workgroups(sizes.grid)),
+            lambda place: _workgroup(
+                program, dispatch, place, memory=memory, faults=faults, driver=interleaving.driver(place[0])
+            ),
+            lambda wave, turns: _run_wave(program.steps, wave, turns, limit, program.endless),
+            memory,
+            ended,
+        )
+    memory.order.finish()
+    found = _explained(faults, len(image))
+    return KernelOutcome(
+        buffers=memory.contents()[len(image) : -2],
+        findings=(*program.findings, *(each for each in found if each.severity is not Severity.NOTE)),
+        instructions=executed,
+        notes=tuple(each for each in found if each.severity is Severity.NOTE),
+    )
+
+
+def _workgroups(grid: Triple) -> list[tuple[int, Triple]]:
+    """Numbered in the order in which the machine starts them: x fastest."""
+    return [(number, (x, y, z)) for number, (z, y, x) in enumerate(product(*(range(size) for size in reversed(grid))))]
+
+
+def _workgroup(
+    program: KernelProgram,
+    dispatch: Dispatch,
+    place: tuple[int, Triple],
     *,
     memory: Memory,
-    lds: Lds,
     faults: Faults,
     driver: Driver,
-) -> Wave:
-    """A wave as the hardware starts it: user SGPRs, workgroup ids, work-item ids packed into v0 (gfx90a and later)."""
-    facts = program.facts
-    wave = Wave(
-        architecture=program.architecture,
-        number=number,
-        faults=faults,
-        memory=memory,
-        lds=lds,
-        at_issue=driver.at_issue(),
-    )
-    at = 0
-    for name, size in facts.user_sgprs:
-        if name == "kernarg_segment_ptr":
-            wave.s[at : at + 2] = [kernarg & 0xFFFF_FFFF, kernarg >> 32]
-        at += size
-    for wanted, value in zip(facts.workgroup_ids, workgroup, strict=True):
-        if wanted:
-            wave.s[at] = value
-            at += 1
-    item = number * LANES + np.arange(LANES)
-    x, y, z = item % block[0], item // block[0] % block[1], item // (block[0] * block[1])
-    ids = (x, y, z)[: facts.workitem_ids + 1]
-    wave.v[0] = sum((part << (10 * place) for place, part in enumerate(ids)), np.zeros(LANES, np.int64))
-    if (number + 1) * LANES > block[0] * block[1] * block[2]:
-        bits = lane_bits(z < block[2])
-        wave.s[EXEC], wave.s[EXEC + 1] = bits & 0xFFFF_FFFF, bits >> 32
-        wave.take_exec()
-    return wave
+) -> WaveGroup:
+    number, workgroup = place
+    facts, sizes = program.facts, dispatch.sizes
+    lds = Lds(sizes.fixed_lds + sizes.dynamic_lds, faults, dispatch.waves)
+    waves = []
+    for index in range(dispatch.waves):
+        wave = Wave(
+            architecture=program.architecture,
+            number=index,
+            faults=faults,
+            memory=memory,
+            lds=lds,
+            at_issue=driver.at_issue(),
+            workgroup=workgroup,
+            private=Private(facts.descriptor.private_bytes + (_STACK if facts.dynamic_stack else 0)),
+        )
+        dispatch.start(wave, workgroup)
+        waves.append(wave)
+    return WaveGroup(number=number, waves=waves, driver=driver, steps=program.steps, faults=faults)
 
 
-def _run_workgroup(steps: tuple[Step, ...], waves: list[Wave], driver: Driver) -> None:
-    while runnable := _runnable(waves):
-        number, turns = driver.turn(runnable)
-        wave = waves[number]
-        for pending in (*wave.vm, *wave.ds):
-            if driver.between():
-                wave.land(pending)
-        _run_wave(steps, wave, turns)
+@contextmanager
+def _with_what_was_found(faults: Faults, before: int) -> Iterator[None]:
+    """Faults that came before the one that ended the run are told as well."""
+    try:
+        yield
+    except IsaError as error:
+        raise IsaError(*error.findings, *_explained(faults, before)) from error
 
 
-def _runnable(waves: list[Wave]) -> list[int]:
-    """The waves that can go on; a barrier opens when every wave that hasn't ended has arrived."""
-    alive = [wave for wave in waves if not wave.ended]
-    if all(wave.waiting for wave in alive):
-        for wave in alive:
-            wave.waiting = False
-    return [wave.number for wave in alive if not wave.waiting]
+def _explained(faults: Faults, before: int) -> list[Finding]:
+    """Findings in the caller's words: buffers are counted without those that lie `before` the caller's."""
+    return [_counted(_with_service(finding), before) for finding in faults.findings()]
 
 
-def _run_wave(steps: tuple[Step, ...], wave: Wave, turns: int | None) -> None:
-    """Executes up to `turns` instructions, or as many as a wave can before it has to wait for others."""
+def _counted(finding: Finding, before: int) -> Finding:
+    def name(found: re.Match[str]) -> str:
+        number = int(found[1]) - before
+        return f"buffer {number}" if number >= 0 else "the code object"
+
+    evidence = ((key, _BUFFER.sub(name, value) if isinstance(value, str) else value) for key, value in finding.evidence)
+    return replace(finding, evidence=tuple(evidence))
+
+
+def _with_service(finding: Finding) -> Finding:
+    """Says which of the addresses that are nobody's was used: of a runtime's service, or near null."""
+    evidence = dict(finding.evidence)
+    if finding.code != "I105" or not str(evidence.get("address")).startswith("0x"):
+        return finding
+    address = int(str(evidence["address"]), 16)
+    if (service := service_at(address)) is not None:
+        where = f"in {service.replace('_', ' ')}, a service of a runtime that rota doesn't have"
+    elif address < _PAGE:
+        where = "the null pointer, or near it"
+    else:
+        return finding
+    return replace(finding, evidence=tuple((evidence | {"where": where}).items()))
+
+
+def _run_wave(
+    steps: tuple[Step, ...],
+    wave: Wave,
+    turns: int | None,
+    most: int = MOST_INSTRUCTIONS,
+    endless: frozenset[int] = frozenset(),
+) -> None:
+    """Executes up to `turns` instructions, or as many as a wave can before it has to wait for others.
+
+    From the places in `endless` no way leads to an end.
+    """
     pc = wave.pc
-    budget = MOST_INSTRUCTIONS - wave.executed
+    budget = most - wave.executed
     left = budget if turns is None else min(turns, budget)
     start = left
     while left:
@@ -207,34 +227,35 @@ def _run_wave(steps: tuple[Step, ...], wave: Wave, turns: int | None) -> None:
         left -= 1
         if wave.busy and not wave.busy.keys().isdisjoint(step.touches):
             _too_early(wave, step)
-        if wave.now < wave.hot_until:
-            check_rows(wave, step.instruction, step.reads, step.writes)
+        keep_distance(wave, step)
         to = step.act(wave)
-        for row in step.valu_writes:
-            wave.by_valu[row] = wave.now
         wave.now += step.states
         if to is None:
             pc += 1
-        elif to >= 0:
-            pc = to
-        else:
-            pc += 1
+            continue
+        back, pc = pc, to if to >= 0 else pc + 1
+        if to < 0:
             wave.waiting, wave.ended = to == AT_BARRIER, to != AT_BARRIER
             wave.epoch += to == AT_BARRIER
+            break
+        if to <= back and pc in endless:
+            raise _endless(wave, steps[pc].instruction, "came to a loop that no way leads out of")
+        if to <= back and revisited(wave, pc):
+            wave.spinning = True
             break
     wave.executed += start - left
     wave.pc = pc
     if wave.ended:
-        for pending in (*wave.vm, *wave.ds):
-            wave.land(pending)
-    elif wave.executed >= MOST_INSTRUCTIONS:
-        raise IsaError(
-            Finding(
-                code="I108",
-                message=f"wave {wave.number} executed {MOST_INSTRUCTIONS} instructions and hasn't ended",
-                concerns=(Concern(label=steps[pc].instruction.text, index=steps[pc].instruction.line),),
-            )
-        )
+        wave.land_all()
+    elif wave.executed >= most:
+        fix = "take a smaller problem, or allow more instructions if the kernel is that long"
+        raise _endless(wave, steps[pc].instruction, f"executed {most} instructions and hasn't ended", fix)
+
+
+def _endless(wave: Wave, instruction: Instruction, why: str, *fixes: str) -> IsaError:
+    return IsaError(
+        Finding(code="I108", message=f"wave {wave.number} {why}", concerns=(instruction.concern(),), fixes=fixes)
+    )
 
 
 def _too_early(wave: Wave, step: Step) -> None:

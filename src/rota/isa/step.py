@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rota.isa.operand import SCALAR, Operand
+from rota.isa.operand import Operand
+from rota.isa.spacing import NOTHING, Spacing
 
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
@@ -21,8 +22,8 @@ class Step:
     """One instruction, ready to run.
 
     `sources` and `results` are all rows that it reads and writes, SCC included, but not the EXEC that every vector
-    instruction obeys.  `touches` are both: none may belong to a memory op under way.  `reads` and `writes` are the
-    vector rows that MFMA results must have reached; an MFMA leaves them empty and looks for itself.
+    instruction obeys.  `touches` are both: none may belong to a memory op under way.  `spacing` says which wait states
+    it has to keep; decoding adds it.
     """
 
     instruction: Instruction
@@ -30,10 +31,8 @@ class Step:
     sources: frozenset[int]
     results: frozenset[int]
     touches: frozenset[int]
-    reads: tuple[int, ...] = ()
-    writes: tuple[int, ...] = ()
-    valu_writes: tuple[int, ...] = ()  # rows, scalar ones included, that a VALU instruction writes
     states: int = 1  # wait states that pass
+    spacing: Spacing = NOTHING
 
 
 def make_step(
@@ -42,7 +41,7 @@ def make_step(
     *,
     reads: tuple[Operand, ...] = (),
     writes: tuple[Operand, ...] = (),
-    valu: bool = False,
+    valu: bool = False,  # noqa: ARG001  # what it is follows from its opcode; callers still say it
     states: int = 1,
 ) -> Step:
     """A step whose rows are those of its operands."""
@@ -54,8 +53,5 @@ def make_step(
         sources=frozenset(read),
         results=frozenset(written),
         touches=frozenset(read + written),
-        reads=tuple(row for row in read if row < SCALAR),
-        writes=tuple(row for row in written if row < SCALAR),
-        valu_writes=written if valu else (),
         states=states,
     )

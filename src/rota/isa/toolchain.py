@@ -19,6 +19,8 @@ from pathlib import Path
 
 from rota.errors import Finding, ToolchainError
 from rota.isa.code_object import CodeObject, read_kernels
+from rota.isa.line_table import read_lines
+from rota.isa.object_file import read_code_object
 
 _SECONDS = 300
 _FRONT = (
@@ -68,14 +70,16 @@ class Toolchain:
         self._run((*self.linker, "-shared", "kernel.o", "-o", "kernel.hsaco"), folder, arch)
         assembly = (folder / "kernel.s").read_text(encoding="utf-8")
         hsaco = (folder / "kernel.hsaco").read_bytes()
-        shown = None if self.objdump is None else self._run((*self.objdump, "-d", "kernel.hsaco"), folder, arch)
+        if self.objdump is not None:
+            return read_code_object(hsaco, self.objdump, toolchain=self.name, assembly=assembly)
         return CodeObject(
             arch=arch,
             toolchain=self.name,
             hsaco=hsaco,
             assembly=assembly,
-            disassembly=assembly if shown is None else shown,
+            disassembly=assembly,
             kernels=read_kernels(hsaco),
+            lines=read_lines(hsaco),
         )
 
     def _run(self, command: tuple[str, ...], folder: Path, arch: str) -> str:
@@ -125,6 +129,18 @@ def explicit_toolchain(compiler: str) -> Toolchain:
     if path is None:
         raise _absent(compiler)
     return _clang(Path(path).name, Path(path))
+
+
+def find_objdump() -> tuple[str, ...]:
+    """The first disassembler of the toolchains on this machine, or a llvm-objdump without a compiler."""
+    for toolchain in found_toolchains():
+        if toolchain.objdump is not None:
+            return toolchain.objdump
+    for name in (*(f"llvm-objdump-{version}" for version in _VERSIONS), "llvm-objdump"):
+        path = shutil.which(name)
+        if path is not None:
+            return (path,)
+    raise _absent("llvm-objdump, which reads machine code")
 
 
 def ziglang_toolchain() -> Toolchain | None:

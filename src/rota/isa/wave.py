@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rota.errors import Concern, Finding
+from rota.errors import Finding, Severity
 from rota.isa.kernel_facts import LANES
 from rota.isa.mode import START
 from rota.isa.operand import EXEC, SCALAR
+from rota.isa.private import Private
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,21 +25,23 @@ if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
     from rota.isa.lds import Lds
     from rota.isa.memory import Memory
+    from rota.isa.spin import Visit
+    from rota.isa.step import Step
     from rota.targets.architecture import Architecture
 
 ROWS = 512
 COUNTERS = ("vmcnt", "lgkmcnt")
-"""What waves count with; code for a machine that counts otherwise is not executed."""
+"""What waves count with; code for a machine with other counters is not executed."""
 ALL = np.ones(LANES, np.bool_)  # every lane is active
 ALL.flags.writeable = False
 POISON = 0xFFFF_FFFF  # a NaN as f32, as two f16 or bf16, and as four OCP fp8
 
 
 class Faults:
-    """What an execution did wrong: the first time each instruction did it."""
+    """What an execution did wrong: the first time each instruction, or pair of them, did it."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, int], Finding] = {}
+        self._found: dict[tuple[str, int], dict[int | None, Finding]] = {}
 
     def add(
         self,
@@ -47,28 +50,35 @@ class Faults:
         message: str,
         *evidence: tuple[str, str | int],
         other: Instruction | None = None,
+        severity: Severity = Severity.ERROR,
     ) -> None:
-        """Remembers a fault, unless that instruction is known for it; `other` is its other end."""
-        key = (code, instruction.line)
-        if key not in self._found:
-            ends = ((instruction, "line of the listing"), (other, "the other one"))
-            self._found[key] = Finding(
-                code=code,
-                message=message,
-                concerns=tuple(Concern(label=end.text, index=end.line, role=role) for end, role in ends if end),
-                evidence=evidence,
-            )
+        """Remembers a fault, unless these instructions are known for it; `other` is the other end."""
+        known = self._found.setdefault((code, instruction.line), {})
+        end = None if other is None else other.line
+        if end in known or (end is None and known):
+            return
+        known.pop(None, None)  # now its other end is known
+        ends = ((instruction, "line of the listing"), (other, "the other one"))
+        known[end] = Finding(
+            code=code,
+            message=message,
+            severity=severity,
+            concerns=tuple(each.concern(role) for each, role in ends if each),
+            evidence=evidence,
+        )
+
+    def confirm(
+        self, code: str, instruction: Instruction, *evidence: tuple[str, str | int], other: Instruction | None = None
+    ) -> None:
+        """A fault that is known of these instructions turned out to be more: evidence of those names is replaced."""
+        known = self._found.get((code, instruction.line), {})
+        end = None if other is None else other.line
+        if (found := known.get(end)) is not None:
+            known[end] = replace(found, evidence=tuple({**dict(found.evidence), **dict(evidence)}.items()))
 
     def findings(self) -> tuple[Finding, ...]:
-        """In the order in which they happened."""
-        return tuple(self._found.values())
-
-
-def misaligned(wave: Wave, instruction: Instruction, what: str) -> None:
-    """Remembers that an instruction addresses LDS between two words."""
-    wave.faults.add(
-        "I105", instruction, f"{instruction.opcode} uses LDS, but {what} is not a multiple of 4", ("wave", wave.number)
-    )
+        """By the instructions that did it first, in the order in which they did."""
+        return tuple(finding for found in self._found.values() for finding in found.values())
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -104,19 +114,19 @@ class Wave:
     executed: int = 0
     ended: bool = False
     waiting: bool = False  # at a barrier
+    spinning: bool = False  # came back to a place with nothing changed
+    branches: int = 0  # backward ones that were taken
+    visit: Visit | None = None  # what the wave was at one of them
     epoch: int = 0  # barriers reached
     busy: dict[int, Pending] = field(default_factory=dict)
     vm: deque[Pending] = field(default_factory=deque)
     ds: deque[Pending] = field(default_factory=deque)
     sm: list[Pending] = field(default_factory=list)
-    # The wait state from which a row may be read, written, or read as another accumulator.
-    hot_until: int = 0
-    read_from: list[int] = field(default_factory=lambda: [0] * ROWS)
-    write_from: list[int] = field(default_factory=lambda: [0] * ROWS)
-    add_from: list[int] = field(default_factory=lambda: [0] * ROWS)
-    written_as: list[int] = field(default_factory=lambda: [-1] * ROWS)  # first row of the MFMA result it is part of
-    by_valu: list[int] = field(default_factory=lambda: [-9] * (ROWS + 128))  # when a VALU instruction wrote the row
-    m0_at: int = -9
+    flat: dict[Pending, set[str]] = field(default_factory=dict)  # and the counters that were waited for since
+    workgroup: tuple[int, int, int] = (0, 0, 0)
+    private: Private = field(default_factory=lambda: Private(0))
+    m0_at: int = -9  # when M0 was set last
+    recent: list[tuple[int, int, Step]] = field(default_factory=list)  # what later ones may have to keep away from
     vm_most: int = field(init=False)  # what the counters hold; issuing past them stalls until the oldest is back
     lgkm_most: int = field(init=False)
 
@@ -147,8 +157,11 @@ class Wave:
                 np.copyto(self.v[row], POISON, where=True if self.mask is None else self.mask)
             else:
                 self.s[row - SCALAR] = POISON
-        queue: deque[Pending] | list[Pending] = getattr(self, counter)
-        queue.append(pending)
+        if counter == "flat":
+            self.flat[pending] = set()
+        else:
+            queue: deque[Pending] | list[Pending] = getattr(self, counter)
+            queue.append(pending)
         if self.at_issue():
             self.land(pending)
         if counter == "vm" and len(self.vm) > self.vm_most:
@@ -166,21 +179,39 @@ class Wave:
                 del self.busy[row]
         pending.finish()
 
+    def land_all(self) -> None:
+        """Completes what is under way when the wave ends."""
+        for pending in (*self.vm, *self.ds, *self.flat):
+            self.land(pending)
+
     def wait_vm(self, most: int) -> None:
         """At most `most` vector memory ops stay under way; loads and stores return in order, as LLVM assumes."""
         self._retire(self.vm, most)
+        if most == 0:
+            self._waited_for("vm")
 
     def wait_lgkm(self, most: int) -> None:
         """At most `most` LDS ops stay under way, in order; scalar loads return in any order, so only 0 is a promise."""
         self._retire(self.ds, most)
         if most == 0:
             for pending in self.sm:
-                self.land(pending)
+                self._retired(pending)
             self.sm.clear()
+            self._waited_for("lgkm")
 
     def _retire(self, queue: deque[Pending], most: int) -> None:
         while len(queue) > most:
-            pending = queue.popleft()
-            self.land(pending)
-            if pending.cover is not None:
-                pending.cover(self.epoch)
+            self._retired(queue.popleft())
+
+    def _retired(self, pending: Pending) -> None:
+        self.land(pending)
+        if pending.cover is not None:
+            pending.cover(self.epoch)
+
+    def _waited_for(self, counter: str) -> None:
+        """A flat op counts twice and is over when none of either kind is under way."""
+        for pending, waited in tuple(self.flat.items()):
+            waited.add(counter)
+            if len(waited) == len(COUNTERS):
+                del self.flat[pending]
+                self._retired(pending)

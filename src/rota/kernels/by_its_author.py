@@ -1,7 +1,7 @@
 """A kernel that compiles itself: takes a value with a `compile_for(machine)`, gives what that gives, proved.
 
-This is how a front end of somebody else's comes in: whatever it is that it declares, it lowers it, and rota proves,
-repairs, predicts, draws and emits the program.
+This is how other front ends plug in: they lower whatever they declare, and rota proves, repairs, predicts, draws and
+emits the program.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """GEMM loops by values: takes a workgroup tile, waves and a matrix instruction, gives a `LoopSpec`.
 
 At tile granularity an op is a quadrant's worth of instructions; at instruction granularity every DMA, LDS read and MFMA
-is an op of its own, which is how the best hand-made kernels interleave.
+is an op of its own, as in hand-written kernels.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Kernel:
 
     @property
     def parameters(self) -> dict[str, Setting]:
-        """The settings from which the source makes everything anew, as they stand."""
+        """The settings from which the source makes everything, as they stand."""
         found = parameters_of(self.source)
         return {name: setting._replace(value=self.changes.get(name, setting.value)) for name, setting in found.items()}
 

@@ -49,7 +49,7 @@ class SingleBufferSchedule(PipelineSchedule):
     ) -> None:
         """Without `hints` the kernel is left to the compiler's own scheduler."""
         if not is_int(num_k_tiles) or num_k_tiles < 1:
-            raise bad_field(self, "num_k_tiles", num_k_tiles, "a whole number, at least 1")
+            raise bad_field(self, "num_k_tiles", num_k_tiles, "an integer, at least 1")
         if not isinstance(hints, SchedGroupHints | None):
             raise bad_field(self, "hints", hints, "SchedGroupHints")
         if not isinstance(target, TargetProfile | None):

@@ -1,6 +1,6 @@
 """AMD CDNA targets: takes the per-load counter costs, gives the `TargetProfile` of a device.
 
-The latencies are planning numbers of the seed system, in cycles, not measurements.
+The latencies are the reference's planning numbers, in cycles, not measurements.
 """
 
 from __future__ import annotations

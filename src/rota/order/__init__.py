@@ -1,1 +1,1 @@
-"""In which order, and how good: takes a `LoopBody` and budgets, gives an order with a certificate."""
+"""In which order, and how good: takes one iteration or a loop, gives an order or start times with a certificate."""

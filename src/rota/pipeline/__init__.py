@@ -1,6 +1,6 @@
-"""The way in by stages: takes a `PipelineSchedule`, gives a `CompiledSchedule`; whole, the system that rota comes from.
+"""The front end by stages: takes a `PipelineSchedule`, gives a `CompiledSchedule`; all of the reference's framework.
 
-Every name of that system is importable from here, as it is from `rota`.
+Every name of the reference is importable from here, as it is from `rota`.
 """
 
 import importlib

@@ -17,7 +17,7 @@ _LOWER_PRIO = OpDesc.set_prio(0)
 
 
 class BlockPositions(NamedTuple):
-    """Where things stand inside an expanded block; None where the block has no such entry."""
+    """Positions inside an expanded block; None where the block has no such entry."""
 
     entry_count: int
     mma: int

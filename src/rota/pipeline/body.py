@@ -13,7 +13,7 @@ from rota.program.limits import MOST_OPS, check_count
 class PipelineBody:
     """Collects logical ops (no costs yet); `build()` hands them over.
 
-    Every call appends at once, so nothing is lost by forgetting a return value; calls chain for those who like it.
+    Every call appends at once, so nothing is lost by forgetting a return value; calls can be chained.
     """
 
     def __init__(self) -> None:
@@ -76,5 +76,5 @@ class PipelineBody:
 
 def _count(owner: object, name: str, value: int) -> int:
     if not is_int(value) or value < 0:
-        raise bad_field(owner, name, value, "a whole number, at least 0")
+        raise bad_field(owner, name, value, "an integer, at least 0")
     return value

@@ -64,7 +64,7 @@ def check_nothing_lost(body: Sequence[OpDesc], kernel: Sequence[ScheduleEntry]) 
     yield Finding(
         code="P102",
         message=f"the kernel loses {several(lost.total(), 'declared op')} and issues "
-        f"{several(extra.total(), 'op')} that nobody declared",
+        f"{several(extra.total(), 'op')} that were not declared",
         concerns=(
             *(op.concern(role="declared, not issued") for op in lost.elements()),
             *(op.concern(role="issued, not declared") for op in extra.elements()),

@@ -102,7 +102,7 @@ class CompiledPipeline(CompiledSchedule):
         return uncounted_ops(self, Severity.NOTE if noted else Severity.ERROR)
 
     def synchronised(self, done: Repaired) -> Self:
-        """The schedule with waits and barriers put in; kernel dependencies follow their entries."""
+        """The schedule with waits and barriers added; kernel dependencies follow their entries."""
         phases = {phase: self._written(done, phase) for phase in Phase}
         stagger_index = len(phases[Phase.PROLOGUE]) + 1
         if self.config.warp_stagger.enabled:
@@ -141,7 +141,7 @@ class CompiledPipeline(CompiledSchedule):
         return tuple(found)
 
     def _desc(self, entry: Entry) -> OpDesc:
-        """A wait or barrier that was put in, in the words of a body."""
+        """A wait or barrier that was added, as an op of a body."""
         if entry.op.kind is OpKind.BARRIER:
             return OpDesc.barrier()
         setting = EffectTerms(self.config, self.machine)

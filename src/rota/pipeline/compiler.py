@@ -52,8 +52,8 @@ def compile_schedule(
     `repair` adds the fewest barriers, then the fewest waits, that make the proof hold and lists them (W102 if they were
     not shown to be the fewest); `strict` raises instead; `as_written` gives exactly what the rules derive, unproved.
 
-    A `reentrant` schedule may be run again right behind itself, as a persistent kernel does.  Without `vmcnt_in_order`
-    the proof trusts no wait that leaves some of vmcnt's tokens pending.
+    A `reentrant` schedule may run again immediately after itself, as a persistent kernel does.  Without
+    `vmcnt_in_order` the proof trusts no wait that leaves some of vmcnt's tokens pending.
     """
     return ScheduleCompiler(sync=sync, reentrant=reentrant, vmcnt_in_order=vmcnt_in_order).compile(schedule)
 
@@ -166,7 +166,7 @@ class ScheduleCompiler:
 def _transformed(
     schedule: PipelineSchedule, kernel: tuple[ScheduleEntry, ...], body: Sequence[OpDesc]
 ) -> tuple[ScheduleEntry, ...]:
-    """The kernel as the author's hook gives it, numbered anew: a wrong number would stand for another entry."""
+    """The kernel as the author's hook gives it, renumbered: a wrong number would stand for another entry."""
     given = check_elements("transform_kernel()", schedule.transform_kernel(kernel, body), ScheduleEntry)
     for entry in given:
         if entry.phase is not Phase.KERNEL:
@@ -180,5 +180,5 @@ def _transformed(
 def _stated_bytes(schedule: PipelineSchedule) -> int | None:
     stated = schedule.lds_bytes()
     if stated is not None and (not is_int(stated) or stated < 0):
-        raise bad_field(schedule, "lds_bytes()", stated, "a whole number, at least 0, or None")
+        raise bad_field(schedule, "lds_bytes()", stated, "an integer, at least 0, or None")
     return stated

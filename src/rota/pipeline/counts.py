@@ -1,7 +1,7 @@
-"""Waits that count what nobody has counted: takes a schedule by stages, gives a finding for each such counter.
+"""Waits that count ops of unstated size: takes a schedule by stages, gives a finding for each such counter.
 
 A wait that leaves nothing under way needs no counts.  One that leaves `n` tokens does: where an op's number of
-instructions isn't stated, nobody can say which ops those are.
+instructions isn't stated, those ops are unknown.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _uncounted(
         code="D110",
         severity=severity,
         message=(
-            f"{wait.op} counts {words.units}, but nobody states how many instructions "
+            f"{wait.op} counts {words.units}, but nothing states how many instructions "
             f"{' and '.join(str(op.name) for op in ops)} stand for"
         ),
         concerns=(

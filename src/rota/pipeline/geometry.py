@@ -22,7 +22,7 @@ def check_waves(owner: object, waves: int) -> None:
 class KernelGeometry:
     """Workgroup tile (BM x BN x BK), MMA instruction shape, element size and counter costs per load.
 
-    The upper-case names are the ones kernel authors write on the board.  A cost of 0 tokens means "not counted": waits
+    The upper-case names are the usual ones of kernel authors.  A cost of 0 tokens means "not counted": waits
     that would be derived from it become full drains, which is the safe reading.  None leaves a fragment's cost to the
     kernel, which knows how many waves share the tile.
     """

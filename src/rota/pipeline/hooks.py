@@ -98,7 +98,7 @@ def _shape(config: PipelineConfig) -> Iterator[Finding]:
 
 
 def _geometry(schedule: PipelineSchedule, config: PipelineConfig) -> Iterator[Finding]:
-    """What a kernel's geometry states and its target overrules, or nobody reads."""
+    """What a kernel's geometry states and its target overrides, or nothing reads."""
     geometry = getattr(schedule, "geometry", None)
     if not isinstance(geometry, KernelGeometry):
         return

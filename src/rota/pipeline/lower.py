@@ -77,7 +77,7 @@ class StagedSchedule(Protocol):
 
     @property
     def reentrant(self) -> bool:
-        """May the loop be run again right behind itself?"""
+        """May the loop be run again immediately after itself?"""
         ...
 
     @property

@@ -1,7 +1,7 @@
 """What is not issued where the body has it: takes the order, the blocks and the kernel, gives a note for each cause.
 
 A block issues its fragments and loads in two groups, `max_globals` takes loads out of over-full blocks, and an author's
-hooks may list anything.  Each is right to do so; a reader of the body must be told.
+hooks may list anything.  Each may do so; a reader of the body must be told.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class _Move(NamedTuple):
 
 
 def count_moved(findings: Iterable[Finding]) -> int:
-    """How many ops of the body are issued elsewhere than their order says."""
+    """How many ops of the body are not issued where their order says."""
     return sum(len(finding.concerns) for finding in findings if finding.code in MOVED)
 
 
 def moved_ops(
     body: Sequence[OpDesc], ordering: Ordering, program: PipelineProgram, kernel: Sequence[ScheduleEntry]
 ) -> Iterator[Finding]:
-    """Notes about the ops that blocks, `max_globals` and hooks put elsewhere than the order has them."""
+    """Notes about the ops that blocks, `max_globals` and hooks move from their place in the order."""
     planned = [(number, op) for number, block in enumerate(program.blocks) for op in block.data_ops]
     by_hand = bool(program.explicit_blocks) or [entry.op for entry in kernel] != [
         op for index in range(len(program.blocks)) for op in program.block_ops(index)

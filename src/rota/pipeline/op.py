@@ -62,11 +62,11 @@ class OpDesc(CostedOp):
         for name in _COUNTS:
             value = getattr(self, name)
             if type(value) is not int and not is_int(value):
-                raise bad_field(self, name, value, "a whole number", self.source)
+                raise bad_field(self, name, value, "an integer", self.source)
             if value < 0:
-                raise bad_field(self, name, value, "a whole number, at least 0", self.source)
+                raise bad_field(self, name, value, "an integer, at least 0", self.source)
         if not is_int(self.tag) or self.tag < 0:
-            raise bad_field(self, "tag", self.tag, "a whole number, at least 0", self.source)
+            raise bad_field(self, "tag", self.tag, "an integer, at least 0", self.source)
         if not is_int(self.channel) or self.channel < NO_CHANNEL:
             raise bad_field(
                 self, "channel", self.channel, "0 (A), 1 (B), a further operand, or -1 for none", self.source
@@ -210,8 +210,8 @@ def _framework_op(tag: FrameworkTag, role: OpRole, wait_value: int, subtile: int
         raise DeclarationError(
             Finding(
                 code="D102",
-                message=f"{tag.name.lower()}({bad!r}): expected a whole number",
-                evidence=(("got", f"{bad!r} ({type(bad).__name__})"), ("expected", "a whole number, at least 0")),
+                message=f"{tag.name.lower()}({bad!r}): expected an integer",
+                evidence=(("got", f"{bad!r} ({type(bad).__name__})"), ("expected", "an integer, at least 0")),
             )
         )
     return _shared_framework_op(tag, role, wait_value, subtile)

@@ -96,7 +96,7 @@ def _best_order(segment: LoopBody) -> tuple[int, ...]:
 
 
 def _check_barriers_kept(graph: LoopBody, cuts: Sequence[int]) -> None:
-    """A barrier stays where it is, so no dependency may point backwards across one."""
+    """A barrier stays where it is, so no dependency may point backward across one."""
     for edge in graph.edges:
         producer, consumer = edge.producer_idx, edge.consumer_idx
         if edge.loop_distance or producer < consumer:

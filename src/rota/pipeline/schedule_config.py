@@ -1,4 +1,4 @@
-"""The schedule's knobs: takes the seed's nineteen fields, gives a frozen `ScheduleConfig`."""
+"""The schedule's knobs: takes the reference's nineteen fields, gives a frozen `ScheduleConfig`."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class ScheduleConfig:
         lgkm_per_load_a: int = 0,
         lgkm_per_load_b: int = 0,
     ) -> ScheduleConfig:
-        """The same config with its fields grouped by phase: spread the strategies of `program.strategies` into it."""
+        """The same config with its fields grouped by phase: spread the strategies of `pipeline.strategies` into it."""
         return cls(
             scheduling=scheduling,
             max_vgpr=max_vgpr,

@@ -49,7 +49,7 @@ def derive_waits_from_blocks(
 
 
 def derive_drain_mask(blocks: Sequence[MMABlockSpec]) -> int:
-    """Bit i: block i has a fragment on another channel than its first load, so both queue on the LDS port."""
+    """Bit i: block i has a fragment on a channel other than its first load's, so both queue on the LDS port."""
     return sum(
         1 << index
         for index, block in enumerate(check_elements("the blocks", blocks, MMABlockSpec))

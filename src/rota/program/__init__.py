@@ -1,1 +1,1 @@
-"""The ordered program: takes ops in order and the schedule's knobs, gives blocks, waits and the three phases."""
+"""The lowered program: takes what a front end derived, gives roles, phases, entries with effects, and the machine."""

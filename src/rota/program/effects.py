@@ -66,7 +66,7 @@ class Version(NamedTuple):
 
 
 NOTHING_DECLARED = Version("", 0)
-"""What an effect stands for that stands for no op of a loop."""
+"""The instance of an effect that belongs to no op of a loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +74,11 @@ class Effect:
     """One op as the machine sees it.
 
     `tokens` are appended to `counter` when it issues; a wait leaves at most `wait_value` of them pending.  `arrives`
-    and `awaits` name a barrier: a wave says that it is there, and goes on when all that take part have said so; an
+    and `awaits` name a barrier: a wave signals its arrival, and continues when all that take part have arrived; an
     ordinary barrier does both.  A priority has its level in `wait_value`; a hint to the compiler its count there, and
     in `tokens` the group of instructions that it counts.
 
-    What a program computes is told in one of two ways, by all of its ops alike (see `LoweredProgram.semantics`).
+    What a program computes is stated in one of two ways, the same for all of its ops (see `LoweredProgram.semantics`).
     Either an op says exactly what it is: the `instance` it stands for, the versions it `wants` in the places it reads,
     and those it `makes` in the places it writes.  Or it passes on whatever K-tile its operands hold: then `fetches` is
     the tile that a load brings, relative to the trip's k; None means the tile after the one it fetched last.

@@ -12,11 +12,11 @@ BITS: Mapping[str, int] = MappingProxyType({"fp8": 8, "bf8": 8, "fp6": 6, "bf6":
 """Bits of an element by format."""
 
 WIDEST = max(BITS.values())
-"""What an element has at most, where nobody says its format."""
+"""The most bits that an element has, where its format isn't stated."""
 
 
 def takes_formats(instruction: str) -> bool:
-    """Are the formats of the factors left to the one who issues it?"""
+    """Are the formats of the factors chosen where it is issued?"""
     return instruction.endswith("f8f6f4")
 
 

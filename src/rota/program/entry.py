@@ -42,7 +42,7 @@ class Op:
 
     @property
     def is_framework(self) -> bool:
-        """Put in by rota rather than declared by the author."""
+        """Added by rota rather than declared by the author."""
         return self.kind.synchronises
 
     def __str__(self) -> str:
@@ -57,8 +57,8 @@ class Op:
 class Entry:
     """An op with its ordinal in its phase and what it does; a prefetch may be left out when no tile is left to fetch.
 
-    `roles` number the roles that execute it; None stands for all of them.  What isn't `listed` belongs to the roles and
-    not to the schedule, whose lists leave it out: its `time_slot` is that of the entry behind it.
+    `roles` number the roles that execute it; None stands for all of them.  An entry that isn't `listed` belongs to the
+    roles and not to the schedule, whose lists leave it out: its `time_slot` is that of the next entry.
     """
 
     op: Op
@@ -100,10 +100,10 @@ BARRIER = Op(kind=OpKind.BARRIER, name="barrier", work=Work(1))
 """All waves of the workgroup arrive before any leaves; waits for no memory."""
 
 ARRIVE = Op(kind=OpKind.BARRIER, name="barrier_arrive", work=Work(1))
-"""A wave says that it is there, and goes on."""
+"""A wave signals its arrival and continues."""
 
 AWAIT = Op(kind=OpKind.BARRIER, name="barrier_wait", work=Work(1))
-"""A wave goes on when all have said that they are there."""
+"""A wave continues when all have arrived."""
 
 MEETS = Effect(kind=OpKind.BARRIER, arrives=WORKGROUP, awaits=WORKGROUP)
 """What a barrier does that is one instruction."""

@@ -1,7 +1,7 @@
 """What kinds of op there are: takes nothing, gives one table with a row for each kind.
 
-A row says what the op does, where it may read and write, which unit it occupies, and what the seed system calls it.
-Which counter tracks it is a fact of the machine (`program.machine.Counter`).
+A row says what the op does, where it may read and write, which unit it occupies, and which role of the reference it
+has. Which counter tracks it is a fact of the machine (`program.machine.Counter`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much of anything rota takes: takes a count, gives D113 where searches and proofs would have no end in sight.
+"""Size limits: takes a count, gives D113 where searches and proofs would take too long.
 
 The largest loops that ship have 401 ops; a body of 2,048 compiles in less than a minute.
 """
@@ -21,7 +21,7 @@ def check_count(owner: str, what: str, count: int, most: int, source: SourceLine
     raise DeclarationError(
         Finding(
             code="D113",
-            message=f"{owner} has {count:,} {what}; rota takes at most {most:,}",
+            message=f"{owner} has {count:,} {what}; rota accepts at most {most:,}",
             concerns=(Concern(label=owner, source=source),) if source else (),
             evidence=((what, count), ("at most", most)),
         )

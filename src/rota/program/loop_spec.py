@@ -61,7 +61,7 @@ class Read:
         check_ints(self, ("distance",), most=MOST_ITERATIONS_BACK)
         check_elements(f"parts of {self.value}", self.parts, int)
         if not all(is_int(part) and part >= 0 for part in self.parts) or list(self.parts) != sorted(set(self.parts)):
-            raise bad_field(self, "parts", self.parts, "whole numbers from 0 on, each once, the least first")
+            raise bad_field(self, "parts", self.parts, "integers from 0 on, each once, the least first")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

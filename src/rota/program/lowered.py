@@ -4,8 +4,8 @@ It says which roles there are and what each executes, what the program computes,
 tells how it was made, but for `origin`, which is for messages.
 
 Roles whose lists differ are written as one list per phase, in an order that keeps each role's own: an entry says which
-roles execute it.  One list has one reading as a sequential program, which is what a race is measured against, and
-roles that run the same entries cost nothing extra.
+roles execute it.  One list can be read as a sequential program, which defines what a race is, and roles that run the
+same entries cost nothing extra.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class LoweredProgram:
     A trip takes `tiles_per_trip` tiles (or iterations), `tiles_outside` are taken outside the loop.  `semantics` is
     what must be computed: a sum over K-tiles, or a loop's values, each version of which comes from the iteration that
     its ops say.  With `compiler_tracks_registers` a compiler waits for register loads by itself.  A `reentrant` program
-    may be run again right behind itself.  Sizes are None where nothing states them.
+    may be run again immediately after itself.  Sizes are None where nothing states them.
     """
 
     name: str = field(compare=False)  # no judge reads it
@@ -92,7 +92,7 @@ class LoweredProgram:
 
     @property
     def lowered(self) -> LoweredProgram:
-        """Itself: wherever a compiled schedule is judged, its program may stand for it."""
+        """Itself: a program may be passed wherever a compiled schedule is judged."""
         return self
 
     def phase(self, phase: Phase) -> tuple[Entry, ...]:
@@ -125,7 +125,7 @@ class LoweredProgram:
         return self.tiles_per_trip * trip_count + self.tiles_outside
 
     def with_phases(self, phases: Mapping[Phase, Sequence[Entry]]) -> LoweredProgram:
-        """The same program with other entries in some phases, numbered anew without what isn't listed."""
+        """The same program with other entries in some phases, renumbered without what isn't listed."""
         changed = {phase.value.lower(): numbered(entries) for phase, entries in phases.items()}
         return replace(self, **changed)  # type: ignore[arg-type]  # the fields are the phases' names
 

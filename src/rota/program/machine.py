@@ -1,6 +1,6 @@
 """The machine a program runs on: takes facts with their sources, gives counters, memories and limits.
 
-A device (`rota.targets`) is such a machine with rates, times and an instruction set on top.
+A device (`rota.targets`) is such a machine with rates, times and an instruction set.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Confidence(enum.Enum):
     DOCUMENTED = "documented"
     COMPILER_MODEL = "compiler model"
     MEASURED_BY_THIRD_PARTY = "measured by third party"
-    REPORTED = "reported"  # by the press or a data base, of what the maker said
+    REPORTED = "reported"  # by the press or a database, of what the maker said
     ESTIMATE = "estimate"
 
 
@@ -64,8 +64,8 @@ class Machine:
 
     With a `split_barrier` a wave arrives with one instruction and waits with another; without, one does both.
 
-    That vmcnt counts down in the order of issue is documented, but doubted in public for DMAs into LDS that run past
-    the end of their buffer on gfx950: `doubting` gives the same machine without that order.
+    That vmcnt counts down in the order of issue is documented, but has been questioned publicly for DMAs into LDS that
+    run past the end of their buffer on gfx950: `doubting` gives the same machine without that order.
     """
 
     name: str

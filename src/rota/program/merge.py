@@ -1,6 +1,6 @@
-"""Roles with lists of their own as one list: takes what each executes, gives an order in which nobody waits in vain.
+"""Roles with lists of their own as one list: takes what each executes, gives an order that lets every wait end.
 
-Each role's own order is kept, and whoever waits at a barrier comes behind those who arrive there.
+Each role's own order is kept, and a wait at a barrier comes after the arrivals that it is for.
 """
 
 from __future__ import annotations

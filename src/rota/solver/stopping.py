@@ -1,6 +1,6 @@
 """Ending searches early: takes a request from another thread, gives searches under way, and later ones, no more time.
 
-A search that is ended so ends as if its time limit had come: with the best that it has found.  No search gets more
+A search that is ended early ends as if its time limit had come: with the best that it has found.  No search gets more
 workers than the machine has processors: they would only take turns, and look at the clock too late.
 """
 
@@ -18,7 +18,7 @@ Status_co = TypeVar("Status_co", covariant=True)
 
 
 class Solver(Protocol[Model_contra, Status_co]):
-    """What is needed of the solver, whose doors are elsewhere."""
+    """What is needed of the solver, which other modules import."""
 
     @property
     def parameters(self) -> Any:  # noqa: ANN401  # the solver's own message
@@ -54,7 +54,7 @@ class Stop:
 
     @property
     def asked(self) -> bool:
-        """Has anybody asked?"""
+        """Was it requested?"""
         return self._asked.is_set()
 
     @contextmanager

@@ -1,7 +1,7 @@
 """What to insert: takes open obligations, gives the fewest barriers, then the fewest waits, then the weakest, for them.
 
-The choice is a covering problem and goes to OR-Tools CP-SAT, one aim after the other; this module is the third door to
-it, opened only when something has to be repaired.
+The choice is a covering problem and goes to OR-Tools CP-SAT, one aim after the other; one of the three modules that
+import it, and only when something has to be repaired.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Plan:
     """Barriers to add per gap; waits to add or to strengthen with their new counts; one reason for each.
 
     Nothing in it can be left out, and no count can be larger.  If it is `optimal`, no other way to add barriers and to
-    add or strengthen waits, in whatever places, has fewer barriers; or as many, and fewer such waits; or as many of
-    both, and fewer of them in the loop; or as many there, and counts that are larger in sum.
+    add or strengthen waits, anywhere, has fewer barriers; or as many, and fewer such waits; or as many of both, and
+    fewer of them in the loop; or as many there, and counts that are larger in sum.
     """
 
     barriers: dict[InsertionPoint, int]

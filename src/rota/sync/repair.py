@@ -84,7 +84,7 @@ def repair(program: LoweredProgram) -> Repaired:
 
 
 def _check_one_meeting(program: LoweredProgram) -> None:
-    """What to add where roles differ in what they do, or meet in several places, is for their author to say."""
+    """What to add where roles differ in what they do, or meet in several places, is for their author to decide."""
     alone = [
         entry
         for entry in program.entries
@@ -99,7 +99,7 @@ def _check_one_meeting(program: LoweredProgram) -> None:
                 "or meet at barriers of their own",
                 concerns=tuple(entry.concern() for entry in alone[:2]),
                 evidence=(("roles", ", ".join(role.name for role in program.roles)),),
-                fixes=("put in the waits and barriers that the proof asks for",),
+                fixes=("add the waits and barriers that the proof asks for",),
             )
         )
 
@@ -127,7 +127,7 @@ class _Written(NamedTuple):
 
 
 class _PhaseWriter:
-    """Writes one phase anew, keeping account of every change."""
+    """Rewrites one phase, recording every change."""
 
     def __init__(self, program: LoweredProgram, phase: Phase, plan: Plan) -> None:
         self.split = program.machine.split_barrier

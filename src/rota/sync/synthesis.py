@@ -1,4 +1,4 @@
-"""Synchronisation from nothing: takes a bare loop and sites for barriers and waits, gives it with the sites filled.
+"""Synchronisation from scratch: takes a bare loop and sites for barriers and waits, gives it with the sites filled.
 
 Every obligation is met at the last site that can meet it, which is the cheapest in time and asks for the weakest count;
 a site that stands in the timelines of several trip counts takes the strongest of what it is asked for.  Then whatever

@@ -1,1 +1,1 @@
-"""What the hardware is: takes a device's name, gives one object with all that is known of it, facts with sources."""
+"""What the hardware is: takes a device's name, gives one object with all that is known about it, with sources."""

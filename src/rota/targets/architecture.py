@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from rota.check import check_elements, check_types
 from rota.errors import DeclarationError, Finding
 from rota.program.machine import Confidence, Fact, Machine
+from rota.targets.matrix_forms import MatrixForm
+from rota.targets.wait_states import Hazards
 
 Phases = tuple[tuple[int, ...], ...]
 
@@ -42,35 +44,14 @@ class BankRule:
     source: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hazards:
-    """Wait states that software has to keep, because the hardware doesn't interlock them.
-
-    Behind the last pass of an MFMA: `result` until another instruction may use what it made, `single_result` the same
-    for products of float32, `overlap` and `single_overlap` until an MFMA may add to a range that overlaps its own
-    without being the same, `overwrite` until another may write to what it adds to.  `operand`: from a VALU op to an
-    MFMA that uses its result.  `m0`: from setting M0 to a load into LDS.  `scalar`: from a VALU op that writes a scalar
-    register to a vector memory op that reads it.
-    """
-
-    result: Fact
-    single_result: Fact
-    overlap: Fact
-    single_overlap: Fact
-    overwrite: Fact
-    operand: Fact
-    m0: Fact
-    scalar: Fact
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Architecture(Machine):
     """A machine with its instruction set: formats, hazards, how LDS serves reads, and what tools call it.
 
     `toolchain` is what follows -mcpu= and --offload-arch=, `elf_machine` what the flags of a code object say.
     `transposed_reads` are the LDS reads that transpose, by name; empty where there are none.  `extensions` are the
-    vector instructions, matrix ones aside, that not every machine has.  Without a `wait_encoding` no source is written
-    for it.
+    vector instructions, matrix ones aside, that not every machine has, `matrix_forms` its matrix instructions.  Without
+    a `wait_encoding` no source is written for it.
     """
 
     toolchain: str
@@ -82,16 +63,18 @@ class Architecture(Machine):
     bank_rules: tuple[BankRule, ...]
     transposed_reads: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
+    matrix_forms: tuple[MatrixForm, ...] = ()
     wait_encoding: WaitEncoding | None = None
 
     def __post_init__(self) -> None:
-        # Not super(): a class with slots is another one than the one that super() without arguments refers to.
+        # Not super(): a class with slots is not the one that super() without arguments refers to.
         Machine.__post_init__(self)
         check_types(self, {"toolchain": str, "elf_machine": Fact, "lanes": Fact, "register_bytes": Fact})
         check_types(self, {"float8": Float8, "hazards": Hazards})
         check_elements("bank_rules", self.bank_rules, BankRule)
         check_elements("transposed_reads", self.transposed_reads, str)
         check_elements("extensions", self.extensions, str)
+        check_elements("matrix_forms", self.matrix_forms, MatrixForm)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} ({self.arch})>"  # all of its facts would fill a screen

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from rota.program.kinds import OpKind
 from rota.program.machine import Confidence, Counter, Fact
-from rota.targets.architecture import Architecture, Hazards
+from rota.targets.architecture import Architecture
 from rota.targets.estimate import Estimate, estimate
 from rota.targets.rates import MatrixRate, Rates
 from rota.targets.timing import Timing
+from rota.targets.wait_states import Hazards
 
 ASSEMBLER = "LLVM 22 assembler"
 HAZARDS = "LLVM 22, post-RA hazard recogniser"
@@ -52,17 +53,45 @@ def elf_machine(number: int) -> Fact:
     return Fact(number, "EF_AMDGPU_MACH", Confidence.DOCUMENTED, "LLVM, User Guide for AMDGPU Backend")
 
 
-def hazards(result: int, overlap: int) -> Hazards:
-    """The wait states of gfx940 and later; the two that are given differ between CDNA3 and CDNA4."""
+def hazards(*, result: int, overlap: int, double_large: int, double_large_sum: int, permlane: bool) -> Hazards:
+    """The wait states of gfx940 and later; those that are given differ between CDNA3 and CDNA4."""
     return Hazards(
         result=_states(result),
+        short_result=_states(3),
         single_result=_states(2),
         overlap=_states(overlap),
+        short_overlap=_states(1),
         single_overlap=_states(0),
         overwrite=_states(-1),
+        forwarded=_states(2),
+        double_small=_states(6),
+        double_large=_states(double_large),
+        double_overwrite=_states(11),
+        double_small_memory=_states(9),
+        double_large_memory=_states(18),
+        double_small_sum=_states(4),
+        double_large_sum=_states(double_large_sum),
+        double_fma=_states(2),
         operand=_states(2),
-        m0=_states(1),
+        exec_matrix=_states(4),
         scalar=_states(5),
+        scalar_vector=_states(2),
+        lane_select=_states(4),
+        division=_states(4),
+        exec_lane=_states(4),
+        exec_dpp=_states(5),
+        lane=_states(1),
+        transcendental=_states(1),
+        partial=_states(1),
+        packed=Fact(1, "wait states", Confidence.COMPILER_MODEL, f"{HAZARDS}: reads op_sel_hi as a destination select"),
+        dot=_states(3),
+        dpp=_states(2),
+        store=_states(2),
+        m0=_states(1),
+        mode=_states(2),
+        trap=_states(1),
+        permlane=_states(2) if permlane else None,
+        exec_permlane=_states(4) if permlane else None,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rota.program.machine import Confidence, Fact
 from rota.targets import cdna
 from rota.targets.architecture import Architecture, BankRule, Float8, WaitEncoding
+from rota.targets.matrix_forms import CDNA3_FORMS
 from rota.targets.rates import Rates
 
 CDNA3 = Architecture(
@@ -21,7 +22,7 @@ CDNA3 = Architecture(
     register_bytes=cdna.REGISTER_BYTES,
     float8=Float8.FNUZ,
     wait_encoding=WaitEncoding.SPLIT_VMCNT,
-    hazards=cdna.hazards(result=3, overlap=1),
+    hazards=cdna.hazards(result=3, overlap=1, double_large=11, double_large_sum=9, permlane=False),
     bank_rules=(
         BankRule(
             read_bytes=8,
@@ -31,6 +32,7 @@ CDNA3 = Architecture(
             source="128 bytes a clock are 16 lanes of 8 bytes; taken as consecutive ones",
         ),
     ),
+    matrix_forms=CDNA3_FORMS,
 )
 
 RATES = Rates(

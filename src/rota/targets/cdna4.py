@@ -8,6 +8,7 @@ from rota.targets import cdna
 from rota.targets.architecture import Architecture, BankRule, Float8, WaitEncoding
 from rota.targets.cdna4_extensions import EXTENSIONS
 from rota.targets.estimate import estimate
+from rota.targets.matrix_forms import CDNA4_FORMS
 from rota.targets.rates import Rates
 
 _HIPKITTENS = "HipKittens, LDS phase experiments on gfx950"
@@ -28,7 +29,7 @@ CDNA4 = Architecture(
     register_bytes=cdna.REGISTER_BYTES,
     float8=Float8.OCP,
     wait_encoding=WaitEncoding.SPLIT_VMCNT,
-    hazards=cdna.hazards(result=4, overlap=2),
+    hazards=cdna.hazards(result=4, overlap=2, double_large=19, double_large_sum=17, permlane=True),
     bank_rules=(
         BankRule(
             read_bytes=16,
@@ -44,6 +45,7 @@ CDNA4 = Architecture(
     ),
     extensions=EXTENSIONS,
     transposed_reads=("ds_read_b64_tr_b16", "ds_read_b64_tr_b8", "ds_read_b64_tr_b4", "ds_read_b96_tr_b6"),
+    matrix_forms=CDNA4_FORMS,
 )
 
 RATES = Rates(

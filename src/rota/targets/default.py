@@ -1,4 +1,4 @@
-"""The device that is meant where none is named: takes nothing, gives `DEFAULT`."""
+"""The default device: takes nothing, gives `DEFAULT`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A device: takes an architecture and the device's own facts, gives one object that holds all that is known of it.
+"""A device: takes an architecture and the device's own facts, gives one object that holds all that is known about it.
 
 The accessors take any `Machine`, as every layer knows it, and refuse one that doesn't state what they are asked for.
 """
@@ -16,7 +16,7 @@ from rota.targets.timing import Timing
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Device(Architecture):
-    """A machine one can buy: an architecture with its times, its dies and its memory."""
+    """A product: an architecture with its times, its dies and its memory."""
 
     timing: Timing
     dies: Fact

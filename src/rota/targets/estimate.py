@@ -1,4 +1,4 @@
-"""A number that nobody has published: takes the value to plan with and how far it may be off, gives an `Estimate`."""
+"""An unpublished number: takes the value to plan with and its range, gives an `Estimate`."""
 
 from __future__ import annotations
 

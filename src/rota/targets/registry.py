@@ -1,7 +1,7 @@
 """Devices by name: takes a name, gives a `Device`, rota's own or one that an installed package registers.
 
 Modules of devices are loaded when their device is asked for.  An architecture stands for a device only where a user
-types a name; no fact is ever found by architecture, except by those who have nothing but a code object.
+types a name; no fact is looked up by architecture, except where there is only a code object.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def known_devices() -> Known:
 
 
 def architecture_named(arch: str) -> Architecture | None:
-    """What all devices of an architecture share, for those who have nothing but a code object."""
+    """What all devices of an architecture share, where there is only a code object."""
     if arch in ARCHITECTURES:
         return _architecture(arch)
     return next((device.architecture for device in known_devices().devices if device.arch == arch), None)

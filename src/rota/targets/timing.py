@@ -1,4 +1,4 @@
-"""How long things take on a compute unit: takes facts, gives clocks and turns with sources; estimates have a range.
+"""How long operations take on a compute unit: takes facts, gives clocks and turns with sources; estimates have a range.
 
 A turn is a slot: the scheduler visits the SIMDs in rotation, so a wave issues at most once a turn.
 """

@@ -1,1 +1,1 @@
-"""The way in by values: takes a `Loop` of values and ops, gives a `CompiledSchedule` of least initiation interval."""
+"""The front end by values: takes a `Loop` of values and ops, gives a `CompiledLoop` of least initiation interval."""

@@ -22,7 +22,7 @@ _TRIES_EACH = 3
 def top_k(loop: LoopSpec, machine: Machine = DEFAULT, *, k: int, stagger: bool = False) -> tuple[CompiledLoop, ...]:
     """Up to `k` schedules with different orders; fewer if the search keeps finding the same ones."""
     if not is_int(k) or k < 1:
-        raise bad_field(loop, "k", k, "a whole number, at least 1")
+        raise bad_field(loop, "k", k, "an integer, at least 1")
     found: dict[tuple[object, ...], CompiledLoop] = {}
     for seed in range(_TRIES_EACH * k):
         scheduler = replace(ModuloScheduler(), seed=seed)

@@ -167,7 +167,7 @@ def _searched(allowed: Allowance, times: LoopTimes, depths: Sequence[Mapping[str
 
 
 def check_length(loop: LoopSpec, times: LoopTimes) -> None:
-    """An iteration is not so long that a table of its slots would fill the memory; such numbers are a slip."""
+    """An iteration is not so long that a table of its slots would fill the memory; such numbers are a mistake."""
     unit, busy = max(times.busy, key=lambda pair: pair[1], default=(Unit.ISSUE, 0))
     length = max(busy, *(timing.latency for timing in times.timings), 0)
     if length > LONGEST:

@@ -48,23 +48,23 @@ def compile_loop(
     vmcnt_in_order: bool = True,
     scheduler: ModuloScheduler | None = None,
 ) -> CompiledLoop:
-    """Find the least interval, derive the buffers, make room, unroll, synchronise, prove.
+    """Find the least interval, derive the buffers, add slack, unroll, synchronise, prove.
 
     A loop of N iterations runs as (N - outside) / unroll trips, where `trip_tiles` gives both numbers; `remainder` more
     iterations outside the loop reach the N that don't divide.  With `stagger` two groups of waves take turns at the
     matrix units, one computing while the other moves data; their barriers have fixed places.
 
-    A `reentrant` loop may be run again right behind itself, as a persistent kernel does.  Without `vmcnt_in_order` the
-    proof trusts no wait that leaves some of vmcnt's tokens pending.
+    A `reentrant` loop may run again immediately after itself, as a persistent kernel does.  Without `vmcnt_in_order`
+    the proof trusts no wait that leaves some of vmcnt's tokens pending.
 
-    Barriers are the fewest that leave loads slack for coming late, or with `fewest_barriers` the fewest at all.
+    Barriers are the fewest that are found to leave loads slack, or with `fewest_barriers` without regard to slack.
     `scheduler.time_limit` bounds all searches for the interval, for copies and for slack together; without a scheduler
     it is two minutes.
     """
     expect("the loop", loop, LoopSpec)
     expect("the machine", machine, Machine)
     if not is_int(remainder) or remainder < 0:
-        raise bad_field(loop, "remainder", remainder, "a whole number, at least 0")
+        raise bad_field(loop, "remainder", remainder, "an integer, at least 0")
     check_count(f"a remainder of {remainder:,}", "entries", remainder * len(loop.ops), MOST_ENTRIES)
     if scheduler is not None:
         expect("the scheduler", scheduler, ModuloScheduler)
@@ -96,7 +96,7 @@ def compile_loop(
 def _placed(
     loop: LoopSpec, machine: Machine, times: LoopTimes, patience: Patience, landing: int
 ) -> tuple[ModuloSchedule, Placement]:
-    """At the least interval that any copies bear if there is room, else with few copies at the least that is found."""
+    """At the least interval that any copies allow if there is room, else with few copies at the least that is found."""
     deep, few = allowances(loop, machine, times)
     depths: tuple[dict[str, int], ...] = ()
     claim = Claim(loop=loop, machine=machine, times=times, deep=deep, few=few)

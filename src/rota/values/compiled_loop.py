@@ -132,7 +132,7 @@ class CompiledLoop(CompiledSchedule):
         )
 
     def synchronised(self, done: Repaired) -> Self:
-        """The loop with waits and barriers put in."""
+        """The loop with waits and barriers added."""
         listed = {phase: tuple(entry for entry in done.phases[phase] if entry.listed) for phase in Phase}
         return replace(
             self,

@@ -35,7 +35,7 @@ class Loop:
         self.name = name
         self.waves = waves
         if not is_int(waves) or waves < 1:
-            raise bad_field(self, "waves", waves, "a whole number, at least 1", author_line())
+            raise bad_field(self, "waves", waves, "an integer, at least 1", author_line())
         self._values: list[Value] = []
         self._ops: list[LoopOp] = []
         self._inputs: set[str] = set()

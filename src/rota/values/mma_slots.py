@@ -49,7 +49,7 @@ def with_turns(problem: ModuloProblem, times: LoopTimes, ii: int, scheduler: Mod
 
 
 def interleaved(problem: ModuloProblem, times: LoopTimes, ii: int) -> dict[int, int] | None:
-    """Slots in which computations get in nobody's way, wherever on the cycle the vector ops of an iteration begin."""
+    """Slots in which computations don't collide, wherever on the cycle the vector ops of an iteration begin."""
     kinds: dict[Unit, list[Issued]] = {unit: [] for unit in Unit}
     for op, (unit, occupancy, _, issue) in enumerate(times.timings):
         kinds[unit].append(Issued(op, issue, max(occupancy, issue) if unit in _COMPUTE else issue))

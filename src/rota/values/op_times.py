@@ -127,7 +127,7 @@ def precedences(
         for made_by in spec.writers(value.name) if after != value.name else ():
             for taken_by in spec.writers(after):
                 writer, taker = number[made_by.name], number[taken_by.name]
-                # What is read is waited for by its readers; what nobody reads must have landed all the same.
+                # What is read is waited for by its readers; what nothing reads must still have landed.
                 delay = max(own[writer].occupancy if is_read else own[writer].latency, 1)
                 why = f"{taken_by.name} writes the registers of {value.name} behind {made_by.name}"
                 yield Precedence(writer, taker, delay, later * copies.get(first, 1), why, first if later else "")

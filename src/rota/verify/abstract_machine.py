@@ -1,4 +1,4 @@
-"""The abstract machine: takes entries one by one, gives each access the barriers it lies between, and what places hold.
+"""The abstract machine: takes entries one by one, gives each access's place between barriers, and what places hold.
 
 All waves of a role execute the same entries, so one queue per role and counter stands for all of them.  A role's clock
 is the number of barriers at which its waves have arrived; an access is under way from the clock of its issue to that of
@@ -94,7 +94,7 @@ class AbstractMachine:
         if counter is None or count >= self.no_wait[counter]:
             return
         self.last_wait[counter] = LastWait(entry, self.number)
-        if count and not self.machine.counts_in_order(counter):  # which ops are left is anybody's guess
+        if count and not self.machine.counts_in_order(counter):  # which ops are left is unknown
             return
         queues = self.queues[counter]
         for role in self.everyone if entry.roles is None else entry.roles:
@@ -228,10 +228,10 @@ class AbstractMachine:
     def state(self, base: int) -> tuple[object, ...]:
         """Everything the future depends on, relative to the current clocks and K-tile.
 
-        Clocks before those that everybody knows of are alike, since no later access can issue in them; so are K-tiles
+        Clocks before those that every role knows of are alike, since no later access can issue in them; so are K-tiles
         too old for any compute to want, and those so far ahead that no trip count has them.  All are cut off, which
-        keeps the number of states finite.  A queue is told by the ops that somebody may still ask for, each with the
-        tokens behind it, up to the largest count that a wait can have.
+        keeps the number of states finite.  A queue is described by the ops that may still matter, each with the tokens
+        behind it, up to the largest count that a wait can have.
         """
         known = self.meetings.known
         stale = -4 * max(self.program.tiles_per_trip, 1)

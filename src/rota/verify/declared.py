@@ -1,6 +1,6 @@
-"""What was asked for: takes a program's semantics, gives what its entries must add up to, and entries that differ.
+"""What was declared: takes a program's semantics, gives what its entries must add up to, and entries that differ.
 
-A proof that looks at the program alone doesn't miss what is missing everywhere.
+A proof that looks at the program alone doesn't notice what is missing everywhere.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNVERSIONED = {Home.ACCUMULATOR: Space.ACCUMULATOR, Home.MEMORY: Space.MEMORY}
 
 
 def results(loop: LoopSpec) -> tuple[str, ...]:
-    """What whoever comes behind the loop finds in registers, the last version of every carried value.
+    """What the code after the loop finds in registers, the last version of every carried value.
 
     Where another value takes over the registers in each iteration, that one is left in them.
     """
@@ -32,7 +32,7 @@ def results(loop: LoopSpec) -> tuple[str, ...]:
 
 
 def contradicted(program: LoweredProgram) -> Iterator[Finding]:
-    """An entry whose op says something else than its effect; lists name the one, source is written from the other."""
+    """An entry whose op says something other than its effect; lists name the one, source is written from the other."""
     for step in program.entries:
         if step.op.kind is not step.effect.kind:
             yield _unlike(step, "does", step.op.kind.does, step.effect.kind.does)

@@ -1,4 +1,4 @@
-"""Numbers that can't be: takes a loop by values and its machine, gives a finding for each that no kernel could have."""
+"""Impossible numbers: takes a loop by values and its machine, gives a finding for each that no kernel could have."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from rota.program.machine import Machine
 
 
 def barrier_counts(program: LoweredProgram) -> Iterator[Finding]:
-    """Nobody waits for ever: per trip as many arrivals as waits in every role, and outside the loop no fewer."""
+    """No wave waits forever: per trip as many arrivals as waits in every role, and outside the loop no fewer."""
     kernel = _barriers(program.kernel)
     outside = _barriers((*program.prologue, *program.epilogue))
     for barrier in program.barriers:
@@ -66,7 +66,7 @@ def _counts(part: tuple[Entry, ...], barrier: Barrier) -> _Counts:
 
 
 def _meets(part: tuple[Entry, ...], barrier: Barrier) -> bool:
-    """Does anybody arrive and wait with one instruction?"""
+    """Does any entry arrive and wait with one instruction?"""
     return any(entry.effect.arrives == entry.effect.awaits == barrier.name for entry in part)
 
 
@@ -77,7 +77,7 @@ def _uneven(program: LoweredProgram, barrier: Barrier, where: str, part: tuple[E
     numbers = dict.fromkeys((*counts.arrivals.values(), *counts.waits.values()))
     return Finding(
         code="B101",
-        message=f"{where}: roles execute {' and '.join(map(str, numbers))} barriers; one would wait for ever",
+        message=f"{where}: roles execute {' and '.join(map(str, numbers))} barriers; one would wait forever",
         concerns=tuple(
             entry.concern(f"only {' and '.join(names[role] for role in entry.roles or ())}") for entry in alone
         ),
@@ -89,9 +89,9 @@ def _uneven(program: LoweredProgram, barrier: Barrier, where: str, part: tuple[E
 
 
 def misplaced_roles(program: LoweredProgram) -> Iterator[Finding]:
-    """Every data op is executed by the roles that do it, all of them: what one moves alone is missing in the others.
+    """Every data op is executed by all roles that do it: what one moves alone is missing in the others.
 
-    And whoever meets at a barrier takes part in it.
+    And only roles that take part in a barrier execute it.
     """
     everyone = tuple(range(len(program.roles)))
     alike = all(role.does is None for role in program.roles)

@@ -1,7 +1,7 @@
-"""Who knows what of whom: takes arrivals and waits at barriers, gives the clock that each role knows of each other.
+"""What roles know of each other: takes arrivals and waits at barriers, gives the clocks that roles know of.
 
-A role's clock is its arrivals at any barrier.  Whoever has waited at a barrier for the n-th time knows that every role
-that arrives there has done so n times; with several barriers it also knows what these roles knew when they arrived.
+A role's clock is its arrivals at any barrier.  A role that has waited at a barrier n times knows that every role that
+arrives there has done so n times; with several barriers it also knows what these roles knew when they arrived.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Meetings:
         self.logs: dict[tuple[str, int, int], _Arrival] = {}
 
     def pass_by(self, entry: Entry) -> Iterable[Finding]:
-        """Roles arrive, or go on when others have; a barrier that is one instruction does both."""
+        """Roles arrive, or continue when others have; a barrier that is one instruction does both."""
         return self._pass_the_one(entry) if self.alone else self._pass(entry)
 
     def _pass_the_one(self, entry: Entry) -> Iterable[Finding]:
-        """With one barrier, whoever has waited n times knows that all who arrive there have done so n times."""
+        """With one barrier, a role that has waited n times knows that all who arrive there have done so n times."""
         effect, clocks = entry.effect, self.clocks
         roles = range(len(clocks)) if entry.roles is None else entry.roles
         if effect.arrives is not None:
@@ -98,7 +98,7 @@ class Meetings:
         self._forget(name)
 
     def _forget(self, name: str) -> None:
-        """Arrivals that everybody has waited for."""
+        """Arrivals that every role has waited for."""
         barrier = self.barriers[name]
         passed = min((self.waited[name][role] for role in barrier.waiting), default=0)
         for role in barrier.arriving:

@@ -47,11 +47,11 @@ _ORDERED = (
     "WAW: a wave's loads into a tile land in order",
     "registers: a load is complete before its registers are used, or written by what would not land behind it",
 )
-_ENTERED_AGAIN = "re-entry: all of this holds when the loop is run again right behind itself, any number of times"
-_INITIAL_TILES = "whoever runs the loop again fills the tiles that it reads first behind full waits and a barrier"
+_ENTERED_AGAIN = "re-entry: all of this holds when the loop is run again immediately after itself, any number of times"
+_INITIAL_TILES = "before every run the caller fills the tiles that the loop reads first, after full waits and a barrier"
 _ANY_ORDER = "{}: all of this holds in whatever order its ops complete; only waits for 0 are relied on"
 _LIMITS = (
-    "barriers: no wave waits for ever",
+    "barriers: no wave waits forever",
     "waits: every count has a real encoding",
     "budgets: LDS, and the registers that are live at once, fit, as far as they are stated",
 )
@@ -75,7 +75,7 @@ class Contents(Protocol):
         ...
 
     def impossible(self) -> Iterator[Finding]:
-        """What no machine could do, or nobody asked for."""
+        """What no machine could do, or was not declared."""
         ...
 
     def move(self, machine: AbstractMachine, step: Entry, k: int) -> Iterable[Finding]:
@@ -83,11 +83,11 @@ class Contents(Protocol):
         ...
 
     def hopeless(self, machine: AbstractMachine, base: int) -> Iterator[Finding]:
-        """What can't come right any more."""
+        """What can no longer come right."""
         ...
 
     def ended(self, machine: AbstractMachine, total: int) -> Iterator[Finding]:
-        """What is wrong behind the loop."""
+        """What is wrong after the loop."""
         ...
 
 
@@ -166,7 +166,7 @@ class _Proof:
         return max(each.explicit for each in replayed), replayed[0].period
 
     def _put_in_initial_values(self, machine: AbstractMachine) -> None:
-        """Whoever runs the loop again writes the registers that it reads first: no load into them may be under way.
+        """Before the loop runs again the registers that it reads first are written: no load into them may be under way.
 
         What a compiler would wait for there is not known, since that code isn't.
         """
@@ -195,7 +195,7 @@ class _Proof:
             self._record(contents.ended(ending, program.total_tiles(trips)))
             ended.append(ending)
             self._run(machine, Phase.KERNEL, trips + 1)
-        if not self._wrong():  # what is never written anew is a trip older each time
+        if not self._wrong():  # what is never rewritten is a trip older each time
             message = f"nothing is proved: the state at the loop edge doesn't repeat within {_MOST_TRIPS} trips"
             self._record([Finding(code="V111", message=message, evidence=(("trips looked at", _MOST_TRIPS),))])
         return _Replay(_MOST_TRIPS, 0, tuple(ended))
@@ -255,7 +255,7 @@ class _Proof:
             self.found.setdefault((finding.code, ends or finding.message), finding)
 
     def _refills_tiles(self) -> bool:
-        """Does whoever runs the loop again have to write LDS in between?"""
+        """Does LDS have to be written between two runs of the loop?"""
         return self.program.reentrant and any(place.space is Space.LDS for place in self.contents.initial)
 
     def _certificate(self, explicit: int, period: int) -> Certificate:

@@ -10,7 +10,7 @@ from rota.program.lowered import LoweredProgram
 REGISTER_WAITS = "register waits inserted by the compiler"
 """A compute or store waits for the loads into its registers, even where the schedule plans no wait."""
 
-ORDER_KEPT = "the compiler keeps the order of the entries and adds at most stronger waits"
+ORDER_KEPT = "the compiler keeps the order of the entries and at most adds or strengthens waits"
 TILES_APART = "tile addresses do not overlap"
 SAME_PATH = "every wave takes the same path"
 AS_COUNTED = "every op issues as many counted instructions as the schedule states"

@@ -13,13 +13,13 @@ from rota.program.lowered import LoweredProgram
 
 
 def not_about(proved: LoweredProgram | None, given: LoweredProgram) -> Finding | None:
-    """The finding of a certificate that was given to something else than what it is about."""
+    """The finding of a certificate that was given to something other than what it is about."""
     if proved == given:
         return None
     return Finding(
         code="V108",
         severity=Severity.WARNING,
-        message="the certificate is about another schedule and was taken off; this one is not proved",
+        message="the certificate is about another schedule and was removed; this one is not proved",
         evidence=_differences(proved, given) if proved else (("certificate", "doesn't say what it is about"),),
         fixes=("verify() says whether this schedule is right",),
     )

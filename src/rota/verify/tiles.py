@@ -1,6 +1,7 @@
-"""What is computed: takes the machine before an op, gives a finding where it is not the K-tile that is due.
+"""What is computed: takes the machine before an op, gives a finding where it is not the K-tile or block that is due.
 
-For programs that compute a sum over K-tiles: an op passes on whatever tile its operands hold.
+For programs that compute a sum over K-tiles: an op passes on whatever tile, and whatever block of A or B, its operands
+hold.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ AccumulatorKey = tuple[Place, tuple[Place, ...]]
 
 
 class TileContents:
-    """Follows K-tiles from loads to accumulators."""
+    """Follows K-tiles and blocks from loads to accumulators."""
 
-    proves = "values: every accumulator takes in every K-tile once, both operands of the same tile"
+    proves = "values: every accumulator takes in every K-tile once, both operands of the same tile and their own block"
     first_iterations = 0
 
     def __init__(self, program: LoweredProgram, semantics: TileSum) -> None:
@@ -52,7 +53,7 @@ class TileContents:
         elif effect.kind is OpKind.GLOBAL_LOAD:
             for place in effect.writes:
                 machine.fetched[place] = machine.holds[place] = machine.fetched.get(place, -1) + 1
-                machine.blocks.pop(place, None)  # all of a tile, of which whoever reads it takes his slice
+                machine.blocks.pop(place, None)  # all of a tile, of which each read takes its own slice
         elif effect.reads and effect.writes:
             known = all(place in machine.holds for place in effect.reads)
             missing = () if known else tuple(undefined(machine, step, effect.reads))
@@ -79,13 +80,13 @@ class TileContents:
 
 
 def other_blocks(machine: AbstractMachine, step: Entry) -> Iterator[Finding]:
-    """Operands that hold another block than their registers stand for."""
+    """Operands that hold a different block from the one their registers stand for."""
     for place in step.effect.reads:
         name, number = machine.blocks.get(place, (place.name, place.copy))
         if (name, number) != (place.name, place.copy):
             yield Finding(
                 code="V110",
-                message=f"{step.op} multiplies {place}, which hold another block",
+                message=f"{step.op} multiplies {place}, which hold the wrong block",
                 concerns=(step.concern(),),
                 evidence=(
                     ("it reads", f"block {number} of {name}"),

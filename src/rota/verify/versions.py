@@ -1,4 +1,4 @@
-"""Dataflow of a loop's values: takes the machine before an op, gives a finding where it isn't the one due.
+"""Dataflow of a loop's values: takes the machine before an op, gives a finding where a version isn't the one due.
 
 If every op is executed once per iteration and finds in every place the version it wants, the loop computes what its
 iterations would compute one after the other.
@@ -27,7 +27,7 @@ class VersionContents:
 
     proves = (
         "values: every op runs once per iteration and finds the version of each value that it wants; "
-        "behind the loop the last version of every carried value is there"
+        "after the loop the last version of every carried value is there"
     )
 
     def __init__(self, program: LoweredProgram, semantics: LoopSpec) -> None:
@@ -121,14 +121,14 @@ def execute_once(machine: AbstractMachine, step: Entry, k: int) -> Iterator[Find
 
 
 def left_behind(machine: AbstractMachine, results: Iterable[str], total: int) -> Iterator[Finding]:
-    """At the end the last version of every carried value is there for whoever comes behind the loop."""
+    """At the end the last version of every carried value is there for the code after the loop."""
     held = set(machine.versions.values())
     for name in results if total else ():
         last = Version(name, total - 1)
         if last not in held:
             yield Finding(
                 code="V112",
-                message=f"behind the loop nothing holds the last {name}",
+                message=f"after the loop nothing holds the last {name}",
                 concerns=(Concern(label=name),),
                 evidence=(("due", str(last)), ("iterations", total)),
             )

@@ -24,7 +24,7 @@ _MOST_CAUSES = 3
 _FULL = 0.9  # of the time, from which on a unit is called what binds
 _VERB = re.compile(r"^(load_|read_|make_|mma_?)(?=.)")
 _AT_WORK = frozenset({Cause.MMA_BUSY, Cause.VALU_BUSY, Cause.ISSUE})
-"""Causes that mean that the SIMD works for somebody: not what a reader looks for among stalls."""
+"""Causes that mean that the SIMD is busy: not what a reader looks for among stalls."""
 
 
 class PredictedSpeed(Protocol):

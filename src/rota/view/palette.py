@@ -1,7 +1,7 @@
 """Colours: takes a unit and a K-tile's place in the trip, gives fills that are told apart without hue.
 
 The hues are of Okabe and Ito's set (Color Universal Design, 2008).  A unit's bars stand in a lane of their own, and a
-stage's shade differs in lightness, so nothing hangs on hue.
+stage's shade differs in lightness, so nothing depends on hue.
 """
 
 from __future__ import annotations

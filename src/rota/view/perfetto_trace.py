@@ -2,7 +2,7 @@
 
 Kernel > workgroup > wave > lanes in a fixed order; waits are slices of their own; one nanosecond stands for one clock,
 as the process name says.  Names hold no numbers, so that equal work adds up; the numbers are in the annotations.
-This module is the one door to the `perfetto` package, which `rota[trace]` installs.
+Only this module imports the `perfetto` package, which `rota[trace]` installs.
 """
 
 from __future__ import annotations

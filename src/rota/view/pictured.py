@@ -22,7 +22,7 @@ class Key(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """A program; facts for its headline, why entries were added, and where an op was planned, where anybody says so."""
+    """A program; facts for its headline, why entries were added, and where an op was planned, where that is known."""
 
     program: LoweredProgram
     facts: tuple[str, ...]

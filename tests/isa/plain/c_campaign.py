@@ -22,7 +22,7 @@ from tests.isa.plain.c_functions import TYPES, CFunction, drawn_array, drawn_fun
 
 BATCH = 24
 _HOST = (
-    "-x", "c", "-O1", "-fwrapv", "-ffp-contract=off", "-Xclang", "-ffloat16-excess-precision=none",
+    "-x", "c", "-O1", "-ffp-contract=off", "-Xclang", "-ffloat16-excess-precision=none",
     "-fno-strict-aliasing", "-shared", "-fPIC", "-w",
 )  # fmt: skip
 _ENCODING = re.compile(r"_(e32|e64|dpp|sdwa)$")

@@ -1,8 +1,9 @@
 """Small C functions at random: takes a seed, gives sources that compile for a GPU and for this machine alike.
 
-Nothing in them is left open by C: shifts stay in range, nothing overflows that may not (-fwrapv), divisors are never
+Nothing in them is left open by C: shifts stay in range, nothing signed overflows, divisors are never
 zero, and floats become integers only where they fit.  Nor do they hold what LLVM compiles with another zero than C
-says: `x < y ? x : y` of floats becomes a minimum, a product that is rounded twice an addition of +0.
+says: `x < y ? x : y` of floats becomes a minimum, a product that is rounded twice an addition of +0, and to the result
+of a copysign +0 isn't added.
 """
 
 from __future__ import annotations
@@ -44,9 +45,14 @@ class CFunction:
         )
 
     def _held(self) -> str:
-        """Keeps both halves of wide arguments: the compiler would load another one into a half that isn't used."""
-        wide = [name for name, kind in zip("xyz", self.sources, strict=True) if _BITS[kind] == 64]
-        return "".join(f'asm volatile("" : "+v"({name})); ' for name in wide)
+        """Keeps every argument until it is loaded: the compiler would load another into a register that isn't used."""
+        out = ""
+        for name, kind in zip("xyz", self.sources, strict=True):
+            if kind[0] != "f" and _BITS[kind] < 32:
+                out += f'int {name}_ = {name}; asm volatile("" : "+v"({name}_)); {name} = {name}_; '
+            else:
+                out += f'asm volatile("" : "+v"({name})); '
+        return out
 
     def host(self) -> str:
         a, b, c = (TYPES[kind][0] for kind in self.sources)
@@ -104,16 +110,18 @@ class _Writer:
 
     def _integer(self, kind: str, depth: int) -> str:
         word, bits = TYPES[kind][0], _BITS[kind]
+        u = "(unsigned long)" if bits == 64 else "(unsigned)"  # what is signed may not overflow
         a, b = self.expression(kind, depth - 1), self.expression(kind, depth - 1)
         wide = bits >= 32
         forms = [
-            f"({word})({a} + {b})", f"({word})({a} - {b})", f"({word})({a} * {b})", f"({word})({a} & {b})",
-            f"({word})({a} | {b})", f"({word})({a} ^ {b})", f"({word})~{a}", f"({word})-{a}",
-            f"({word})({a} << ({b} & {bits - 1}))", f"({word})({a} >> ({b} & {bits - 1}))",
+            f"({word})({u}{a} + {u}{b})", f"({word})({u}{a} - {u}{b})", f"({word})({u}{a} * {u}{b})",
+            f"({word})({a} & {b})", f"({word})({a} | {b})", f"({word})({a} ^ {b})", f"({word})~{a}",
+            f"({word})(0 - {u}{a})",
+            f"({word})({u}{a} << ({b} & {bits - 1}))", f"({word})({a} >> ({b} & {bits - 1}))",
             f"({word})({a} / (({b} & 0x7f) | 1))", f"({word})({a} % (({b} & 0x7f) | 1))",
             f"({a} < {b} ? {a} : {b})", f"({a} > {b} ? {a} : {b})",
-            f"({word})({a} & {self._leaf(kind)} | {b})", f"({word})(({a} << 3) + {b})",
-            f"({word})({a} * {b} + {self._leaf(kind)})",
+            f"({word})({a} & {self._leaf(kind)} | {b})", f"({word})(({u}{a} << 3) + {u}{b})",
+            f"({word})({u}{a} * {u}{b} + {u}{self._leaf(kind)})",
         ]  # fmt: skip
         if wide:
             suffix = "" if bits == 32 else "l"
@@ -144,7 +152,7 @@ class _Writer:
                 f"__builtin_ceil{end}({a})", f"__builtin_trunc{end}({a})", f"__builtin_rint{end}({a})",
                 f"__builtin_sqrt{end}({a})",
                 f"__builtin_fmin{end}({a}, ({word})2.5)", f"__builtin_fmax{end}({a}, ({word})-1.5)",
-                f"__builtin_copysign{end}({a}, {b})", f"__builtin_fma{end}({a}, {b}, {c})", f"({a} / {b})",
+                f"__builtin_fma{end}({a}, {b}, {c})", f"({a} / {b})",
                 f"__builtin_fmin{end}(__builtin_fmax{end}({a}, ({word})-3.0), ({word})5.0)",
             ]  # fmt: skip
         else:

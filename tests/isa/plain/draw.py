@@ -142,7 +142,8 @@ PARTS = ("BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD")
 
 
 def _selected(random: Random, spec: Spec, kinds: tuple[str, ...]) -> str:
-    texts, selections = [], []
+    texts: list[str] = []
+    selections: list[str] = []
     for place, kind in enumerate(kinds):
         part = random.choice(PARTS)
         text = vector(kind, 2 * place)
@@ -151,6 +152,8 @@ def _selected(random: Random, spec: Spec, kinds: tuple[str, ...]) -> str:
             text = _signed(random, text, kind)
         elif random.random() < 0.3:
             text = f"sext({text})"
+        if random.random() < 0.1 and not any(each.startswith("s") for each in texts):
+            text = "s2"
         texts.append(text)
         selections.append(f"src{place}_sel:{part}")
     where = random.choice(PARTS)

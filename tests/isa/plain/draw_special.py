@@ -79,6 +79,8 @@ def special_text(random: Random, name: str) -> tuple[str, dict[int, str]]:
         "v_pack_b32_f16": (f"v8, v0, v2 op_sel:[{random.getrandbits(1)},{random.getrandbits(1)},0]", {}),
         "v_pk_mov_b32": (f"v[8:9], v[0:1], v[2:3] op_sel:[{random.getrandbits(1)},{random.getrandbits(1)}]", {}),
         "v_cndmask_b32": _conditional(random),
+        "v_fmamk_f32": (f"v8, {random.choice(('v0', '0.5', '-3'))}, 0x41234567, v2", {0: "f32", 2: "f32"}),
+        "v_fmaak_f32": (f"v8, {random.choice(('v0', '0.5', '-3'))}, v2, 0x3f812345", {0: "f32", 2: "f32"}),
         **{
             f"v_div_scale_{kind}": (
                 ", ".join(
@@ -155,7 +157,7 @@ SPECIALS = (
     "v_cvt_pk_bf8_f32", "v_cvt_sr_fp8_f32", "v_cvt_sr_bf8_f32", "v_cvt_sr_f16_f32", "v_cvt_sr_bf16_f32",
     "v_dot2_f32_f16", "v_dot2_f32_bf16", "v_dot2c_f32_f16", "v_dot2c_f32_bf16", "v_cvt_f32_fp8", "v_cvt_f32_bf8",
     "v_cvt_pk_f32_fp8", "v_cvt_pk_f32_bf8", "v_pk_add_f32", "v_pk_mul_f32", "v_pk_fma_f32", "v_fma_mix_f32",
-    "v_fma_mixlo_f16", "v_fma_mixhi_f16", *_CARRIES, *_CARRIED,
+    "v_fma_mixlo_f16", "v_fma_mixhi_f16", "v_fmamk_f32", "v_fmaak_f32", *_CARRIES, *_CARRIED,
 )  # fmt: skip
 
 

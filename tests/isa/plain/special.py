@@ -53,7 +53,7 @@ def run_vector(text: str, state: State) -> None:
     elif name in PACKED:
         _packed(state, parts, PACKED[name])
     else:
-        run_function(state, parts, FUNCTIONS[name])
+        run_function(state, parts, FUNCTIONS["v_fma_f32" if name in {"v_fmamk_f32", "v_fmaak_f32"} else name])
 
 
 def _row(text: str) -> int:

@@ -1,6 +1,6 @@
 """The check of an answer: takes an `OrderProblem` and an `Ordering`, gives silence or an `OrderError` with both ends.
 
-It shares nothing with the search: whatever a scheduler claims, its own or a third party's, is measured here again.
+It shares nothing with the search: whatever a scheduler claims, rota's own or a third party's, is measured here again.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def surplus_note(problem: OrderProblem, order: Iterable[int]) -> str | None:
 
 
 def _check_kind(returned: object) -> None:
-    """A scheduler is anybody's code: what it returns may be of any type."""
+    """A scheduler may be third-party code: what it returns may be of any type."""
     if not isinstance(returned, Ordering) or not isinstance(returned.certificate, OrderCertificate):
         kind = type(returned).__name__
-        raise _broken("O101", "the scheduler returned no Ordering with a OrderCertificate", (), (("returned", kind),))
+        raise _broken("O101", "the scheduler returned no Ordering with an OrderCertificate", (), (("returned", kind),))
 
 
 def _check_permutation(problem: OrderProblem, order: Sequence[int]) -> None:
@@ -84,7 +84,7 @@ def _check_permutation(problem: OrderProblem, order: Sequence[int]) -> None:
     if wrong:
         raise _broken(
             "O101",
-            f"{len(wrong)} of {len(ops)} ops don't stand in the order exactly once",
+            f"{len(wrong)} of {len(ops)} ops are not in the order exactly once",
             tuple(ops[index].concern(index, f"stands there {times[index]} times") for index in wrong[:8]),
             (("entries in the order", len(order)), ("ops", len(ops))),
         )

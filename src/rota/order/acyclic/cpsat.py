@@ -1,6 +1,6 @@
 """The exact scheduler: takes an `OrderProblem`, gives the order of least makespan, then least register peak, proved.
 
-This module is the only door to ortools, and opens it only when a search is needed.  The solver is outside the trusted
+One of the three modules that import ortools, and only when a search is needed.  The solver is outside the trusted
 base: its answer is rebuilt as an order, measured by `evaluate_order` and checked by `check_ordering`.
 """
 
@@ -26,7 +26,7 @@ from rota.solver.stopping import solve
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-_ROUNDING = 1e-6  # the solver states whole numbers as floats
+_ROUNDING = 1e-6  # the solver states integers as floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class CpSatScheduler:
         known = seed.certificate
         within_budget = seed.vgpr_peak <= problem.max_vgpr
         if within_budget and (seed.makespan, seed.vgpr_peak) == (known.bound, known.vgpr_bound):
-            # No order is better, so there is nothing to search for; surplus loads are redistribution's business.
+            # No order is better, so there is nothing to search for; redistribution deals with surplus loads.
             notes = (surplus,) if surplus else ()
             seconds = perf_counter() - started
             return replace(seed, certificate=replace(known, proof=Proof.OPTIMAL, seconds=seconds, notes=notes))

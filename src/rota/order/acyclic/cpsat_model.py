@@ -138,7 +138,7 @@ class Facts:
 
 
 def gather_facts(problem: OrderProblem) -> Facts:
-    """All facts of a problem; O103 where dependencies point backwards across partitions."""
+    """All facts of a problem; O103 where dependencies point backward across partitions."""
     body, penalty = problem.body, problem.lds_contention_penalty
     ops = body.ops
     seed = greedy_order(problem)

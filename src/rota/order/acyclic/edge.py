@@ -29,6 +29,6 @@ class DepEdge:
         for name in ("producer_idx", "consumer_idx", "loop_distance"):
             value = getattr(self, name)
             if type(value) is not int and not is_int(value):
-                raise bad_field(self, name, value, "a whole number")
+                raise bad_field(self, name, value, "an integer")
         if not isinstance(self.dep_kind, DepKind):
             raise bad_field(self, "dep_kind", self.dep_kind, "a DepKind")

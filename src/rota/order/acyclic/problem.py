@@ -1,7 +1,7 @@
 """The ordering problem and its answer: takes a body and budgets, gives `OrderProblem`; schedulers give `Ordering`.
 
-Problem, algorithm and check are apart: this module holds the values, `evaluate` measures an order, `check` re-checks
-what a scheduler returned, and each algorithm is a `Scheduler` of its own.
+Problem, algorithm and check are separate: this module holds the values, `evaluate` measures an order, `check_ordering`
+re-checks what a scheduler returned, and each algorithm is a `Scheduler` of its own.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Proof(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderCertificate:
-    """How good an order is, in the evaluation model of `order.evaluate`."""
+    """How good an order is, in the model of `order.acyclic.evaluate`."""
 
     proof: Proof
     bound: int
@@ -85,7 +85,7 @@ class Ordering:
 
 
 class Scheduler(Protocol):
-    """Anything that turns an `OrderProblem` into an `Ordering`; found by name in `order.registry`."""
+    """Anything that turns an `OrderProblem` into an `Ordering`; found by name in `order.acyclic.registry`."""
 
     def order(self, problem: OrderProblem) -> Ordering:
         """An order of all ops, or an `OrderError`."""

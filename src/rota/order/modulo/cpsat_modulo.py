@@ -1,8 +1,8 @@
 """The solver's side of modulo scheduling: takes a `Core`, gives starts, a refutation, or neither in the time given.
 
-One of the doors to ortools.  `ModuloModel` owns the variables, t = II x stage + slot, and knows no constraint;
-constraints are functions applied to it, so that barriers, lifetimes and goals can be added beside those of this module.
-The solver is outside the trusted base: starts are checked again by `modulo_check`.
+One of the three modules that import ortools.  `ModuloModel` owns the variables, t = II x stage + slot, and knows no
+constraint; constraints are functions applied to it, so that barriers, lifetimes and goals can be added beside those of
+this module.  The solver is outside the trusted base: starts are checked again by `modulo_check`.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class _Search:
             chosen = earliest
         else:
             fitting = table.first_fit(op, earliest)
-            # By force it is placed later than the last time, or it would go round for ever.
+            # By force it is placed later than the last time, or it would loop forever.
             chosen = table.aligned(op, max(earliest, self._last[op] + 1)) if fitting is None else fitting
             if fitting is None:
                 for other in table.colliding(op, chosen):

@@ -75,7 +75,7 @@ def strong_components(count: int, arcs: Iterable[Arc]) -> tuple[tuple[int, ...],
                     while not members or members[-1] != op:
                         members.append(stack.pop())
                         on_stack[members[-1]] = False
-                        low[members[-1]] = count  # closed: nobody's low point any more
+                        low[members[-1]] = count  # closed: no longer anyone's low point
                     found.append(tuple(sorted(members)))
     return tuple(reversed(found))
 

@@ -85,11 +85,11 @@ class ModuloEdge:
     def __post_init__(self) -> None:
         for name in ("producer", "consumer", "distance"):
             if not is_int(getattr(self, name)):
-                raise bad_field(self, name, getattr(self, name), "a whole number")
+                raise bad_field(self, name, getattr(self, name), "an integer")
         if self.distance > LONGEST:
-            raise bad_field(self, "distance", self.distance, f"a whole number, at most {LONGEST}")
+            raise bad_field(self, "distance", self.distance, f"an integer, at most {LONGEST}")
         if self.delay is not None and (not is_int(self.delay) or abs(self.delay) > LONGEST):
-            raise bad_field(self, "delay", self.delay, f"None or a whole number, from {-LONGEST} to {LONGEST}")
+            raise bad_field(self, "delay", self.delay, f"None or an integer, from {-LONGEST} to {LONGEST}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ class ModuloProblem:
                     raise GraphError(
                         Finding(
                             code="G105",
-                            message=f"{op.name} uses {use.resource!r}, a resource that nobody has",
+                            message=f"{op.name} uses {use.resource!r}, a resource that the problem doesn't have",
                             concerns=(op.concern(index, f"holds it for {use.occupancy} slots"),),
                             evidence=(("resource", use.resource), ("resources", len(known))),
                             fixes=did_you_mean(use.resource, known),

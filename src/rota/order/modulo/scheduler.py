@@ -59,7 +59,7 @@ class ModuloScheduler:
         started = perf_counter()
         mii = derive_mii(expect("the problem", problem, ModuloProblem))
         if not is_int(ii) or not 1 <= ii <= LONGEST:
-            raise bad_field(self, "ii", ii, f"a whole number, from 1 to {LONGEST}")
+            raise bad_field(self, "ii", ii, f"an integer, from 1 to {LONGEST}")
         if ii < mii.ii:
             raise below_bound(problem, ii, mii)
         starts = iterative_starts(problem, ii)

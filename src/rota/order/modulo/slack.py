@@ -1,8 +1,8 @@
-"""Room for what is uncertain: takes a loop at its least II, gives starts with barriers and slack.
+"""Slack for uncertain latencies: takes a loop at its least II, gives starts with barriers and slack.
 
-A schedule that merely has the least II stalls as soon as a load is late.  Of all schedules of that II this picks one
-in which loads land with time to spare before the barrier that waits for them, then the one whose tightest LDS read has
-the most, then the one that holds its registers the shortest.  Fewer barriers and fewer stages come first.
+A schedule that merely has the least II stalls as soon as a load is late.  Among the schedules of that II this looks for
+one in which loads land with time to spare before the barrier that waits for them; with that slack, for the fewest
+barriers, then stages; then for the most slack of the tightest LDS read, then for the shortest register lives.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOST_BARRIERS = 3  # an iteration, where their slots are free
 # most; and to improve.
 _EFFORT_PER_OP, _LEAST_EFFORT, _MOST_EFFORT, _POLISH = 0.002, 0.05, 0.9, 0.15
 _SHARES = 0.3, 1.0  # of that effort, one search after the other
-_SECONDS = 20.0  # for any one search, in case the measure deceives
+_SECONDS = 20.0  # for any one search, in case the measure is off
 _SEARCH = Turn(Encoding.INTERVALS, linear=1, probing=0, share=1.0)
 
 
@@ -231,7 +231,7 @@ def _rounds(choice: Choice) -> Iterator[tuple[Contest, ...]]:
     """Contests to keep to, in one search after the other, each from what the one before has found.
 
     A crowd without a single pinned op stays out of the first: once stages, reads and barriers have their places, room
-    for the many is soon found around them, while finding all at once is a matter of luck.
+    for the many is soon found around them, while finding all at once rarely succeeds.
     """
     contests = tuple(_contests(choice))
     crowd = max(contests, key=lambda contest: len(contest.holds), default=None)
@@ -243,7 +243,7 @@ def _rounds(choice: Choice) -> Iterator[tuple[Contest, ...]]:
 def _contests(choice: Choice) -> Iterator[Contest]:
     """Resources on which not everything is pinned, nor decided by another that the same ops hold alike.
 
-    Uses longer than II don't occur at an II that the units can bear.
+    Uses longer than II don't occur at an II that the units allow.
     """
     holds = {resource.name: set[Hold]() for resource in choice.problem.resources}
     for op, described in enumerate(choice.problem.ops):

@@ -1,0 +1,152 @@
+"""Wait states, on all paths and while running: one table, judged by what LLVM inserts and by sequences drawn."""
+
+from __future__ import annotations
+
+import random
+import shutil
+
+import pytest
+
+from benchmarks import hazard_pairs
+from benchmarks.hazard_sources import sources
+from benchmarks.hazards import _in_assembly, _objects, judged, pairs_agree
+from rota.isa.disassembly import read_listing
+from rota.isa.spacing import Kind, Trait, spacing_of
+from rota.isa.spacing_walk import SpacingWalk, check_spacing
+from rota.targets.architecture import Architecture
+from rota.targets.cdna3 import CDNA3
+from rota.targets.cdna4 import CDNA4
+from tests.isa.single import execute, fresh, listing
+from tests.isa.sources import compiled
+from tests.shared import shared
+
+MFMA = "v_mfma_f32_16x16x16_f16 v[0:3], v[8:9], v[10:11], v[0:3]"
+MACHINES = {"gfx942": CDNA3, "gfx950": CDNA4}
+
+
+def walked(text: str, architecture: Architecture = CDNA4) -> list[tuple[str, int]]:
+    """What comes too early, and by how many wait states."""
+    instructions = read_listing(listing(text), "k")
+    return [(instructions[each.then].opcode, each.short) for each in SpacingWalk(instructions, architecture).early()]
+
+
+@pytest.mark.skipif(not (shutil.which("llc-22") or shutil.which("llc")), reason="llc is not installed")
+@pytest.mark.parametrize("architecture", [CDNA3, CDNA4], ids=lambda each: each.name)
+def test_as_many_wait_states_are_due_as_llvm_inserts(architecture: Architecture) -> None:
+    everything = list(hazard_pairs.pairs(architecture))
+    chosen = random.Random(13).sample(everything, 500)
+    count, inserted, differing = pairs_agree(architecture, chosen)
+    assert (count, differing) == (500, [])
+    assert inserted > 200
+
+
+@pytest.mark.parametrize("name", ["t_flash_s2c.gfx942.hsaco", "g_mxfp4.gfx950.hsaco", "t_softmax.gfx950.hsaco"])
+def test_every_wait_state_of_a_compiled_kernel_is_needed(name: str) -> None:
+    seen = 0
+    for label, architecture, instructions in _objects(shared("kernels") / "compiled", name):
+        tally = judged(instructions, architecture, name=label)
+        assert (tally.missed, tally.alarms) == ([], [])
+        seen += tally.noticed
+    assert seen
+
+
+@pytest.mark.parametrize("key", [key for number, key in enumerate(sources()) if number % 9 == 4], ids=" ".join)
+def test_every_wait_state_around_a_hazard_is_needed(key: tuple[str, str]) -> None:
+    arch, _ = key
+    code = compiled(sources()[key], arch)
+    instructions, by_hand = _in_assembly(code.assembly, "k")
+    tally = judged(instructions, MACHINES[arch], by_hand)
+    assert (tally.missed, tally.alarms) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "early"),
+    [
+        # A path that is one state shorter than the other.
+        (f"{MFMA}\ns_nop 6\ns_cbranch_scc1 .LBB0_1\ns_nop 0\n.LBB0_1:\nv_mov_b32_e32 v4, v0", []),
+        (f"{MFMA}\ns_nop 5\ns_cbranch_scc1 .LBB0_1\ns_nop 0\n.LBB0_1:\nv_mov_b32_e32 v4, v0", [("v_mov_b32_e32", 1)]),
+        # The end of a loop and its beginning.
+        (f".LBB0_1:\nv_mov_b32_e32 v4, v0\n{MFMA}\ns_nop 6\ns_cbranch_scc1 .LBB0_1", []),
+        (f".LBB0_1:\nv_mov_b32_e32 v4, v0\n{MFMA}\ns_nop 5\ns_cbranch_scc1 .LBB0_1", [("v_mov_b32_e32", 1)]),
+        # Nothing follows from what a branch leaves behind.
+        (f"{MFMA}\ns_branch .LBB0_2\nv_mov_b32_e32 v4, v0\n.LBB0_2:\ns_nop 0", []),
+        # The later of two MFMAs that write a register counts; a register that only the first one wrote has its own.
+        (f"{MFMA}\nv_mfma_f32_4x4x4_16b_f16 v[0:3], v[8:9], v[10:11], v[4:7]\ns_nop 4\nv_mov_b32_e32 v20, v0", []),
+        ("v_mov_b32_e32 v1, v2\nv_mov_b32_dpp v3, v1 row_shr:1 row_mask:0xf bank_mask:0xf", [("v_mov_b32_dpp", 2)]),
+        ("v_cmp_eq_u32_e32 vcc, v0, v1\ns_nop 0\nv_cndmask_b32_e32 v2, v0, v1, vcc", [("v_cndmask_b32_e32", 1)]),
+        ("v_readfirstlane_b32 m0, v0\ns_nop 3\nbuffer_load_dword v2, s[4:7], 0 offen lds", [("buffer_load_dword", 1)]),
+        ("s_mov_b32 m0, 0\nbuffer_load_dword v2, s[4:7], 0 offen lds", [("buffer_load_dword", 1)]),
+        ("s_cmp_eq_u32 m0, 0\nbuffer_load_dword v2, s[4:7], 0 offen lds", []),
+        ("s_set_gpr_idx_idx s2\nbuffer_load_dword v2, s[4:7], 0 offen lds", [("buffer_load_dword", 1)]),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 3\ns_getreg_b32 s0, hwreg(HW_REG_MODE)", [("s_getreg_b32", 2)]),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 3\ns_getreg_b32 s0, hwreg(HW_REG_TRAPSTS)", []),
+        ("global_store_dwordx4 v[0:1], v[4:7], off\nv_mov_b32_e32 v7, 0", [("v_mov_b32_e32", 2)]),
+        ("global_store_dwordx2 v[0:1], v[4:5], off\nv_mov_b32_e32 v5, 0", []),
+        ("buffer_store_dwordx4 v[4:7], v0, s[4:7], s9 offen\nv_mov_b32_e32 v7, 0", []),
+        ("v_permlane32_swap_b32_e32 v0, v1\nv_permlane32_swap_b32_e32 v1, v2", [("v_permlane32_swap_b32_e32", 2)]),
+    ],
+)  # fmt: skip
+def test_paths_and_pairs(text: str, early: list[tuple[str, int]]) -> None:
+    assert walked(text) == early
+
+
+def test_a_finding_names_both_ends() -> None:
+    (finding,) = check_spacing(read_listing(listing(f"{MFMA}\nv_mov_b32_e32 v4, v0"), "k"), CDNA3)
+    assert finding.code == "I104"
+    assert finding.message == "v_mov_b32_e32 reads v0 7 wait states too early"
+    assert [concern.label for concern in finding.concerns] == ["v_mov_b32_e32 v4, v0", MFMA]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "traits"),
+    [
+        ("v_exp_f32_e32 v0, v1", Kind.VECTOR, Trait.TRANSCENDENTAL),
+        ("v_frexp_mant_f32_e32 v0, v1", Kind.VECTOR, Trait.NONE),
+        ("v_and_b32_sdwa v0, v1, v2 dst_sel:BYTE_1 dst_unused:UNUSED_PAD src0_sel:DWORD src1_sel:DWORD", Kind.VECTOR,
+         Trait.PARTIAL),
+        ("v_and_b32_sdwa v0, v1, v2 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_0 src1_sel:DWORD", Kind.VECTOR,
+         Trait.NONE),
+        ("v_cvt_pk_fp8_f32 v0, v1, v2 op_sel:[0,0,1]", Kind.VECTOR, Trait.PARTIAL),
+        ("v_cvt_sr_fp8_f32 v0, v1, v2 op_sel:[0,0,1,0]", Kind.VECTOR, Trait.PARTIAL),
+        ("v_pk_add_f32 v[0:1], v[2:3], v[4:5] op_sel_hi:[0,1]", Kind.VECTOR, Trait.NONE),
+        ("v_pk_add_f32 v[0:1], v[2:3], v[4:5]", Kind.VECTOR, Trait.PACKED),
+        ("global_load_lds_dword v[0:1], off", Kind.MEMORY, Trait.TO_LDS | Trait.USES_M0),
+        ("s_mov_b32 m0, s1", Kind.SCALAR, Trait.NONE),
+    ],
+)  # fmt: skip
+def test_what_an_instruction_is(text: str, kind: Kind, traits: Trait) -> None:
+    (instruction, _) = read_listing(listing(text), "k")
+    spacing = spacing_of(instruction, CDNA4)
+    assert (spacing.kind, spacing.traits) == (kind, traits)
+
+
+DRAWN = (
+    "v_mov_b32_e32 v{a}, v{b}", "v_add_u32_e32 v{a}, v{b}, v{c}", "v_exp_f32_e32 v{a}, v{b}", "s_nop {n}",
+    "v_cmp_eq_u32_e32 vcc, v{a}, v{b}", "v_cndmask_b32_e32 v{a}, v{b}, v{c}, vcc", "v_readfirstlane_b32 s8, v{a}",
+    "v_mfma_f32_16x16x16_f16 v[{m}:{m3}], v[{p}:{p1}], v[{q}:{q1}], v[{m}:{m3}]", "s_mov_b32 s9, 0",
+    "v_mfma_f32_16x16x16_f16 v[{m}:{m3}], v[{p}:{p1}], v[{q}:{q1}], v[{o}:{o3}]", "v_readlane_b32 s8, v{a}, s8",
+    "v_mfma_f32_4x4x1_16b_f32 v[{m}:{m3}], v{a}, v{b}, v[{o}:{o3}]", "v_mov_b32_e32 v{a}, s8",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_run_and_the_walk_agree(seed: int) -> None:
+    """Straight lines of instructions: what is noticed while running is what the walk finds, line by line."""
+    rng = random.Random(seed)
+    lines = []
+    for _ in range(40):
+        m, o = rng.sample((0, 2, 4, 8), 2)
+        p, q = rng.choice((0, 2, 8, 10)), rng.choice((4, 6, 12))
+        lines.append(
+            rng.choice(DRAWN).format(
+                a=rng.randrange(12), b=rng.randrange(12), c=rng.randrange(12), n=rng.randrange(8), m=m, m3=m + 3, o=o,
+                o3=o + 3, p=p, p1=p + 1, q=q, q1=q + 1,
+            )
+        )  # fmt: skip
+    arch = rng.choice(("gfx942", "gfx950"))
+    text = "\n".join(lines)
+    wave = execute(text, fresh(dict.fromkeys(range(64), 0)), arch)
+    instructions = read_listing(listing(text), "k")
+    expected = {instructions[each.then].line for each in SpacingWalk(instructions, MACHINES[arch]).early()}
+    found = {finding.concerns[0].index for finding in wave.faults.findings() if finding.code == "I104"}
+    assert found == expected
