@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from rota.isa.interleaving import LATEST, Driver, Interleaving
 from rota.isa.kernarg import Pointer, Triple, Value, build_kernarg, service_at
 from rota.isa.lds import Lds
 from rota.isa.memory import Memory
+from rota.isa.native.workgroups import run_clean
 from rota.isa.private import Private
 from rota.isa.spin import revisited
 from rota.isa.step import AT_BARRIER, Step
@@ -115,17 +117,24 @@ def run_dispatch(
     memory.fill(len(own) - 2, segment)
     memory.fill(len(own) - 1, build_packet(facts, sizes, dispatch.kernarg_at))
     limit = MOST_INSTRUCTIONS if most is None else most
-    with np.errstate(all="ignore"), _with_what_was_found(faults, len(image)):
-        executed = run_workgroups(
-            interleaving.arranged(_workgroups(sizes.grid)),
-            lambda place: _workgroup(
-                program, dispatch, place, memory=memory, faults=faults, driver=interleaving.driver(place[0])
-            ),
-            lambda wave, turns: _run_wave(program.steps, wave, turns, limit, program.endless),
-            memory,
-            ended,
-        )
-    memory.order.finish()
+    places = interleaving.arranged(_workgroups(sizes.grid))
+
+    def make(place: tuple[int, Triple], *, native: bool = False) -> WaveGroup:
+        driver = interleaving.driver(place[0])
+        return _workgroup(program, dispatch, place, memory=memory, faults=faults, driver=driver, native=native)
+
+    executed = run_clean(program, places, partial(make, native=True), memory, interleaving, limit)
+    if executed is None:
+        faults.clear()
+        with np.errstate(all="ignore"), _with_what_was_found(faults, len(image)):
+            executed = run_workgroups(
+                places,
+                make,
+                lambda wave, turns: _run_wave(program.steps, wave, turns, limit, program.endless),
+                memory,
+                ended,
+            )
+        memory.order.finish()
     found = _explained(faults, len(image))
     return KernelOutcome(
         buffers=memory.contents()[len(image) : -2],
@@ -148,10 +157,13 @@ def _workgroup(
     memory: Memory,
     faults: Faults,
     driver: Driver,
+    native: bool,
 ) -> WaveGroup:
     number, workgroup = place
     facts, sizes = program.facts, dispatch.sizes
-    lds = Lds(sizes.fixed_lds + sizes.dynamic_lds, faults, dispatch.waves)
+    room = sizes.fixed_lds + sizes.dynamic_lds
+    lds = Lds(0 if native else room, faults, dispatch.waves)  # the core has its own
+    lds.size = room
     waves = []
     for index in range(dispatch.waves):
         wave = Wave(

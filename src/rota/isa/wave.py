@@ -76,6 +76,10 @@ class Faults:
         if (found := known.get(end)) is not None:
             known[end] = replace(found, evidence=tuple({**dict(found.evidence), **dict(evidence)}.items()))
 
+    def clear(self) -> None:
+        """Forgets all of them."""
+        self._found.clear()
+
     def findings(self) -> tuple[Finding, ...]:
         """By the instructions that did it first, in the order in which they did."""
         return tuple(finding for found in self._found.values() for finding in found.values())

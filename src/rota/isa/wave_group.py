@@ -52,7 +52,7 @@ class WaveGroup:
                 if self.driver.between():
                     wave.land(pending)
             turn(wave, turns)
-        self._count_barriers()
+        self.count_barriers()
         return True
 
     def close(self, memory: Memory) -> None:
@@ -82,13 +82,13 @@ class WaveGroup:
         """The waves that can go on."""
         alive = [wave for wave in self.waves if not wave.ended]
         if alive and all(wave.waiting for wave in alive):
-            self._meet(alive)
+            self.meet({wave.pc - 1: wave.number for wave in reversed(alive)})
             for wave in alive:
                 wave.waiting = False
         return [wave.number for wave in alive if not wave.waiting]
 
-    def _meet(self, waves: Sequence[Wave]) -> None:
-        places = {wave.pc - 1: wave.number for wave in reversed(waves)}
+    def meet(self, places: dict[int, int]) -> None:
+        """Waves meet at the barriers of these numbers; of each, a wave that waits there."""
         if len(places) > 1:
             (here, wave), (there, other) = sorted(places.items())[:2]
             self.faults.add(
@@ -101,7 +101,8 @@ class WaveGroup:
                 severity=Severity.NOTE,
             )
 
-    def _count_barriers(self) -> None:
+    def count_barriers(self) -> None:
+        """Tells of a wave that came to fewer barriers than another one; all of them have ended."""
         counts = [wave.epoch for wave in self.waves]
         fewest, most = (counts.index(count) for count in (min(counts), max(counts)))
         if counts[fewest] != counts[most]:

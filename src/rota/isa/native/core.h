@@ -1,8 +1,9 @@
 /* The native core: waves of one workgroup, what they have under way, and the memories they share.
  *
- * The same machine as rota.isa's NumPy interpreter, written a second time: decoding, rows and required wait states come
- * from there, what an instruction computes does not.  Everything is checked against bounds before it is used; nothing
- * in here trusts the code that is executed. */
+ * The same machine as rota.isa's NumPy interpreter, written a second time: decoding and rows come from there, what an
+ * instruction computes does not.  It says whether a run is clean; what is wrong with one that isn't, NumPy says, which
+ * then runs it again.  So it may suspect what is right, and must not pass what is wrong.  Everything is checked against
+ * bounds before it is used; nothing in here trusts the code that is executed. */
 #ifndef ROTA_CORE_H
 #define ROTA_CORE_H
 
@@ -103,6 +104,7 @@ struct Group {
     int32_t most_vm, most_lgkm;
     /* global memory: one block, of which buffers with gaps between them may be touched */
     uint8_t *memory;
+    int32_t *users[2];          /* of each dword, the wave that wrote it and one that read it, counted over workgroups */
     uint64_t base;
     const int64_t *starts, *ends;
     int32_t buffers;
@@ -120,6 +122,7 @@ struct Group {
     Fault *faults;
     int32_t fault_count, fault_room;
     uint8_t *told;              /* by code and instruction: the first time is enough */
+    int32_t number;             /* of the workgroup */
     /* the interleaving */
     int32_t landing, drawn;     /* 0 latest, 1 earliest, 2 any */
     uint64_t random;
@@ -142,7 +145,7 @@ enum {                          /* modifiers, as bits */
 
 enum {                          /* faults; Python says them in words */
     F_HELD = 103, F_OUTSIDE = 105, F_LDS_UNDER_WAY = 106, F_ENDLESS = 108, F_RACE = 109, F_LEAVES_LDS = 205,
-    F_STRIDE = 305, F_MISALIGNED = 405, F_FULL = 999,
+    F_STRIDE = 305, F_MISALIGNED = 405, F_UNWRITTEN = 301, F_SHARED = 302, F_MEETING = 121, F_FULL = 999,
 };
 
 extern const Opcode INTEGER_OPCODES[], FLOAT_OPCODES[], CONVERT_OPCODES[], VECTOR_OPCODES[], COMPARE_OPCODES[], SCALAR_OPCODES[], CONTROL_OPCODES[], LDS_OPCODES[], GLOBAL_OPCODES[],

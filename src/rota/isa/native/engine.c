@@ -206,11 +206,18 @@ static int64_t run_wave(Wave *wave, const Act *acts, int64_t turns)
 static int runnable(Group *group, int32_t *found)
 {
     int alive = 0, waiting = 0, count = 0;
+    const Wave *first = NULL;
     for (int i = 0; i < group->wave_count; i++)
         if (!group->waves[i].ended) {
             alive++;
             waiting += group->waves[i].waiting;
+            first = first ? first : &group->waves[i];
         }
+    for (int i = 0; alive && alive == waiting && i < group->wave_count; i++) {
+        const Wave *wave = &group->waves[i];
+        if (!wave->ended && wave->barrier != first->barrier)
+            fault(group, F_MEETING, first->barrier, wave->barrier, first->number, i, -1, 0, 0);
+    }
     for (int i = 0; i < group->wave_count; i++) {
         Wave *wave = &group->waves[i];
         if (alive == waiting)
@@ -307,8 +314,9 @@ Group *rota_group_new(const Op *ops, int32_t count, const int32_t *pool, int32_t
 }
 
 /* A new workgroup: registers and LDS are poison, nothing is under way. */
-void rota_group_start(Group *group)
+void rota_group_start(Group *group, int32_t workgroup)
 {
+    group->number = workgroup;
     size_t bytes = group->lds_size > 0 ? (size_t)group->lds_size : 1;
     memset(group->lds, 0xFF, bytes), memset(group->mark, 0, 2 * bytes), memset(group->last, 0, 2 * bytes);
     memset(group->serials, 0, 8 * bytes), memset(group->written, 0, 4 * bytes), memset(group->readers, 0, 2 * bytes);
@@ -326,8 +334,9 @@ void rota_group_start(Group *group)
 }
 
 void rota_group_memory(Group *group, uint8_t *memory, uint64_t base, const int64_t *starts, const int64_t *ends,
-                       int32_t buffers)
+                       int32_t buffers, int32_t *readers, int32_t *writers)
 {
+    group->users[0] = readers, group->users[1] = writers;
     group->memory = memory, group->base = base, group->starts = starts, group->ends = ends, group->buffers = buffers;
 }
 void rota_group_order(Group *group, int32_t landing, int32_t drawn, uint64_t seed, const int32_t *rank, int64_t most,
@@ -345,6 +354,11 @@ void rota_set_exec(Group *group, int32_t wave, uint64_t exec)
     to->exec = exec;
     to->s[EXEC] = (uint32_t)exec, to->s[EXEC + 1] = (uint32_t)(exec >> 32);
 }
+void rota_wave_end(Group *group, int32_t wave, int32_t *pc, int32_t *epoch)
+{
+    *pc = group->waves[wave].pc, *epoch = group->waves[wave].epoch;
+}
+void rota_set_pc(Group *group, int32_t wave, int32_t pc) { group->waves[wave].pc = pc; }
 int64_t rota_executed(Group *group)
 {
     int64_t total = 0;

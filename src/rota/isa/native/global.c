@@ -24,12 +24,30 @@ static int inside(const Group *group, int64_t start, int64_t end, int *near)
     return low > 0 && end <= group->ends[low - 1];
 }
 
-static uint8_t *reached(Wave *wave, int pc, uint64_t address, int size, int *near)
+/* A dword that one wave writes and another uses is a matter for those who know what keeps the two apart. */
+static void use(Wave *wave, int pc, int64_t place, int size, int writes)
+{
+    Group *group = wave->group;
+    int32_t mine = group->number * MOST_WAVES + wave->number + 1;
+    for (int64_t dword = place >> 2; dword <= (place + size - 1) >> 2; dword++) {
+        int32_t writer = group->users[1][dword], reader = group->users[0][dword];
+        if ((writer && writer != mine) || (writes && reader && reader != mine))
+            fault(group, F_SHARED, pc, -1, wave->number, -1, -1, dword * 4, 0);
+        if (writes)
+            group->users[1][dword] = mine;
+        else if (reader != mine)
+            group->users[0][dword] = reader ? -1 : mine; /* -1: several */
+    }
+}
+
+static uint8_t *reached(Wave *wave, int pc, uint64_t address, int size, int writes, int *near)
 {
     Group *group = wave->group;
     int64_t place = (int64_t)(address - group->base);
-    if (place >= 0 && inside(group, place, place + size, near))
+    if (place >= 0 && inside(group, place, place + size, near)) {
+        use(wave, pc, place, size, writes);
         return group->memory + place;
+    }
     fault(group, F_OUTSIDE, pc, -1, wave->number, -1, -1, (int64_t)address, 0);
     return NULL;
 }
@@ -75,7 +93,7 @@ static void fetch(Wave *wave, const Op *op, const Addresses *from, uint8_t *out)
             continue;
         uint8_t *to = out + lane * op->size;
         if (!from->bounded || from->room[lane] >= (uint64_t)op->size) {
-            const uint8_t *found = reached(wave, pc, from->address[lane], op->size, &near);
+            const uint8_t *found = reached(wave, pc, from->address[lane], op->size, 0, &near);
             if (found)
                 memcpy(to, found, (size_t)op->size);
             else
@@ -84,7 +102,7 @@ static void fetch(Wave *wave, const Op *op, const Addresses *from, uint8_t *out)
         }
         for (int at = 0; at < op->size; at += unit)
             if (from->room[lane] >= (uint64_t)(at + unit)) {
-                const uint8_t *found = reached(wave, pc, from->address[lane] + (uint64_t)at, unit, &near);
+                const uint8_t *found = reached(wave, pc, from->address[lane] + (uint64_t)at, unit, 0, &near);
                 if (found)
                     memcpy(to + at, found, (size_t)unit);
                 else
@@ -151,7 +169,7 @@ static int32_t store(Wave *wave, const Op *op)
         for (int at = 0; at < op->size; at += unit) {
             if (to.bounded && to.room[lane] < (uint64_t)(at + unit))
                 continue;
-            uint8_t *found = reached(wave, pc, to.address[lane] + (uint64_t)at, unit, &near);
+            uint8_t *found = reached(wave, pc, to.address[lane] + (uint64_t)at, unit, 1, &near);
             if (found)
                 memcpy(found, (uint8_t *)words + at, (size_t)unit);
         }
@@ -206,7 +224,7 @@ static int32_t s_load(Wave *wave, const Op *op)
 {
     int pc = (int)(op - wave->group->ops), near = -1, count = op->o[0].count;
     uint64_t address = (scalar64(wave, &op->o[1]) + scalar32(wave, &op->o[2])) & ~3ull;
-    const uint8_t *found = reached(wave, pc, address, 4 * count, &near);
+    const uint8_t *found = reached(wave, pc, address, 4 * count, 0, &near);
     Pending *pending = launch(wave, op, ON_SM, ROWS + op->o[0].first, count);
     pending->kind = TO_SCALARS;
     if (found)

@@ -57,7 +57,9 @@ void order_read(Wave *wave, int number, int64_t at, int size)
     const int32_t *written = group->written + at;
     uint16_t *readers = group->readers + at;
     for (int byte = 0; byte < size; byte++) {
-        if (written[byte] != last && written[byte])
+        if (!written[byte])
+            fault(group, F_UNWRITTEN, group->accesses[number].pc, -1, wave->number, -1, -1, at + byte, 0);
+        else if (written[byte] != last)
             check(wave, number, last = written[byte], at + byte);
         read[byte] = number;
         readers[byte] |= (uint16_t)(1u << wave->number);
@@ -181,18 +183,16 @@ void land_write(Wave *wave, Pending *pending)
 static uint64_t places(Wave *wave, const Op *op, const uint32_t *address, Pending *pending)
 {
     uint64_t inside = wave->exec;
-    int pc = (int)(op - wave->group->ops), widest = op->pieces_offset[op->pieces - 1];
-    for (int piece = 0; piece < op->pieces; piece++)
-        if (op->pieces_offset[piece] > widest)
-            widest = op->pieces_offset[piece];
+    int pc = (int)(op - wave->group->ops);
     for (int lane = 0; lane < LANES; lane++)
         if (inside >> lane & 1) {
-            int64_t at = address[lane];
-            if (!within_lds(wave, pc, at + widest, op->size))
-                inside &= ~(1ull << lane);
-            else
-                for (int piece = 0; piece < op->pieces; piece++)
-                    pending->at[piece * LANES + lane] = (int32_t)(at + op->pieces_offset[piece]);
+            for (int piece = 0; piece < op->pieces; piece++) {
+                uint32_t at = address[lane] + (uint32_t)op->pieces_offset[piece]; /* wraps at 32 bits */
+                if (within_lds(wave, pc, at, op->size))
+                    pending->at[piece * LANES + lane] = (int32_t)at;
+                else
+                    inside &= ~(1ull << lane);
+            }
         }
     return inside;
 }

@@ -18,8 +18,11 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
     "rota_acts": (ctypes.c_int, (_POINTER, ctypes.c_int32, _POINTER)),
     "rota_group_new": (_POINTER, (_POINTER, ctypes.c_int32, _POINTER, ctypes.c_int32, ctypes.c_int64)),
     "rota_group_free": (None, (_POINTER,)),
-    "rota_group_start": (None, (_POINTER,)),
-    "rota_group_memory": (None, (_POINTER, _POINTER, ctypes.c_uint64, _POINTER, _POINTER, ctypes.c_int32)),
+    "rota_group_start": (None, (_POINTER, ctypes.c_int32)),
+    "rota_group_memory": (
+        None,
+        (_POINTER, _POINTER, ctypes.c_uint64, _POINTER, _POINTER, ctypes.c_int32, _POINTER, _POINTER),
+    ),
     "rota_group_order": (
         None,
         (
@@ -30,6 +33,11 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
     "rota_scalars": (_POINTER, (_POINTER, ctypes.c_int32)),
     "rota_vectors": (_POINTER, (_POINTER, ctypes.c_int32)),
     "rota_set_exec": (None, (_POINTER, ctypes.c_int32, ctypes.c_uint64)),
+    "rota_set_pc": (None, (_POINTER, ctypes.c_int32, ctypes.c_int32)),
+    "rota_wave_end": (
+        None,
+        (_POINTER, ctypes.c_int32, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_int32)),
+    ),
     "rota_executed": (ctypes.c_int64, (_POINTER,)),
     "rota_run": (ctypes.c_int, (_POINTER, _POINTER, ctypes.c_int64)),
     "rota_faults": (_POINTER, (_POINTER, ctypes.POINTER(ctypes.c_int32))),

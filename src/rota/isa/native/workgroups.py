@@ -1,84 +1,167 @@
-"""Workgroups on the native core: takes a packed program and an interleaving, gives faults and instructions executed."""
+"""A launch on the native core: takes its workgroups, gives how many instructions they executed if nothing was wrong.
+
+The core says whether a run is clean; where it has doubts, the memory is put back, and NumPy runs the launch and says
+what is wrong.  So both must agree on what is clean, and only NumPy has to find words.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rota.isa.interleaving import Interleaving, Landing
 from rota.isa.memory import BASE
+from rota.isa.mode import START
 from rota.isa.native.library import library
-from rota.isa.native.pack import FAULT, OP, OPERAND, Packed
-from rota.isa.native.words import tell
+from rota.isa.native.pack import FAULT, OP, OPERAND, Packed, pack
 from rota.isa.operand import EXEC
-from rota.isa.wave import COUNTERS, Faults, Wave
+from rota.isa.spacing_walk import check_spacing
+from rota.isa.wave import COUNTERS
 
 if TYPE_CHECKING:
     from rota.isa.decoded import KernelProgram
+    from rota.isa.kernarg import Triple
     from rota.isa.memory import Memory
+    from rota.isa.wave import Wave
+    from rota.isa.wave_group import WaveGroup
 
 _SLICE = 2_000_000  # instructions between two looks at what else the process has to do
 _LANDINGS = {Landing.LATEST: 0, Landing.EARLIEST: 1, Landing.ANY: 2}
 _MOST_WAVES = 16
 _STARTING_ROWS = 3  # what a wave starts with in vector registers
+_ENDED, _MORE = 0, 1
+_MEETING = 121  # waves met at different barriers: worth a note, and no doubt
+_KEPT = 8  # programs whose records are kept
+_packed: dict[int, tuple[KernelProgram, Packed | None]] = {}
 
 
-class Workgroups:
-    """Runs one workgroup after the other; the memory is that of the launch."""
+def run_clean(
+    program: KernelProgram,
+    places: Sequence[tuple[int, Triple]],
+    make: Callable[[tuple[int, Triple]], WaveGroup],
+    memory: Memory,
+    interleaving: Interleaving,
+    most: int,
+) -> int | None:
+    """Instructions of all workgroups if all ended and none did anything wrong; None, and memory as it was, otherwise."""
+    packed = _records(program)
+    if packed is None:
+        return None
+    before = memory.block.copy()
+    first = make(places[0])
+    if first.waves[0].mode == START:
+        with _Core(program, packed, memory, len(first.waves), first.waves[0].lds.size) as core:
+            executed = 0
+            for place in places:
+                group = first if place is places[0] else make(place)
+                if not core.run(group, interleaving, most):
+                    break
+                executed += group.executed
+            else:
+                return executed
+    memory.block[:] = before
+    return None
+
+
+def _records(program: KernelProgram) -> Packed | None:
+    """The packed program, if the core knows all of it and no path needs more wait states than it has."""
+    found = _packed.get(id(program))
+    if found is None:
+        while len(_packed) >= _KEPT:
+            _packed.pop(next(iter(_packed)))
+        packed = pack(program)
+        if packed is not None and check_spacing([step.instruction for step in program.steps], program.architecture):
+            packed = None
+        found = _packed[id(program)] = (program, packed)
+    return found[1]
+
+
+class _Core:
+    """Workgroups of one launch, one after the other."""
 
     def __init__(self, program: KernelProgram, packed: Packed, memory: Memory, waves: int, lds_bytes: int) -> None:
         core = library()
-        assert core is not None  # noqa: S101  # packing needs it too
-        assert [core.rota_size(n) for n in range(3)] == [each.itemsize for each in (OPERAND, OP, FAULT)]  # noqa: S101
-        self._core, self._program, self._packed, self._waves = core, program, packed, waves
+        if core is None or [core.rota_size(n) for n in range(3)] != [each.itemsize for each in (OPERAND, OP, FAULT)]:
+            raise RuntimeError("the native core was built from other sources")
+        self._core, self._program, self._packed = core, program, packed
         self._acts = (ctypes.c_void_p * len(packed.ops))()
         core.rota_acts(packed.ops.ctypes.data, len(packed.ops), self._acts)
-        self._group = core.rota_group_new(packed.ops.ctypes.data, len(packed.ops), packed.pool.ctypes.data, waves, lds_bytes)
+        self._group = core.rota_group_new(
+            packed.ops.ctypes.data, len(packed.ops), packed.pool.ctypes.data, waves, lds_bytes
+        )
         if not self._group:
             raise MemoryError(f"no room for a workgroup of {waves} waves and {lds_bytes} bytes of LDS")
-        self._bounds = memory.bounds()
-        starts, ends = self._bounds
+        starts, ends = self._bounds = memory.bounds()
+        self._users = np.zeros((2, len(memory.block) // 4 + 1), np.int32)
+        readers, writers = self._users
         core.rota_group_memory(
-            self._group, memory.block.ctypes.data, BASE, starts.ctypes.data, ends.ctypes.data, len(starts)
+            self._group,
+            memory.block.ctypes.data,
+            BASE,
+            starts.ctypes.data,
+            ends.ctypes.data,
+            len(starts),
+            readers.ctypes.data,
+            writers.ctypes.data,
         )
-        self._memory = memory
 
-    def __enter__(self) -> Workgroups:
+    def __enter__(self) -> _Core:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._core.rota_group_free(self._group)
 
-    def run(self, waves: Iterable[Wave], interleaving: Interleaving, seed: int, most: int) -> tuple[int, bool]:
-        """Runs one workgroup; how many instructions it executed, and whether it ended."""
-        core, group, machine = self._core, self._group, self._program.architecture
-        core.rota_group_start(group)
+    def run(self, group: WaveGroup, interleaving: Interleaving, most: int) -> bool:
+        """Runs one workgroup; was it clean?"""
+        core = self._core
+        core.rota_group_start(self._group, group.number)
         rank = np.array([interleaving.rank(number) for number in range(_MOST_WAVES)], np.int32)
-        held = [machine.no_wait(name) for name in COUNTERS]
+        held = [self._program.architecture.no_wait(name) for name in COUNTERS]
+        seed = (interleaving.seed or 0) * 0x9E37_79B9 + group.number & 0xFFFF_FFFF
+        drawn = interleaving.seed is not None
         core.rota_group_order(
-            group, _LANDINGS[interleaving.landing], interleaving.seed is not None, seed, rank.ctypes.data, most, *held
+            self._group, _LANDINGS[interleaving.landing], drawn, seed, rank.ctypes.data, most, *held
         )
-        for wave in waves:
+        for wave in group.waves:
             self._start(wave)
-        done = 1
-        while done == 1:
-            done = core.rota_run(group, self._acts, _SLICE)
-        return core.rota_executed(group), done == 0
+        state = _MORE
+        while state == _MORE:
+            state = core.rota_run(self._group, self._acts, _SLICE)
+        if state != _ENDED or not self._told(group):
+            return False
+        for wave in group.waves:
+            self._ended(wave)
+        group.count_barriers()
+        group.waves[0].executed = core.rota_executed(self._group)
+        return True
 
     def _start(self, wave: Wave) -> None:
-        scalars = (ctypes.c_uint32 * len(wave.s)).from_address(self._core.rota_scalars(self._group, wave.number))
+        core = self._core
+        scalars = (ctypes.c_uint32 * len(wave.s)).from_address(core.rota_scalars(self._group, wave.number))
         scalars[:] = wave.s
-        rows = wave.v[:_STARTING_ROWS]
-        ctypes.memmove(self._core.rota_vectors(self._group, wave.number), rows.ctypes.data, rows.nbytes)
-        self._core.rota_set_exec(self._group, wave.number, wave.s[EXEC] | wave.s[EXEC + 1] << 32)
+        rows = np.ascontiguousarray(wave.v[:_STARTING_ROWS])
+        ctypes.memmove(core.rota_vectors(self._group, wave.number), rows.ctypes.data, rows.nbytes)
+        core.rota_set_exec(self._group, wave.number, wave.s[EXEC] | wave.s[EXEC + 1] << 32)
+        core.rota_set_pc(self._group, wave.number, wave.pc)
 
-    def tell(self, faults: Faults) -> None:
-        """Says in words what the core found."""
+    def _ended(self, wave: Wave) -> None:
+        pc, epoch = ctypes.c_int32(), ctypes.c_int32()
+        self._core.rota_wave_end(self._group, wave.number, ctypes.byref(pc), ctypes.byref(epoch))
+        wave.pc, wave.epoch, wave.ended = pc.value, epoch.value, True
+
+    def _told(self, group: WaveGroup) -> bool:
+        """Was nothing found but meetings, which are noted?"""
         count = ctypes.c_int32()
         at = self._core.rota_faults(self._group, ctypes.byref(count))
-        if count.value:
-            raw = (ctypes.c_char * (count.value * FAULT.itemsize)).from_address(at)
-            tell(np.frombuffer(raw, FAULT), self._program.steps, faults, self._memory)
+        if not count.value:
+            return True
+        raw = (ctypes.c_char * (count.value * FAULT.itemsize)).from_address(at)
+        found: Any = np.frombuffer(raw, FAULT)
+        if (found["code"] != _MEETING).any():
+            return False
+        for each in found:
+            group.meet({int(each["other"]): int(each["other_wave"]), int(each["pc"]): int(each["wave"])})
+        return True
