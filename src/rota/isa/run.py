@@ -123,7 +123,7 @@ def run_dispatch(
         driver = interleaving.driver(place[0])
         return _workgroup(program, dispatch, place, memory=memory, faults=faults, driver=driver, native=native)
 
-    executed = run_clean(program, places, partial(make, native=True), memory, interleaving, limit)
+    executed = run_clean(program, places, partial(make, native=True), memory, interleaving, limit, ended)
     if executed is None:
         faults.clear()
         with np.errstate(all="ignore"), _with_what_was_found(faults, len(image)):

@@ -27,13 +27,26 @@ _MEMORY = re.compile(
     r"^(?P<space>buffer|global)_(?:load|store)_(?:lds_)?"
     r"(?P<width>dword(?:x[234])?|[us]?byte|[us]?short)(?P<half>_d16)?(?P<high>_hi)?$"
 )
-_LDS = re.compile(r"^ds_(?:read|write)(?P<two>2)?(?P<far>st64)?_(?P<kind>[bui])(?P<bits>\d+)(?P<half>_d16)?(?P<high>_hi)?$")
+_LDS = re.compile(
+    r"^ds_(?:read|write)(?P<two>2)?(?P<far>st64)?_(?P<kind>[bui])(?P<bits>\d+)(?P<half>_d16)?(?P<high>_hi)?$"
+)
 _COUNTS = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
 _SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "byte": 1, "short": 2}
 _SELECTIONS = {f"BYTE_{n}": n for n in range(4)} | {"WORD_0": 4, "WORD_1": 5, "DWORD": 6}
 _UNUSED = {"UNUSED_PAD": 0, "UNUSED_SEXT": 1, "UNUSED_PRESERVE": 2}
 _FILES = {File.NONE: 0, File.VECTOR: 1, File.SCALAR: 2, File.LITERAL: 3}
-_SDWA, _CLAMP, _OP_SEL, _NEG, _OFFSET, _BUFFER, _IMMEDIATE, _DPP, _MATRIX, _SIGNS = 1, 2, 8, 16, 32, 64, 128, 256, 512, 1024
+_SDWA, _CLAMP, _OP_SEL, _NEG, _OFFSET, _BUFFER, _IMMEDIATE, _DPP, _MATRIX, _SIGNS = (
+    1,
+    2,
+    8,
+    16,
+    32,
+    64,
+    128,
+    256,
+    512,
+    1024,
+)
 _CACHE = frozenset({"sc0", "sc1", "nt", "glc", "slc"})
 _MOST_OPERANDS = 6
 
@@ -103,7 +116,9 @@ def _packed(record: Any, step: Step, *, accepts: int) -> bool:  # noqa: ANN401  
     record["operands"] = len(texts)
     needs = 0
     for slot, text in zip(record["o"], texts, strict=False):
-        _operand(slot, parse_operand(text.removeprefix("sext(").removesuffix(")") if "sext(" in text else text, instruction))
+        _operand(
+            slot, parse_operand(text.removeprefix("sext(").removesuffix(")") if "sext(" in text else text, instruction)
+        )
         slot["sign_extend"] = "sext(" in text
         if slot["negate"] or slot["absolute"]:
             needs = _SIGNS

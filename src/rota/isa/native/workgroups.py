@@ -45,8 +45,12 @@ def run_clean(
     memory: Memory,
     interleaving: Interleaving,
     most: int,
+    ended: Callable[[int], None],
 ) -> int | None:
-    """Instructions of all workgroups if all ended and none did anything wrong; None, and memory as it was, otherwise."""
+    """Instructions of all workgroups if all ended and none did anything wrong; None, and memory as it was, otherwise.
+
+    `ended` is told how many have ended.
+    """
     packed = _records(program)
     if packed is None:
         return None
@@ -55,11 +59,12 @@ def run_clean(
     if first.waves[0].mode == START:
         with _Core(program, packed, memory, len(first.waves), first.waves[0].lds.size) as core:
             executed = 0
-            for place in places:
+            for done, place in enumerate(places, 1):
                 group = first if place is places[0] else make(place)
                 if not core.run(group, interleaving, most):
                     break
                 executed += group.executed
+                ended(done)
             else:
                 return executed
     memory.block[:] = before
@@ -122,9 +127,7 @@ class _Core:
         held = [self._program.architecture.no_wait(name) for name in COUNTERS]
         seed = (interleaving.seed or 0) * 0x9E37_79B9 + group.number & 0xFFFF_FFFF
         drawn = interleaving.seed is not None
-        core.rota_group_order(
-            self._group, _LANDINGS[interleaving.landing], drawn, seed, rank.ctypes.data, most, *held
-        )
+        core.rota_group_order(self._group, _LANDINGS[interleaving.landing], drawn, seed, rank.ctypes.data, most, *held)
         for wave in group.waves:
             self._start(wave)
         state = _MORE
