@@ -123,7 +123,16 @@ def run_dispatch(
         driver = interleaving.driver(place[0])
         return _workgroup(program, dispatch, place, memory=memory, faults=faults, driver=driver, native=native)
 
-    executed = run_clean(program, places, partial(make, native=True), memory, interleaving, limit, ended)
+    furthest = 0
+
+    def progress(done: int) -> None:
+        """A second run doesn't tell again what the first one told."""
+        nonlocal furthest
+        if done > furthest:
+            furthest = done
+            ended(done)
+
+    executed = run_clean(program, places, partial(make, native=True), memory, interleaving, limit, progress)
     if executed is None:
         faults.clear()
         with np.errstate(all="ignore"), _with_what_was_found(faults, len(image)):
@@ -132,7 +141,7 @@ def run_dispatch(
                 make,
                 lambda wave, turns: _run_wave(program.steps, wave, turns, limit, program.endless),
                 memory,
-                ended,
+                progress,
             )
         memory.order.finish()
     found = _explained(faults, len(image))
