@@ -132,7 +132,15 @@ def run_dispatch(
             furthest = done
             ended(done)
 
-    executed = run_clean(program, places, partial(make, native=True), memory, interleaving, limit, progress)
+    executed = run_clean(
+        program,
+        places=places,
+        make=partial(make, native=True),
+        memory=memory,
+        interleaving=interleaving,
+        most=limit,
+        ended=progress,
+    )
     if executed is None:
         faults.clear()
         with np.errstate(all="ignore"), _with_what_was_found(faults, len(image)):

@@ -236,19 +236,19 @@ static int32_t s_load(Wave *wave, const Op *op)
 }
 
 #define LOADS(SPACE)                                                                                                  \
-    {SPACE "_load_dword", load_or_dma, M_BUFFER}, {SPACE "_load_dwordx2", load_or_dma, M_BUFFER},                     \
-        {SPACE "_load_dwordx3", load_or_dma, M_BUFFER}, {SPACE "_load_dwordx4", load_or_dma, M_BUFFER},               \
-        {SPACE "_load_ubyte", load_or_dma, M_BUFFER}, {SPACE "_load_sbyte", load_or_dma, M_BUFFER},                   \
-        {SPACE "_load_ushort", load_or_dma, M_BUFFER}, {SPACE "_load_sshort", load_or_dma, M_BUFFER},                 \
-        {SPACE "_load_short_d16", load_or_dma, M_BUFFER}, {SPACE "_load_short_d16_hi", load_or_dma, M_BUFFER},        \
-        {SPACE "_load_ubyte_d16", load_or_dma, M_BUFFER}, {SPACE "_load_ubyte_d16_hi", load_or_dma, M_BUFFER},        \
-        {SPACE "_load_sbyte_d16", load_or_dma, M_BUFFER}, {SPACE "_load_sbyte_d16_hi", load_or_dma, M_BUFFER},        \
-        {SPACE "_load_lds_dword", dma, M_BUFFER}, {SPACE "_load_lds_dwordx3", dma, M_BUFFER},                         \
-        {SPACE "_load_lds_dwordx4", dma, M_BUFFER}, {SPACE "_store_dword", store, M_BUFFER},                          \
-        {SPACE "_store_dwordx2", store, M_BUFFER}, {SPACE "_store_dwordx3", store, M_BUFFER},                         \
-        {SPACE "_store_dwordx4", store, M_BUFFER}, {SPACE "_store_byte", store, M_BUFFER},                            \
-        {SPACE "_store_short", store, M_BUFFER}, {SPACE "_store_byte_d16_hi", store, M_BUFFER},                       \
-        {SPACE "_store_short_d16_hi", store, M_BUFFER}
+    {SPACE "_load_dword", load_or_dma, M_BUFFER | M_OFFSET}, {SPACE "_load_dwordx2", load_or_dma, M_BUFFER | M_OFFSET},                     \
+        {SPACE "_load_dwordx3", load_or_dma, M_BUFFER | M_OFFSET}, {SPACE "_load_dwordx4", load_or_dma, M_BUFFER | M_OFFSET},               \
+        {SPACE "_load_ubyte", load_or_dma, M_BUFFER | M_OFFSET}, {SPACE "_load_sbyte", load_or_dma, M_BUFFER | M_OFFSET},                   \
+        {SPACE "_load_ushort", load_or_dma, M_BUFFER | M_OFFSET}, {SPACE "_load_sshort", load_or_dma, M_BUFFER | M_OFFSET},                 \
+        {SPACE "_load_short_d16", load_or_dma, M_BUFFER | M_OFFSET}, {SPACE "_load_short_d16_hi", load_or_dma, M_BUFFER | M_OFFSET},        \
+        {SPACE "_load_ubyte_d16", load_or_dma, M_BUFFER | M_OFFSET}, {SPACE "_load_ubyte_d16_hi", load_or_dma, M_BUFFER | M_OFFSET},        \
+        {SPACE "_load_sbyte_d16", load_or_dma, M_BUFFER | M_OFFSET}, {SPACE "_load_sbyte_d16_hi", load_or_dma, M_BUFFER | M_OFFSET},        \
+        {SPACE "_load_lds_dword", dma, M_BUFFER | M_OFFSET}, {SPACE "_load_lds_dwordx3", dma, M_BUFFER | M_OFFSET},                         \
+        {SPACE "_load_lds_dwordx4", dma, M_BUFFER | M_OFFSET}, {SPACE "_store_dword", store, M_BUFFER | M_OFFSET},                          \
+        {SPACE "_store_dwordx2", store, M_BUFFER | M_OFFSET}, {SPACE "_store_dwordx3", store, M_BUFFER | M_OFFSET},                         \
+        {SPACE "_store_dwordx4", store, M_BUFFER | M_OFFSET}, {SPACE "_store_byte", store, M_BUFFER | M_OFFSET},                            \
+        {SPACE "_store_short", store, M_BUFFER | M_OFFSET}, {SPACE "_store_byte_d16_hi", store, M_BUFFER | M_OFFSET},                       \
+        {SPACE "_store_short_d16_hi", store, M_BUFFER | M_OFFSET}
 const Opcode GLOBAL_OPCODES[] = {
     LOADS("buffer"), LOADS("global"), {"s_load_dword", s_load, 0}, {"s_load_dwordx2", s_load, 0},
     {"s_load_dwordx4", s_load, 0}, {"s_load_dwordx8", s_load, 0}, {"s_load_dwordx16", s_load, 0}, {0, 0, 0},

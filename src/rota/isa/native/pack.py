@@ -1,4 +1,4 @@
-"""A program for the native core: takes decoded steps, gives their records, or None if the core doesn't know them all."""
+"""A program for the native core: takes decoded steps, gives their records, or None if the core lacks any."""
 
 from __future__ import annotations
 
@@ -35,19 +35,18 @@ _SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "byte": 1, "sh
 _SELECTIONS = {f"BYTE_{n}": n for n in range(4)} | {"WORD_0": 4, "WORD_1": 5, "DWORD": 6}
 _UNUSED = {"UNUSED_PAD": 0, "UNUSED_SEXT": 1, "UNUSED_PRESERVE": 2}
 _FILES = {File.NONE: 0, File.VECTOR: 1, File.SCALAR: 2, File.LITERAL: 3}
-_SDWA, _CLAMP, _OP_SEL, _NEG, _OFFSET, _BUFFER, _IMMEDIATE, _DPP, _MATRIX, _SIGNS = (
-    1,
-    2,
-    8,
-    16,
-    32,
-    64,
-    128,
-    256,
-    512,
-    1024,
-)
-_CACHE = frozenset({"sc0", "sc1", "nt", "glc", "slc"})
+_SDWA, _CLAMP, _OP_SEL, _NEG, _OFFSET, _BUFFER, _IMMEDIATE = 1, 2, 8, 16, 32, 64, 128  # as in core.h
+_DPP, _MATRIX, _SIGNS = 256, 512, 1024
+_MODIFIERS = {
+    **dict.fromkeys(("offset", "offset0", "offset1"), _OFFSET),
+    **dict.fromkeys(("offen", "lds", "sc0", "sc1", "nt", "glc", "slc"), _BUFFER),
+    **dict.fromkeys(("dst_sel", "dst_unused", "src0_sel", "src1_sel"), _SDWA),
+    **dict.fromkeys(("op_sel", "op_sel_hi"), _OP_SEL),
+    **dict.fromkeys(("neg_lo", "neg_hi"), _NEG),
+    **dict.fromkeys(("cbsz", "blgp"), _MATRIX),
+    "clamp": _CLAMP,
+    "bitop3": _IMMEDIATE,
+}
 _MOST_OPERANDS = 6
 
 OPERAND = np.dtype(
@@ -177,39 +176,25 @@ def _memory(record: Any, instruction: Instruction) -> bool:  # noqa: ANN401
 
 
 def _modifiers(record: Any, instruction: Instruction, accepts: int) -> bool:  # noqa: ANN401
-    needs, packed = 0, instruction.opcode.startswith("v_pk_")
+    """Does the core honour all of them?  Those that it does are put into the record."""
+    packed = instruction.opcode.startswith("v_pk_")
+    if packed:
+        record["op_sel_hi"] = 0b111
+    needs = 0
     for modifier in instruction.modifiers:
         name, _, value = modifier.partition(":")
-        if name in {"offset", "offset0", "offset1"}:
-            needs |= 0 if accepts & _BUFFER else _OFFSET
-        elif name in {"offen", "lds"} | _CACHE:
-            needs |= _BUFFER
-        elif name in {"dst_sel", "src0_sel", "src1_sel"}:
-            needs |= _SDWA
-            if name == "dst_sel":
-                record["dst_sel"] = _SELECTIONS[value]
-            else:
-                record["src_sel"][int(name[3])] = _SELECTIONS[value]
-        elif name == "dst_unused":
-            needs |= _SDWA
-            record["dst_unused"] = _UNUSED[value]
-        elif name == "clamp":
-            needs |= _CLAMP
-            record["clamp"] = 1
+        if name not in _MODIFIERS:
+            return False
+        needs |= _MODIFIERS[name]
+        if name in {"dst_sel", "dst_unused"}:
+            record[name] = {**_SELECTIONS, **_UNUSED}[value]
+        elif name in {"src0_sel", "src1_sel"}:
+            record["src_sel"][int(name[3])] = _SELECTIONS[value]
         elif name in {"op_sel", "op_sel_hi", "neg_lo", "neg_hi"}:
-            needs |= _NEG if name.startswith("neg") else _OP_SEL
             record[name] = _bits(value) if packed else _half_choice(value)
             record["halves"] = not packed
-        elif name == "bitop3":
-            needs |= _IMMEDIATE
-            record["immediate"] = int(value, 0)
-        elif name in {"cbsz", "blgp"}:
-            needs |= _MATRIX
-            record[name] = int(value, 0)
-        else:
-            return False
-    if packed and not any(each.startswith("op_sel_hi") for each in instruction.modifiers):
-        record["op_sel_hi"] = 0b111
+        elif name in {"clamp", "bitop3", "cbsz", "blgp"}:
+            record["immediate" if name == "bitop3" else name] = int(value or "1", 0)
     return needs & ~accepts == 0
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -40,6 +40,7 @@ _packed: dict[int, tuple[KernelProgram, Packed | None]] = {}
 
 def run_clean(
     program: KernelProgram,
+    *,
     places: Sequence[tuple[int, Triple]],
     make: Callable[[tuple[int, Triple]], WaveGroup],
     memory: Memory,
@@ -113,7 +114,7 @@ class _Core:
             writers.ctypes.data,
         )
 
-    def __enter__(self) -> _Core:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -143,8 +144,8 @@ class _Core:
 
     def _start(self, wave: Wave) -> None:
         core = self._core
-        scalars = (ctypes.c_uint32 * len(wave.s)).from_address(core.rota_scalars(self._group, wave.number))
-        scalars[:] = wave.s
+        scalars = np.array(wave.s, np.uint32)
+        ctypes.memmove(core.rota_scalars(self._group, wave.number), scalars.ctypes.data, scalars.nbytes)
         rows = np.ascontiguousarray(wave.v[:_STARTING_ROWS])
         ctypes.memmove(core.rota_vectors(self._group, wave.number), rows.ctypes.data, rows.nbytes)
         core.rota_set_exec(self._group, wave.number, wave.s[EXEC] | wave.s[EXEC + 1] << 32)
@@ -161,8 +162,7 @@ class _Core:
         at = self._core.rota_faults(self._group, ctypes.byref(count))
         if not count.value:
             return True
-        raw = (ctypes.c_char * (count.value * FAULT.itemsize)).from_address(at)
-        found: Any = np.frombuffer(raw, FAULT)
+        found: Any = np.frombuffer(ctypes.string_at(at, count.value * FAULT.itemsize), FAULT)
         if (found["code"] != _MEETING).any():
             return False
         for each in found:
