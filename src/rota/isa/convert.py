@@ -26,13 +26,19 @@ def _to_integer(low: float, high: float, kind: Any, whole: Callable[[Any], Any] 
     return compute
 
 
+def _nearest_half(a: Any) -> Any:  # noqa: ANN401
+    """Rounded to nearest even; a NaN becomes a quiet one, which a cast of NumPy's leaves signalling."""
+    half = np.asarray(a).astype(np.float16)
+    return (half.view(np.uint16) | np.where(np.isnan(half), np.uint16(0x200), np.uint16(0))).view(np.float16)
+
+
 def _half(a: Any) -> Any:  # noqa: ANN401
-    return np.asarray(a).astype(np.float16).view(np.uint16).astype(np.uint32)
+    return _nearest_half(a).view(np.uint16).astype(np.uint32)
 
 
 def _half_towards_zero(a: Any) -> Any:  # noqa: ANN401
     """The largest half that is not larger; a finite number that is too large stays finite."""
-    nearest = np.asarray(a).astype(np.float16)
+    nearest = _nearest_half(a)
     over = np.abs(nearest.astype(np.float64)) > np.abs(np.asarray(a, np.float64))
     return np.where(over, nearest.view(np.uint16) - np.uint16(1), nearest.view(np.uint16)).astype(np.uint32)
 
@@ -81,7 +87,7 @@ CONVERSIONS: dict[str, Function] = {
     "v_cvt_f32_f64": Function("f", "d", lambda a: np.asarray(a).astype(np.float32)),
     "v_cvt_f64_f32": Function("d", "f", lambda a: np.asarray(a).astype(np.float64)),
     "v_cvt_f32_f16": Function("f", "h", lambda a: np.asarray(a).astype(np.float32)),
-    "v_cvt_f16_f32": Function("h", "f", lambda a: np.asarray(a).astype(np.float16)),
+    "v_cvt_f16_f32": Function("h", "f", _nearest_half),
     "v_cvt_f16_u16": Function("h", "w", lambda a: np.asarray(a).astype(np.float16)),
     "v_cvt_f16_i16": Function("h", "s", lambda a: np.asarray(a).astype(np.float16)),
     "v_cvt_u16_f16": Function("u", "h", _undefined_above(_to_integer(0.0, 2.0**16 - 1, np.uint32))),
@@ -92,7 +98,7 @@ CONVERSIONS: dict[str, Function] = {
     "v_cvt_pkrtz_f16_f32": Function("u", "ff", _both(_half_towards_zero)),
     "v_cvt_pk_bf16_f32": Function("u", "ff", _both(_bf16)),
     "v_cvt_pk_f16_f32": Function("u", "ff", _both(_half)),
-    "v_pack_b32_f16": Function("u", "hh", _both(_half)),
+    "v_pack_b32_f16": Function("u", "hh", _both(lambda a: np.asarray(a).view(np.uint16).astype(np.uint32))),
     "v_cvt_pk_u8_f32": Function("u", "fuu", _insert_byte),
 }
 
