@@ -1,4 +1,4 @@
-"""What the native core computes is what NumPy computes, instruction by instruction, in the forms that compilers write."""
+"""The native core computes what NumPy computes, instruction by instruction, in the forms that compilers write."""
 
 from __future__ import annotations
 
