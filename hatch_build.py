@@ -14,7 +14,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = "src/rota/isa/native"
-CORE = "librota_core.so"
+CORE = "lib/librota_core.so"
 # glibc 2.17 is what the oldest wheels that pip still installs are built for.
 TARGETS = {"x86_64": ("x86_64-linux-gnu.2.17", "x86_64"), "aarch64": ("aarch64-linux-gnu.2.17", "aarch64")}
 OPTIONS = ("-O3", "-ffp-contract=off", "-fPIC", "-shared", "-s", "-Wall", "-Wextra", "-Werror")
@@ -30,6 +30,7 @@ class NativeCore(BuildHookInterface[Any]):
         target, machine = TARGETS[platform.machine()]
         folder = Path(self.root, FOLDER)
         core = folder / CORE
+        core.parent.mkdir(exist_ok=True)
         sources = sorted(folder.glob("*.c"))
         newest = max(path.stat().st_mtime for path in folder.glob("*.[ch]"))
         if not core.exists() or core.stat().st_mtime < newest:

@@ -10,7 +10,7 @@ import numpy as np
 from rota.isa.interleaving import LATEST
 from rota.isa.native import workgroups
 from rota.isa.native.library import library
-from rota.isa.native.pack import pack
+from rota.isa.native.records import pack
 from rota.isa.run import _run_wave
 from rota.isa.wave_group import WaveGroup
 from tests.isa.single import LDS_BYTES, fresh, loaded

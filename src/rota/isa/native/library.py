@@ -47,7 +47,7 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
 @cache
 def library() -> ctypes.CDLL | None:
     """The core that was built into the package; None without one, or where ROTA_NATIVE=0 asks for NumPy."""
-    path = Path(__file__).with_name(NAME)
+    path = Path(__file__).parent / "lib" / NAME  # beside modules it would pass for one of them
     if os.environ.get(_SWITCH) == "0" or not path.exists():
         return None
     core = ctypes.CDLL(os.fspath(path))

@@ -16,7 +16,7 @@ from rota.isa.interleaving import Interleaving, Landing
 from rota.isa.memory import BASE
 from rota.isa.mode import START
 from rota.isa.native.library import library
-from rota.isa.native.pack import FAULT, OP, OPERAND, Packed, pack
+from rota.isa.native.records import FAULT, OP, OPERAND, Packed, pack
 from rota.isa.operand import EXEC
 from rota.isa.spacing_walk import check_spacing
 from rota.isa.wave import COUNTERS
