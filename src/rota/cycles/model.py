@@ -28,7 +28,7 @@ from rota.cycles.instructions import CODE, EDGE, END, ENTER, NOBODY, SCALAR, Cod
 from rota.cycles.measured_run import Crossed, MeasuredRun, Occupied
 from rota.cycles.parameters import Parameters
 from rota.cycles.timeline import Lane
-from rota.cycles.wave_state import DmaLanding, ModelWave, Waiting
+from rota.cycles.wave_state import DmaLanding, ModelWave, Tokens, Waiting
 from rota.errors import ProgramError
 from rota.program.kinds import OpKind, Unit
 
@@ -163,13 +163,18 @@ class _Model(ComputeUnit):
             self.valu_free[wave.simd] = time + instruction.held
         return again
 
-    def _lds(self, wave: ModelWave, instruction: ModelInstruction, time: int) -> int:
-        _, key, held, after, needs, makes, counter = instruction
-        tokens = wave.tokens[counter]
+    def _held_up(self, unit: int, wave: ModelWave, tokens: Tokens, instruction: ModelInstruction, time: int) -> int:
+        """Until when a memory op can't issue: its counter is full, an operand is missing, or it isn't its turn."""
         oldest = tokens.issued - tokens.holds
         if oldest >= 0 and (oldest >= len(tokens.done) or tokens.done[oldest] > time):
-            return self._wait_until(wave, Waiting(tokens, oldest, time, key, full=True))
-        until = self._operands(wave, needs, key, time) or self._turn(_LDS, wave, key, time)
+            return self._wait_until(wave, Waiting(tokens, oldest, time, instruction.key, full=True))
+        key = instruction.key
+        return self._operands(wave, instruction.needs, key, time) or self._turn(unit, wave, key, time)
+
+    def _lds(self, wave: ModelWave, instruction: ModelInstruction, time: int) -> int:
+        _, key, held, after, _, makes, counter = instruction
+        tokens = wave.tokens[counter]
+        until = self._held_up(_LDS, wave, tokens, instruction, time)
         if until:
             return until
         start = max(time, self.port_free)
@@ -190,12 +195,9 @@ class _Model(ComputeUnit):
         return time + self.turn
 
     def _global(self, wave: ModelWave, instruction: ModelInstruction, time: int) -> int:
-        _, key, held, after, needs, makes, counter = instruction
+        _, key, held, after, _, makes, counter = instruction
         tokens = wave.tokens[counter]
-        oldest = tokens.issued - tokens.holds
-        if oldest >= 0 and (oldest >= len(tokens.done) or tokens.done[oldest] > time):
-            return self._wait_until(wave, Waiting(tokens, oldest, time, key, full=True))
-        until = self._operands(wave, needs, key, time) or self._turn(_GLOBAL, wave, key, time)
+        until = self._held_up(_GLOBAL, wave, tokens, instruction, time)
         if until:
             return until
         start = max(time, self.path_free)

@@ -102,8 +102,7 @@ class Loop:
         name: str | None = None,
     ) -> str:
         """Write registers to memory, `moved` bytes for the whole workgroup."""
-        work, reads = _Work(instructions, moved), _reads((value, *needs))
-        return self._op(name or f"gstore_{memory}", OpKind.GLOBAL_STORE, work, reads=reads, writes=(memory,))
+        return self._write(OpKind.GLOBAL_STORE, memory, (value, *needs), _Work(instructions, moved), name)
 
     def atomic(
         self,
@@ -116,8 +115,7 @@ class Loop:
         name: str | None = None,
     ) -> str:
         """Add registers to memory, `moved` bytes for the whole workgroup; what was there isn't returned."""
-        work, reads = _Work(instructions, moved), _reads((value, *needs))
-        return self._op(name or f"atomic_{memory}", OpKind.ATOMIC, work, reads=reads, writes=(memory,))
+        return self._write(OpKind.ATOMIC, memory, (value, *needs), _Work(instructions, moved), name)
 
     def lds_store(
         self,
@@ -130,8 +128,7 @@ class Loop:
         name: str | None = None,
     ) -> str:
         """Write registers into a tile, `moved` bytes for the whole workgroup."""
-        work, reads = _Work(instructions, moved), _reads((value, *needs))
-        return self._op(name or f"lds_store_{tile}", OpKind.LDS_WRITE, work, reads=reads, writes=(tile,))
+        return self._write(OpKind.LDS_WRITE, tile, (value, *needs), _Work(instructions, moved), name)
 
     def fragment(
         self,
@@ -233,6 +230,10 @@ class Loop:
     def build(self) -> LoopSpec:
         """The checked loop."""
         return LoopSpec(name=self.name, waves=self.waves, values=tuple(self._values), ops=tuple(self._ops))
+
+    def _write(self, kind: OpKind, to: str, reads: Sequence[str | Read], work: _Work, name: str | None) -> str:
+        """Registers to memory or a tile; without a name of its own the op is called by its kind and where it goes."""
+        return self._op(name or f"{kind.word}_{to}", kind, work, reads=_reads(reads), writes=(to,))
 
     def _bytes(self, registers: int) -> int:
         """What so many registers of all lanes of the workgroup hold."""
