@@ -19,11 +19,11 @@ from pathlib import Path
 from random import Random
 
 from rota.errors import IsaError, RotaError
+from rota.isa.binary.object_file import read_code_object
+from rota.isa.binary.toolchain import find_objdump
+from rota.isa.code.disassembly import Instruction
 from rota.isa.decoded import decode
-from rota.isa.disassembly import Instruction
-from rota.isa.object_file import read_code_object
-from rota.isa.skip import without_skipping
-from rota.isa.toolchain import find_objdump
+from rota.isa.wave.skip import without_skipping
 from rota.targets.registry import architecture_named
 
 SHARED = Path(os.environ.get("ROTA_SHARED") or Path(__file__).parents[2] / "shared") / "kernels"

@@ -17,7 +17,7 @@ from rota.audit.compare import Verdict
 from rota.emit.gemm_tile import gemm_tile
 from rota.emit.hip_gemm import emit_gemm
 from rota.emit.lds_layout import bank_conflicts, free_layout, plain_layout
-from rota.isa.toolchain import Toolchain, find_toolchain, found_toolchains
+from rota.isa.binary.toolchain import Toolchain, find_toolchain, found_toolchains
 from tests.emit.kernels import ZOO, Emitted
 
 HEAD = (

@@ -15,7 +15,7 @@ from time import perf_counter
 
 from rota.audit.execution import load_emitted
 from rota.emit.hip_gemm import emit_gemm
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.toolchain import find_toolchain
 from tests.emit.kernels import ZOO
 
 TRIPS = (0, 1, 2, 5)

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rota.isa.disassembly import Instruction, read_listing
+from rota.isa.code.disassembly import Instruction, read_listing
 from rota.targets.architecture import Architecture
 from rota.targets.matrix_forms import ANY, MatrixForm
 

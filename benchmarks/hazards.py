@@ -25,11 +25,11 @@ from benchmarks import hazard_pairs
 from benchmarks.hazard_sources import sources
 from rota.emit.hip_gemm import emit_gemm
 from rota.errors import RotaError
-from rota.isa.disassembly import Instruction, read_listing
-from rota.isa.spacing import NOTHING, spacing_of
-from rota.isa.spacing_rules import needs
-from rota.isa.spacing_walk import Early, SpacingWalk
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.toolchain import find_toolchain
+from rota.isa.code.disassembly import Instruction, read_listing
+from rota.isa.hazards.spacing import NOTHING, spacing_of
+from rota.isa.hazards.spacing_rules import needs
+from rota.isa.hazards.walk import Early, SpacingWalk
 from rota.targets.architecture import Architecture
 from rota.targets.registry import architecture_named
 from tests.emit.kernels import SMALL, SMALL_MI300X, by_values, four_wave, ping_pong

@@ -17,7 +17,7 @@ from random import Random
 from time import perf_counter
 
 from benchmarks.races import table
-from rota.isa.floating import APPROXIMATE
+from rota.isa.valu.floating import APPROXIMATE
 from tests.isa.plain.c_campaign import judged_functions
 from tests.isa.plain.families import ARCHITECTURES, FAMILIES
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 from rota.audit.audit import Audit, audit_gemm
 from rota.audit.machine_loop import read_machine_loop
 from rota.emit.hip_gemm import emit_gemm
-from rota.isa.code_object import CodeObject
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.code_object import CodeObject
+from rota.isa.binary.toolchain import find_toolchain
 from rota.program.kinds import OpKind
 from tests.emit.kernels import SMALL, Emitted, by_values
 

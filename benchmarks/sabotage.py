@@ -20,9 +20,9 @@ from rota.audit.execution import load_emitted
 from rota.audit.gemm_launch import SEVERAL, GemmProgram, Numbers
 from rota.emit.hip_gemm import emit_gemm
 from rota.errors import IsaError
-from rota.isa.code_object import CodeObject
-from rota.isa.interleaving import interleavings
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.code_object import CodeObject
+from rota.isa.binary.toolchain import find_toolchain
+from rota.isa.launch.interleaving import interleavings
 from tests.audit import sabotage
 from tests.emit.kernels import SMALL, SMALL_MI300X, Emitted, by_values, four_wave, ping_pong
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rota.audit.audit import Audit
     from rota.errors import Finding
-    from rota.isa.code_object import CodeObject
+    from rota.isa.binary.code_object import CodeObject
 
 ARCH, WAVES, ROWS, TILE = "gfx950", 4, 16, 32
 SLICE = ROWS * TILE * 2  # bytes of bf16 that one wave brings: 64 lanes of 16 bytes, one DMA
@@ -111,7 +111,7 @@ def source(compiled: CompiledLoop) -> str:
 def audited(compiled: CompiledLoop) -> tuple[CodeObject, Audit]:
     """The machine code, and whether it is the schedule."""
     from rota.audit.audit import audit_skeleton
-    from rota.isa.toolchain import find_toolchain
+    from rota.isa.binary.toolchain import find_toolchain
 
     code = find_toolchain().compile(source(compiled), ARCH)
     return code, audit_skeleton(compiled, code)
@@ -122,7 +122,7 @@ def run(compiled: CompiledLoop, code: CodeObject, trips: int) -> tuple[np.ndarra
     import numpy as np
 
     from rota.isa.decoded import load_program
-    from rota.isa.run import run_kernel
+    from rota.isa.launch.run import run_kernel
 
     columns = compiled.lowered.total_tiles(trips) * TILE
     numbers = np.random.default_rng(trips).integers(-4, 5, (WAVES * ROWS, columns)).astype(np.float32)

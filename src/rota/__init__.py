@@ -27,9 +27,9 @@ if TYPE_CHECKING:
         SourceLine,
         Witness,
     )
-    from rota.isa.launch import LoadedKernel
+    from rota.isa.launch.loaded_kernel import LoadedKernel
+    from rota.isa.launch.order_runs import LaunchResult
     from rota.isa.load import load_kernel
-    from rota.isa.order_runs import LaunchResult
     from rota.kernels.four_wave import Pipeline4Wave
     from rota.kernels.ping_pong import DeclarativeSchedule
     from rota.kernels.single_buffer import SchedGroupHints, SingleBufferSchedule
@@ -122,9 +122,9 @@ _HOMES = {
     "IsaError": "rota.errors",
     "KOffsetKind": "rota.pipeline.vocabulary",
     "KernelGeometry": "rota.pipeline.geometry",
-    "LaunchResult": "rota.isa.order_runs",
+    "LaunchResult": "rota.isa.launch.order_runs",
     "LoadStrategy": "rota.pipeline.strategies",
-    "LoadedKernel": "rota.isa.launch",
+    "LoadedKernel": "rota.isa.launch.loaded_kernel",
     "Loop": "rota.values.loop",
     "LoopBody": "rota.order.acyclic.loop_body",
     "LoopCarriedSpec": "rota.pipeline.config",

@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from rota.errors import Finding, ToolchainError
-from rota.isa.launch import LoadedKernel
+from rota.isa.launch.loaded_kernel import LoadedKernel
+from rota.isa.launch.order_runs import LaunchResult
 from rota.isa.load import load_kernel
-from rota.isa.order_runs import LaunchResult
 from rota.targets.device import Device
 from rota.targets.registry import device_named
 

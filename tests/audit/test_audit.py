@@ -8,7 +8,7 @@ from rota import CompiledSchedule, KernelGeometry
 from rota.audit.audit import audit_gemm
 from rota.audit.compare import Verdict
 from rota.emit.hip_gemm import emit_gemm
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.toolchain import find_toolchain
 from tests.audit import sabotage
 from tests.emit.kernels import FP8, SMALL, SMALL_MI300X, Emitted, by_values, staggered
 

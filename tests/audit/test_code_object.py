@@ -15,8 +15,8 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from rota.errors import RotaError, ToolchainError
-from rota.isa.code_object import read_kernels
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.code_object import read_kernels
+from rota.isa.binary.toolchain import find_toolchain
 from tests.findings.smallest import raised
 from tests.shared import shared
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.emission import HEAD, main
-from rota.isa.toolchain import found_toolchains
+from rota.isa.binary.toolchain import found_toolchains
 from tests.emit.kernels import ZOO
 
 ROWS = (

@@ -6,7 +6,7 @@ import pytest
 
 from rota.audit.execution import load_emitted
 from rota.audit.gemm_launch import SEVERAL, GemmProgram, Numbers
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.toolchain import find_toolchain
 from tests.audit import sabotage
 from tests.emit.kernels import SMALL_MI300X, by_values
 

@@ -13,8 +13,8 @@ from rota import KernelGeometry
 from rota.audit import gemm_launch as launch
 from rota.audit.gemm_launch import GemmProgram, Numbers, packed
 from rota.isa.decoded import KernelProgram
-from rota.isa.interleaving import Interleaving
-from rota.isa.run import KernelOutcome
+from rota.isa.launch.interleaving import Interleaving
+from rota.isa.launch.run import KernelOutcome
 
 Matrix = NDArray[np.float32]
 READERS: dict[str, Callable[[NDArray[Any]], Matrix]] = {

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rota.errors import ToolchainError
-from rota.isa import toolchain
-from rota.isa.toolchain import Toolchain, explicit_toolchain, find_toolchain, found_toolchains
+from rota.isa.binary import toolchain
+from rota.isa.binary.toolchain import Toolchain, explicit_toolchain, find_toolchain, found_toolchains
 
 SOURCE = """
 typedef float f4 __attribute__((ext_vector_type(4)));

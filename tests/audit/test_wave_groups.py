@@ -10,7 +10,7 @@ from rota.audit.wave_groups import wrong_groups
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_tile import gemm_tile
 from rota.emit.register_waits import with_register_waits
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.toolchain import find_toolchain
 from tests.audit import sabotage
 from tests.emit.kernels import ping_pong
 

@@ -9,8 +9,8 @@ from typing import Any
 from rota.audit.audit import Audit, audit_skeleton
 from rota.compiled.proved import repaired
 from rota.emit.register_waits import with_register_waits
-from rota.isa.code_object import CodeObject
-from rota.isa.kernel_facts import Descriptor, KernelFacts
+from rota.isa.binary.code_object import CodeObject
+from rota.isa.binary.kernel_facts import Descriptor, KernelFacts
 from rota.program.entry import Entry
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, Read, Value

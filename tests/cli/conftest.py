@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.errors import ToolchainError
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.toolchain import find_toolchain
 
 
 @pytest.fixture

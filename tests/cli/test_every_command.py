@@ -11,7 +11,7 @@ import click
 import pytest
 
 from rota.cli.main import main
-from rota.isa.toolchain import found_toolchains
+from rota.isa.binary.toolchain import found_toolchains
 from tests.cli.command import rota
 
 ROOT = Path(__file__).parents[2]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.toolchain import find_toolchain
 from tests.cli.command import data, rota
 
 SOURCE = """#include "factor.h"

@@ -10,7 +10,7 @@ import pytest
 
 from rota.cli.main import main
 from rota.errors import CODES
-from rota.isa.toolchain import found_toolchains
+from rota.isa.binary.toolchain import found_toolchains
 from tests.cli.command import rota
 from tests.docs.blocks import FINDINGS, PAGES, ROOT, blocks_of, commands_of, matches
 from tests.docs.running import run_page

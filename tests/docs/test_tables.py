@@ -8,7 +8,7 @@ from benchmarks import naive
 from benchmarks.predict import Row, line, rows
 from rota import GFX942, GFX950, Machine
 from rota.cycles.predict import predict
-from rota.isa.toolchain import found_toolchains
+from rota.isa.binary.toolchain import found_toolchains
 from rota.targets.device import timing_of
 from tests.cycles.test_predict import INSTRUCTIONS, PUBLISHED
 from tests.cycles.timed_loops import only_mfmas

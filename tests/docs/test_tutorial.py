@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.isa.toolchain import found_toolchains
+from rota.isa.binary.toolchain import found_toolchains
 from tests.docs.tutorial import type_tutorial
 
 MOST_SECONDS = 600

@@ -9,8 +9,8 @@ from rota.audit.execution import load_emitted
 from rota.audit.gemm_launch import GemmProgram
 from rota.emit.gemm_tile import Element
 from rota.emit.hip_gemm import emit_gemm
-from rota.isa.interleaving import LATEST, drawn
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.toolchain import find_toolchain
+from rota.isa.launch.interleaving import LATEST, drawn
 from tests.emit.kernels import SMALL, SMALL_MI300X, Emitted, by_values, four_wave, ping_pong
 
 

@@ -10,7 +10,7 @@ from rota import CompiledSchedule
 from rota.audit.audit import audit_skeleton
 from rota.emit.k_tiles import followed_k_tiles
 from rota.emit.skeleton import emit_skeleton
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.toolchain import find_toolchain
 from rota.kernels.attention import ATTENTION
 from rota.kernels.catalogue import shipped_kernels
 from rota.kernels.single_buffer import SingleBufferSchedule

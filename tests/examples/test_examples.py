@@ -13,7 +13,7 @@ from rota import ProofError, compile_loop, compile_schedule, verify
 from rota.audit.audit import audit_gemm
 from rota.emit.hip_gemm import emit_gemm
 from rota.execute.executor import execute, replay
-from rota.isa.toolchain import find_toolchain, found_toolchains
+from rota.isa.binary.toolchain import find_toolchain, found_toolchains
 from tests.cli.command import rota
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

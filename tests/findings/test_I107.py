@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rota.isa.decoded import load_program
-from rota.isa.run import run_kernel
+from rota.isa.launch.run import run_kernel
 from tests.findings.smallest import raised
 from tests.isa.single import DESCRIPTOR, facts, listing, loaded
 

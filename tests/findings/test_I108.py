@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rota.isa import run
+from rota.isa.binary.kernel_facts import Argument
 from rota.isa.decoded import load_program
-from rota.isa.kernel_facts import Argument
+from rota.isa.launch import run
 from tests.findings.smallest import raised
 from tests.isa.single import facts, listing, loaded
 
@@ -94,5 +94,5 @@ def test_a_workgroup_that_waits_for_a_later_one_ends(writer: int) -> None:
 
 def test_too_many_workgroups_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """A device holds so many at once; the one that they wait for would never start."""
-    monkeypatch.setattr("rota.isa.wave_group.MOST_ASIDE", 1)
+    monkeypatch.setattr("rota.isa.launch.wave_group.MOST_ASIDE", 1)
     assert dict(raised("I108", lambda: waiting(writer=2)).evidence)["workgroup"] == "1, one of 2 that can't go on"

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rota.isa.wave import Faults
+from rota.isa.wave.wave import Faults
 from tests.isa.single import codes, execute, fresh, written_lds
 
 WRITE, READ, WAIT = "ds_write_b32 v0, v1", "ds_read_b32 v2, v0", "s_waitcnt lgkmcnt(0)"

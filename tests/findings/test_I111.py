@@ -8,9 +8,9 @@ import pytest
 
 from rota.audit.audit import audit_gemm
 from rota.audit.execution import load_emitted
-from rota.isa.code_object import CodeObject, read_kernels
+from rota.isa.binary.code_object import CodeObject, read_kernels
+from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
-from rota.isa.toolchain import find_toolchain
 from tests.audit import sabotage
 from tests.emit.kernels import SMALL, by_values
 from tests.findings.smallest import raised

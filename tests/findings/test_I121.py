@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from rota.errors import Severity
-from rota.isa.run import run_kernel
+from rota.isa.launch.run import run_kernel
 from tests.isa.single import loaded
 
 APART = """v_readfirstlane_b32 s0, v0

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from rota.errors import Severity
+from rota.isa.binary.kernel_facts import Argument
 from rota.isa.decoded import load_program
-from rota.isa.interleaving import LATEST, backwards
-from rota.isa.kernel_facts import Argument
-from rota.isa.launch import LoadedKernel
-from rota.isa.order_runs import LaunchResult, weight_of
+from rota.isa.launch.interleaving import LATEST, backwards
+from rota.isa.launch.loaded_kernel import LoadedKernel
+from rota.isa.launch.order_runs import LaunchResult, weight_of
 from tests.isa.single import facts, listing
 
 LAST_WINS = """s_load_dwordx2 s[4:5], s[0:1], 0x0

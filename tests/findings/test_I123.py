@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rota.isa.binary.kernel_facts import Argument
 from rota.isa.decoded import load_program
-from rota.isa.described import launch_described
-from rota.isa.kernel_facts import Argument
-from rota.isa.launch import LoadedKernel
-from rota.isa.order_runs import LaunchResult
+from rota.isa.launch.described import launch_described
+from rota.isa.launch.loaded_kernel import LoadedKernel
+from rota.isa.launch.order_runs import LaunchResult
 from tests.findings.smallest import raised
 from tests.isa.single import facts, listing
 

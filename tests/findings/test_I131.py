@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from rota.errors import Finding
+from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
-from rota.isa.run import run_kernel
-from rota.isa.toolchain import find_toolchain
+from rota.isa.launch.run import run_kernel
 from tests.findings.smallest import raised
 from tests.isa.assembly import kernel
 

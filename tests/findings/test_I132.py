@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from rota.errors import Severity
+from rota.isa.binary.kernel_facts import FloatMode
 from rota.isa.decoded import KernelProgram, load_program
-from rota.isa.kernel_facts import FloatMode
 from tests.findings.smallest import raised
 from tests.isa.single import DESCRIPTOR, facts, listing
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rota.audit.audit import audit_gemm
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.toolchain import find_toolchain
 from tests.audit import sabotage
 from tests.emit.kernels import SMALL_MI300X, by_values
 

@@ -8,8 +8,8 @@ import pytest
 
 from rota.audit.audit import Audit, audit_gemm
 from rota.audit.execution import load_emitted
-from rota.isa.code_object import CodeObject
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.code_object import CodeObject
+from rota.isa.binary.toolchain import find_toolchain
 from tests.audit import sabotage
 from tests.emit.kernels import SMALL_MI300X, by_values
 from tests.findings.smallest import raised

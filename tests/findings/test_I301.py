@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rota.isa.lds import Lds
-from rota.isa.wave import POISON, Wave
+from rota.isa.memory.lds import Lds
+from rota.isa.wave.wave import POISON, Wave
 from tests.isa.single import LDS_BYTES, codes, execute, fresh
 
 LANE = np.arange(64, dtype=np.uint32)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.isa.interleaving import LATEST, Interleaving, backwards, drawn
+from rota.isa.launch.interleaving import LATEST, Interleaving, backwards, drawn
 from tests.isa.global_pairs import PLACE, found
 
 STORE, LOAD, ATOMIC = (f"{name} {PLACE}" for name in ("store", "load", "atomic"))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from rota.errors import Finding, Severity
-from rota.isa.wave import Faults
+from rota.isa.wave.wave import Faults
 from tests.isa.single import execute, fresh, written_lds
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.toolchain import find_toolchain
 from tests.findings.smallest import raised
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.toolchain import find_toolchain
 from tests.findings.smallest import raised
 
 

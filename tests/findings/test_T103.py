@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from rota.errors import RotaError
-from rota.isa.code_object import read_kernels
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.code_object import read_kernels
+from rota.isa.binary.toolchain import find_toolchain
 from tests.findings.smallest import raised
 
 

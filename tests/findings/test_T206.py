@@ -22,7 +22,7 @@ from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_tile import gemm_tile
 from rota.emit.hip_gemm import emit_gemm
 from rota.errors import Finding
-from rota.isa.toolchain import find_toolchain
+from rota.isa.binary.toolchain import find_toolchain
 from rota.pipeline.schedule_entry import ScheduleEntry
 from rota.program.kinds import OpKind, OpRole
 from rota.program.loop_spec import LoopOp, LoopSpec

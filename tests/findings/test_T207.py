@@ -10,7 +10,7 @@ from rota.audit.audit import audit_gemm, audit_skeleton
 from rota.emit.hip_gemm import emit_gemm
 from rota.emit.skeleton import emit_skeleton
 from rota.emit.sync_text import check_words, sync_text
-from rota.isa.code_object import CodeObject
+from rota.isa.binary.code_object import CodeObject
 from rota.program.effects import WORKGROUP
 from rota.program.entry import Entry, barrier_ops, wait_effect, wait_op
 from rota.program.kinds import OpKind

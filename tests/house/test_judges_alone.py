@@ -17,7 +17,11 @@ MAKERS = ("rota.order", "rota.pipeline", "rota.values", "rota.sync", "rota.compi
     "modules",
     [
         ["rota.isa"],
-        [f"rota.isa.{file.stem}" for file in sorted((PACKAGE / "isa").glob("*.py")) if file.stem != "__init__"],
+        [
+            ".".join(("rota", *file.relative_to(PACKAGE).with_suffix("").parts))
+            for file in sorted((PACKAGE / "isa").rglob("*.py"))
+            if file.stem != "__init__"
+        ],
     ],
     ids=["the package", "all of it"],
 )

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from rota.errors import Finding
+from rota.isa.binary.kernel_facts import Argument
 from rota.isa.decoded import load_program
-from rota.isa.interleaving import LATEST, Interleaving
-from rota.isa.kernel_facts import Argument
-from rota.isa.run import run_kernel
+from rota.isa.launch.interleaving import LATEST, Interleaving
+from rota.isa.launch.run import run_kernel
 from tests.isa.single import facts, listing
 
 PLACE = 256

@@ -22,9 +22,9 @@ from time import process_time
 from types import FrameType
 
 from rota.errors import RotaError
+from rota.isa.binary.object_file import read_code_object
+from rota.isa.binary.toolchain import find_objdump
 from rota.isa.decoded import load_program
-from rota.isa.object_file import read_code_object
-from rota.isa.toolchain import find_objdump
 
 MOST_SECONDS = 5.0
 _HANGS = 60.0  # seconds by the clock

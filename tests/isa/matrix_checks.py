@@ -1,7 +1,7 @@
 """A check for each matrix instruction: takes a seed, fails if the interpreter and the plain definition differ.
 
 `CHECKS` has one per architecture and opcode, for whoever tests all instructions.  Factors are small numbers whose sums
-fit the result exactly, so equality is asked for; then any bits, within the bound that `rota.isa.matrix` states.
+fit the result exactly, so equality is asked for; then any bits, within the bound that `rota.isa.mfma.matrix` states.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from rota.isa.code_object import CodeObject
+from rota.isa.binary.code_object import CodeObject
+from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import KernelProgram, load_program
-from rota.isa.toolchain import find_toolchain
 
 PREAMBLE = """
 #define LDS __attribute__((address_space(3)))

@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from rota.isa.code_flow import derive_flow
-from rota.isa.code_listing import parse_listing
-from rota.isa.code_object import CodeObject
+from rota.isa.binary.code_object import CodeObject
+from rota.isa.binary.toolchain import find_toolchain
+from rota.isa.code.code_listing import parse_listing
+from rota.isa.code.disassembly import read_listing
+from rota.isa.code.flow import derive_flow
 from rota.isa.decoded import load_program
-from rota.isa.disassembly import read_listing
-from rota.isa.run import run_kernel
-from rota.isa.toolchain import find_toolchain
+from rota.isa.launch.run import run_kernel
 from tests.findings.smallest import raised
 from tests.isa.assembly import described, function, kernel, note, noted
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from rota.errors import SourceLine
-from rota.isa.code_object import CodeObject, read_kernels
+from rota.isa.binary.code_object import CodeObject, read_kernels
+from rota.isa.binary.elf import read_elf
+from rota.isa.binary.line_table import read_lines
+from rota.isa.binary.object_file import read_code_object
+from rota.isa.binary.toolchain import Toolchain, find_objdump, find_toolchain
 from rota.isa.decoded import load_program
-from rota.isa.elf import read_elf
-from rota.isa.line_table import read_lines
-from rota.isa.object_file import read_code_object
-from rota.isa.run import run_kernel
-from rota.isa.toolchain import Toolchain, find_objdump, find_toolchain
+from rota.isa.launch.run import run_kernel
 from tests.findings.smallest import raised
 from tests.isa.assembly import described, function, kernel, note, noted
 

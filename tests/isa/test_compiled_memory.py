@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from rota.isa.apertures import SHARED_BASE
-from rota.isa.interleaving import LATEST, drawn
-from rota.isa.run import run_kernel
+from rota.isa.launch.interleaving import LATEST, drawn
+from rota.isa.launch.run import run_kernel
+from rota.isa.memory.apertures import SHARED_BASE
 from tests.isa.sources import program
 
 N = 256

@@ -6,11 +6,11 @@ from collections import deque
 
 import pytest
 
+from rota.isa.binary.toolchain import find_toolchain
+from rota.isa.code.endless import without_end
 from rota.isa.decoded import load_program
-from rota.isa.endless import without_end
-from rota.isa.run import _run_wave, run_kernel
-from rota.isa.toolchain import find_toolchain
-from rota.isa.wave import Pending, Wave
+from rota.isa.launch.run import _run_wave, run_kernel
+from rota.isa.wave.wave import Pending, Wave
 from tests.findings.smallest import raised
 from tests.isa.assembly import kernel
 from tests.isa.single import execute, facts, fresh, listing, loaded

@@ -7,10 +7,10 @@ from random import Random
 import pytest
 
 from benchmarks.decoding import code_objects, tally
-from rota.isa.code_object import read_kernels
-from rota.isa.misfit import told_otherwise
-from rota.isa.object_file import read_code_object
-from rota.isa.toolchain import find_objdump
+from rota.isa.binary.code_object import read_kernels
+from rota.isa.binary.object_file import read_code_object
+from rota.isa.binary.toolchain import find_objdump
+from rota.isa.code.misfit import told_otherwise
 from tests.isa.malformed import campaign
 from tests.shared import shared
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from rota.isa.binary.elf import Relocation, read_elf
+from rota.isa.binary.image import CODE_BASE, build_image
+from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
-from rota.isa.elf import Relocation, read_elf
-from rota.isa.image import CODE_BASE, build_image
-from rota.isa.memory import Memory
-from rota.isa.run import run_kernel
-from rota.isa.toolchain import find_toolchain
-from rota.isa.wave import Faults
+from rota.isa.launch.run import run_kernel
+from rota.isa.memory.global_memory import Memory
+from rota.isa.wave.wave import Faults
 from tests.findings.smallest import raised
 
 SOURCE = """

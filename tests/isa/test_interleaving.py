@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.isa.interleaving import EARLIEST, LATEST, backwards, drawn, some_interleavings
+from rota.isa.launch.interleaving import EARLIEST, LATEST, backwards, drawn, some_interleavings
 
 
 def test_any_number_of_orders_begins_with_the_adversarial_ones() -> None:

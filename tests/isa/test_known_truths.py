@@ -7,10 +7,10 @@ import pytest
 
 from rota import CompiledSchedule, KernelGeometry, ScheduleConfig, mi355x_target, verify
 from rota.emit import hip_gemm
+from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
-from rota.isa.interleaving import LATEST, Interleaving, backwards
-from rota.isa.run import run_kernel
-from rota.isa.toolchain import find_toolchain
+from rota.isa.launch.interleaving import LATEST, Interleaving, backwards
+from rota.isa.launch.run import run_kernel
 from rota.kernels.ping_pong import DeclarativeSchedule
 from tests.execute.loops import as_written
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rota.isa.interleaving import LATEST, backwards, drawn
-from rota.isa.run import KernelOutcome, run_kernel
+from rota.isa.launch.interleaving import LATEST, backwards, drawn
+from rota.isa.launch.run import KernelOutcome, run_kernel
 from tests.isa.sources import program
 
 GROUPS, N = 3, 128

@@ -12,7 +12,7 @@ import pytest
 
 from rota import IsaError, LoadedKernel, load_kernel
 from rota.errors import Severity
-from rota.isa.interleaving import EARLIEST, LATEST, backwards
+from rota.isa.launch.interleaving import EARLIEST, LATEST, backwards
 from tests.findings.smallest import raised
 from tests.isa.sources import compiled
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rota.isa.disassembly import Instruction, read_listing
+from rota.isa.code.disassembly import Instruction, read_listing
 from tests.isa.sources import PREAMBLE, compiled, gemm_source
 from tests.isa.test_scalar import CASES as SCALARS
 from tests.isa.test_vector import all_texts
 
-from rota.isa.toolchain import find_toolchain  # isort: skip
+from rota.isa.binary.toolchain import find_toolchain  # isort: skip
 from rota.isa.decoded import load_program  # isort: skip
 
 TWO = """

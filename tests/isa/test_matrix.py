@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from rota.isa.formats import float8_table
-from rota.isa.run import run_kernel
+from rota.isa.launch.run import run_kernel
+from rota.isa.mfma.formats import float8_table
 from tests.isa.sources import program
 
 RNG = np.random.default_rng(5)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rota.isa.memory import BASE
-from rota.isa.operand import EXEC, M0
-from rota.isa.wave import POISON, Faults, Wave
+from rota.isa.memory.global_memory import BASE
+from rota.isa.wave.operand import EXEC, M0
+from rota.isa.wave.wave import POISON, Faults, Wave
 from tests.isa.single import LDS_BYTES, codes, execute, fresh, written_lds
 
 LANE = np.arange(64, dtype=np.uint32)

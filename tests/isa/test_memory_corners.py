@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rota.isa.apertures import PRIVATE_BASE, SHARED_BASE
-from rota.isa.global_order import GlobalOrder, MemoryUse
-from rota.isa.private import Private
-from rota.isa.wave import POISON, Faults, Wave
+from rota.isa.memory.apertures import PRIVATE_BASE, SHARED_BASE
+from rota.isa.memory.private import Private
+from rota.isa.races.global_order import GlobalOrder, MemoryUse
+from rota.isa.wave.wave import POISON, Faults, Wave
 from tests.isa.single import codes, execute, fresh, loaded, written_lds
 
 LANE = np.arange(64, dtype=np.uint32)

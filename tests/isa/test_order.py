@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rota.isa.apertures import SHARED_BASE
+from rota.isa.binary.kernel_facts import Argument
 from rota.isa.decoded import KernelProgram, load_program
-from rota.isa.interleaving import Interleaving, behind, interleavings
-from rota.isa.kernel_facts import Argument
-from rota.isa.run import run_kernel
+from rota.isa.launch.interleaving import Interleaving, behind, interleavings
+from rota.isa.launch.run import run_kernel
+from rota.isa.memory.apertures import SHARED_BASE
 from tests.isa.single import LDS_BYTES, facts, listing
 
 ORDERS = interleavings(2, 6)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rota.isa.interleaving import EARLIEST, LATEST, backwards, drawn
+from rota.isa.launch.interleaving import EARLIEST, LATEST, backwards, drawn
 from tests.isa.global_pairs import found as found_in_memory
 from tests.isa.race_brute_force import draw, overtakes, races
 from tests.isa.test_order import found, two_waves

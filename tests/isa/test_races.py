@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from rota.errors import Finding, Severity
-from rota.isa.code_object import read_kernels
+from rota.isa.binary.code_object import read_kernels
+from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import KernelProgram, load_program
-from rota.isa.interleaving import interleavings
-from rota.isa.run import run_kernel
-from rota.isa.toolchain import find_toolchain
+from rota.isa.launch.interleaving import interleavings
+from rota.isa.launch.run import run_kernel
 from tests.shared import shared
 
 ORDERS = interleavings(4, 4)

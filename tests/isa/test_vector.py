@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rota.errors import IsaError
-from rota.isa.operand import EXEC, VCC
+from rota.isa.wave.operand import EXEC, VCC
 from tests.isa.single import codes, execute, fresh
 
 RNG = np.random.default_rng(11)

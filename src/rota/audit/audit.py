@@ -19,8 +19,8 @@ from rota.emit.gemm_tile import Element, GemmTile, gemm_tile
 from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import check_words
 from rota.errors import Finding, IsaError, Severity
-from rota.isa.code_object import CodeObject
-from rota.isa.kernel_facts import KernelFacts
+from rota.isa.binary.code_object import CodeObject
+from rota.isa.binary.kernel_facts import KernelFacts
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.kinds import OpKind
 from rota.program.machine import Machine

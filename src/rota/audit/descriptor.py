@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rota.errors import Finding
-from rota.isa.disassembly import Instruction
-from rota.isa.kernel_facts import KernelFacts
-from rota.isa.misfit import told_otherwise
+from rota.isa.binary.kernel_facts import KernelFacts
+from rota.isa.code.disassembly import Instruction
+from rota.isa.code.misfit import told_otherwise
 from rota.program.machine import Machine
 
 

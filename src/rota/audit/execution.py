@@ -8,7 +8,7 @@ from rota.audit.descriptor import misfits
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.gemm_tile import Element, gemm_tile
 from rota.errors import IsaError
-from rota.isa.code_object import CodeObject
+from rota.isa.binary.code_object import CodeObject
 from rota.pipeline.geometry import KernelGeometry
 
 if TYPE_CHECKING:

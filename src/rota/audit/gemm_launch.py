@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.errors import Finding
+from rota.isa.binary.kernel_facts import LANES, KernelFacts
+from rota.isa.code.disassembly import Instruction
 from rota.isa.decoded import KernelProgram, load_program
-from rota.isa.disassembly import Instruction
-from rota.isa.interleaving import LATEST, Interleaving, interleavings
-from rota.isa.kernel_facts import LANES, KernelFacts
-from rota.isa.run import run_kernel
+from rota.isa.launch.interleaving import LATEST, Interleaving, interleavings
+from rota.isa.launch.run import run_kernel
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.lowered import Lowerable
 

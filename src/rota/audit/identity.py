@@ -17,7 +17,7 @@ from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_instructions import Dma, LdsRead, Mfma
 from rota.emit.gemm_tile import Factor
 from rota.errors import Concern, Finding
-from rota.isa.disassembly import Instruction
+from rota.isa.code.disassembly import Instruction
 from rota.program.phase import Phase
 
 Pair = tuple[ExpectedEvent, MachineEvent]

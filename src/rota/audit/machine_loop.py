@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from rota.errors import Finding, IsaError
-from rota.isa.disassembly import Instruction
+from rota.isa.code.disassembly import Instruction
 from rota.program.kinds import OpKind
 from rota.program.phase import Phase
 

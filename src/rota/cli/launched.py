@@ -13,7 +13,7 @@ from rota.cli.output import give
 from rota.cli.progress import progress
 
 if TYPE_CHECKING:
-    from rota.isa.launch import LoadedKernel
+    from rota.isa.launch.loaded_kernel import LoadedKernel
 
 _SOURCES = frozenset({".hip", ".cpp", ".cu"})
 
@@ -22,7 +22,7 @@ def run_launched(
     file: str, launch: str, *, name: str | None, device: str | None, compiler: str | None, orders: int
 ) -> bool:
     """Launches as the function says; was nothing wrong?"""
-    from rota.isa.described import launch_described
+    from rota.isa.launch.described import launch_described
 
     describe = named_object(launch)
     if not callable(describe):
@@ -48,8 +48,8 @@ def run_launched(
 
 
 def _kernel(path: Path, name: str | None, device: str | None, compiler: str | None) -> LoadedKernel:
+    from rota.isa.binary.toolchain import find_toolchain
     from rota.isa.load import load_kernel
-    from rota.isa.toolchain import find_toolchain
     from rota.targets.registry import device_named
 
     if path.suffix not in _SOURCES:

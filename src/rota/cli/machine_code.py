@@ -15,7 +15,7 @@ from rota.kernels.kernel import Kernel
 from rota.targets.architecture import architecture_of
 
 if TYPE_CHECKING:
-    from rota.isa.code_object import CodeObject
+    from rota.isa.binary.code_object import CodeObject
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -36,7 +36,7 @@ class Built(NamedTuple):
 
 def built(kernel: Kernel, compiler: str | None) -> Built:
     """The compiler is looked for first: without one there is no need to search for a schedule."""
-    from rota.isa.toolchain import find_toolchain
+    from rota.isa.binary.toolchain import find_toolchain
 
     toolchain = find_toolchain(compiler)
     compiled = compiled_kernel(kernel)

@@ -7,22 +7,22 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from rota.errors import Finding, IsaError, Severity
-from rota.isa.control import decode_control
-from rota.isa.disassembly import Instruction, read_listing
-from rota.isa.endless import without_end
-from rota.isa.float_mode import unlike_ours
-from rota.isa.kernel_facts import LANES, KernelFacts
-from rota.isa.matrix import decode_matrix
-from rota.isa.mode import aware
-from rota.isa.operand import unknown
-from rota.isa.scalar import decode_scalar
-from rota.isa.shared_memory import decode_shared
-from rota.isa.skip import without_skipping
-from rota.isa.spacing import spacing_of
-from rota.isa.step import Step
-from rota.isa.vector import decode_vector
-from rota.isa.vector_memory import decode_memory
-from rota.isa.wave import COUNTERS
+from rota.isa.binary.kernel_facts import LANES, KernelFacts
+from rota.isa.code.disassembly import Instruction, read_listing
+from rota.isa.code.endless import without_end
+from rota.isa.hazards.spacing import spacing_of
+from rota.isa.memory.shared_memory import decode_shared
+from rota.isa.memory.vector_memory import decode_memory
+from rota.isa.mfma.matrix import decode_matrix
+from rota.isa.valu.vector import decode_vector
+from rota.isa.wave.control import decode_control
+from rota.isa.wave.float_mode import unlike_ours
+from rota.isa.wave.mode import aware
+from rota.isa.wave.operand import unknown
+from rota.isa.wave.scalar import decode_scalar
+from rota.isa.wave.skip import without_skipping
+from rota.isa.wave.step import Step
+from rota.isa.wave.wave import COUNTERS
 from rota.targets.architecture import Architecture
 from rota.targets.registry import architecture_named, known_architectures
 

@@ -6,11 +6,11 @@ from os import PathLike
 from pathlib import Path
 
 from rota.errors import Finding, ToolchainError
-from rota.isa.code_object import CodeObject
+from rota.isa.binary.code_object import CodeObject
+from rota.isa.binary.object_file import read_code_object
+from rota.isa.binary.toolchain import find_objdump
 from rota.isa.decoded import load_program
-from rota.isa.launch import LoadedKernel
-from rota.isa.object_file import read_code_object
-from rota.isa.toolchain import find_objdump
+from rota.isa.launch.loaded_kernel import LoadedKernel
 
 
 def load_kernel(

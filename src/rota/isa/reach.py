@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rota.errors import IsaError
+from rota.isa.binary.kernel_facts import LANES
 from rota.isa.decoded import decode
-from rota.isa.kernel_facts import LANES
-from rota.isa.lds import Lds
-from rota.isa.memory import Memory
-from rota.isa.operand import SCALAR, named
-from rota.isa.wave import Faults, Wave
+from rota.isa.memory.global_memory import Memory
+from rota.isa.memory.lds import Lds
+from rota.isa.wave.operand import SCALAR, named
+from rota.isa.wave.wave import Faults, Wave
 
 if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.isa.step import Step
+    from rota.isa.code.disassembly import Instruction
+    from rota.isa.wave.step import Step
     from rota.targets.architecture import Architecture
 
 # Not memory, not matrices, not clocks; without those that write a part of a register.

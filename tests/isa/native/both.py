@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rota.isa.interleaving import LATEST
+from rota.isa.launch.interleaving import LATEST
+from rota.isa.launch.run import _run_wave
+from rota.isa.launch.wave_group import WaveGroup
 from rota.isa.native import workgroups
 from rota.isa.native.library import library
 from rota.isa.native.records import pack
-from rota.isa.run import _run_wave
-from rota.isa.wave_group import WaveGroup
 from tests.isa.single import LDS_BYTES, fresh, loaded
 
 ROWS, SCALARS, DRAWN = 512, 128, 40

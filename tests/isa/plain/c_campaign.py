@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from rota.errors import IsaError
+from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
-from rota.isa.run import run_kernel
-from rota.isa.toolchain import find_toolchain
+from rota.isa.launch.run import run_kernel
 from tests.isa.plain.c_functions import TYPES, CFunction, drawn_array, drawn_function
 
 BATCH = 24

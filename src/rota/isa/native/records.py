@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rota.isa.dpp import crossing_of
-from rota.isa.kernel_facts import LANES
-from rota.isa.lane_compare import lane_bits
+from rota.isa.binary.kernel_facts import LANES
 from rota.isa.native.library import opcodes
-from rota.isa.operand import File, Operand, parse_operand
+from rota.isa.valu.dpp import crossing_of
+from rota.isa.valu.lane_compare import lane_bits
+from rota.isa.wave.operand import File, Operand, parse_operand
 from rota.targets.architecture import Float8
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rota.isa.code.disassembly import Instruction
     from rota.isa.decoded import KernelProgram
-    from rota.isa.disassembly import Instruction
-    from rota.isa.step import Step
+    from rota.isa.wave.step import Step
 
 _ENCODING = re.compile(r"_(e32|e64|sdwa|dpp)$")
 _MEMORY = re.compile(

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from rota.isa.interleaving import Interleaving, Landing
-from rota.isa.memory import BASE
-from rota.isa.mode import START
+from rota.isa.hazards.walk import check_spacing
+from rota.isa.launch.interleaving import Interleaving, Landing
+from rota.isa.memory.global_memory import BASE
 from rota.isa.native.library import library
 from rota.isa.native.records import FAULT, OP, OPERAND, Packed, pack
-from rota.isa.operand import EXEC
-from rota.isa.spacing_walk import check_spacing
-from rota.isa.wave import COUNTERS
+from rota.isa.wave.mode import START
+from rota.isa.wave.operand import EXEC
+from rota.isa.wave.wave import COUNTERS
 
 if TYPE_CHECKING:
     from rota.isa.decoded import KernelProgram
-    from rota.isa.kernarg import Triple
-    from rota.isa.memory import Memory
-    from rota.isa.wave import Wave
-    from rota.isa.wave_group import WaveGroup
+    from rota.isa.launch.kernarg import Triple
+    from rota.isa.launch.wave_group import WaveGroup
+    from rota.isa.memory.global_memory import Memory
+    from rota.isa.wave.wave import Wave
 
 _SLICE = 2_000_000  # instructions between two looks at what else the process has to do
 _LANDINGS = {Landing.LATEST: 0, Landing.EARLIEST: 1, Landing.ANY: 2}

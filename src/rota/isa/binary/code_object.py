@@ -1,0 +1,240 @@
+"""What a compiler made: takes the bytes of a code object, gives `KernelFacts` per kernel, with its instructions.
+
+The kernel descriptor and the notes are read from the file itself (LLVM, "User Guide for AMDGPU Backend", sections
+"Kernel Descriptor" and "Code Object V4 Metadata"), so that no readelf is needed.  The hardware is told the descriptor
+and nothing else, so a kernel is whatever has one; the notes say more about it, or leave it out.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import defaultdict
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+
+from rota.errors import Finding, IsaError, ToolchainError, did_you_mean
+from rota.isa.binary.elf import ElfFile, damaged, read_elf
+from rota.isa.binary.image import build_image
+from rota.isa.binary.kernel_facts import Argument, Descriptor, FloatMode, KernelFacts
+from rota.isa.binary.line_table import NO_LINES, LineTable
+from rota.isa.binary.notes import optional, optional_numbers, required, unpack_notes
+from rota.isa.code.disassembly import Instruction, read_listing
+from rota.targets.registry import architecture_with, known_architectures
+
+_DESCRIPTOR_BYTES = 64
+_MACH = 0xFF  # EF_AMDGPU_MACH
+_PRELOADED_ENTRY = 256  # bytes that hardware skips which has preloaded arguments: they load them where it can't
+_MOST_WORK_ITEMS = 1024  # of a workgroup, whatever a kernel says
+_NUMBERS = (
+    ".vgpr_count", ".sgpr_count", ".group_segment_fixed_size", ".private_segment_fixed_size", ".kernarg_segment_size",
+    ".max_flat_workgroup_size",
+)  # fmt: skip
+_PROCESSOR = re.compile(r"(?:^|-)(?P<arch>gfx[\w-]*)(?::|$)")
+# Initial SGPRs in hardware order, each with the bit that enables it and its size.
+_USER_SGPRS = (
+    ("private_segment_buffer", 0, 4),
+    ("dispatch_ptr", 1, 2),
+    ("queue_ptr", 2, 2),
+    ("kernarg_segment_ptr", 3, 2),
+    ("dispatch_id", 4, 2),
+    ("flat_scratch_init", 5, 2),
+    ("private_segment_size", 6, 1),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeObject:
+    """A compiled source: the file, what its kernels demand, and its instructions as text.
+
+    `disassembly` is the text of llvm-objdump where the toolchain has one, else the `assembly` that was assembled; a
+    code object that was read from a file has no assembly.  `lines` are the source lines that it was compiled from.
+    """
+
+    arch: str
+    toolchain: str
+    hsaco: bytes
+    assembly: str
+    disassembly: str
+    kernels: tuple[KernelFacts, ...]
+    lines: LineTable = NO_LINES
+
+    def kernel(self, name: str | None = None) -> KernelFacts:
+        """The kernel of that name; without a name, the only one."""
+        if name is None and len(self.kernels) == 1:
+            return self.kernels[0]
+        for kernel in self.kernels:
+            if kernel.name == name:
+                return kernel
+        raise ToolchainError(
+            Finding(
+                code="T103",
+                message=f"the code object has no kernel named {name!r}" if name else "several kernels: name one",
+                fixes=did_you_mean(name or "", (kernel.name for kernel in self.kernels)),
+            )
+        )
+
+    def image(self) -> bytes:
+        """What a loader puts into memory, from `rota.isa.binary.image.CODE_BASE` on: code, constants and variables."""
+        return build_image(read_elf(self.hsaco))
+
+    def instructions(self, name: str | None = None) -> tuple[Instruction, ...]:
+        """The instructions of one kernel."""
+        kernel = self.kernel(name)
+        names = [each.name for each in self.kernels]
+        return read_listing(self.disassembly, kernel.name, entry=kernel.entry, kernels=names, lines=self.lines)
+
+
+def read_kernels(hsaco: bytes) -> tuple[KernelFacts, ...]:
+    """The kernels of a code object, in the order of its notes, then those that only have a descriptor."""
+    return kernels_of(read_elf(hsaco))
+
+
+def kernels_of(file: ElfFile) -> tuple[KernelFacts, ...]:
+    """The kernels of a file that was read; one in the notes without a descriptor can't be launched, and is damage."""
+    notes = {} if file.metadata is None else unpack_notes(file.metadata)
+    arch = _arch(file.flags, optional(notes, "amdhsa.target", str))
+    noted: dict[str, object] = {}
+    for each in optional(notes, "amdhsa.kernels", list) or ():
+        symbol = _symbol(each)
+        if symbol in noted:
+            raise damaged(f"{symbol:.80} is in the notes twice")
+        noted[symbol] = each
+    addresses = _descriptors(file, noted)
+    for symbol in noted:
+        if symbol not in addresses:
+            raise damaged(f"no symbol {symbol:.80}")
+    if not addresses:
+        raise damaged("neither the notes nor the symbols name a kernel")
+    symbols = (*noted, *(symbol for symbol in addresses if symbol not in noted))
+    return tuple(_facts(file, arch, symbol, addresses[symbol], noted.get(symbol, {})) for symbol in symbols)
+
+
+def _symbol(notes: object) -> str:
+    """The descriptor's symbol; by custom it is the kernel's name and .kd."""
+    symbol, name = optional(notes, ".symbol", str), optional(notes, ".name", str)
+    if symbol is None and name is None:
+        raise damaged("no .symbol")
+    return symbol if symbol is not None else f"{name}.kd"
+
+
+def _descriptors(file: ElfFile, noted: Container[str]) -> dict[str, int]:
+    """Where descriptors are: at the symbols that the notes name, and at those that are named as descriptors are."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for symbol in file.symbols:
+        if symbol.name.endswith(".kd") or symbol.name in noted:
+            found[symbol.name].add(symbol.address)
+    for name, addresses in found.items():
+        if len(addresses) > 1:
+            raise damaged(f"{name:.80} is at {', '.join(f'{address:#x}' for address in sorted(addresses))}")
+    return {name: address for name, (address,) in found.items()}
+
+
+def _facts(file: ElfFile, arch: str, symbol: str, address: int, notes: object) -> KernelFacts:
+    told = file.bytes_at(address, _DESCRIPTOR_BYTES)
+    if told is None:
+        raise damaged(f"no segment holds {symbol:.80}, at {address:#x}")
+    (offset,) = struct.unpack_from("<q", told, 16)
+    rsrc2, properties, preload = struct.unpack_from("<IHH", told, 52)
+    user = tuple((name, size) for name, bit, size in _USER_SGPRS if properties >> bit & 1)
+    entry = address + offset
+    if preload & 0x7F:
+        user = (*user, ("kernarg_preload", preload & 0x7F))
+        entry += _PRELOADED_ENTRY
+    if not file.code_at(entry):
+        raise damaged(f"{symbol:.80} says that its code is at {entry:#x}, where no code is loaded")
+    descriptor = _descriptor(told)
+
+    def number(key: str, otherwise: int) -> int:
+        noted = optional(notes, key, int)
+        return otherwise if noted is None else noted
+
+    return KernelFacts(
+        name=optional(notes, ".name", str) or symbol.removesuffix(".kd"),
+        arch=arch,
+        vgprs=number(".vgpr_count", descriptor.vgprs),
+        agprs=optional(notes, ".agpr_count", int),
+        sgprs=number(".sgpr_count", descriptor.sgprs),
+        vgpr_spills=optional(notes, ".vgpr_spill_count", int),
+        sgpr_spills=optional(notes, ".sgpr_spill_count", int),
+        lds_bytes=number(".group_segment_fixed_size", descriptor.lds_bytes),
+        private_bytes=number(".private_segment_fixed_size", descriptor.private_bytes),
+        kernarg_bytes=number(".kernarg_segment_size", descriptor.kernarg_bytes),
+        max_workgroup=number(".max_flat_workgroup_size", _MOST_WORK_ITEMS),
+        arguments=tuple(_arguments(notes)),
+        user_sgprs=user,
+        workgroup_ids=(bool(rsrc2 >> 7 & 1), bool(rsrc2 >> 8 & 1), bool(rsrc2 >> 9 & 1)),
+        workitem_ids=rsrc2 >> 11 & 3,
+        descriptor=descriptor,
+        entry=entry,
+        required_workgroup=optional_numbers(notes, ".reqd_workgroup_size", 3),
+        dynamic_stack=bool(properties >> 11 & 1),
+        unnoted=_unnoted(notes, descriptor),
+    )
+
+
+def _unnoted(notes: object, descriptor: Descriptor) -> tuple[str, ...]:
+    keys = _NUMBERS if not descriptor.kernarg_bytes else (*_NUMBERS, ".args")
+    return tuple(key for key in keys if not isinstance(notes, dict) or key not in notes)
+
+
+def _descriptor(told: bytes) -> Descriptor:
+    lds, private, kernarg = struct.unpack_from("<III", told)
+    rsrc3, rsrc1, rsrc2, _, preload = struct.unpack_from("<IIIHH", told, 44)
+    return Descriptor(
+        lds_bytes=lds,
+        private_bytes=private,
+        kernarg_bytes=kernarg,
+        vgprs=8 * (rsrc1 & 0x3F) + 8,
+        sgprs=16 * (rsrc1 >> 7 & 0x7) + 16,  # counted in 8, allocated in 16
+        user_sgprs=rsrc2 >> 1 & 0x1F,
+        accum_offset=4 * (rsrc3 & 0x3F) + 4,
+        tg_split=bool(rsrc3 >> 16 & 1),
+        float_mode=FloatMode(
+            round_32=rsrc1 >> 12 & 3,
+            round_64=rsrc1 >> 14 & 3,
+            denormals_32=rsrc1 >> 16 & 3,
+            denormals_64=rsrc1 >> 18 & 3,
+            dx10_clamp=bool(rsrc1 >> 21 & 1),
+            ieee=bool(rsrc1 >> 23 & 1),
+            fp16_overflow=bool(rsrc1 >> 26 & 1),
+        ),
+        preload_offset=preload >> 7,
+        workgroup_info=bool(rsrc2 >> 10 & 1),
+    )
+
+
+def _arguments(notes: object) -> Iterator[Argument]:
+    for number, argument in enumerate(optional(notes, ".args", list) or ()):
+        yield Argument(
+            name=optional(argument, ".name", str) or f"arg{number}",
+            offset=required(argument, ".offset", int),
+            size=required(argument, ".size", int),
+            kind=required(argument, ".value_kind", str),
+        )
+
+
+def _arch(flags: int, target: str | None) -> str:
+    """What the flags say, which is what is loaded; the notes of a few compilers name no target.
+
+    A target is written amdgcn-amd-amdhsa--gfx942:xnack- by most compilers, amdgpu9.42-amd-amdhsa-unknown-gfx942 by
+    Triton 3.9.
+    """
+    number = flags & _MACH
+    architecture = architecture_with(number)
+    arch = None if architecture is None else architecture.arch
+    named = None if target is None else _PROCESSOR.search(target)
+    noted = named["arch"] if named else target
+    if arch is not None and noted in {arch, None}:
+        return arch
+    message = "the code object is for an architecture that rota doesn't know"
+    if arch is not None:
+        message = "the flags of the code object and its notes name two architectures"
+    raise IsaError(
+        Finding(
+            code="I111",
+            message=message,
+            evidence=(("ELF flags", f"{number:#x}, {arch or 'unknown'}"), ("notes", target or "no target")),
+            fixes=(f"known: {', '.join(sorted(each.arch for each in known_architectures()))}",),
+        )
+    )

@@ -1,0 +1,1 @@
+"""Memory: what instructions read and write of LDS, global and private memory, and those memories themselves."""

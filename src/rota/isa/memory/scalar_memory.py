@@ -1,0 +1,169 @@
+"""Scalar memory instructions: takes a scalar load, store or atomic, gives a `Step` (CDNA3 ISA, "Scalar Memory")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rota.isa.memory.atomic_ops import Combine, memory_atomic
+from rota.isa.races.global_order import MemoryUse, scope_of
+from rota.isa.wave.operand import Operand, parse_operand, scalar_reader, unknown
+from rota.isa.wave.step import Step, make_step
+from rota.isa.wave.wave import Pending
+
+if TYPE_CHECKING:
+    from rota.isa.code.disassembly import Instruction
+    from rota.isa.wave.wave import Wave
+
+_MOVE = re.compile(r"^s_(?P<buffer>buffer_)?(?P<verb>load|store)_dword(?:x(?P<count>2|4|8|16))?$")
+_CLOCKS = frozenset({"s_memtime", "s_memrealtime"})
+_HINTS = frozenset({"s_dcache_inv", "s_dcache_wb", "s_dcache_inv_vol", "s_dcache_wb_vol"})
+_MOST_STORED = 4
+
+
+def decode_scalar_memory(instruction: Instruction) -> Step | None:
+    """The step of a scalar memory instruction, or None."""
+    opcode = instruction.opcode
+    if opcode in _HINTS:
+        return make_step(instruction, lambda _: None)
+    if opcode in _CLOCKS:
+        return _clock(instruction)
+    if opcode.startswith("s_atomic_") and (atomic := memory_atomic(opcode)) is not None:
+        return _atomic(instruction, *atomic[:2])
+    found = _MOVE.match(opcode)
+    if found is None:
+        return None
+    count = int(found["count"] or 1)
+    if found["verb"] == "load":
+        return _load(instruction, count, buffer=bool(found["buffer"]))
+    return _store(instruction, count) if not found["buffer"] and count <= _MOST_STORED else None
+
+
+def _address(instruction: Instruction, base: Operand, offset: Operand) -> Callable[[Wave], int]:
+    """The base, a scalar or literal offset, and another literal one behind a scalar; glc has no effect on values."""
+    near = 0
+    for modifier in instruction.modifiers:
+        if modifier.startswith("offset:"):
+            near = int(modifier.partition(":")[2], 0)
+        elif modifier != "glc":
+            raise unknown(instruction, f"modifier {modifier!r}")
+    start, more = scalar_reader(base, wide=True), scalar_reader(offset)
+    literal = _signed21(offset.literal) if not offset.rows else None
+    return lambda wave: start(wave) + (more(wave) if literal is None else literal) + near
+
+
+def _signed21(value: int) -> int:
+    """Literal offsets have 21 bits and a sign; the disassembler writes them either way."""
+    return value - (1 << 21) if 1 << 20 <= value < 1 << 21 else value
+
+
+def _load(instruction: Instruction, count: int, *, buffer: bool) -> Step:
+    target, base, offset = (parse_operand(text, instruction) for text in instruction.operands)
+    address = _address(instruction, base, offset)
+    first, resource = target.first, base.first
+
+    def act(wave: Wave) -> None:
+        at = address(wave)
+        words, number = (
+            _from_buffer(wave, instruction, resource, at, count) if buffer else _from(wave, instruction, at, count)
+        )
+
+        def finish() -> None:
+            wave.s[first : first + count] = words
+
+        cover = partial(wave.memory.order.cover, number)
+        wave.launch("sm", Pending(instruction=instruction, rows=target.rows, finish=finish, cover=cover))
+
+    return make_step(instruction, act, reads=(base, offset), writes=(target,))
+
+
+def _from(wave: Wave, instruction: Instruction, address: int, count: int) -> tuple[list[int], int]:
+    number = wave.memory.order.begin(wave, instruction, MemoryUse.READ, scope_of(instruction.modifiers))
+    if not count:
+        return [], number
+    words = wave.memory.scalar_words(address, count, instruction)
+    place = wave.memory.scalar_place(address, count, instruction)
+    if place is not None:
+        wave.memory.order.touch(number, np.array([place]), 4 * count)
+    return words, number
+
+
+def _from_buffer(
+    wave: Wave, instruction: Instruction, resource: int, address: int, count: int
+) -> tuple[list[int], int]:
+    """Words past num_records are zero; with a stride, records are not bytes, and that isn't modelled."""
+    low, high, records, _ = wave.s[resource : resource + 4]
+    base = low | (high & 0xFFFF) << 32
+    if high >> 16 & 0x3FFF:
+        wave.faults.add("I105", instruction, f"{instruction.opcode} uses a resource with a stride", ("s", resource))
+        records = 0
+    at = (address - (low | high << 32)) & ~3
+    inside = max(0, min(count, (records - at) // 4))
+    words, number = _from(wave, instruction, base + at, inside)
+    return words + [0] * (count - inside), number
+
+
+def _store(instruction: Instruction, count: int) -> Step:
+    source, base, offset = (parse_operand(text, instruction) for text in instruction.operands)
+    address = _address(instruction, base, offset)
+
+    def act(wave: Wave) -> None:
+        place = wave.memory.scalar_place(address(wave), count, instruction)
+        number = wave.memory.order.begin(wave, instruction, MemoryUse.WRITE, scope_of(instruction.modifiers))
+        if place is not None:
+            data = np.array(wave.s[source.first : source.first + count], np.uint32).view(np.uint8)[None]
+            spot = np.array([place])
+            wave.memory.order.touch(number, spot, 4 * count, wave.memory.get(spot, 4 * count) == data)
+            wave.memory.put(spot, data)
+        cover = partial(wave.memory.order.cover, number)
+        wave.launch("sm", Pending(instruction=instruction, rows=(), finish=lambda: None, cover=cover))
+
+    return make_step(instruction, act, reads=(source, base, offset))
+
+
+def _atomic(instruction: Instruction, combine: Combine, size: int) -> Step:
+    data, base, offset = (parse_operand(text, instruction) for text in instruction.operands)
+    address = _address(instruction, base, offset)
+    returns, words = "glc" in instruction.modifiers, size // 4
+
+    def act(wave: Wave) -> None:
+        place = wave.memory.scalar_place(address(wave), words, instruction)
+        number = wave.memory.order.begin(wave, instruction, MemoryUse.ATOMIC if returns else MemoryUse.BLIND_ATOMIC)
+        found = [0xFFFF_FFFF] * words
+        if place is not None:
+            spot = np.array([place])
+            wave.memory.order.touch(number, spot, size)
+            old = wave.memory.get(spot, size)
+            found = [int(word) for word in old.view(np.uint32)[0]]
+            given = np.array(wave.s[data.first : data.first + words], np.uint32).tobytes()
+            new = combine(int.from_bytes(old.tobytes(), "little"), int.from_bytes(given, "little"))
+            wave.memory.put(spot, np.frombuffer(new.to_bytes(size, "little"), np.uint8)[None])
+
+        def finish() -> None:
+            if returns:
+                wave.s[data.first : data.first + words] = found
+
+        cover = partial(wave.memory.order.cover, number)
+        rows = data.rows if returns else ()
+        wave.launch("sm", Pending(instruction=instruction, rows=rows, finish=finish, cover=cover))
+
+    return make_step(instruction, act, reads=(data, base, offset), writes=(data,) if returns else ())
+
+
+def _clock(instruction: Instruction) -> Step:
+    """A clock that only goes forward: the wait states that the wave has passed."""
+    (target,) = (parse_operand(text, instruction) for text in instruction.operands)
+
+    def act(wave: Wave) -> None:
+        now = wave.now
+
+        def finish() -> None:
+            wave.s[target.first : target.first + 2] = [now & 0xFFFF_FFFF, now >> 32]
+
+        wave.launch("sm", Pending(instruction=instruction, rows=target.rows, finish=finish))
+
+    return make_step(instruction, act, writes=(target,))

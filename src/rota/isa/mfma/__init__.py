@@ -1,0 +1,1 @@
+"""Matrix instructions: their number formats, their layout in lanes, what they compute."""

@@ -1,0 +1,1 @@
+"""Which accesses are kept apart: takes accesses as waves make them, gives faults for any interleaving."""

@@ -1,0 +1,224 @@
+"""How VALU instructions reach their registers: takes an instruction and kinds, gives readers and a writer.
+
+The encoding decides: plain, with op_sel for halves, _sdwa for bytes and halves, _dpp across lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rota.isa.valu.dpp import LaneCrossing, crossing_of
+from rota.isa.valu.modifiers import flags, only
+from rota.isa.wave.operand import (
+    File,
+    Operand,
+    Reader,
+    Writer,
+    as_bits,
+    parse_operand,
+    reader,
+    unknown,
+    with_signs,
+    writer,
+)
+
+if TYPE_CHECKING:
+    from rota.isa.code.disassembly import Instruction
+    from rota.isa.wave.wave import Wave
+
+_SELECTIONS = ("dst_sel", "dst_unused", "src0_sel", "src1_sel", "clamp")
+_WIDTHS = {"w": 16, "s": 16, "h": 16}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperandAccess:
+    """Readers of the sources, and how results are written; `clamp` if the result is to be limited."""
+
+    readers: tuple[Reader, ...]
+    put: Writer | None
+    clamp: bool
+    crossing: LaneCrossing | None = None
+
+
+def parsed(instruction: Instruction) -> tuple[Operand, ...]:
+    """The operands; sext(...), which SDWA knows, is left to `access`."""
+    return tuple(parse_operand(_bare(text), instruction) for text in instruction.operands)
+
+
+def _bare(text: str) -> str:
+    return text.removeprefix("sext(").removesuffix(")") if text.startswith("sext(") else text
+
+
+def access(
+    instruction: Instruction,
+    target: Operand | None,
+    result: str,
+    sources: tuple[Operand, ...],
+    kinds: str,
+    *,
+    first: int = 1,
+    halves: bool = False,
+) -> OperandAccess:
+    """The access of an instruction whose sources start at operand number `first`; no target, no writer."""
+    if instruction.opcode.endswith("_dpp"):
+        return _crossed(instruction, target, result, sources, kinds)
+    if instruction.opcode.endswith("_sdwa"):
+        return _selected(instruction, target, result, sources, kinds, first=first)
+    fields = only(instruction, ("clamp", "op_sel"))
+    readers = [reader(operand, kind) for operand, kind in zip(sources, kinds, strict=True)]
+    put = None if target is None else writer(target, result)
+    if "op_sel" in fields or halves:
+        chosen = flags(fields.get("op_sel", ""), 0, len(sources) + 1)
+        if len(chosen) != len(sources) + 1:
+            raise unknown(instruction, "op_sel")
+        readers = [
+            _half_reader(instruction, operand, kind) if high else take
+            for operand, kind, take, high in zip(sources, kinds, readers, chosen, strict=False)
+        ]
+        if chosen[-1] and not halves:
+            raise unknown(instruction, "op_sel of the destination")
+        if halves and target is not None:
+            put = _half_writer(target, result, chosen[-1])
+    return OperandAccess(readers=tuple(readers), put=put, clamp="clamp" in fields)
+
+
+def _half_reader(instruction: Instruction, operand: Operand, kind: str) -> Reader:
+    """The high half of a register, as a kind of 16 bits."""
+    if kind not in _WIDTHS or operand.file is File.LITERAL:
+        raise unknown(instruction, "op_sel")
+    whole = reader(Operand(text=operand.text, file=operand.file, first=operand.first), "u")
+    return _as_half(lambda wave: np.asarray(whole(wave)) >> np.uint32(16), operand, kind)
+
+
+def _as_half(take: Reader, operand: Operand, kind: str) -> Reader:
+    """The low 16 bits of what is taken as a kind, with the signs that the operand carries."""
+    types: dict[str, Any] = {"w": np.uint16, "s": np.int16, "h": np.float16}
+    keep = np.uint16(0x7FFF if operand.absolute else 0xFFFF)
+    flip = np.uint16(0x8000 if operand.negate else 0)
+    if operand.signed and kind != "h":
+        raise ValueError(f"{operand.text} is no float")
+    return lambda wave: (np.asarray(take(wave)).astype(np.uint16) & keep ^ flip).view(types[kind])
+
+
+def _half_writer(target: Operand, kind: str, high: int) -> Writer:
+    """Writes one half of a register and keeps the other."""
+    put, old = writer(target, "u"), reader(target, "u")
+    shift, keep = np.uint32(16 * high), np.uint32(0xFFFF if high else 0xFFFF_0000)
+    return lambda wave, value: put(wave, as_bits(value, kind) << shift | old(wave) & keep)
+
+
+def _crossed(
+    instruction: Instruction, target: Operand | None, result: str, sources: tuple[Operand, ...], kinds: str
+) -> OperandAccess:
+    if target is None or not sources or sources[0].file is not File.VECTOR:
+        raise unknown(instruction, "form")
+    crossing = crossing_of(instruction)
+    readers = [reader(operand, kind) for operand, kind in zip(sources, kinds, strict=True)]
+    moved = reader(replace(sources[0], negate=False, absolute=False), kinds[0])
+    across = with_signs(lambda wave: crossing.read(wave, moved(wave)), sources[0], kinds[0])  # zeros get them too
+
+    def put(wave: Wave, value: Any) -> None:  # noqa: ANN401
+        store(wave, target, as_bits(value, result), crossing.writes(wave))
+
+    return OperandAccess(readers=(across, *readers[1:]), put=put, clamp=False, crossing=crossing)
+
+
+def store(wave: Wave, target: Operand, bits: Any, where: Any) -> None:  # noqa: ANN401
+    """Writes 32 or 64 bits per lane to the lanes that `where` names."""
+    if bits.dtype == np.uint64:
+        np.copyto(wave.v[target.first + 1], (bits >> np.uint64(32)).astype(np.uint32), where=where)
+    np.copyto(wave.v[target.first], bits.astype(np.uint32), where=where)
+
+
+def _selected(
+    instruction: Instruction,
+    target: Operand | None,
+    result: str,
+    sources: tuple[Operand, ...],
+    kinds: str,
+    *,
+    first: int,
+) -> OperandAccess:
+    fields = only(instruction, _SELECTIONS)
+    if any(kind in "UId" for kind in kinds):
+        raise unknown(instruction, "form")
+    chosen = [fields.get(f"src{number}_sel", "DWORD") for number in range(2)]
+    chosen += ["DWORD"] * (len(sources) - 2)
+    readers = [
+        _part_reader(instruction, operand, kind, part, sign=instruction.operands[first + number].startswith("sext("))
+        for number, (operand, kind, part) in enumerate(zip(sources, kinds, chosen, strict=False))
+    ]
+    put = None
+    if target is not None and result in "UId":
+        if "dst_sel" in fields:
+            raise unknown(instruction, "dst_sel")
+        put = writer(target, result)
+    elif target is not None:
+        put = _part_writer(target, result, fields.get("dst_sel", "DWORD"), fields.get("dst_unused", "UNUSED_PAD"))
+    return OperandAccess(readers=tuple(readers), put=put, clamp="clamp" in fields)
+
+
+def _span(selection: str) -> tuple[int, int]:
+    """Shift and width of a selection such as WORD_1."""
+    if selection == "DWORD":
+        return 0, 32
+    unit, _, number = selection.partition("_")
+    width = {"BYTE": 8, "WORD": 16}[unit]
+    return width * int(number), width
+
+
+def _part_reader(instruction: Instruction, operand: Operand, kind: str, selection: str, *, sign: bool) -> Reader:
+    shift, width = _span(selection)
+    if operand.file not in {File.VECTOR, File.SCALAR} and selection != "DWORD":
+        raise unknown(instruction, f"part of {operand.text}")
+    if selection == "DWORD" and not sign:
+        return reader(operand, kind)
+    if operand.signed and _WIDTHS.get(kind, 32) != width:
+        raise unknown(instruction, "sign of a part of a register")
+    whole = reader(Operand(text=operand.text, file=operand.file, first=operand.first, literal=operand.literal), "u")
+    mask, top = np.uint32((1 << width) - 1), np.uint32(1 << width - 1)
+
+    def part(wave: Wave) -> Any:  # noqa: ANN401
+        value = np.asarray(whole(wave)) >> np.uint32(shift) & mask
+        return (value ^ top) - top if sign else value
+
+    if kind in _WIDTHS:
+        return _as_half(part, operand, kind)
+    types: dict[str, Any] = {"i": np.int32, "f": np.float32}
+    return lambda wave: part(wave).view(types.get(kind, np.uint32))
+
+
+def _part_writer(target: Operand, kind: str, selection: str, unused: str) -> Writer:
+    shift, width = _span(selection)
+    put, old = writer(target, "u"), reader(target, "u")
+    mask = np.uint32((1 << width) - 1)
+    keep = np.uint32(~(((1 << width) - 1) << shift) & 0xFFFF_FFFF)
+    if unused not in {"UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE"}:
+        raise ValueError(unused)
+
+    def place(wave: Wave, value: Any) -> None:  # noqa: ANN401
+        part = as_bits(value, kind) & mask
+        if unused == "UNUSED_SEXT":
+            top = np.uint32(1 << width - 1)
+            put(wave, ((part ^ top) - top) << np.uint32(shift))
+        else:
+            kept = old(wave) & keep if unused == "UNUSED_PRESERVE" else np.uint32(0)
+            put(wave, part << np.uint32(shift) | kept)
+
+    return place
+
+
+Compute = Callable[..., Any]
+
+
+def keeps(instruction: Instruction, *, halves: bool = False) -> bool:
+    """Does a part of the destination stay as it was, so that the destination is read as well?"""
+    if instruction.opcode.endswith("_dpp"):
+        return "bound_ctrl:1" not in instruction.modifiers or any(
+            f"{mask}:0xf" not in instruction.modifiers for mask in ("row_mask", "bank_mask")
+        )
+    return halves or "dst_unused:UNUSED_PRESERVE" in instruction.modifiers

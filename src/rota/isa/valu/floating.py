@@ -1,0 +1,198 @@
+"""What floating-point VALU opcodes compute, for 16, 32 and 64 bits: a table like that of `integer`.
+
+Rounding is to nearest even, the one mode that is executed.  Where the ISA gives a precision instead of bits
+(`APPROXIMATE`) the exact value is computed and rounded once: a machine may differ from it by as much as is stated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rota.isa.valu.exactly import fused
+from rota.isa.valu.integer import Function
+
+_KINDS = {"f16": ("h", np.float16), "f32": ("f", np.float32), "f64": ("d", np.float64)}
+_QUIET = {np.dtype(np.float16): 1 << 9, np.dtype(np.float32): 1 << 22, np.dtype(np.float64): 1 << 51}
+_BITS: dict[Any, Any] = {
+    np.dtype(np.float16): np.uint16, np.dtype(np.float32): np.uint32, np.dtype(np.float64): np.uint64,
+}  # fmt: skip
+APPROXIMATE: dict[str, str] = {
+    **dict.fromkeys(("v_rcp_f32", "v_rcp_iflag_f32", "v_rsq_f32", "v_sqrt_f32", "v_exp_f32", "v_log_f32"), "1 ulp"),
+    **dict.fromkeys(("v_rcp_f16", "v_rsq_f16", "v_sqrt_f16", "v_exp_f16", "v_log_f16"), "1 ulp"),
+    **dict.fromkeys(("v_rcp_f64", "v_rsq_f64", "v_sqrt_f64"), "2**29 ulp"),
+    **dict.fromkeys(("v_sin_f32", "v_cos_f32", "v_sin_f16", "v_cos_f16"), "2**-10, inputs within 256 turns"),
+    **dict.fromkeys(("v_dot2_f32_f16", "v_dot2c_f32_f16"), "the rounding of two sums"),
+    **dict.fromkeys(("v_dot2_f32_bf16", "v_dot2c_f32_bf16"), "the rounding of two sums"),
+}
+"""How far a machine may be from what is computed here (AMD, CDNA3 ISA; LLVM's lowering of division and square roots).
+
+The functions of float32 among them flush denormals on a machine, so that LLVM scales around them; here they keep them.
+"""
+
+
+def signalling(a: Any) -> Any:  # noqa: ANN401
+    """Is it a NaN whose quiet bit is clear?"""
+    values = np.asarray(a)
+    bits = values.view(_BITS[values.dtype])
+    return np.isnan(values) & (bits & bits.dtype.type(_QUIET[values.dtype]) == 0)
+
+
+def _chosen(a: Any, b: Any, first: Any) -> Any:  # noqa: ANN401
+    if not (np.isnan(a).any() or np.isnan(b).any()):
+        return np.where(first, a, b)
+    return np.where(np.isnan(a), b, np.where(np.isnan(b), a, np.where(first, a, b)))
+
+
+def least(a: Any, b: Any) -> Any:  # noqa: ANN401
+    """The smaller one; a number rather than a NaN, the negative zero rather than the positive."""
+    return _chosen(a, b, (a < b) | ((a == b) & np.signbit(a)))
+
+
+def greatest(a: Any, b: Any) -> Any:  # noqa: ANN401
+    """The larger one; a number rather than a NaN, the positive zero rather than the negative."""
+    return _chosen(a, b, (a > b) | ((a == b) & ~np.signbit(a)))
+
+
+def _with_signals(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """As IEEE mode has it: a signalling NaN gives a NaN."""
+
+    def compute(a: Any, b: Any) -> Any:  # noqa: ANN401
+        if not (np.isnan(a).any() or np.isnan(b).any()):
+            return choose(a, b)
+        wrong = signalling(a) | signalling(b)
+        return np.where(wrong, np.asarray(a).dtype.type(np.nan), choose(a, b))
+
+    return compute
+
+
+def _three(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    return lambda a, b, c: choose(choose(a, b), c)
+
+
+def _middle(low: Callable[[Any, Any], Any], high: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    def compute(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
+        unordered = np.isnan(a) | np.isnan(b) | np.isnan(c)
+        top = high(high(a, b), c)
+        rest = np.where(top == a, high(b, c), np.where(top == b, high(a, c), high(a, b)))
+        return np.where(unordered, low(low(a, b), c), rest)
+
+    return compute
+
+
+def _strictly(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    """Of three, with a NaN if any of them is one: minimum and maximum of IEEE 754-2019."""
+
+    def compute(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
+        unordered = np.isnan(a) | np.isnan(b) | np.isnan(c)
+        return np.where(unordered, np.asarray(a).dtype.type(np.nan), choose(choose(a, b), c))
+
+    return compute
+
+
+def _fraction(a: Any) -> Any:  # noqa: ANN401
+    """What is above the next lower integer, which never rounds up to one."""
+    kind = np.asarray(a).dtype.type
+    return np.minimum(a - np.floor(a), np.nextafter(kind(1), kind(0)))
+
+
+def _exponent(kind: Any) -> Callable[[Any], Any]:  # noqa: ANN401
+    def compute(a: Any) -> Any:  # noqa: ANN401
+        return np.where(np.isfinite(a), np.frexp(np.asarray(a, np.float64))[1], 0).astype(kind)
+
+    return compute
+
+
+def _significand(a: Any) -> Any:  # noqa: ANN401
+    return np.where(np.isfinite(a), np.frexp(a)[0], a).astype(np.asarray(a).dtype)
+
+
+def _scaled(kind: Any) -> Callable[[Any, Any], Any]:  # noqa: ANN401
+    """By a power of two, rounded once: far powers are cut to what still overflows or vanishes."""
+
+    def compute(a: Any, b: Any) -> Any:  # noqa: ANN401
+        power = np.clip(np.asarray(b).astype(np.int64), -5000, 5000).astype(np.int32)
+        if kind is np.float16:  # a product with a power of two is exact in float64
+            return np.ldexp(np.asarray(a, np.float64), np.clip(power, -900, 900)).astype(np.float16)
+        return np.ldexp(np.asarray(a), power)
+
+    return compute
+
+
+def _in_double(function: Callable[[Any], Any], kind: Any) -> Callable[[Any], Any]:  # noqa: ANN401
+    return lambda a: np.asarray(function(np.asarray(a, np.float64))).astype(kind)
+
+
+def _turns(function: Callable[[Any], Any], outside: float) -> Callable[[Any], Any]:
+    """Of an angle in turns; beyond 256 turns the result is that of no turn."""
+
+    def compute(a: Any) -> Any:  # noqa: ANN401
+        part = np.where(np.isfinite(a), np.copysign(a - np.rint(a), np.where(a == np.rint(a), a, a - np.rint(a))), a)
+        return np.where(np.abs(a) <= 256, function(part * (2 * math.pi)), np.where(np.isfinite(a), outside, np.nan))
+
+    return compute
+
+
+def _without_sign_of_zero(a: Any, b: Any) -> Any:  # noqa: ANN401
+    return np.where((a == 0) | (b == 0), np.float32(0), a * b)
+
+
+def _family(bits: str) -> dict[str, Function]:
+    letter, kind = _KINDS[bits]
+    one, two, three = letter, 2 * letter, 3 * letter
+    low, high = _with_signals(least), _with_signals(greatest)
+    table = {
+        "add": Function(letter, two, lambda a, b: a + b),
+        "mul": Function(letter, two, lambda a, b: a * b),
+        "min": Function(letter, two, low, plain=least),
+        "max": Function(letter, two, high, plain=greatest),
+        "fma": Function(letter, three, lambda a, b, c: fused(a, b, c, kind), halves=bits == "f16"),
+        "trunc": Function(letter, one, np.trunc),
+        "ceil": Function(letter, one, np.ceil),
+        "floor": Function(letter, one, np.floor),
+        "rndne": Function(letter, one, np.rint),
+        "fract": Function(letter, one, _fraction),
+        "rcp": Function(letter, one, _in_double(lambda a: 1 / a, kind)),
+        "rsq": Function(letter, one, _in_double(lambda a: 1 / np.sqrt(a), kind)),
+        "sqrt": Function(letter, one, np.sqrt),
+        "frexp_mant": Function(letter, one, _significand),
+        "ldexp": Function(letter, letter + ("s" if bits == "f16" else "i"), _scaled(kind)),
+    }
+    if bits != "f64":
+        more = {
+            "sub": Function(letter, two, lambda a, b: a - b),
+            "subrev": Function(letter, two, lambda a, b: b - a),
+            "exp": Function(letter, one, _in_double(np.exp2, kind)),
+            "log": Function(letter, one, _in_double(np.log2, kind)),
+            "sin": Function(letter, one, _in_double(_turns(np.sin, 0.0), kind)),
+            "cos": Function(letter, one, _in_double(_turns(np.cos, 1.0), kind)),
+            "min3": Function(letter, three, _three(low), plain=_three(least), halves=bits == "f16"),
+            "max3": Function(letter, three, _three(high), plain=_three(greatest), halves=bits == "f16"),
+            "med3": Function(letter, three, _middle(low, high), plain=_middle(least, greatest), halves=bits == "f16"),
+        }
+        table |= more
+    return {f"v_{name}_{bits}": function for name, function in table.items()}
+
+
+FLOATING: dict[str, Function] = {
+    **_family("f16"),
+    **_family("f32"),
+    **_family("f64"),
+    "v_fma_legacy_f16": Function("h", "hhh", lambda a, b, c: fused(a, b, c, np.float16)),
+    "v_rcp_iflag_f32": Function("f", "f", _in_double(lambda a: 1 / a, np.float32)),
+    "v_mul_legacy_f32": Function("f", "ff", _without_sign_of_zero),
+    "v_frexp_exp_i32_f32": Function("i", "f", _exponent(np.int32)),
+    "v_frexp_exp_i32_f64": Function("i", "d", _exponent(np.int32)),
+    "v_frexp_exp_i16_f16": Function("s", "h", _exponent(np.int16)),
+    "v_minimum3_f32": Function("f", "fff", _strictly(least)),
+    "v_maximum3_f32": Function("f", "fff", _strictly(greatest)),
+}
+PACKED_HALF: dict[str, Function] = {
+    **{f"v_pk_{name}_f16": FLOATING[f"v_{name}_f16"] for name in ("add", "mul", "min", "max", "fma")},
+    "v_pk_minimum3_f16": Function("h", "hhh", _strictly(least)),
+    "v_pk_maximum3_f16": Function("h", "hhh", _strictly(greatest)),
+}
+"""On both halves of a register."""

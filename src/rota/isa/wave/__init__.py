@@ -1,0 +1,1 @@
+"""One wave: its registers, and the scalar instructions and branches that it takes."""

@@ -1,0 +1,223 @@
+"""Control flow, waits and barriers: takes an instruction, gives a `Step` that says where the wave goes.
+
+What stops a wave for a debugger or a trap handler, or depends on where it happens to run, is not among them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from rota.errors import Finding, IsaError
+from rota.isa.binary.image import CODE_BASE
+from rota.isa.wave.float_mode import is_heeded
+from rota.isa.wave.mode import START
+from rota.isa.wave.operand import (
+    EXEC,
+    M0,
+    SCC_BIT,
+    VCC,
+    File,
+    Operand,
+    named,
+    parse_operand,
+    scalar_reader,
+    scalar_writer,
+    unknown,
+)
+from rota.isa.wave.skip import SKIPPING
+from rota.isa.wave.step import AT_BARRIER, AT_END, Act, Step, make_step
+from rota.targets.architecture import WaitEncoding
+
+if TYPE_CHECKING:
+    from rota.isa.code.disassembly import Instruction
+    from rota.isa.wave.wave import Wave
+    from rota.targets.architecture import Architecture
+
+_COUNTS = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
+_COUNTED = re.compile(r"(?:(?:vmcnt|lgkmcnt|expcnt)\(\d+\)(?:\s*[&,]?\s*|$))+")
+_NOP_BITS = 0xF  # s_nop looks at the low bits of its number
+# What they do is to be felt in time, or by somebody who traces.
+_HINTS = frozenset({"s_setprio", "s_sleep", "s_icache_inv", "s_ttracedata", "s_incperflevel", "s_decperflevel"})
+_ASKED = {"scc": SCC_BIT, "vcc": named("vcc"), "exe": named("exec")}  # what a branch looks at
+_CONDITIONS: dict[str, Callable[[Wave], bool]] = {
+    "s_branch": lambda _: True,
+    "s_cbranch_scc0": lambda wave: wave.scc == 0,
+    "s_cbranch_scc1": lambda wave: wave.scc == 1,
+    "s_cbranch_vccz": lambda wave: wave.s[VCC] | wave.s[VCC + 1] == 0,
+    "s_cbranch_vccnz": lambda wave: wave.s[VCC] | wave.s[VCC + 1] != 0,
+    "s_cbranch_execz": lambda wave: wave.s[EXEC] | wave.s[EXEC + 1] == 0,
+    "s_cbranch_execnz": lambda wave: wave.s[EXEC] | wave.s[EXEC + 1] != 0,
+}
+_CALLS = frozenset({"s_getpc_b64", "s_setpc_b64", "s_swappc_b64", "s_call_b64"})
+_MODE = re.compile(r"^hwreg\(HW_REG_MODE(?:,\s*(?P<offset>\d+),\s*(?P<size>\d+))?\)$")
+_HEEDED_BITS = 10  # of MODE: rounding, denormals, DX10_CLAMP and IEEE
+
+
+def decode_control(instruction: Instruction, places: Mapping[int, int], architecture: Architecture) -> Step | None:
+    """The step of a branch, call, wait, barrier, hint or end, or None; `places` are instruction numbers by address."""
+    opcode = instruction.opcode
+    if opcode in _CONDITIONS:
+        asked = tuple(operand for name, operand in _ASKED.items() if f"_{name}" in opcode)
+        return make_step(instruction, _branch(_CONDITIONS[opcode], instruction), reads=asked)
+    if opcode in _CALLS:
+        return _call(instruction, places)
+    decoder = _DECODERS.get(opcode)
+    return None if decoder is None else decoder(instruction, architecture)
+
+
+def _branch(condition: Callable[[Wave], bool], instruction: Instruction) -> Act:
+    target = instruction.target
+    if target is None:
+        raise unknown(instruction, "target")
+    return lambda wave: target if condition(wave) else None
+
+
+def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
+    """What reads or writes the program counter: it holds the address behind the instruction."""
+    operands = [parse_operand(text, instruction) for text in instruction.operands[:2]]
+    gives = () if instruction.opcode == "s_setpc_b64" else operands[:1]
+    takes = operands[-1:] if instruction.opcode in {"s_setpc_b64", "s_swappc_b64"} else ()
+    if instruction.follows is None or any(each.file is not File.SCALAR or each.count != 2 for each in (*gives, *takes)):
+        raise unknown(instruction, "address" if instruction.follows is None else "form")
+    if instruction.opcode == "s_call_b64" and instruction.target is None:
+        raise unknown(instruction, "target")
+    behind, target = CODE_BASE + instruction.follows, instruction.target
+    put = [scalar_writer(each, wide=True) for each in gives]
+    asked = [scalar_reader(each, wide=True) for each in takes]
+
+    def act(wave: Wave) -> int | None:
+        addresses = [read(wave) for read in asked]
+        for write in put:
+            write(wave, behind)
+        for address in addresses:
+            if address - CODE_BASE not in places:
+                raise IsaError(_astray(instruction, wave, address))
+            return places[address - CODE_BASE]
+        return target
+
+    return make_step(instruction, act, reads=tuple(takes), writes=tuple(gives))
+
+
+def _astray(instruction: Instruction, wave: Wave, address: int) -> Finding:
+    return Finding(
+        code="I131",
+        message=f"{instruction.opcode} goes to {address:#x}, where no instruction of the kernel stands",
+        concerns=(instruction.concern(),),
+        evidence=(("wave", wave.number),),
+        fixes=("a function that only a pointer leads to has to be in the code object, with a symbol",),
+    )
+
+
+def _trap(instruction: Instruction, _: Architecture) -> Step:
+    def act(wave: Wave) -> None:
+        raise IsaError(
+            Finding(
+                code="I131",
+                message=f"wave {wave.number} traps: {instruction.text}",
+                concerns=(instruction.concern(),),
+                fixes=("compilers make a trap of a failed assertion, and of code that must never be reached",),
+            )
+        )
+
+    return make_step(instruction, act)
+
+
+def _wait(instruction: Instruction, architecture: Architecture) -> Step:
+    written = instruction.text.partition(" ")[2].strip()
+    if _COUNTED.fullmatch(written):
+        counts = {name: int(count) for name, count in _COUNTS.findall(written)}
+    elif architecture.wait_encoding is WaitEncoding.SPLIT_VMCNT and len(instruction.operands) == 1:
+        bits = int(written, 0)
+        counts = {"vmcnt": bits & 0xF | bits >> 10 & 0x30, "lgkmcnt": bits >> 8 & 0xF}
+    else:
+        raise unknown(instruction, "count")
+    vm, lgkm = (
+        None if (count := counts.get(name)) is None or count >= architecture.no_wait(name) else count
+        for name in ("vmcnt", "lgkmcnt")
+    )
+
+    def act(wave: Wave) -> None:
+        if vm is not None:
+            wave.wait_vm(vm)
+        if lgkm is not None:
+            wave.wait_lgkm(lgkm)
+
+    return make_step(instruction, act)
+
+
+def _nop(instruction: Instruction, _: Architecture) -> Step:
+    return make_step(instruction, lambda _: None, states=(int(instruction.operands[0], 0) & _NOP_BITS) + 1)
+
+
+def _skip(instruction: Instruction, _: Architecture) -> Step:
+    """Goes to the copy of the code in which vector instructions do nothing, or back; see `rota.isa.wave.skip`."""
+    operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
+    word, place = (scalar_reader(operand) for operand in operands)
+    wanted, target = int(SKIPPING not in instruction.modifiers), instruction.target
+    if target is None:
+        raise unknown(instruction, "other half")
+
+    def act(wave: Wave) -> int | None:
+        return target if word(wave) >> (place(wave) & 31) & 1 == wanted else None
+
+    return make_step(instruction, act, reads=operands)
+
+
+def _message(instruction: Instruction, _: Architecture) -> Step:
+    """Only an interrupt is known to leave the wave as it is."""
+    if instruction.operands != ("sendmsg(MSG_INTERRUPT)",):
+        raise unknown(instruction, "message")
+    return make_step(instruction, lambda _: None, reads=(Operand(text="m0", file=File.SCALAR, first=M0),))
+
+
+def _mode(instruction: Instruction, _: Architecture) -> Step:
+    """Reads or sets a part of MODE, of those that instructions heed."""
+    reads = instruction.opcode == "s_getreg_b32"
+    found = _MODE.match(instruction.operands[1 if reads else 0])
+    if found is None:
+        raise unknown(instruction, f"register {instruction.operands[1 if reads else 0]!r}")
+    offset, size = int(found["offset"] or 0), int(found["size"] or 32)
+    operand = parse_operand(instruction.operands[0 if reads else 1], instruction)
+    among = (1 << size) - 1 << offset
+    if offset + size > _HEEDED_BITS:
+        raise unknown(instruction, "mode")
+    if reads:
+        put = scalar_writer(operand)
+        return make_step(instruction, lambda wave: put(wave, (wave.mode & among) >> offset), writes=(operand,))
+    if operand.file is File.LITERAL and not is_heeded(START & ~among | operand.literal << offset & among):
+        raise unknown(instruction, "mode")
+    take = scalar_reader(operand)
+
+    def act(wave: Wave) -> None:
+        mode = wave.mode & ~among | take(wave) << offset & among
+        if not is_heeded(mode):
+            raise IsaError(_another_mode(instruction, wave, mode))
+        wave.mode = mode
+
+    return make_step(instruction, act, reads=(operand,))
+
+
+def _another_mode(instruction: Instruction, wave: Wave, mode: int) -> Finding:
+    return Finding(
+        code="I132",
+        message=f"wave {wave.number} sets a float mode that the interpreter doesn't compute in",
+        concerns=(instruction.concern(),),
+        evidence=(("bits 7:0 of MODE", f"{mode & 0xFF:#04x}"),),
+    )
+
+
+_DECODERS: dict[str, Callable[[Instruction, Architecture], Step]] = {
+    "s_waitcnt": _wait,
+    "s_nop": _nop,
+    "s_barrier": lambda instruction, _: make_step(instruction, lambda _: AT_BARRIER),
+    "s_endpgm": lambda instruction, _: make_step(instruction, lambda _: AT_END),
+    "s_trap": _trap,
+    "s_setvskip": _skip,
+    "s_sendmsg": _message,
+    "s_setreg_imm32_b32": _mode,
+    "s_setreg_b32": _mode,
+    "s_getreg_b32": _mode,
+    **dict.fromkeys(_HINTS, lambda instruction, _: make_step(instruction, lambda _: None)),
+}

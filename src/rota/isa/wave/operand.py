@@ -1,0 +1,325 @@
+"""Operands of instructions: takes their text, gives `Operand` values, and the functions that read and write them.
+
+Registers of a wave are numbered in rows: 0 to 255 the VGPRs, 256 to 511 the AGPRs, and from 512 the scalar registers.
+A reader or writer is made once per instruction and then called per wave; its kind is one letter: u, i and f for 32
+bits; U, I and d for 64; w, s and h for 16, of which a register holds the low half and zeros; read only, b for 32 bits
+that may be a float's, and p for two 16-bit floats.  A constant's bits depend on the kind that it is read as.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rota.errors import Finding, IsaError
+
+if TYPE_CHECKING:
+    from rota.isa.code.disassembly import Instruction
+    from rota.isa.wave.wave import Wave
+
+ACC, SCALAR = 256, 512
+VCC, M0, EXEC, SCC = 106, 124, 126, 253  # numbers of the scalar operands in the encoding
+_NAMED = {
+    "vcc": (VCC, 2), "vcc_lo": (VCC, 1), "vcc_hi": (VCC + 1, 1), "m0": (M0, 1),
+    "exec": (EXEC, 2), "exec_lo": (EXEC, 1), "exec_hi": (EXEC + 1, 1),
+    "flat_scratch": (102, 2), "flat_scratch_lo": (102, 1), "flat_scratch_hi": (103, 1),
+    "xnack_mask": (104, 2), "xnack_mask_lo": (104, 1), "xnack_mask_hi": (105, 1),
+}  # fmt: skip
+SHARED_BASE, PRIVATE_BASE = 1 << 48, 2 << 48
+"""Where LDS and scratch lie in the flat address space; the driver's choice, the same on every system."""
+_APERTURES = {"src_shared_base": SHARED_BASE, "src_private_base": PRIVATE_BASE}
+_REGISTER = re.compile(r"^(?P<file>[vas])(?:(?P<one>\d+)|\[(?P<first>\d+):(?P<last>\d+)\])$")
+_WRAPPED = re.compile(r"^(?P<minus>-)?(?P<bars>\|)?(?P<inner>[^|]+)\|?$")
+_NEGATED = re.compile(r"^neg\((?P<inner>.+)\)$")  # a minus before a constant would be part of it
+_LITERAL = re.compile(r"^(?:lit\()?(?P<bits>0x[0-9a-f]+)\)?$")
+_M32, _M64 = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
+
+Reader = Callable[["Wave"], Any]
+Writer = Callable[["Wave", Any], None]
+
+
+class File(enum.Enum):
+    """Where an operand's value lives."""
+
+    VECTOR = "vector"  # VGPR or AGPR
+    SCALAR = "scalar"
+    LITERAL = "literal"
+    STATUS = "status"  # scc, vccz or execz
+    NONE = "none"  # off
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operand:
+    """One operand: `count` registers from `first` on, or a literal; with the signs that float operands may carry."""
+
+    text: str
+    file: File
+    first: int = 0
+    count: int = 1
+    literal: int = 0  # as bits; a float as those of its float32
+    floating: float | None = None
+    written: bool = False  # the 32 bits stand in the code; otherwise the constant is one of the encoding's own
+    negate: bool = False
+    absolute: bool = False
+
+    @property
+    def signed(self) -> bool:
+        """Does it carry a sign or bars?"""
+        return self.negate or self.absolute
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The register rows that it names."""
+        if self.file is File.VECTOR:
+            return tuple(range(self.first, self.first + self.count))
+        if self.file in {File.SCALAR, File.STATUS}:
+            return tuple(range(SCALAR + self.first, SCALAR + self.first + self.count))
+        return ()
+
+
+SCC_BIT = Operand(text="scc", file=File.SCALAR, first=SCC)
+"""The scalar condition code, which instructions read and write without naming it."""
+
+
+def parse_operand(text: str, instruction: Instruction) -> Operand:
+    """The operand that the text names."""
+    if text in {"off", "null"}:
+        return Operand(text=text, file=File.NONE)
+    if (plain := _register(text) or _constant(text)) is not None:
+        return plain
+    negated, wrapped = _NEGATED.match(text), _WRAPPED.match(text)
+    inner = negated["inner"] if negated else wrapped["inner"] if wrapped else ""
+    bars = inner.startswith("|") if negated else wrapped is not None and wrapped["bars"] is not None
+    if (plain := _register(inner.strip("|")) or _constant(inner.strip("|"))) is not None:
+        return replace(plain, text=text, negate=negated is not None or text.startswith("-"), absolute=bars)
+    raise unknown(instruction, f"operand {text!r}")
+
+
+def unknown(instruction: Instruction, what: str = "") -> IsaError:
+    """The I102 error: the interpreter refuses rather than guesses."""
+    part = f"; its {what} is not known" if what else ""
+    return IsaError(
+        Finding(
+            code="I102",
+            message=f"the interpreter doesn't know {instruction.opcode}{part}",
+            concerns=(instruction.concern(),),
+        )
+    )
+
+
+def named(text: str) -> Operand:
+    """A scalar register with a name of its own, such as vcc."""
+    first, count = _NAMED[text]
+    return Operand(text=text, file=File.SCALAR, first=first, count=count)
+
+
+def _register(text: str) -> Operand | None:
+    if text in _NAMED:
+        return named(text)
+    found = _REGISTER.match(text)
+    if found is None:
+        return None
+    first = int(found["one"] or found["first"])
+    last = int(found["one"] or found["last"])
+    file = File.SCALAR if found["file"] == "s" else File.VECTOR
+    return Operand(text=text, file=file, first=first + ACC * (found["file"] == "a"), count=last - first + 1)
+
+
+def _constant(text: str) -> Operand | None:
+    if (literal := _LITERAL.match(text)) is not None:
+        return Operand(text=text, file=File.LITERAL, literal=int(literal["bits"], 16), written=True)
+    if text in _APERTURES:
+        return Operand(text=text, file=File.LITERAL, literal=_APERTURES[text], count=2)
+    if text in {"src_scc", "src_vccz", "src_execz"}:
+        first = {"src_scc": SCC, "src_vccz": VCC, "src_execz": EXEC}[text]
+        return Operand(text=text, file=File.STATUS, first=first, count=1 if first == SCC else 2)
+    try:
+        return _float_literal(text) if "." in text else Operand(text=text, file=File.LITERAL, literal=int(text, 0))
+    except ValueError:
+        return None
+
+
+def constant_bits(operand: Operand, kind: str) -> int:
+    """What a constant is, read as a kind: the encoding's own floats take its format, written bits fill it up.
+
+    Bits that are written are those of the high half of a double, sign-extended for I and zero-extended for U (LLVM's
+    assembler accepts them by that rule); an integer among the encoding's own stays the integer's bits in any kind.
+    """
+    if operand.count > 1 and kind not in "UI":
+        raise ValueError(f"{operand.text} has 64 bits")  # read by 32 it is broken, says LLVM
+    if operand.floating is not None:
+        return int.from_bytes(struct.pack(_FORMATS.get(kind, "<f"), operand.floating), "little")
+    if operand.written and kind in "dI":
+        return operand.literal << 32 if kind == "d" else (operand.literal ^ 1 << 31) - (1 << 31) & _M64
+    return operand.literal & (_M64 if kind in "UId" else 0xFFFF if kind in "wsh" else _M32)
+
+
+def _status(operand: Operand) -> Callable[[Wave], int]:
+    first = operand.first
+    if first == SCC:
+        return lambda wave: wave.scc
+    return lambda wave: int(wave.s[first] | wave.s[first + 1] == 0)
+
+
+def scalar_reader(operand: Operand, *, wide: bool = False) -> Callable[[Wave], int]:
+    """Reads an unsigned number of 32 or 64 bits."""
+    first = operand.first
+    if operand.file is File.STATUS:
+        return _status(operand)
+    if operand.file is File.VECTOR:
+        raise ValueError(f"{operand.text} is no scalar")
+    if operand.file is File.SCALAR and wide:
+        return lambda wave: wave.s[first] | wave.s[first + 1] << 32
+    if operand.file is File.SCALAR:
+        return lambda wave: wave.s[first]
+    bits = constant_bits(operand, "U" if wide else "u")
+    return lambda _: bits
+
+
+def scalar_writer(operand: Operand, *, wide: bool = False) -> Callable[[Wave, int], None]:
+    """Writes a number, cut to 32 or 64 bits; a new EXEC takes effect at once."""
+    first = operand.first
+
+    def narrow(wave: Wave, value: int) -> None:
+        wave.s[first] = value & _M32
+
+    def both(wave: Wave, value: int) -> None:
+        wave.s[first] = value & _M32
+        wave.s[first + 1] = value >> 32 & _M32
+
+    def masked(wave: Wave, value: int) -> None:
+        (both if wide else narrow)(wave, value)
+        wave.take_exec()
+
+    if first >= EXEC:
+        return masked
+    return both if wide else narrow
+
+
+def reader(operand: Operand, kind: str) -> Reader:
+    """Reads a value per lane, or one for all lanes from a scalar register or literal."""
+    plain = _vector_reader(operand.first, kind) if operand.file is File.VECTOR else _uniform_reader(operand, kind)
+    return with_signs(plain, operand, kind)
+
+
+def with_signs(plain: Reader, operand: Operand, kind: str) -> Reader:
+    """A reader that heeds the signs which an operand carries."""
+    if not operand.signed:
+        return plain
+    if kind not in _SIGNS:
+        raise ValueError(f"{operand.text} is no float")
+    sign = _SIGNS[kind]
+    keep, flip = (~sign if operand.absolute else ~sign | sign), (sign if operand.negate else sign ^ sign)
+
+    def changed(wave: Wave) -> Any:  # noqa: ANN401
+        """Clears the sign bit, flips it, or both: what a modifier does whatever the bits mean, to a NaN as well."""
+        value = plain(wave)
+        return (value.view(sign.dtype) & keep ^ flip).view(value.dtype)
+
+    return changed
+
+
+def _vector_reader(row: int, kind: str) -> Reader:
+    readers: dict[str, Reader] = {
+        "u": lambda wave: wave.v[row],
+        "b": lambda wave: wave.v[row],
+        "i": lambda wave: wave.i[row],
+        "f": lambda wave: wave.f[row],
+        "h": lambda wave: wave.v[row].astype(np.uint16).view(np.float16),
+        "w": lambda wave: wave.v[row].astype(np.uint16),
+        "s": lambda wave: wave.v[row].astype(np.uint16).view(np.int16),
+        "p": lambda wave: wave.v[row],
+        "U": lambda wave: _joined(wave, row),
+        "I": lambda wave: _joined(wave, row).view(np.int64),
+        "d": lambda wave: _joined(wave, row).view(np.float64),
+    }
+    return readers[kind]
+
+
+def _joined(wave: Wave, row: int) -> Any:  # noqa: ANN401  # an array of 64-bit numbers
+    return wave.v[row].astype(np.uint64) | wave.v[row + 1].astype(np.uint64) << np.uint64(32)
+
+
+def _uniform_reader(operand: Operand, kind: str) -> Reader:
+    cast = _CASTS[kind]
+    if operand.file in {File.SCALAR, File.STATUS}:
+        number = scalar_reader(operand, wide=kind in "UId" and operand.count > 1)
+        return lambda wave: cast(number(wave))
+    constant = cast(constant_bits(operand, kind))
+    return lambda _: constant
+
+
+def _float_literal(text: str) -> Operand:
+    value = float(text)
+    (bits,) = struct.unpack("<I", struct.pack("<f", value))
+    return Operand(text=text, file=File.LITERAL, literal=bits, floating=value)
+
+
+_FORMATS = {"h": "<e", "p": "<e", "U": "<d", "I": "<d", "d": "<d"}
+_SIGNS: dict[str, Any] = {
+    "b": np.uint32(1 << 31),
+    "f": np.uint32(1 << 31),
+    "h": np.uint16(1 << 15),
+    "d": np.uint64(1 << 63),
+}
+_CASTS: dict[str, Callable[[int], Any]] = {
+    "u": np.uint32,
+    "b": np.uint32,
+    "p": np.uint32,
+    "i": lambda bits: np.uint32(bits).view(np.int32),
+    "f": lambda bits: np.uint32(bits).view(np.float32),
+    "w": lambda bits: np.uint16(bits & 0xFFFF),
+    "s": lambda bits: np.uint16(bits & 0xFFFF).view(np.int16),
+    "h": lambda bits: np.uint16(bits & 0xFFFF).view(np.float16),
+    "U": np.uint64,
+    "I": lambda bits: np.uint64(bits).view(np.int64),
+    "d": lambda bits: np.uint64(bits).view(np.float64),
+}
+
+
+def as_bits(value: Any, kind: str) -> Any:  # noqa: ANN401
+    """A result as the unsigned numbers that go to registers: of 64 bits for U, I and d, otherwise of 32."""
+    array = np.asarray(value, _TYPES[kind])
+    if kind in "UId":
+        return array.view(np.uint64)
+    return array.view(np.uint16).astype(np.uint32) if kind in "wsh" else array.view(np.uint32)
+
+
+_TYPES: dict[str, Any] = {
+    "u": np.uint32, "b": np.uint32, "p": np.uint32, "i": np.int32, "f": np.float32,
+    "w": np.uint16, "s": np.int16, "h": np.float16, "U": np.uint64, "I": np.int64, "d": np.float64,
+}  # fmt: skip
+
+
+def writer(operand: Operand, kind: str) -> Writer:
+    """Writes a value per lane, in the lanes that EXEC names."""
+    if operand.file is not File.VECTOR:
+        raise ValueError(f"{operand.text} is no vector register")
+    row = operand.first
+
+    def put_plain(wave: Wave, value: Any) -> None:  # noqa: ANN401
+        if wave.mask is None:
+            wave.v[row] = value
+        else:
+            np.copyto(wave.v[row], value, where=wave.mask)
+
+    def put_float(wave: Wave, value: Any) -> None:  # noqa: ANN401
+        np.copyto(wave.f[row], value, where=True if wave.mask is None else wave.mask)
+
+    def put_bits(wave: Wave, value: Any) -> None:  # noqa: ANN401
+        np.copyto(wave.v[row], as_bits(value, kind), where=True if wave.mask is None else wave.mask)
+
+    def put_wide(wave: Wave, value: Any) -> None:  # noqa: ANN401
+        bits = as_bits(value, kind)
+        where = True if wave.mask is None else wave.mask
+        low, high = bits.astype(np.uint32), (bits >> np.uint64(32)).astype(np.uint32)
+        np.copyto(wave.v[row], low, where=where)
+        np.copyto(wave.v[row + 1], high, where=where)
+
+    return {"u": put_plain, "f": put_float}.get(kind) or (put_wide if kind in "UId" else put_bits)

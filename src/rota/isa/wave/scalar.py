@@ -1,0 +1,283 @@
+"""Scalar instructions: takes an opcode and operands, gives a `Step` on Python numbers (CDNA3 ISA, "SALU")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rota.isa.wave.operand import M0, SCC_BIT, Operand, named, parse_operand, scalar_reader, scalar_writer
+from rota.isa.wave.register_index import decode_register_index
+from rota.isa.wave.step import Step, make_step
+
+if TYPE_CHECKING:
+    from rota.isa.code.disassembly import Instruction
+    from rota.isa.wave.wave import Wave
+
+_M32, _M64 = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
+# A function takes its sources and SCC, and gives the result and the new SCC; None leaves SCC as it is.
+_Function = Callable[[int, int, int], tuple[int, int | None]]
+
+
+def signed(value: int, bits: int = 32) -> int:
+    """The two's complement reading of an unsigned number."""
+    return value - (1 << bits) if value >> (bits - 1) & 1 else value
+
+
+def _flagged(result: int, mask: int = _M32) -> tuple[int, int]:
+    return result & mask, int(result & mask != 0)
+
+
+def _overflow(total: int) -> tuple[int, int]:
+    return total & _M32, int(not -(2**31) <= total < 2**31)
+
+
+def _field(a: int, b: int, width: int, *, sign: bool) -> tuple[int, int]:
+    """Bit field: offset in the low bits of b, size in bits 16 to 22."""
+    start, size = b & (width - 1), b >> 16 & 0x7F
+    value = (a & ((1 << width) - 1)) >> start & ((1 << size) - 1)
+    if sign and size:
+        value = signed(value, size)
+    return _flagged(value, (1 << width) - 1)
+
+
+def _reversed(value: int, bits: int = 32) -> int:
+    return int(f"{value:0{bits}b}"[::-1], 2)
+
+
+def _lowest(value: int) -> int:
+    return (value & -value).bit_length() - 1 if value else _M32
+
+
+def _highest(value: int, bits: int) -> int:
+    """How many bits are above the highest one set."""
+    return bits - value.bit_length() if value else _M32
+
+
+def _highest_sign(value: int, bits: int) -> int:
+    """How many bits are like the sign bit, from the top."""
+    return _highest(value ^ (-(value >> bits - 1) & ((1 << bits) - 1)), bits)
+
+
+def _quads(value: int, bits: int) -> list[int]:
+    return [int(value >> place & 15 != 0) for place in range(0, bits, 4)]
+
+
+def _quad_mask(value: int, bits: int) -> tuple[int, int]:
+    return _flagged(sum(each << place for place, each in enumerate(_quads(value, bits))), _M64)
+
+
+def _whole_quads(value: int, bits: int) -> tuple[int, int]:
+    return _flagged(sum(15 * each << 4 * place for place, each in enumerate(_quads(value, bits))), _M64)
+
+
+def _doubled(value: int) -> int:
+    return sum((value >> place & 1) * 3 << 2 * place for place in range(32))
+
+
+_TWO: dict[str, _Function] = {
+    "s_add_u32": lambda a, b, _: ((a + b) & _M32, a + b >> 32),
+    "s_addc_u32": lambda a, b, scc: ((a + b + scc) & _M32, a + b + scc >> 32),
+    "s_sub_u32": lambda a, b, _: ((a - b) & _M32, int(b > a)),
+    "s_subb_u32": lambda a, b, scc: ((a - b - scc) & _M32, int(b + scc > a)),
+    "s_add_i32": lambda a, b, _: _overflow(signed(a) + signed(b)),
+    "s_sub_i32": lambda a, b, _: _overflow(signed(a) - signed(b)),
+    "s_mul_i32": lambda a, b, _: (a * b & _M32, None),
+    "s_mul_hi_u32": lambda a, b, _: (a * b >> 32, None),
+    "s_mul_hi_i32": lambda a, b, _: (signed(a) * signed(b) >> 32 & _M32, None),
+    "s_lshl_b32": lambda a, b, _: _flagged(a << (b & 31)),
+    "s_lshr_b32": lambda a, b, _: _flagged(a >> (b & 31)),
+    "s_ashr_i32": lambda a, b, _: _flagged(signed(a) >> (b & 31)),
+    "s_lshl_b64": lambda a, b, _: _flagged(a << (b & 63), _M64),
+    "s_lshr_b64": lambda a, b, _: _flagged(a >> (b & 63), _M64),
+    "s_ashr_i64": lambda a, b, _: _flagged(signed(a, 64) >> (b & 63), _M64),
+    "s_min_i32": lambda a, b, _: (min(a, b, key=signed), int(signed(a) < signed(b))),
+    "s_min_u32": lambda a, b, _: (min(a, b), int(a < b)),
+    "s_max_i32": lambda a, b, _: (max(a, b, key=signed), int(signed(a) > signed(b))),
+    "s_max_u32": lambda a, b, _: (max(a, b), int(a > b)),
+    "s_bfe_u32": lambda a, b, _: _field(a, b, 32, sign=False),
+    "s_bfe_i32": lambda a, b, _: _field(a, b, 32, sign=True),
+    "s_bfe_u64": lambda a, b, _: _field(a, b, 64, sign=False),
+    "s_bfe_i64": lambda a, b, _: _field(a, b, 64, sign=True),
+    "s_bfm_b32": lambda a, b, _: (((1 << (a & 31)) - 1 << (b & 31)) & _M32, None),
+    "s_bfm_b64": lambda a, b, _: (((1 << (a & 63)) - 1 << (b & 63)) & _M64, None),
+    "s_absdiff_i32": lambda a, b, _: _flagged(abs(signed((signed(a) - signed(b)) & _M32))),
+    "s_cselect_b32": lambda a, b, scc: (a if scc else b, None),
+    "s_cselect_b64": lambda a, b, scc: (a if scc else b, None),
+    "s_pack_ll_b32_b16": lambda a, b, _: (a & 0xFFFF | (b & 0xFFFF) << 16, None),
+    "s_pack_lh_b32_b16": lambda a, b, _: (a & 0xFFFF | b & 0xFFFF0000, None),
+    "s_pack_hh_b32_b16": lambda a, b, _: (a >> 16 | b & 0xFFFF0000, None),
+}
+_LOGIC: dict[str, Callable[[int, int], int]] = {
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "andn2": lambda a, b: a & ~b,
+    "orn2": lambda a, b: a | ~b,
+    "nand": lambda a, b: ~(a & b),
+    "nor": lambda a, b: ~(a | b),
+    "xnor": lambda a, b: ~(a ^ b),
+}
+
+
+def _logical(combine: Callable[[int, int], int], mask: int) -> _Function:
+    return lambda a, b, _: _flagged(combine(a, b), mask)
+
+
+def _shifted_sum(shift: int) -> _Function:
+    return lambda a, b, _: (((a << shift) + b) & _M32, int((a << shift) + b > _M32))
+
+
+_TWO |= {
+    f"s_{name}_b{bits}": _logical(combine, mask)
+    for name, combine in _LOGIC.items()
+    for bits, mask in ((32, _M32), (64, _M64))
+}
+_TWO |= {f"s_lshl{shift}_add_u32": _shifted_sum(shift) for shift in (1, 2, 3, 4)}
+_ONE: dict[str, _Function] = {
+    "s_mov_b32": lambda a, _, __: (a, None),
+    "s_mov_b64": lambda a, _, __: (a, None),
+    "s_movk_i32": lambda a, _, __: (signed(a & 0xFFFF, 16) & _M32, None),
+    "s_not_b32": lambda a, _, __: _flagged(~a),
+    "s_not_b64": lambda a, _, __: _flagged(~a, _M64),
+    "s_brev_b32": lambda a, _, __: (_reversed(a), None),
+    "s_brev_b64": lambda a, _, __: (_reversed(a, 64), None),
+    "s_wqm_b32": lambda a, _, __: _whole_quads(a, 32),
+    "s_wqm_b64": lambda a, _, __: _whole_quads(a, 64),
+    "s_quadmask_b32": lambda a, _, __: _quad_mask(a, 32),
+    "s_quadmask_b64": lambda a, _, __: _quad_mask(a, 64),
+    "s_bcnt0_i32_b32": lambda a, _, __: _flagged(32 - a.bit_count()),
+    "s_bcnt0_i32_b64": lambda a, _, __: _flagged(64 - a.bit_count()),
+    "s_ff0_i32_b32": lambda a, _, __: (_lowest(~a & _M32), None),
+    "s_ff0_i32_b64": lambda a, _, __: (_lowest(~a & _M64), None),
+    "s_flbit_i32": lambda a, _, __: (_highest_sign(a, 32), None),
+    "s_flbit_i32_i64": lambda a, _, __: (_highest_sign(a, 64), None),
+    "s_flbit_i32_b64": lambda a, _, __: (_highest(a, 64), None),
+    "s_bitreplicate_b64_b32": lambda a, _, __: (_doubled(a), None),
+    "s_abs_i32": lambda a, _, __: _flagged(abs(signed(a))),
+    "s_sext_i32_i8": lambda a, _, __: (signed(a & 0xFF, 8) & _M32, None),
+    "s_sext_i32_i16": lambda a, _, __: (signed(a & 0xFFFF, 16) & _M32, None),
+    "s_bcnt1_i32_b32": lambda a, _, __: _flagged(a.bit_count()),
+    "s_bcnt1_i32_b64": lambda a, _, __: _flagged(a.bit_count()),
+    "s_ff1_i32_b32": lambda a, _, __: (_lowest(a), None),
+    "s_ff1_i32_b64": lambda a, _, __: (_lowest(a), None),
+    "s_flbit_i32_b32": lambda a, _, __: (_highest(a, 32), None),
+}
+# These work on their destination.
+_ON_ITSELF: dict[str, _Function] = {
+    "s_addk_i32": lambda a, b, _: _overflow(signed(a) + signed(b & 0xFFFF, 16)),
+    "s_mulk_i32": lambda a, b, _: (signed(a) * signed(b & 0xFFFF, 16) & _M32, None),
+    "s_cmovk_i32": lambda a, b, scc: (signed(b & 0xFFFF, 16) & _M32 if scc else a, None),
+    "s_cmov_b32": lambda a, b, scc: (b if scc else a, None),
+    "s_cmov_b64": lambda a, b, scc: (b if scc else a, None),
+    "s_bitset0_b32": lambda a, b, _: (a & ~(1 << (b & 31)), None),
+    "s_bitset1_b32": lambda a, b, _: (a | 1 << (b & 31), None),
+    "s_bitset0_b64": lambda a, b, _: (a & ~(1 << (b & 63)), None),
+    "s_bitset1_b64": lambda a, b, _: (a | 1 << (b & 63), None),
+}
+_TAKES_SCC = frozenset(
+    {"s_addc_u32", "s_subb_u32", "s_cselect_b32", "s_cselect_b64", "s_cmovk_i32", "s_cmov_b32", "s_cmov_b64"}
+)
+_ORDER: dict[str, Callable[[int, int], bool]] = {
+    "eq": lambda a, b: a == b,
+    "lg": lambda a, b: a != b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+}
+_COMPARE = re.compile(r"^s_cmp(?P<k>k?)_(?P<order>eq|lg|gt|ge|lt|le)_(?P<kind>[iu])(?P<bits>32|64)$")
+_SAVE = re.compile(r"^s_(?P<op>and|or|xor|andn[12]|orn[12]|nand|nor|xnor)_(?P<kept>saveexec|wrexec)_b64$")
+
+
+def decode_scalar(instruction: Instruction) -> Step | None:  # noqa: PLR0911  # one line per family
+    """The step of a SALU instruction that isn't control flow, or None."""
+    opcode = instruction.opcode
+    if (special := decode_register_index(instruction)) is not None:
+        return special
+    operands = tuple(parse_operand(text, instruction) for text in instruction.operands) if opcode[:2] == "s_" else ()
+    if opcode in _TWO or opcode in _ONE:
+        return _computed(instruction, operands[0], operands[1:], {**_TWO, **_ONE}[opcode])
+    if opcode in _ON_ITSELF:
+        return _computed(instruction, operands[0], operands, _ON_ITSELF[opcode])
+    if (compare := _COMPARE.match(opcode)) is not None:
+        return _compared(instruction, operands, compare)
+    if opcode.startswith("s_bitcmp") and len(operands) == 2:
+        return _bit_compared(instruction, operands, int(opcode[8]), 64 if opcode.endswith("64") else 32)
+    if (save := _SAVE.match(opcode)) is not None:
+        return _saved(instruction, operands, save["op"], new=save["kept"] == "wrexec")
+    return None
+
+
+def _wide(opcode: str, place: int) -> bool:
+    """Whether an operand has 64 bits: shifts and fields take their amount from 32, counts give 32."""
+    if "_i32_b64" in opcode or "_i32_i64" in opcode:
+        return place > 0
+    if opcode.startswith(("s_bfm", "s_bitreplicate")):
+        return place == 0 and "b64" in opcode
+    narrow = ("s_lsh", "s_ash", "s_bfe", "s_bitset")
+    return opcode.endswith("64") and not (place == 2 and opcode.startswith(narrow))
+
+
+def _computed(instruction: Instruction, target: Operand, sources: tuple[Operand, ...], function: _Function) -> Step:
+    first = scalar_reader(sources[0], wide=_wide(instruction.opcode, 1))
+    second = scalar_reader(sources[1], wide=_wide(instruction.opcode, 2)) if len(sources) > 1 else lambda _: 0
+    put = scalar_writer(target, wide=_wide(instruction.opcode, 0))
+    sets_m0 = target.first == M0
+
+    def act(wave: Wave) -> None:
+        result, scc = function(first(wave), second(wave), wave.scc)
+        put(wave, result)
+        if scc is not None:
+            wave.scc = int(scc)
+        if sets_m0:
+            wave.m0_at = wave.now
+
+    takes = (*sources, SCC_BIT) if instruction.opcode in _TAKES_SCC else sources
+    gives = (target, SCC_BIT) if function(1, 1, 1)[1] is not None else (target,)
+    return make_step(instruction, act, reads=takes, writes=gives)
+
+
+def _compared(instruction: Instruction, operands: tuple[Operand, ...], found: re.Match[str]) -> Step:
+    wide, order = found["bits"] == "64", _ORDER[found["order"]]
+    left, right = (scalar_reader(operand, wide=wide) for operand in operands)
+    short = bool(found["k"])
+
+    def act(wave: Wave) -> None:
+        a, b = left(wave), right(wave)
+        if found["kind"] == "i":
+            a, b = signed(a), signed(b & 0xFFFF, 16) if short else signed(b)
+        elif short:
+            b &= 0xFFFF
+        wave.scc = int(order(a, b))
+
+    return make_step(instruction, act, reads=operands, writes=(SCC_BIT,))
+
+
+def _bit_compared(instruction: Instruction, operands: tuple[Operand, ...], wanted: int, bits: int) -> Step:
+    value, place = scalar_reader(operands[0], wide=bits == 64), scalar_reader(operands[1])
+
+    def act(wave: Wave) -> None:
+        wave.scc = int(value(wave) >> (place(wave) & bits - 1) & 1 == wanted)
+
+    return make_step(instruction, act, reads=operands, writes=(SCC_BIT,))
+
+
+def _saved(instruction: Instruction, operands: tuple[Operand, ...], name: str, *, new: bool) -> Step:
+    """Combines EXEC with the source, and keeps what it was, or for `new` what it becomes."""
+    exec_, turned = named("exec"), name.endswith("n1")
+    saved, source, old = (
+        scalar_writer(operands[0], wide=True),
+        scalar_reader(operands[1], wide=True),
+        scalar_reader(exec_, wide=True),
+    )
+    put, combine = scalar_writer(exec_, wide=True), _LOGIC[name.replace("n1", "n2")]
+
+    def act(wave: Wave) -> None:
+        before, mask = old(wave), source(wave)
+        result = (combine(before, mask) if turned else combine(mask, before)) & _M64
+        saved(wave, result if new else before)
+        put(wave, result)
+        wave.scc = int(result != 0)
+
+    return make_step(instruction, act, reads=(operands[1], exec_), writes=(operands[0], exec_, SCC_BIT))

@@ -1,0 +1,221 @@
+"""One wave: its registers, what it has under way, and the wait states it has passed.
+
+Asynchrony is the machine model's: a memory op's registers hold poison from its issue until it lands, and it lands when
+a wait of the same wave retires it, or earlier if the interleaving says so.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rota.errors import Finding, Severity
+from rota.isa.binary.kernel_facts import LANES
+from rota.isa.memory.private import Private
+from rota.isa.wave.mode import START
+from rota.isa.wave.operand import EXEC, SCALAR
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rota.isa.code.disassembly import Instruction
+    from rota.isa.launch.spin import Visit
+    from rota.isa.memory.global_memory import Memory
+    from rota.isa.memory.lds import Lds
+    from rota.isa.wave.step import Step
+    from rota.targets.architecture import Architecture
+
+ROWS = 512
+COUNTERS = ("vmcnt", "lgkmcnt")
+"""What waves count with; code for a machine with other counters is not executed."""
+ALL = np.ones(LANES, np.bool_)  # every lane is active
+ALL.flags.writeable = False
+POISON = 0xFFFF_FFFF  # a NaN as f32, as two f16 or bf16, and as four OCP fp8
+
+
+class Faults:
+    """What an execution did wrong: the first time each instruction, or pair of them, did it."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, int], dict[int | None, Finding]] = {}
+
+    def add(
+        self,
+        code: str,
+        instruction: Instruction,
+        message: str,
+        *evidence: tuple[str, str | int],
+        other: Instruction | None = None,
+        severity: Severity = Severity.ERROR,
+    ) -> None:
+        """Remembers a fault, unless these instructions are known for it; `other` is the other end."""
+        known = self._found.setdefault((code, instruction.line), {})
+        end = None if other is None else other.line
+        if end in known or (end is None and known):
+            return
+        known.pop(None, None)  # now its other end is known
+        ends = ((instruction, "line of the listing"), (other, "the other one"))
+        known[end] = Finding(
+            code=code,
+            message=message,
+            severity=severity,
+            concerns=tuple(each.concern(role) for each, role in ends if each),
+            evidence=evidence,
+        )
+
+    def confirm(
+        self, code: str, instruction: Instruction, *evidence: tuple[str, str | int], other: Instruction | None = None
+    ) -> None:
+        """A fault that is known of these instructions turned out to be more: evidence of those names is replaced."""
+        known = self._found.get((code, instruction.line), {})
+        end = None if other is None else other.line
+        if (found := known.get(end)) is not None:
+            known[end] = replace(found, evidence=tuple({**dict(found.evidence), **dict(evidence)}.items()))
+
+    def clear(self) -> None:
+        """Forgets all of them."""
+        self._found.clear()
+
+    def findings(self) -> tuple[Finding, ...]:
+        """By the instructions that did it first, in the order in which they did."""
+        return tuple(finding for found in self._found.values() for finding in found.values())
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Pending:
+    """A memory op under way: the registers that it holds, and what its landing does."""
+
+    instruction: Instruction
+    rows: tuple[int, ...]
+    finish: Callable[[], None]
+    cover: Callable[[int], None] | None = None  # told the epoch of the wait that covers it
+    landed: bool = False
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Wave:
+    """The state of one wave, changed in place by every instruction."""
+
+    architecture: Architecture
+    number: int
+    faults: Faults
+    memory: Memory
+    lds: Lds
+    at_issue: Callable[[], bool]  # whether the next memory op lands at once
+    v: NDArray[np.uint32] = field(default_factory=lambda: np.full((ROWS, LANES), POISON, np.uint32))
+    i: NDArray[np.int32] = field(init=False)
+    f: NDArray[np.float32] = field(init=False)
+    s: list[int] = field(default_factory=lambda: [POISON] * 128)
+    scc: int = 0
+    mode: int = START  # the MODE register
+    mask: NDArray[np.bool_] | None = None  # the active lanes, if not all are
+    pc: int = 0
+    now: int = 0  # wait states passed
+    executed: int = 0
+    ended: bool = False
+    waiting: bool = False  # at a barrier
+    spinning: bool = False  # came back to a place with nothing changed
+    branches: int = 0  # backward ones that were taken
+    visit: Visit | None = None  # what the wave was at one of them
+    epoch: int = 0  # barriers reached
+    busy: dict[int, Pending] = field(default_factory=dict)
+    vm: deque[Pending] = field(default_factory=deque)
+    ds: deque[Pending] = field(default_factory=deque)
+    sm: list[Pending] = field(default_factory=list)
+    flat: dict[Pending, set[str]] = field(default_factory=dict)  # and the counters that were waited for since
+    workgroup: tuple[int, int, int] = (0, 0, 0)
+    private: Private = field(default_factory=lambda: Private(0))
+    m0_at: int = -9  # when M0 was set last
+    recent: list[tuple[int, int, Step]] = field(default_factory=list)  # what later ones may have to keep away from
+    vm_most: int = field(init=False)  # what the counters hold; issuing past them stalls until the oldest is back
+    lgkm_most: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.vm_most, self.lgkm_most = (self.architecture.no_wait(name) for name in COUNTERS)
+        self.i = self.v.view(np.int32)
+        self.f = self.v.view(np.float32)
+        self.s[EXEC] = self.s[EXEC + 1] = 0xFFFF_FFFF
+
+    def take_exec(self) -> None:
+        """Derives the lane mask from EXEC."""
+        bits = self.s[EXEC] | self.s[EXEC + 1] << 32
+        if bits == 0xFFFF_FFFF_FFFF_FFFF:
+            self.mask = None
+        else:
+            self.mask = np.array([bits >> lane & 1 for lane in range(LANES)], np.bool_)
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """The lanes that EXEC names."""
+        return ALL if self.mask is None else self.mask
+
+    def launch(self, counter: str, pending: Pending) -> None:
+        """Issues a memory op on vm, ds or sm; its registers are poison until it lands."""
+        for row in pending.rows:
+            self.busy[row] = pending
+            if row < SCALAR:
+                np.copyto(self.v[row], POISON, where=True if self.mask is None else self.mask)
+            else:
+                self.s[row - SCALAR] = POISON
+        if counter == "flat":
+            self.flat[pending] = set()
+        else:
+            queue: deque[Pending] | list[Pending] = getattr(self, counter)
+            queue.append(pending)
+        if self.at_issue():
+            self.land(pending)
+        if counter == "vm" and len(self.vm) > self.vm_most:
+            self.wait_vm(self.vm_most)
+        elif counter == "ds" and len(self.ds) > self.lgkm_most:
+            self._retire(self.ds, self.lgkm_most)
+
+    def land(self, pending: Pending) -> None:
+        """Completes a memory op."""
+        if pending.landed:
+            return
+        pending.landed = True
+        for row in pending.rows:
+            if self.busy.get(row) is pending:
+                del self.busy[row]
+        pending.finish()
+
+    def land_all(self) -> None:
+        """Completes what is under way when the wave ends."""
+        for pending in (*self.vm, *self.ds, *self.flat):
+            self.land(pending)
+
+    def wait_vm(self, most: int) -> None:
+        """At most `most` vector memory ops stay under way; loads and stores return in order, as LLVM assumes."""
+        self._retire(self.vm, most)
+        if most == 0:
+            self._waited_for("vm")
+
+    def wait_lgkm(self, most: int) -> None:
+        """At most `most` LDS ops stay under way, in order; scalar loads return in any order, so only 0 is a promise."""
+        self._retire(self.ds, most)
+        if most == 0:
+            for pending in self.sm:
+                self._retired(pending)
+            self.sm.clear()
+            self._waited_for("lgkm")
+
+    def _retire(self, queue: deque[Pending], most: int) -> None:
+        while len(queue) > most:
+            self._retired(queue.popleft())
+
+    def _retired(self, pending: Pending) -> None:
+        self.land(pending)
+        if pending.cover is not None:
+            pending.cover(self.epoch)
+
+    def _waited_for(self, counter: str) -> None:
+        """A flat op counts twice and is over when none of either kind is under way."""
+        for pending, waited in tuple(self.flat.items()):
+            waited.add(counter)
+            if len(waited) == len(COUNTERS):
+                del self.flat[pending]
+                self._retired(pending)
