@@ -31,6 +31,7 @@ from benchmarks.race_trace import traced
 from rota import load_kernel
 from rota.errors import RotaError
 from rota.isa.decoded import KernelProgram
+from rota.isa.hazards.walk import check_spacing
 from rota.isa.launch.interleaving import Interleaving, some_interleavings
 from rota.isa.launch.loaded_kernel import LoadedKernel
 from tests.isa.corpus.cases import FOLDER, Case
@@ -85,6 +86,8 @@ def judged(name: str, *, seed: int = 0, orders: int = 6, most: int | None = None
         found, wrong = _launched(mutant.program, problem, chosen)
         if mutant.change is not None:
             harmless, why = argument(traces, facts, mutant.change)
+            if check_spacing([step.instruction for step in mutant.program.steps], mutant.program.architecture):
+                harmless, why = False, "the edit takes a wait state away that two instructions need between them"
         elif mutant.kind == "s_nop":
             why = why_not_needed(kernel.program, mutant.place)
             harmless = why != ""
