@@ -20,10 +20,11 @@ ds_read_b32 v5, v0
 """
 
 
-def race(one: int, other: int, *, code: str = "I109", source: int | None = None, **evidence: str) -> Finding:
+def race(one: int, other: int, code: str = "I109", source: int | None = None, **evidence: str) -> Finding:
     where = None if source is None else SourceLine(file="k.py", line=source)
     ends = tuple(Concern(label=f"line {line}", index=line, source=where) for line in (one, other))
-    told = {"wave": "0", "other wave": "1", "bytes": "0 to 3", "rests on": "no barrier", **evidence}
+    told = {"wave": "0", "other wave": "1", "bytes": "0 to 3", "rests on": "no barrier"}
+    told |= {name.replace("_", " "): value for name, value in evidence.items()}
     return Finding(code=code, message="ds_x reads LDS", concerns=ends, evidence=tuple(told.items()))
 
 
@@ -43,7 +44,7 @@ def test_alike_are_the_same_rule_between_the_same_stretches_and_source_lines() -
         race(1, 3),
         race(3, 1, code="I302"),
         race(3, 1, source=7),
-        race(3, 1, **{"rests on": "policy"}),
+        race(3, 1, rests_on="policy"),
     )
     assert first not in {cause_of(each, stretch) for each in others}
     assert cause_of(race(3, 1, bytes="0 to 3 of argument 0 (x)"), stretch) != cause_of(
