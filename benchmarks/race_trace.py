@@ -5,24 +5,30 @@ The unmodified kernel runs once, in NumPy.  An argument about a mutant looks at 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.isa.code.disassembly import Instruction
 from rota.isa.decoded import KernelProgram
 from rota.isa.launch import run as launching
 from rota.isa.launch.interleaving import LATEST
 from rota.isa.launch.loaded_kernel import LoadedKernel
+from rota.isa.memory import shared_memory
 from rota.isa.races.global_order import GlobalOrder, MemoryUse, Scope
 from rota.isa.races.memory_order import AccessOrder
 from rota.isa.wave.step import Step
 from rota.isa.wave.wave import Wave
 from tests.isa.corpus.problem import Problem
+
+Octets = NDArray[np.uint8]
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -141,14 +147,7 @@ def traced(kernel: LoadedKernel, problem: Problem) -> list[WaveTrace]:
             stack.enter_context(patch.object(AccessOrder, name, recorder.lds(getattr(AccessOrder, name), kind)))
         stack.enter_context(patch.object(GlobalOrder, "begin", recorder.begin(GlobalOrder.begin)))
         stack.enter_context(patch.object(GlobalOrder, "touch", recorder.touch(GlobalOrder.touch)))
-        LoadedKernel(program=replace(program, steps=steps)).launch(
-            *problem.args,
-            grid=problem.grid,
-            block=problem.block,
-            dynamic_lds=problem.dynamic_lds,
-            orders=(LATEST,),
-            check=False,
-        )
+        _run(replace(program, steps=steps), problem)
     found = [*recorder.waves.values()]
     for trace in found:
         _only_contested(trace, [each for each in found if each.group == trace.group and each is not trace])
@@ -163,3 +162,38 @@ def _only_contested(trace: WaveTrace, others: Sequence[WaveTrace]) -> None:
     for kind in (kind for op in trace.ops.values() for kind in (op.reads, op.writes, op.atomics)):
         if "global" in kind:
             kind["global"] &= theirs
+
+
+def matters(kernel: LoadedKernel, problem: Problem, place: int) -> bool:
+    """Are outputs wrong if a read of LDS brings zeros, or if its lanes get each other's bytes?"""
+    original, line = shared_memory.read, kernel.program.steps[place].instruction.line
+
+    def reads(
+        other: Callable[[Octets], Octets], wave: Wave, instruction: Instruction, *rest: Any, **named: Any
+    ) -> None:
+        if instruction.line == line:
+            arrange = named["arrange"]
+            named["arrange"] = lambda octets: arrange(np.ascontiguousarray(other(octets)))
+        original(wave, instruction, *rest, **named)
+
+    for other in (np.zeros_like, np.flipud):
+        with (
+            patch.object(launching, "run_clean", lambda *_, **__: None),
+            patch.object(shared_memory, "read", partial(reads, other)),
+        ):
+            now = copy.deepcopy(problem)
+            _run(kernel.program, now)
+        if now.off() > 1:
+            return True
+    return False
+
+
+def _run(program: KernelProgram, problem: Problem) -> None:
+    LoadedKernel(program=program).launch(
+        *problem.args,
+        grid=problem.grid,
+        block=problem.block,
+        dynamic_lds=problem.dynamic_lds,
+        orders=(LATEST,),
+        check=False,
+    )

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.race_argument import APART, ENDS, LATER, SLACK, Change, argument
 from benchmarks.race_edits import facts_of
 from benchmarks.race_mutants import BAD, DOUBTFUL, FLAGGED, HARMLESS, MISSED, UNEXPLAINED, _launched, _verdict, judged
-from benchmarks.race_trace import Op, WaveTrace, traced
+from benchmarks.race_trace import Op, WaveTrace, matters, traced
 from rota import load_kernel
 from rota.isa.launch.interleaving import LATEST, some_interleavings
 from tests.isa.corpus.cases import FOLDER, Case
@@ -93,6 +93,16 @@ def test_one_instruction_earlier_the_wait_of_the_fp8_matmul_is_right() -> None:
     assert [step.instruction.text for step in program.steps[at : at + 2]] == ["s_barrier", "s_waitcnt lgkmcnt(0)"]
     steps = (*program.steps[:at], program.steps[at + 1], program.steps[at], *program.steps[at + 2 :])
     assert _launched(replace(program, steps=steps), case.problem(), (LATEST,)) == ((), 0.0)
+
+
+def test_what_a_read_brings_may_not_matter() -> None:
+    """In the second half of the last tile of K, one operand is zero; in the first half it isn't."""
+    name = "t_matmul_bf16_s2.gfx950"
+    case = Case(path=shared(f"{FOLDER}/{name}.hsaco"), name=name)
+    kernel = load_kernel(case.path)
+    texts = [step.instruction.text for step in kernel.program.steps]
+    asked = ("ds_read_b128 v[116:119], v66 offset:96", "ds_read_b128 v[92:95], v66 offset:32")
+    assert [matters(kernel, case.problem(), texts.index(text)) for text in asked] == [False, True]
 
 
 @pytest.mark.slow
