@@ -27,6 +27,7 @@ from rota.emit.hip_gemm import emit_gemm
 from rota.errors import RotaError
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.code.disassembly import Instruction, read_listing
+from rota.isa.decoded import KernelProgram
 from rota.isa.hazards.spacing import NOTHING, spacing_of
 from rota.isa.hazards.spacing_rules import needs
 from rota.isa.hazards.walk import Early, SpacingWalk
@@ -83,6 +84,12 @@ def judged(
             window = instructions[max(0, number - 3) : number + 3]
             tally.missed.append(f"{name}: {' | '.join(other.text for other in window)}")
     return tally
+
+
+def why_not_needed(program: KernelProgram, number: int) -> str:
+    """Why an s_nop of a decoded kernel may pass one state less; nothing if there is no reason."""
+    walk = SpacingWalk([step.instruction for step in program.steps], program.architecture)
+    return _left_out(walk, number, walk.reachable(), frozenset()) or ""
 
 
 def _left_out(walk: SpacingWalk, number: int, reachable: frozenset[int], by_hand: frozenset[int]) -> str | None:

@@ -11,6 +11,7 @@ from rota.isa.launch.loaded_kernel import LoadedKernel
 from rota.isa.launch.order_runs import LaunchResult, weight_of
 from tests.isa.single import facts, listing
 
+MOVE = "v_mov_b32_e32 v2, s2"
 LAST_WINS = """s_load_dwordx2 s[4:5], s[0:1], 0x0
     v_mov_b32_e32 v1, 0
     v_mov_b32_e32 v2, s2
@@ -60,3 +61,10 @@ def test_all_write_the_same() -> None:
 )  # fmt: skip
 def test_atomics_weigh(opcode: str, severity: Severity) -> None:
     assert weight_of([opcode, "s_endpgm"])[0] is severity
+
+
+def test_a_nan_is_no_difference_of_zero() -> None:
+    """The first workgroup's 0x7FC00000 is no number; a largest difference of the others would hide it."""
+    text = LAST_WINS.replace("v_mov_b32_e32 v2, s2", "s_cmp_eq_u32 s2, 0\n s_cselect_b32 s2, 0x7fc00000, 0\n" + MOVE)
+    (finding,) = [each for each in launched(np.zeros(2, np.float32), text).findings if each.code == "I122"]
+    assert dict(finding.evidence)["largest difference"] == "some are numbers in one order only"

@@ -124,7 +124,7 @@ def test_scalar_loads_land_at_zero_only() -> None:
 
 
 def test_a_register_under_way_may_not_be_used() -> None:
-    for use in ("v_mov_b32_e32 v9, v8", "v_mov_b32_e32 v8, 0", "buffer_load_dword v8, v2, s[4:7], 0 offen"):
+    for use in ("v_mov_b32_e32 v9, v8", "v_mov_b32_e32 v8, 0", "buffer_load_dword v9, v8, s[4:7], 0 offen"):
         wave = with_memory({2: LANE * 4})
         execute(f"buffer_load_dword v8, v2, s[4:7], 0 offen\n{use}", wave)
         assert codes(wave) == ["I103"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -25,6 +26,9 @@ from rota.isa.wave.step import Step
 from rota.isa.wave.wave import COUNTERS
 from rota.targets.architecture import Architecture
 from rota.targets.registry import architecture_named, known_architectures
+
+# Loads that come back in order with others on their counter, and keep nothing of what their registers held.
+_IN_ORDER = re.compile(r"(?:(?:buffer|global|scratch)_load|ds_read2?(?:st64)?)_(?!.*d16)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,4 +127,5 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
         raise unknown(instruction, "form") from error
     if step is None:
         raise unknown(instruction)
-    return replace(step, spacing=spacing_of(instruction, architecture))
+    touches = step.sources if _IN_ORDER.match(instruction.opcode) else step.touches
+    return replace(step, touches=touches, spacing=spacing_of(instruction, architecture))

@@ -23,43 +23,67 @@ FOLDER = "kernels/compiled"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """A finding that must come: between which instructions, as patterns of their texts, and why."""
+    """A finding that must come: its code, between which instructions, to the letter, and why."""
 
+    code: str
     ends: tuple[str, ...]
     why: str
 
     def met_by(self, findings: tuple[Finding, ...]) -> bool:
-        """Is there a finding with all of these ends?"""
+        """Is there a finding of that code with just these ends?"""
         return any(
-            all(any(re.search(end, concern.label) for concern in finding.concerns) for end in self.ends)
-            and len(finding.concerns) >= len(self.ends)
+            finding.code == self.code and sorted(concern.label for concern in finding.concerns) == sorted(self.ends)
             for finding in findings
         )
 
 
-_LDS_RACE = ("^ds_write", "^ds_read")
-_GLOBAL_RACE = ("^global_store", "^global_load")
 _HIP = "one of the small kernels with a fault"
+_WORD = ("ds_write_b32 v1, v0", "ds_read_b32 v0, v0")
+_HALF = ("ds_write_b16 v1, v0", "ds_read_u16 v1, v1")
+_STORE = "global_store_dword v0, v1, s[0:1]"
 DUE = {
-    "races/barrier_only_nowait": Due(ends=_LDS_RACE, why=_HIP),
-    "races/divergent_barrier": Due(ends=_LDS_RACE, why=_HIP),
-    "races/global_raw_nosync": Due(ends=_GLOBAL_RACE, why=_HIP),
-    "races/global_ww_workgroups": Due(ends=("^global_store",), why=_HIP),
-    "races/oob_global": Due(ends=("^global_store",), why=_HIP),
-    "races/oob_lds": Due(ends=("^ds_read",), why=_HIP),
-    "races/raw_nosync": Due(ends=_LDS_RACE, why=_HIP),
-    "races/reduce_missing_last": Due(ends=_LDS_RACE, why=_HIP),
-    "races/same_value_war": Due(ends=_LDS_RACE, why="a read outstanding at a barrier: a finding of policy"),
-    "races/u16_barrier_only_nowait": Due(ends=("^ds_write_b16", "^ds_read_u16"), why=_HIP),
-    "races/u16_raw_nosync": Due(ends=("^ds_write_b16", "^ds_read_u16"), why=_HIP),
-    "races/u8_raw_nosync": Due(ends=("^ds_write_b8", "^ds_read_u8"), why=_HIP),
-    "races/uninit_lds": Due(ends=("^ds_read",), why=_HIP),
-    "races/war_nosync": Due(ends=_LDS_RACE, why=_HIP),
-    "races/waw": Due(ends=("^ds_write",), why=_HIP),
-    "triton-3.8.0/pp_on": Due(ends=_LDS_RACE, why="triton-lang/triton issue 11696"),
-    "g_mm_wrongwait": Due(ends=("^buffer_load_dword.* lds", "^ds_read"), why="wait_group(2) where 1 is needed"),
+    "races/barrier_only_nowait": Due(code="I109", ends=_WORD, why=_HIP),
+    "races/divergent_barrier": Due(code="I109", ends=_WORD, why=_HIP),
+    "races/global_raw_nosync": Due(
+        code="I302",
+        ends=("global_store_dword v2, v0, s[0:1]", "global_load_dword v0, v[0:1], off offset:1020"),
+        why=_HIP,
+    ),
+    "races/global_ww_workgroups": Due(code="I303", ends=(_STORE, _STORE), why=_HIP),
+    "races/oob_global": Due(code="I105", ends=("global_store_dword v1, v0, s[0:1] offset:32",), why=_HIP),
+    "races/oob_lds": Due(code="I105", ends=("ds_read_b32 v0, v1 offset:256",), why=_HIP),
+    "races/raw_nosync": Due(code="I109", ends=_WORD, why=_HIP),
+    "races/reduce_missing_last": Due(
+        code="I109", ends=("ds_write_b32 v1, v2", "ds_read2st64_b32 v[2:3], v1 offset1:1"), why=_HIP
+    ),
+    "races/same_value_war": Due(
+        code="I109",
+        ends=("ds_write_b32 v0, v1", "ds_read_b32 v2, v2"),
+        why="a read outstanding at a barrier: a finding of policy",
+    ),
+    "races/u16_barrier_only_nowait": Due(code="I109", ends=_HALF, why=_HIP),
+    "races/u16_raw_nosync": Due(code="I109", ends=_HALF, why=_HIP),
+    "races/u8_raw_nosync": Due(code="I109", ends=("ds_write_b8 v0, v0", "ds_read_u8 v1, v1"), why=_HIP),
+    "races/uninit_lds": Due(code="I301", ends=("ds_read_b32 v0, v0",), why=_HIP),
+    "races/war_nosync": Due(code="I109", ends=_WORD, why=_HIP),
+    "races/waw": Due(code="I109", ends=("ds_write_b32 v1, v0", "ds_write_b32 v1, v0"), why=_HIP),
+    "triton-3.8.0/pp_on": Due(
+        code="I109",
+        ends=(
+            "ds_write2st64_b32 v41, v100, v104 offset1:32",
+            "ds_read2_b32 v[180:181], v68 offset0:32 offset1:48",
+        ),
+        why="triton-lang/triton issue 11696",
+    ),
+    "g_mm_wrongwait": Due(
+        code="I109",
+        ends=("ds_read_b128 v[106:109], v92 offset:40960", "buffer_load_dwordx4 v2, s[0:3], 0 offen lds"),
+        why="wait_group(2) where 1 is needed",
+    ),
     "m_256_256_128_8_2_fp8e4nv": Due(
-        ends=("^buffer_load_dword.* lds", "^ds_read"), why="reads outstanding at a barrier, under the strict rule"
+        code="I109",
+        ends=("buffer_load_dwordx4 v18, s[20:23], 0 offen lds", "ds_read_b64_tr_b8 a[24:25], v16 offset:16896"),
+        why="reads outstanding at a barrier behind which a DMA overwrites their bytes",
     ),
 }
 """Known-bad kernels, without their architecture.

@@ -22,6 +22,7 @@ QUICK = (
       for arch in ("gfx942", "gfx950")),
     "g_transpose.gfx950", "g_mm_relax.gfx950", "g_mm_wrongwait.gfx950", "t_matmul_bf16_s3_async1.gfx942",
     "triton-3.8.0/pp_on.gfx942", "pp_on.gfx942", "t_matmul_fp8_s2.gfx942", "t_matmul_fp32.gfx950",
+    "m_256_256_128_8_2_fp8e4nv.gfx950",
 )  # fmt: skip
 """Judged under two orders whenever the tests run."""
 
@@ -67,11 +68,14 @@ def verdict(*ends: str, off: float | None = 0.0) -> Verdict:
 
 
 def test_a_known_fault_is_demanded_with_both_ends() -> None:
-    assert verdict("ds_write_b32 v0, v1", "ds_read_b32 v0, v1").as_due
-    assert not verdict("ds_write_b32 v0, v1").as_due
-    assert not verdict("ds_read_b32 v0, v1", "ds_read_b32 v2, v1").as_due
+    assert verdict("ds_read_b32 v0, v0", "ds_write_b32 v1, v0").as_due
+    assert not verdict("ds_write_b32 v1, v0").as_due
+    assert not verdict("ds_read_b32 v0, v0", "ds_read_b32 v0, v0").as_due
+    assert not verdict("ds_write_b32 v1, v0", "ds_read_b32 v0, v1").as_due
     assert not verdict().as_due
-    assert not verdict("ds_write_b32 v0, v1", "ds_read_b32 v0, v1", off=None).as_due
+    assert not verdict("ds_read_b32 v0, v0", "ds_write_b32 v1, v0", off=None).as_due
+    alike = replace(verdict("ds_read_b32 v0, v0", "ds_write_b32 v1, v0").findings[0], code="I302")
+    assert not replace(verdict(), findings=(alike,)).as_due
     clean = replace(verdict(), case=Case(path=Path("raw_sync_ok.gfx950.hsaco"), name="races/raw_sync_ok.gfx950"))
     assert clean.as_due
     assert not replace(clean, off=1.5).as_due

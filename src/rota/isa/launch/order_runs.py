@@ -6,7 +6,7 @@ The outcome of the first order is the one that the others are compared with, byt
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from rota.errors import Concern, Finding, IsaError, Severity, several
 from rota.isa.launch.host_memory import HostSpan, Region, place_of
+from rota.isa.races.alike import cause_of, more_like_it, stretches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,7 +99,7 @@ class OrderRuns:
     def result(self) -> LaunchResult:
         """All of it: errors first, each with the orders that showed it."""
         ranks = [*Severity]
-        seen = sorted(self._seen.values(), key=lambda each: ranks.index(each.finding.severity))
+        seen = sorted(self._grouped(), key=lambda each: ranks.index(each.finding.severity))
         told = [each for each in seen if each.finding.severity is not Severity.NOTE]
         return LaunchResult(
             findings=tuple(map(self._counted, told)),
@@ -107,6 +108,15 @@ class OrderRuns:
             orders=tuple(self.orders),
             instructions=self.instructions,
         )
+
+    def _grouped(self) -> list[_Seen]:
+        """Races that are alike are one: the first of those that did harm, with the number of the others."""
+        stretch = stretches([step.instruction for step in self.program.steps])
+        groups: dict[Hashable, list[_Seen]] = {}
+        for number, each in enumerate(self._seen.values()):
+            cause = cause_of(each.finding, stretch)
+            groups.setdefault(number if cause is None else cause, []).append(each)
+        return [alike[0] if len(alike) == 1 else _one(alike) for alike in groups.values()]
 
     def _note(self, label: str, findings: Sequence[Finding]) -> None:
         for finding in map(self._with_arguments, findings):
@@ -171,7 +181,7 @@ class OrderRuns:
             concerns=(Concern(label=self._name(number), index=number, role="argument"),),
             evidence=(
                 ("elements", f"{int(elements.sum())} of {elements.size}, the first at {where}"),
-                *((("largest difference", f"{_largest(a, b):.3g}"),) if span.numbers is not None else ()),
+                *((("largest difference", _largest(a, b)),) if span.numbers is not None else ()),
                 *((("because", why),) if why else ()),
             ),
         )
@@ -179,6 +189,14 @@ class OrderRuns:
     def _name(self, number: int) -> str:
         declared = [argument for argument in self.program.facts.arguments if not argument.hidden]
         return declared[number].name if number < len(declared) else f"arg{number}"
+
+
+def _one(alike: Sequence[_Seen]) -> _Seen:
+    shown = max(alike, key=lambda each: each.met)
+    labels = dict.fromkeys(label for each in alike for label in each.labels)
+    more = ("more like it", more_like_it([each.finding for each in alike]))
+    finding = replace(shown.finding, evidence=(*shown.finding.evidence, more))
+    return _Seen(finding=finding, labels=[*labels], met=shown.met)
 
 
 def weight_of(opcodes: Sequence[str]) -> tuple[Severity, str]:
@@ -199,7 +217,9 @@ def _shown(span: HostSpan, octets: NDArray[Any], low: int) -> NDArray[Any]:
     return np.ascontiguousarray(np.atleast_1d(view))
 
 
-def _largest(a: NDArray[Any], b: NDArray[Any]) -> float:
+def _largest(a: NDArray[Any], b: NDArray[Any]) -> str:
     kind = np.complex128 if a.dtype.kind == "c" else np.float64
-    apart = np.abs(a.astype(kind) - b.astype(kind))
-    return float(np.nanmax(apart, initial=0.0))
+    one, other = a.astype(kind), b.astype(kind)
+    if (np.isnan(one) != np.isnan(other)).any():
+        return "some are numbers in one order only"
+    return f"{float(np.nanmax(np.abs(one - other), initial=0.0)):.3g}"

@@ -255,7 +255,7 @@ def _run_wave(
         step = steps[pc]
         left -= 1
         if wave.busy and not wave.busy.keys().isdisjoint(step.touches):
-            _too_early(wave, step)
+            wave.too_early(step.instruction, min(row for row in step.touches if row in wave.busy))
         keep_distance(wave, step)
         to = step.act(wave)
         wave.now += step.states
@@ -284,18 +284,4 @@ def _run_wave(
 def _endless(wave: Wave, instruction: Instruction, why: str, *fixes: str) -> IsaError:
     return IsaError(
         Finding(code="I108", message=f"wave {wave.number} {why}", concerns=(instruction.concern(),), fixes=fixes)
-    )
-
-
-def _too_early(wave: Wave, step: Step) -> None:
-    """An instruction uses a register of a memory op that no wait has covered."""
-    row = min(row for row in step.touches if row in wave.busy)
-    under_way = wave.busy[row].instruction
-    name = f"v{row}" if row < 256 else f"a{row - 256}" if row < 512 else f"s{row - 512}"
-    wave.faults.add(
-        "I103",
-        step.instruction,
-        f"{step.instruction.opcode} uses {name} while {under_way.opcode} still holds it",
-        ("under way", f"{under_way.text} (line {under_way.line})"),
-        ("wave", wave.number),
     )

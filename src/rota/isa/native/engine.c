@@ -44,6 +44,14 @@ void land(Wave *wave, Pending *pending)
     if (pending->landed)
         return;
     pending->landed = 1;
+    for (int i = 0; pending->rows && i < wave->length[pending->counter]; i++) { /* in order, where rows are shared */
+        int counter = pending->counter;
+        Pending *other = &wave->pending[wave->queue[counter][(wave->head[counter] + i) % MOST_PENDING]];
+        if (other == pending)
+            break;
+        if (other->first_row < pending->first_row + pending->rows && pending->first_row < other->first_row + other->rows)
+            land(wave, other);
+    }
     int32_t mine = (int32_t)(pending - wave->pending) + 1;
     for (int row = pending->first_row; row < pending->first_row + pending->rows; row++)
         if (wave->busy[row] == mine) {
@@ -66,9 +74,9 @@ static void drop_oldest(Wave *wave, int counter)
 {
     int32_t number = wave->queue[counter][wave->head[counter]];
     Pending *pending = &wave->pending[number];
+    land(wave, pending); /* while it is queued: what lands first is in front of it */
     wave->head[counter] = (wave->head[counter] + 1) % MOST_PENDING;
     wave->length[counter]--;
-    land(wave, pending);
     if (pending->access)
         wave->group->accesses[pending->access].covered = wave->epoch;
     wave->free[wave->free_count++] = number;
@@ -96,6 +104,8 @@ Pending *launch(Wave *wave, const Op *op, int counter, int first_row, int rows)
     pending->access = 0;
     pending->pieces = 0;
     for (int row = first_row; row < first_row + rows; row++) {
+        if (wave->busy[row] && wave->pending[wave->busy[row] - 1].counter != counter)
+            fault(wave->group, F_HELD, pending->pc, wave->pending[wave->busy[row] - 1].pc, wave->number, -1, row, 0, 0);
         wave->held += wave->busy[row] == 0;
         wave->busy[row] = number + 1;
         if (row >= ROWS)

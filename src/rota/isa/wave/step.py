@@ -22,8 +22,9 @@ class Step:
     """One instruction, ready to run.
 
     `sources` and `results` are all rows that it reads and writes, SCC included, but not the EXEC that every vector
-    instruction obeys.  `touches` are both: none may belong to a memory op under way.  `spacing` says which wait states
-    it has to keep; decoding adds it.
+    instruction obeys.  `touches` are those of them that may not belong to a memory op under way: both, except the
+    results of a load, which may belong to an earlier load that comes back before it (`Wave.launch` looks at those).
+    `spacing` says which wait states it has to keep; decoding adds it.
     """
 
     instruction: Instruction

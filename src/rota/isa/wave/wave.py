@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -94,6 +95,7 @@ class Pending:
     finish: Callable[[], None]
     cover: Callable[[int], None] | None = None  # told the epoch of the wait that covers it
     landed: bool = False
+    counter: str = ""  # vm, ds, sm or flat
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -156,11 +158,14 @@ class Wave:
     def launch(self, counter: str, pending: Pending) -> None:
         """Issues a memory op on vm, ds or sm; its registers are poison until it lands."""
         for row in pending.rows:
+            if (holder := self.busy.get(row)) is not None and holder.counter != counter:
+                self.too_early(pending.instruction, row)
             self.busy[row] = pending
             if row < SCALAR:
                 np.copyto(self.v[row], POISON, where=True if self.mask is None else self.mask)
             else:
                 self.s[row - SCALAR] = POISON
+        pending.counter = counter
         if counter == "flat":
             self.flat[pending] = set()
         else:
@@ -174,14 +179,35 @@ class Wave:
             self._retire(self.ds, self.lgkm_most)
 
     def land(self, pending: Pending) -> None:
-        """Completes a memory op."""
+        """Completes a memory op, behind those before it that write the same registers."""
         if pending.landed:
             return
         pending.landed = True
+        if pending.rows:
+            for other in self._before(pending):
+                if not set(pending.rows).isdisjoint(other.rows):
+                    self.land(other)
         for row in pending.rows:
             if self.busy.get(row) is pending:
                 del self.busy[row]
         pending.finish()
+
+    def _before(self, pending: Pending) -> list[Pending]:
+        """What was issued before it and comes back in order with it, the oldest first."""
+        queue = self.vm if pending.counter == "vm" else self.ds if pending.counter == "ds" else ()
+        return [*takewhile(lambda each: each is not pending, queue)]
+
+    def too_early(self, instruction: Instruction, row: int) -> None:
+        """An instruction uses a register of a memory op that no wait has covered."""
+        under_way = self.busy[row].instruction
+        name = f"v{row}" if row < ROWS // 2 else f"a{row - ROWS // 2}" if row < SCALAR else f"s{row - SCALAR}"
+        self.faults.add(
+            "I103",
+            instruction,
+            f"{instruction.opcode} uses {name} while {under_way.opcode} still holds it",
+            ("under way", f"{under_way.text} (line {under_way.line})"),
+            ("wave", self.number),
+        )
 
     def land_all(self) -> None:
         """Completes what is under way when the wave ends."""
@@ -205,7 +231,8 @@ class Wave:
 
     def _retire(self, queue: deque[Pending], most: int) -> None:
         while len(queue) > most:
-            self._retired(queue.popleft())
+            self._retired(queue[0])
+            queue.popleft()
 
     def _retired(self, pending: Pending) -> None:
         self.land(pending)
