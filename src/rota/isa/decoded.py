@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from types import MappingProxyType
 
 from rota.errors import Finding, IsaError, Severity
@@ -25,6 +27,8 @@ from rota.isa.wave.step import Step
 from rota.isa.wave.wave import COUNTERS
 from rota.targets.architecture import Architecture
 from rota.targets.registry import architecture_named, known_architectures
+
+_ENCODING = re.compile(r"_(e32|e64|dpp|sdwa)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +113,16 @@ def decode(
     return aware(step, lambda each: _decode(each, architecture, places))
 
 
+@cache
+def _extensions() -> frozenset[str]:
+    """Instructions that not every machine has."""
+    return frozenset(name for each in known_architectures() for name in each.extensions)
+
+
 def _decode(instruction: Instruction, architecture: Architecture, places: Mapping[int, int]) -> Step:
+    opcode = _ENCODING.sub("", instruction.opcode)
+    if opcode in _extensions() and opcode not in architecture.extensions:
+        raise unknown(instruction, f"place on {architecture.name}, which lacks it, so it")
     try:
         step = (
             decode_control(instruction, places, architecture)

@@ -25,6 +25,7 @@ from rota.isa.memory.global_memory import Memory
 from rota.isa.memory.lds import Lds
 from rota.isa.memory.private import Private
 from rota.isa.native.workgroups import run_clean
+from rota.isa.wave.mode import INDEXED
 from rota.isa.wave.step import AT_BARRIER, Step
 from rota.isa.wave.wave import Faults, Wave
 
@@ -253,6 +254,8 @@ def _run_wave(
     start = left
     while left:
         step = steps[pc]
+        if wave.mode & INDEXED and step.indexed is not None:
+            step = step.indexed(wave)
         left -= 1
         if wave.busy and not wave.busy.keys().isdisjoint(step.touches):
             _too_early(wave, step)

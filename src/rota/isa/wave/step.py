@@ -23,7 +23,7 @@ class Step:
 
     `sources` and `results` are all rows that it reads and writes, SCC included, but not the EXEC that every vector
     instruction obeys.  `touches` are both: none may belong to a memory op under way.  `spacing` says which wait states
-    it has to keep; decoding adds it.
+    it has to keep; decoding adds it.  Where a wave indexes registers, `indexed` gives the step with those it means.
     """
 
     instruction: Instruction
@@ -33,6 +33,7 @@ class Step:
     touches: frozenset[int]
     states: int = 1  # wait states that pass
     spacing: Spacing = NOTHING
+    indexed: Callable[[Wave], Step] | None = None
 
 
 def make_step(
@@ -41,7 +42,6 @@ def make_step(
     *,
     reads: tuple[Operand, ...] = (),
     writes: tuple[Operand, ...] = (),
-    valu: bool = False,  # noqa: ARG001  # what it is follows from its opcode; callers still say it
     states: int = 1,
 ) -> Step:
     """A step whose rows are those of its operands."""
