@@ -6,8 +6,8 @@ edges among them; drawn C functions run on the interpreter and, compiled for thi
 any other NaN; where a precision is stated instead of bits, the table says which.
 
 Every opcode that LLVM's disassembler knows of both machines is gone through (`tests/isa/every_opcode.py`): one that the
-interpreter executes must have a row, or a test of its own that `tests/isa/shown_elsewhere.py` names.  The exit status is
-1 if one has neither, or if anything is wrong.
+interpreter executes must have a row, or a test of its own that `tests/isa/shown_elsewhere.py` names.  The exit status
+is 1 if one has neither, or if anything is wrong.
 """
 
 from __future__ import annotations
