@@ -175,8 +175,8 @@ def test_code_with_too_many_ways_is_judged_place_by_place(monkeypatch: pytest.Mo
 
 def test_ways_that_multiply_end_within_seconds() -> None:
     blocks = []
-    for number in range(60):
-        jumps = [f"s_cbranch_scc0 .L{(7 * number + 11 * way) % 60}" for way in range(4)]
+    for number in range(30):
+        jumps = [f"s_cbranch_scc0 .L{(7 * number + 11 * way) % 30}" for way in range(4)]
         blocks += [f".L{number}:", "v_mfma_f32_4x4x4_16b_f16 v[8:11], v[0:1], v[2:3], 0", *jumps]
     instructions = [step.instruction for step in loaded("\n".join(blocks)).steps]
     started = process_time()
