@@ -6,6 +6,7 @@ It fails where the interpreter and plain Python differ; `benchmarks.instructions
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -37,5 +38,10 @@ ACCUMULATION = {
 }
 """Moves from and to the registers that matrix instructions sum in."""
 
-CHECKS = {**lds_oracle.CHECKS, **vector_memory_oracle.CHECKS, **scalar_memory_oracle.CHECKS, **ACCUMULATION}
+CHECKS: dict[str, Callable[[int], None]] = {
+    **lds_oracle.CHECKS,
+    **vector_memory_oracle.CHECKS,
+    **scalar_memory_oracle.CHECKS,
+    **ACCUMULATION,
+}
 """By opcode, without suffixes of the encoding, a check that takes a seed and fails where the two differ."""
