@@ -1,20 +1,23 @@
 """How much of other people's machine code is known: takes folders of code objects, prints what the interpreter decodes.
 
 Run `python -m benchmarks.decoding [FOLDER ...]` from the repository's root; without a folder, `kernels/compiled` and
-`kernels/aiter` of the folder `shared`, beside the checkout or where `ROTA_SHARED` says.  An instruction is counted if a
-kernel can come to it, and known if it decodes as a whole, with its operands and modifiers.  What isn't known is listed
-by mnemonic, and by what is not known of it.  The exit status is 1 if a code object can't be read, or if the share lies
-under `--least` (in percent).
+`kernels/aiter` of the folder `shared`, beside the checkout or where `ROTA_SHARED` says.  A bare git
+directory does as well, by its newest commit.  An instruction is counted if a kernel can come to it, and known if it
+decodes as a whole, with its operands and modifiers.  What isn't known is listed by mnemonic, and by what is not known
+of it.  Code objects of machines that the interpreter doesn't have are counted apart, and drawn anew with --draw.  The
+exit status is 1 if another one can't be read, or if the share lies under `--least` (in percent).
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
 
@@ -44,6 +47,7 @@ class Tally:
     reasons: dict[str, Counter[str]] = field(default_factory=dict)
     examples: dict[str, str] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
+    elsewhere: int = 0  # code objects of machines that the interpreter doesn't have
 
     @property
     def share(self) -> float:
@@ -56,39 +60,78 @@ def code_objects(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
 
 
+def found_in(folder: Path) -> list[tuple[str, Callable[[], bytes]]]:
+    """All code objects of a folder, or of the newest commit of a bare git directory: names, and what reads them."""
+    if not (folder / "HEAD").is_file():
+        return [(path.name, path.read_bytes) for path in code_objects(folder)]
+    listed = _git(folder, "ls-tree", "-r", "HEAD").decode().splitlines()
+    entries = (line.split(maxsplit=3) for line in listed if line.endswith(SUFFIXES))
+    return [(path, partial(_git, folder, "cat-file", "blob", blob)) for _, _, blob, path in entries]
+
+
+def _git(folder: Path, *command: str) -> bytes:
+    return subprocess.run(("git", "--git-dir", folder, *command), capture_output=True, check=True).stdout
+
+
 def tally(paths: Sequence[Path]) -> Tally:
     """Decodes every kernel of every code object."""
+    return tally_of((path.name, path.read_bytes) for path in paths)
+
+
+def tally_of(objects: Iterable[tuple[str, Callable[[], bytes]]], most: int | None = None) -> Tally:
+    """Decodes every kernel of every code object, until so many were looked at."""
     result, objdump = Tally(), find_objdump()
-    for path in paths:
-        result.objects += 1
+    for name, read in objects:
         try:
-            code = read_code_object(path.read_bytes(), objdump)
+            code = read_code_object(read(), objdump)
             for kernel in code.kernels:
                 _count(result, code.instructions(kernel.name), kernel.arch)
+        except subprocess.CalledProcessError:
+            result.unread.append(f"{name}: the snapshot doesn't hold it")
         except RotaError as error:
-            result.unread.append(f"{path.name}: {error.findings[0].message}")
+            if error.findings[0].code == "I111":
+                result.elsewhere += 1
+                continue
+            result.unread.append(f"{name}: {error.findings[0].message}")
+        result.objects += 1
+        if result.objects == most:
+            break
     return result
 
 
 def _count(result: Tally, instructions: Sequence[Instruction], arch: str) -> None:
-    architecture = architecture_named(arch)
-    assert architecture is not None
     result.kernels += 1
     missing = 0
     count = len(instructions)
     for instruction in without_skipping(instructions)[:count]:
         result.instructions += 1
         result.mnemonics[instruction.opcode] += 1
-        try:
-            decode(instruction, architecture)
-        except IsaError as error:
+        why = _unknown(_anywhere(instruction), arch)
+        if why is not None:
             missing += 1
             result.unknown[instruction.opcode] += 1
-            why = error.findings[0].message.partition("; ")[2] or "the opcode"
             result.reasons.setdefault(instruction.opcode, Counter())[why] += 1
             result.examples.setdefault(instruction.opcode, instruction.text)
     result.known = result.instructions - sum(result.unknown.values())
     result.whole += not missing
+
+
+def _anywhere(instruction: Instruction) -> Instruction:
+    """The instruction without where it stands."""
+    target = None if instruction.target is None else 0
+    return replace(instruction, line=0, address=None, target=target, symbol=None, source=None)
+
+
+@lru_cache(maxsize=1 << 18)
+def _unknown(instruction: Instruction, arch: str) -> str | None:
+    """What isn't known of an instruction, or None; where it stands makes no difference."""
+    architecture = architecture_named(arch)
+    assert architecture is not None
+    try:
+        decode(instruction, architecture)
+    except IsaError as error:
+        return error.findings[0].message.partition("; ")[2] or "the opcode"
+    return None
 
 
 def lines_of(name: str, result: Tally) -> Iterator[str]:
@@ -102,6 +145,8 @@ def lines_of(name: str, result: Tally) -> Iterator[str]:
         why = "; ".join(reason for reason, _ in result.reasons[opcode].most_common(3))
         yield f"  {count:7,}  {opcode:34} {why:.60}   e.g. {result.examples[opcode]:.80}"
     yield from (f"  not read: {each}" for each in result.unread)
+    if result.elsewhere:
+        yield f"  {result.elsewhere:,} more are for machines that the interpreter doesn't have"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -114,10 +159,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     failed = False
     for folder in options.folders or (SHARED / "compiled", SHARED / "aiter"):
-        paths = code_objects(folder)
+        objects = found_in(folder)
         if options.draw is not None:
-            paths = sorted(Random(options.seed).sample(paths, min(options.draw, len(paths))))
-        result = tally(paths)
+            Random(options.seed).shuffle(objects)
+        result = tally_of(objects, options.draw)
         print("\n".join(lines_of(folder.name, result)), flush=True)
         failed |= bool(result.unread) or result.share < options.least
     return int(failed)

@@ -1,9 +1,13 @@
 """Every opcode against an oracle of its own: takes how often to try each, prints a table opcode by opcode.
 
 Run `python -m benchmarks.instructions` from the repository's root.  Single instructions run on the interpreter and on a
-second definition in plain Python (`tests/isa/plain`), over drawn registers with edges among them; drawn C functions run
-on the interpreter and, compiled for this machine, natively.  A NaN counts as any other NaN; where a precision is stated
-instead of bits, the table says which.  The exit status is 1 if anything is wrong.
+second definition in plain Python (`tests/isa/plain` and the oracles beside it), over drawn registers and memory with
+edges among them; drawn C functions run on the interpreter and, compiled for this machine, natively.  A NaN counts as
+any other NaN; where a precision is stated instead of bits, the table says which.
+
+Every opcode that LLVM's disassembler knows of both machines is gone through (`tests/isa/every_opcode.py`): one that the
+interpreter executes must have a row, or a test of its own that `tests/isa/shown_elsewhere.py` names.  The exit status
+is 1 if one has neither, or if anything is wrong.
 """
 
 from __future__ import annotations
@@ -11,15 +15,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from time import perf_counter
 
 from benchmarks.races import table
 from rota.isa.valu.floating import APPROXIMATE
+from tests.isa.every_opcode import every_instruction, executes
 from tests.isa.plain.c_campaign import judged_functions
 from tests.isa.plain.families import ARCHITECTURES, FAMILIES
+from tests.isa.shown_elsewhere import ELSEWHERE
 
 
 @dataclass(slots=True)
@@ -79,13 +85,29 @@ def try_kernels(tally: Tally, seed: int, count: int) -> None:
     print(f"kernels: {perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
 
 
+def executed_opcodes(arch: str) -> frozenset[str]:
+    """Of all opcodes of a machine, those that the interpreter executes."""
+    return frozenset(opcode for opcode, each in every_instruction(arch).items() if executes(each, arch))
+
+
+def without_oracle(executed: Collection[str]) -> list[str]:
+    """Those of these opcodes that neither a family judges nor a test of their own."""
+    judged = {opcode for family in FAMILIES for opcode in family.opcodes}
+    return sorted(opcode for opcode in executed if opcode not in judged and opcode not in ELSEWHERE)
+
+
 def lines(tally: Tally) -> Iterator[tuple[object, ...]]:
     """One row per opcode."""
     yield "opcode", "devices", "oracle", "cases of 64 lanes", "in kernels", "forms refused", "wrong"
     for opcode, row in sorted(tally.rows.items()):
+        if opcode in ELSEWHERE:
+            continue
         oracle = row.oracle + (f"; a machine within {APPROXIMATE[opcode]}" if opcode in APPROXIMATE else "")
         devices = " ".join(sorted(row.devices)) or "none"
         yield opcode, devices, oracle, row.cases, row.kernels, row.refused, row.wrong
+    for opcode, file in sorted(ELSEWHERE.items()):
+        row = tally.rows.get(opcode) or Row()
+        yield opcode, "gfx942 gfx950", f"a test of its own, {file}", 0, row.kernels, 0, 0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -105,9 +127,15 @@ def main(arguments: Sequence[str]) -> int:
     kernels = sum(tally.kernels.values())
     print(f"Opcodes executed: {len(tried)}, of which {alone} alone: {cases} cases, {refused} forms refused")
     print(f"C kernels: {kernels}, of which {tally.kernels['refused']} refused")
+    unjudged = []
+    for arch in ARCHITECTURES:
+        executed = executed_opcodes(arch)
+        missing = without_oracle(executed)
+        unjudged += missing
+        print(f"{arch}: {len(every_instruction(arch))} opcodes, {len(executed)} executed, {len(missing)} unjudged")
     print(f"Wrong: {len(tally.wrong)}")
-    print("\n".join(tally.wrong[:50]))
-    return 1 if tally.wrong else 0
+    print("\n".join([*(f"{opcode} has no oracle" for opcode in unjudged), *tally.wrong[:50]]))
+    return 1 if tally.wrong or unjudged else 0
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from time import process_time
+
 import numpy as np
 import pytest
 
 from rota.isa.binary.kernel_facts import Argument
 from rota.isa.decoded import load_program
 from rota.isa.launch import run
+from rota.isa.launch.time_limit import time_limit
 from tests.findings.smallest import raised
 from tests.isa.single import facts, listing, loaded
 
@@ -32,6 +35,28 @@ def test_a_loop_that_counts_too_far(monkeypatch: pytest.MonkeyPatch) -> None:
     far = loaded(WAY_OUT.format(body="s_add_u32 s0, s0, 2"))
     finding = raised("I108", lambda: run.run_kernel(far, args=[], block=(64, 1, 1)))
     assert finding.message == "wave 0 executed 1000 instructions and hasn't ended"
+
+
+def test_a_loop_that_counts_too_far_on_the_core_is_not_counted_again() -> None:
+    """5 million instructions take the core seconds, and NumPy minutes."""
+    far = loaded(WAY_OUT.format(body="s_add_u32 s0, s0, 2"))
+    started = process_time()
+    finding = raised(
+        "I108",
+        lambda: run.run_dispatch(far, buffers=[], values=[], grid=(1, 1, 1), block=(64, 1, 1), most=5_000_000),
+    )
+    assert finding.message == "wave 0 executed 5000000 instructions and hasn't ended"
+    assert process_time() - started < 20
+
+
+def test_a_launch_that_takes_too_long() -> None:
+    far = loaded(WAY_OUT.format(body="s_add_u32 s0, s0, 2"))
+    with time_limit(0.2):
+        finding = raised(
+            "I108",
+            lambda: run.run_dispatch(far, buffers=[], values=[], grid=(1, 1, 1), block=(64, 1, 1), most=2**40),
+        )
+    assert finding.message == "wave 0 hasn't ended within 0.2 seconds"
 
 
 def test_waves_that_meet_at_a_barrier_again_and_again() -> None:

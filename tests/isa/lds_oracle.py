@@ -247,8 +247,9 @@ def _listed() -> dict[str, Check]:
                     found[opcode] = partial(_short_read, opcode, size, sign == "i", part)
         found[f"ds_write_b{bits}"] = partial(_short_write, f"ds_write_b{bits}", size, False)
         found[f"ds_write_b{bits}_d16_hi"] = partial(_short_write, f"ds_write_b{bits}_d16_hi", size, True)
-    for element in (8, 16):
-        found[f"ds_read_b64_tr_b{element}"] = partial(_transposed, f"ds_read_b64_tr_b{element}", 8, element)
+    for bits, element in ((64, 4), (96, 6), (64, 8), (64, 16)):
+        opcode = f"ds_read_b{bits}_tr_b{element}"
+        found[opcode] = partial(_transposed, opcode, bits // 8, element)
     for opcode in ("ds_permute_b32", "ds_bpermute_b32"):
         found[opcode] = partial(_permute, opcode)
     found["ds_swizzle_b32"] = _swizzle

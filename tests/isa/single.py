@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from rota.isa.wave.wave import Faults, Wave
 from rota.targets.cdna4 import CDNA4
 
 LDS_BYTES = 4096
+_ARCH = ContextVar("arch", default="gfx950")
 DESCRIPTOR = Descriptor(
     lds_bytes=LDS_BYTES, private_bytes=0, kernarg_bytes=0, vgprs=512, sgprs=112, user_sgprs=0, accum_offset=256,
     tg_split=False,
@@ -73,9 +76,19 @@ def fresh(
     return wave
 
 
-def execute(text: str, wave: Wave, arch: str = "gfx950") -> Wave:
+@contextmanager
+def running_on(arch: str) -> Iterator[None]:
+    """Lines are executed on that machine, unless something else is said."""
+    token = _ARCH.set(arch)
+    try:
+        yield
+    finally:
+        _ARCH.reset(token)
+
+
+def execute(text: str, wave: Wave, arch: str | None = None) -> Wave:
     """Runs the lines to their end, with what is under way left under way."""
-    program = loaded(text, arch)
+    program = loaded(text, arch or _ARCH.get())
     steps, wave.architecture = program.steps, program.architecture
     wave.pc = 0
     with np.errstate(all="ignore"):

@@ -137,3 +137,15 @@ def test_a_branch_out_of_the_code() -> None:
     code = assembled("s_cbranch_scc0 0x4000")
     finding = raised("I101", code.instructions)
     assert finding.message == "'s_cbranch_scc0 16384' branches to a place that the listing doesn't show"
+
+
+def test_a_search_for_jumps_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = assembled(
+        address("f", 2) + "s_swappc_b64 s[30:31], s[2:3]\ns_nop 1", local("f", "s_nop 7\ns_setpc_b64 s[30:31]")
+    )
+    code.instructions()
+    monkeypatch.setattr("rota.isa.code.flow._FREE_VISITS", 5)
+    monkeypatch.setattr("rota.isa.code.flow._MOST_VISITS", 0)
+    finding = raised("I131", code.instructions)
+    assert finding.message == "where its jumps lead is not found within the time allowed for it"
+    assert dict(finding.evidence)["visits"] == 5

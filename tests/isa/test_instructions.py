@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
 
+from benchmarks.instructions import executed_opcodes, without_oracle
+from tests.isa.every_opcode import every_instruction
 from tests.isa.plain.c_campaign import judged_functions
 from tests.isa.plain.families import ARCHITECTURES, FAMILIES, Family
 from tests.isa.plain.judge import assembled, fresh_state, judged
 from tests.isa.plain.scalar import run_scalar
 from tests.isa.plain.special import run_vector
+from tests.isa.shown_elsewhere import ELSEWHERE
 
-FEWEST = 600  # opcodes that are judged alone
+FEWEST = 1000  # opcodes that are judged alone
+ALONE = ("memory", "matrix")  # families with a test for each opcode: test_memory_oracles, test_matrix_forms
 MASKS, SOME = "row_mask:0xf bank_mask:0xf", "row_mask:0xa bank_mask:0x6"
 
 
@@ -20,7 +25,45 @@ def test_hundreds_of_opcodes_have_an_oracle() -> None:
     assert len({opcode for family in FAMILIES for opcode in family.opcodes}) >= FEWEST
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_every_opcode_that_is_executed_has_an_oracle(arch: str) -> None:
+    executed = executed_opcodes(arch)
+    assert len(executed) > 0.8 * len(every_instruction(arch))
+    assert without_oracle(executed) == []
+
+
+def test_an_opcode_without_an_oracle_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = [family for family in FAMILIES if family.name != "memory"]
+    monkeypatch.setattr("benchmarks.instructions.FAMILIES", others)
+    executed = executed_opcodes("gfx950")
+    assert "ds_read_b64_tr_b4" in without_oracle(executed)
+    assert "v_add_u32" not in without_oracle(executed)
+    assert without_oracle({"v_made_up_b32", "s_barrier"}) == ["v_made_up_b32"]
+
+
+@pytest.mark.parametrize(("opcode", "file"), sorted(ELSEWHERE.items()))
+def test_tests_that_are_named_have_the_opcode(opcode: str, file: str) -> None:
+    assert opcode in (Path(__file__).parents[2] / file).read_text()
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("name", ALONE)
+def test_families_of_checks_give_verdicts(name: str, arch: str) -> None:
+    (family,) = (each for each in FAMILIES if each.name == name)
+    opcodes = Random(name).sample(family.opcodes, 12)
+    verdicts = [verdict for _, verdict in family.judge(Random(name), arch, opcodes, 1)]
+    assert {verdict.outcome for verdict in verdicts} <= {"right", "refused"}
+    assert sum(verdict.outcome == "right" for verdict in verdicts) > 5
+
+
+def test_a_check_that_fails_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.isa.memory.transposed_read._TEAM", 8)
+    (family,) = (each for each in FAMILIES if each.name == "memory")
+    ((_, verdict),) = family.judge(Random(3), "gfx950", ["ds_read_b64_tr_b4"], 1)
+    assert verdict.outcome.startswith("differs")
+
+
+@pytest.mark.parametrize("family", [each for each in FAMILIES if each.name not in ALONE], ids=lambda each: each.name)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_single_instructions_do_what_the_plain_machine_does(family: Family, arch: str) -> None:
     first = ARCHITECTURES.index(arch)

@@ -48,8 +48,7 @@ from tests.isa.single import codes, execute, fresh, loaded
         "s_store_dwordx8 s[8:15], s[2:3], 0x0",
         "s_atc_probe 1, s[2:3], 0x0",
         "s_scratch_load_dword s0, s[2:3], 0x0",
-        "ds_read_b64_tr_b4 v[0:1], v2",
-        "ds_read_b96_tr_b6 v[0:2], v4",
+        "ds_read_b64_tr_b6 v[0:1], v2",
     ],
 )
 def test_what_is_not_modelled_is_refused(text: str) -> None:
@@ -61,6 +60,8 @@ def test_what_is_not_modelled_is_refused(text: str) -> None:
     [
         "ds_read_b64_tr_b16 v[0:1], v2",
         "ds_read_b64_tr_b8 v[0:1], v2",
+        "ds_read_b64_tr_b4 v[0:1], v2",
+        "ds_read_b96_tr_b6 v[0:2], v4",
         "buffer_atomic_pk_add_bf16 v0, v1, s[4:7], 0 offen",
         "global_load_lds_dwordx4 v[0:1], off",
         "buffer_load_dwordx3 v1, s[4:7], 0 offen lds",

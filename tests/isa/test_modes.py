@@ -163,6 +163,33 @@ def test_memory_instructions_do_not_mind_an_index() -> None:
     assert codes(wave) == []
 
 
+LOADED = "global_load_dword v{row}, v[0:1], off\ns_set_gpr_idx_on s3, gpr_idx({which})\n"
+
+
+@pytest.mark.parametrize(
+    ("which", "row", "found"),
+    [("SRC0", 4, ["I103"]), ("SRC0", 1, []), ("DST", 11, ["I103"]), ("DST", 8, []), ("SRC1", 1, ["I103"])],
+)
+def test_a_wait_is_due_for_the_register_that_is_meant(which: str, row: int, found: list[str]) -> None:
+    """v_mov_b32 v8, v1 with an index of 3 reads v4, or writes v11."""
+    buffer = np.zeros(64, np.uint32)
+    wave = fresh({0: 0, 1: 0}, {3: 3}, buffers=(buffer,))
+    wave.v[0], wave.v[1] = wave.memory.address(0) & 0xFFFF_FFFF, wave.memory.address(0) >> 32
+    execute(LOADED.format(row=row, which=which) + "v_mov_b32_e32 v8, v1", wave)
+    assert codes(wave) == found
+
+
+MATRIX = "v_mfma_f32_4x4x4_16b_f16 v[8:11], v[0:1], v[2:3], 0\ns_set_gpr_idx_on s3, gpr_idx(SRC0)\n"
+
+
+@pytest.mark.parametrize(("named", "found"), [("v5", ["I104"]), ("v8", []), ("v9", [])])
+def test_wait_states_are_kept_for_the_register_that_is_meant(named: str, found: list[str]) -> None:
+    """What a matrix instruction writes is read through an index of 3, which leads to it or away from it."""
+    wave = fresh(dict.fromkeys(range(16), 0), {3: 3 if named == "v5" else 4})
+    execute(f"{MATRIX}v_mov_b32_e32 v20, {named}", wave)
+    assert codes(wave) == found
+
+
 def test_clocks_grow_and_have_to_be_waited_for() -> None:
     wave = execute("s_memtime s[8:9]", fresh(scalars={8: 1, 9: 1}))
     assert wave.s[8] == POISON

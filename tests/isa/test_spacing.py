@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from time import process_time
 
 import pytest
 
@@ -16,7 +17,7 @@ from rota.isa.hazards.walk import SpacingWalk, check_spacing
 from rota.targets.architecture import Architecture
 from rota.targets.cdna3 import CDNA3
 from rota.targets.cdna4 import CDNA4
-from tests.isa.single import execute, fresh, listing
+from tests.isa.single import execute, fresh, listing, loaded
 from tests.isa.sources import compiled
 from tests.shared import shared
 
@@ -150,3 +151,34 @@ def test_a_run_and_the_walk_agree(seed: int) -> None:
     expected = {instructions[each.then].line for each in SpacingWalk(instructions, MACHINES[arch]).early()}
     found = {finding.concerns[0].index for finding in wave.faults.findings() if finding.code == "I104"}
     assert found == expected
+
+
+def test_code_with_too_many_ways_is_judged_place_by_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No fewer instructions are found too early than by going through every way."""
+    blocks = []
+    for number in range(8):
+        jumps = [f"s_cbranch_scc0 .L{(5 * number + way) % 8}" for way in range(3)]
+        row = 8 + 4 * (number % 3)
+        blocks += [
+            f".L{number}:",
+            f"v_mfma_f32_4x4x4_16b_f16 v[{row}:{row + 3}], v[0:1], v[{row}:{row + 1}], 0",
+            *jumps,
+        ]
+    instructions = [step.instruction for step in loaded("\n".join([*blocks, "v_mov_b32_e32 v1, v9"])).steps]
+    ways = {(each.first, each.then): each.short for each in SpacingWalk(instructions, CDNA4).early()}
+    monkeypatch.setattr("rota.isa.hazards.walk._FREE_PATHS", 0)
+    monkeypatch.setattr("rota.isa.hazards.walk._MOST_PATHS", 0)
+    places = {(each.first, each.then): each.short for each in SpacingWalk(instructions, CDNA4).early()}
+    assert ways
+    assert all(places[pair] >= short for pair, short in ways.items())
+
+
+def test_ways_that_multiply_end_within_seconds() -> None:
+    blocks = []
+    for number in range(30):
+        jumps = [f"s_cbranch_scc0 .L{(7 * number + 11 * way) % 30}" for way in range(4)]
+        blocks += [f".L{number}:", "v_mfma_f32_4x4x4_16b_f16 v[8:11], v[0:1], v[2:3], 0", *jumps]
+    instructions = [step.instruction for step in loaded("\n".join(blocks)).steps]
+    started = process_time()
+    SpacingWalk(instructions, CDNA4).early()
+    assert process_time() - started < 5

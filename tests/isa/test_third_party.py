@@ -6,6 +6,7 @@ import json
 import subprocess
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -74,13 +75,14 @@ def test_what_does_not_race_is_right_in_every_order(name: str) -> None:
         assert outcome.findings == (), order.label
 
 
-def product(name: str, order: Interleaving) -> tuple[bool, set[str]]:
+@cache
+def product(name: str, order: Interleaving) -> tuple[bool, frozenset[str]]:
     """Is the upper left quarter of a product of 256 x 256 right, and what went wrong on the way?"""
     rng = np.random.default_rng(7)
     a, b = (rng.integers(-4, 5, (256, 256)).astype(np.float32) for _ in range(2))
     outcome = run_triton(name, a, b, np.zeros((256, 256), np.float32), order=order)
     right = np.array_equal(outcome.buffers[2][:128, :128], (a @ b)[:128, :128])
-    return right, {finding.code for finding in outcome.findings}
+    return right, frozenset(finding.code for finding in outcome.findings)
 
 
 @pytest.mark.parametrize("order", [LATEST, EARLIEST, backwards(8)], ids=lambda order: order.label)
@@ -88,7 +90,7 @@ def test_the_race_in_tritons_ping_pong(order: Interleaving) -> None:
     """triton-lang/triton issue 11696: a wrong product in some orders, a race in all; mended in 3.9."""
     _, codes = product("triton-3.8.0/pp_on.gfx942", order)
     assert "I109" in codes
-    assert product("pp_on.gfx942", order) == (True, set())
+    assert product("pp_on.gfx942", order) == (True, frozenset())
 
 
 def test_the_race_makes_the_product_wrong() -> None:
@@ -110,10 +112,10 @@ def test_eight_bit_floats_of_a_gfx942_object_are_fnuz() -> None:
 
 
 def test_flags_notes_descriptors_and_instructions_agree() -> None:
-    """In all that compilers made; the architecture is in the file's name too."""
+    """In what compilers made, by a sample; the architecture is in the file's name too."""
     paths = sorted(shared(FOLDER).rglob("*.hsaco"))
     assert len(paths) > 90
-    for path in paths:
+    for path in Random(11).sample(paths, 30):
         text = disassembled(path)
         for facts in read_kernels(path.read_bytes()):
             assert facts.arch == path.name.split(".")[-2]

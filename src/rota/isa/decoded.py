@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from types import MappingProxyType
 
 from rota.errors import Finding, IsaError, Severity
@@ -29,6 +30,7 @@ from rota.targets.registry import architecture_named, known_architectures
 
 # Loads that come back in order with others on their counter, and keep nothing of what their registers held.
 _IN_ORDER = re.compile(r"(?:(?:buffer|global|scratch)_load|ds_read2?(?:st64)?)_(?!.*d16)")
+_ENCODING = re.compile(r"_(e32|e64|dpp|sdwa)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +115,16 @@ def decode(
     return aware(step, lambda each: _decode(each, architecture, places))
 
 
+@cache
+def _extensions() -> frozenset[str]:
+    """Instructions that not every machine has."""
+    return frozenset(name for each in known_architectures() for name in each.extensions)
+
+
 def _decode(instruction: Instruction, architecture: Architecture, places: Mapping[int, int]) -> Step:
+    opcode = _ENCODING.sub("", instruction.opcode)
+    if opcode in _extensions() and opcode not in architecture.extensions:
+        raise unknown(instruction, f"place on {architecture.name}, which lacks it, so it")
     try:
         step = (
             decode_control(instruction, places, architecture)

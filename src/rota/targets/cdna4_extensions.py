@@ -1,8 +1,12 @@
-"""Vector instructions that came with CDNA4: takes nothing, gives their names, as LLVM's assembler knows them."""
+"""Instructions that came with CDNA4: takes nothing, gives their names, as LLVM's assembler knows them.
+
+Those that the architecture has a field for, such as reads that transpose and matrix forms, are not among them.
+"""
 
 from __future__ import annotations
 
 EXTENSIONS = (
+    "buffer_atomic_pk_add_bf16",
     "v_ashr_pk_i8_i32",
     "v_ashr_pk_u8_i32",
     "v_bitop3_b16",

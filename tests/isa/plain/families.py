@@ -5,16 +5,19 @@ Whoever adds opcodes adds a `Family` to FAMILIES: `python -m benchmarks.instruct
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from rota.errors import IsaError
+from tests.isa import matrix_checks, memory_oracles
 from tests.isa.plain.draw import drawn_bits, drawn_rows, drawn_text, spec_of
 from tests.isa.plain.draw_special import COMPARES, SCALED, SPECIALS, special_text
 from tests.isa.plain.judge import Verdict, assembled, fresh_state, judged
 from tests.isa.plain.machine import FUNCTIONS, LANES, ON_ITSELF, PACKED, State
 from tests.isa.plain.scalar import SCALARS, run_scalar, scalar_text
 from tests.isa.plain.special import run_vector
+from tests.isa.single import running_on
 
 ARCHITECTURES = ("gfx942", "gfx950")
 Judge = Callable[[Random, str, Sequence[str], int], Iterator[tuple[str, Verdict]]]
@@ -75,6 +78,40 @@ def _scalar(random: Random, opcode: str, arch: str) -> tuple[str, State]:
     return scalar_text(random, opcode), state
 
 
+def _checked(checks: Mapping[str, Callable[[int], None]]) -> Judge:
+    """Runs checks that draw for themselves, from a seed, and raise where the two differ."""
+
+    def judge(random: Random, arch: str, opcodes: Sequence[str], count: int) -> Iterator[tuple[str, Verdict]]:
+        with running_on(arch):
+            for opcode in opcodes:
+                for _ in range(count):
+                    seed = random.getrandbits(20)
+                    yield opcode, Verdict(text=f"{opcode}, seed {seed}", outcome=_outcome(checks[opcode], seed))
+
+    return judge
+
+
+def _outcome(check: Callable[..., object], *arguments: int) -> str:
+    try:
+        check(*arguments)
+    except IsaError as error:
+        return "refused" if error.findings[0].code == "I102" else str(error.findings[0].message)
+    except AssertionError as error:
+        return f"differs: {error!s:.200}"
+    return "right"
+
+
+def _matrix(random: Random, arch: str, opcodes: Sequence[str], count: int) -> Iterator[tuple[str, Verdict]]:
+    """A quarter as often as others: a case has thousands of products.  `benchmarks.matrix` has all modifiers."""
+    for opcode in opcodes:
+        check = matrix_checks.CHECKS.get((arch, opcode))
+        for _ in range(-(-count // 4) if check is not None else 0):
+            seed = random.getrandbits(20)
+            assert check is not None
+            yield opcode, Verdict(text=f"{opcode}, seed {seed}", outcome=_outcome(check, seed, _PLACES, 1))
+
+
+_PLACES = 4  # elements of each result that are compared
 _PLAIN = "second definition, fractions and integers"
 FAMILIES: list[Family] = [
     Family(
@@ -92,4 +129,16 @@ FAMILIES: list[Family] = [
         judge=_judge(_special, run_vector),
     ),
     Family(name="scalar", oracle="second definition, bit by bit", opcodes=SCALARS, judge=_judge(_scalar, run_scalar)),
+    Family(
+        name="memory",
+        oracle="second definition, bytes and lanes in lists",
+        opcodes=tuple(memory_oracles.CHECKS),
+        judge=_checked(memory_oracles.CHECKS),
+    ),
+    Family(
+        name="matrix",
+        oracle="second definition, sums of fractions",
+        opcodes=tuple(dict.fromkeys(opcode for _, opcode in matrix_checks.CHECKS)),
+        judge=_matrix,
+    ),
 ]

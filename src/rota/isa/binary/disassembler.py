@@ -12,12 +12,14 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from rota.errors import Finding, ToolchainError
 from rota.isa.binary.elf import ElfFile
 
 _SECONDS = 120
+_KEPT = 8  # listings
 _HEADER_BYTES, _SECTION_BYTES, _SYMBOL_BYTES = 64, 64, 24
 _AMDGPU, _HSA, _ABI = 224, 64, 2  # EM_AMDGPU, ELFOSABI_AMDGPU_HSA, code object version 4
 _SHARED = 3  # ET_DYN
@@ -28,10 +30,18 @@ _PLAIN_NAME = re.compile(r"[\w.$@]+")
 
 
 def disassemble(file: ElfFile, starts: Mapping[int, str], objdump: tuple[str, ...]) -> str:
-    """The listing of everything executable; `starts` are the addresses where code is known to begin, with a name."""
+    """The listing of everything executable; `starts` are the addresses where code is known to begin, with a name.
+
+    The same code gives the same listing, so the last ones are kept: kernels are loaded again and again.
+    """
+    return _listing(bare_file(file, starts), objdump)
+
+
+@lru_cache(maxsize=_KEPT)
+def _listing(bare: bytes, objdump: tuple[str, ...]) -> str:
     with tempfile.TemporaryDirectory(prefix="rota-") as name:
         folder = Path(name)
-        (folder / "code").write_bytes(bare_file(file, starts))
+        (folder / "code").write_bytes(bare)
         command = (*objdump, "-d", "--disassemble-zeroes", "code")
         try:
             done = subprocess.run(  # noqa: S603  # found by `rota.isa.binary.toolchain`, or named by the caller

@@ -125,7 +125,7 @@ def _instructions(listing: CodeListing, flow: CodeFlow, start: int, lines: LineT
     for place in order:
         line = listing.lines[place]
         at = bisect_right(starts, place) - 1
-        yield _instruction(
+        yield instruction_of(
             line,
             place if listing.addressed else None,
             None if line.target is None else numbers[line.target],
@@ -134,9 +134,14 @@ def _instructions(listing: CodeListing, flow: CodeFlow, start: int, lines: LineT
         )
 
 
-def _instruction(
-    line: CodeLine, address: int | None, target: int | None, symbol: str | None, source: SourceLine | None
+def instruction_of(
+    line: CodeLine,
+    address: int | None = None,
+    target: int | None = None,
+    symbol: str | None = None,
+    source: SourceLine | None = None,
 ) -> Instruction:
+    """One line of a listing, with where it stands as far as that is known."""
     opcode, _, rest = line.text.partition(" ")
     operands = [part.strip() for part in _OPERANDS.split(rest.strip())] if rest.strip() else []
     modifiers: tuple[str, ...] = ()

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from rota.errors import Concern, Finding, IsaError
 from rota.isa.code.addresses import State, behind, joined, jump_targets
 from rota.isa.code.code_listing import CodeLine, CodeListing
 
+_MOST_VISITS = 16  # of a place, on average: what real code needs is 1 to 4
+_FREE_VISITS = 10_000
 ENDS = frozenset({"s_endpgm", "s_endpgm_saved"})
 """Opcodes behind which a wave is over."""
 _INDIRECT = frozenset({"s_setpc_b64", "s_swappc_b64"})
@@ -49,6 +52,19 @@ def falls_through(opcode: str) -> bool:
     return opcode not in _NO_WAY_ON
 
 
+def _endless_search(lines: Mapping[int, CodeLine], place: int) -> IsaError:
+    line = lines.get(place)
+    near = () if line is None else (Concern(label=line.text, index=line.number, role="line of the listing"),)
+    return IsaError(
+        Finding(
+            code="I131",
+            message="where its jumps lead is not found within the time allowed for it",
+            concerns=near,
+            evidence=(("instructions", len(lines)), ("visits", _FREE_VISITS + _MOST_VISITS * len(lines))),
+        )
+    )
+
+
 class _Walk:
     """What the registers may hold at each place, until nothing new is found."""
 
@@ -59,6 +75,7 @@ class _Walk:
         self.states: dict[int, State] = {}
         self.missing: set[tuple[int, int]] = set()
         self.unresolved: set[int] = set()
+        self._left = _FREE_VISITS + _MOST_VISITS * len(lines)
 
     def start(self, place: int) -> None:
         """Goes on from a place of which nothing is known, and from behind calls whose return isn't understood."""
@@ -69,6 +86,9 @@ class _Walk:
     def _go(self, work: dict[int, State]) -> None:
         while work:
             place, state = work.popitem()
+            self._left -= 1
+            if self._left < 0:
+                raise _endless_search(self._lines, place)
             known = self.states.get(place)
             now = state if known is None else joined(known, state)
             if now == known:

@@ -14,9 +14,6 @@ from rota.isa.hazards.walk import early_message, too_early
 from rota.isa.wave.wave import POISON, Wave
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rota.isa.code.disassembly import Instruction
     from rota.isa.hazards.spacing import Need
     from rota.isa.wave.step import Step
 
@@ -62,11 +59,3 @@ def _early(wave: Wave, step: Step, other: Step, short: int, need: Need) -> None:
     if need.reads and need.matrix:
         for row in need.rows:
             wave.v[row] = POISON
-
-
-def check_dma(wave: Wave, instruction: Instruction) -> None:
-    """Nothing any more: `keep_distance` sees every step.  Callers may drop it."""
-
-
-def check_scalar_operands(wave: Wave, instruction: Instruction, rows: Iterable[int]) -> None:
-    """Nothing any more: `keep_distance` sees every step.  Callers may drop it."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from rota.errors import Concern, Finding
 from rota.isa.code.disassembly import Instruction
@@ -20,6 +21,7 @@ from rota.targets.architecture import Architecture
 from rota.targets.wait_states import Hazards
 
 _LEAVES = re.compile(r"^s_(?:branch|endpgm|setpc|swappc|rfe)")  # what follows isn't what comes next
+_MOST_PATHS, _FREE_PATHS = 20, 20_000  # for each instruction of a kernel; real ones have a few
 _SCALARS = {VCC: "vcc_lo", VCC + 1: "vcc_hi", M0: "m0", EXEC: "exec_lo", EXEC + 1: "exec_hi"}
 
 
@@ -77,8 +79,11 @@ class SpacingWalk:
     def early(self, numbers: Iterable[int] | None = None) -> tuple[Early, ...]:
         """The instructions, among those numbered, that come too early: each once for each one in front."""
         found: dict[tuple[int, int], Early] = {}
+        left = _FREE_PATHS + _MOST_PATHS * len(self.spacings)
         for then in range(len(self.spacings)) if numbers is None else numbers:
-            for path in self._paths(then):
+            paths = list(islice(self._paths(then), max(left, 0) + 1))
+            left -= len(paths)
+            for path in paths if left >= 0 else self._places(then):
                 recent = [(passed, self.spacings[number]) for passed, number in path]
                 place = {id(self.spacings[number]): number for _, number in path}
                 for first, short, need in too_early(recent, self.spacings[then], self._hazards):
@@ -109,6 +114,22 @@ class SpacingWalk:
                         seen.add(key)
                         stack.append((other, passed, path))
                 number = before[0]
+
+    def _places(self, then: int) -> Iterator[list[tuple[int, int]]]:
+        """Every instruction that stands before one, each alone: no fewer are too early than on whole paths.
+
+        For code with so many ways to an instruction that they can't be gone through one by one.
+        """
+        seen = {(before, 0) for before in self._before[then]}
+        stack = list(seen)
+        while stack:
+            number, passed = stack.pop()
+            if self._reach[number] > passed:
+                yield [(passed, number)]
+            passed += self.spacings[number].states
+            if passed < self._farthest:
+                stack += (new := {(before, passed) for before in self._before[number]} - seen)
+                seen |= new
 
     def reachable(self) -> frozenset[int]:
         """The instructions that can be come to from the first."""

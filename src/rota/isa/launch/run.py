@@ -20,11 +20,13 @@ from rota.isa.launch.fit import checked_sizes
 from rota.isa.launch.interleaving import LATEST, Driver, Interleaving
 from rota.isa.launch.kernarg import Pointer, Triple, Value, build_kernarg, service_at
 from rota.isa.launch.spin import revisited
+from rota.isa.launch.time_limit import heed_time
 from rota.isa.launch.wave_group import WaveGroup, run_workgroups
 from rota.isa.memory.global_memory import Memory
 from rota.isa.memory.lds import Lds
 from rota.isa.memory.private import Private
-from rota.isa.native.workgroups import run_clean
+from rota.isa.native.workgroups import ENDLESS, run_clean
+from rota.isa.wave.mode import INDEXED
 from rota.isa.wave.step import AT_BARRIER, Step
 from rota.isa.wave.wave import Faults, Wave
 
@@ -38,6 +40,7 @@ _PAGE = 4096
 _STACK = 16384  # bytes for each lane of a kernel that doesn't know how deep its calls go
 _BUFFER = re.compile(r"\bbuffer (\d+)")
 MOST_INSTRUCTIONS = 300_000  # of one wave: hundreds of K-tiles, and half a minute at most if it doesn't end
+_EXPLAINED = 50_000  # instructions in which it shows why a wave doesn't end of which the core knows that it doesn't
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,13 +144,16 @@ def run_dispatch(
         most=limit,
         ended=progress,
     )
+    given_up = limit
+    if executed == ENDLESS:
+        executed, limit = None, min(limit, _EXPLAINED)
     if executed is None:
         faults.clear()
         with np.errstate(all="ignore"), _with_what_was_found(faults, len(image)):
             executed = run_workgroups(
                 places,
                 make,
-                lambda wave, turns: _run_wave(program.steps, wave, turns, limit, program.endless),
+                lambda wave, turns: _run_wave(program.steps, wave, turns, limit, program.endless, told=given_up),
                 memory,
                 progress,
             )
@@ -242,10 +248,13 @@ def _run_wave(
     turns: int | None,
     most: int = MOST_INSTRUCTIONS,
     endless: frozenset[int] = frozenset(),
+    *,
+    told: int | None = None,
 ) -> None:
     """Executes up to `turns` instructions, or as many as a wave can before it has to wait for others.
 
-    From the places in `endless` no way leads to an end.
+    From the places in `endless` no way leads to an end.  `told` is what to say instead of `most`, where the core has
+    executed more.
     """
     pc = wave.pc
     budget = most - wave.executed
@@ -253,6 +262,8 @@ def _run_wave(
     start = left
     while left:
         step = steps[pc]
+        if wave.mode & INDEXED and step.indexed is not None:
+            step = step.indexed(wave)
         left -= 1
         if wave.busy and not wave.busy.keys().isdisjoint(step.touches):
             wave.too_early(step.instruction, min(row for row in step.touches if row in wave.busy))
@@ -267,9 +278,7 @@ def _run_wave(
             wave.waiting, wave.ended = to == AT_BARRIER, to != AT_BARRIER
             wave.epoch += to == AT_BARRIER
             break
-        if to <= back and pc in endless:
-            raise _endless(wave, steps[pc].instruction, "came to a loop that no way leads out of")
-        if to <= back and revisited(wave, pc):
+        if to <= back and _repeats(wave, pc, steps[pc].instruction, endless):
             wave.spinning = True
             break
     wave.executed += start - left
@@ -278,7 +287,15 @@ def _run_wave(
         wave.land_all()
     elif wave.executed >= most:
         fix = "take a smaller problem, or allow more instructions if the kernel is that long"
-        raise _endless(wave, steps[pc].instruction, f"executed {most} instructions and hasn't ended", fix)
+        raise _endless(wave, steps[pc].instruction, f"executed {told or most} instructions and hasn't ended", fix)
+
+
+def _repeats(wave: Wave, pc: int, instruction: Instruction, endless: frozenset[int]) -> bool:
+    """A wave goes back to `pc`: was it there in this very state?"""
+    if pc in endless:
+        raise _endless(wave, instruction, "came to a loop that no way leads out of")
+    heed_time(wave.number, instruction)
+    return revisited(wave, pc)
 
 
 def _endless(wave: Wave, instruction: Instruction, why: str, *fixes: str) -> IsaError:

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 _WORDS = re.compile(r"^ds_(?P<verb>read|write)(?P<two>2?)(?P<far>st64)?_b(?P<bits>32|64|96|128)$")
 _SHORT_READ = re.compile(r"^ds_read_(?P<sign>[ui])(?P<bits>8|16)(?P<half>_d16(?P<high>_hi)?)?$")
 _SHORT_WRITE = re.compile(r"^ds_write_b(?P<bits>8|16)(?P<high>_d16_hi)?$")
-# How elements of 4 and of 6 bits lie, nothing outside of AMD confirms: these reads are refused.
-_TRANSPOSED = re.compile(r"^ds_read_b(?P<bits>64)_tr_b(?P<element>8|16)$")
-_TRANSPOSED_ALIGN = {64: 8, 96: 16}
+_TRANSPOSED = re.compile(r"^ds_read_b(?P<bits>\d+)_tr_b(?P<element>\d+)$")
+_TRANSPOSED_ALIGN = {64: 8, 96: 16}  # AMD's rocRoller pads rows of 96 bits to 128 for it
 
 
 def decode_shared(instruction: Instruction, architecture: Architecture) -> Step | None:

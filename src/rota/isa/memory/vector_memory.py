@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rota.isa.binary.kernel_facts import LANES
-from rota.isa.hazards.hazard import check_dma, check_scalar_operands
 from rota.isa.memory.atomic_ops import Combine, memory_atomic
 from rota.isa.memory.flat_memory import decode_flat
 from rota.isa.memory.lds_access import uneven
@@ -23,7 +22,7 @@ from rota.isa.memory.scratch import decode_scratch
 from rota.isa.memory.vector_addresses import Addresses, in_buffer, pointers, read_modifiers
 from rota.isa.memory.widths import Width, width_of
 from rota.isa.races.global_order import MemoryUse, Scope, scope_of
-from rota.isa.wave.operand import M0, SCALAR, Operand, parse_operand, unknown
+from rota.isa.wave.operand import M0, Operand, parse_operand, unknown
 from rota.isa.wave.step import Act, Step, make_step
 from rota.isa.wave.wave import Pending
 
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 
 _OPCODE = re.compile(r"^(?P<space>buffer|global)_(?P<verb>load|store)_(?P<lds>lds_)?(?P<width>\w+)$")
 _HINTS = frozenset({"buffer_inv", "buffer_wbl2", "buffer_wbinvl1", "buffer_wbinvl1_vol", "buffer_invl2"})
-_LATER = frozenset({"buffer_atomic_pk_add_bf16"})  # came with loads of so many bytes a lane to LDS
-_LATER_DMA = 16
 _DMA_SIZES = frozenset({4, 12, 16})
 _SHORT_M0 = 1 << 16  # LDS bytes that 16 bits of M0 can name
 _LANE = np.arange(LANES, dtype=np.int64)
@@ -50,7 +47,6 @@ class _Access:
     instruction: Instruction
     size: int
     addresses: Addresses
-    scalars: tuple[int, ...]  # scalar rows that are read
     scope: Scope
 
 
@@ -62,8 +58,6 @@ def decode_memory(instruction: Instruction, architecture: Architecture) -> Step 
     if instruction.opcode in _HINTS:
         return make_step(instruction, lambda _: None)
     if (atomic := memory_atomic(instruction.opcode)) is not None:
-        if instruction.opcode in _LATER and architecture.dma_width.value < _LATER_DMA:
-            raise unknown(instruction, f"place on {architecture.arch}")
         return _decode_atomic(instruction, *atomic)
     found = _OPCODE.match(instruction.opcode)
     width = width_of(found["verb"], found["width"]) if found else None
@@ -107,14 +101,12 @@ def _access(instruction: Instruction, space: str, rest: list[Operand], size: int
         instruction=instruction,
         size=size,
         addresses=where,
-        scalars=tuple(row for operand in rest for row in operand.rows if row >= SCALAR),
         scope=scope_of(modifiers.flags),
     )
 
 
 def _fetch(access: _Access, wave: Wave) -> tuple[NDArray[np.uint8], int]:
     """Lanes by bytes, zero where a buffer ends, and the number of the access."""
-    check_scalar_operands(wave, access.instruction, access.scalars)
     memory, (address, room) = wave.memory, access.addresses(wave)
     out = np.zeros((LANES, access.size), np.uint8)
     number = memory.order.begin(wave, access.instruction, MemoryUse.READ, access.scope)
@@ -149,7 +141,6 @@ def _store(access: _Access, data: Operand, width: Width) -> Act:
     first, size = data.first, access.size
 
     def act(wave: Wave) -> None:
-        check_scalar_operands(wave, access.instruction, access.scalars)
         memory, (address, room) = wave.memory, access.addresses(wave)
         octets = width.stored(wave.v[first : first + data.count])
         number = memory.order.begin(wave, access.instruction, MemoryUse.WRITE, access.scope)
@@ -192,7 +183,6 @@ def _atomic(access: _Access, data: Operand, target: Operand | None, combine: Com
     size, instruction = access.size, access.instruction
 
     def act(wave: Wave) -> None:
-        check_scalar_operands(wave, instruction, access.scalars)
         memory, (address, room) = wave.memory, access.addresses(wave)
         wanted = wave.active if room is None else wave.active & (room >= size)
         if (address[wanted] % np.uint64(size)).any():
@@ -236,7 +226,6 @@ def _dma(access: _Access, offset: int, architecture: Architecture) -> Act:
     mask = _SHORT_M0 - 1 if architecture.lds_bytes.value <= _SHORT_M0 else 0xFFFF_FFFF
 
     def act(wave: Wave) -> None:
-        check_dma(wave, access.instruction)
         lds = wave.lds
         fetched, read = _fetch(access, wave)
         start = (wave.s[M0] & mask) + offset

@@ -14,6 +14,7 @@ import numpy as np
 
 from rota.isa.hazards.walk import check_spacing
 from rota.isa.launch.interleaving import Interleaving, Landing
+from rota.isa.launch.time_limit import heed_time
 from rota.isa.memory.global_memory import BASE
 from rota.isa.native.library import library
 from rota.isa.native.records import FAULT, OP, OPERAND, Packed, pack
@@ -32,7 +33,9 @@ _SLICE = 2_000_000  # instructions between two looks at what else the process ha
 _LANDINGS = {Landing.LATEST: 0, Landing.EARLIEST: 1, Landing.ANY: 2}
 _MOST_WAVES = 16
 _STARTING_ROWS = 3  # what a wave starts with in vector registers
-_ENDED, _MORE = 0, 1
+_ENDED, _MORE, _NO_END = 0, 1, 2
+ENDLESS = -1
+"""Instead of a number of instructions."""
 _MEETING = 121  # waves met at different barriers: worth a note, and no doubt
 _KEPT = 8  # programs whose records are kept
 _packed: dict[int, tuple[KernelProgram, Packed | None]] = {}
@@ -50,7 +53,7 @@ def run_clean(
 ) -> int | None:
     """Instructions of all workgroups if all ended and none did anything wrong; None, and memory as it was, otherwise.
 
-    `ended` is told how many have ended.
+    `ended` is told how many have ended.  ENDLESS, and memory as it was, if a wave executed `most` instructions.
     """
     packed = _records(program)
     if packed is None:
@@ -63,6 +66,9 @@ def run_clean(
             for done, place in enumerate(places, 1):
                 group = first if place is places[0] else make(place)
                 if not core.run(group, interleaving, most):
+                    if core.endless:
+                        memory.block[:] = before
+                        return ENDLESS
                     break
                 executed += group.executed
                 ended(done)
@@ -93,6 +99,7 @@ class _Core:
         if core is None or [core.rota_size(n) for n in range(3)] != [each.itemsize for each in (OPERAND, OP, FAULT)]:
             raise RuntimeError("the native core was built from other sources")
         self._core, self._program, self._packed = core, program, packed
+        self.endless = False  # did a wave execute too many instructions?
         self._acts = (ctypes.c_void_p * len(packed.ops))()
         core.rota_acts(packed.ops.ctypes.data, len(packed.ops), self._acts)
         self._group = core.rota_group_new(
@@ -134,6 +141,8 @@ class _Core:
         state = _MORE
         while state == _MORE:
             state = core.rota_run(self._group, self._acts, _SLICE)
+            heed_time(0)
+        self.endless = state == _NO_END
         if state != _ENDED or not self._told(group):
             return False
         for wave in group.waves:

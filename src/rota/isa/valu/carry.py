@@ -55,7 +55,7 @@ def _carried(instruction: Instruction, compute: Callable[[Any, Any, Any], Any]) 
         out(wave, lane_bits(np.broadcast_to((total < 0) | (total >> 32 != 0), LANES) & wave.active))
 
     kept = (target,) if keeps(instruction) else ()
-    return make_step(instruction, act, reads=(*rest, *kept), writes=(target, carry), valu=True)
+    return make_step(instruction, act, reads=(*rest, *kept), writes=(target, carry))
 
 
 def _multiply_add(instruction: Instruction, *, signed: bool) -> Step:
@@ -78,7 +78,7 @@ def _multiply_add(instruction: Instruction, *, signed: bool) -> Step:
         put(wave, total)
         out(wave, lane_bits(top & wave.active))
 
-    return make_step(instruction, act, reads=(left, right, addend), writes=(target, carry), valu=True)
+    return make_step(instruction, act, reads=(left, right, addend), writes=(target, carry))
 
 
 def _selected(instruction: Instruction) -> Step:
@@ -95,5 +95,4 @@ def _selected(instruction: Instruction) -> Step:
         lambda wave: put(wave, np.where(lanes_of(bits(wave)), when_set(wave), when_clear(wave))),
         reads=(no, yes, which, *kept),
         writes=(target,),
-        valu=True,
     )

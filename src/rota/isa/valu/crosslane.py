@@ -37,7 +37,7 @@ def _first_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step
         if target.first == M0:
             wave.m0_at = wave.now
 
-    return make_step(instruction, act, reads=(source,), writes=(target,), valu=True)
+    return make_step(instruction, act, reads=(source,), writes=(target,))
 
 
 def _read_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
@@ -49,7 +49,7 @@ def _read_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
         if target.first == M0:
             wave.m0_at = wave.now
 
-    return make_step(instruction, act, reads=operands[1:], writes=(target,), valu=True)
+    return make_step(instruction, act, reads=operands[1:], writes=(target,))
 
 
 def _write_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
@@ -61,7 +61,7 @@ def _write_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step
     def act(wave: Wave) -> None:
         wave.v[target.first, which(wave) & 63] = value(wave)
 
-    return make_step(instruction, act, reads=(*operands[1:], target), writes=(target,), valu=True)
+    return make_step(instruction, act, reads=(*operands[1:], target), writes=(target,))
 
 
 def _count_below(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
@@ -75,7 +75,7 @@ def _count_below(instruction: Instruction, operands: tuple[Operand, ...]) -> Ste
     def act(wave: Wave) -> None:
         put(wave, population(take(wave) & below) + more(wave))
 
-    return make_step(instruction, act, reads=operands[1:], writes=(target,), valu=True)
+    return make_step(instruction, act, reads=operands[1:], writes=(target,))
 
 
 def _swapped(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
@@ -87,7 +87,7 @@ def _swapped(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
         puts[0](wave, second)
         puts[1](wave, first)
 
-    return make_step(instruction, act, reads=(one, two), writes=(one, two), valu=True)
+    return make_step(instruction, act, reads=(one, two), writes=(one, two))
 
 
 def _lanes_swapped(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
@@ -111,7 +111,7 @@ def _lanes_swapped(instruction: Instruction, operands: tuple[Operand, ...]) -> S
         above, below = wave.v[one.first, odd].copy(), wave.v[two.first, even].copy()
         wave.v[one.first, odd], wave.v[two.first, even] = below, above
 
-    return make_step(instruction, act, reads=(one, two), writes=(one, two), valu=True)
+    return make_step(instruction, act, reads=(one, two), writes=(one, two))
 
 
 _MADE: dict[str, Callable[[Instruction, tuple[Operand, ...]], Step]] = {

@@ -80,7 +80,7 @@ def _scale(instruction: Instruction, form: _Format) -> Step:
         put(wave, scaled)
         out(wave, lane_bits(back & wave.active))
 
-    return make_step(instruction, act, reads=tuple(sources), writes=(target, flag), valu=True)
+    return make_step(instruction, act, reads=tuple(sources), writes=(target, flag))
 
 
 def _scaled(form: _Format, chosen: Any, below: Any, above: Any) -> tuple[Any, Any]:  # noqa: ANN401
@@ -118,7 +118,7 @@ def _fmas(instruction: Instruction, form: _Format) -> Step:
         result = np.where(back, np.ldexp(total, power.astype(np.int32)), total)
         put(wave, limited(wave, result) if reached.clamp else result)
 
-    return make_step(instruction, act, reads=(*sources, named("vcc")), writes=(target,), valu=True)
+    return make_step(instruction, act, reads=(*sources, named("vcc")), writes=(target,))
 
 
 def _fixup(instruction: Instruction, form: _Format, *, halves: bool) -> Step:
@@ -132,7 +132,7 @@ def _fixup(instruction: Instruction, form: _Format, *, halves: bool) -> Step:
         put(wave, limited(wave, result) if reached.clamp else result)
 
     reads = (*sources, target) if halves else tuple(sources)
-    return make_step(instruction, act, reads=reads, writes=(target,), valu=True)
+    return make_step(instruction, act, reads=reads, writes=(target,))
 
 
 def _fixed(form: _Format, quotient: Any, below: Any, above: Any) -> Any:  # noqa: ANN401

@@ -69,7 +69,7 @@ def decode_compare(instruction: Instruction, opcode: str) -> Step | None:
             new_exec(wave, bits)
 
     written = (target, named("exec")) if found["x"] else (target,)
-    return make_step(instruction, act, reads=tuple(sources), writes=written, valu=True)
+    return make_step(instruction, act, reads=tuple(sources), writes=written)
 
 
 def _of_class(a: Any, wanted: Any) -> Any:  # noqa: ANN401

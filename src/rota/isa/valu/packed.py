@@ -76,7 +76,7 @@ def _halves(instruction: Instruction, operands: tuple[Operand, ...], function: F
         one, two = (as_bits(finish(wave, [take(wave) for take in half]), function.result) for half in takes)
         put(wave, one | two << np.uint32(16))
 
-    return make_step(instruction, act, reads=sources, writes=(target,), valu=True)
+    return make_step(instruction, act, reads=sources, writes=(target,))
 
 
 def _finished(instruction: Instruction, function: Function, clamp: bool) -> Callable[[Wave, list[Any]], Any]:
@@ -117,7 +117,7 @@ def _singles(instruction: Instruction, operands: tuple[Operand, ...], compute: C
             value = result if keeps else flushed(result)
             put(wave, limited(wave, value) if clamp else value)
 
-    return make_step(instruction, act, reads=sources, writes=(target,), valu=True)
+    return make_step(instruction, act, reads=sources, writes=(target,))
 
 
 def _one_of_pair(instruction: Instruction, source: Operand, chosen: int, negate: int) -> Reader:
@@ -156,7 +156,7 @@ def _moved(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
         for put, value in zip(puts, values, strict=True):
             put(wave, value)
 
-    return make_step(instruction, act, reads=tuple(sources), writes=(target,), valu=True)
+    return make_step(instruction, act, reads=tuple(sources), writes=(target,))
 
 
 def _mixed(instruction: Instruction, operands: tuple[Operand, ...], opcode: str) -> Step:
@@ -182,7 +182,7 @@ def _mixed(instruction: Instruction, operands: tuple[Operand, ...], opcode: str)
         put(wave, bits | old(wave) & np.uint32(0xFFFF if place else 0xFFFF_0000))
 
     reads = tuple(sources) if place is None else (*sources, target)
-    return make_step(instruction, act, reads=reads, writes=(target,), valu=True)
+    return make_step(instruction, act, reads=reads, writes=(target,))
 
 
 def _single_or_half(instruction: Instruction, source: Operand, halved: int, high: int) -> Reader:
@@ -216,4 +216,4 @@ def _dotted(instruction: Instruction, operands: tuple[Operand, ...], kind: str, 
         total = half(one, 0) * half(two, 0) + half(one, 1) * half(two, 1) + np.asarray(addend(wave), np.float64)
         put(wave, total.astype(np.float32))
 
-    return make_step(instruction, act, reads=sources, writes=(target,), valu=True)
+    return make_step(instruction, act, reads=sources, writes=(target,))

@@ -62,7 +62,7 @@ def decode_scaled(instruction: Instruction, architecture: Architecture) -> Step 
         put(wave, out)
 
     kept = (target,) if count * _BITS[found["to"]] < 32 else ()
-    return make_step(instruction, act, reads=(*operands[1:], *kept), writes=(target,), valu=True)
+    return make_step(instruction, act, reads=(*operands[1:], *kept), writes=(target,))
 
 
 def _conversion(of: str, to: str, float8: Float8) -> Callable[[Any, Any, Any], Any]:

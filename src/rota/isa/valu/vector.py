@@ -29,7 +29,6 @@ from rota.isa.valu.scaled import decode_scaled
 from rota.isa.wave.mode import DENORM32, IEEE, flushed, heeding, limited
 from rota.isa.wave.operand import Operand, Reader, reader, unknown, writer
 from rota.isa.wave.step import Act, Step, make_step
-from rota.targets.registry import known_architectures
 
 if TYPE_CHECKING:
     from rota.isa.code.disassembly import Instruction
@@ -49,14 +48,12 @@ _FAMILIES = (decode_compare, decode_carry, decode_division, decode_packed, decod
 
 
 def decode_vector(instruction: Instruction, architecture: Architecture) -> Step | None:  # noqa: PLR0911
-    """The step of a VALU instruction, or None; one that only other machines have is none."""
+    """The step of a VALU instruction, or None."""
     if not instruction.opcode.startswith("v_"):
         return None
     opcode = _ENCODING.sub("", instruction.opcode)
-    if opcode in _extensions() and opcode not in architecture.extensions:
-        raise unknown(instruction, f"place on {architecture.name}, which lacks it, so it")
     if opcode == "v_nop":
-        return make_step(instruction, lambda _: None, valu=True)
+        return make_step(instruction, lambda _: None)
     operands = parsed(instruction)
     if opcode in _ON_ITSELF:
         return _pure(instruction, (*operands, operands[0]), _FUNCTIONS[_ON_ITSELF[opcode]])
@@ -69,12 +66,6 @@ def decode_vector(instruction: Instruction, architecture: Architecture) -> Step 
         return _placed(instruction, operands, function)
     steps = (decode(instruction, opcode) for decode in _FAMILIES)
     return next((step for step in steps if step is not None), None) or decode_scaled(instruction, architecture)
-
-
-@cache
-def _extensions() -> frozenset[str]:
-    """Instructions that not every machine has."""
-    return frozenset(name for each in known_architectures() for name in each.extensions)
 
 
 @cache
@@ -100,7 +91,7 @@ def _pure(instruction: Instruction, operands: tuple[Operand, ...], function: Fun
     ]
     act = _acting(instruction, function, readers, form.put, clamp=form.clamp)
     kept = (target,) if keeps(instruction, halves=function.halves) else ()
-    return make_step(instruction, act, reads=(*sources, *kept), writes=(target,), valu=True)
+    return make_step(instruction, act, reads=(*sources, *kept), writes=(target,))
 
 
 def _acting(instruction: Instruction, function: Function, readers: list[Reader], put: Any, *, clamp: bool) -> Act:  # noqa: ANN401
@@ -151,4 +142,4 @@ def _placed(instruction: Instruction, operands: tuple[Operand, ...], conversion:
         code = compute(*(take(wave) for take in readers))
         put(wave, (code & keep) << shift | old(wave) & ~(keep << shift))
 
-    return make_step(instruction, act, reads=(*sources, target), writes=(target,), valu=True)
+    return make_step(instruction, act, reads=(*sources, target), writes=(target,))

@@ -43,18 +43,19 @@ def limited(wave: Wave, value: Any) -> Any:  # noqa: ANN401
 
 
 def aware(step: Step, decode: Callable[[Instruction], Step]) -> Step:
-    """A vector step that indexes registers if the wave says so."""
-    act, seen = step.act, dict[tuple[int, int], "Step"]()
+    """A vector step that indexes registers if the wave says so; whoever runs it takes `indexed` then.
 
-    def heed(wave: Wave) -> int | None:
-        if not wave.mode & INDEXED:
-            return act(wave)
+    So what is waited for, and what must be kept apart, are the registers that are meant, not those that are named.
+    """
+    seen = dict[tuple[int, int], "Step"]()
+
+    def meant(wave: Wave) -> Step:
         key = (wave.s[M0] & 0xFF, wave.s[M0] >> 12 & 15)
         if key not in seen:
             seen[key] = decode(_shifted(step.instruction, *key))
-        return seen[key].act(wave)
+        return seen[key]
 
-    return replace(step, act=heed)
+    return replace(step, indexed=meant)
 
 
 def _shifted(instruction: Instruction, index: int, which: int) -> Instruction:

@@ -1,7 +1,6 @@
 """Registers chosen while running, vector instructions skipped, clocks: takes an instruction, gives a `Step`.
 
-M0 holds the index.  In index mode it is added to the VGPRs of vector instructions (`mode.aware` does that), whose reads
-and writes are then other rows than their steps say.
+M0 holds the index.  In index mode it is added to the VGPRs of vector instructions: `mode.aware` gives the step for it.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ class Step:
     `sources` and `results` are all rows that it reads and writes, SCC included, but not the EXEC that every vector
     instruction obeys.  `touches` are those of them that may not belong to a memory op under way: both, except the
     results of a load, which may belong to an earlier load that comes back before it (`Wave.launch` looks at those).
-    `spacing` says which wait states it has to keep; decoding adds it.
+    `spacing` says which wait states it has to keep; decoding adds it.  Where a wave indexes registers, `indexed` gives
+    the step with those it means.
     """
 
     instruction: Instruction
@@ -34,6 +35,7 @@ class Step:
     touches: frozenset[int]
     states: int = 1  # wait states that pass
     spacing: Spacing = NOTHING
+    indexed: Callable[[Wave], Step] | None = None
 
 
 def make_step(
@@ -42,7 +44,6 @@ def make_step(
     *,
     reads: tuple[Operand, ...] = (),
     writes: tuple[Operand, ...] = (),
-    valu: bool = False,  # noqa: ARG001  # what it is follows from its opcode; callers still say it
     states: int = 1,
 ) -> Step:
     """A step whose rows are those of its operands."""
