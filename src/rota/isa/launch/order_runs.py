@@ -192,7 +192,7 @@ class OrderRuns:
 
 
 def _one(alike: Sequence[_Seen]) -> _Seen:
-    shown = max(alike, key=lambda each: each.met)
+    shown = next((each for each in alike if each.met), alike[0])
     labels = dict.fromkeys(label for each in alike for label in each.labels)
     more = ("more like it", more_like_it([each.finding for each in alike]))
     finding = replace(shown.finding, evidence=(*shown.finding.evidence, more))
