@@ -96,6 +96,12 @@ def without_oracle(executed: Collection[str]) -> list[str]:
     return sorted(opcode for opcode in executed if opcode not in judged and opcode not in ELSEWHERE)
 
 
+def _was_tried(tally: Tally, opcode: str) -> bool:
+    """Did any case or kernel of this run have it?"""
+    row = tally.rows.get(opcode)
+    return row is not None and bool(row.cases or row.kernels)
+
+
 def lines(tally: Tally) -> Iterator[tuple[object, ...]]:
     """One row per opcode."""
     yield "opcode", "devices", "oracle", "cases of 64 lanes", "in kernels", "forms refused", "wrong"
@@ -130,7 +136,8 @@ def main(arguments: Sequence[str]) -> int:
     unjudged = []
     for arch in ARCHITECTURES:
         executed = executed_opcodes(arch)
-        missing = without_oracle(executed)
+        untried = [opcode for opcode in executed if opcode not in ELSEWHERE and not _was_tried(tally, opcode)]
+        missing = sorted({*without_oracle(executed), *untried})
         unjudged += missing
         print(f"{arch}: {len(every_instruction(arch))} opcodes, {len(executed)} executed, {len(missing)} unjudged")
     print(f"Wrong: {len(tally.wrong)}")
