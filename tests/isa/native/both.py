@@ -24,7 +24,7 @@ from rota.isa.launch.interleaving import LATEST
 from rota.isa.launch.run import _run_wave
 from rota.isa.launch.wave_group import WaveGroup
 from rota.isa.native import workgroups
-from rota.isa.native.library import library
+from rota.isa.native.library import library, opcodes
 from rota.isa.native.records import _BY_NUMPY, pack
 from rota.isa.valu.floating import APPROXIMATE
 from rota.isa.wave.wave import Wave
@@ -102,17 +102,11 @@ def compared(program: KernelProgram, before: Wave, tally: Tally) -> None:
         return
     packed = pack(program)
     assert packed is not None
-    by_numpy = packed.ops["opcode"][0] == workgroups_opcode(_BY_NUMPY)
+    by_numpy = packed.ops["opcode"][0] == opcodes()[_BY_NUMPY][0]
     (tally.by_numpy if by_numpy else tally.ran)[opcode] += 1
     wrong = difference(opcode, one, two, left)
     if wrong:
         tally.different.append((opcode, f"{program.steps[0].instruction.text}: {wrong}"))
-
-
-def workgroups_opcode(name: str) -> int:
-    from rota.isa.native.library import opcodes  # noqa: PLC0415  # the table is read when the core is loaded
-
-    return opcodes()[name][0]
 
 
 def difference(opcode: str, one: Wave, two: Wave, left: tuple[np.ndarray, np.ndarray, int, np.ndarray, bool]) -> str:

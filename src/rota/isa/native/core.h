@@ -94,9 +94,9 @@ struct Wave {
     int32_t held;               /* rows that are held */
     int32_t queue[3][MOST_PENDING], head[3], length[3];
     int32_t free[MOST_PENDING], free_count;
+    int32_t odd;                /* MODE is another than compilers set, or registers are indexed */
     Pending pending[MOST_PENDING];
     uint32_t v[ROWS + SPARE][LANES];
-    int32_t odd;                /* MODE is another than compilers set, or registers are indexed */
 };
 
 typedef struct {

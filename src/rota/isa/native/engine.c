@@ -1,4 +1,5 @@
 /* Runs workgroups: whose turn it is, what is under way, when it lands, and what went wrong. */
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "core.h"
@@ -9,16 +10,17 @@ static const Opcode *TABLES[] = {
     ATOMIC_OPCODES,  PRIVATE_OPCODES, DIVISION_OPCODES,
 };
 enum { LATEST, EARLIEST, ANY };
-enum { MOST_CODES = 1024, LONGEST_TURN = 400 };
+enum { MOST_CODES = 1024, LONGEST_TURN = 400, MOST_OPCODES = 2048 };
 
-const Opcode *opcode_at(int number)
+static const Opcode *ALL[MOST_OPCODES];
+__attribute__((constructor)) static void gather(void)
 {
+    int count = 0;
     for (size_t table = 0; table < sizeof TABLES / sizeof *TABLES; table++)
-        for (const Opcode *each = TABLES[table]; each->name; each++)
-            if (number-- == 0)
-                return each;
-    return NULL;
+        for (const Opcode *each = TABLES[table]; each->name && count < MOST_OPCODES; each++)
+            ALL[count++] = each;
 }
+const Opcode *opcode_at(int number) { return number >= 0 && number < MOST_OPCODES ? ALL[number] : NULL; }
 
 void fault(Group *group, int code, int pc, int other, int wave, int other_wave, int row, int64_t detail,
            int64_t detail1)
@@ -376,7 +378,7 @@ void rota_group_start(Group *group, int32_t workgroup)
     group->serial = 0, group->access_count = 1;
     for (int number = 0; number < group->wave_count; number++) {
         Wave *wave = &group->waves[number];
-        memset(wave, 0, sizeof *wave);
+        memset(wave, 0, offsetof(Wave, pending)); /* what is under way is written before it is read */
         memset(wave->v, 0xFF, sizeof wave->v), memset(wave->s, 0xFF, sizeof wave->s);
         wave->group = group, wave->number = number, wave->exec = ~0ull;
         wave->free_count = MOST_PENDING;

@@ -86,10 +86,14 @@ FAULT = np.dtype(
 
 
 class Packed(NamedTuple):
-    """Records of a program, and the rows that each may not touch too early."""
+    """Records of a program, the rows that each may not touch too early, and where each starts in the code.
+
+    `code_at` has for each dword of the code the number of the instruction that starts there, or -1.
+    """
 
     ops: NDArray[Any]
     pool: NDArray[np.int32]
+    code_at: NDArray[np.int32]
 
 
 def pack(program: KernelProgram) -> Packed | None:
@@ -110,7 +114,16 @@ def pack(program: KernelProgram) -> Packed | None:
         record["fnuz"] = program.architecture.float8 is Float8.FNUZ
         record["touches_at"], record["touches"] = len(pool), len(step.touches)
         pool.extend(sorted(step.touches))
-    return Packed(ops, np.array(pool or [0], np.int32))
+    return Packed(ops, np.array(pool or [0], np.int32), _places(program))
+
+
+def _places(program: KernelProgram) -> NDArray[np.int32]:
+    found = [(step.instruction.address, number) for number, step in enumerate(program.steps)]
+    known = [(address // 4, number) for address, number in found if address is not None and address % 4 == 0]
+    places = np.full(max((place for place, _ in known), default=0) + 1, -1, np.int32)
+    for place, number in reversed(known):
+        places[place] = number
+    return places
 
 
 def only_registers(instruction: Instruction) -> bool:

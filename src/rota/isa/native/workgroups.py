@@ -92,16 +92,6 @@ def _records(program: KernelProgram) -> Packed | None:
     return found[1]
 
 
-def _places(program: KernelProgram) -> NDArray[np.int32]:
-    """By dword of the code, the number of the instruction that starts there, or -1."""
-    found = [(step.instruction.address, number) for number, step in enumerate(program.steps)]
-    known = [(address // 4, number) for address, number in found if address is not None and address % 4 == 0]
-    places = np.full(max((place for place, _ in known), default=0) + 1, -1, np.int32)
-    for place, number in reversed(known):
-        places[place] = number
-    return places
-
-
 class _Core:
     """Workgroups of one launch, one after the other."""
 
@@ -120,8 +110,8 @@ class _Core:
             raise MemoryError(f"no room for a workgroup of {waves} waves and {lds_bytes} bytes of LDS")
         self._waves: list[Wave] = []
         self._views: list[tuple[NDArray[np.uint32], NDArray[np.uint32]]] = []
-        self._code_at, self._other = _places(program), OTHER(self._by_numpy)
-        core.rota_group_code(self._group, self._code_at.ctypes.data, len(self._code_at), CODE_BASE, self._other)
+        self._other, code_at = OTHER(self._by_numpy), packed.code_at
+        core.rota_group_code(self._group, code_at.ctypes.data, len(code_at), CODE_BASE, self._other)
         starts, ends = self._bounds = memory.bounds()
         self._users = np.zeros((2, len(memory.block) // 4 + 1), np.int32)
         readers, writers = self._users
@@ -198,9 +188,8 @@ class _Core:
     def _registers(self, wave: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
         """Those of a wave, where the core has them."""
         at = self._core.rota_vectors(self._group, wave), self._core.rota_scalars(self._group, wave)
-        vectors = np.frombuffer((ctypes.c_uint32 * (ROWS * LANES)).from_address(at[0]), np.uint32)
-        scalars = np.frombuffer((ctypes.c_uint32 * _SCALARS).from_address(at[1]), np.uint32)
-        return vectors.reshape(ROWS, LANES), scalars
+        words = [ctypes.cast(each, ctypes.POINTER(ctypes.c_uint32)) for each in at]
+        return np.ctypeslib.as_array(words[0], (ROWS, LANES)), np.ctypeslib.as_array(words[1], (_SCALARS,))
 
     def _ended(self, wave: Wave) -> None:
         pc, epoch = ctypes.c_int32(), ctypes.c_int32()
