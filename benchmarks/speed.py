@@ -57,9 +57,9 @@ class Clock:
             yield
 
     def _timed(self, run: Callable[[], int | None]) -> int | None:
-        start = time.process_time()
+        start = time.thread_time()
         executed = run()
-        self.seconds += time.process_time() - start
+        self.seconds += time.thread_time() - start
         self.instructions += executed or 0
         return executed
 
@@ -83,7 +83,12 @@ def _launch(path: Path, problem: Any) -> Callable[[bool], None]:  # noqa: ANN401
 
     def run(_: bool) -> None:  # noqa: FBT001
         kernel.launch(
-            *problem.args, grid=problem.grid, block=problem.block, dynamic_lds=problem.dynamic_lds, orders=1, check=False
+            *problem.args,
+            grid=problem.grid,
+            block=problem.block,
+            dynamic_lds=problem.dynamic_lds,
+            orders=1,
+            check=False,
         )
 
     return run

@@ -57,12 +57,38 @@ static void check_atomics(Wave *wave, int number, int64_t at)
         check(wave, number, wave->group->atomic[__builtin_ctz(left)][at], at);
 }
 
+/* Have all bytes one and the same last write, and no atomic?  Most reads are of such, and one look is enough. */
+static inline __attribute__((always_inline)) int alike(const Group *group, int64_t at, const int size)
+{
+    uint32_t unlike = 0;
+    const int32_t *written = group->written + at;
+    for (int byte = 0; byte < size; byte++)
+        unlike |= (uint32_t)(written[byte] ^ written[0]) | group->atomics[at + byte] | !group->initialised[at + byte];
+    return unlike == 0;
+}
+
+static inline __attribute__((always_inline)) void note_read(Wave *wave, int number, int64_t at, const int size)
+{
+    Group *group = wave->group;
+    for (int byte = 0; byte < size; byte++)
+        group->read[wave->number][at + byte] = number;
+    for (int byte = 0; byte < size; byte++)
+        group->readers[at + byte] |= (uint16_t)(1u << wave->number);
+}
+
 void order_read(Wave *wave, int number, int64_t at, int size)
 {
     Group *group = wave->group;
     int32_t *read = group->read[wave->number] + at, last = 0;
     const int32_t *written = group->written + at;
     uint16_t *readers = group->readers + at;
+    if (size == 16 ? alike(group, at, 16) : size == 8 ? alike(group, at, 8) : size == 4 && alike(group, at, 4)) {
+        if (written[0])
+            check(wave, number, written[0], at);
+        size == 16 ? note_read(wave, number, at, 16) : size == 8 ? note_read(wave, number, at, 8)
+                                                                 : note_read(wave, number, at, 4);
+        return;
+    }
     for (int byte = 0; byte < size; byte++) {
         if (!group->initialised[at + byte])
             fault(group, F_UNWRITTEN, group->accesses[number].pc, -1, wave->number, -1, -1, at + byte, 0);
@@ -75,8 +101,43 @@ void order_read(Wave *wave, int number, int64_t at, int size)
     }
 }
 
+/* Were all bytes read last by the same accesses, and written by the same one? */
+static inline __attribute__((always_inline)) int used_alike(const Group *group, int64_t at, const int size)
+{
+    uint32_t unlike = 0;
+    const uint16_t *readers = group->readers + at;
+    for (int byte = 0; byte < size; byte++)
+        unlike |= (uint32_t)(group->written[at + byte] ^ group->written[at]) | group->atomics[at + byte] |
+                  (uint32_t)(readers[byte] ^ readers[0]);
+    for (uint32_t left = readers[0]; left && !unlike; left &= left - 1) {
+        const int32_t *read = group->read[__builtin_ctz(left)] + at;
+        for (int byte = 0; byte < size; byte++)
+            unlike |= (uint32_t)(read[byte] ^ read[0]);
+    }
+    return unlike == 0;
+}
+
+static inline __attribute__((always_inline)) void write_alike(Wave *wave, int number, int64_t at, const int size)
+{
+    Group *group = wave->group;
+    for (uint32_t left = group->readers[at]; left; left &= left - 1)
+        check(wave, number, group->read[__builtin_ctz(left)][at], at);
+    if (group->written[at])
+        check(wave, number, group->written[at], at);
+    for (int byte = 0; byte < size; byte++)
+        group->written[at + byte] = number;
+    memset(group->readers + at, 0, sizeof *group->readers * (size_t)size);
+    memset(group->initialised + at, 1, (size_t)size);
+}
+
 static void order_write(Wave *wave, int number, int64_t at, int size, int atomic)
 {
+    if (!atomic && size == 16 && used_alike(wave->group, at, 16))
+        return write_alike(wave, number, at, 16);
+    if (!atomic && size == 8 && used_alike(wave->group, at, 8))
+        return write_alike(wave, number, at, 8);
+    if (!atomic && size == 4 && used_alike(wave->group, at, 4))
+        return write_alike(wave, number, at, 4);
     Group *group = wave->group;
     int32_t *written = group->written + at, last = 0, seen[MOST_WAVES] = {0};
     uint16_t *readers = group->readers + at;
@@ -110,12 +171,15 @@ void begin_write(Wave *wave, int number, int64_t serial, int64_t at, int size)
     const Access *access = &group->accesses[number];
     int16_t mark = (int16_t)(access->dma ? -1 : wave->number + 1);
     order_write(wave, number, at, size, 0);
-    for (int64_t byte = at; byte < at + size; byte++) {
+    for (int64_t byte = at; byte < at + size; byte++)
         if (group->mark[byte] && (access->dma || group->mark[byte] != mark))
             fault(group, F_LDS_UNDER_WAY, access->pc, -1, wave->number, -1, 1, byte, 0);
-        group->mark[byte] = group->last[byte] = mark;
+    for (int64_t byte = at; byte < at + size; byte++)
+        group->mark[byte] = mark;
+    for (int64_t byte = at; byte < at + size; byte++)
+        group->last[byte] = mark;
+    for (int64_t byte = at; byte < at + size; byte++)
         group->serials[byte] = serial;
-    }
 }
 
 /* Atomics don't look at one another, whoever is under way. */
@@ -142,6 +206,9 @@ static uint8_t disturbed(const Wave *wave, int64_t at, int size)
     const Group *group = wave->group;
     int16_t own = (int16_t)(wave->number + 1);
     uint8_t bits = 0;
+    static const int16_t none[16] = {0};
+    if (memcmp(group->mark + at, none, (size_t)size * sizeof *none) == 0)
+        return 0;
     for (int byte = 0; byte < size; byte++) {
         int16_t mark = group->mark[at + byte];
         if (mark && mark != own)
@@ -186,7 +253,9 @@ void land_read(Wave *wave, Pending *pending)
             int64_t at = pending->at[piece * LANES + lane];
             uint8_t *before = pending->data + (piece * LANES + lane) * pending->size, value[16] = {0};
             uint8_t bad = pending->bad[piece * LANES + lane] | disturbed(wave, at, pending->size);
-            for (int byte = 0; byte < pending->size; byte++) {
+            if (!bad && memcmp(before, group->lds + at, (size_t)pending->size) == 0) { /* nobody has changed it since */
+                memcpy(value, before, (size_t)pending->size);
+            } else for (int byte = 0; byte < pending->size; byte++) {
                 int mine = group->last[at + byte] == own;
                 value[byte] = mine ? before[byte] : group->lds[at + byte];
                 if (!mine && before[byte] != value[byte])

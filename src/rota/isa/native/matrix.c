@@ -184,15 +184,23 @@ static int32_t matrix(Wave *wave, const Op *op)
     const Operand *c = form[SPARSE] ? &op->o[0] : &op->o[3];
     const int each = side * side / LANES;
     for (int item = 0; item < items; item++) {
-        uint32_t out[LANES];
-        for (int lane = 0; lane < LANES; lane++) {
-            int group = lane / side, row = item, block = group;
+        uint32_t out[LANES], same[LANES];
+        double product[LANES];
+        for (int group = 0; group < LANES / side; group++) {
+            int row = item, block = group;
             if (side > 4)
                 row = 4 * group + item % 4 + (side == 32 ? 8 * (item % each / 4) : 0), block = item / each;
-            double product = sum[(block * side + row) * side + lane % side];
-            uint32_t addend = c->file == VECTOR ? wave->v[c->first + item][lane] : (uint32_t)c->literal;
-            out[lane] = form[INTEGERS] ? (uint32_t)(int64_t)product + addend : as_bits((float)(product + as_float(addend)));
+            memcpy(product + group * side, sum + (block * side + row) * side, (size_t)side * sizeof *sum);
         }
+        const uint32_t *addend = c->file == VECTOR ? wave->v[c->first + item] : same;
+        for (int lane = 0; lane < LANES; lane++)
+            same[lane] = (uint32_t)c->literal;
+        if (form[INTEGERS])
+            for (int lane = 0; lane < LANES; lane++)
+                out[lane] = (uint32_t)(int64_t)product[lane] + addend[lane];
+        else
+            for (int lane = 0; lane < LANES; lane++)
+                out[lane] = as_bits((float)(product[lane] + as_float(addend[lane])));
         memcpy(wave->v[op->o[0].first + item], out, sizeof out);
     }
     return GO_ON;
