@@ -2,7 +2,7 @@
 
 Runs kernels on both engines in one process, under one order, and prints wave instructions a second of processor time
 and their ratio: kernels that others compiled (if they lie beside the checkout), and a GEMM of ours of 256 x 256 bf16
-with 8 waves, for K = 4096 on the core and a shorter K on NumPy.  Exit status 1 if a ratio is below 30, or an order of
+with 8 waves and K = 4096.  Exit status 1 if a ratio is below 30, or an order of
 the GEMM takes a second or more.
 """
 
@@ -24,10 +24,12 @@ from rota.emit.hip_gemm import emit_gemm
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.launch import run as engine
 from rota.isa.launch.interleaving import LATEST, some_interleavings
+from rota.isa.launch.wave_group import run_workgroups
+from rota.isa.native.workgroups import run_clean
 from tests.emit.kernels import ZOO
 from tests.isa.corpus.cases import FOLDER, cases
 
-OURS, DEPTH, SHORT = "gemm_bf16_256x256x64_8wave, by instruction", 4096, 2
+OURS, DEPTH = "gemm_bf16_256x256x64_8wave, by instruction", 4096
 LEAST, MOST_SECONDS = 30, 1.0
 KERNELS = (
     r"^t_(matmul_bf16_s[123]|matmul_bf16_256_8w|matmul_fp8_s2|softmax|flash_s1|layernorm|vadd|hist|sort|cumsum)\."
@@ -44,7 +46,7 @@ class Clock:
     @contextmanager
     def on(self, *, native: bool) -> Iterator[None]:
         """Meanwhile launches run on that engine, and only it is timed."""
-        clean, workgroups = engine.run_clean, engine.run_workgroups
+        clean, workgroups = run_clean, run_workgroups
 
         def core(*args: Any, **more: Any) -> int | None:
             return self._timed(lambda: clean(*args, **more)) if native else None
@@ -69,19 +71,19 @@ class Clock:
         return self.instructions / self.seconds if self.seconds else 0.0
 
 
-def _measured(run: Callable[[bool], None]) -> tuple[Clock, Clock]:
+def _measured(run: Callable[[], None]) -> tuple[Clock, Clock]:
     clocks = Clock(), Clock()
-    run(True)  # decoding and the records of the program are made once
+    run()  # decoding and the records of the program are made once
     for clock, native in zip(clocks, (True, False), strict=True):
         with clock.on(native=native):
-            run(native)
+            run()
     return clocks
 
 
-def _launch(path: Path, problem: Any) -> Callable[[bool], None]:  # noqa: ANN401  # of tests.isa.corpus
+def _launch(path: Path, problem: Any) -> Callable[[], None]:  # noqa: ANN401  # of tests.isa.corpus
     kernel = load_kernel(path)
 
-    def run(_: bool) -> None:  # noqa: FBT001
+    def run() -> None:
         kernel.launch(
             *problem.args,
             grid=problem.grid,
@@ -107,8 +109,8 @@ def _ours() -> tuple[float, float]:
     gemm = load_emitted(compiled, geometry, code)
     trips = next(count for count in range(1, DEPTH) if gemm.depth(count) >= DEPTH)
 
-    def run(native: bool) -> None:  # noqa: FBT001
-        gemm.launch(trips if native else SHORT, LATEST)
+    def run() -> None:
+        gemm.launch(trips, LATEST)
 
     ratio = _line(f"rota GEMM 256x256 bf16, K = {gemm.depth(trips)}", *_measured(run))
     worst = 0.0
@@ -125,10 +127,11 @@ def main(pattern: str = "") -> int:
     """Prints a line a kernel."""
     folder = Path(os.environ.get("ROTA_SHARED") or Path(__file__).parents[2] / "shared") / FOLDER
     print(f"{'kernel':44} {'executed':>9} {'core, 1/s':>11} {'NumPy':>9}  ratio")
-    ratios = []
-    for case in cases(folder, pattern or KERNELS) if folder.exists() else ():
-        if not case.refused:
-            ratios.append(_line(case.name, *_measured(_launch(case.path, case.problem()))))
+    ratios = [
+        _line(case.name, *_measured(_launch(case.path, case.problem())))
+        for case in (cases(folder, pattern or KERNELS) if folder.exists() else ())
+        if not case.refused
+    ]
     ratio, seconds = _ours() if not pattern or re.search(pattern, OURS) else (LEAST, 0.0)
     lowest = min([*ratios, ratio])
     print(f"Lowest ratio: {lowest:.1f}")

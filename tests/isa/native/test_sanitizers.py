@@ -14,7 +14,7 @@ from rota.isa.native import library
 
 SOURCES = Path(library.__file__).parent
 OPTIONS = (
-    "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-shared-libasan",
+    "-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-shared-libasan",
     "-ffp-contract=off", "-fPIC", "-shared",
 )  # fmt: skip
 REPORT = re.compile(r"ERROR: AddressSanitizer|runtime error:")
