@@ -60,11 +60,14 @@ static void check_atomics(Wave *wave, int number, int64_t at)
 /* Have all bytes one and the same last write, and no atomic?  Most reads are of such, and one look is enough. */
 static inline __attribute__((always_inline)) int alike(const Group *group, int64_t at, const int size)
 {
-    uint32_t unlike = 0;
+    static const uint8_t yes[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    static const uint16_t none[16] = {0};
     const int32_t *written = group->written + at;
+    uint32_t unlike = 0;
     for (int byte = 0; byte < size; byte++)
-        unlike |= (uint32_t)(written[byte] ^ written[0]) | group->atomics[at + byte] | !group->initialised[at + byte];
-    return unlike == 0;
+        unlike |= (uint32_t)(written[byte] ^ written[0]);
+    return unlike == 0 && memcmp(group->initialised + at, yes, (size_t)size) == 0 &&
+           memcmp(group->atomics + at, none, (size_t)size * sizeof *none) == 0;
 }
 
 static inline __attribute__((always_inline)) void note_read(Wave *wave, int number, int64_t at, const int size)
