@@ -1,50 +1,20 @@
-"""The native core computes what NumPy computes, instruction by instruction, in the forms that compilers write."""
+"""The native core computes what NumPy computes, opcode by opcode; `python -m benchmarks.agreement` draws more."""
 
 from __future__ import annotations
 
-import re
-import subprocess
-from collections import defaultdict
-from functools import cache
+from random import Random
 
+import numpy as np
 import pytest
 
-from rota.errors import RotaError
+from rota.isa.native import records
 from rota.isa.native.library import library, opcodes
-from tests.isa.native.both import both, same
-from tests.shared import shared
+from tests.isa import matrix_checks, memory_oracles
+from tests.isa.native.both import Tally, compared, watching
+from tests.isa.plain.families import ARCHITECTURES, FAMILIES
+from tests.isa.single import fresh, loaded
 
-FORMS = 4  # of each opcode
-LINE = re.compile(r"^\s+(?P<text>[vs]_\S+.*?)\s+//")
-ELSEWHERE = (
-    "s_cbranch",
-    "s_branch",
-    "s_load",
-    "s_store",
-    "s_endpgm",
-    "s_barrier",
-    "s_waitcnt",
-    "s_set",
-    "s_get",
-    "s_swap",
-)
-ROUNDED = re.compile(r"^v_(?:mfma|exp|log|rcp|rsq|sin|cos)")  # judged within a bound elsewhere
-
-
-@cache
-def forms() -> dict[str, list[tuple[str, str]]]:
-    """Texts by opcode, each with other registers or modifiers than the ones before."""
-    found: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
-    for path in sorted(shared("kernels/compiled").glob("*.hsaco")):
-        arch = "gfx942" if "gfx942" in path.name else "gfx950"
-        listing = subprocess.run(["llvm-objdump-22", "-d", path], check=True, capture_output=True, text=True).stdout
-        for line in listing.splitlines():
-            if (match := LINE.match(line)) and not match["text"].startswith(ELSEWHERE):
-                text = match["text"].strip()
-                of = found[text.split()[0]]
-                if len(of) < FORMS:
-                    of.setdefault(re.sub(r"\d+", "#", text), (text, arch))
-    return {opcode: list(each.values()) for opcode, each in found.items()}
+SHARE = 3  # of that many opcodes, one
 
 
 def test_the_core_was_built() -> None:
@@ -52,28 +22,58 @@ def test_the_core_was_built() -> None:
     assert len(opcodes()) > 500
 
 
-def test_single_instructions() -> None:
-    judged, different = 0, []
-    for opcode, texts in sorted(forms().items()):
-        if ROUNDED.match(opcode):
-            continue
-        for seed, (text, arch) in enumerate(texts):
-            try:
-                left = both(text, arch, seed)
-            except RotaError:  # the interpreter refuses it, or only with these registers
-                continue
-            if left is None:
-                continue
-            judged += 1
-            one, two = left
-            if not (same(one.vectors, two.vectors).all() and (one.scalars == two.scalars).all()):
-                different.append(text)
-    assert not different
-    assert judged > 250
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_single_instructions(family: object) -> None:
+    tally, random = Tally(), Random(7)
+    with watching(tally):
+        for arch in ARCHITECTURES:
+            chosen = random.sample(family.opcodes, len(family.opcodes) // SHARE)  # type: ignore[attr-defined]
+            for _ in family.judge(random, arch, chosen, 1):  # type: ignore[attr-defined]
+                pass
+    assert tally.different == []
+    assert sum((tally.ran + tally.by_numpy).values()) >= len(chosen)
 
 
-@pytest.mark.parametrize("text", ["v_mfma_f32_16x16x32_bf16 v[0:3], v[4:7], v[8:11], v[12:15]"])
-def test_products_of_small_integers_are_exact(text: str) -> None:
-    left = both(text, "gfx950", 1, floats=True)
-    assert left is not None
-    assert same(left[0].vectors, left[1].vectors).all()
+def test_memory_instructions() -> None:
+    tally = Tally()
+    with watching(tally):
+        for seed, check in enumerate(list(memory_oracles.CHECKS.values())[::SHARE]):
+            check(seed)
+    assert tally.different == []
+    assert len(tally.ran) > 60
+
+
+def test_matrix_instructions() -> None:
+    tally = Tally()
+    with watching(tally):
+        for seed, check in enumerate(list(matrix_checks.CHECKS.values())[::SHARE]):
+            check(seed, places=0, most=1)
+    assert tally.different == []
+    assert len(tally.ran) > 20
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s_set_gpr_idx_on s0, gpr_idx(SRC0)\nv_mov_b32_e32 v5, v1\ns_set_gpr_idx_off\nv_mov_b32_e32 v6, v1",
+        "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0\nv_add_f32_e32 v5, v1, v2",
+        "v_cmp_lt_u32_e32 vcc, v1, v2\ns_and_saveexec_b64 s[4:5], vcc\nv_mov_b32_e32 v5, 1\ns_mov_b64 exec, s[4:5]",
+    ],
+)
+def test_what_changes_the_mode_is_heeded(text: str) -> None:
+    random = np.random.default_rng(3)
+    tally = Tally()
+    vectors = {row: random.integers(0, 1 << 20, 64, dtype=np.uint32) for row in range(12)}  # denormals, as floats
+    compared(loaded(text), fresh(vectors, {0: 3, 124: 0}), tally)
+    assert tally.different == []
+    assert not tally.refused
+
+
+def test_a_difference_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    number = opcodes()["v_sub_u32"][0]
+    changed = {**opcodes(), "v_add_u32": (number, opcodes()["v_add_u32"][1])}
+    monkeypatch.setattr(records, "opcodes", lambda: changed)
+    tally = Tally()
+    rows = {row: np.arange(64, dtype=np.uint32) + 7 * row for row in range(3)}
+    compared(loaded("v_add_u32_e32 v0, v1, v2"), fresh(rows), tally)
+    assert [opcode for opcode, _ in tally.different] == ["v_add_u32"]

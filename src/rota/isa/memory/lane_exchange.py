@@ -68,7 +68,7 @@ def _exchange(
 def _swizzle(instruction: Instruction) -> Step:
     """Each lane takes the register of the lane that a fixed pattern names; one that is not active gives zero."""
     target, source = (parse_operand(text.split()[0], instruction) for text in instruction.operands[:2])
-    pattern = _source_lanes(instruction)
+    pattern = source_lanes(instruction)
 
     def move(wave: Wave) -> NDArray[np.uint32]:
         return np.where(wave.active, wave.v[source.first], np.uint32(0))[pattern]
@@ -76,7 +76,7 @@ def _swizzle(instruction: Instruction) -> Step:
     return make_step(instruction, _exchange(instruction, target.rows, move), reads=(source,), writes=(target,))
 
 
-def _source_lanes(instruction: Instruction) -> NDArray[np.int64]:
+def source_lanes(instruction: Instruction) -> NDArray[np.int64]:
     """For each lane the one it reads, by the pattern as a number or as the assembler spells it."""
     found = _OFFSET.search(instruction.text)
     if found is None:

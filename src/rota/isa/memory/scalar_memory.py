@@ -52,11 +52,11 @@ def _address(instruction: Instruction, base: Operand, offset: Operand) -> Callab
         elif modifier != "glc":
             raise unknown(instruction, f"modifier {modifier!r}")
     start, more = scalar_reader(base, wide=True), scalar_reader(offset)
-    literal = _signed21(offset.literal) if not offset.rows else None
+    literal = signed_offset(offset.literal) if not offset.rows else None
     return lambda wave: start(wave) + (more(wave) if literal is None else literal) + near
 
 
-def _signed21(value: int) -> int:
+def signed_offset(value: int) -> int:
     """Literal offsets have 21 bits and a sign; the disassembler writes them either way."""
     return value - (1 << 21) if 1 << 20 <= value < 1 << 21 else value
 

@@ -32,7 +32,7 @@ Product = Callable[["Wave"], Values]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Fields:
+class Fields:
     """What an instruction's modifiers say."""
 
     left: str
@@ -51,7 +51,7 @@ def decode_matrix(instruction: Instruction, architecture: Architecture) -> Step 
     form = next((each for each in architecture.matrix_forms if each.name == instruction.opcode), None)
     if form is None:
         raise unknown(instruction)
-    fields = _fields(instruction, form)
+    fields = fields_of(instruction, form)
     target, left, right, third, *more = (parse_operand(text, instruction) for text in instruction.operands)
     _check_widths(instruction, form, fields, (target, left, right, third, *more))
     multiply = _multiplier(form, fields, architecture.float8, (left, right, *(more or [third])))
@@ -67,7 +67,7 @@ def decode_matrix(instruction: Instruction, architecture: Architecture) -> Step 
     return Step(instruction=instruction, act=act, sources=sources, results=written, touches=sources | written)
 
 
-def _fields(instruction: Instruction, form: MatrixForm) -> _Fields:
+def fields_of(instruction: Instruction, form: MatrixForm) -> Fields:
     """The modifiers, where the instruction has them and their values are legal; others are refused."""
     given = dict(modifier.partition(":")[::2] for modifier in instruction.modifiers)
     numbers = {name: int(given.pop(name, "0"), 0) for name in ("cbsz", "abid", "blgp")}
@@ -83,11 +83,11 @@ def _fields(instruction: Instruction, form: MatrixForm) -> _Fields:
     if form.left == ANY:
         if abid or max(cbsz, blgp) >= len(BY_FIELD):
             raise refused
-        return _Fields(left=BY_FIELD[cbsz], right=BY_FIELD[blgp], bytes_of_scales=(selected[0], selected[1]))
+        return Fields(left=BY_FIELD[cbsz], right=BY_FIELD[blgp], bytes_of_scales=(selected[0], selected[1]))
     if not _legal(form, cbsz, abid, blgp):
         raise refused
     negate = tuple(bool(bit) for bit in vectors["neg"])
-    return _Fields(
+    return Fields(
         left=form.left, right=form.right, cbsz=cbsz, abid=abid, blgp=blgp, negate=(negate[0], negate[1], negate[2])
     )
 
@@ -105,7 +105,12 @@ def _index_sets(form: MatrixForm) -> int:
     return 32 // (form.rows * form.depth // LANES)
 
 
-def _check_widths(instruction: Instruction, form: MatrixForm, fields: _Fields, operands: tuple[Operand, ...]) -> None:
+def index_start(form: MatrixForm, fields: Fields) -> int:
+    """The first bit of the indices that a sparse instruction uses."""
+    return fields.abid * 32 // _index_sets(form) if form.sparse and not fields.cbsz else 0
+
+
+def _check_widths(instruction: Instruction, form: MatrixForm, fields: Fields, operands: tuple[Operand, ...]) -> None:
     target, left, right, third, *more = operands
     area = form.blocks * form.depth // (2 if form.sparse else 1)
     lengths = (
@@ -124,14 +129,14 @@ def _rows(operand: Operand) -> slice:
     return slice(operand.first, operand.first + operand.count)
 
 
-def _multiplier(form: MatrixForm, fields: _Fields, float8: Float8, operands: tuple[Operand, ...]) -> Product:
+def _multiplier(form: MatrixForm, fields: Fields, float8: Float8, operands: tuple[Operand, ...]) -> Product:
     """The product of the factors, blocks by rows by columns."""
     a, b = (_rows(operand) for operand in operands[:2])
     read_a, read_b = elements_of(fields.left, float8), elements_of(fields.right, float8)
     split_a, split_b = (form.left == ANY and BITS[kind] > 4 for kind in (fields.left, fields.right))
     blocks, lanes = broadcast(form.blocks, fields.cbsz, fields.abid), lane_pattern(fields.blgp)
     sign = -1.0 if fields.negate[0] != fields.negate[1] else 1.0
-    start = 0 if fields.cbsz else fields.abid * 32 // _index_sets(form) if form.sparse else 0
+    start = index_start(form, fields)
 
     def scale(wave: Wave, side: int, size: int) -> Values:
         return scales(scale_values(wave.v[operands[2 + side].first], fields.bytes_of_scales[side]), size)

@@ -14,6 +14,7 @@
 #define ROWS 512                /* 256 VGPRs, then 256 AGPRs */
 #define SCALARS 256             /* operand numbers of the scalar registers, SCC among them */
 #define ALL_ROWS (ROWS + SCALARS)
+#define SPARE 32                /* rows behind the last: an operand may start at the last, and be as long as any is */
 #define POISON 0xFFFFFFFFu
 #define MOST_WAVES 16
 #define MOST_OPERANDS 6
@@ -21,10 +22,10 @@
 
 enum { VCC = 106, M0 = 124, EXEC = 126, SCC = 253 };
 enum { NO_FILE, VECTOR, SCALAR, LITERAL, FLOATING };
-enum { GO_ON = -3, AT_BARRIER = -1, AT_END = -2 };      /* instead of the number of the next instruction */
+enum { GO_ON = -3, AT_BARRIER = -1, AT_END = -2, GAVE_UP = -4 }; /* instead of the number of the next instruction */
 enum { ON_VM, ON_DS, ON_SM };
 enum { WHOLE_DWORD = 6 };
-enum { NOTHING, TO_REGISTERS, TO_SCALARS, LDS_READ, LDS_WRITE, DMA }; /* what a landing does */
+enum { NOTHING, TO_REGISTERS, TO_SCALARS, LDS_READ, LDS_WRITE, LDS_ATOMIC, DMA }; /* what a landing does */
 #define NEVER (1 << 30)         /* the epoch of a wait that has not come */
 
 typedef struct {
@@ -47,7 +48,12 @@ typedef struct {
     int32_t buffer, offen, to_lds, fnuz;
     int32_t halves;             /* op_sel chooses halves of registers */
     int32_t dpp, dpp_zero;      /* across lanes; what a lane without a source reads, or else it does not write */
-    int32_t cbsz, abid, blgp;
+    int32_t vector;             /* NumPy executes it while MODE is another than compilers set */
+    int32_t verb, returns;      /* of atomics */
+    int32_t element;            /* bits of one, in reads that transpose */
+    int32_t matrix[20];         /* of matrix instructions: see matrix.c */
+    int32_t align_m0;           /* bits of M0 that count as an LDS address */
+    uint64_t behind;            /* the address of the instruction that follows, of those that ask for it */
     Operand o[MOST_OPERANDS];
     uint64_t dpp_enabled;
     int8_t dpp_source[LANES];
@@ -69,6 +75,7 @@ struct Pending {
     uint64_t active, issued;
     int32_t access;             /* its number in the order of LDS accesses; 0 if it is none */
     int32_t words[16];          /* a scalar load's */
+    int32_t element;            /* bits, if the read transposes */
     int64_t serial;
     int32_t high, half, sign;
     int32_t at[2 * LANES];      /* LDS bytes, a piece at a time */
@@ -81,19 +88,23 @@ struct Wave {
     int32_t number, pc, ended, waiting, scc;
     int32_t epoch, barrier;     /* barriers reached; the instruction at which it waits */
     int64_t executed;
-    uint32_t s[SCALARS + 8];     /* room behind, so that a pair may start at the last */
+    uint32_t s[ROWS + SPARE];   /* more than there are: whatever file a record names, its row is in here */
     uint64_t exec;
-    int32_t busy[ALL_ROWS];     /* which pending op holds a row, plus one */
+    int32_t busy[2 * ROWS + SPARE];     /* which pending op holds a row, plus one */
     int32_t held;               /* rows that are held */
     int32_t queue[3][MOST_PENDING], head[3], length[3];
     int32_t free[MOST_PENDING], free_count;
+    int32_t odd;                /* MODE is another than compilers set, or registers are indexed */
     Pending pending[MOST_PENDING];
-    uint32_t v[ROWS + 32][LANES];
+    uint32_t v[ROWS + SPARE][LANES];
 };
 
 typedef struct {
     int32_t wave, pc, writes, dma, covered;
 } Access;
+
+/* Executes one instruction of a wave that only uses registers; GO_ON, or GAVE_UP if anything was wrong. */
+typedef int32_t (*Other)(int32_t wave, int32_t pc);
 
 struct Group {
     const Op *ops;
@@ -113,8 +124,8 @@ struct Group {
     int64_t lds_size;
     int16_t *mark, *last;
     int64_t *serials, serial;
-    int32_t *written, *read[MOST_WAVES];
-    uint16_t *readers;
+    int32_t *written, *read[MOST_WAVES], *atomic[MOST_WAVES];
+    uint16_t *readers, *atomics;
     uint8_t *initialised;
     Access *accesses;
     int32_t access_count, access_room;
@@ -123,6 +134,12 @@ struct Group {
     int32_t fault_count, fault_room;
     uint8_t *told;              /* by code and instruction: the first time is enough */
     int32_t number;             /* of the workgroup */
+    Other other;                /* NumPy */
+    const int32_t *code_at;     /* by dword of the code, which instruction starts there, or -1 */
+    int64_t code_words;
+    uint64_t code_base;
+    uint8_t *private;           /* of each lane of each wave */
+    int64_t private_size;
     /* the interleaving */
     int32_t landing, drawn;     /* 0 latest, 1 earliest, 2 any */
     uint64_t random;
@@ -145,11 +162,12 @@ enum {                          /* modifiers, as bits */
 
 enum {                          /* faults; Python says them in words */
     F_HELD = 103, F_OUTSIDE = 105, F_LDS_UNDER_WAY = 106, F_ENDLESS = 108, F_RACE = 109, F_LEAVES_LDS = 205,
-    F_STRIDE = 305, F_MISALIGNED = 405, F_UNWRITTEN = 301, F_SHARED = 302, F_MEETING = 121, F_FULL = 999,
+    F_STRIDE = 305, F_MISALIGNED = 405, F_UNWRITTEN = 301, F_SHARED = 302, F_MEETING = 121, F_OTHER = 102,
+    F_ASTRAY = 131, F_LEAVES_PRIVATE = 605, F_FULL = 999,
 };
 
 extern const Opcode INTEGER_OPCODES[], FLOAT_OPCODES[], CONVERT_OPCODES[], VECTOR_OPCODES[], COMPARE_OPCODES[], SCALAR_OPCODES[], CONTROL_OPCODES[], LDS_OPCODES[], GLOBAL_OPCODES[],
-    MATRIX_OPCODES[];
+    MATRIX_OPCODES[], ATOMIC_OPCODES[], PRIVATE_OPCODES[], DIVISION_OPCODES[];
 
 /* operands.c */
 const uint32_t *words_of(Wave *, const Operand *, uint32_t *room);
@@ -169,16 +187,30 @@ void wait_for(Wave *, int counter, int most);
 void land(Wave *, Pending *);
 void cover(Wave *, Pending *);
 uint64_t draw(Group *);
+int32_t by_numpy(Wave *, const Op *);
+
+/* check.c */
+int rota_check(const Op *, int32_t count, const int32_t *pool, int32_t pool_size);
 
 /* lds.c */
 int within_lds(Wave *, int pc, int64_t at, int size);
 int begin_access(Wave *, int pc, int writes, int dma);
 void order_read(Wave *, int access, int64_t at, int size);
 void begin_write(Wave *, int access, int64_t serial, int64_t at, int size);
+uint64_t places(Wave *, const Op *, const uint32_t *address, Pending *);
+void begin_atomic(Wave *, int access, int64_t serial, int64_t at, int size);
 void land_read(Wave *, Pending *);
 void land_write(Wave *, Pending *);
 
 /* global.c */
+typedef struct {
+    uint64_t address[LANES];
+    uint64_t room[LANES]; /* bytes behind each address within num_records */
+    int bounded;
+} Addresses;
+enum { READS, WRITES, CHANGES }; /* the last is atomic */
+void addresses_of(Wave *, const Op *, const Operand *, Addresses *);
+uint8_t *reached(Wave *, int pc, uint64_t address, int size, int use, int *near);
 void land_load(Wave *, Pending *);
 
 static inline float as_float(uint32_t bits) { float f; memcpy(&f, &bits, 4); return f; }

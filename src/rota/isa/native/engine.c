@@ -1,4 +1,5 @@
 /* Runs workgroups: whose turn it is, what is under way, when it lands, and what went wrong. */
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "core.h"
@@ -6,18 +7,20 @@
 static const Opcode *TABLES[] = {
     CONTROL_OPCODES, SCALAR_OPCODES, INTEGER_OPCODES, FLOAT_OPCODES,  CONVERT_OPCODES,
     VECTOR_OPCODES,  COMPARE_OPCODES, LDS_OPCODES,    GLOBAL_OPCODES, MATRIX_OPCODES,
+    ATOMIC_OPCODES,  PRIVATE_OPCODES, DIVISION_OPCODES,
 };
 enum { LATEST, EARLIEST, ANY };
-enum { MOST_CODES = 1024, LONGEST_TURN = 400 };
+enum { MOST_CODES = 1024, LONGEST_TURN = 400, MOST_OPCODES = 2048 };
 
-const Opcode *opcode_at(int number)
+static const Opcode *ALL[MOST_OPCODES];
+__attribute__((constructor)) static void gather(void)
 {
+    int count = 0;
     for (size_t table = 0; table < sizeof TABLES / sizeof *TABLES; table++)
-        for (const Opcode *each = TABLES[table]; each->name; each++)
-            if (number-- == 0)
-                return each;
-    return NULL;
+        for (const Opcode *each = TABLES[table]; each->name && count < MOST_OPCODES; each++)
+            ALL[count++] = each;
 }
+const Opcode *opcode_at(int number) { return number >= 0 && number < MOST_OPCODES ? ALL[number] : NULL; }
 
 void fault(Group *group, int code, int pc, int other, int wave, int other_wave, int row, int64_t detail,
            int64_t detail1)
@@ -62,6 +65,10 @@ void land(Wave *wave, Pending *pending)
     case TO_REGISTERS: land_load(wave, pending); break;
     case TO_SCALARS:
         memcpy(wave->s + pending->first_row - ROWS, pending->words, (size_t)(4 * pending->rows));
+        break;
+    case LDS_ATOMIC:
+        land_write(wave, pending);
+        land_load(wave, pending); /* of no rows, if nothing returns */
         break;
     case LDS_READ: land_read(wave, pending); break;
     case LDS_WRITE:
@@ -156,9 +163,51 @@ BRANCH(vccnz, (wave->s[VCC] | wave->s[VCC + 1]) != 0)
 BRANCH(execz, wave->exec == 0)
 BRANCH(execnz, wave->exec != 0)
 
+/* Calls: the program counter holds the address behind the instruction. */
+static int32_t jump(Wave *wave, const Op *op, uint64_t address)
+{
+    Group *group = wave->group;
+    uint64_t word = (address - group->code_base) / 4;
+    if (address & 3 || address < group->code_base || word >= (uint64_t)group->code_words || group->code_at[word] < 0) {
+        fault(group, F_ASTRAY, (int)(op - group->ops), -1, wave->number, -1, -1, (int64_t)address, 0);
+        return GAVE_UP;
+    }
+    return group->code_at[word];
+}
+static int32_t s_getpc(Wave *wave, const Op *op) { return put_scalar64(wave, &op->o[0], op->behind), GO_ON; }
+static int32_t s_setpc(Wave *wave, const Op *op) { return jump(wave, op, scalar64(wave, &op->o[0])); }
+static int32_t s_swappc(Wave *wave, const Op *op)
+{
+    uint64_t address = scalar64(wave, &op->o[1]);
+    put_scalar64(wave, &op->o[0], op->behind);
+    return jump(wave, op, address);
+}
+static int32_t s_call(Wave *wave, const Op *op)
+{
+    put_scalar64(wave, &op->o[0], op->behind);
+    return op->target;
+}
+
+/* What the core lacks, and all vector instructions while MODE is not what compilers set: NumPy executes it. */
+int32_t by_numpy(Wave *wave, const Op *op)
+{
+    Group *group = wave->group;
+    int pc = (int)(op - group->ops);
+    if (group->other != NULL && group->other(wave->number, pc) == GO_ON)
+        return GO_ON;
+    fault(group, F_OTHER, pc, -1, wave->number, -1, -1, 0, 0);
+    return GAVE_UP;
+}
+
 const Opcode CONTROL_OPCODES[] = {
+    {"rota_numpy", by_numpy, ~0u}, {"s_getpc_b64", s_getpc, 0}, {"s_setpc_b64", s_setpc, 0},
+    {"s_swappc_b64", s_swappc, 0}, {"s_call_b64", s_call, 0}, {"s_sendmsg", nothing, 0}, {"s_ttracedata", nothing, 0},
+    {"s_incperflevel", nothing, 0}, {"s_decperflevel", nothing, 0}, {"s_dcache_inv", nothing, ~0u},
+    {"s_dcache_wb", nothing, ~0u}, {"s_dcache_inv_vol", nothing, ~0u}, {"s_dcache_wb_vol", nothing, ~0u},
+    {"buffer_inv", nothing, ~0u}, {"buffer_wbl2", nothing, ~0u}, {"buffer_wbinvl1", nothing, ~0u},
+    {"buffer_wbinvl1_vol", nothing, ~0u}, {"buffer_invl2", nothing, ~0u}, {"ds_nop", nothing, 0},
     {"s_waitcnt", s_waitcnt, M_IMMEDIATE}, {"s_nop", nothing, 0}, {"s_setprio", nothing, 0}, {"s_sleep", nothing, 0},
-    {"s_inst_prefetch", nothing, 0}, {"s_icache_inv", nothing, 0}, {"s_code_end", nothing, 0},
+    {"s_icache_inv", nothing, 0},
     {"s_barrier", s_barrier, 0}, {"s_endpgm", s_endpgm, 0}, {"s_branch", s_branch, 0}, {"s_cbranch_scc0", scc0, 0},
     {"s_cbranch_scc1", scc1, 0}, {"s_cbranch_vccz", vccz, 0}, {"s_cbranch_vccnz", vccnz, 0},
     {"s_cbranch_execz", execz, 0}, {"s_cbranch_execnz", execnz, 0}, {0, 0, 0},
@@ -191,7 +240,7 @@ static int64_t run_wave(Wave *wave, const Act *acts, int64_t turns)
         left--;
         if (wave->held)
             too_early(wave, op, pc);
-        int32_t to = acts[pc](wave, op);
+        int32_t to = wave->odd && op->vector ? by_numpy(wave, op) : acts[pc](wave, op);
         if (to == GO_ON) {
             pc++;
         } else if (to >= 0) {
@@ -199,7 +248,7 @@ static int64_t run_wave(Wave *wave, const Act *acts, int64_t turns)
         } else {
             wave->barrier = pc++;
             wave->waiting = to == AT_BARRIER;
-            wave->ended = to == AT_END;
+            wave->ended = to == AT_END || to == GAVE_UP;
             wave->epoch += to == AT_BARRIER;
             break;
         }
@@ -289,17 +338,19 @@ void rota_group_free(Group *group)
     if (group == NULL)
         return;
     for (int i = 0; i < MOST_WAVES; i++)
-        free(group->read[i]);
+        free(group->read[i]), free(group->atomic[i]);
+    free(group->atomics), free(group->private);
     free(group->waves), free(group->lds), free(group->mark), free(group->last), free(group->serials);
     free(group->written), free(group->readers), free(group->initialised), free(group->accesses);
     free(group->faults), free(group->told), free(group);
 }
 
-Group *rota_group_new(const Op *ops, int32_t count, const int32_t *pool, int32_t waves, int64_t lds_size)
+Group *rota_group_new(const Op *ops, int32_t count, const int32_t *pool, int32_t waves, int64_t lds_size,
+                      int64_t private_size)
 {
     size_t bytes = lds_size > 0 ? (size_t)lds_size : 1;
     Group *group = calloc(1, sizeof *group);
-    if (group == NULL || waves < 1 || waves > MOST_WAVES || count < 1) {
+    if (group == NULL || waves < 1 || waves > MOST_WAVES || count < 1 || lds_size < 0 || private_size < 0) {
         free(group);
         return NULL;
     }
@@ -307,11 +358,13 @@ Group *rota_group_new(const Op *ops, int32_t count, const int32_t *pool, int32_t
     group->waves = calloc((size_t)waves, sizeof *group->waves);
     group->lds = malloc(bytes), group->mark = calloc(bytes, 2), group->last = calloc(bytes, 2);
     group->serials = calloc(bytes, 8), group->written = calloc(bytes, 4), group->readers = calloc(bytes, 2);
-    group->initialised = calloc(bytes, 1);
+    group->initialised = calloc(bytes, 1), group->atomics = calloc(bytes, 2);
+    group->private_size = private_size;
+    group->private = malloc((size_t)waves * LANES * (size_t)(private_size + 1));
     int whole = group->waves && group->lds && group->mark && group->last && group->serials && group->written &&
-                group->readers && group->initialised;
+                group->readers && group->initialised && group->atomics && group->private;
     for (int i = 0; i < waves; i++)
-        whole = (group->read[i] = calloc(bytes, 4)) != NULL && whole;
+        whole = (group->read[i] = calloc(bytes, 4)) && (group->atomic[i] = calloc(bytes, 4)) && whole;
     group->access_room = 4096, group->access_count = 1, group->fault_room = 4096;
     group->accesses = calloc((size_t)group->access_room, sizeof *group->accesses);
     group->faults = calloc((size_t)group->fault_room, sizeof *group->faults);
@@ -330,11 +383,12 @@ void rota_group_start(Group *group, int32_t workgroup)
     size_t bytes = group->lds_size > 0 ? (size_t)group->lds_size : 1;
     memset(group->lds, 0xFF, bytes), memset(group->mark, 0, 2 * bytes), memset(group->last, 0, 2 * bytes);
     memset(group->serials, 0, 8 * bytes), memset(group->written, 0, 4 * bytes), memset(group->readers, 0, 2 * bytes);
-    memset(group->initialised, 0, bytes);
+    memset(group->initialised, 0, bytes), memset(group->atomics, 0, 2 * bytes);
+    memset(group->private, 0xFF, (size_t)group->wave_count * LANES * (size_t)group->private_size);
     group->serial = 0, group->access_count = 1;
     for (int number = 0; number < group->wave_count; number++) {
         Wave *wave = &group->waves[number];
-        memset(wave, 0, sizeof *wave);
+        memset(wave, 0, offsetof(Wave, pending)); /* what is under way is written before it is read */
         memset(wave->v, 0xFF, sizeof wave->v), memset(wave->s, 0xFF, sizeof wave->s);
         wave->group = group, wave->number = number, wave->exec = ~0ull;
         wave->free_count = MOST_PENDING;
@@ -355,6 +409,21 @@ void rota_group_order(Group *group, int32_t landing, int32_t drawn, uint64_t see
     group->landing = landing, group->drawn = drawn, group->random = seed, group->most_instructions = most;
     group->most_vm = most_vm, group->most_lgkm = most_lgkm;
     memcpy(group->rank, rank, sizeof group->rank);
+}
+void rota_group_code(Group *group, const int32_t *code_at, int64_t words, uint64_t base, Other other)
+{
+    group->code_at = code_at, group->code_words = words, group->code_base = base, group->other = other;
+}
+uint8_t *rota_lds(Group *group, int32_t written)
+{
+    memset(group->initialised, written != 0, group->lds_size > 0 ? (size_t)group->lds_size : 1);
+    return group->lds;
+}
+uint8_t *rota_private(Group *group) { return group->private; }
+int32_t rota_scc(Group *group, int32_t wave) { return group->waves[wave].scc; }
+void rota_set_scc(Group *group, int32_t wave, int32_t scc, int32_t odd)
+{
+    group->waves[wave].scc = scc, group->waves[wave].odd = odd;
 }
 uint32_t *rota_scalars(Group *group, int32_t wave) { return group->waves[wave].s; }
 uint32_t *rota_vectors(Group *group, int32_t wave) { return group->waves[wave].v[0]; }

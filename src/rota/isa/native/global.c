@@ -1,12 +1,6 @@
 /* Global memory: loads, stores and loads to LDS, checked against the buffers of the launch. */
 #include "core.h"
 
-typedef struct {
-    uint64_t address[LANES];
-    uint64_t room[LANES]; /* bytes behind each address within num_records */
-    int bounded;
-} Addresses;
-
 static int inside(const Group *group, int64_t start, int64_t end, int *near)
 {
     int at = *near;
@@ -24,13 +18,22 @@ static int inside(const Group *group, int64_t start, int64_t end, int *near)
     return low > 0 && end <= group->ends[low - 1];
 }
 
-/* A dword that one wave writes and another uses is a matter for those who know what keeps the two apart. */
-static void use(Wave *wave, int pc, int64_t place, int size, int writes)
+/* A dword that one wave writes and another uses is a matter for those who know what keeps the two apart; so is one that
+ * is used by atomics and otherwise.  Atomics among themselves are in order. */
+static void use(Wave *wave, int pc, int64_t place, int size, int kind)
 {
+    enum { ATOMICS = -2 };
+    const int writes = kind != READS;
     Group *group = wave->group;
     int32_t mine = group->number * MOST_WAVES + wave->number + 1;
     for (int64_t dword = place >> 2; dword <= (place + size - 1) >> 2; dword++) {
         int32_t writer = group->users[1][dword], reader = group->users[0][dword];
+        if (kind == CHANGES) {
+            if (reader || (writer && writer != ATOMICS))
+                fault(group, F_SHARED, pc, -1, wave->number, -1, -1, dword * 4, 0);
+            group->users[1][dword] = ATOMICS;
+            continue;
+        }
         if ((writer && writer != mine) || (writes && reader && reader != mine))
             fault(group, F_SHARED, pc, -1, wave->number, -1, -1, dword * 4, 0);
         if (writes)
@@ -40,19 +43,19 @@ static void use(Wave *wave, int pc, int64_t place, int size, int writes)
     }
 }
 
-static uint8_t *reached(Wave *wave, int pc, uint64_t address, int size, int writes, int *near)
+uint8_t *reached(Wave *wave, int pc, uint64_t address, int size, int kind, int *near)
 {
     Group *group = wave->group;
     int64_t place = (int64_t)(address - group->base);
     if (place >= 0 && inside(group, place, place + size, near)) {
-        use(wave, pc, place, size, writes);
+        use(wave, pc, place, size, kind);
         return group->memory + place;
     }
     fault(group, F_OUTSIDE, pc, -1, wave->number, -1, -1, (int64_t)address, 0);
     return NULL;
 }
 
-static void addresses_of(Wave *wave, const Op *op, const Operand *o, Addresses *to)
+void addresses_of(Wave *wave, const Op *op, const Operand *o, Addresses *to)
 {
     int pc = (int)(op - wave->group->ops);
     to->bounded = 0;
@@ -60,7 +63,7 @@ static void addresses_of(Wave *wave, const Op *op, const Operand *o, Addresses *
         const Operand *lane = &o[0];
         const uint32_t *resource = wave->s + o[1].first;
         uint64_t base = resource[0] | (uint64_t)(resource[1] & 0xFFFF) << 32, records = resource[2];
-        if (resource[1] >> 16 & 0x3FFF) {
+        if ((resource[1] >> 31 && resource[1] >> 16 & 0x3FFF) || resource[3] >> 23 & 1) { /* swizzled; adds the lane */
             fault(wave->group, F_STRIDE, pc, -1, wave->number, -1, o[1].first, 0, 0);
             records = 0;
         }
@@ -189,7 +192,7 @@ static int32_t dma(Wave *wave, const Op *op)
     addresses_of(wave, op, op->o, &from);
     Pending *pending = launch(wave, op, ON_VM, 0, 0);
     fetch(wave, op, &from, pending->data);
-    int64_t start = (int64_t)wave->s[M0] + op->offset;
+    int64_t start = (int64_t)(wave->s[M0] & (uint32_t)op->align_m0) + op->offset;
     if (start & 3) {
         fault(group, F_MISALIGNED, pc, -1, wave->number, -1, M0, start, 0);
         start &= ~(int64_t)3;
@@ -222,15 +225,24 @@ static int32_t load_or_dma(Wave *wave, const Op *op)
 
 static int32_t s_load(Wave *wave, const Op *op)
 {
-    int pc = (int)(op - wave->group->ops), near = -1, count = op->o[0].count;
-    uint64_t address = (scalar64(wave, &op->o[1]) + scalar32(wave, &op->o[2])) & ~3ull;
-    const uint8_t *found = reached(wave, pc, address, 4 * count, 0, &near);
+    int pc = (int)(op - wave->group->ops), near = -1, count = op->o[0].count, inside = count;
+    uint64_t more = (op->o[2].file == SCALAR ? wave->s[op->o[2].first] : 0) + (uint64_t)(int64_t)op->offset, address;
+    if (op->buffer) { /* words past num_records are zero */
+        const uint32_t *resource = wave->s + op->o[1].first;
+        int64_t at = (int64_t)(more & ~3ull), left = (resource[2] - at) >> 2;
+        if (resource[1] >> 16 & 0x3FFF)
+            fault(wave->group, F_STRIDE, pc, -1, wave->number, -1, op->o[1].first, 0, 0);
+        inside = left < 0 ? 0 : left < count ? (int)left : count;
+        address = (resource[0] | (uint64_t)(resource[1] & 0xFFFF) << 32) + (uint64_t)at;
+    } else {
+        address = scalar64(wave, &op->o[1]) + more;
+    }
+    const uint8_t *found = inside ? reached(wave, pc, address & ~3ull, 4 * inside, READS, &near) : NULL;
     Pending *pending = launch(wave, op, ON_SM, ROWS + op->o[0].first, count);
     pending->kind = TO_SCALARS;
+    memset(pending->words, inside && !found ? 0xFF : 0, sizeof pending->words);
     if (found)
-        memcpy(pending->words, found, (size_t)(4 * count));
-    else
-        memset(pending->words, 0xFF, sizeof pending->words);
+        memcpy(pending->words, found, (size_t)(4 * inside));
     under_way_now(wave, pending);
     return GO_ON;
 }
@@ -249,7 +261,10 @@ static int32_t s_load(Wave *wave, const Op *op)
         {SPACE "_store_dwordx4", store, M_BUFFER | M_OFFSET}, {SPACE "_store_byte", store, M_BUFFER | M_OFFSET},                            \
         {SPACE "_store_short", store, M_BUFFER | M_OFFSET}, {SPACE "_store_byte_d16_hi", store, M_BUFFER | M_OFFSET},                       \
         {SPACE "_store_short_d16_hi", store, M_BUFFER | M_OFFSET}
+#define SCALARS_OF(NAME)                                                                                              \
+    {NAME "_dword", s_load, SCALAR_ONES}, {NAME "_dwordx2", s_load, SCALAR_ONES}, {NAME "_dwordx4", s_load, SCALAR_ONES},  \
+        {NAME "_dwordx8", s_load, SCALAR_ONES}, {NAME "_dwordx16", s_load, SCALAR_ONES}
+#define SCALAR_ONES (M_OFFSET | M_BUFFER)
 const Opcode GLOBAL_OPCODES[] = {
-    LOADS("buffer"), LOADS("global"), {"s_load_dword", s_load, 0}, {"s_load_dwordx2", s_load, 0},
-    {"s_load_dwordx4", s_load, 0}, {"s_load_dwordx8", s_load, 0}, {"s_load_dwordx16", s_load, 0}, {0, 0, 0},
+    LOADS("buffer"), LOADS("global"), SCALARS_OF("s_load"), SCALARS_OF("s_buffer_load"), {0, 0, 0},
 };

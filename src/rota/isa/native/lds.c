@@ -50,24 +50,97 @@ static void check(Wave *wave, int number, int earlier, int64_t at)
     }
 }
 
+/* Against each wave's last atomic on a byte. */
+static void check_atomics(Wave *wave, int number, int64_t at)
+{
+    for (uint32_t left = wave->group->atomics[at]; left; left &= left - 1)
+        check(wave, number, wave->group->atomic[__builtin_ctz(left)][at], at);
+}
+
+/* Have all bytes one and the same last write, and no atomic?  Most reads are of such, and one look is enough. */
+static inline __attribute__((always_inline)) int alike(const Group *group, int64_t at, const int size)
+{
+    static const uint8_t yes[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    static const uint16_t none[16] = {0};
+    const int32_t *written = group->written + at;
+    uint32_t unlike = 0;
+    for (int byte = 0; byte < size; byte++)
+        unlike |= (uint32_t)(written[byte] ^ written[0]);
+    return unlike == 0 && memcmp(group->initialised + at, yes, (size_t)size) == 0 &&
+           memcmp(group->atomics + at, none, (size_t)size * sizeof *none) == 0;
+}
+
+static inline __attribute__((always_inline)) void note_read(Wave *wave, int number, int64_t at, const int size)
+{
+    Group *group = wave->group;
+    for (int byte = 0; byte < size; byte++)
+        group->read[wave->number][at + byte] = number;
+    for (int byte = 0; byte < size; byte++)
+        group->readers[at + byte] |= (uint16_t)(1u << wave->number);
+}
+
 void order_read(Wave *wave, int number, int64_t at, int size)
 {
     Group *group = wave->group;
     int32_t *read = group->read[wave->number] + at, last = 0;
     const int32_t *written = group->written + at;
     uint16_t *readers = group->readers + at;
+    if (size == 16 ? alike(group, at, 16) : size == 8 ? alike(group, at, 8) : size == 4 && alike(group, at, 4)) {
+        if (written[0])
+            check(wave, number, written[0], at);
+        size == 16 ? note_read(wave, number, at, 16) : size == 8 ? note_read(wave, number, at, 8)
+                                                                 : note_read(wave, number, at, 4);
+        return;
+    }
     for (int byte = 0; byte < size; byte++) {
-        if (!written[byte])
+        if (!group->initialised[at + byte])
             fault(group, F_UNWRITTEN, group->accesses[number].pc, -1, wave->number, -1, -1, at + byte, 0);
-        else if (written[byte] != last)
+        if (written[byte] != last && written[byte])
             check(wave, number, last = written[byte], at + byte);
+        if (group->atomics[at + byte])
+            check_atomics(wave, number, at + byte);
         read[byte] = number;
         readers[byte] |= (uint16_t)(1u << wave->number);
     }
 }
 
-static void order_write(Wave *wave, int number, int64_t at, int size)
+/* Were all bytes read last by the same accesses, and written by the same one? */
+static inline __attribute__((always_inline)) int used_alike(const Group *group, int64_t at, const int size)
 {
+    uint32_t unlike = 0;
+    const uint16_t *readers = group->readers + at;
+    for (int byte = 0; byte < size; byte++)
+        unlike |= (uint32_t)(group->written[at + byte] ^ group->written[at]) | group->atomics[at + byte] |
+                  (uint32_t)(readers[byte] ^ readers[0]);
+    for (uint32_t left = readers[0]; left && !unlike; left &= left - 1) {
+        const int32_t *read = group->read[__builtin_ctz(left)] + at;
+        for (int byte = 0; byte < size; byte++)
+            unlike |= (uint32_t)(read[byte] ^ read[0]);
+    }
+    return unlike == 0;
+}
+
+static inline __attribute__((always_inline)) void write_alike(Wave *wave, int number, int64_t at, const int size)
+{
+    Group *group = wave->group;
+    for (uint32_t left = group->readers[at]; left; left &= left - 1)
+        check(wave, number, group->read[__builtin_ctz(left)][at], at);
+    if (group->written[at])
+        check(wave, number, group->written[at], at);
+    for (int byte = 0; byte < size; byte++)
+        group->written[at + byte] = number;
+    memset(group->readers + at, 0, sizeof *group->readers * (size_t)size);
+    memset(group->initialised + at, 1, (size_t)size);
+}
+
+static void order_write(Wave *wave, int number, int64_t at, int size, int atomic)
+{
+    if (!atomic && size == 16 && used_alike(wave->group, at, 16))
+        return write_alike(wave, number, at, 16);
+    if (!atomic && size == 8 && used_alike(wave->group, at, 8))
+        return write_alike(wave, number, at, 8);
+    if (!atomic && size == 4 && used_alike(wave->group, at, 4))
+        return write_alike(wave, number, at, 4);
     Group *group = wave->group;
     int32_t *written = group->written + at, last = 0, seen[MOST_WAVES] = {0};
     uint16_t *readers = group->readers + at;
@@ -77,10 +150,20 @@ static void order_write(Wave *wave, int number, int64_t at, int size)
             if (earlier != seen[other])
                 check(wave, number, seen[other] = earlier, at + byte);
         }
-        readers[byte] = 0; /* this write stands for them towards all that follow */
         if (written[byte] != last && written[byte])
             check(wave, number, last = written[byte], at + byte);
+        if (atomic) {
+            if (!group->initialised[at + byte])
+                fault(group, F_UNWRITTEN, group->accesses[number].pc, -1, wave->number, -1, -1, at + byte, 0);
+            group->atomic[wave->number][at + byte] = number;
+            group->atomics[at + byte] |= (uint16_t)(1u << wave->number);
+            continue;
+        }
+        if (group->atomics[at + byte])
+            check_atomics(wave, number, at + byte);
+        readers[byte] = group->atomics[at + byte] = 0; /* this write stands for them towards all that follow */
         written[byte] = number;
+        group->initialised[at + byte] = 1;
     }
 }
 
@@ -90,11 +173,25 @@ void begin_write(Wave *wave, int number, int64_t serial, int64_t at, int size)
     Group *group = wave->group;
     const Access *access = &group->accesses[number];
     int16_t mark = (int16_t)(access->dma ? -1 : wave->number + 1);
-    order_write(wave, number, at, size);
-    for (int64_t byte = at; byte < at + size; byte++) {
+    order_write(wave, number, at, size, 0);
+    for (int64_t byte = at; byte < at + size; byte++)
         if (group->mark[byte] && (access->dma || group->mark[byte] != mark))
             fault(group, F_LDS_UNDER_WAY, access->pc, -1, wave->number, -1, 1, byte, 0);
-        group->mark[byte] = group->last[byte] = mark;
+    for (int64_t byte = at; byte < at + size; byte++)
+        group->mark[byte] = mark;
+    for (int64_t byte = at; byte < at + size; byte++)
+        group->last[byte] = mark;
+    for (int64_t byte = at; byte < at + size; byte++)
+        group->serials[byte] = serial;
+}
+
+/* Atomics don't look at one another, whoever is under way. */
+void begin_atomic(Wave *wave, int number, int64_t serial, int64_t at, int size)
+{
+    Group *group = wave->group;
+    order_write(wave, number, at, size, 1);
+    for (int64_t byte = at; byte < at + size; byte++) {
+        group->mark[byte] = group->last[byte] = (int16_t)(wave->number + 1);
         group->serials[byte] = serial;
     }
 }
@@ -112,6 +209,9 @@ static uint8_t disturbed(const Wave *wave, int64_t at, int size)
     const Group *group = wave->group;
     int16_t own = (int16_t)(wave->number + 1);
     uint8_t bits = 0;
+    static const int16_t none[16] = {0};
+    if (memcmp(group->mark + at, none, (size_t)size * sizeof *none) == 0)
+        return 0;
     for (int byte = 0; byte < size; byte++) {
         int16_t mark = group->mark[at + byte];
         if (mark && mark != own)
@@ -120,11 +220,29 @@ static uint8_t disturbed(const Wave *wave, int64_t at, int size)
     return bits;
 }
 
+/* Sixteen lanes work together: lane l gets element l of each column; 16 / count lanes hold one column. */
+static void transpose(Wave *wave, const Pending *pending, uint8_t whole[LANES][8])
+{
+    int count = 64 / pending->element, octets = pending->element / 8;
+    for (int lane = 0; lane < LANES; lane++) {
+        uint8_t taken[8];
+        for (int column = 0; column < count; column++) {
+            int source = (lane & ~15) + column * (16 / count) + lane % 16 / count;
+            memcpy(taken + column * octets, whole[source] + lane % 16 % count * octets, (size_t)octets);
+        }
+        if (pending->issued >> lane & 1)
+            for (int dword = 0; dword < 2; dword++)
+                memcpy(&wave->v[pending->first_row + dword][lane], taken + 4 * dword, 4);
+    }
+}
+
 void land_read(Wave *wave, Pending *pending)
 {
     Group *group = wave->group;
     int16_t own = (int16_t)(wave->number + 1);
     int dwords = (pending->size + 3) / 4;
+    uint8_t whole[LANES][8];
+    memset(whole, 0xFF, sizeof whole);
     for (int piece = 0; piece < pending->pieces; piece++)
         for (int lane = 0; lane < LANES; lane++) {
             int32_t row = pending->first_row + piece * dwords;
@@ -138,7 +256,9 @@ void land_read(Wave *wave, Pending *pending)
             int64_t at = pending->at[piece * LANES + lane];
             uint8_t *before = pending->data + (piece * LANES + lane) * pending->size, value[16] = {0};
             uint8_t bad = pending->bad[piece * LANES + lane] | disturbed(wave, at, pending->size);
-            for (int byte = 0; byte < pending->size; byte++) {
+            if (!bad && memcmp(before, group->lds + at, (size_t)pending->size) == 0) { /* nobody has changed it since */
+                memcpy(value, before, (size_t)pending->size);
+            } else for (int byte = 0; byte < pending->size; byte++) {
                 int mine = group->last[at + byte] == own;
                 value[byte] = mine ? before[byte] : group->lds[at + byte];
                 if (!mine && before[byte] != value[byte])
@@ -146,6 +266,10 @@ void land_read(Wave *wave, Pending *pending)
             }
             if (bad)
                 fault(group, F_LDS_UNDER_WAY, pending->pc, -1, wave->number, -1, 0, at, 0);
+            if (pending->element) {
+                memcpy(whole[lane], value, sizeof whole[lane]);
+                continue;
+            }
             if (pending->size < 4) {
                 uint32_t word = pending->size == 1 ? value[0] : (uint32_t)(value[0] | value[1] << 8);
                 if (pending->sign)
@@ -164,6 +288,8 @@ void land_read(Wave *wave, Pending *pending)
                 wave->v[row + dword][lane] = bad >> dword & 1 ? POISON : word;
             }
         }
+    if (pending->element)
+        transpose(wave, pending, whole);
 }
 
 void land_write(Wave *wave, Pending *pending)
@@ -180,7 +306,7 @@ void land_write(Wave *wave, Pending *pending)
 }
 
 /* Addresses of an instruction's pieces, and the lanes that stay inside LDS. */
-static uint64_t places(Wave *wave, const Op *op, const uint32_t *address, Pending *pending)
+uint64_t places(Wave *wave, const Op *op, const uint32_t *address, Pending *pending)
 {
     uint64_t inside = wave->exec;
     int pc = (int)(op - wave->group->ops);
@@ -188,6 +314,8 @@ static uint64_t places(Wave *wave, const Op *op, const uint32_t *address, Pendin
         if (inside >> lane & 1) {
             for (int piece = 0; piece < op->pieces; piece++) {
                 uint32_t at = address[lane] + (uint32_t)op->pieces_offset[piece]; /* wraps at 32 bits */
+                if (op->element && at & 7)
+                    fault(wave->group, F_MISALIGNED, pc, -1, wave->number, -1, -1, at, 0);
                 if (within_lds(wave, pc, at, op->size))
                     pending->at[piece * LANES + lane] = (int32_t)at;
                 else
@@ -212,6 +340,7 @@ static int32_t ds_read(Wave *wave, const Op *op)
     pending->issued = wave->exec;
     pending->active = places(wave, op, address, pending);
     pending->sign = op->sign;
+    pending->element = op->element;
     pending->half = half;
     pending->high = op->high;
     pending->access = begin_access(wave, pc, 0, 0);
@@ -257,6 +386,16 @@ static int32_t ds_write(Wave *wave, const Op *op)
     return GO_ON;
 }
 
+static int32_t exchanged(Wave *wave, const Op *op, const uint32_t *moved)
+{
+    Pending *pending = launch(wave, op, ON_DS, op->o[0].first, 1);
+    pending->kind = TO_REGISTERS;
+    pending->issued = wave->exec;
+    memcpy(pending->data, moved, LANES * sizeof *moved);
+    under_way_now(wave, pending);
+    return GO_ON;
+}
+
 /* Each lane takes the register of the lane that its address names; inactive lanes give zero.  No memory is used. */
 static int32_t ds_bpermute(Wave *wave, const Op *op)
 {
@@ -265,12 +404,27 @@ static int32_t ds_bpermute(Wave *wave, const Op *op)
         uint32_t from = (wave->v[op->o[1].first][lane] + (uint32_t)op->offset) >> 2 & 63;
         taken[lane] = wave->exec >> from & 1 ? wave->v[op->o[2].first][from] : 0;
     }
-    Pending *pending = launch(wave, op, ON_DS, op->o[0].first, 1);
-    pending->kind = TO_REGISTERS;
-    pending->issued = wave->exec;
-    memcpy(pending->data, taken, sizeof taken);
-    under_way_now(wave, pending);
-    return GO_ON;
+    return exchanged(wave, op, taken);
+}
+
+/* Each active lane gives its register to the lane that its address names; the highest one wins. */
+static int32_t ds_permute(Wave *wave, const Op *op)
+{
+    uint32_t moved[LANES] = {0};
+    for (int lane = 0; lane < LANES; lane++)
+        if (wave->exec >> lane & 1)
+            moved[(wave->v[op->o[1].first][lane] + (uint32_t)op->offset) >> 2 & 63] = wave->v[op->o[2].first][lane];
+    return exchanged(wave, op, moved);
+}
+
+static int32_t ds_swizzle(Wave *wave, const Op *op)
+{
+    uint32_t moved[LANES];
+    for (int lane = 0; lane < LANES; lane++) {
+        int from = op->dpp_source[lane] & 63;
+        moved[lane] = wave->exec >> from & 1 ? wave->v[op->o[1].first][from] : 0;
+    }
+    return exchanged(wave, op, moved);
 }
 
 #define READ(NAME) {NAME, ds_read, M_OFFSET}
@@ -279,9 +433,10 @@ const Opcode LDS_OPCODES[] = {
     READ("ds_read_b32"), READ("ds_read_b64"), READ("ds_read_b96"), READ("ds_read_b128"), READ("ds_read2_b32"),
     READ("ds_read2_b64"), READ("ds_read2st64_b32"), READ("ds_read2st64_b64"), READ("ds_read_u8"), READ("ds_read_i8"),
     READ("ds_read_u16"), READ("ds_read_i16"), READ("ds_read_u16_d16"), READ("ds_read_u16_d16_hi"),
-    READ("ds_read_u8_d16"), READ("ds_read_u8_d16_hi"), READ("ds_read_i8_d16"), READ("ds_read_i8_d16_hi"),
+    READ("ds_read_u8_d16"), READ("ds_read_u8_d16_hi"), READ("ds_read_i8_d16"), READ("ds_read_i8_d16_hi"), READ("ds_read_b64_tr_b8"), READ("ds_read_b64_tr_b16"),
     WRITE("ds_write_b32"), WRITE("ds_write_b64"), WRITE("ds_write_b96"), WRITE("ds_write_b128"),
     WRITE("ds_write2_b32"), WRITE("ds_write2_b64"), WRITE("ds_write2st64_b32"), WRITE("ds_write2st64_b64"),
     WRITE("ds_write_b8"), WRITE("ds_write_b16"), WRITE("ds_write_b8_d16_hi"), WRITE("ds_write_b16_d16_hi"),
-    {"ds_bpermute_b32", ds_bpermute, M_OFFSET}, {0, 0, 0},
+    {"ds_bpermute_b32", ds_bpermute, M_OFFSET}, {"ds_permute_b32", ds_permute, M_OFFSET},
+    {"ds_swizzle_b32", ds_swizzle, M_OFFSET}, {0, 0, 0},
 };

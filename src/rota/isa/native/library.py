@@ -9,14 +9,22 @@ from pathlib import Path
 from typing import Final
 
 NAME = "librota_core.so"
-_SWITCH = "ROTA_NATIVE"  # "0" asks for the NumPy interpreter
+_SWITCH = "ROTA_NATIVE"  # "0" asks for the NumPy interpreter, a path for another build of the core
 _POINTER: Final = ctypes.c_void_p
+OTHER: Final = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_int32)
+"""What executes one instruction of a wave instead of the core: takes the wave's number and the instruction's."""
 _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
     "rota_opcode_name": (ctypes.c_char_p, (ctypes.c_int,)),
     "rota_opcode_accepts": (ctypes.c_uint32, (ctypes.c_int,)),
     "rota_size": (ctypes.c_int64, (ctypes.c_int,)),
+    "rota_check": (ctypes.c_int, (_POINTER, ctypes.c_int32, _POINTER, ctypes.c_int32)),
     "rota_acts": (ctypes.c_int, (_POINTER, ctypes.c_int32, _POINTER)),
-    "rota_group_new": (_POINTER, (_POINTER, ctypes.c_int32, _POINTER, ctypes.c_int32, ctypes.c_int64)),
+    "rota_group_new": (_POINTER, (_POINTER, ctypes.c_int32, _POINTER, ctypes.c_int32, ctypes.c_int64, ctypes.c_int64)),
+    "rota_group_code": (None, (_POINTER, _POINTER, ctypes.c_int64, ctypes.c_uint64, OTHER)),
+    "rota_lds": (_POINTER, (_POINTER, ctypes.c_int32)),
+    "rota_private": (_POINTER, (_POINTER,)),
+    "rota_scc": (ctypes.c_int32, (_POINTER, ctypes.c_int32)),
+    "rota_set_scc": (None, (_POINTER, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32)),
     "rota_group_free": (None, (_POINTER,)),
     "rota_group_start": (None, (_POINTER, ctypes.c_int32)),
     "rota_group_memory": (
@@ -47,8 +55,10 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
 @cache
 def library() -> ctypes.CDLL | None:
     """The core that was built into the package; None without one, or where ROTA_NATIVE=0 asks for NumPy."""
-    path = Path(__file__).parent / "lib" / NAME  # beside modules it would pass for one of them
-    if os.environ.get(_SWITCH) == "0" or not path.exists():
+    asked = os.environ.get(_SWITCH, "")
+    built = Path(__file__).parent / "lib" / NAME  # beside modules it would pass for one of them
+    path = Path(asked) if os.sep in asked else built
+    if asked == "0" or not path.exists():
         return None
     core = ctypes.CDLL(os.fspath(path))
     for name, (gives, takes) in _SIGNATURES.items():

@@ -17,7 +17,7 @@ uint64_t scalar64(const Wave *wave, const Operand *o)
 {
     if (o->file == SCALAR)
         return wave->s[o->first] | (uint64_t)(o->count > 1 ? wave->s[o->first + 1] : 0) << 32;
-    return o->literal;
+    return o->file == FLOATING ? as_bits64(o->floating) : o->literal;
 }
 
 static void take_exec(Wave *wave)
@@ -55,8 +55,6 @@ const uint64_t *doubles_of(Wave *wave, const Operand *o, uint64_t *room, int flo
             room[lane] = low[lane] | (uint64_t)high[lane] << 32;
     } else {
         uint64_t value = scalar64(wave, o);
-        if (floating && o->file == FLOATING)
-            value = as_bits64(o->floating);
         for (int lane = 0; lane < LANES; lane++)
             room[lane] = value;
     }

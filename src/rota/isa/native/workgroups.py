@@ -1,7 +1,8 @@
 """A launch on the native core: takes its workgroups, gives how many instructions they executed if nothing was wrong.
 
 The core says whether a run is clean; where it has doubts, the memory is put back, and NumPy runs the launch and says
-what is wrong.  So both must agree on what is clean, and only NumPy has to find words.
+what is wrong.  So both must agree on what is clean, and only NumPy has to find words.  Single instructions that only
+use registers, and that the core lacks, NumPy executes in place, on the core's registers.
 """
 
 from __future__ import annotations
@@ -12,17 +13,22 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from rota.errors import IsaError
+from rota.isa.binary.image import CODE_BASE
+from rota.isa.binary.kernel_facts import LANES
 from rota.isa.hazards.walk import check_spacing
 from rota.isa.launch.interleaving import Interleaving, Landing
 from rota.isa.launch.time_limit import heed_time
 from rota.isa.memory.global_memory import BASE
-from rota.isa.native.library import library
+from rota.isa.native.library import OTHER, library
 from rota.isa.native.records import FAULT, OP, OPERAND, Packed, pack
 from rota.isa.wave.mode import START
 from rota.isa.wave.operand import EXEC
-from rota.isa.wave.wave import COUNTERS
+from rota.isa.wave.wave import COUNTERS, ROWS
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rota.isa.decoded import KernelProgram
     from rota.isa.launch.kernarg import Triple
     from rota.isa.launch.wave_group import WaveGroup
@@ -36,6 +42,8 @@ _STARTING_ROWS = 3  # what a wave starts with in vector registers
 _ENDED, _MORE, _NO_END = 0, 1, 2
 ENDLESS = -1
 """Instead of a number of instructions."""
+_GO_ON, _GAVE_UP = -3, -4
+_SCALARS = 128  # as NumPy counts them
 _MEETING = 121  # waves met at different barriers: worth a note, and no doubt
 _KEPT = 8  # programs whose records are kept
 _packed: dict[int, tuple[KernelProgram, Packed | None]] = {}
@@ -60,20 +68,19 @@ def run_clean(
         return None
     before = memory.block.copy()
     first = make(places[0])
-    if first.waves[0].mode == START:
-        with _Core(program, packed, memory, len(first.waves), first.waves[0].lds.size) as core:
-            executed = 0
-            for done, place in enumerate(places, 1):
-                group = first if place is places[0] else make(place)
-                if not core.run(group, interleaving, most):
-                    if core.endless:
-                        memory.block[:] = before
-                        return ENDLESS
-                    break
-                executed += group.executed
-                ended(done)
-            else:
-                return executed
+    with _Core(program, packed, memory, first) as core:
+        executed = 0
+        for done, place in enumerate(places, 1):
+            group = first if place is places[0] else make(place)
+            if not core.run(group, interleaving, most):
+                if core.endless:
+                    memory.block[:] = before
+                    return ENDLESS
+                break
+            executed += group.executed
+            ended(done)
+        else:
+            return executed
     memory.block[:] = before
     return None
 
@@ -94,19 +101,24 @@ def _records(program: KernelProgram) -> Packed | None:
 class _Core:
     """Workgroups of one launch, one after the other."""
 
-    def __init__(self, program: KernelProgram, packed: Packed, memory: Memory, waves: int, lds_bytes: int) -> None:
+    def __init__(self, program: KernelProgram, packed: Packed, memory: Memory, first: WaveGroup) -> None:
+        waves, lds_bytes, private = len(first.waves), first.waves[0].lds.size, first.waves[0].private.size
         core = library()
         if core is None or [core.rota_size(n) for n in range(3)] != [each.itemsize for each in (OPERAND, OP, FAULT)]:
             raise RuntimeError("the native core was built from other sources")
         self._core, self._program, self._packed = core, program, packed
         self.endless = False  # did a wave execute too many instructions?
         self._acts = (ctypes.c_void_p * len(packed.ops))()
-        core.rota_acts(packed.ops.ctypes.data, len(packed.ops), self._acts)
-        self._group = core.rota_group_new(
-            packed.ops.ctypes.data, len(packed.ops), packed.pool.ctypes.data, waves, lds_bytes
-        )
+        records = packed.ops.ctypes.data, len(packed.ops)
+        if core.rota_check(*records, packed.pool.ctypes.data, len(packed.pool)) or core.rota_acts(*records, self._acts):
+            raise RuntimeError("a record is not as the native core needs it")
+        self._group = core.rota_group_new(*records, packed.pool.ctypes.data, waves, lds_bytes, private)
         if not self._group:
             raise MemoryError(f"no room for a workgroup of {waves} waves and {lds_bytes} bytes of LDS")
+        self._waves: list[Wave] = []
+        self._views: list[tuple[NDArray[np.uint32], NDArray[np.uint32]]] = []
+        self._other, code_at = OTHER(self._by_numpy), packed.code_at
+        core.rota_group_code(self._group, code_at.ctypes.data, len(code_at), CODE_BASE, self._other)
         starts, ends = self._bounds = memory.bounds()
         self._users = np.zeros((2, len(memory.block) // 4 + 1), np.int32)
         readers, writers = self._users
@@ -136,12 +148,14 @@ class _Core:
         seed = (interleaving.seed or 0) * 0x9E37_79B9 + group.number & 0xFFFF_FFFF
         drawn = interleaving.seed is not None
         core.rota_group_order(self._group, _LANDINGS[interleaving.landing], drawn, seed, rank.ctypes.data, most, *held)
+        self._waves, self._views = group.waves, []
         for wave in group.waves:
             self._start(wave)
         state = _MORE
-        while state == _MORE:
-            state = core.rota_run(self._group, self._acts, _SLICE)
-            heed_time(0)
+        with np.errstate(all="ignore"):
+            while state == _MORE:
+                state = core.rota_run(self._group, self._acts, _SLICE)
+                heed_time(0)
         self.endless = state == _NO_END
         if state != _ENDED or not self._told(group):
             return False
@@ -159,6 +173,32 @@ class _Core:
         ctypes.memmove(core.rota_vectors(self._group, wave.number), rows.ctypes.data, rows.nbytes)
         core.rota_set_exec(self._group, wave.number, wave.s[EXEC] | wave.s[EXEC + 1] << 32)
         core.rota_set_pc(self._group, wave.number, wave.pc)
+        core.rota_set_scc(self._group, wave.number, wave.scc, wave.mode != START)
+
+    def _by_numpy(self, number: int, pc: int) -> int:
+        """Executes an instruction that only uses registers on those of the core."""
+        if not self._views:
+            self._views = [self._registers(each) for each in range(len(self._waves))]
+        wave, (vectors, scalars), core = self._waves[number], self._views[number], self._core
+        if wave.v is not vectors:
+            wave.v, wave.i, wave.f = vectors, vectors.view(np.int32), vectors.view(np.float32)
+        wave.s, wave.scc = scalars.tolist(), core.rota_scc(self._group, number)
+        wave.take_exec()
+        known = len(wave.faults.findings())
+        try:
+            self._program.steps[pc].act(wave)
+        except IsaError:
+            return _GAVE_UP
+        scalars[:] = wave.s
+        core.rota_set_exec(self._group, number, wave.s[EXEC] | wave.s[EXEC + 1] << 32)
+        core.rota_set_scc(self._group, number, wave.scc, wave.mode != START)
+        return _GO_ON if len(wave.faults.findings()) == known else _GAVE_UP
+
+    def _registers(self, wave: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """Those of a wave, where the core has them."""
+        at = self._core.rota_vectors(self._group, wave), self._core.rota_scalars(self._group, wave)
+        words = [ctypes.cast(each, ctypes.POINTER(ctypes.c_uint32)) for each in at]
+        return np.ctypeslib.as_array(words[0], (ROWS, LANES)), np.ctypeslib.as_array(words[1], (_SCALARS,))
 
     def _ended(self, wave: Wave) -> None:
         pc, epoch = ctypes.c_int32(), ctypes.c_int32()

@@ -124,7 +124,8 @@ def _trap(instruction: Instruction, _: Architecture) -> Step:
     return make_step(instruction, act)
 
 
-def _wait(instruction: Instruction, architecture: Architecture) -> Step:
+def wait_counts(instruction: Instruction, architecture: Architecture) -> tuple[int | None, int | None]:
+    """How many vector memory and LDS ops a wait leaves under way; None if it doesn't wait for them."""
     written = instruction.text.partition(" ")[2].strip()
     if _COUNTED.fullmatch(written):
         counts = {name: int(count) for name, count in _COUNTS.findall(written)}
@@ -137,6 +138,11 @@ def _wait(instruction: Instruction, architecture: Architecture) -> Step:
         None if (count := counts.get(name)) is None or count >= architecture.no_wait(name) else count
         for name in ("vmcnt", "lgkmcnt")
     )
+    return vm, lgkm
+
+
+def _wait(instruction: Instruction, architecture: Architecture) -> Step:
+    vm, lgkm = wait_counts(instruction, architecture)
 
     def act(wave: Wave) -> None:
         if vm is not None:

@@ -1,0 +1,51 @@
+"""The native core, built with AddressSanitizer and UndefinedBehaviorSanitizer, runs drawn and broken records."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rota.isa.native import library
+
+SOURCES = Path(library.__file__).parent
+OPTIONS = (
+    "-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-shared-libasan",
+    "-ffp-contract=off", "-fPIC", "-shared",
+)  # fmt: skip
+REPORT = re.compile(r"ERROR: AddressSanitizer|runtime error:")
+PROGRAMS, SEED = 400, 20
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    core = tmp_path_factory.mktemp("core") / "librota_core.so"
+    sources = sorted(map(str, SOURCES.glob("*.c")))
+    subprocess.run(["clang-22", *OPTIONS, "-o", str(core), *sources, "-lm"], check=True)
+    runtime = subprocess.run(
+        ["clang-22", "-print-file-name=libclang_rt.asan-x86_64.so"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    assert Path(runtime).exists(), "the sanitizers' runtime is in libclang-rt-22-dev"
+    return {**os.environ, "LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0", "ROTA_NATIVE": str(core)}
+
+
+def fuzz(environment: dict[str, str], *arguments: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.isa.native.fuzz", *map(str, arguments)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_nothing_leaves_its_memory(environment: dict[str, str]) -> None:
+    done = fuzz(environment, PROGRAMS, SEED)
+    assert not REPORT.search(done.stderr), done.stderr[-4000:]
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert int(re.findall(r"(\d+) of them", done.stdout)[0]) > PROGRAMS // 2
+
+
+def test_what_does_is_reported(environment: dict[str, str]) -> None:
+    done = fuzz(environment, 0, 0)
+    assert REPORT.search(done.stderr)
+    assert done.returncode != 0
