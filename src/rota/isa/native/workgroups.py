@@ -10,6 +10,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
@@ -107,9 +108,9 @@ class _Run:
     def _shared(
         self, core: _Core, places: Sequence[tuple[int, Triple]], pieces: int, processes: int, ended: Tell
     ) -> int | None:
-        """The rest in pieces, each in a process; None, and nothing changed, if one has doubts or uses what another writes."""
+        """The rest in pieces, each in a process; None, and nothing changed, if one has doubts or needs another one."""
         cuts = [len(places) * number // pieces for number in range(pieces + 1)]
-        work = [partial(self._piece, places[start:end]) for start, end in zip(cuts, cuts[1:], strict=False)]
+        work = [partial(self._piece, places[start:end]) for start, end in pairwise(cuts)]
         found = [each for each in run_forked(work, processes, ended) if each is not None]
         if len(found) < pieces:
             return None
@@ -126,7 +127,9 @@ class _Run:
             self.memory.faults.take(each.notes)
         return sum(each.executed for each in found)
 
-    def _piece(self, places: Sequence[tuple[int, Triple]], tell: Tell) -> _Piece | None:  # pragma: no cover  # in a fork
+    def _piece(
+        self, places: Sequence[tuple[int, Triple]], tell: Tell
+    ) -> _Piece | None:  # pragma: no cover  # in a fork
         self.memory.faults.clear()
         executed = 0
         with self.new() as core:
