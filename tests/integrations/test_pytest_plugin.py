@@ -11,6 +11,7 @@ import pytest
 from rota.errors import ToolchainError
 from rota.isa.binary.toolchain import find_toolchain
 
+pytest.importorskip("numpy")  # now: what a run in this process imports is forgotten after it
 pytest_plugins = ["pytester"]
 
 MODULE = "rota.integrations.pytest_plugin"

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +69,12 @@ def test_the_result_is_that_of_one_process(
 ) -> None:
     forks: list[int] = []
     original = forked._started
-    monkeypatch.setattr(forked, "_started", lambda work: (forks.append(1), original(work))[1])
+
+    def started(work: Callable[[forked.Tell], object]) -> object:
+        forks.append(1)
+        return original(work)
+
+    monkeypatch.setattr(forked, "_started", started)
     one, values, _ = run(kernel, 1, orders, shared=shared)
     assert not forks
     several, same, told = run(kernel, 3, orders, shared=shared)

@@ -17,7 +17,7 @@ _DATA = (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"))
 _PROPERTY = (*_DATA, (":", "%3A"), (",", "%2C"))
 
 
-def annotations(findings: Iterable[Finding]) -> Iterator[str]:
+def annotated(findings: Iterable[Finding]) -> Iterator[str]:
     """One command for a finding, at the first line that it concerns, and a notice at each other line."""
     for finding in findings:
         command = _COMMANDS.get(finding.severity)

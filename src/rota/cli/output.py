@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
-from rota.cli.annotations import annotations
+from rota.cli.annotations import annotated
 from rota.errors import Finding
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -64,7 +64,7 @@ def give(text: str, data: object) -> None:
     if meta.get(JSON, False):
         shown = json.dumps(plain(data), indent=2, ensure_ascii=False)
     elif meta.get(GITHUB, False) and isinstance(data, Mapping) and "findings" in data:
-        shown = "\n".join([*([text] if data["ok"] else []), *annotations(data["findings"])])
+        shown = "\n".join([*([text] if data["ok"] else []), *annotated(data["findings"])])
     else:
         shown = coloured(text)
     try:

@@ -26,6 +26,7 @@ class Counted:
         self._done = self._whole = 0
 
     def __call__(self, done: int, whole: int) -> None:
+        """So much is done."""
         self._done, self._whole = done, whole
 
     def __str__(self) -> str:

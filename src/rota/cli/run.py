@@ -80,6 +80,9 @@ def run(
     right = all(result.right == result.runs for result in results)
     lines = [f"{chosen.name} by {code.toolchain}, {compiled.machine.arch}", *(f"  {result}" for result in results)]
     findings = tuple({finding.code: finding for result in results for finding in result.findings}.values())
-    give("\n\n".join(filter(None, ["\n".join(lines), in_full(findings)])), {"ok": right, "runs": results, "findings": findings})
+    give(
+        "\n\n".join(filter(None, ["\n".join(lines), in_full(findings)])),
+        {"ok": right, "runs": results, "findings": findings},
+    )
     if not right:
         click.get_current_context().exit(1)

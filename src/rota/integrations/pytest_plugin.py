@@ -13,7 +13,7 @@ and no test changed, before a test asks for it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -83,6 +83,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize(DEVICE, asked.devices, indirect=True)
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A marked test needs no fixture in its signature; pytest forgets names that it didn't find there."""
+    names: list[str] = getattr(item, "fixturenames", [])
+    if item.get_closest_marker(MARKER) is not None and DEVICE not in names:
+        names.insert(0, DEVICE)
+
+
 @pytest.fixture
 def rota_device(request: pytest.FixtureRequest) -> Iterator[str]:
     """The architecture that the test runs for; Triton, if it is there, compiles for it and runs on rota."""
@@ -119,9 +126,9 @@ def rota_launch(request: pytest.FixtureRequest, rota_device: str) -> Callable[..
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
-) -> Iterator[None]:  # a wrapper returns the report
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Findings instead of a traceback: the test's own lines, and below them what is wrong."""
-    report: pytest.TestReport = yield  # type: ignore[misc]  # pytest sends it
+    report = yield
     error = call.excinfo
     if report.failed and error is not None and isinstance(error.value, RotaError) and _concerns(item):
         own = [entry for entry in error.traceback if not Path(entry.path).is_relative_to(_PACKAGE)]
@@ -129,7 +136,7 @@ def pytest_runtest_makereport(
         if tests:
             error.traceback = type(error.traceback)(tests)
         report.longrepr = error.getrepr(style="short", tbfilter=False)
-    return report  # type: ignore[return-value]  # see above
+    return report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +148,7 @@ class _Asked:
     seed: int = 0
 
     @classmethod
-    def of(cls, item: pytest.Item | Any, config: pytest.Config) -> _Asked | None:  # noqa: ANN401  # or a definition
+    def of(cls, item: Any, config: pytest.Config) -> _Asked | None:  # noqa: ANN401  # a test, or its definition
         """None if it asks for nothing."""
         marker = item.get_closest_marker(MARKER)
         if marker is None and not {DEVICE, LAUNCH} & {*item.fixturenames}:

@@ -29,7 +29,7 @@ _WORKERS = "PYTEST_XDIST_WORKER_COUNT"  # that many processes share the machine 
 
 def processes_of(asked: int | None) -> int:
     """As many as asked for; by default one for each processor that this process may use."""
-    if asked is not None and (isinstance(asked, bool) or not isinstance(asked, int) or not 1 <= asked <= _MOST):
+    if asked is not None and (type(asked) is not int or not 1 <= asked <= _MOST):
         raise IsaError(Finding(code="I107", message=f"processes is {asked!r:.60}, not a number from 1 to {_MOST}"))
     if not sys.platform.startswith("linux"):  # macOS has fork, and libraries that don't survive one
         return 1
