@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rota.triton import TritonSession
 
 MARKER, DEVICE, LAUNCH = "rota", "rota_device", "rota_launch"
-_DEFAULT_DEVICE, _DEFAULT_ORDERS = "gfx950", 6
+_DEFAULT_ORDERS = 6
 _MOST_ORDERS = 1000
 _PACKAGE = Path(__file__).parents[1]
 _session = pytest.StashKey["TritonSession"]()
@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--rota-device",
         action="append",
         metavar="DEVICE",
-        help="run tests for this GPU, such as gfx950, instead of those that their markers name; may be repeated",
+        help="run tests for this GPU or architecture instead of those that their markers name; may be repeated",
     )
     group.addoption("--rota-orders", type=_orders, metavar="N", help="run every launch under N orders of its waves")
     parser.addini("rota_device", "GPUs that tests run for if their markers name none", type="args")
@@ -75,9 +75,10 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A marked test, or one that uses a fixture of rota's, runs once for each device."""
-    asked = _Asked.of(metafunc.definition, metafunc.config)
-    if asked is None:
+    marked = metafunc.definition.get_closest_marker(MARKER) is not None
+    if not marked and not {DEVICE, LAUNCH} & {*metafunc.fixturenames}:
         return
+    asked = _Asked.of(metafunc.definition, metafunc.config)
     if DEVICE not in metafunc.fixturenames:
         metafunc.fixturenames.append(DEVICE)
     metafunc.parametrize(DEVICE, asked.devices, indirect=True)
@@ -93,7 +94,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.fixture
 def rota_device(request: pytest.FixtureRequest) -> Iterator[str]:
     """The architecture that the test runs for; Triton, if it is there, compiles for it and runs on rota."""
-    asked = _Asked.of(request.node, request.config) or _Asked()
+    asked = _Asked.of(request.node, request.config)
     device: str = getattr(request, "param", asked.devices[0])
     if "triton" not in sys.modules:
         yield device
@@ -109,7 +110,7 @@ def rota_launch(request: pytest.FixtureRequest, rota_device: str) -> Callable[..
     `rota_launch(kernel, *args, grid=..., block=..., name=None)` takes what `LoadedKernel.launch` takes.  A path is
     relative to the test's file.
     """
-    asked = _Asked.of(request.node, request.config) or _Asked()
+    asked = _Asked.of(request.node, request.config)
     folder, known = request.path.parent, request.config.stash[_kernels]
 
     def launch(
@@ -143,21 +144,18 @@ def pytest_runtest_makereport(
 class _Asked:
     """What a test asks for: the command line first, then its marker, then the configuration."""
 
-    devices: tuple[str, ...] = (_DEFAULT_DEVICE,)
-    orders: int = _DEFAULT_ORDERS
-    seed: int = 0
+    devices: tuple[str, ...]
+    orders: int
+    seed: int
 
     @classmethod
-    def of(cls, item: Any, config: pytest.Config) -> _Asked | None:  # noqa: ANN401  # a test, or its definition
-        """None if it asks for nothing."""
+    def of(cls, item: Any, config: pytest.Config) -> _Asked:  # noqa: ANN401  # a test, or its definition
         marker = item.get_closest_marker(MARKER)
-        if marker is None and not {DEVICE, LAUNCH} & {*item.fixturenames}:
-            return None
         told = {} if marker is None else _checked(marker, item.nodeid)
         named = _devices_of(config)
-        devices = named if config.getoption("rota_device") else told.get("devices", named) or (_DEFAULT_DEVICE,)
+        devices = named if config.getoption("rota_device") else told.get("devices", named)
         orders = config.getoption("rota_orders") or told.get("orders") or _orders_of(config) or _DEFAULT_ORDERS
-        return cls(devices=tuple(devices), orders=orders, seed=told.get("seed", 0))
+        return cls(devices=devices or (_default(),), orders=orders, seed=told.get("seed", 0))
 
 
 def _checked(marker: pytest.Mark, test: str) -> dict[str, Any]:
@@ -175,7 +173,7 @@ def _checked(marker: pytest.Mark, test: str) -> dict[str, Any]:
         given = told["devices"]
         names = (given,) if isinstance(given, str) else given
         if not isinstance(names, Sequence) or not names or not all(isinstance(each, str) for each in names):
-            problem = f"devices is {given!r:.60}, not one or several names such as 'gfx950'"
+            problem = f"devices is {given!r:.60}, not one or several names of GPUs"
         else:
             try:
                 told["devices"] = tuple(map(_arch, names))
@@ -209,6 +207,12 @@ def _devices_of(config: pytest.Config) -> tuple[str, ...]:
         return tuple(map(_arch, named))
     except RotaError as error:
         raise pytest.UsageError(str(error)) from error
+
+
+def _default() -> str:
+    from rota.targets.registry import default
+
+    return default().arch
 
 
 def _arch(name: str) -> str:
