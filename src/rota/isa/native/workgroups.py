@@ -7,7 +7,7 @@ what is wrong.  So both must agree on what is clean, and only NumPy has to find 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -90,9 +90,8 @@ class _Run:
         """Instructions; None where there are doubts."""
         executed, began = 0, perf_counter()
         with self.new() as core:
-            for done, place in enumerate(places, 1):
-                group = self.make(place)
-                if not core.run(group, self.interleaving, self.most):
+            for done, group in enumerate(self._groups(core, places), 1):
+                if group is None:
                     return None
                 executed += group.executed
                 ended(done)
@@ -104,6 +103,12 @@ class _Run:
                         return executed + more
                     processes = 1  # what workgroups have to do with each other shows in one process
         return executed
+
+    def _groups(self, core: _Core, places: Sequence[tuple[int, Triple]]) -> Iterator[WaveGroup | None]:
+        """Each workgroup when it has ended; None where there are doubts."""
+        for place in places:
+            group = self.make(place)
+            yield group if core.run(group, self.interleaving, self.most) else None
 
     def _shared(
         self, core: _Core, places: Sequence[tuple[int, Triple]], pieces: int, processes: int, ended: Tell
@@ -133,9 +138,8 @@ class _Run:
         self.memory.faults.clear()
         executed = 0
         with self.new() as core:
-            for done, place in enumerate(places, 1):
-                group = self.make(place)
-                if not core.run(group, self.interleaving, self.most):
+            for done, group in enumerate(self._groups(core, places), 1):
+                if group is None:
                     return None
                 executed += group.executed
                 tell(done)
