@@ -11,7 +11,8 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import TypeVar
 
@@ -50,8 +51,9 @@ def run_forked(work: Sequence[Callable[[Tell], T]], processes: int, tell: Tell) 
         while True:
             while len(running) < processes and (following := next(todo, None)) is not None:
                 number, each = following
-                receiver, process = _started(each)
-                running[receiver] = number, process
+                with _uninterrupted():  # or a process might start that nobody knows of
+                    receiver, process = _started(each)
+                    running[receiver] = number, process
             if not running:
                 return results
             for ready in wait([*running]):
@@ -75,6 +77,16 @@ def run_forked(work: Sequence[Callable[[Tell], T]], processes: int, tell: Tell) 
             receiver.close()
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C is heard at the end of the block; a process that is forked in it never hears one."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _started(work: Callable[[Tell], object]) -> tuple[Connection, int]:
     receiver, sender = Pipe(duplex=False)
     parent = os.getpid()
@@ -91,7 +103,6 @@ def _started(work: Callable[[Tell], object]) -> tuple[Connection, int]:
 def _child(work: Callable[[Tell], object], sender: Connection, parent: int) -> None:  # pragma: no cover
     """Ends with its work, with its parent, or by its parent's hand; Ctrl-C is the parent's to hear."""
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         last = 0
 
         def tell(done: int) -> None:

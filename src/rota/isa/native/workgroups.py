@@ -210,7 +210,10 @@ class _Core:
         )
 
     def used(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which dwords of memory were read, and which were written, so far."""
+        """Which dwords of memory were read, and which were written, so far.
+
+        Processes work on copies of memory: every access, atomics too, has to be among them.
+        """
         read, written = self._users != 0
         return read, written
 
