@@ -21,7 +21,7 @@ from rota.isa.decoded import KernelProgram
 from rota.isa.launch import run as launching
 from rota.isa.launch.interleaving import LATEST
 from rota.isa.launch.loaded_kernel import LoadedKernel
-from rota.isa.memory import shared_memory
+from rota.isa.memory import lds_access, shared_memory
 from rota.isa.races.global_order import GlobalOrder, MemoryUse, Scope
 from rota.isa.races.memory_order import AccessOrder
 from rota.isa.wave.step import Step
@@ -166,7 +166,7 @@ def _only_contested(trace: WaveTrace, others: Sequence[WaveTrace]) -> None:
 
 def matters(kernel: LoadedKernel, problem: Problem, place: int) -> bool:
     """Are outputs wrong if a read of LDS brings zeros, or if its lanes get each other's bytes?"""
-    original, line = shared_memory.read, kernel.program.steps[place].instruction.line
+    original, line = lds_access.read, kernel.program.steps[place].instruction.line
 
     def reads(
         other: Callable[[Octets], Octets], wave: Wave, instruction: Instruction, *rest: Any, **named: Any

@@ -35,6 +35,16 @@ def test_long_work_is_told_and_the_line_is_cleared(monkeypatch: pytest.MonkeyPat
     assert told.endswith("\r\x1b[K")
 
 
+@pytest.mark.usefixtures("quick")
+def test_work_that_counts_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with progress("running k") as counted:
+        counted(5, 20)
+        time.sleep(0.3)
+    assert f"running k: [{'#' * 7}{'.' * 23}] 5 of 20 workgroups, 0 s" in stream.getvalue()
+
+
 def test_short_work_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _worked(monkeypatch, Terminal(), 0) == ""
 

@@ -64,3 +64,27 @@ def test_a_file_or_kernel_that_is_not_there(folder: Path) -> None:
     assert rota(f"run {folder}/thrice.hsaco --launch {folder}/launches.py:launch").exit_code == 2
     result = rota(f"run {folder}/twice.hsaco --name thrice --launch {folder}/launches.py:launch")
     assert (result.exit_code, result.stderr.startswith("error[T103]")) == (1, True)
+
+
+RACE = """extern "C" __attribute__((global)) void twice(const float* x, float* y) {
+  static __attribute__((shared)) float lds[128];
+  int i = __builtin_amdgcn_workitem_id_x();
+  lds[i] = x[i];
+  __builtin_amdgcn_s_barrier();
+  y[i] = 2 * lds[127 - i];
+}"""
+
+
+@pytest.mark.usefixtures("_toolchain")
+def test_a_race_in_source_is_annotated_at_both_lines(folder: Path) -> None:
+    (folder / "race.hip").write_text(RACE)
+    launch = "import numpy as np\nrace = lambda: {'args': [np.zeros(128, np.float32)] * 2, 'block': 128}\n"
+    (folder / "launches.py").write_text(launch)
+    line = f"run {folder}/race.hip --device gfx942 --launch {folder}/launches.py:race --orders 2 --format github"
+    result = rota(line, GITHUB_WORKSPACE=str(folder))
+    assert result.exit_code == 1, result.output
+    assert "::error file=race.hip,line=6,title=rota I109::" in result.stdout
+    assert "::notice file=race.hip,line=4,title=rota I109::" in result.stdout
+    assert all(each.startswith("::") for each in result.stdout.splitlines())
+    result = rota(f"run {folder}/twice.hsaco --name thrice --launch {folder}/launches.py:race --format github")
+    assert (result.exit_code, result.stdout.startswith("::error title=rota T103::")) == (1, True)

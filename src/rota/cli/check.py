@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rota.cli.kernel_argument import compiled_kernel, find_kernel, kernel_argument, set_option
-from rota.cli.output import give, in_full, json_option, tell
+from rota.cli.output import format_option, give, in_full, tell
 from rota.cli.progress import progress
 from rota.cli.search import searched
 from rota.cli.summary import summarise
@@ -15,13 +15,13 @@ from rota.kernels.kernel import Kernel
 
 @click.command(
     epilog="\b\nExamples:\n  rota check ping_pong\n  rota check four_wave --set waits.auto_drain=true --notes"
-    "\n  rota check gemm_small --set shape.depth=128 --json"
+    "\n  rota check gemm_small --set shape.depth=128 --json\n  rota check ping_pong --format github"
 )
 @kernel_argument
 @set_option
 @click.option("--notes", is_flag=True, help="Also print notes and warnings, what a repair added, and the certificate.")
 @click.option("--replay", "code", metavar="CODE", help="Execute the interleaving that shows a finding, as written.")
-@json_option
+@format_option
 def check(kernel: str, settings: tuple[str, ...], notes: bool, code: str | None) -> None:
     """Prove KERNEL right for every trip count.
 

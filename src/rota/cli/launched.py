@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,6 @@ from rota.cli.progress import progress
 
 if TYPE_CHECKING:
     from rota.isa.launch.loaded_kernel import LoadedKernel
-
-_SOURCES = frozenset({".hip", ".cpp", ".cu"})
 
 
 def run_launched(
@@ -32,8 +29,8 @@ def run_launched(
         raise click.UsageError(f"there is no file {file}")
     with progress(f"reading {file}"):
         kernel = _kernel(path, name, device, compiler)
-    with progress(f"running {kernel.name}"):
-        result = launch_described(kernel, describe(), orders=orders)
+    with progress(f"running {kernel.name}") as counted:
+        result = launch_described(kernel, describe(), orders=orders, progress=counted)
     head = f"{kernel.name} of {path.name}, {kernel.facts.arch}"
     notes = (str(note) for note in result.notes)
     data = {
@@ -48,14 +45,11 @@ def run_launched(
 
 
 def _kernel(path: Path, name: str | None, device: str | None, compiler: str | None) -> LoadedKernel:
-    from rota.isa.binary.toolchain import find_toolchain
-    from rota.isa.load import load_kernel
+    from rota.isa.load import SOURCES, load_kernel, load_source
     from rota.targets.registry import device_named
 
-    if path.suffix not in _SOURCES:
+    if path.suffix not in SOURCES:
         return load_kernel(path, name)
     if device is None:
         raise click.UsageError(f"{path.name} is source: --device says what it is compiled for")
-    toolchain = find_toolchain(compiler)
-    beside = replace(toolchain, compiler=(*toolchain.compiler, f"-I{path.parent.resolve()}"))
-    return load_kernel(beside.compile(path.read_text(encoding="utf-8"), device_named(device).arch).hsaco, name)
+    return load_source(path, device_named(device).arch, name, compiler=compiler)

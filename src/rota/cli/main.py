@@ -18,7 +18,7 @@ from rota.cli.emit import emit
 from rota.cli.explain import explain
 from rota.cli.kernel_argument import authors_line
 from rota.cli.kernels import kernels
-from rota.cli.output import JSON, give, tell
+from rota.cli.output import GITHUB, JSON, give, tell
 from rota.cli.run import run
 from rota.cli.show import show
 from rota.cli.targets import targets
@@ -38,7 +38,7 @@ class Guarded(click.Group):
         try:
             return super().invoke(ctx)
         except RotaError as error:
-            if ctx.meta.get(JSON, False):
+            if ctx.meta.get(JSON, False) or ctx.meta.get(GITHUB, False):
                 give("", {"ok": False, "findings": error.findings})
             else:
                 tell(str(error))

@@ -14,12 +14,16 @@ from typing import Any, TypeVar
 
 import click
 
+from rota.cli.annotations import annotated
 from rota.errors import Finding
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
 JSON = "rota.json"
 """Under this name the context remembers that JSON was asked for, so that errors come as JSON too."""
+
+GITHUB = "rota.github"
+"""The same for annotations of GitHub."""
 
 _COLOURS = {"ok": "green", "error": "red", "warning": "yellow", "note": "blue"}
 _HEAD = re.compile(r"^(ok|error|warning|note)(?=  |\[)", re.MULTILINE)
@@ -29,17 +33,40 @@ def json_option(command: Command) -> Command:
     """Adds `--json`."""
 
     def remember(context: click.Context, _: click.Parameter, value: bool) -> None:
-        context.meta[JSON] = value
+        context.meta[JSON] = value or context.meta.get(JSON, False)  # which --format may have said
 
     return click.option("--json", is_flag=True, callback=remember, expose_value=False, help="Data instead of text.")(
         command
     )
 
 
+def format_option(command: Command) -> Command:
+    """Adds `--format`, and `--json` for short."""
+
+    def remember(context: click.Context, _: click.Parameter, value: str) -> None:
+        context.meta[GITHUB] = value == "github"
+        if value == "json":
+            context.meta[JSON] = True
+
+    return click.option(
+        "--format",
+        type=click.Choice(["text", "json", "github"]),
+        default="text",
+        callback=remember,
+        expose_value=False,
+        help="github: annotations of the lines that findings are about.",
+    )(json_option(command))
+
+
 def give(text: str, data: object) -> None:
-    """Data on stdout: as text, or as JSON where that was asked for."""
-    wants_json = click.get_current_context().meta.get(JSON, False)
-    shown = json.dumps(plain(data), indent=2, ensure_ascii=False) if wants_json else coloured(text)
+    """Data on stdout: as text, or as JSON or annotations where that was asked for."""
+    meta = click.get_current_context().meta
+    if meta.get(JSON, False):
+        shown = json.dumps(plain(data), indent=2, ensure_ascii=False)
+    elif meta.get(GITHUB, False) and isinstance(data, Mapping) and "findings" in data:
+        shown = "\n".join([*([text] if data["ok"] else []), *annotated(data["findings"])])
+    else:
+        shown = coloured(text)
     try:
         click.echo(shown)
     except OSError as error:

@@ -1,4 +1,7 @@
-"""Progress of long work: takes what is being done, gives a line on stderr once it takes more than a second."""
+"""Progress of long work: takes what is being done, gives a line on stderr once it takes more than a second.
+
+Work that counts what it has done gets a bar.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +16,47 @@ import click
 _PATIENCE = 1.0
 _TICK = 0.25
 _CLEAR = "\r\x1b[K"
+_WIDTH = 30
+
+
+class Counted:
+    """How much is done, and of how much: called by the work, read by the line."""
+
+    def __init__(self) -> None:
+        self._done = self._whole = 0
+
+    def __call__(self, done: int, whole: int) -> None:
+        """So much is done."""
+        self._done, self._whole = done, whole
+
+    def __str__(self) -> str:
+        if not self._whole:
+            return ""
+        filled = _WIDTH * self._done // self._whole
+        return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {self._done} of {self._whole} workgroups, "
 
 
 @contextmanager
-def progress(doing: str) -> Iterator[None]:
+def progress(doing: str) -> Iterator[Counted]:
     """While the block runs; nothing where stderr is no terminal."""
+    counted = Counted()
     if not sys.stderr.isatty():
-        yield
+        yield counted
         return
     done = Event()
-    ticker = Thread(target=_tick, args=(doing, done), daemon=True)
+    ticker = Thread(target=_tick, args=(doing, counted, done), daemon=True)
     ticker.start()
     try:
-        yield
+        yield counted
     finally:
         done.set()
         ticker.join()
 
 
-def _tick(doing: str, done: Event) -> None:
+def _tick(doing: str, counted: Counted, done: Event) -> None:
     started = perf_counter()
     if done.wait(_PATIENCE):
         return
     while not done.wait(_TICK):
-        click.echo(f"{_CLEAR}{doing}: {perf_counter() - started:.0f} s", nl=False, err=True)
+        click.echo(f"{_CLEAR}{doing}: {counted}{perf_counter() - started:.0f} s", nl=False, err=True)
     click.echo(_CLEAR, nl=False, err=True)

@@ -7,7 +7,7 @@ import click
 from rota.cli.kernel_argument import find_kernel, kernel_argument, set_option
 from rota.cli.launched import run_launched
 from rota.cli.machine_code import built, compiler_option
-from rota.cli.output import give, in_full, json_option
+from rota.cli.output import format_option, give, in_full
 from rota.cli.progress import progress
 from rota.emit.forms import gemm_form
 
@@ -42,7 +42,7 @@ def _numbers(_: click.Context, parameter: click.Parameter, text: str) -> tuple[i
 @click.option("--device", metavar="DEVICE", help="What a HIP source is compiled for.")
 @click.option("--orders", type=click.IntRange(1, _MOST_SEEDS), default=20, show_default=True, help="Of a launch.")
 @compiler_option
-@json_option
+@format_option
 def run(
     *,
     kernel: str,
@@ -80,6 +80,9 @@ def run(
     right = all(result.right == result.runs for result in results)
     lines = [f"{chosen.name} by {code.toolchain}, {compiled.machine.arch}", *(f"  {result}" for result in results)]
     findings = tuple({finding.code: finding for result in results for finding in result.findings}.values())
-    give("\n\n".join(filter(None, ["\n".join(lines), in_full(findings)])), {"ok": right, "runs": results})
+    give(
+        "\n\n".join(filter(None, ["\n".join(lines), in_full(findings)])),
+        {"ok": right, "runs": results, "findings": findings},
+    )
     if not right:
         click.get_current_context().exit(1)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
 from rota.errors import Finding, ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.object_file import read_code_object
-from rota.isa.binary.toolchain import find_objdump
+from rota.isa.binary.toolchain import find_objdump, find_toolchain
 from rota.isa.decoded import load_program
 from rota.isa.launch.loaded_kernel import LoadedKernel
+
+SOURCES = frozenset({".hip", ".cpp", ".cu"})
+"""How the names of files end that have to be compiled first."""
 
 
 def load_kernel(
@@ -25,6 +30,16 @@ def load_kernel(
     # Only code that asks where it stands can find what is loaded with it.
     image = code.image() if any(each.opcode == "s_getpc_b64" for each in instructions) else b""
     return LoadedKernel(program=load_program(code.kernel(name), instructions, image=image))
+
+
+def load_source(path: Path, arch: str, name: str | None = None, *, compiler: str | None = None) -> LoadedKernel:
+    """The kernel in a HIP source, compiled for `arch` with its lines, and with what lies beside it."""
+    toolchain = find_toolchain(compiler)
+    beside = (f"-I{path.parent.resolve()}", "-gline-tables-only")
+    text = _read(path).decode("utf-8", errors="replace")
+    told = os.fspath(path).replace("\\", "\\\\").replace('"', '\\"')
+    code = replace(toolchain, compiler=(*toolchain.compiler, *beside)).compile(f'#line 1 "{told}"\n{text}', arch)
+    return load_kernel(code.hsaco, name)
 
 
 def read_object(source: str | PathLike[str] | bytes, arch: str | None = None) -> CodeObject:

@@ -164,7 +164,7 @@ def _copied(wave: Wave) -> Wave:
     fresh = single.fresh(lds=deepcopy(wave.lds))
     fresh.memory = deepcopy(wave.memory)
     fresh.faults = fresh.lds._faults
-    fresh.memory._faults = fresh.faults
+    fresh.memory.faults = fresh.faults
     fresh.memory._words, fresh.lds.words = fresh.memory._bytes.view(np.uint32), fresh.lds.bytes.view(np.uint32)
     fresh.architecture, fresh.scc, fresh.mode, fresh.private = (
         wave.architecture,

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rota.errors import Concern, Finding, IsaError
 from rota.isa.binary.kernel_facts import LANES, KernelFacts
+from rota.isa.launch.forked import processes_of
 from rota.isa.launch.host_memory import SKEW, HostSpan, Region, is_array, place_of, regions_of, span_of
 from rota.isa.launch.interleaving import Interleaving, some_interleavings
 from rota.isa.launch.kernarg import Pointer, Triple, Value
 from rota.isa.launch.order_runs import LaunchResult, OrderRuns
+from rota.isa.launch.outcomes import outcomes
 from rota.isa.launch.run import KernelOutcome, run_dispatch
 
 if TYPE_CHECKING:
@@ -59,40 +62,42 @@ class LoadedKernel:
         check: bool = True,
         progress: Progress | None = None,
         most_instructions: int = MOST_INSTRUCTIONS,
+        processes: int | None = None,
     ) -> LaunchResult:
         """Runs the kernel under `orders` interleavings; with `check`, findings are raised as an error.
 
         `grid` counts workgroups, `block` work-items.  An argument is an array or tensor (passed by address), None (the
         null pointer), a number or a NumPy scalar, or bytes (a struct by value); a pointer to LDS takes its size.
+        Workgroups and orders of long launches are shared by so many `processes`, by default one for each processor; the
+        result is the same with any number of them.
         """
         shape, items = _triple(grid, "grid"), _triple(block, "block")
         held = _Held.of(self.facts, args)
         chosen = orders if not isinstance(orders, int) else some_interleavings(_waves(items), max(orders, 1), seed)
         runs = OrderRuns(program=self.program, spans=held.spans, regions=held.regions)
         count = shape[0] * shape[1] * shape[2]
-        for number, order in enumerate(chosen):
-            try:
-                outcome = run_dispatch(
-                    self.program,
-                    buffers=held.before,
-                    values=held.values,
-                    grid=shape,
-                    block=items,
-                    dynamic_lds=dynamic_lds,
-                    skews=[region.low % SKEW for region in held.regions],
-                    interleaving=order,
-                    most=most_instructions,
-                    ended=_told(progress, number * count, count * len(chosen)),
-                )
-            except IsaError as error:
-                if {finding.code for finding in error.findings} == {"I107"}:
-                    raise  # nothing ran
-                runs.broke(order.label, error)
-                break
-            runs.add(order.label, outcome)
-            if number == 0:
-                for finding in (*self.program.findings, *held.write_back(outcome)):
-                    runs.add_finding(finding)
+        dispatch = partial(
+            run_dispatch,
+            self.program,
+            buffers=held.before,
+            values=held.values,
+            grid=shape,
+            block=items,
+            dynamic_lds=dynamic_lds,
+            skews=[region.low % SKEW for region in held.regions],
+            most=most_instructions,
+        )
+        told = _told(progress, count * len(chosen))
+        for order, outcome in outcomes(dispatch, chosen, count, processes_of(processes), told):
+            if isinstance(outcome, IsaError):
+                if {finding.code for finding in outcome.findings} == {"I107"}:
+                    raise outcome  # nothing ran
+                runs.broke(order.label, outcome)
+            else:
+                runs.add(order.label, outcome)
+        if runs.first is not None:  # only now: whoever interrupts a launch finds arrays as they were
+            for finding in (*self.program.findings, *held.write_back(runs.first)):
+                runs.add_finding(finding)
         result = runs.result()
         if check:
             result.raise_findings()
@@ -146,8 +151,8 @@ class _Held:
                 )
 
 
-def _told(progress: Progress | None, before: int, whole: int) -> Callable[[int], None]:
-    return (lambda _: None) if progress is None else lambda ended: progress(before + ended, whole)
+def _told(progress: Progress | None, whole: int) -> Callable[[int], None]:
+    return (lambda _: None) if progress is None else lambda ended: progress(ended, whole)
 
 
 def _waves(block: Triple) -> int:

@@ -74,7 +74,7 @@ class OrderRuns:
     regions: Sequence[Region]
     orders: list[str] = field(default_factory=list)
     instructions: int = 0
-    _first: KernelOutcome | None = None
+    first: KernelOutcome | None = None  # what the others are compared with
     _seen: dict[tuple[Any, ...], _Seen] = field(default_factory=dict)
 
     def add(self, label: str, outcome: KernelOutcome) -> None:
@@ -82,10 +82,10 @@ class OrderRuns:
         self.orders.append(label)
         self.instructions += outcome.instructions
         self._note(label, (*outcome.findings, *outcome.notes))
-        if self._first is None:
-            self._first = outcome
+        if self.first is None:
+            self.first = outcome
         else:
-            self._note(label, self._differences(self._first.buffers, outcome.buffers))
+            self._note(label, self._differences(self.first.buffers, outcome.buffers))
 
     def broke(self, label: str, error: IsaError) -> None:
         """One more order, which didn't come to its end."""

@@ -95,11 +95,12 @@ def run_dispatch(
     interleaving: Interleaving = LATEST,
     most: int | None = None,
     ended: Callable[[int], None] = lambda _: None,
+    processes: int = 1,
 ) -> KernelOutcome:
     """Runs a launch whose values point into buffers.
 
     `most` are the instructions of one wave after which it is taken not to end; `ended` is told how many workgroups have
-    ended.
+    ended.  Long work of the native core is shared by so many `processes`.
     """
     sizes = checked_sizes(program, values, grid, block, dynamic_lds)
     faults = Faults()
@@ -143,6 +144,7 @@ def run_dispatch(
         interleaving=interleaving,
         most=limit,
         ended=progress,
+        processes=processes,
     )
     given_up = limit
     if executed == ENDLESS:

@@ -25,7 +25,7 @@ class Memory:
 
     def __init__(self, buffers: Sequence[NDArray[Any]], faults: Faults, skews: Sequence[int] = ()) -> None:
         """A buffer starts `skews` bytes, where they are given, behind a multiple of 64 KiB."""
-        self._faults = faults
+        self.faults = faults
         self._starts: list[int] = []
         self._ends: list[int] = []
         at = _GAP
@@ -125,7 +125,7 @@ class Memory:
         )
         if near < 0:
             where = "before any buffer"
-        self._faults.add(
+        self.faults.add(
             "I105",
             instruction,
             f"{instruction.opcode} reaches an address that belongs to no buffer",

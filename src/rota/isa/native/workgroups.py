@@ -8,7 +8,11 @@ use registers, and that the core lacks, NumPy executes in place, on the core's r
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,6 +21,7 @@ from rota.errors import IsaError
 from rota.isa.binary.image import CODE_BASE
 from rota.isa.binary.kernel_facts import LANES
 from rota.isa.hazards.walk import check_spacing
+from rota.isa.launch.forked import PATIENCE, Tell, run_forked
 from rota.isa.launch.interleaving import Interleaving, Landing
 from rota.isa.launch.time_limit import heed_time
 from rota.isa.memory.global_memory import BASE
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
     from rota.isa.launch.kernarg import Triple
     from rota.isa.launch.wave_group import WaveGroup
     from rota.isa.memory.global_memory import Memory
-    from rota.isa.wave.wave import Wave
+    from rota.isa.wave.wave import Faults, Wave
 
 _SLICE = 2_000_000  # instructions between two looks at what else the process has to do
 _LANDINGS = {Landing.LATEST: 0, Landing.EARLIEST: 1, Landing.ANY: 2}
@@ -45,6 +50,7 @@ ENDLESS = -1
 _GO_ON, _GAVE_UP = -3, -4
 _SCALARS = 128  # as NumPy counts them
 _MEETING = 121  # waves met at different barriers: worth a note, and no doubt
+_PIECES = 4  # for each process, so that none waits long for the others
 _KEPT = 8  # programs whose records are kept
 _packed: dict[int, tuple[KernelProgram, Packed | None]] = {}
 
@@ -58,31 +64,120 @@ def run_clean(
     interleaving: Interleaving,
     most: int,
     ended: Callable[[int], None],
+    processes: int = 1,
 ) -> int | None:
     """Instructions of all workgroups if all ended and none did anything wrong; None, and memory as it was, otherwise.
 
-    `ended` is told how many have ended.  ENDLESS, and memory as it was, if a wave executed `most` instructions.
+    `ended` is told how many have ended.  What is left after a while is shared by so many `processes`.  ENDLESS, and
+    memory as it was, if a wave executed `most` instructions.
     """
     packed = _records(program)
     if packed is None:
         return None
     before = memory.block.copy()
     first = make(places[0])
-    with _Core(program, packed, memory, first) as core:
+    run = _Run(
+        new=partial(_Core, program, packed, memory, first),
+        make=make,
+        memory=memory,
+        interleaving=interleaving,
+        most=most,
+    )
+    executed = run.all(places, processes, ended)
+    if executed is None or executed == ENDLESS:
+        memory.block[:] = before
+    return executed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """One launch in one order."""
+
+    new: Callable[[], _Core]
+    make: Callable[[tuple[int, Triple]], WaveGroup]
+    memory: Memory
+    interleaving: Interleaving
+    most: int
+
+    def all(self, places: Sequence[tuple[int, Triple]], processes: int, ended: Tell) -> int | None:
+        """Instructions; None where there are doubts, ENDLESS where there is no end."""
+        executed, began = 0, perf_counter()
+        with self.new() as core:
+            for done, group in enumerate(self._groups(core, places), 1):
+                if group is None:
+                    return ENDLESS if core.endless else None
+                executed += group.executed
+                ended(done)
+                took, left = perf_counter() - began, len(places) - done
+                if processes > 1 and left > 1 and took > PATIENCE and took / done * left > 2 * PATIENCE:
+                    pieces = min(left, max(processes, min(_PIECES * processes, int(took / done * left / PATIENCE))))
+                    more = self._shared(core, places[done:], pieces, processes, lambda more: ended(done + more))  # noqa: B023  # called before it changes
+                    if more is not None:
+                        return executed + more
+                    processes = 1  # what workgroups have to do with each other shows in one process
+        return executed
+
+    def _groups(self, core: _Core, places: Sequence[tuple[int, Triple]]) -> Iterator[WaveGroup | None]:
+        """Each workgroup when it has ended; None where there are doubts."""
+        for place in places:
+            group = self.make(place)
+            yield group if core.run(group, self.interleaving, self.most) else None
+
+    def _shared(
+        self, core: _Core, places: Sequence[tuple[int, Triple]], pieces: int, processes: int, ended: Tell
+    ) -> int | None:
+        """The rest in pieces, each in a process; None, and nothing changed, if one has doubts or needs another one."""
+        cuts = [len(places) * number // pieces for number in range(pieces + 1)]
+        work = [partial(self._piece, places[start:end]) for start, end in pairwise(cuts)]
+        found = [each for each in run_forked(work, processes, ended) if each is not None]
+        if len(found) < pieces:
+            return None
+        read, written = core.used()
+        for each in found:
+            reads, writes = each.used()
+            if (writes & (read | written)).any() or (reads & written).any():
+                return None
+            read |= reads
+            written |= writes
+        words = self.memory.block.view(np.uint32)
+        for each in found:
+            words[np.flatnonzero(each.used()[1][: len(words)])] = each.values
+            self.memory.faults.take(each.notes)
+        return sum(each.executed for each in found)
+
+    def _piece(
+        self, places: Sequence[tuple[int, Triple]], tell: Tell
+    ) -> _Piece | None:  # pragma: no cover  # in a fork
+        self.memory.faults.clear()
         executed = 0
-        for done, place in enumerate(places, 1):
-            group = first if place is places[0] else make(place)
-            if not core.run(group, interleaving, most):
-                if core.endless:
-                    memory.block[:] = before
-                    return ENDLESS
-                break
-            executed += group.executed
-            ended(done)
-        else:
-            return executed
-    memory.block[:] = before
-    return None
+        with self.new() as core:
+            for done, group in enumerate(self._groups(core, places), 1):
+                if group is None:
+                    return None
+                executed += group.executed
+                tell(done)
+            read, written = core.used()
+        words = self.memory.block.view(np.uint32)
+        return _Piece(
+            bits=(np.packbits(read), np.packbits(written)),
+            values=words[np.flatnonzero(written[: len(words)])],
+            executed=executed,
+            notes=self.memory.faults,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    """What some workgroups did: dwords they read and wrote, as bits, what they wrote, and notes."""
+
+    bits: tuple[NDArray[np.uint8], NDArray[np.uint8]]
+    values: NDArray[np.uint32]
+    executed: int
+    notes: Faults
+
+    def used(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        read, written = (np.unpackbits(each).view(np.bool_) for each in self.bits)
+        return read, written
 
 
 def _records(program: KernelProgram) -> Packed | None:
@@ -120,7 +215,7 @@ class _Core:
         self._other, code_at = OTHER(self._by_numpy), packed.code_at
         core.rota_group_code(self._group, code_at.ctypes.data, len(code_at), CODE_BASE, self._other)
         starts, ends = self._bounds = memory.bounds()
-        self._users = np.zeros((2, len(memory.block) // 4 + 1), np.int32)
+        self._users = np.zeros((2, len(memory.block) // 32 * 8 + 8), np.int32)  # for each dword; whole bytes of bits
         readers, writers = self._users
         core.rota_group_memory(
             self._group,
@@ -132,6 +227,14 @@ class _Core:
             readers.ctypes.data,
             writers.ctypes.data,
         )
+
+    def used(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which dwords of memory were read, and which were written, so far.
+
+        Processes work on copies of memory: every access, atomics too, has to be among them.
+        """
+        read, written = self._users != 0
+        return read, written
 
     def __enter__(self) -> Self:
         return self

@@ -77,6 +77,15 @@ class Faults:
         if (found := known.get(end)) is not None:
             known[end] = replace(found, evidence=tuple({**dict(found.evidence), **dict(evidence)}.items()))
 
+    def take(self, others: Faults) -> None:
+        """Remembers those of a later part of the execution, unless the instructions are known for them."""
+        for key, found in others._found.items():
+            known = self._found.setdefault(key, {})
+            for end, finding in found.items():
+                if end not in known and not (end is None and known):
+                    known.pop(None, None)
+                    known[end] = finding
+
     def clear(self) -> None:
         """Forgets all of them."""
         self._found.clear()

@@ -1,0 +1,1 @@
+"""rota where people already are: test runners and notebooks."""
