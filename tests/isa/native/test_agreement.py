@@ -9,6 +9,7 @@ import pytest
 
 from rota.isa.native import records
 from rota.isa.native.library import library, opcodes
+from rota.isa.native.records import pack
 from tests.isa import matrix_checks, memory_oracles
 from tests.isa.native.both import Tally, compared, watching
 from tests.isa.plain.families import ARCHITECTURES, FAMILIES
@@ -55,7 +56,6 @@ def test_matrix_instructions() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "s_set_gpr_idx_on s0, gpr_idx(SRC0)\nv_mov_b32_e32 v5, v1\ns_set_gpr_idx_off\nv_mov_b32_e32 v6, v1",
         "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0\nv_add_f32_e32 v5, v1, v2",
         "v_cmp_lt_u32_e32 vcc, v1, v2\ns_and_saveexec_b64 s[4:5], vcc\nv_mov_b32_e32 v5, 1\ns_mov_b64 exec, s[4:5]",
     ],
@@ -67,6 +67,11 @@ def test_what_changes_the_mode_is_heeded(text: str) -> None:
     compared(loaded(text), fresh(vectors, {0: 3, 124: 0}), tally)
     assert tally.different == []
     assert not tally.refused
+
+
+@pytest.mark.parametrize("text", ["s_set_gpr_idx_on s0, gpr_idx(SRC0)\nv_mov_b32_e32 v5, v1", "s_movrels_b32 s4, s5"])
+def test_registers_by_index_are_left_to_numpy(text: str) -> None:
+    assert pack(loaded(text)) is None
 
 
 def test_a_difference_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from rota.targets.architecture import Architecture
 
 _ENCODING = re.compile(r"_(e32|e64|sdwa|dpp)$")
-_OTHER_SCALARS = ("s_set_gpr_idx", "s_movrel", "s_setreg", "s_getreg")
+_OTHER_SCALARS = ("s_setreg", "s_getreg")
+_INDEXING = ("s_set_gpr_idx", "s_movrel")  # the core looks at registers that are named, not at those that are meant
 _CALLS = ("s_getpc", "s_setpc", "s_swappc", "s_call")
 _BARE = ("s_branch", "s_cbranch", "s_nop", "s_setprio", "s_sleep", "s_endpgm", "s_sendmsg", "s_barrier", "buffer_inv")
 _BY_NUMPY = "rota_numpy"
@@ -129,6 +130,8 @@ def _places(program: KernelProgram) -> NDArray[np.int32]:
 def only_registers(instruction: Instruction) -> bool:
     """Does it use nothing but registers, and go on with the next one?"""
     opcode = instruction.opcode
+    if opcode.startswith(_INDEXING):
+        return False
     if opcode.startswith(("v_", *_OTHER_SCALARS)):
         return True
     return opcode.startswith("s_") and not opcode.startswith(_BARE) and decode_scalar(instruction) is not None

@@ -27,7 +27,7 @@ from rota.isa.launch.time_limit import heed_time
 from rota.isa.memory.global_memory import BASE
 from rota.isa.native.library import OTHER, library
 from rota.isa.native.records import FAULT, OP, OPERAND, Packed, pack
-from rota.isa.wave.mode import START
+from rota.isa.wave.mode import INDEXED, START
 from rota.isa.wave.operand import EXEC
 from rota.isa.wave.wave import COUNTERS, ROWS
 
@@ -288,6 +288,8 @@ class _Core:
         wave.s, wave.scc = scalars.tolist(), core.rota_scc(self._group, number)
         wave.take_exec()
         known = len(wave.faults.findings())
+        if wave.mode & INDEXED:  # the core looks at the registers that are named, not at those that are meant
+            return _GAVE_UP
         try:
             self._program.steps[pc].act(wave)
         except IsaError:
