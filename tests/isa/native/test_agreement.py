@@ -69,6 +69,17 @@ def test_what_changes_the_mode_is_heeded(text: str) -> None:
     assert not tally.refused
 
 
+def test_sums_that_depend_on_their_order_are_formed_in_one() -> None:
+    """2^60 + 1 - 2^60 is 0 or 1."""
+    random, tally = np.random.default_rng(5), Tally()
+    large_and_small = np.array([0x5D80, 0xDD80, 0x3F80, 0xBF80, 0], np.uint32)  # bf16
+    vectors = {row: random.choice(large_and_small, 64) | random.choice(large_and_small, 64) << 16 for row in range(8)}
+    vectors |= {row: np.zeros(64, np.uint32) for row in range(16, 20)}
+    compared(loaded("v_mfma_f32_16x16x32_bf16 v[16:19], v[0:3], v[4:7], v[16:19]"), fresh(vectors), tally)
+    assert tally.ran.total() == 1
+    assert tally.different == []
+
+
 @pytest.mark.parametrize("text", ["s_set_gpr_idx_on s0, gpr_idx(SRC0)\nv_mov_b32_e32 v5, v1", "s_movrels_b32 s4, s5"])
 def test_registers_by_index_are_left_to_numpy(text: str) -> None:
     assert pack(loaded(text)) is None

@@ -154,9 +154,17 @@ def _multiplier(form: MatrixForm, fields: Fields, float8: Float8, operands: tupl
         if form.scaled:
             left = left * scale(wave, 0, form.rows)
             right = right * scale(wave, 1, form.columns)
-        return sign * (left @ right.transpose(0, 2, 1))
+        return sign * _multiplied(left, right)
 
     return product
+
+
+def _multiplied(left: Values, right: Values) -> Values:
+    """Sums over K, one product after the other as the native core has it: no BLAS decides about the last bit."""
+    total = np.zeros((len(left), left.shape[1], right.shape[1]))
+    for k in range(left.shape[2]):
+        total += left[:, :, k, None] * right[:, None, :, k]
+    return total
 
 
 def _adder(form: MatrixForm, addend: Operand, *, negate: bool) -> Callable[[Wave, Values], Any]:
