@@ -28,8 +28,8 @@ def annotated(findings: Iterable[Finding]) -> Iterator[str]:
         if not lines:
             yield _command(command, {"title": title}, str(finding))
         for number, line in enumerate(lines):
-            where = {"file": _relative(line.file), "line": str(line.line), "title": title}
-            also = f"the other end of {finding.code} at {_relative(lines[0].file)}:{lines[0].line}: {finding.message}"
+            where = {"file": relative(line.file), "line": str(line.line), "title": title}
+            also = f"the other end of {finding.code} at {relative(lines[0].file)}:{lines[0].line}: {finding.message}"
             yield _command("notice", where, also) if number else _command(command, where, str(finding))
 
 
@@ -44,7 +44,7 @@ def _escaped(text: str, table: Iterable[tuple[str, str]]) -> str:
     return text
 
 
-def _relative(file: str) -> str:
+def relative(file: str) -> str:
     """As GitHub knows the file: from the root of the checkout."""
     root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
     path = Path(file).resolve()
