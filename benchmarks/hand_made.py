@@ -1,4 +1,4 @@
-"""Hand-made schedules against rota's: takes hipBLASLt's published main-loop tables, prints what is proved and predicted.
+"""Hand-made schedules against rota's: takes hipBLASLt's main-loop tables, prints what is proved and predicted.
 
     python -m benchmarks.hand_made [--quick] [PART_OF_TITLE ...]
 
@@ -197,7 +197,7 @@ class Row:
         if verdict.found:
             said += f" (as written: {', '.join(verdict.found)})"
         if verdict.needs and not verdict.a_first:
-            said += "; not if A is loaded first"
+            said += "; not with GRA's loads first"
         ours = f"{self.ours:.0f}" if isinstance(self.ours, float) else self.ours or "-"
         ratio = "-" if self.ratio is None else f"{self.ratio:.3f}"
         waves, count = "x".join(map(str, table.waves)), str(self.needed or "-")
