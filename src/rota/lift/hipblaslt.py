@@ -54,6 +54,18 @@ class Reading:
     in_blocks: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandMade:
+    """A table as something that the command takes: `rota check file.py:name` proves it, `rota show` draws it."""
+
+    table: ScheduleTable
+    reading: Reading = Reading()
+
+    def compile_for(self, machine: Machine) -> LoweredProgram:
+        """The table's program."""
+        return lower_table(self.table, machine, self.reading)
+
+
 def lower_table(table: ScheduleTable, machine: Machine, reading: Reading | None = None) -> LoweredProgram:
     """The program, or T302 or T303 where the table can't be read."""
     reading = reading or Reading()
