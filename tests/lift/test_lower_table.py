@@ -10,7 +10,7 @@ from rota.compiled.given_program import CompiledProgram
 from rota.cycles.predict import predict
 from rota.cycles.record import record
 from rota.errors import Severity
-from rota.lift.hipblaslt import Reading, lower_table
+from rota.lift.hipblaslt import HandMade, Reading, lower_table
 from rota.lift.schedule_table import read_table, without_sync
 from rota.lift.table_loop import loop_of
 from rota.program.kinds import OpKind
@@ -145,6 +145,14 @@ def test_packs_stand_between_reads_and_products() -> None:
     assert "V106" in codes(late)
 
 
+def test_packs_of_reads_that_bring_two_fragments() -> None:
+    """Which of two orders the packs have isn't known; each is taken to need the reads of both."""
+    packed = small({"PackA0": [[2] * 16], "PackA1": [[-1] * 16], "LRA0": [[0] * 16], "LRA1": [[6] * 16]}, layout="NN")
+    assert codes(packed) == set()
+    (entry,) = [each for each in lowered(packed).kernel[:60] if each.op.name == "make_packa0_4"]
+    assert [place.name for place in entry.effect.reads] == ["a1_0", "a1_1", "a1_8", "a1_9"]
+
+
 @pytest.mark.parametrize(("packs", "width"), [(10, 1), (24, 1), (10, 2), (24, 2)])
 def test_single_precision_is_converted_before_it_is_multiplied(packs: int, width: int) -> None:
     assert codes(tf32(packs=packs, width=width)) == set()
@@ -204,6 +212,11 @@ def test_it_is_predicted_and_drawn() -> None:
     prediction = predict(program, band=False)
     assert (prediction.bound_by, prediction.least_cycles) == ("LDS port", 4 * 8 * 1024 / 128)
     assert "mma0_0_0" in show(CompiledProgram.of(program), record(program)).svg()
+
+
+def test_the_command_takes_a_table() -> None:
+    table = read_table(small())
+    assert HandMade(table=table, reading=Reading(before=1)).compile_for(DEVICE) == lowered(small(), before=1)
 
 
 def test_its_loop_has_an_op_for_each_instruction() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rota.errors import EmissionError
@@ -46,6 +48,7 @@ def refused(document: object) -> tuple[str, str]:
         (small(streams={"SYNC": [[0]]}), "SYNC has 1 positions for 5"),
         (small({"LRA0": [[0, 0], [0]]}, code_paths=2), "1 and 2 instructions, depending on the path"),
         (small({"SYNC": [[-1, 2, 2, 6, 6], [-1, 2, 2, 6, 6]]}, code_paths=2), "its contents don't"),
+        (small(streams=None) | {"streams": []}, "streams is '[]'; expected an object"),
         (small(sync=[{"op": "s_nop"}] * 5), "expected s_waitcnt or s_barrier"),
         (small(sync=["s_barrier"] * 5), "expected s_waitcnt or s_barrier"),
         (small(sync=[wait() | {"vscnt": 0}] * 5), "stores nothing"),
@@ -79,6 +82,7 @@ def _without_packs() -> Document:
         (small({"LRSA": [[]]}), "isn't moved on once in a trip"),
         (small({"LWSA": None, "LWSB": None}), "isn't moved on once in a trip"),
         (small({"PackA0": [[2] * 3], "PackA1": [[-1] * 3]}), "3 packs"),
+        (small({"PackA0": [[2]], "LRA0": [[0]], "PackA1": [[-1]], "LRA1": [[6]]}), "1 packs for 1 reads"),
         (small({"PackA0": [[2] * 5], "PackA1": [[-1] * 5]}), "5 packs"),
         (
             small(
@@ -94,3 +98,9 @@ def test_not_covered(document: object, said: str) -> None:
     code, message = refused(document)
     assert code == "T303"
     assert said in message
+
+
+def test_a_machine_without_counters() -> None:
+    with pytest.raises(EmissionError, match="T303") as caught:
+        lower_table(read_table(small()), replace(DEVICE, counters=()))
+    assert "no counter for" in caught.value.findings[0].message

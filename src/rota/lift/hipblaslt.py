@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from rota.lift.issue_order import MFMA, Body, Issued, issued
+from rota.lift.issue_order import MFMA, Body, TableInstruction, issued
 from rota.lift.schedule_table import ScheduleTable, SyncOp, malformed, unreadable
 from rota.lift.table_loop import Load, TableLoop, op_name
 from rota.lift.table_operands import Made
@@ -205,7 +205,7 @@ class _Maker:
         ):
             raise unreadable(self.table, "it has a pointer that isn't moved on once in a trip")
 
-    def _loading(self, each: Issued, pointers: _Pointers, at: _Tile) -> Iterator[Entry]:
+    def _loading(self, each: TableInstruction, pointers: _Pointers, at: _Tile) -> Iterator[Entry]:
         """An update of the address register, or the load behind it."""
         load = self.loop.loads[each.stream][each.number // 2]
         if not each.number:  # takes over the pointer; later updates add to it
@@ -219,7 +219,7 @@ class _Maker:
                 raise unreadable(self.table, f"{each.stream} loads before GRInc{load.operand} is through")
             yield self._load(load, at, _AHEAD, buffer)
 
-    def _point(self, pointers: _Pointers, each: Issued, path: int) -> None:
+    def _point(self, pointers: _Pointers, each: TableInstruction, path: int) -> None:
         """Pointer arithmetic; a pointer has moved with the last instruction of its stream."""
         operand = each.stream[-1]
         if each.stream.startswith("GRInc"):

@@ -25,7 +25,7 @@ class Body(enum.Enum):
     LAST = "last"
 
 
-class Issued(NamedTuple):
+class TableInstruction(NamedTuple):
     """Instruction `number` of a stream, behind matrix instruction `after`; a wait or barrier has its `sync`."""
 
     stream: str
@@ -34,21 +34,21 @@ class Issued(NamedTuple):
     sync: SyncOp | None = None
 
 
-def issued(table: ScheduleTable, path: int, body: Body) -> Iterator[Issued]:
+def issued(table: ScheduleTable, path: int, body: Body) -> Iterator[TableInstruction]:
     """What one code path issues for a tile; behind the loop all waves take the first."""
     if body is not Body.LOOP:
         path = 0
     left_out = _left_out(table, body)
-    behind: dict[int, list[Issued]] = {}
+    behind: dict[int, list[TableInstruction]] = {}
     for stream in table.streams:
         if stream.name in left_out:
             continue
         for index, after in enumerate(stream.of(path)):
             sync = _shifted(table.syncs[index], table, body) if stream.name == "SYNC" else None
-            behind.setdefault(after, []).append(Issued(stream.name, index, after, sync))
+            behind.setdefault(after, []).append(TableInstruction(stream.name, index, after, sync))
     yield from behind.get(-1, ())
     for number in range(table.mfmas):
-        yield Issued(MFMA, number, number)
+        yield TableInstruction(MFMA, number, number)
         yield from behind.get(number, ())
 
 

@@ -25,14 +25,18 @@ _THREE_BUFFERS = "DPLB"  # the kernel's option for one buffer more
 _MOST = 4_096  # entries of a stream: a wave's loop has fewer instructions than that
 
 
-class Element(NamedTuple):
+class StoredElement(NamedTuple):
     """Elements as they are stored, and how many matrix instructions make one product of two fragments."""
 
     bits: int
     products: int = 1
 
 
-ELEMENTS: Mapping[str, Element] = {"16bit": Element(16), "8bit": Element(8), "TF32": Element(32, products=3)}
+ELEMENTS: Mapping[str, StoredElement] = {
+    "16bit": StoredElement(16),
+    "8bit": StoredElement(8),
+    "TF32": StoredElement(32, products=3),
+}
 """By the word in a table's name; TF32 is three products of bfloat16 halves."""
 
 
@@ -84,7 +88,7 @@ class ScheduleTable:
         return f"{'x'.join(map(str, self.tile))}_{self.element}{variant}_{self.layout}"
 
     @property
-    def stored(self) -> Element:
+    def stored(self) -> StoredElement:
         """Its elements."""
         return ELEMENTS[self.element]
 
