@@ -38,9 +38,6 @@ not; neither was measured.  Pointer arithmetic, which tables list and rota's loo
 """
 
 
-_PLAIN = ("TN", (2, 2), "16bit")
-
-
 class NamedReading(NamedTuple):
     """A reading, in words."""
 
@@ -201,8 +198,18 @@ class Row:
         ours = f"{self.ours:.0f}" if isinstance(self.ours, float) else self.ours or "-"
         ratio = "-" if self.ratio is None else f"{self.ratio:.3f}"
         waves, count = "x".join(map(str, table.waves)), str(self.needed or "-")
-        clocks = f"{self.theirs:6.0f} {self.least:6.0f} {ours:>6} {ratio:>6}"
-        return f"{table.title:28} {waves:5} {table.code_paths:5}  {count:12} {clocks}  {said}"
+        times = f"{self.theirs:6.0f} {self.least:6.0f} {ours:>6} {ratio:>6}"
+        return f"{table.title:28} {waves:5} {table.code_paths:5}  {count:12} {times}  {said}"
+
+
+def _group(table: ScheduleTable) -> str:
+    """What a mean is taken over: tables whose ops are of the same kinds."""
+    if table.element != "16bit":
+        return table.element
+    if any(stream.name.startswith("Pack") for stream in table.streams):
+        return "16 bit with packs"
+    waves = "2x2" if table.waves == (2, 2) else "1x4 and 4x1"
+    return f"16 bit, {waves} waves, {'TN' if table.layout == 'TN' else 'transposing reads'}"
 
 
 def _print_sums(rows: Sequence[Row]) -> None:
@@ -213,13 +220,15 @@ def _print_sums(rows: Sequence[Row]) -> None:
     if counts:
         waits, barriers, of_waits, of_barriers = (sum(column) for column in zip(*counts, strict=True))
         print(f"needed: {waits} of {of_waits} waits, {barriers} of {of_barriers} barriers")
-    known = [(row.table, row.ratio) for row in rows if row.ratio is not None]
-    plain = [ratio for table, ratio in known if (table.layout, table.waves, table.element) == _PLAIN]
-    for name, own in (("TN, 2x2 waves, 16 bit", plain), ("all", [ratio for _, ratio in known])):
-        if own:
-            above, mean = sum(ratio > 1 for ratio in own), geometric_mean(own)
+    groups: dict[str, list[float]] = {}
+    for row in rows:
+        for name in (_group(row.table), "all"):
+            groups.setdefault(name, []).extend([] if row.ratio is None else [row.ratio])
+    for name, ratios in groups.items():
+        if ratios:
+            above, mean = sum(ratio > 1 for ratio in ratios), geometric_mean(ratios)
             print(
-                f"ours / theirs, {name} ({len(own)}): geometric mean {mean:.3f}, worst {max(own):.3f}, {above} above 1"
+                f"ours / theirs, {name} ({len(ratios)}): geometric mean {mean:.3f}, worst {max(ratios):.3f}, {above} above 1"
             )
     print(CAVEAT)
 

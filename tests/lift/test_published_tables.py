@@ -7,12 +7,13 @@ import json
 
 import pytest
 
-from benchmarks.hand_made import READINGS, judged, titles
+from benchmarks.hand_made import READINGS, Needed, judged, needed, titles
 from rota.errors import Severity
 from rota.lift.hipblaslt import Reading, lower_table
 from rota.lift.schedule_table import ScheduleTable, read_table
 from rota.targets.registry import device_named
 from rota.verify.prove import verify
+from tests.lift.small_table import BARRIER, small, wait
 from tests.shared import shared
 
 DEVICE = device_named("mi355x")
@@ -58,3 +59,10 @@ def test_the_order_of_the_matrix_instructions_matters(tables: dict[str, Schedule
     found = {each.code for each in verify(lower_table(table, DEVICE)).findings if each.severity is Severity.ERROR}
     assert found == {"R104", "V106"}
     assert judged(table, DEVICE).needs == "fragments multiplied in four blocks"
+
+
+def test_what_is_needed_of_waits_and_barriers() -> None:
+    """Of two waits in a row the weaker, and of two barriers one, can be left out."""
+    syncs = [wait(lds=0), wait(lds=2), wait(lds=0), BARRIER, BARRIER, wait(memory=4), BARRIER]
+    table = read_table(small({"SYNC": [[-1, 2, 2, 2, 2, 6, 6]]}, sync=syncs))
+    assert needed(table, DEVICE, Reading()) == Needed(3, 2, 4, 3)
