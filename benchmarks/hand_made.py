@@ -226,10 +226,9 @@ def _print_sums(rows: Sequence[Row]) -> None:
             groups.setdefault(name, []).extend([] if row.ratio is None else [row.ratio])
     for name, ratios in groups.items():
         if ratios:
-            above, mean = sum(ratio > 1 for ratio in ratios), geometric_mean(ratios)
-            print(
-                f"ours / theirs, {name} ({len(ratios)}): geometric mean {mean:.3f}, worst {max(ratios):.3f}, {above} above 1"
-            )
+            mean, worst, above = geometric_mean(ratios), max(ratios), sum(ratio > 1 for ratio in ratios)
+            said = f"geometric mean {mean:.3f}, worst {worst:.3f}, {above} above 1"
+            print(f"ours / theirs, {name} ({len(ratios)}): {said}")
     print(CAVEAT)
 
 
