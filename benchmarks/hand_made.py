@@ -4,9 +4,10 @@
 
 Each table is read as a lowered program (`rota.lift.hipblaslt`) and proved, as it is written or else under the first
 reading that suffices; what none suffices for keeps its findings.  Its waits and barriers are then left out one by one,
-barriers first, as long as the proof holds: `needed` counts those that remain.  Last, the table and rota's own order of
-the very same instructions are predicted.  With --quick only the proof and the table's own prediction are made.  The
-exit status is 1 if a table couldn't be read, or is proved under no reading.
+barriers first, as long as the proof holds: `needed` counts those that remain, and the waits among them that couldn't be
+weaker by one.  Last, the table and rota's own order of the very same instructions are predicted.  With --quick only the
+proof and the table's own prediction are made.  The exit status is 1 if a table couldn't be read, or is proved under no
+reading.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import NamedTuple
 from rota.cycles.predict import predict
 from rota.errors import RotaError, Severity
 from rota.lift.hipblaslt import Reading, lower_table
-from rota.lift.schedule_table import ScheduleTable, read_table, without_sync
+from rota.lift.schedule_table import ScheduleTable, SyncOp, read_table, without_sync
 from rota.lift.table_loop import loop_of
 from rota.targets.device import Device
 from rota.targets.registry import device_named
@@ -87,15 +88,19 @@ def _proved(table: ScheduleTable, device: Device, reading: Reading) -> bool:
 
 
 class Needed(NamedTuple):
-    """How many waits and barriers a table has, and how many of them the proof needs."""
+    """How many waits and barriers a table has, how many of them the proof needs, and how many of those waits are tight.
+
+    A tight wait leaves as many ops under way as it can: with one more the proof fails.
+    """
 
     waits: int
     barriers: int
     of_waits: int
     of_barriers: int
+    tight: int
 
     def __str__(self) -> str:
-        return f"{self.waits}/{self.of_waits} {self.barriers}/{self.of_barriers}"
+        return f"{self.waits}/{self.of_waits} {self.barriers}/{self.of_barriers} {self.tight}"
 
 
 def needed(table: ScheduleTable, device: Device, reading: Reading) -> Needed:
@@ -111,7 +116,18 @@ def needed(table: ScheduleTable, device: Device, reading: Reading) -> Needed:
             else:
                 number += 1
     barriers = sum(sync.barrier for sync in less.syncs)
-    return Needed(len(less.syncs) - barriers, barriers, len(table.syncs) - all_barriers, all_barriers)
+    tight = sum(not _proved(weaker, device, reading) for weaker in _weakened(less))
+    return Needed(len(less.syncs) - barriers, barriers, len(table.syncs) - all_barriers, all_barriers, tight)
+
+
+def _weakened(table: ScheduleTable) -> Iterator[ScheduleTable]:
+    """The table with one of its waits weaker by one, on each counter that it is for."""
+    for number, sync in enumerate(table.syncs):
+        if not sync.barrier:
+            weaker = SyncOp(
+                lds=None if sync.lds is None else sync.lds + 1, memory=None if sync.memory is None else sync.memory + 1
+            )
+            yield replace(table, syncs=(*table.syncs[:number], weaker, *table.syncs[number + 1 :]))
 
 
 def clocks(table: ScheduleTable, device: Device, reading: Reading) -> tuple[float, float]:
@@ -149,7 +165,9 @@ def main(arguments: Sequence[str]) -> int:
     device = device_named("mi355x")
     with gzip.open(shared("loops/hipblaslt_cms_gfx950.json.gz"), "rt") as file:
         documents = json.load(file)
-    print("needed: waits and barriers that the proof needs, of all; clocks a tile")
+    print(
+        "needed: waits and barriers that the proof needs, of all, and how many of those waits are tight; clocks a tile"
+    )
     print(f"{'table':28} waves paths  {'needed':12} theirs  least   ours  ratio  proved")
     rows, unread = list[Row](), 0
     for document in documents:
@@ -218,8 +236,8 @@ def _print_sums(rows: Sequence[Row]) -> None:
         print(f"{count:3} proved {said}" if said != "not" else f"{count:3} not proved")
     counts = [row.needed for row in rows if row.needed]
     if counts:
-        waits, barriers, of_waits, of_barriers = (sum(column) for column in zip(*counts, strict=True))
-        print(f"needed: {waits} of {of_waits} waits, {barriers} of {of_barriers} barriers")
+        waits, barriers, of_waits, of_barriers, tight = (sum(column) for column in zip(*counts, strict=True))
+        print(f"needed: {waits} of {of_waits} waits, {tight} of them tight; {barriers} of {of_barriers} barriers")
     groups: dict[str, list[float]] = {}
     for row in rows:
         for name in (_group(row.table), "all"):

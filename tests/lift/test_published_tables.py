@@ -65,4 +65,4 @@ def test_what_is_needed_of_waits_and_barriers() -> None:
     """Of two waits in a row the weaker, and of two barriers one, can be left out."""
     syncs = [wait(lds=0), wait(lds=2), wait(lds=0), BARRIER, BARRIER, wait(memory=4), BARRIER]
     table = read_table(small({"SYNC": [[-1, 2, 2, 2, 2, 6, 6]]}, sync=syncs))
-    assert needed(table, DEVICE, Reading()) == Needed(3, 2, 4, 3)
+    assert needed(table, DEVICE, Reading()) == Needed(3, 2, 4, 3, 3)
