@@ -48,9 +48,11 @@ class NamedReading(NamedTuple):
 
 READINGS = (
     NamedReading("as written", Reading()),
-    NamedReading("a full counter stalls", Reading(full_counter=True)),
-    NamedReading("a full counter stalls, full LDS waits at last", Reading(full_counter=True, full_waits_last=True)),
-    NamedReading("fragments multiplied in four blocks", Reading(in_blocks=True)),
+    NamedReading("if a full counter stalls", Reading(full_counter=True)),
+    NamedReading(
+        "if a full counter stalls, and LDS waits are full at last", Reading(full_counter=True, full_waits_last=True)
+    ),
+    NamedReading("if fragments are multiplied in four blocks", Reading(in_blocks=True)),
 )
 """In the order in which they are tried."""
 

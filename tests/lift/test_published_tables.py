@@ -58,7 +58,7 @@ def test_the_order_of_the_matrix_instructions_matters(tables: dict[str, Schedule
     table = tables["256x256x128_8bit_TN"]
     found = {each.code for each in verify(lower_table(table, DEVICE)).findings if each.severity is Severity.ERROR}
     assert found == {"R104", "V106"}
-    assert judged(table, DEVICE).needs == "fragments multiplied in four blocks"
+    assert judged(table, DEVICE).needs == "if fragments are multiplied in four blocks"
 
 
 def test_what_is_needed_of_waits_and_barriers() -> None:
