@@ -115,6 +115,8 @@ CODES: Mapping[str, str] = MappingProxyType(
         "T207": "emitted source can't express a program's machine, barriers or roles",
         "T208": "a schedule can't be written as a document, since nothing could derive it again",
         "T301": "a package that an output needs is not installed",
+        "T302": "a table of somebody else's schedule is malformed",
+        "T303": "a table of somebody else's schedule holds something that no rule says how to read",
         "I101": "a listing doesn't show the instructions asked for",
         "I102": "the interpreter doesn't know an instruction",
         "I103": "an instruction uses a register that a memory op under way still holds",

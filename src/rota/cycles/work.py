@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import Protocol
 
@@ -11,6 +12,7 @@ from rota.program.kinds import OpKind
 from rota.program.lowered import Lowerable, LoweredProgram
 from rota.targets.mfma import shape_named
 
+_BLOCKS = re.compile(r"x\d+_(\d+)b_")
 _SYNCHRONISING = {OpKind.WAIT: Work(1), OpKind.BARRIER: Work(1), OpKind.PRIORITY: Work(1)}
 """These are one instruction whoever declares them; fences and hints to a compiler are none."""
 
@@ -72,8 +74,9 @@ def waves_of(program: LoweredProgram) -> tuple[int, ...]:
 
 
 def flops_of(instruction: str) -> int:
-    """Floating-point (or integer) operations of one MFMA, from the shape in its name: v_mfma_f32_16x16x32_bf16."""
+    """Floating-point (or integer) operations of one MFMA, from its name: v_mfma_f32_16x16x32_bf16, 4x4x4_16b for 16."""
     shape = shape_named(instruction)
     if shape is None:
         raise DeclarationError(Finding(code="D105", message=f"{instruction!r} doesn't name its shape, as 16x16x32"))
-    return 2 * prod(shape)
+    blocks = _BLOCKS.search(instruction)
+    return 2 * prod(shape) * (int(blocks[1]) if blocks else 1)

@@ -51,6 +51,7 @@ CDNA4 = Architecture(
 RATES = Rates(
     name=CDNA4.arch,
     matrix=(
+        cdna.matrix("v_mfma_f32_4x4x4_16b_bf16", 2),
         cdna.matrix("v_mfma_f32_16x16x32_bf16", 4),
         cdna.matrix("v_mfma_f32_32x32x16_bf16", 8),
         cdna.matrix("v_mfma_f32_16x16x32_f16", 4),

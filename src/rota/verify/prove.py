@@ -104,6 +104,18 @@ def verify(compiled: Lowerable) -> Report:
     return _Proof(compiled.lowered).report()
 
 
+def holds(compiled: Lowerable) -> bool:
+    """Would `verify` give a certificate?  Stops at the first error, where that one collects all."""
+    try:
+        return _Proof(compiled.lowered, stops=True).report().certificate is not None
+    except _Refuted:
+        return False
+
+
+class _Refuted(Exception):  # noqa: N818  # nobody sees it
+    """The first error was found, and no other is asked for."""
+
+
 def _contents(program: LoweredProgram) -> Contents:
     if isinstance(program.semantics, TileSum):
         return TileContents(program, program.semantics)
@@ -118,10 +130,11 @@ def _touches_lds(effect: Effect) -> bool:
 
 
 class _Proof:
-    """One run of the proof; collects findings, each pair of entries once."""
+    """One run of the proof; collects findings, each pair of entries once, or `stops` at the first error."""
 
-    def __init__(self, program: LoweredProgram) -> None:
+    def __init__(self, program: LoweredProgram, *, stops: bool = False) -> None:
         self.program = program
+        self.stops = stops
         self.contents = _contents(program)
         self.found: dict[tuple[object, ...], Finding] = {}
         self.assumes_register_waits = False
@@ -251,6 +264,8 @@ class _Proof:
 
     def _record(self, findings: Iterable[Finding] | Iterator[Finding]) -> None:
         for finding in findings:
+            if self.stops and finding.severity is Severity.ERROR:
+                raise _Refuted
             ends = tuple((end.label, end.index, end.role.split(",")[0]) for end in finding.concerns)
             self.found.setdefault((finding.code, ends or finding.message), finding)
 
