@@ -11,7 +11,7 @@ import pytest
 from rota.errors import IsaError
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.code.disassembly import read_listing
-from tests.isa import lds_oracle, scalar_memory_oracle, vector_memory_oracle
+from tests.isa import lds_oracle, memory_oracles, scalar_memory_oracle, vector_memory_oracle
 from tests.isa.memory_oracles import CHECKS
 from tests.isa.single import listing, loaded
 
@@ -30,7 +30,7 @@ def lines() -> list[str]:
         raise _RecordedError
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (lds_oracle, scalar_memory_oracle, vector_memory_oracle):
+        for module in (lds_oracle, memory_oracles, scalar_memory_oracle, vector_memory_oracle):
             patch.setattr(module, "execute", record)
         for check in CHECKS.values():
             with pytest.raises(_RecordedError):

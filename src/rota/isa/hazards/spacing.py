@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rota.isa.wave.operand import ACC, EXEC, M0, SCALAR, VCC
@@ -131,6 +132,7 @@ class Spacing:
 NOTHING = Spacing(opcode="", kind=Kind.OTHER)
 
 
+@lru_cache(maxsize=4096)  # an unrolled loop names the same registers again and again
 def rows_in(text: str) -> Rows:
     """The rows that an operand names, with or without signs around it."""
     rows: set[int] = set()

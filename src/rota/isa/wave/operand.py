@@ -13,6 +13,7 @@ import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,6 +120,7 @@ def named(text: str) -> Operand:
     return Operand(text=text, file=File.SCALAR, first=first, count=count)
 
 
+@lru_cache(maxsize=4096)  # an unrolled loop names the same registers again and again
 def _register(text: str) -> Operand | None:
     if text in _NAMED:
         return named(text)
