@@ -182,3 +182,15 @@ def _rows(about: Measured, chosen: Sequence[tuple[str, tuple[Any, ...]]], us: Se
         family=family,
         work=work,
     )
+
+
+def best_rates(device: str) -> dict[str, float]:
+    """The most TFLOP/s that any row of a type has, whether or not it names its tile."""
+    about = DEVICES[device]
+    best: defaultdict[str, float] = defaultdict(float)
+    with gzip.open(table(), "rt", newline="") as file:
+        for row in csv.DictReader(file):
+            if (row["gfx"], int(row["cus"])) == (about.arch, about.units):
+                rate = 2 * int(row["M"]) * int(row["N"]) * int(row["K"]) / float(row["us"]) / 1e6
+                best[row["a"]] = max(best[row["a"]], rate)
+    return dict(best)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rota.check import check_elements, check_types, known
@@ -30,13 +30,13 @@ class TypeFacts:
     """What the elements of A and B decide.
 
     `f_busy` is the effective clock with every matrix unit busy, `best` the most TFLOP/s that anybody has measured.
-    Without `calibrated` nothing of that type was measured on the device.
+    Unless it is calibrated, `uncalibrated` says why: too little of that type was measured on the device.
     """
 
     element: str
     f_busy: Fitted
     best: Fitted | None = None
-    calibrated: bool = True
+    uncalibrated: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,8 @@ class ProblemFacts:
     `feed` what a compute unit gets of its operands; `hbm` what large streams reach; `store` what results are written
     with; a split of K costs `split_start`, and its partial sums cross the memory `split_traffic` times.
 
-    `band` is for types that were measured, `wide_band` for those that were not; `measured` says on what.
+    `band` is for types that were measured, `wide_band` for those that were not; two kernels whose predicted times
+    differ by less than `apart` can't be told apart; `measured` says on what all that rests.
     """
 
     start: Fitted
@@ -60,10 +61,11 @@ class ProblemFacts:
     types: tuple[TypeFacts, ...]
     band: Spread
     wide_band: Spread
+    apart: float
     measured: str
 
     def __post_init__(self) -> None:
-        check_types(self, {"measured": str, "band": Spread, "wide_band": Spread})
+        check_types(self, {"measured": str, "band": Spread, "wide_band": Spread, "apart": float})
         check_elements("types", self.types, TypeFacts)
 
     @property
@@ -75,3 +77,22 @@ class ProblemFacts:
         """The facts of a type."""
         each = {one.element: one for one in self.types}
         return known(element, each, f"{device} has no facts about products of {element!r}")
+
+
+def with_types(facts: ProblemFacts, *more: TypeFacts) -> ProblemFacts:
+    """The facts with types that were not measured."""
+    return replace(facts, types=(*facts.types, *more))
+
+
+def like(facts: ProblemFacts, element: str, other: str) -> TypeFacts:
+    """A type of which nothing was measured, taken to be like another one of the device."""
+    own = next(each for each in facts.types if each.element == element)
+    return TypeFacts(element=other, f_busy=own.f_busy, uncalibrated=f"no run was available; taken to be as {element}")
+
+
+def of_sibling(facts: ProblemFacts, sibling: str, hbm: float) -> ProblemFacts:
+    """The facts of a device that was not measured, from those of one that was, with the memory scaled by its rate."""
+    why = f"no run was available; taken to be as on {sibling}"
+    scaled = Fitted(*(part * hbm for part in facts.hbm[:3]), facts.hbm.unit, f"{sibling}'s, by the rate of the memory")
+    types = tuple(replace(each, best=None, uncalibrated=why) for each in facts.types)
+    return replace(facts, hbm=scaled, types=types, band=facts.wide_band, measured=f"nothing; as {sibling}")
