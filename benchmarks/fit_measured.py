@@ -20,7 +20,7 @@ import numpy as np
 import rota.targets
 from benchmarks.measured_rows import DEVICES, Floats, Rows, best_rates, read_rows
 from benchmarks.problem_fit import Fit, fit_rows
-from benchmarks.problem_judging import TUNED, Interval, as_product, interval, large, left_out
+from benchmarks.problem_judging import TUNED, Interval, apart, as_product, interval, large, left_out
 
 BEGIN, END = "# fitted by `python -m benchmarks.fit_measured --write`", "# end of what was fitted"
 RESAMPLED, STEPS = 12, 12
@@ -57,6 +57,7 @@ class Facts(NamedTuple):
     counts: dict[str, int]
     band: Interval
     wide: Interval
+    apart: float
     rows: int
 
 
@@ -79,7 +80,7 @@ def facts_of(device: str) -> Facts:
     wide = _widest(band, interval(_types_left_out(rows, fit))) if len(fit.elements) > 2 else _wider(band)
     clocks = {name.partition("|")[2]: each for name, each in numbers.items() if "|" in name}
     shared = {name: each for name, each in numbers.items() if "|" not in name}
-    return Facts(shared, clocks, best_rates(device), counts, band, wide, len(rows))
+    return Facts(shared, clocks, best_rates(device), counts, band, wide, apart(rows), len(rows))
 
 
 def _as_facts(fit: Fit, tuned: tuple[str, ...]) -> dict[str, float]:
@@ -137,8 +138,8 @@ def _widest(one: Interval, other: Interval) -> Interval:
 
 
 def _wider(band: Interval) -> Interval:
-    """Half as much again: there are too few types to leave one out."""
-    return Interval(band.low**1.5, band.high**1.5)
+    """Twice as wide: there are too few types to leave one out."""
+    return Interval(band.low**2, band.high**2)
 
 
 def text_of(device: str, facts: Facts) -> str:
@@ -170,7 +171,7 @@ def text_of(device: str, facts: Facts) -> str:
         "    ),",
         f"    band=Spread({facts.band.low:.3f}, {facts.band.high:.3f}),",
         f"    wide_band=Spread({facts.wide.low:.3f}, {facts.wide.high:.3f}),",
-        f"    apart={APART},",
+        f"    apart={facts.apart:g},",
         f"    measured={source},",
         ")",
         END,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measured_rows import Floats, Rows
-from benchmarks.problem_fit import Fit, fit_rows
+from benchmarks.problem_fit import Fit, fit_rows, held_out
 from rota.predict.time_model import KernelWork, times_of
 
 TUNED = (
@@ -24,6 +25,7 @@ TUNED = (
 """Families of MI355X that were tuned for large tiles; what a new code generator's kernels are compared with."""
 LARGE = 128 * 128
 COVERED = 0.8
+FEWEST_PAIRS, WINDOW = 200, 0.05
 
 
 class Errors(NamedTuple):
@@ -106,6 +108,29 @@ def regret(rows: Rows, predicted: Floats) -> tuple[int, float]:
             pick = numbers[int(np.argmin(predicted[numbers]))]
             lost.append(rows.us[pick] / rows.us[numbers].min() - 1)
     return len(lost), float(np.mean(lost))
+
+
+def apart(rows: Rows) -> float:
+    """From which difference of predicted times on two kernels of a problem are in the right order, four times of five.
+
+    Shapes are held out.  Where too few pairs were measured it is a tenth.
+    """
+    predicted = held_out(rows, rows.shapes)
+    problems: dict[str, list[int]] = {}
+    for number, name in enumerate(rows.problem.tolist()):
+        problems.setdefault(name, []).append(number)
+    pairs = [pair for numbers in problems.values() for pair in combinations(numbers, 2)]
+    pairs = [(one, other) for one, other in pairs if rows.kernel[one] != rows.kernel[other]]
+    if len(pairs) < FEWEST_PAIRS:
+        return 0.1
+    one, other = np.array(pairs).T
+    said, real = np.log(predicted[one] / predicted[other]), np.log(rows.us[one] / rows.us[other])
+    right = (said > 0) == (real > 0)
+    for gap in (0.02, 0.04, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.3):
+        near = (np.abs(said) >= gap) & (np.abs(said) < gap + WINDOW)
+        if near.sum() >= FEWEST_PAIRS // 4 and right[near].mean() >= COVERED:
+            return gap
+    return 0.3
 
 
 def large(rows: Rows) -> NDArray[np.bool_]:

@@ -76,8 +76,9 @@ class ProblemPrediction:
         low, high = self.us_range
         least, most = self.tflops_range
         return (
-            f"{self.kernel} · {self.device} · {self.problem} {self.element} · {self.us:,.1f} us ({low:,.1f} to {high:,.1f})"
-            f" · {self.tflops:,.0f} TFLOP/s ({least:,.0f} to {most:,.0f}) · predicted, not measured"
+            f"{self.kernel} · {self.device} · {self.problem} {self.element} · "
+            f"{self.us:,.1f} us ({low:,.1f} to {high:,.1f}) · "
+            f"{self.tflops:,.0f} TFLOP/s ({least:,.0f} to {most:,.0f}) · predicted, not measured"
         )
 
 
