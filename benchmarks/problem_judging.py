@@ -115,7 +115,7 @@ def apart(rows: Rows) -> float:
 
     Shapes are held out.  Where too few pairs were measured it is a tenth.
     """
-    predicted = held_out(rows, rows.shapes)
+    predicted = held_out(rows, rows.shapes).plain
     problems: dict[str, list[int]] = {}
     for number, name in enumerate(rows.problem.tolist()):
         problems.setdefault(name, []).append(number)

@@ -154,7 +154,6 @@ CODES: Mapping[str, str] = MappingProxyType(
         "M203": "runs were measured on a different device",
         "M204": "measured runs are too few, or not about one kernel",
         "M205": "a profile is not known, or is about another device or type",
-        "M301": "an instruction trace doesn't show the program's loop",
     }
 )
 

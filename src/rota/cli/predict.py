@@ -16,6 +16,8 @@ from rota.errors import Finding, MeasureError
 
 if TYPE_CHECKING:
     from rota.predict.gemm_kernel import GemmKernel
+    from rota.predict.predict_problem import ProblemPrediction
+    from rota.predict.sweep import Sweep
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -68,9 +70,10 @@ def predict(
         placed = rank_problem(found, problem, correction)
         give(ranking_text(placed), [{"words": each.words, **each._asdict()} for each in placed])
         return
+    data: Sweep | ProblemPrediction
     if sweep is not None:
         swept = (sweep_m if sweep == "m" else sweep_mn)(kernel, problem, correction)
-        text, picture, data = sweep_text(swept), sweep_svg(swept), [*swept.rows]
+        text, picture, data = sweep_text(swept), sweep_svg(swept), swept
     else:
         predicted = predict_problem(kernel, problem, correction)
         text, picture, data = problem_text(predicted), problem_svg(predicted), predicted

@@ -41,9 +41,9 @@ class GemmProblem:
         """Of an element of C."""
         return _RESULT_BYTES[self.result]
 
-    def but(self, **sides: int) -> GemmProblem:
+    def but(self, *, m: int | None = None, n: int | None = None) -> GemmProblem:
         """The same problem with other sides."""
-        return replace(self, **sides)
+        return replace(self, m=self.m if m is None else m, n=self.n if n is None else n)
 
     def __str__(self) -> str:
         return f"{self.m}x{self.n}x{self.k}" + (f" split {self.split_k}" if self.split_k > 1 else "")

@@ -43,7 +43,7 @@ def rank_problem(
             groups[-1].append(each)
         else:
             groups.append([each])
-    placed = []
+    placed: list[Placed] = []
     for group in groups:
         place = len(placed) + 1
         placed += [Placed(place, len(group), each) for each in group]

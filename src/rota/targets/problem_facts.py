@@ -93,6 +93,7 @@ def like(facts: ProblemFacts, element: str, other: str) -> TypeFacts:
 def of_sibling(facts: ProblemFacts, sibling: str, hbm: float) -> ProblemFacts:
     """The facts of a device that was not measured, from those of one that was, with the memory scaled by its rate."""
     why = f"no run was available; taken to be as on {sibling}"
-    scaled = Fitted(*(part * hbm for part in facts.hbm[:3]), facts.hbm.unit, f"{sibling}'s, by the rate of the memory")
+    value, low, high, unit, _ = facts.hbm
+    scaled = Fitted(hbm * value, hbm * low, hbm * high, unit, f"{sibling}'s, by the rate of the memory")
     types = tuple(replace(each, best=None, uncalibrated=why) for each in facts.types)
     return replace(facts, hbm=scaled, types=types, band=facts.wide_band, measured=f"nothing; as {sibling}")
