@@ -11,9 +11,7 @@ CALIBRATE = "calibrate {} --kernel four_wave --name lab"
 
 
 def test_a_whole_problem_has_a_time_parts_and_a_band(tmp_path: Path) -> None:
-    ran = rota(
-        "predict", "four_wave", *PROBLEM, "--type", "bf16", "--device", "mi355x", "--svg", str(tmp_path / "p.svg")
-    )
+    ran = rota(f"{PREDICT} --type bf16 --device mi355x --svg {tmp_path / 'p.svg'}")
     assert ran.exit_code == 0, ran.output
     assert "predicted, not measured" in ran.stdout
     assert "tile quantisation: 256 workgroups of 256x256, 1 on the fullest of 256 units" in ran.stdout

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.predict.gemm_kernel import element_of
 from rota.predict.gemm_problem import GemmProblem
 from rota.predict.predict_problem import predict_problem
+from rota.predict.tiled_gemm import element_of
 from tests.cycles.timed_loops import only_mfmas
 from tests.findings.smallest import raised
 from tests.predict.kernels import kernel

@@ -10,9 +10,9 @@ import pytest
 from benchmarks.measured_rows import Rows, best_rates, read_rows, table
 from benchmarks.problem_fit import Fit, fit_rows, folds, held_out
 from benchmarks.problem_judging import TUNED, coverage, errors, interval, large
-from rota.predict.gemm_kernel import GemmKernel
 from rota.predict.gemm_problem import GemmProblem
 from rota.predict.predict_problem import predict_problem
+from rota.predict.tiled_gemm import TiledGemm
 from rota.predict.time_model import times_of
 from rota.targets.device import problem_facts_of
 from rota.targets.registry import device_named, known_devices
@@ -65,7 +65,7 @@ def test_scalars_and_arrays_are_one_model() -> None:
     some = rows().at(np.flatnonzero((rows().family == "bf16|-|asm|plain") & large(rows()))[::20])
     for number in range(len(some)):
         one = some.at(np.array([number]))
-        mine = GemmKernel(
+        mine = TiledGemm(
             name="row",
             device=device_named("mi355x"),
             tile=(int(one.tile_m[0]), int(one.tile_n[0]), int(one.tile_k[0])),

@@ -11,9 +11,9 @@ from rota.errors import DeclarationError, MeasureError
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.gemm import BF16
 from rota.pipeline.tile_shape import TileShape
-from rota.predict.gemm_kernel import gemm_kernel
 from rota.predict.gemm_problem import GemmProblem, problem_named
 from rota.predict.predict_problem import predict_problem
+from rota.predict.tiled_gemm import tiled_gemm
 from rota.predict.time_model import KernelWork, ModelParameters, times_of
 from tests.cycles.timed_loops import timed
 from tests.predict.kernels import kernel
@@ -120,14 +120,14 @@ def test_the_published_rate_of_mi300x_lies_in_the_band_of_what_is_not_calibrated
 
 def test_a_kernel_gives_its_tile_type_and_clocks() -> None:
     compiled = compile_schedule(Pipeline4Wave(KernelGeometry()))
-    found = gemm_kernel(compiled, (256, 256, 64), TileShape(geometry=KernelGeometry(), waves=4, instruction=BF16))
+    found = tiled_gemm(compiled, (256, 256, 64), TileShape(geometry=KernelGeometry(), waves=4, instruction=BF16))
     assert (found.element, found.tile, found.matrix_clocks) == ("bf16", (256, 256, 64), 2048)
     assert found.loop_clocks > 2048
 
 
 def test_attention_is_refused_because_nothing_was_measured() -> None:
     with pytest.raises(MeasureError, match="M101") as raised:
-        gemm_kernel(timed("attention")[0], (256, 256, 64))
+        tiled_gemm(timed("attention")[0], (256, 256, 64))
     assert ("measured runs of other kernels, attention among them", "none") in raised.value.findings[0].evidence
 
 

@@ -15,9 +15,9 @@ from rota.cli.progress import progress
 from rota.errors import Finding, MeasureError
 
 if TYPE_CHECKING:
-    from rota.predict.gemm_kernel import GemmKernel
     from rota.predict.predict_problem import ProblemPrediction
     from rota.predict.sweep import Sweep
+    from rota.predict.tiled_gemm import TiledGemm
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -82,9 +82,9 @@ def predict(
     give(text, data)
 
 
-def gemm_named(name: str, settings: Sequence[str], device: str | None, element: str | None) -> GemmKernel:
+def gemm_named(name: str, settings: Sequence[str], device: str | None, element: str | None) -> TiledGemm:
     """The kernel, compiled; for another device where one is named."""
-    from rota.predict.gemm_kernel import gemm_kernel
+    from rota.predict.tiled_gemm import tiled_gemm
     from rota.targets.device import problem_facts_of
     from rota.targets.registry import device_named
 
@@ -95,7 +95,7 @@ def gemm_named(name: str, settings: Sequence[str], device: str | None, element: 
     problem_facts_of(compiled.machine)
     geometry = chosen.geometry()
     with progress(f"predicting {chosen.name}"):
-        found = gemm_kernel(compiled, (geometry.BM, geometry.BN, geometry.BK), chosen.shape())
+        found = tiled_gemm(compiled, (geometry.BM, geometry.BN, geometry.BK), chosen.shape())
     if element is not None and element != found.element:
         raise MeasureError(
             Finding(

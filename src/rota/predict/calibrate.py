@@ -12,9 +12,9 @@ from math import exp, log
 from statistics import median
 
 from rota.errors import Finding, MeasureError
-from rota.predict.gemm_kernel import GemmKernel
 from rota.predict.measured_runs import MeasuredGemm
 from rota.predict.predict_problem import Correction, parameters_of, type_facts_of, work_of
+from rota.predict.tiled_gemm import TiledGemm
 from rota.predict.time_model import times_of
 
 FEWEST = 3
@@ -45,7 +45,7 @@ class Calibration:
         )
 
 
-def calibrate(kernel: GemmKernel, runs: Sequence[MeasuredGemm], name: str) -> Calibration:
+def calibrate(kernel: TiledGemm, runs: Sequence[MeasuredGemm], name: str) -> Calibration:
     """The correction that the runs of one kernel suggest."""
     _check(kernel, runs)
     ratios = _logs(kernel, runs, (0.0, 0.0, 0.0))
@@ -71,7 +71,7 @@ def _error(logs: Sequence[float]) -> float:
     return median(abs(exp(-each) - 1) for each in logs)
 
 
-def _logs(kernel: GemmKernel, runs: Sequence[MeasuredGemm], x: Sequence[float]) -> list[float]:
+def _logs(kernel: TiledGemm, runs: Sequence[MeasuredGemm], x: Sequence[float]) -> list[float]:
     """log(measured / predicted) of each run."""
     whole, start, memory = x
     fix = Correction("", 0, exp(whole + start), exp(whole), exp(whole + memory))
@@ -79,7 +79,7 @@ def _logs(kernel: GemmKernel, runs: Sequence[MeasuredGemm], x: Sequence[float]) 
     return [log(run.us / times_of(work_of(kernel, run.problem), at).total) for run in runs]
 
 
-def _gauss_newton(kernel: GemmKernel, runs: Sequence[MeasuredGemm], x: Sequence[float]) -> list[float]:
+def _gauss_newton(kernel: TiledGemm, runs: Sequence[MeasuredGemm], x: Sequence[float]) -> list[float]:
     base = _logs(kernel, runs, x)
     slopes = []
     for number in range(3):
@@ -113,7 +113,7 @@ def _solved(matrix: list[list[float]], right: list[float]) -> list[float]:
     return [rows[number][size] / rows[number][number] for number in range(size)]
 
 
-def _check(kernel: GemmKernel, runs: Sequence[MeasuredGemm]) -> None:
+def _check(kernel: TiledGemm, runs: Sequence[MeasuredGemm]) -> None:
     if len(runs) < FEWEST:
         raise MeasureError(
             Finding(

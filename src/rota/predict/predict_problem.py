@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.errors import Finding, MeasureError
-from rota.predict.gemm_kernel import GemmKernel
 from rota.predict.gemm_problem import GemmProblem
+from rota.predict.tiled_gemm import TiledGemm
 from rota.predict.time_model import KernelWork, ModelParameters, TimeParts, times_of, work_of_problem
 from rota.targets.device import Device, problem_facts_of
 from rota.targets.problem_facts import ProblemFacts, Spread, TypeFacts
@@ -82,9 +82,7 @@ class ProblemPrediction:
         )
 
 
-def predict_problem(
-    kernel: GemmKernel, problem: GemmProblem, correction: Correction | None = None
-) -> ProblemPrediction:
+def predict_problem(kernel: TiledGemm, problem: GemmProblem, correction: Correction | None = None) -> ProblemPrediction:
     """The time of a whole problem."""
     device = kernel.device
     facts = problem_facts_of(device)
@@ -120,7 +118,7 @@ def predict_problem(
     )
 
 
-def work_of(kernel: GemmKernel, problem: GemmProblem) -> KernelWork:
+def work_of(kernel: TiledGemm, problem: GemmProblem) -> KernelWork:
     """What a kernel does for a problem."""
     return work_of_problem(
         sides=(problem.m, problem.n, problem.k),
@@ -151,12 +149,12 @@ def parameters_of(device: Device, own: TypeFacts, correction: Correction | None 
     )
 
 
-def type_facts_of(kernel: GemmKernel) -> TypeFacts:
+def type_facts_of(kernel: TiledGemm) -> TypeFacts:
     """The facts of a kernel's type on its device, or M102."""
     return _type_facts(problem_facts_of(kernel.device), kernel)
 
 
-def _type_facts(facts: ProblemFacts, kernel: GemmKernel) -> TypeFacts:
+def _type_facts(facts: ProblemFacts, kernel: TiledGemm) -> TypeFacts:
     if kernel.element not in facts.elements:
         raise MeasureError(
             Finding(
@@ -169,7 +167,7 @@ def _type_facts(facts: ProblemFacts, kernel: GemmKernel) -> TypeFacts:
     return facts.type_facts(kernel.element, kernel.device.name)
 
 
-def _full(kernel: GemmKernel, problem: GemmProblem, work: KernelWork, device: Device) -> float:
+def _full(kernel: TiledGemm, problem: GemmProblem, work: KernelWork, device: Device) -> float:
     """The problem's products as part of all those for which the fullest unit's time would do."""
     m, n, k = kernel.tile
     room = work.rounds * device.timing.compute_units.value * m * n * work.k_tiles * k
@@ -182,7 +180,7 @@ def _rates(problem: GemmProblem, us: float, spread: Spread, best: float | None) 
     return Range(problem.flops / (us * spread.high) / 1e6, high if best is None else min(high, ABOVE_BEST * best))
 
 
-def _parts(kernel: GemmKernel, work: KernelWork, times: TimeParts, full: float) -> tuple[Part, ...]:
+def _parts(kernel: TiledGemm, work: KernelWork, times: TimeParts, full: float) -> tuple[Part, ...]:
     """What adds up to the whole; of two things that overlap, the second has only what it adds."""
     m, n, _ = kernel.tile
     units = kernel.device.timing.compute_units.value

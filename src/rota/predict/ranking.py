@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from rota.predict.gemm_kernel import GemmKernel
 from rota.predict.gemm_problem import GemmProblem
 from rota.predict.predict_problem import Correction, ProblemPrediction, predict_problem
+from rota.predict.tiled_gemm import TiledGemm
 from rota.targets.device import problem_facts_of
 
 NOT_DISTINGUISHABLE = "not distinguishable"
 
 
-class Placed(NamedTuple):
+class PlacedGemm(NamedTuple):
     """A place, from 1 on, and how many share it."""
 
     place: int
@@ -31,8 +31,8 @@ class Placed(NamedTuple):
 
 
 def rank_problem(
-    kernels: Iterable[GemmKernel], problem: GemmProblem, correction: Correction | None = None
-) -> tuple[Placed, ...]:
+    kernels: Iterable[TiledGemm], problem: GemmProblem, correction: Correction | None = None
+) -> tuple[PlacedGemm, ...]:
     """The kernels by predicted time, in groups that can be told apart."""
     every = list(kernels)
     apart = max((problem_facts_of(each.device).apart for each in every), default=0.0)
@@ -43,14 +43,14 @@ def rank_problem(
             groups[-1].append(each)
         else:
             groups.append([each])
-    placed: list[Placed] = []
+    placed: list[PlacedGemm] = []
     for group in groups:
         place = len(placed) + 1
-        placed += [Placed(place, len(group), each) for each in group]
+        placed += [PlacedGemm(place, len(group), each) for each in group]
     return tuple(placed)
 
 
-def ranking_text(placed: Iterable[Placed]) -> str:
+def ranking_text(placed: Iterable[PlacedGemm]) -> str:
     """A line for each kernel, groups that share a place under a heading."""
     lines: list[str] = []
     last = 0

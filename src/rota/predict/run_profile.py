@@ -13,8 +13,8 @@ from typing import Any
 
 from rota.errors import Finding, MeasureError, did_you_mean
 from rota.predict.calibrate import Calibration
-from rota.predict.gemm_kernel import GemmKernel
 from rota.predict.predict_problem import Correction
+from rota.predict.tiled_gemm import TiledGemm
 
 FORMAT = 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -27,7 +27,7 @@ def folder() -> Path:
     return Path(chosen) if chosen else Path.home() / ".config" / "rota" / "profiles"
 
 
-def keep(found: Calibration, kernel: GemmKernel, source: str) -> Path:
+def keep(found: Calibration, kernel: TiledGemm, source: str) -> Path:
     """Write a profile; one of that name is replaced."""
     name = found.correction.name
     if not _NAME.fullmatch(name):
@@ -53,7 +53,7 @@ def keep(found: Calibration, kernel: GemmKernel, source: str) -> Path:
     return path
 
 
-def correction_named(name: str, kernel: GemmKernel) -> Correction:
+def correction_named(name: str, kernel: TiledGemm) -> Correction:
     """What a profile says about a kernel, if it is about its device and type."""
     path = folder() / f"{name}.json"
     known = sorted(each.stem for each in folder().glob("*.json")) if folder().is_dir() else []

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rota.predict.chart import Chart, linear, logarithmic, powers, rounded
-from rota.predict.gemm_kernel import GemmKernel
 from rota.predict.gemm_problem import GemmProblem
 from rota.predict.predict_problem import Correction, ProblemPrediction, predict_problem
+from rota.predict.tiled_gemm import TiledGemm
 
 SIDES = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 """Sides of a heat map; a sweep over M has three more between each two."""
@@ -37,14 +37,14 @@ class Sweep:
         return f"{first.kernel} · {first.device} · {first.element} · {sides}, K {first.problem.k}"
 
 
-def sweep_m(kernel: GemmKernel, problem: GemmProblem, correction: Correction | None = None) -> Sweep:
+def sweep_m(kernel: TiledGemm, problem: GemmProblem, correction: Correction | None = None) -> Sweep:
     """One row: M from 64 to 16,384."""
     between = [side * part // 4 for side in SIDES[:-1] for part in (4, 5, 6, 7)]
     sides = (*between, SIDES[-1])
     return Sweep(rows=(tuple(predict_problem(kernel, problem.but(m=m), correction) for m in sides),))
 
 
-def sweep_mn(kernel: GemmKernel, problem: GemmProblem, correction: Correction | None = None) -> Sweep:
+def sweep_mn(kernel: TiledGemm, problem: GemmProblem, correction: Correction | None = None) -> Sweep:
     """A row for each N, M along it."""
     return Sweep(
         rows=tuple(

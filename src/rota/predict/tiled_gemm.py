@@ -1,4 +1,4 @@
-"""A GEMM kernel as its time depends on it: takes a compiled loop and its tile, gives a `GemmKernel`, or M101."""
+"""A GEMM kernel as its time depends on it: takes a compiled loop and its tile, gives a `TiledGemm`, or M101."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SCALED_BLOCK = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GemmKernel:
+class TiledGemm:
     """A workgroup's tile, its elements, and the clocks of a K-tile: of the loop as predicted, of its matrix units."""
 
     name: str
@@ -54,7 +54,7 @@ class _Tile:
         check_ints(self, ("m", "n", "k"), least=1)
 
 
-def gemm_kernel(schedule: Lowerable, tile: tuple[int, int, int], shape: WorkSource | None = None) -> GemmKernel:
+def tiled_gemm(schedule: Lowerable, tile: tuple[int, int, int], shape: WorkSource | None = None) -> TiledGemm:
     """The kernel of a compiled loop; its products have to be those of the tile."""
     program = program_of(schedule, shape)
     loop = predict(program, band=False)
@@ -75,7 +75,7 @@ def gemm_kernel(schedule: Lowerable, tile: tuple[int, int, int], shape: WorkSour
                 ),
             )
         )
-    return GemmKernel(
+    return TiledGemm(
         name=program.name,
         device=device_of(program.machine),
         tile=tile,
