@@ -42,6 +42,14 @@ def powers(low: float, high: float, *, base: int = 2) -> list[float]:
     return found[::step]
 
 
+def handy(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times powers of ten between two numbers; the powers alone where these are many."""
+    tens = powers(low / 10, high, base=10)
+    every = [each * part for each in tens for part in (1, 2, 5)]
+    found = [each for each in every if low <= each <= high]
+    return found if len(found) <= _MOST_TICKS else [each for each in tens if each >= low]
+
+
 def rounded(high: float, count: int = 5) -> list[float]:
     """Round numbers from 0 on."""
     step = 10.0 ** int(f"{high / count:e}".partition("e")[2])
@@ -88,7 +96,7 @@ class Chart:
         path = "".join(f"M{x:.0f} {y:.0f}h0" for x, y in sorted({(round(x), round(y)) for x, y in points}))
         self.parts.append(
             f'<path d="{path}" stroke="{fill}" stroke-width="{2 * radius:g}" stroke-linecap="round" '
-            f'stroke-opacity=".35" fill="none"/>'
+            f'stroke-opacity=".5" fill="none"/>'
         )
 
     def svg(self) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rota.predict.chart import Chart, linear, logarithmic, powers, rounded
+from rota.predict.chart import Chart, handy, linear, logarithmic, powers, rounded
 from rota.predict.gemm_problem import GemmProblem
-from rota.predict.predict_problem import Correction, ProblemPrediction, predict_problem
+from rota.predict.predict_problem import Correction, ProblemPrediction, predict_problem, work_of
 from rota.predict.tiled_gemm import TiledGemm
 
 SIDES = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 """Sides of a heat map; a sweep over M has three more between each two."""
 _SHADES = " ░▒▓█"
 _COLUMNS = 40
+_MOST_STEPS = 8
 _LEFT, _RIGHT, _WIDTH, _HIGH = 70, 20, 860, 190
 
 
@@ -33,15 +34,23 @@ class Sweep:
         """Whose sweep it is."""
         first, last = self.rows[0][0], self.rows[-1][-1]
         sides = f"M {first.problem.m} to {last.problem.m}"
-        sides += f", N {first.problem.n}" + (f" to {last.problem.n}" if last.problem.n != first.problem.n else "")
+        sides += f", N {last.problem.n}" + (f" to {first.problem.n}" if last.problem.n != first.problem.n else "")
         return f"{first.kernel} · {first.device} · {first.element} · {sides}, K {first.problem.k}"
 
 
 def sweep_m(kernel: TiledGemm, problem: GemmProblem, correction: Correction | None = None) -> Sweep:
     """One row: M from 64 to 16,384."""
-    between = [side * part // 4 for side in SIDES[:-1] for part in (4, 5, 6, 7)]
-    sides = (*between, SIDES[-1])
+    between = {side * part // 4 for side in SIDES[:-1] for part in (4, 5, 6, 7)}
+    sides = sorted({*between, SIDES[-1], *_steps(kernel, problem)})
     return Sweep(rows=(tuple(predict_problem(kernel, problem.but(m=m), correction) for m in sides),))
+
+
+def _steps(kernel: TiledGemm, problem: GemmProblem) -> set[int]:
+    """One row past every full round of the device, if these are few enough to be drawn."""
+    tile = kernel.tile[0]
+    counts = [work_of(kernel, problem.but(m=m + 1)).rounds for m in range(0, SIDES[-1], tile)]
+    steps = {number * tile + 1 for number, count in enumerate(counts) if number and count > counts[number - 1]}
+    return steps if len(steps) <= _MOST_STEPS else set()
 
 
 def sweep_mn(kernel: TiledGemm, problem: GemmProblem, correction: Correction | None = None) -> Sweep:
@@ -89,7 +98,7 @@ def _curves(sweep: Sweep) -> str:
     top = 80
     low, high = min(each.us_range.low for each in row), max(each.us_range.high for each in row)
     y = logarithmic(low, high, top + _HIGH, top)
-    _axes(chart, top, "us", [(y(each), f"{each:,g}") for each in powers(low, high, base=10)])
+    _axes(chart, top, "us", [(y(each), f"{each:,g}") for each in handy(low, high)])
     chart.area(
         [(x(each.problem.m), y(each.us_range.high)) for each in row]
         + [(x(each.problem.m), y(each.us_range.low)) for each in reversed(row)]
