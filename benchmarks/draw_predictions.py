@@ -31,7 +31,7 @@ def picture() -> str:
         "Predicted against measured, MI355X",
         (
             f"{found.rows:,} GEMMs that AITER's tuners measured; no run of the same N and K was in the fit",
-            f"off by less than {100 * found.median:.1f} % for half, {100 * found.p90:.0f} % for nine of ten; dashed: 20 %",
+            f"half are off by less than {100 * found.median:.1f} %, nine of ten by less than {100 * found.p90:.0f} %",
         ),
     )
     x, y = logarithmic(low, high, LEFT, LEFT + SIZE), logarithmic(low, high, TOP + SIZE, TOP)

@@ -154,6 +154,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "M203": "runs were measured on a different device",
         "M204": "measured runs are too few, or not about one kernel",
         "M205": "a profile is not known, or is about another device or type",
+        "M301": "an instruction trace can't be read, or doesn't show the schedule's loop",
     }
 )
 

@@ -50,10 +50,19 @@ class PredictedSpeed(Protocol):
         ...
 
 
-def arrange(schedule: Lowerable, timeline: Timeline, prediction: PredictedSpeed | None = None) -> Scene:
-    """One steady trip, from its first issue to the next trip's."""
+def arrange(
+    schedule: Lowerable,
+    timeline: Timeline,
+    prediction: PredictedSpeed | None = None,
+    *,
+    measured: Mapping[Key, str] | None = None,
+) -> Scene:
+    """One steady trip, from its first issue to the next trip's; what was `measured` of an entry stands with it."""
     start, end = timeline.window
-    reasons = reasons_of(schedule)
+    reasons = dict(reasons_of(schedule))
+    for key, words in (measured or {}).items():
+        if key in reasons:
+            reasons[key] = reasons[key]._replace(lines=(words, *reasons[key].lines))
     waves = _sharing(timeline)
     shown = {timeline.roles[wave] for wave in waves}
     others = [timeline.roles.index(role) for role in dict.fromkeys(timeline.roles) if role not in shown]
