@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,5 +166,5 @@ def with_clocks(rows: Rows, clocks: float | None) -> KernelWork:
     if clocks is None:
         return rows.work
     mine = (rows.element == "bf16") & (rows.tile_m == 256) & (rows.tile_n == 256)
-    loop = np.where(mine, clocks * rows.tile_k / 64, rows.work.loop)
+    loop: Any = np.where(mine, clocks * rows.tile_k / 64, rows.work.loop)  # arrays stand for numbers
     return rows.work._replace(loop=loop)

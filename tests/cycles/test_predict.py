@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -204,6 +205,16 @@ def test_alternatives_are_ranked_by_predicted_cycles() -> None:
     assert [each.schedule for each in order] == [compiled, worse, worst]
     cycles = [each.prediction.cycles for each in order]
     assert cycles == sorted(cycles)
+    for one, other in pairwise(order):
+        assert (one.place == other.place) == (other.prediction.cycles <= 1.1 * one.prediction.cycles)
+
+
+def test_two_loops_that_the_model_cannot_tell_apart_share_a_place() -> None:
+    compiled = only_mfmas(BF16).lowered
+    slower = with_kernel(compiled, *compiled.kernel, barrier_entry(0))
+    first, second = rank([slower, compiled])
+    assert first.prediction.cycles < second.prediction.cycles
+    assert (first.place, second.place, first.shared_by) == (1, 1, 2)
 
 
 def streaming() -> LoopSpec:

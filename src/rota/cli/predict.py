@@ -23,9 +23,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command(
-    epilog="\b\nExamples:\n  rota predict gemm_small --problem 8192x8192x8192"
-    "\n  rota predict gemm_small --problem 4096x4096x4096 --sweep m --svg sweep.svg"
-    "\n  rota predict gemm_small four_wave --problem 4096x4096x4096"
+    epilog="\b\nExamples:\n  rota predict four_wave --problem 8192x8192x8192"
+    "\n  rota predict four_wave --problem 4096x4096x4096 --sweep m --svg sweep.svg"
+    "\n  rota predict four_wave ping_pong --problem 4096x4096x4096"
 )
 @click.argument("kernels", metavar="KERNEL...", nargs=-1, required=True)
 @set_option

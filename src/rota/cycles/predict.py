@@ -30,6 +30,8 @@ _FULL = 0.9  # of the time, from which on a unit is what binds
 _DMA_PATH = "DMA path"
 _AT_WORK = frozenset({Cause.MMA_BUSY, Cause.VALU_BUSY})
 _MOST_LIMITS = 2
+_APART = 0.1
+"""Of the cycles.  Whole kernels whose predicted times were closer were often measured in the other order."""
 
 
 class Band(NamedTuple):
@@ -182,16 +184,28 @@ def predict(
 
 
 class Ranked(NamedTuple):
-    """A schedule and its prediction."""
+    """A schedule, its prediction, and its place from 1 on, which `shared_by` so many have."""
 
     schedule: Lowerable
     prediction: Prediction
+    place: int = 1
+    shared_by: int = 1
 
 
 def rank(schedules: Iterable[Lowerable], shape: WorkSource | None = None) -> tuple[Ranked, ...]:
-    """Alternatives by predicted cycles, fewest first; equals by the worst end of their band."""
+    """Alternatives by predicted cycles, fewest first; equals by the worst end of their band.
+
+    One that is no further from the one before it than the model can tell apart has the same place.
+    """
     each = [Ranked(schedule, predict(schedule, shape)) for schedule in schedules]
-    return tuple(sorted(each, key=lambda one: (one.prediction.cycles, one.prediction.cycles_band.high)))
+    found = sorted(each, key=lambda one: (one.prediction.cycles, one.prediction.cycles_band.high))
+    places: list[int] = []
+    for number, one in enumerate(found):
+        near = number and one.prediction.cycles <= (1 + _APART) * found[number - 1].prediction.cycles
+        places.append(places[-1] if near else number + 1)
+    return tuple(
+        one._replace(place=place, shared_by=places.count(place)) for one, place in zip(found, places, strict=True)
+    )
 
 
 def _over(amount: float, cycles: Band) -> Band:
