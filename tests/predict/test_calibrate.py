@@ -131,3 +131,6 @@ def test_a_kernel_trace_of_rocprofv3_is_read(tmp_path: Path) -> None:
     assert found.left_out == "1 dispatches of other kernels"
     with pytest.raises(MeasureError, match=r"M201.*which problem"):
         read_runs(path, kernel().device)
+    written(path, '"KERNEL_DISPATCH","Agent 4",1,"mine",20,10', header=TRACE)
+    with pytest.raises(MeasureError, match=r"M201.*ends at 10, before it starts at 20"):
+        read_runs(path, kernel().device, problem=problem, kernel_name="mine")

@@ -125,6 +125,12 @@ def test_a_kernel_gives_its_tile_type_and_clocks() -> None:
     assert found.loop_clocks > 2048
 
 
+@pytest.mark.parametrize("wrong", [{"element": "fp64"}, {"tile": (256, 256, 0)}, {"tile": (256, 1.5, 64)}])
+def test_a_tiled_gemm_is_checked(wrong: dict[str, object]) -> None:
+    with pytest.raises(DeclarationError, match="D102"):
+        replace(kernel(), **wrong)  # type: ignore[arg-type]
+
+
 def test_attention_is_refused_because_nothing_was_measured() -> None:
     with pytest.raises(MeasureError, match="M101") as raised:
         tiled_gemm(timed("attention")[0], (256, 256, 64))

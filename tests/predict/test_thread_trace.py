@@ -25,7 +25,8 @@ TEXT = {
 def listing(name: str) -> tuple[list[str], list[int | None]]:
     """The loop as a compiler would write it, with scalar instructions between, and the entry of each instruction."""
     compiled, shape = timed(name)
-    texts, slots = [], []
+    texts: list[str] = []
+    slots: list[int | None] = []
     last_wait = False
     for entry in program_of(compiled, shape).kernel:
         kind = entry.op.kind

@@ -50,7 +50,8 @@ class _Row(NamedTuple):
 def _facts(device: Device) -> Iterator[dict[str, object]]:
     for row in _rows(device):
         span = {"low": row.low, "high": row.high} if row.low is not None else {}
-        yield {"name": row.name, "confidence": _FITTED, **row.fact._asdict(), **span}
+        known = row.fact._asdict()
+        yield {"name": row.name, **known, "confidence": known.get("confidence", _FITTED), **span}
 
 
 def _rows(device: Device) -> Iterator[_Row]:

@@ -44,7 +44,7 @@ _SIXTEEN_BITS = tuple(
         element=element,
         f_busy=Fitted(1.18, 1.1, 1.3, "GHz", _SUSTAINED),
         best=Fitted(708, 708, 708, "TFLOP/s", _SUSTAINED) if element == "bf16" else None,
-        uncalibrated="no run with its tile was available; its clock is a published one",
+        uncalibrated="the table has no run of it; its clock is a published one",
     )
     for element in ("bf16", "fp16")
 )
