@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -122,11 +123,10 @@ def read_rows(device: str, cap: int | None = CAP) -> Rows:
     """One row per problem, kernel and split, the median of repeats; at most `cap` rows of a kind, drawn with a seed."""
     about = DEVICES[device]
     repeats: defaultdict[tuple[Any, ...], list[float]] = defaultdict(list)
-    with gzip.open(table(), "rt", newline="") as file:
-        for row in csv.DictReader(file):
-            if (row["gfx"], int(row["cus"])) == (about.arch, about.units) and int(row["tile_m"]) > 0 and row["kernel"]:
-                key = tuple(int(row[name]) if name in _NUMBERS else row[name] for name in _KEY)
-                repeats[key].append(float(row["us"]))
+    for row in _measured_on(about):
+        if int(row["tile_m"]) > 0 and row["kernel"]:
+            key = tuple(int(row[name]) if name in _NUMBERS else row[name] for name in _KEY)
+            repeats[key].append(float(row["us"]))
     kinds: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for key in sorted(repeats):
         kinds[f"{key[3]}|{key[5]}|{key[7]}"].append(key)
@@ -186,11 +186,15 @@ def _rows(about: Measured, chosen: Sequence[tuple[str, tuple[Any, ...]]], us: Se
 
 def best_rates(device: str) -> dict[str, float]:
     """The most TFLOP/s that any row of a type has, whether or not it names its tile."""
-    about = DEVICES[device]
     best: defaultdict[str, float] = defaultdict(float)
-    with gzip.open(table(), "rt", newline="") as file:
-        for row in csv.DictReader(file):
-            if (row["gfx"], int(row["cus"])) == (about.arch, about.units):
-                rate = 2 * int(row["M"]) * int(row["N"]) * int(row["K"]) / float(row["us"]) / 1e6
-                best[row["a"]] = max(best[row["a"]], rate)
+    for row in _measured_on(DEVICES[device]):
+        rate = 2 * int(row["M"]) * int(row["N"]) * int(row["K"]) / float(row["us"]) / 1e6
+        best[row["a"]] = max(best[row["a"]], rate)
     return dict(best)
+
+
+@cache
+def _measured_on(about: Measured) -> tuple[dict[str, str], ...]:
+    """The table's rows of a device."""
+    with gzip.open(table(), "rt", newline="") as file:
+        return tuple(row for row in csv.DictReader(file) if (row["gfx"], row["cus"]) == (about.arch, str(about.units)))
