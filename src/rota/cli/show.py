@@ -16,12 +16,12 @@ from rota.cli.registered import registered
 from rota.errors import several
 from rota.kernels.kernel import Kernel
 from rota.program.phase import Phase
-from rota.view.pictured import Key
 from rota.view.registry import VIEWS
 
 if TYPE_CHECKING:
     from rota.compiled.compiled_schedule import CompiledSchedule
     from rota.predict.thread_trace import TraceComparison
+    from rota.view.pictured import Key
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -88,6 +88,8 @@ def _traced(path: Path, kernel: Kernel, compiled: CompiledSchedule) -> TraceComp
 
 def _told(traced: TraceComparison | None) -> dict[Key, str]:
     """What a picture says of each entry."""
+    from rota.view.pictured import Key
+
     if traced is None:
         return {}
     return {
