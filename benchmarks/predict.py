@@ -1,4 +1,4 @@
-"""The shipped loops predicted: takes nothing or parts of names, prints cycles, busy shares, TFLOP/s and stall causes.
+"""The shipped loops predicted: takes nothing or parts of names, prints cycles, busy shares, ceilings and stall causes.
 
     python -m benchmarks.predict [PART_OF_NAME ...]
 
@@ -68,7 +68,7 @@ def rows() -> Iterator[Row]:
 def main(parts: Sequence[str]) -> None:
     """Print the table, as it stands in docs/cycles.md."""
     print("Predicted by one model with estimated latencies, not measured.\n")
-    print("| loop | clocks | least | MMA | jitter | TFLOP/s (band) | MMA idle | sensitive to |")
+    print("| loop | clocks | least | MMA | jitter | ceiling, TFLOP/s (band) | MMA idle | sensitive to |")
     print("|---|---:|---:|---:|---:|---:|---|---|")
     for row in rows():
         if not parts or any(part in row.name for part in parts):
@@ -87,12 +87,12 @@ def line(row: Row) -> str:
     jitter = fmean(
         predict(compiled, row.shape, parameters=uneven.but(seed=seed), band=False).mma_share for seed in SEEDS
     )
-    low, high = found.tflops_band
+    low, high = found.ceiling_tflops_band
     idle = ", ".join(f"{cause} {clocks:.0f}" for cause, clocks in found.idle_causes[:3] if clocks >= 1) or "nothing"
     hangs = ", ".join(dict.fromkeys(each.name for each in found.hangs_on[:4])) or "no estimate by more than 1 %"
     return (
         f"| {row.name} | {found.cycles:.0f} | {found.least_cycles:.0f} | {found.mma_share:.1%} | {jitter:.1%} | "
-        f"{found.tflops:.0f} ({low:.0f} to {high:.0f}) | {idle} | {hangs} |"
+        f"{found.ceiling_tflops:.0f} ({low:.0f} to {high:.0f}) | {idle} | {hangs} |"
     )
 
 

@@ -10,10 +10,12 @@ The exception tree (every one carries the findings that caused it)::
     ├── ProofError          R V B L   the proof of a schedule fails
     ├── EmissionError       T   a schedule can't be written as source, or read from a document
     ├── ToolchainError      T   a compiler is missing or refuses its input
-    └── IsaError            I   machine code can't be read, or does what the machine forbids
+    ├── IsaError            I   machine code can't be read, or does what the machine forbids
+    └── MeasureError        M   a whole problem can't be predicted, or measured runs can't be used
 
 Code families: D declare, G graph, O order, P program and phases, W waits, B barriers, R races, V values,
-L limits (registers, LDS, counters), T toolchain, I isa audit.  `CODES` lists every code with its meaning.
+L limits (registers, LDS, counters), T toolchain, I isa audit, M measurements and whole problems.  `CODES` lists every
+code with its meaning.
 """
 
 from __future__ import annotations
@@ -147,6 +149,14 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I302": "accesses of global memory by two waves are not separated by a wait and a barrier",
         "I303": "nothing orders accesses of global memory by two workgroups",
         "I304": "two waves or workgroups write the same value to one place, in no order",
+        "M101": "a kernel is not a GEMM whose whole time could be predicted",
+        "M102": "a device or a kernel doesn't multiply elements of a type",
+        "M201": "a file of measured runs is malformed or truncated",
+        "M202": "measured times are not in the unit that their column states",
+        "M203": "runs were measured on a different device",
+        "M204": "measured runs are too few, or not about one kernel",
+        "M205": "a profile is not known, or is about another device or type",
+        "M301": "an instruction trace can't be read, or doesn't show the schedule's loop",
     }
 )
 
@@ -273,6 +283,10 @@ class ToolchainError(RotaError):
 
 class IsaError(RotaError):
     """Machine code can't be read, or does what the machine forbids."""
+
+
+class MeasureError(RotaError):
+    """A whole problem can't be predicted, or measured runs can't be used."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:

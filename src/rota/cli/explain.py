@@ -21,6 +21,7 @@ _FAMILIES = {
     "L": "limits",
     "T": "toolchain",
     "I": "isa audit",
+    "M": "measurements and whole problems",
 }
 
 

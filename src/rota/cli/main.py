@@ -12,6 +12,7 @@ import traceback
 import click
 
 from rota.cli.audit import audit
+from rota.cli.calibrate import calibrate
 from rota.cli.check import check
 from rota.cli.diff import diff
 from rota.cli.emit import emit
@@ -19,6 +20,7 @@ from rota.cli.explain import explain
 from rota.cli.kernel_argument import authors_line
 from rota.cli.kernels import kernels
 from rota.cli.output import GITHUB, JSON, give, tell
+from rota.cli.predict import predict
 from rota.cli.run import run
 from rota.cli.show import show
 from rota.cli.targets import targets
@@ -79,5 +81,5 @@ def main(context: click.Context) -> None:
         context.color = False
 
 
-for command in (check, show, trace, diff, emit, audit, run, explain, kernels, targets):
+for command in (check, show, predict, calibrate, trace, diff, emit, audit, run, explain, kernels, targets):
     main.add_command(command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +18,11 @@ from rota.kernels.kernel import Kernel
 from rota.program.phase import Phase
 from rota.view.registry import VIEWS
 
+if TYPE_CHECKING:
+    from rota.compiled.compiled_schedule import CompiledSchedule
+    from rota.predict.thread_trace import TraceComparison
+    from rota.view.pictured import Key
+
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -29,10 +35,18 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--html", type=_FILE, help="Write a page with the picture and the table of entries.")
 @click.option("--svg", type=_FILE, help="Write the picture alone.")
 @click.option("--form", metavar="NAME", help="Print the view of that name: text, svg, html, or an installed package's.")
+@click.option("--att", type=_FILE, help="Compare with an instruction trace of rocprofv3: stats_*.csv or code.json.")
 @click.option("--listing", is_flag=True, help="Print the entries, phase by phase, instead.")
 @json_option
 def show(
-    kernel: str, settings: tuple[str, ...], *, html: Path | None, svg: Path | None, form: str | None, listing: bool
+    kernel: str,
+    settings: tuple[str, ...],
+    *,
+    html: Path | None,
+    svg: Path | None,
+    form: str | None,
+    att: Path | None,
+    listing: bool,
 ) -> None:
     """Show KERNEL's predicted steady state.
 
@@ -40,6 +54,8 @@ def show(
     """
     if listing and (html or svg):
         raise click.UsageError("--listing prints text; --html and --svg write the picture")
+    if listing and att:
+        raise click.UsageError("--listing prints the entries; --att adds to the picture")
     if listing and form:
         raise click.UsageError("--listing and --form each say what to print")
     chosen = find_kernel(kernel, settings)
@@ -50,16 +66,36 @@ def show(
     from rota.view.show import show as shown_as
 
     found = predicted(chosen)
+    traced = None if att is None else _traced(att, chosen, found.compiled)
     with progress(f"drawing {chosen.name}"):
-        shown = shown_as(*found)
+        shown = shown_as(*found, measured=_told(traced))
         for path, render in ((html, shown.html), (svg, shown.svg)):
             if path is not None:
                 write(path, render())
         written = [str(path) for path in (html, svg) if path is not None]
         parts = [f"{shown.scene.headline}\n  {path}" for path in written]
         drawn = expect(f"what view {form!r} gives", view(shown), str) if form or not written else None
-    text = "\n".join(parts if drawn is None else [*parts, drawn])
-    give(text, {"headline": shown.scene.headline, "prediction": found.prediction, "written": written, "view": form})
+    text = "\n".join([*parts, *([] if drawn is None else [drawn]), *([] if traced is None else [traced.table()])])
+    data = {"headline": shown.scene.headline, "prediction": found.prediction, "written": written, "view": form}
+    give(text, data if traced is None else {**data, "trace": traced})
+
+
+def _traced(path: Path, kernel: Kernel, compiled: CompiledSchedule) -> TraceComparison:
+    from rota.predict.thread_trace import compare_trace, read_trace
+
+    return compare_trace(compiled, read_trace(path), kernel.shape())
+
+
+def _told(traced: TraceComparison | None) -> dict[Key, str]:
+    """What a picture says of each entry."""
+    from rota.view.pictured import Key
+
+    if traced is None:
+        return {}
+    return {
+        Key(Phase.KERNEL, each.slot): f"measured {each.measured:,.0f} clk a trip, predicted {each.predicted:,.0f}"
+        for each in traced.entries
+    }
 
 
 def _list(kernel: Kernel) -> None:

@@ -14,6 +14,9 @@ from rota.errors import did_you_mean
 if TYPE_CHECKING:
     from rota.program.machine import Fact
     from rota.targets.device import Device
+    from rota.targets.problem_facts import Fitted
+
+_FITTED = "fitted to measurements"
 
 
 @click.command(epilog="\b\nExamples:\n  rota targets\n  rota targets mi355x")
@@ -39,15 +42,16 @@ def targets(machine: str | None) -> None:
 
 class _Row(NamedTuple):
     name: str
-    fact: Fact
-    low: int | None = None
-    high: int | None = None
+    fact: Fact | Fitted
+    low: float | None = None
+    high: float | None = None
 
 
 def _facts(device: Device) -> Iterator[dict[str, object]]:
     for row in _rows(device):
         span = {"low": row.low, "high": row.high} if row.low is not None else {}
-        yield {"name": row.name, **row.fact._asdict(), **span}
+        known = row.fact._asdict()
+        yield {"name": row.name, **known, "confidence": known.get("confidence", _FITTED), **span}
 
 
 def _rows(device: Device) -> Iterator[_Row]:
@@ -72,10 +76,29 @@ def _rows(device: Device) -> Iterator[_Row]:
             yield _Row(f"wait states, {field.name}", states)
     for rule in device.bank_rules:
         yield _Row(f"LDS banks, reads of {rule.read_bytes} bytes", rule.banks)
+    yield from _problem_rows(device)
     for rate in device.rates.matrix:
         yield _Row(rate.instruction, rate.passes)
         if rate.narrow is not None:
             yield _Row(f"{rate.instruction}, 6 bits or fewer", rate.narrow)
+
+
+def _problem_rows(device: Device) -> Iterator[_Row]:
+    """What whole kernels are predicted from."""
+    from rota.targets.problem_facts import Fitted
+
+    facts = device.problems
+    if facts is None:
+        return
+    named = [(field.name, getattr(facts, field.name)) for field in fields(facts)]
+    for each in facts.types:
+        named.append((f"f_busy, {each.element}", each.f_busy))
+        if each.best is not None:
+            named.append((f"best measured, {each.element}", each.best))
+    for name, value in named:
+        if isinstance(value, Fitted):
+            span = (value.low, value.high) if value.low < value.high else ()
+            yield _Row(f"whole kernels, {name}", value, *span)
 
 
 def _is_fact(value: object) -> bool:
@@ -88,7 +111,8 @@ def _text(device: Device) -> str:
     rows = []
     for name, fact, low, high in _rows(device):
         span = f" ({low}..{high})" if low is not None else ""
-        rows.append((name, f"{fact.value} {fact.unit}{span}", fact.confidence.value, fact.source))
+        confidence = getattr(fact, "confidence", None)
+        rows.append((name, f"{fact.value} {fact.unit}{span}", confidence.value if confidence else _FITTED, fact.source))
     wide = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = [
         f"  {name:{wide[0]}}  {value:{wide[1]}}  {known:{wide[2]}}  {source}" for name, value, known, source in rows

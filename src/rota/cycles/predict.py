@@ -1,7 +1,8 @@
-"""Predicted speed: takes a compiled loop, gives cycles, busy shares, TFLOP/s, a band, and what the waves wait for.
+"""Predicted speed of a loop: takes a compiled loop, gives cycles, busy shares, a band, and what the waves wait for.
 
-A prediction of one model, not a measurement: it covers the steady loop of one workgroup per compute unit, with all
-units at the device's clock; launch, prologue, epilogue, stores of the result, caches and power are left out.
+A prediction of one model, not a measurement: it covers the steady loop of one workgroup per compute unit; launch,
+prologue, epilogue, stores of the result, caches and power are left out.  Its TFLOP/s are a ceiling, with all units at
+the device's highest clock; `rota.predict` predicts whole problems.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from rota.cycles.measured_run import Lost as Clocks
 from rota.cycles.measured_run import MeasuredRun
 from rota.cycles.model import run
 from rota.cycles.parameters import Parameters, nominal, variants
-from rota.cycles.work import WorkSource, program_of
-from rota.program.kinds import OpKind
+from rota.cycles.timeline import Cause, wait_for
+from rota.cycles.work import WorkSource, program_of, waves_of, work_of
+from rota.program.kinds import OpKind, Unit
 from rota.program.lowered import Lowerable, LoweredProgram
 from rota.program.phase import Phase
 from rota.targets.device import device_of
@@ -24,6 +26,12 @@ from rota.targets.device import device_of
 _FEWEST_TRIPS, _MOST_TRIPS = 24, 256
 _PATIENCE = 50_000  # instructions to issue before a run that doesn't settle is given up
 _MATTERS = 0.01  # of the cycles
+_FULL = 0.9  # of the time, from which on a unit is what binds
+_DMA_PATH = "DMA path"
+_AT_WORK = frozenset({Cause.MMA_BUSY, Cause.VALU_BUSY})
+_MOST_LIMITS = 2
+_APART = 0.1
+"""Of the cycles.  Whole kernels whose predicted times were closer were often measured in the other order."""
 
 
 class Band(NamedTuple):
@@ -55,24 +63,32 @@ class Sensitivity(NamedTuple):
 class Prediction:
     """Cycles per K-tile in the steady loop and what they consist of.
 
-    `least_cycles` is what the busiest unit needs, `bound_by` its name.  `lost` is where waves stalled; `idle` is why
-    MMA units were idle: what held up the wave that used them next, or that it issued other instructions.  `hangs_on`
-    lists the estimates that move the cycles by more than 1 %, worst first; `steady` says in words how the mean was
-    taken.
+    `least_cycles` is what the `busiest` unit needs; `bound_by` is what limits the loop: that unit, if it is busy nearly
+    all the time, else what the idle unit or the waves stood for longest.  The ceilings are those of the whole device at
+    `clock` MHz, of its matrix units and of its memory path; `flops` and `moved` bytes are those of one workgroup's
+    K-tile.  `lost` is where waves stalled; `idle` is why MMA units were idle: what held up the wave that used them
+    next, or that it issued other instructions.  `hangs_on` lists the estimates that move the cycles by more than 1 %,
+    worst first; `steady` says in words how the mean was taken.
     """
 
     name: str
     machine: str
     cycles: float
     least_cycles: float
+    busiest: str
     bound_by: str
     mma_share: float
     lds_share: float
     dma_share: float
-    tflops: float
+    flops: float
+    moved: float
+    clock: int
+    ceiling_tflops: float
+    ceiling_gbytes: float
     cycles_band: Band
     mma_share_band: Band
-    tflops_band: Band
+    ceiling_tflops_band: Band
+    ceiling_gbytes_band: Band
     lost: tuple[Lost, ...]
     idle: tuple[Lost, ...]
     hangs_on: tuple[Sensitivity, ...]
@@ -88,12 +104,23 @@ class Prediction:
         """Why MMA units were idle, longest first."""
         return _by_cause(self.idle)
 
+    @property
+    def ceiling(self) -> str:
+        """The most that the loop alone could reach, in words: GB/s where it is its memory path that is busy."""
+        by_memory = not self.flops or self.bound_by == _DMA_PATH
+        value, (low, high) = (
+            (self.ceiling_gbytes, self.ceiling_gbytes_band)
+            if by_memory
+            else (self.ceiling_tflops, self.ceiling_tflops_band)
+        )
+        unit = "GB/s" if by_memory else "TFLOP/s"
+        return f"loop's ceiling at {self.clock / 1000:g} GHz: {value:,.0f} {unit} ({low:,.0f} to {high:,.0f})"
+
     def __str__(self) -> str:
-        low, high = self.tflops_band
         head = (
             f"{self.name} on {self.machine}, predicted, not measured: {self.cycles:.0f} cycles a K-tile "
-            f"(least {self.least_cycles:.0f}, {self.bound_by}), MMA {self.mma_share:.1%} busy, "
-            f"{self.tflops:.0f} TFLOP/s ({low:.0f} to {high:.0f})"
+            f"(least {self.least_cycles:.0f}, {self.busiest}), MMA {self.mma_share:.1%} busy, "
+            f"bound by {self.bound_by}; {self.ceiling}"
         )
         lines = [head, f"  {self.steady}"]
         lines += [f"  {clocks:6.0f} clk a tile and wave: {cause}" for cause, clocks in self.causes]
@@ -123,41 +150,97 @@ def predict(
     ]
     every = [cycles, *(each.cycles for each in others)]
     cycles_band = Band(min(every), max(every))
-    per_tile = load.flops / code.tiles_per_trip * timing.compute_units.value * timing.clock.value / 1e6
+    flops, moved = load.flops / code.tiles_per_trip, _moved(program) / code.tiles_per_trip
+    device_clocks = timing.compute_units.value * timing.clock.value
     mma = load.mma_clocks / code.tiles_per_trip
-    bound_by, least = max(_bounds(code).items(), key=lambda pair: pair[1])
+    busiest, least = max(_bounds(code).items(), key=lambda pair: pair[1])
+    lost = _mean(code, nominal_run, nominal_run.lost, code.waves)
+    idle = _mean(code, nominal_run, nominal_run.idle, max(load.mma_simds, 1))
     moving = [each for each in others if abs(each.cycles - cycles) > _MATTERS * cycles]
     return Prediction(
         name=code.name,
         machine=program.machine.name,
         cycles=cycles,
         least_cycles=least,
-        bound_by=bound_by,
+        busiest=busiest,
+        bound_by=busiest if least >= _FULL * cycles else _standing(idle, lost, cycles),
         mma_share=mma / cycles,
         lds_share=load.lds_clocks / code.tiles_per_trip / cycles,
         dma_share=load.dma_clocks / code.tiles_per_trip / cycles,
-        tflops=per_tile / cycles,
+        flops=flops,
+        moved=moved,
+        clock=timing.clock.value,
+        ceiling_tflops=flops * device_clocks / 1e6 / cycles,
+        ceiling_gbytes=moved * device_clocks / 1e3 / cycles,
         cycles_band=cycles_band,
-        mma_share_band=Band(mma / cycles_band.high, mma / cycles_band.low),
-        tflops_band=Band(per_tile / cycles_band.high, per_tile / cycles_band.low),
-        lost=_mean(code, nominal_run, nominal_run.lost, code.waves),
-        idle=_mean(code, nominal_run, nominal_run.idle, max(load.mma_simds, 1)),
+        mma_share_band=_over(mma, cycles_band),
+        ceiling_tflops_band=_over(flops * device_clocks / 1e6, cycles_band),
+        ceiling_gbytes_band=_over(moved * device_clocks / 1e3, cycles_band),
+        lost=lost,
+        idle=idle,
         hangs_on=tuple(sorted(moving, key=lambda each: -abs(each.cycles - cycles))),
         steady=_steady(nominal_run),
     )
 
 
 class Ranked(NamedTuple):
-    """A schedule and its prediction."""
+    """A schedule, its prediction, and its place from 1 on, which `shared_by` so many have."""
 
     schedule: Lowerable
     prediction: Prediction
+    place: int = 1
+    shared_by: int = 1
 
 
 def rank(schedules: Iterable[Lowerable], shape: WorkSource | None = None) -> tuple[Ranked, ...]:
-    """Alternatives by predicted cycles, fewest first; equals by the worst end of their band."""
+    """Alternatives by predicted cycles, fewest first; equals by the worst end of their band.
+
+    One that is no further from the one before it than the model can tell apart has the same place.
+    """
     each = [Ranked(schedule, predict(schedule, shape)) for schedule in schedules]
-    return tuple(sorted(each, key=lambda one: (one.prediction.cycles, one.prediction.cycles_band.high)))
+    found = sorted(each, key=lambda one: (one.prediction.cycles, one.prediction.cycles_band.high))
+    places: list[int] = []
+    for number, one in enumerate(found):
+        near = number and one.prediction.cycles <= (1 + _APART) * found[number - 1].prediction.cycles
+        places.append(places[-1] if near else number + 1)
+    return tuple(
+        one._replace(place=place, shared_by=places.count(place)) for one, place in zip(found, places, strict=True)
+    )
+
+
+def _over(amount: float, cycles: Band) -> Band:
+    return Band(amount / cycles.high, amount / cycles.low)
+
+
+def _moved(program: LoweredProgram) -> int:
+    """Bytes that one trip of a workgroup moves between its units and global memory."""
+    waves = waves_of(program)
+    return sum(
+        work_of(entry).instructions * work_of(entry).moved * sum(entry.executed_by(role) for role in waves)
+        for entry in program.kernel
+        if entry.op.kind.unit is Unit.DMA
+    )
+
+
+def _standing(idle: Sequence[Lost], lost: Sequence[Lost], cycles: float) -> str:
+    """What is longest in the books of a loop in which no unit is busy all the time.
+
+    They are those of its idle MMA units; without any, or if these never stood, those of its waves.
+    """
+    books = _by_cause(idle) or [each for each in _by_cause(lost) if each[0] not in _AT_WORK]
+    if not books:
+        return "issue turns"
+    worst = [
+        f"{_in_words(cause)} {100 * clocks / cycles:.0f} %" for cause, clocks in books if 2 * clocks >= books[0][1]
+    ]
+    return ", ".join(worst[:_MOST_LIMITS]) + " of the time"
+
+
+def _in_words(cause: str) -> str:
+    if cause == Cause.ISSUE:
+        return "issue turns"
+    latency = cause == Cause.DEPENDENCY or cause.startswith(wait_for(""))
+    return f"latency ({cause})" if latency else cause
 
 
 def _transposes(program: LoweredProgram) -> bool:
@@ -190,7 +273,7 @@ def _bounds(code: Code) -> dict[str, float]:
         "VALU and MFMA issue": load.math_turns / tiles,
         "VALU": load.valu_clocks / tiles,
         "LDS port": load.lds_clocks / tiles,
-        "DMA path": load.dma_clocks / tiles,
+        _DMA_PATH: load.dma_clocks / tiles,
     }
 
 

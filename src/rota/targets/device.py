@@ -6,26 +6,33 @@ The accessors take any `Machine`, as every layer knows it, and refuse one that d
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from types import NoneType
 
 from rota.check import check_types
 from rota.program.machine import Fact, Machine
 from rota.targets.architecture import Architecture, lacks
+from rota.targets.problem_facts import ProblemFacts
 from rota.targets.rates import Rates
 from rota.targets.timing import Timing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Device(Architecture):
-    """A product: an architecture with its times, its dies and its memory."""
+    """A product: an architecture with its times, its dies and its memory.
+
+    Without `problems` nothing is said about whole kernels.
+    """
 
     timing: Timing
     dies: Fact
     memory: Fact
     memory_rate: Fact
+    problems: ProblemFacts | None = None
 
     def __post_init__(self) -> None:
         Architecture.__post_init__(self)
         check_types(self, {"timing": Timing, "dies": Fact, "memory": Fact, "memory_rate": Fact})
+        check_types(self, {"problems": (ProblemFacts, NoneType)})
 
     @property
     def rates(self) -> Rates:
@@ -44,11 +51,19 @@ class Device(Architecture):
 
 
 def device(
-    architecture: Architecture, *, name: str, timing: Timing, dies: Fact, memory: Fact, memory_rate: Fact
+    architecture: Architecture,
+    *,
+    name: str,
+    timing: Timing,
+    dies: Fact,
+    memory: Fact,
+    memory_rate: Fact,
+    problems: ProblemFacts | None = None,
 ) -> Device:
     """A device of an architecture."""
     shared = {each.name: getattr(architecture, each.name) for each in fields(Architecture)}
-    return Device(**{**shared, "name": name}, timing=timing, dies=dies, memory=memory, memory_rate=memory_rate)
+    own = {"timing": timing, "dies": dies, "memory": memory, "memory_rate": memory_rate, "problems": problems}
+    return Device(**{**shared, "name": name, **own})
 
 
 def device_of(machine: Machine) -> Device:
@@ -71,3 +86,11 @@ def timing_of(machine: Machine) -> Timing:
 def registers_per_lane(machine: Machine, waves: int) -> int:
     """What a lane of a machine has of its SIMD's registers."""
     return device_of(machine).registers_per_lane(waves)
+
+
+def problem_facts_of(machine: Machine) -> ProblemFacts:
+    """What a device states about whole kernels."""
+    facts = device_of(machine).problems
+    if facts is None:
+        raise lacks(machine, "how long whole kernels take: their start, operand feed and sustained clocks")
+    return facts

@@ -5,7 +5,9 @@ from __future__ import annotations
 from rota.program.machine import Confidence, Fact
 from rota.targets import cdna
 from rota.targets.cdna3 import CDNA3, LDS_WRITE_LEAST, RATES
-from rota.targets.device import device
+from rota.targets.device import device, problem_facts_of
+from rota.targets.mi300x import MI300X
+from rota.targets.problem_facts import of_sibling
 
 MI300A = device(
     CDNA3,
@@ -20,4 +22,5 @@ MI300A = device(
     dies=cdna.dies(6),
     memory=cdna.memory(128),
     memory_rate=Fact(5300, "GB per second", Confidence.REPORTED, "report of AMD's launch, 2023"),
+    problems=of_sibling(problem_facts_of(MI300X), MI300X.name, 5300 / MI300X.memory_rate.value),
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from rota.program.machine import Confidence, Fact
 from rota.targets import cdna
 from rota.targets.cdna4 import CDNA4, LDS_WRITE_LEAST, RATES
-from rota.targets.device import device
+from rota.targets.device import device, problem_facts_of
+from rota.targets.mi355x import MI355X
+from rota.targets.problem_facts import of_sibling
 
 MI350X = device(
     CDNA4,
@@ -20,4 +22,5 @@ MI350X = device(
     dies=cdna.dies(8),
     memory=cdna.memory(288),
     memory_rate=Fact(8000, "GB per second", Confidence.REPORTED, "report of AMD's launch, 2025"),
+    problems=of_sibling(problem_facts_of(MI355X), MI355X.name, 8000 / MI355X.memory_rate.value),
 )

@@ -21,7 +21,6 @@ from rota.view.reasons import Reason, reasons_of
 from rota.view.scene import Bar, Buffer, Curve, Mark, Scene, Span, StallMark, Stripe
 
 _MOST_CAUSES = 3
-_FULL = 0.9  # of the time, from which on a unit is called what binds
 _VERB = re.compile(r"^(load_|read_|make_|mma_?)(?=.)")
 _AT_WORK = frozenset({Cause.MMA_BUSY, Cause.VALU_BUSY, Cause.ISSUE})
 """Causes that mean that the SIMD is busy: not what a reader looks for among stalls."""
@@ -41,30 +40,29 @@ class PredictedSpeed(Protocol):
         ...
 
     @property
-    def least_cycles(self) -> float:
-        """How long the busiest unit works for a K-tile."""
-        ...
-
-    @property
     def bound_by(self) -> str:
-        """The busiest unit."""
+        """What limits it: a unit, or what the idle one stood for."""
         ...
 
     @property
-    def tflops(self) -> float:
-        """Of the whole device."""
-        ...
-
-    @property
-    def tflops_band(self) -> tuple[float, float]:
-        """The same over the ranges of all estimates."""
+    def ceiling(self) -> str:
+        """The most that the loop alone could reach, in words, with the clock for which that holds."""
         ...
 
 
-def arrange(schedule: Lowerable, timeline: Timeline, prediction: PredictedSpeed | None = None) -> Scene:
-    """One steady trip, from its first issue to the next trip's."""
+def arrange(
+    schedule: Lowerable,
+    timeline: Timeline,
+    prediction: PredictedSpeed | None = None,
+    *,
+    measured: Mapping[Key, str] | None = None,
+) -> Scene:
+    """One steady trip, from its first issue to the next trip's; what was `measured` of an entry stands with it."""
     start, end = timeline.window
-    reasons = reasons_of(schedule)
+    reasons = dict(reasons_of(schedule))
+    for key, words in (measured or {}).items():
+        if key in reasons:
+            reasons[key] = reasons[key]._replace(lines=(words, *reasons[key].lines))
     waves = _sharing(timeline)
     shown = {timeline.roles[wave] for wave in waves}
     others = [timeline.roles.index(role) for role in dict.fromkeys(timeline.roles) if role not in shown]
@@ -134,19 +132,13 @@ def _facts(said: tuple[str, ...], timeline: Timeline, prediction: PredictedSpeed
     if prediction is None:
         return (*facts, f"{drawn} clk a K-tile", f"MMA {100 * busy_share(timeline):.0f} % busy")
     mean = f"{prediction.cycles:,.0f}"
-    low, high = prediction.tflops_band
     return (
         *facts,
         f"{mean} clk a K-tile" + (f" ({drawn} in the trip drawn)" if drawn != mean else ""),
         f"MMA {100 * prediction.mma_share:.0f} % busy",
-        f"{_binding(prediction)}: {prediction.bound_by}",
-        f"{prediction.tflops:,.0f} TFLOP/s ({low:,.0f} to {high:,.0f})",
+        f"bound by {prediction.bound_by}",
+        prediction.ceiling,
     )
-
-
-def _binding(prediction: PredictedSpeed) -> str:
-    """A unit binds only if it is busy nearly all the time; else the loop waits for something that no unit does."""
-    return "bound" if prediction.least_cycles >= _FULL * prediction.cycles else "busiest"
 
 
 def _notes(timeline: Timeline) -> tuple[str, ...]:

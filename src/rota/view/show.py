@@ -5,6 +5,7 @@ As a notebook's last expression it is the picture with a folded table of entries
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rota.cycles.timeline import Timeline
@@ -12,6 +13,7 @@ from rota.program.lowered import Lowerable
 from rota.view.arrange import PredictedSpeed, arrange
 from rota.view.draw import draw
 from rota.view.page import fragment, page
+from rota.view.pictured import Key
 from rota.view.scene import Scene
 from rota.view.terminal import text_timeline
 
@@ -41,6 +43,15 @@ class Shown:
         return page(self.scene, self.compiled)
 
 
-def show(compiled: Lowerable, timeline: Timeline, prediction: PredictedSpeed | None = None) -> Shown:
-    """The steady state of a schedule, ready to be shown; a prediction adds speed and bound to the headline."""
-    return Shown(compiled=compiled, scene=arrange(compiled, timeline, prediction))
+def show(
+    compiled: Lowerable,
+    timeline: Timeline,
+    prediction: PredictedSpeed | None = None,
+    *,
+    measured: Mapping[Key, str] | None = None,
+) -> Shown:
+    """The steady state of a schedule, ready to be shown; a prediction adds speed and bound to the headline.
+
+    What was `measured` of an entry is told with it.
+    """
+    return Shown(compiled=compiled, scene=arrange(compiled, timeline, prediction, measured=measured))

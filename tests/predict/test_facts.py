@@ -1,0 +1,122 @@
+"""The shipped facts are those that the table gives, and predict it as well as is said."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from benchmarks.measured_rows import Rows, best_rates, read_rows, table
+from benchmarks.problem_fit import Fit, fit_rows, folds, held_out
+from benchmarks.problem_judging import TUNED, coverage, errors, interval, large
+from rota.predict.gemm_problem import GemmProblem
+from rota.predict.predict_problem import predict_problem
+from rota.predict.tiled_gemm import TiledGemm
+from rota.predict.time_model import times_of
+from rota.targets.device import problem_facts_of
+from rota.targets.registry import device_named, known_devices
+from tests.shared import shared
+
+FACTS = problem_facts_of(device_named("mi355x"))
+
+
+@cache
+def rows() -> Rows:
+    assert shared("measured/measured.csv.gz") == table()
+    return read_rows("MI355X")
+
+
+@cache
+def fit() -> Fit:
+    return fit_rows(rows())
+
+
+def test_the_rows_are_those_of_the_first_fit() -> None:
+    assert len(rows()) == 10_763
+    assert len(set(rows().family.tolist())) == 22
+
+
+def test_the_table_gives_the_facts_of_the_device() -> None:
+    found = fit().named
+    assert fit().middle("share", TUNED) == pytest.approx(FACTS.share.value, rel=1e-3)
+    assert found["start"] * fit().middle("start", TUNED) == pytest.approx(FACTS.start.value, rel=1e-3)
+    for name in ("feed", "store", "split_start", "split_traffic"):
+        assert found[name] == pytest.approx(getattr(FACTS, name).value, rel=1e-3), name
+    best = best_rates("MI355X")
+    for element in fit().elements:
+        own = FACTS.type_facts(element, "MI355X")
+        assert found[f"f_busy|{element}"] == pytest.approx(own.f_busy.value, rel=1e-3), element
+        assert own.best is not None
+        assert best[element] == pytest.approx(own.best.value, rel=1e-3)
+
+
+def test_every_fact_lies_in_its_band() -> None:
+    for device in known_devices().devices:
+        facts = problem_facts_of(device)
+        numbers = [facts.start, facts.share, facts.feed, facts.hbm, facts.store, facts.split_start, facts.split_traffic]
+        for each in (*numbers, *(one.f_busy for one in facts.types)):
+            assert 0 < each.low <= each.value <= each.high, (device.name, each)
+        assert facts.wide_band.low <= facts.band.low < 1 < facts.band.high <= facts.wide_band.high
+
+
+def test_scalars_and_arrays_are_one_model() -> None:
+    """A measured kernel as the product predicts it, and as the evaluation does."""
+    some = rows().at(np.flatnonzero((rows().family == "bf16|-|asm|plain") & large(rows()))[::20])
+    for number in range(len(some)):
+        one = some.at(np.array([number]))
+        mine = TiledGemm(
+            name="row",
+            device=device_named("mi355x"),
+            tile=(int(one.tile_m[0]), int(one.tile_n[0]), int(one.tile_k[0])),
+            element="bf16",
+            loop_clocks=float(one.work.loop[0]),  # type: ignore[index]  # arrays stand for numbers
+            matrix_clocks=float(one.work.mma[0]),  # type: ignore[index]
+        )
+        m, n, k = int(one.m[0]), int(one.n[0]), int(one.k[0])
+        result = {2: "bf16", 4: "fp32"}[round(float(one.work.result_bytes[0]) / m / n)]  # type: ignore[index]
+        found = predict_problem(mine, GemmProblem(m=m, n=n, k=k, result=result))
+        assert found.us == pytest.approx(_as_product(one), rel=2e-3)
+
+
+def _as_product(one: Rows) -> float:
+    at = fit().parameters(one)._replace(share=FACTS.share.value, start=FACTS.start.value)
+    return float(np.asarray(times_of(one.work, at).total)[0])
+
+
+def test_shapes_held_out_are_predicted_as_well_as_promised() -> None:
+    """A third of the folds: `python -m benchmarks.predict_problems` has all of them."""
+    out = folds(rows().shapes)[0]
+    seen, unseen = rows().at(~out), rows().at(out)
+    found = errors(unseen.us, fit_rows(seen, fit()).predict(unseen))
+    assert found.median <= 0.075
+    assert found.mean <= 0.115
+    assert found.p90 <= 0.25
+
+
+def test_a_fit_is_deterministic_and_finds_planted_parameters() -> None:
+    some = rows().at(np.arange(0, len(rows()), 10))
+    planted = fit_rows(some)
+    made = Rows(**{**{each: getattr(some, each) for each in Rows.__slots__}, "us": planted.predict(some)})
+    again = fit_rows(made)
+    assert errors(made.us, again.predict(made)).p90 < 0.02
+    assert np.array_equal(again.x, fit_rows(made).x)
+
+
+def test_coverage_counts_rows_that_lie_in_the_band_of_others() -> None:
+    wide = {"a": np.linspace(-1, 1, 101), "b": np.linspace(-1, 1, 101), "c": np.full(10, 5.0)}
+    found = coverage(wide)
+    assert found["c"] == 0.0
+    assert found["a"] > 0.5
+    low, high = interval({"a": wide["a"]})
+    assert (np.log(low), np.log(high)) == pytest.approx((-0.8, 0.8), abs=0.03)
+
+
+def test_held_out_rows_are_not_seen() -> None:
+    """A kernel that is far off on one shape only is not known to be so on that shape."""
+    some = rows().at(np.flatnonzero(rows().family == "fp4|1x32|asm")[:300])
+    groups = np.array(["odd" if number < 60 else f"g{number % 4}" for number in range(300)])
+    slow = np.where(groups == "odd", 10.0, 1.0)
+    made = Rows(**{**{each: getattr(some, each) for each in Rows.__slots__}, "us": some.us * slow})
+    ratio = made.us / held_out(made, groups).plain
+    assert np.median(ratio[groups == "odd"]) > 5
