@@ -1,0 +1,269 @@
+"""The state of all waves together: takes where they are and what is known, gives it by canonical names, or widened.
+
+At a checkpoint unknowns that are not made of arguments alone get new names, in the order in which registers show them,
+and a loop's counter is counted from its own value: what the new names don't say is forgotten, so a state that was met
+before covers all that can follow.  Where only counters differ from an earlier visit, they are widened: to an unknown
+multiple of their step, so that low bits stay known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rota.prove.decisions import Decisions
+from rota.prove.evaluation import Evaluator
+from rota.prove.lane_mask import Mask, atoms_of
+from rota.prove.squad import Half, Squad
+from rota.prove.symbol import LANE, M32, Linear, Symbol, Value, key_of, linear, plus, spread_of, times
+
+Shape = tuple[Hashable, ...]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Product:
+    """All squads, what the path has decided, the barriers passed, and what earlier checkpoints looked like."""
+
+    squads: list[Squad]
+    known: Decisions
+    epoch: int = 0
+    forks: int = 0
+    history: dict[Hashable, tuple[Visit, ...]] = field(default_factory=dict)
+
+    def copy(self) -> Product:
+        """For another path."""
+        squads = [each.copy() for each in self.squads]
+        return Product(
+            squads=squads, known=self.known.copy(), epoch=self.epoch, forks=self.forks, history=dict(self.history)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Visit:
+    """What a checkpoint looked like: all but the registers, the registers, and how many decisions were made before."""
+
+    shape: Shape
+    registers: tuple[dict[int, Value | Half], ...]
+    known: Decisions
+    forks: int
+
+
+def shape_of(product: Product) -> Shape:
+    """All of a state but registers and decisions."""
+    return tuple(
+        (
+            squad.waves, squad.at, squad.waiting, squad.ended, squad.exec, tuple(each.same for each in squad.vm),
+            tuple(each.same for each in squad.ds), tuple(each.same for each in squad.sm),
+            tuple((each.same, seen) for each, seen in squad.flat), frozenset(squad.done),
+        )
+        for squad in product.squads
+    )  # fmt: skip
+
+
+def key_of_state(product: Product, shape: Shape) -> Hashable:
+    """Equal for equal states."""
+    registers = tuple(tuple((row, _key(squad.registers[row])) for row in sorted(squad.registers)) for squad in product.squads)
+    return shape, registers, frozenset(product.known.known.items()), frozenset(product.known.arcs.items())
+
+
+def _key(value: Value | Half) -> Hashable:
+    return ("half", value.mask, value.which) if isinstance(value, Half) else key_of(value)
+
+
+class Namer:
+    """Gives a state's unknowns their canonical names."""
+
+    def __init__(self, one: Evaluator, needed: Sequence[int], kernarg_row: int) -> None:
+        self._one, self._needed, self._kernarg_row = one, needed, kernarg_row
+        self._leaves: dict[Symbol, frozenset[Symbol]] = {}
+
+    def rename(self, product: Product) -> None:
+        """Changes a state in place: dead registers and decisions go, unknowns get names."""
+        names: dict[Symbol, tuple[Symbol, int]] = {}
+        alive: set[Symbol] = set()
+        for squad in product.squads:
+            needed = 0 if squad.ended else self._needed[squad.at]
+            squad.registers = {
+                row: value for row, value in sorted(squad.registers.items()) if needed >> row & 1
+            }
+            for row, value in squad.registers.items():
+                squad.registers[row] = self._renamed(value, names, alive)
+            squad.exec = self._mask(squad.exec, names, alive)
+        self._forget(product, names, alive)
+
+    def _renamed(self, value: Value | Half, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]) -> Value | Half:
+        if isinstance(value, Half):
+            return Half(self._mask(value.mask, names, alive), value.which)
+        if not isinstance(value, Linear):
+            return value
+        base = value.base
+        if base.stable:
+            alive |= self.leaves(base)
+            return value
+        if base.op in {"pick", "select"} and base not in names:
+            chooser, one, other = base.args[3]  # type: ignore[misc]
+            one, other = (self._renamed(each, names, alive) for each in (one, other))
+            if base.op == "pick":
+                joint = self._one.merged(self._mask(chooser, names, alive), one, other)
+            else:
+                joint = self._one.select(self._named(chooser, 1, 0, names, alive)[0], one, other)
+            return plus(self._one.symbols, times(joint, value.scale), value.offset)
+        new, shift = self._named(base, value.scale, value.offset, names, alive)
+        return linear(new, value.scale, value.offset - value.scale * shift)
+
+    def _named(
+        self, base: Symbol, scale: int, offset: object, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]
+    ) -> tuple[Symbol, int]:
+        if base.stable:
+            alive |= self.leaves(base)
+            return base, 0
+        found = names.get(base)
+        if found is None:
+            shift = offset // scale if isinstance(offset, int) and base.bits == M32 and scale < 1 << 31 else 0
+            new = self._one.symbols.make("name", (len(names),), spread=base.spread, bits=base.bits, depth=99)
+            found = names[base] = (new, shift)
+        alive.add(found[0])
+        return found
+
+    def _mask(self, mask: Mask, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]) -> Mask:
+        if mask.leaf is not None:
+            return mask
+        turned = {atom: self._named(atom, 1, 0, names, alive)[0] for atom in atoms_of(mask)}
+        if all(atom is new for atom, new in turned.items()):
+            return mask
+        return self._one.masks.renamed(mask, turned)
+
+    def leaves(self, symbol: Symbol) -> frozenset[Symbol]:
+        """The arguments that a symbol is made of."""
+        found = self._leaves.get(symbol)
+        if found is None:
+            parts = list(_symbols_in(symbol.args))
+            found = frozenset({symbol}) if not parts else frozenset().union(*(self.leaves(each) for each in parts))
+            self._leaves[symbol] = found
+        return found
+
+    def _forget(self, product: Product, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]) -> None:
+        """Keeps the decisions about what can be met again."""
+        again = any(
+            not squad.ended and self._needed[squad.at] >> self._kernarg_row & 1 for squad in product.squads
+        )
+        known, old = Decisions(), product.known
+        known.trail = old.trail
+        for key, holds in old.known.items():
+            condition = key[0] if isinstance(key, tuple) else key
+            if isinstance(condition, Symbol) and condition.stable and self._lives(condition, alive, again=again):
+                known.known[key] = holds
+        for base, arc in old.arcs.items():
+            if base.stable:
+                if self._lives(base, alive, again=again):
+                    known.arcs[base] = arc
+            elif base in names:
+                new, shift = names[base]
+                known.arcs[new] = ((arc[0] + shift) & M32, arc[1])
+        product.known = known
+
+    def _lives(self, symbol: Symbol, alive: set[Symbol], *, again: bool) -> bool:
+        leaves = self.leaves(symbol)
+        return not leaves.isdisjoint(alive) or (again and any(each.op == "argument" for each in leaves))
+
+
+def _symbols_in(args: object) -> list[Symbol]:
+    found: list[Symbol] = []
+    if isinstance(args, Symbol):
+        found.append(args)
+    elif isinstance(args, tuple):
+        for each in args:
+            found += _symbols_in(each)
+    elif isinstance(args, Mask):
+        found += atoms_of(args)
+    return found
+
+
+class Widener:
+    """Widens the counters of loops."""
+
+    patience = 10
+    """Visits after which a counter that addresses depend on is widened, keeping its low bits."""
+    despair = 40
+    """Visits after which whatever differs is taken for unknown."""
+    concrete = 600
+    """Visits of a loop whose end was never in doubt."""
+
+    def __init__(self, one: Evaluator, for_addresses: Sequence[int]) -> None:
+        self._one, self._for_addresses = one, for_addresses
+        self.widened = 0
+
+    def widen(self, product: Product, visits: tuple[Visit, ...], shape: Shape) -> bool:
+        """Widens the state in place against an earlier visit; says whether it did."""
+        count = len(visits)
+        if not count or (visits[-1].forks == product.forks and count < self.concrete):
+            return False
+        for away, visit in enumerate(reversed(visits[-9:]), 1):
+            if visit.shape != shape:
+                continue
+            differing = self._differing(product, visit)
+            if differing is None:
+                continue
+            addressed = any(
+                self._for_addresses[product.squads[number].at] >> row & 1 for number, row, shift in differing
+            )
+            shifted = all(shift is not None for _, _, shift in differing)
+            if (not addressed and (shifted or count >= 3)) or (count >= self.patience and away >= 8 and shifted) or count >= self.despair:
+                self._apply(product, visit, differing)
+                return True
+        return False
+
+    def _differing(self, product: Product, visit: Visit) -> list[tuple[int, int, int | None]] | None:
+        """The registers that differ, with how far, None if not by a constant; None if masks differ."""
+        found: list[tuple[int, int, int | None]] = []
+        for number, (squad, before) in enumerate(zip(product.squads, visit.registers, strict=True)):
+            if squad.registers.keys() != before.keys():
+                return None
+            for row, value in squad.registers.items():
+                old = before[row]
+                if isinstance(value, Half) or isinstance(old, Half):
+                    if _key(value) != _key(old):
+                        return None
+                elif value is not old and key_of(value) != key_of(old):
+                    found.append((number, row, _shift(value, old)))
+        return found
+
+    def _apply(self, product: Product, visit: Visit, differing: list[tuple[int, int, int | None]]) -> None:
+        self.widened += 1
+        bases: dict[tuple[Hashable, int], tuple[Symbol, int]] = {}
+        for number, row, shift in differing:
+            registers = product.squads[number].registers
+            value = registers[row]
+            if isinstance(value, Half):
+                continue
+            if shift is None:
+                before = visit.registers[number][row]
+                spread = LANE if isinstance(before, Half) else max(spread_of(value), spread_of(before))
+                registers[row] = self._one.symbols.fresh("wide", spread)
+                continue
+            unit, origin, offset, spread = shift & -shift, None, value, 0
+            if isinstance(value, Linear):
+                origin, offset, spread = (value.base, value.scale), value.offset, value.base.spread
+                unit = min(unit, value.scale & -value.scale)
+            if (origin, shift) not in bases:
+                least = offset if isinstance(offset, int) else int(np.min(offset))
+                bases[origin, shift] = self._one.symbols.fresh("wide", spread).base, least - least % unit
+            base, anchor = bases[origin, shift]
+            registers[row] = linear(base, unit, offset - anchor)
+        known = Decisions()
+        known.trail = product.known.trail
+        known.known = {key: holds for key, holds in product.known.known.items() if visit.known.known.get(key) == holds}
+        known.arcs = {base: arc for base, arc in product.known.arcs.items() if visit.known.arcs.get(base) == arc}
+        product.known = known
+
+
+def _shift(value: Value, old: Value) -> int | None:
+    """How much larger a value is, the same in all lanes."""
+    if isinstance(value, Linear) != isinstance(old, Linear):
+        return None
+    if isinstance(value, Linear) and isinstance(old, Linear):
+        return _shift(value.offset, old.offset) if value.base is old.base and value.scale == old.scale else None
+    away = (np.asarray(value) - np.asarray(old)) & M32
+    return int(away.flat[0]) if bool((away == away.flat[0]).all()) else None
