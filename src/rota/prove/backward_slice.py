@@ -141,7 +141,10 @@ def _needed(
             into[each].append(number)
     demands = [_demands(each, control=control) for each in operations]
     feeds = [_feeds(each) for each in operations]
-    kills = [each.writes if whole[number] or not each.vector else each.writes & ~VECTORS for number, each in enumerate(operations)]
+    kills = [
+        each.writes if (whole[number] or not each.vector) and not each.indexed else each.writes & ~VECTORS
+        for number, each in enumerate(operations)
+    ]
     needed = [0] * count
     evaluated = [False] * count
     work, pending = list(range(count)), [True] * count

@@ -16,19 +16,21 @@ _TOP = 0x8000_0000
 
 
 class Decisions:
-    """Conditions and arcs of one path."""
+    """Conditions and arcs of one path; `when` is the number of barriers before each condition was decided."""
 
-    __slots__ = ("arcs", "known", "trail")
+    __slots__ = ("arcs", "known", "trail", "when")
 
     def __init__(self) -> None:
         self.known: dict[Hashable, bool] = {}
-        self.arcs: dict[Symbol, Arc] = {}
+        self.arcs: dict[Hashable, Arc] = {}  # by unknown, or by unknown and wave
         self.trail: tuple[str, ...] = ()
+        self.when: dict[Hashable, int] = {}
 
     def copy(self) -> Decisions:
         """For another path."""
         other = Decisions()
         other.known, other.arcs, other.trail = dict(self.known), dict(self.arcs), self.trail
+        other.when = dict(self.when)
         return other
 
     def decided(self, condition: Symbol, wave: int | None = None) -> bool | None:
@@ -40,21 +42,23 @@ class Decisions:
         if test is None:
             return None
         base, wanted = test
-        held = self.arcs.get(base, (0, min(base.bits, M32)))
+        held = self.arcs.get(base if wave is None else (base, wave), (0, min(base.bits, M32)))
         if _inside(held, wanted):
             return True
         return False if _apart(held, wanted) else None
 
-    def decide(self, condition: Symbol, holds: bool, wave: int | None = None) -> None:
+    def decide(self, condition: Symbol, *, holds: bool, epoch: int, wave: int | None = None) -> None:
         """Remembers what a path takes a condition for."""
-        self.known[condition if wave is None else (condition, wave)] = holds
+        about = condition if wave is None else (condition, wave)
+        self.known[about], self.when[about] = holds, epoch
         test = _arc_of(condition)
         if test is None:
             return
         base, (first, length) = test
         wanted = (first, length) if holds else ((first + length + 1) & M32, M32 - 1 - length)
-        held = self.arcs.get(base, (0, min(base.bits, M32)))
-        self.arcs[base] = _both(held, wanted)
+        key = base if wave is None else (base, wave)
+        held = self.arcs.get(key, (0, min(base.bits, M32)))
+        self.arcs[key] = _both(held, wanted)
 
 
 def _arc_of(condition: Symbol) -> tuple[Symbol, Arc] | None:

@@ -35,6 +35,7 @@ from rota.prove.symbol import (
 )
 
 _EXEC_ROW, _VCC_ROW = SCALAR + EXEC, SCALAR + VCC
+_MOST_ATOMS = 5
 _TURNED = {  # how a comparison is made of one of three: by which, operands swapped, result turned round
     "eq": ("eq", False, False), "ne": ("eq", False, True), "lg": ("eq", False, True), "lt": ("lt", False, False),
     "gt": ("lt", True, False), "ge": ("lt", False, True), "le": ("lt", True, True),
@@ -130,6 +131,7 @@ class Evaluator:
 
     def write_pair(self, squad: Squad, row: int, mask: Mask) -> None:
         """A mask to two scalar registers, or to EXEC."""
+        mask = self.tamed(mask)
         if row == _EXEC_ROW:
             squad.exec = mask
         elif mask.leaf is not None:
@@ -137,6 +139,14 @@ class Evaluator:
             squad.registers[row + 1] = self._half(mask, 1, 0)
         else:
             squad.registers[row], squad.registers[row + 1] = Half(mask, 0), Half(mask, 1)
+
+    def tamed(self, mask: Mask) -> Mask:
+        """The mask, or if it depends on too many unknowns, one that may be anything between its bounds."""
+        if len(mask.atoms) <= _MOST_ATOMS:
+            return mask
+        possible, certain = self.masks.leaf(self.masks.possible(mask)), self.masks.leaf(self.masks.certain(mask))
+        atom = self.masks.unknown(self.symbols.fresh("tamed", LANE).base, len(self.masks.possible(mask)))
+        return self.masks.combine("or", certain, self.masks.combine("and", possible, atom))
 
     def write(self, squad: Squad, row: int, value: Value) -> None:
         """A value to a register: of a vector register only to the active lanes."""

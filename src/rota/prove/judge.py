@@ -130,9 +130,9 @@ class Judge:
         )
         self._add("I106", "own", message, operation.number, flight.number, evidence, known)
 
-    def early(self, squad: Squad, operation: Operation, known: Decisions) -> None:
+    def early(self, squad: Squad, operation: Operation, uses: int, known: Decisions) -> None:
         """An operation uses registers that a memory op under way fills."""
-        touched = (operation.reads | operation.writes) & squad.busy
+        touched = uses & squad.busy
         for name, queue in (("vm", squad.vm), ("ds", squad.ds), ("sm", squad.sm), ("flat", tuple(each for each, _ in squad.flat))):
             for place, flight in enumerate(queue):
                 if flight.rows & touched:

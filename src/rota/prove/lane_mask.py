@@ -27,6 +27,8 @@ class Mask:
     atom: Symbol | None = None
     high: Mask | None = None
     low: Mask | None = None
+    atoms: frozenset[Symbol] = frozenset()
+    shared: bool = False  # an atom is one that the workgroup shares
 
 
 _OPS: dict[str, Callable[[int, int], int]] = {
@@ -58,7 +60,12 @@ class Masks:
         """A mask that an unknown one decides, lane by lane; atoms of the branches come later in the order."""
         if high is low:
             return high
-        return self._choices.setdefault((atom, high, low), Mask(None, atom, high, low))
+        found = self._choices.get((atom, high, low))
+        if found is None:
+            atoms = high.atoms | low.atoms | {atom}
+            shared = atom.spread == GROUP or high.shared or low.shared
+            found = self._choices[atom, high, low] = Mask(None, atom, high, low, atoms, shared)
+        return found
 
     def unknown(self, atom: Symbol, waves: int) -> Mask:
         """The unknown mask itself."""
@@ -116,7 +123,7 @@ class Masks:
 
     def settled(self, mask: Mask, decided: Callable[[Symbol], bool | None]) -> Mask:
         """The mask with what was decided about atoms that the workgroup shares."""
-        if mask.leaf is not None or mask.atom is None or mask.high is None or mask.low is None:
+        if not mask.shared or mask.atom is None or mask.high is None or mask.low is None:
             return mask
         if mask.atom.spread == GROUP and (known := decided(mask.atom)) is not None:
             return self.settled(mask.high if known else mask.low, decided)
@@ -134,27 +141,23 @@ class Masks:
 
     def renamed(self, mask: Mask, names: Mapping[Symbol, Symbol]) -> Mask:
         """The mask with other atoms."""
-        if mask.atom is None or mask.high is None or mask.low is None:
-            return mask
-        high, low = self.renamed(mask.high, names), self.renamed(mask.low, names)
-        atom = names.get(mask.atom, mask.atom)
         waves = len(self.possible(mask))
-        chosen = self.unknown(atom, waves)
+        return self.substituted(mask, {old: self.unknown(new, waves) for old, new in names.items() if new is not old})
+
+    def substituted(self, mask: Mask, masks: Mapping[Symbol, Mask]) -> Mask:
+        """The mask with other masks in the place of atoms."""
+        if mask.atom is None or mask.high is None or mask.low is None or mask.atoms.isdisjoint(masks):
+            return mask
+        high, low = self.substituted(mask.high, masks), self.substituted(mask.low, masks)
+        chosen = masks.get(mask.atom)
+        if chosen is None:
+            chosen = self.unknown(mask.atom, len(self.possible(mask)))
         return self.combine("or", self.combine("and", chosen, high), self.combine("andn2", low, chosen))
 
 
 def atoms_of(mask: Mask) -> list[Symbol]:
-    """The atoms in the order in which a walk meets them."""
-    found: dict[Symbol, None] = {}
-
-    def walk(at: Mask) -> None:
-        if at.atom is not None and at.high is not None and at.low is not None:
-            found[at.atom] = None
-            walk(at.high)
-            walk(at.low)
-
-    walk(mask)
-    return list(found)
+    """The atoms in their order."""
+    return sorted(mask.atoms, key=lambda atom: atom.number)
 
 
 def lanes_of(leaf: Leaf) -> NDArray[np.bool_]:

@@ -117,7 +117,8 @@ class MemorySteps:
         if operation.flat:
             squad.flat = (*squad.flat, (flight, frozenset()))
             return
-        squad.vm = (*squad.vm, flight)
+        if squad.vm or not flight.bare:
+            squad.vm = (*squad.vm, flight)
         if len(squad.vm) > self._holds[0]:
             self._retire_vm(squad, self._holds[0])
             squad.reckon()

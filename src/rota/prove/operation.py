@@ -109,7 +109,7 @@ class Operation:
     flat: bool = False
     address: int = 0
     waits: tuple[int | None, int | None] = (None, None)
-    alike: int = 1
+    indexed: int = 0
 
     @property
     def vector(self) -> bool:
@@ -150,6 +150,10 @@ def _parsed(instruction: Instruction) -> tuple[Operand, ...]:
     return tuple(parse_operand(text, instruction) for text in instruction.operands)
 
 
+def _parsed_first(instruction: Instruction) -> tuple[Operand, ...]:
+    return (parse_operand(instruction.operands[0], instruction),)
+
+
 def _scalar(instruction: Instruction, number: int, architecture: Architecture) -> Operation:
     opcode = instruction.opcode
     if opcode == "s_waitcnt":
@@ -175,13 +179,13 @@ def _scalar(instruction: Instruction, number: int, architecture: Architecture) -
         writes = 0 if opcode == "s_setpc_b64" else named[0]
         operands = () if opcode == "s_call_b64" else _parsed(instruction)
         if opcode == "s_call_b64":
-            operands = (parse_operand(instruction.operands[0], instruction),)
+            operands = _parsed_first(instruction)
     elif (found := _SMEM.match(opcode)) is not None or _SMEM_ATOMIC.match(opcode):
         return _scalar_memory(instruction, number, found, named)
     elif opcode in {"s_memtime", "s_memrealtime"}:
         return Operation(number=number, instruction=instruction, name=opcode, kind=Kind.SMEM, writes=named[0], data=named[0], verb="time")
     elif opcode.startswith("s_set_gpr_idx"):
-        return Operation(number=number, instruction=instruction, name=opcode, kind=Kind.INDEX, reads=M0_BIT | named[0], writes=M0_BIT)
+        return Operation(number=number, instruction=instruction, name=opcode, kind=Kind.INDEX, reads=M0_BIT | named[0], writes=M0_BIT, operands=_parsed_first(instruction))
     elif _COMPARES.match(opcode):
         reads, writes, operands = named[0] | named[1], SCC_BIT, _parsed(instruction)
     elif _SCALAR.match(opcode):
@@ -289,7 +293,7 @@ def _shared(instruction: Instruction, number: int, _: Architecture) -> Operation
         if key not in {"offset", "offset0", "offset1"}:
             raise UnknownOperationError(instruction, f"modifier {modifier!r}")
         offsets[key] = int(value, 0)
-    at, align = offsets.get("offset", 0), 1
+    at = offsets.get("offset", 0)
     returns = True
     if (found := _LDS.match(opcode)) is not None:
         verb, size = found["verb"], int(found["bits"]) // 8
@@ -302,7 +306,7 @@ def _shared(instruction: Instruction, number: int, _: Architecture) -> Operation
         verb, spots = found["verb"], ((at, int(found["bits"]) // 8),)
     elif (found := _LDS_ATOMIC.match(opcode)) is not None:
         size = int(found["bits"]) // 8 if found["bits"] != "16" else 4
-        verb, spots, align, returns = "atomic", ((at, size),), size, found["returns"] is not None
+        verb, spots, returns = "atomic", ((at, size),), found["returns"] is not None
         if "2" in opcode.partition("wrxchg")[2][:1]:
             raise UnknownOperationError(instruction)
     else:
@@ -317,7 +321,7 @@ def _shared(instruction: Instruction, number: int, _: Architecture) -> Operation
     return Operation(
         number=number, instruction=instruction, name=opcode, kind=Kind.LDS, reads=reads | EXEC_BITS,
         writes=named[0] if loads else 0, data=named[0] if loads else 0, operands=operands, verb=verb, spots=spots,
-        address=address, alike=align,
+        address=address,
     )  # fmt: skip
 
 

@@ -14,20 +14,23 @@ from typing import Any
 import numpy as np
 
 from rota.isa.binary.image import CODE_BASE
-from rota.isa.wave.operand import SCALAR, VCC
+from rota.isa.wave.operand import M0, SCALAR, named
 from rota.prove.backward_slice import Slice, call_targets
 from rota.prove.decisions import Decisions
+from rota.prove.divergent_loops import assume_empty, condense
 from rota.prove.evaluation import Evaluator
 from rota.prove.joining import join
 from rota.prove.judge import Judge
-from rota.prove.lane_mask import Mask
 from rota.prove.memory_steps import MemorySteps
-from rota.prove.operation import SCC_ROW, VECTORS, Kind, Operation
+from rota.prove.operation import SCC_ROW, Kind, Operation
 from rota.prove.product_state import Namer, Product, Visit, Widener, key_of_state, shape_of
+from rota.prove.register_indexing import index_of, move_indexed, set_index, touched
 from rota.prove.scalar_values import evaluate_scalar
 from rota.prove.squad import Squad
 from rota.prove.symbol import GROUP, Linear, Symbol, Value
 from rota.prove.vector_values import evaluate_vector
+
+_VCC = named("vcc")
 
 
 class InconclusiveError(Exception):
@@ -82,7 +85,7 @@ class Explorer:
         runs = [(0, -1)] * (len(self.operations) + 1)
         for number in range(len(self.operations) - 1, -1, -1):
             each = self.operations[number]
-            plain = each.kind is Kind.QUIET or (each.kind is Kind.VALUE and not self._evaluated[number])
+            plain = each.kind is Kind.QUIET or (each.kind is Kind.VALUE and not self._evaluated[number] and not each.indexed)
             if not plain or number in self._heads:
                 continue
             touches, end = runs[number + 1] if number + 1 < len(self.operations) else (0, -1)
@@ -92,7 +95,7 @@ class Explorer:
 
     def explore(self, start: Product) -> None:
         """Follows every path to its end, or raises if the budget is gone."""
-        self._ends = time.monotonic() + self.budget.seconds
+        self._ends = time.process_time() + self.budget.seconds
         self._stack = [start]
         while self._stack:
             product = self._stack.pop()
@@ -106,6 +109,8 @@ class Explorer:
                 if not self._meet(product):
                     return
             elif not self._advance(product, squad):
+                return
+            elif (squad.waiting or squad.ended) and product.forks and len(product.squads) > 1 and not self._checkpoint(product, ("arrived",)):
                 return
 
     def _meet(self, product: Product) -> bool:
@@ -144,16 +149,14 @@ class Explorer:
             if at in heads:
                 self.steps += count
                 count = 0
-                if time.monotonic() > self._ends or self.steps > self.budget.steps:
-                    what = "steps" if self.steps > self.budget.steps else "seconds"
-                    raise InconclusiveError(f"the budget of {what} is used up", operations[at], budget=True)
+                self._spend(operations[at])
                 if not self._checkpoint(product, (squad.waves[0],)):
                     return False
                 if squad not in product.squads:
                     return True
             operation = operations[at]
             if (operation.reads | operation.writes) & squad.busy:
-                self.judge.early(squad, operation, product.known)
+                self._early(squad, operation, product)
             try:
                 going = self._step(product, squad, operation)
             except ForkError as fork:
@@ -163,11 +166,22 @@ class Explorer:
                 self.steps += count
                 return True
 
+    def _spend(self, operation: Operation) -> None:
+        if time.process_time() > self._ends or self.steps > self.budget.steps:
+            what = "steps" if self.steps > self.budget.steps else "seconds"
+            raise InconclusiveError(f"the budget of {what} is used up", operation, budget=True)
+
+    def _early(self, squad: Squad, operation: Operation, product: Product) -> None:
+        uses = operation.reads | operation.writes
+        if operation.indexed:
+            uses = touched(operation, index_of(self.one, squad, product.known))
+        if uses & squad.busy:
+            self.judge.early(squad, operation, uses, product.known)
+
     def _look(self, squad: Squad, at: int, end: int, product: Product) -> None:
         for number in range(at, end):
             operation = self.operations[number]
-            if (operation.reads | operation.writes) & squad.busy:
-                self.judge.early(squad, operation, product.known)
+            self._early(squad, operation, product)
 
     def _step(self, product: Product, squad: Squad, operation: Operation) -> bool:
         """One operation; False if another squad has to go on now."""
@@ -175,7 +189,9 @@ class Explorer:
         if kind is Kind.BRANCH:
             return self._branch(product, squad, operation)
         if kind is Kind.VALUE:
-            if self._evaluated[operation.number]:
+            if operation.indexed:
+                move_indexed(self.one, squad, operation, product.known)
+            elif self._evaluated[operation.number]:
                 evaluate = evaluate_vector if operation.vector else evaluate_scalar
                 evaluate(self.one, squad, operation, product.known)
         elif kind is Kind.WAIT:
@@ -185,7 +201,7 @@ class Explorer:
             self.memory.lds(squad, operation, product)
         elif kind is Kind.VMEM:
             if operation.to_lds:
-                self._resolve(squad, SCALAR + 124, product)
+                self._resolve(squad, SCALAR + M0, product)
             self.memory.vector(squad, operation, product)
         elif kind is Kind.SMEM:
             self.memory.scalar(squad, operation, product.known)
@@ -202,7 +218,7 @@ class Explorer:
             self._call(squad, operation, product)
             return True
         elif kind is Kind.INDEX:
-            raise InconclusiveError("registers are chosen while running", operation)
+            set_index(self.one, squad, operation, product.known)
         squad.at += 1
         return True
 
@@ -238,12 +254,17 @@ class Explorer:
             squad.at = target
             return True
         taken = self._taken(product, squad, operation)
+        empty = None if "_exec" not in opcode else not opcode.endswith("nz")  # what is taken when no lane is left
         if isinstance(taken, bool):
             squad.at = target if taken else squad.at + 1
+            if taken is empty:
+                assume_empty(self.one, squad)
             return True
         rows = [[row for row, each in enumerate(taken) if each is wanted] for wanted in (True, False)]
         parts = [squad.part(each, self.one.masks, self.memory.accesses) for each in rows]
         parts[0].at, parts[1].at = target, squad.at + 1
+        if empty is not None:
+            assume_empty(self.one, parts[0 if empty else 1])
         place = product.squads.index(squad)
         product.squads[place : place + 1] = parts
         return False
@@ -258,15 +279,13 @@ class Explorer:
             return self._outcome(squad, flag, known)
         if "_scc" in opcode:
             return self._outcome(squad, self.one.row(squad, SCC_ROW, known), known, wanted=opcode.endswith("1"))
-        mask = self.one.masks.settled(squad.exec, known.decided) if "_exec" in opcode else self._vcc(squad, known)
         wanted = opcode.endswith("nz")
-        return self._outcome(squad, self.one.any_of(mask), known, wanted=wanted)
-
-    def _vcc(self, squad: Squad, known: Decisions) -> Mask:
-        from rota.isa.wave.operand import named
-
-        assert SCALAR + VCC
-        return self.one.pair(squad, named("vcc"), known)
+        if "_exec" not in opcode:
+            return self._outcome(squad, self.one.any_of(self.one.pair(squad, _VCC, known)), known, wanted=wanted)
+        squad.exec = self.one.masks.settled(squad.exec, known.decided)
+        if isinstance(self.one.any_of(squad.exec), Linear):
+            condense(self.one, squad)
+        return self._outcome(squad, self.one.any_of(squad.exec), known, wanted=wanted)
 
     def _outcome(self, squad: Squad, flag: Value, known: Decisions, *, wanted: bool = True) -> bool | list[bool]:
         flag = self.one.settled(flag, known)
@@ -299,11 +318,12 @@ class Explorer:
     def _fork(self, product: Product, squad: Squad, fork: ForkError) -> None:
         """Takes one way here, and leaves the others for later; for pairs of waves every combination is taken."""
         product.forks += 1
+        self._spend(self.operations[squad.at])
         where = self.operations[squad.at].instruction
         if not fork.waves:
             other = product.copy()
             for each, holds in ((product, False), (other, True)):
-                each.known.decide(fork.condition, holds)
+                each.known.decide(fork.condition, holds=holds, epoch=each.epoch)
                 each.known.trail = (*each.known.trail[-11:], f"{_told(fork.condition)} is {str(holds).lower()} at line {where.line}")
             self._stack.append(other)
             return
@@ -322,7 +342,7 @@ class Explorer:
     @staticmethod
     def _decide_waves(product: Product, fork: ForkError, pattern: tuple[bool, ...], line: int) -> None:
         for wave, holds in zip(fork.waves, pattern, strict=True):
-            product.known.decide(fork.condition, holds, wave)
+            product.known.decide(fork.condition, holds=holds, epoch=product.epoch, wave=wave)
         told = "".join(str(int(each)) for each in pattern)
         product.known.trail = (*product.known.trail[-11:], f"lanes decide {told} at line {line}, by wave")
 

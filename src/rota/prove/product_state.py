@@ -20,6 +20,7 @@ from rota.prove.squad import Half, Squad
 from rota.prove.symbol import LANE, M32, Linear, Symbol, Value, key_of, linear, plus, spread_of, times
 
 Shape = tuple[Hashable, ...]
+_AGREED = 2  # barriers that one wave may be behind another and still come to the same decision
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -65,7 +66,9 @@ def shape_of(product: Product) -> Shape:
 def key_of_state(product: Product, shape: Shape) -> Hashable:
     """Equal for equal states."""
     registers = tuple(tuple((row, _key(squad.registers[row])) for row in sorted(squad.registers)) for squad in product.squads)
-    return shape, registers, frozenset(product.known.known.items()), frozenset(product.known.arcs.items())
+    known = product.known
+    decided = frozenset((about, holds, product.epoch - known.when.get(about, product.epoch)) for about, holds in known.known.items())
+    return shape, registers, decided, frozenset(known.arcs.items())
 
 
 def _key(value: Value | Half) -> Hashable:
@@ -78,12 +81,17 @@ class Namer:
     def __init__(self, one: Evaluator, needed: Sequence[int], kernarg_row: int) -> None:
         self._one, self._needed, self._kernarg_row = one, needed, kernarg_row
         self._leaves: dict[Symbol, frozenset[Symbol]] = {}
+        self._joints: dict[Symbol, Value] = {}
 
     def rename(self, product: Product) -> None:
         """Changes a state in place: dead registers and decisions go, unknowns get names."""
         names: dict[Symbol, tuple[Symbol, int]] = {}
-        alive: set[Symbol] = set()
+        every: set[Symbol] = set()
+        living: dict[int, set[Symbol]] = {}
+        self._joints.clear()
         for squad in product.squads:
+            alive: set[Symbol] = set()
+            living.update(dict.fromkeys(squad.waves, alive))
             needed = 0 if squad.ended else self._needed[squad.at]
             squad.registers = {
                 row: value for row, value in sorted(squad.registers.items()) if needed >> row & 1
@@ -91,7 +99,8 @@ class Namer:
             for row, value in squad.registers.items():
                 squad.registers[row] = self._renamed(value, names, alive)
             squad.exec = self._mask(squad.exec, names, alive)
-        self._forget(product, names, alive)
+            every |= alive
+        self._forget(product, names, every, living)
 
     def _renamed(self, value: Value | Half, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]) -> Value | Half:
         if isinstance(value, Half):
@@ -102,13 +111,16 @@ class Namer:
         if base.stable:
             alive |= self.leaves(base)
             return value
-        if base.op in {"pick", "select"} and base not in names:
-            chooser, one, other = base.args[3]  # type: ignore[misc]
-            one, other = (self._renamed(each, names, alive) for each in (one, other))
-            if base.op == "pick":
-                joint = self._one.merged(self._mask(chooser, names, alive), one, other)
-            else:
-                joint = self._one.select(self._named(chooser, 1, 0, names, alive)[0], one, other)
+        if base.op in {"pick", "select"}:
+            joint = self._joints.get(base)
+            if joint is None:
+                chooser, one, other = base.args[3]  # type: ignore[misc]
+                one, other = (self._renamed(each, names, alive) for each in (one, other))
+                if base.op == "pick":
+                    joint = self._one.merged(self._mask(chooser, names, alive), one, other)
+                else:
+                    joint = self._one.select(self._named(chooser, 1, 0, names, alive)[0], one, other)
+                self._joints[base] = joint
             return plus(self._one.symbols, times(joint, value.scale), value.offset)
         new, shift = self._named(base, value.scale, value.offset, names, alive)
         return linear(new, value.scale, value.offset - value.scale * shift)
@@ -144,25 +156,64 @@ class Namer:
             self._leaves[symbol] = found
         return found
 
-    def _forget(self, product: Product, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]) -> None:
-        """Keeps the decisions about what can be met again."""
-        again = any(
-            not squad.ended and self._needed[squad.at] >> self._kernarg_row & 1 for squad in product.squads
-        )
+    def _forget(
+        self, product: Product, names: dict[Symbol, tuple[Symbol, int]], every: set[Symbol], living: dict[int, set[Symbol]]
+    ) -> None:
+        """Keeps the decisions about what can be met again, by the wave that they are about."""
+        again = {
+            wave: not squad.ended and bool(self._needed[squad.at] >> self._kernarg_row & 1)
+            for squad in product.squads
+            for wave in squad.waves
+        }
+        anywhere = any(again.values())
         known, old = Decisions(), product.known
         known.trail = old.trail
+
+        def lives(symbol: Symbol, wave: int | None) -> bool:
+            if wave is None:
+                return self._lives(symbol, every, again=anywhere)
+            return self._lives(symbol, living[wave], again=again[wave])
+
         for key, holds in old.known.items():
-            condition = key[0] if isinstance(key, tuple) else key
-            if isinstance(condition, Symbol) and condition.stable and self._lives(condition, alive, again=again):
-                known.known[key] = holds
-        for base, arc in old.arcs.items():
+            condition, wave = key if isinstance(key, tuple) else (key, None)
+            if not isinstance(condition, Symbol):
+                continue
+            if condition.stable:
+                if lives(condition, wave):
+                    known.known[key] = holds
+                    known.when[key] = product.epoch  # however long ago
+            elif wave is None and len(product.squads) > 1 and product.epoch - old.when.get(key, 0) <= _AGREED:
+                again_named = self._condition(condition, names)
+                if again_named is not None:
+                    known.known[again_named] = holds
+                    known.when[again_named] = old.when.get(key, 0)
+        for key, arc in old.arcs.items():
+            base, wave = key if isinstance(key, tuple) else (key, None)
             if base.stable:
-                if self._lives(base, alive, again=again):
-                    known.arcs[base] = arc
-            elif base in names:
+                if lives(base, wave):
+                    known.arcs[key] = arc
+            elif base in names and (wave is None or names[base][0] in living[wave]):
                 new, shift = names[base]
-                known.arcs[new] = ((arc[0] + shift) & M32, arc[1])
+                known.arcs[new if wave is None else (new, wave)] = ((arc[0] + shift) & M32, arc[1])
         product.known = known
+
+    def _condition(self, condition: Symbol, names: dict[Symbol, tuple[Symbol, int]]) -> Symbol | None:
+        """A comparison by the new names, if they say it: others may come to it a little later."""
+        if condition.op not in {"eq", "lt_u", "lt_i"}:
+            return None
+        sides: list[Value] = []
+        for side in condition.args[:2]:
+            if isinstance(side, int):
+                sides.append(side)
+                continue
+            if not isinstance(side, tuple) or len(side) != 3 or not isinstance(side[2], int):
+                return None
+            base, scale, offset = side
+            new, shift = names.get(base, (base, 0)) if not base.stable else (base, 0)
+            if new is base and not base.stable:
+                return None
+            sides.append(Linear(new, scale, (offset - scale * shift) & M32))
+        return self._one.symbols.opaque(condition.op, (sides[0], sides[1]), bits=1, spread=condition.spread).base
 
     def _lives(self, symbol: Symbol, alive: set[Symbol], *, again: bool) -> bool:
         leaves = self.leaves(symbol)
@@ -255,6 +306,7 @@ class Widener:
         known = Decisions()
         known.trail = product.known.trail
         known.known = {key: holds for key, holds in product.known.known.items() if visit.known.known.get(key) == holds}
+        known.when = {key: product.known.when[key] for key in known.known if key in product.known.when}
         known.arcs = {base: arc for base, arc in product.known.arcs.items() if visit.known.arcs.get(base) == arc}
         product.known = known
 

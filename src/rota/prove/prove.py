@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import enum
+import re
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from rota.prove.memory_steps import MemorySteps
 from rota.prove.operation import Operation, UnknownOperationError, read_operation
 from rota.prove.paths import Budget, Explorer, InconclusiveError
 from rota.prove.product_state import Product
+from rota.prove.register_indexing import mark_indexed
 from rota.prove.squad import Half, Squad
 from rota.prove.symbol import Value
 from rota.prove.touched_bytes import TouchedBytes
@@ -33,6 +35,7 @@ from rota.targets.architecture import Architecture
 from rota.targets.registry import architecture_named
 
 Triple = tuple[int, int, int]
+_REGISTER = re.compile(r"[vas]\d+")
 
 
 class ReadsAtBarrier(enum.Enum):
@@ -67,7 +70,7 @@ def prove(
     budget: Budget | None = None,
 ) -> Verdict:
     """Follows every path of a kernel, for all arguments and orders of its waves."""
-    started = time.monotonic()
+    started = time.process_time()
     policies = policies or Policies()
     proof = _Proof(facts, instructions, block, dynamic_lds, policies, budget or Budget())
     complete, findings = proof.run()
@@ -78,7 +81,7 @@ def prove(
         findings=findings,
         assumptions=tuple(proof.assumptions),
         policies=(policies.reads.value, policies.order.value),
-        statistics=proof.statistics(time.monotonic() - started),
+        statistics=proof.statistics(time.process_time() - started),
     )
 
 
@@ -129,7 +132,7 @@ class _Proof:
             operations = self._operations(instructions, architecture)
         except IsaError as error:
             return False, error.findings
-        spacing = check_spacing(self._instructions, architecture)
+        spacing = _grouped(check_spacing(self._instructions, architecture))
         judge = Judge(operations, strict_reads=self._policies.reads is ReadsAtBarrier.STRICT)
         ending = self._follow(operations, judge, architecture)
         found = (*spacing, *judge.findings(), *ending)
@@ -143,9 +146,13 @@ class _Proof:
             except UnknownOperationError as error:
                 part = f"; its {error.what} is not known" if error.what else ""
                 refused.setdefault(each.opcode, _finding("I401", f"the proof doesn't know {each.opcode}{part}", each))
-        if refused:
-            raise IsaError(*refused.values())
-        return operations
+        if not refused:
+            try:
+                return mark_indexed(operations)
+            except UnknownOperationError as error:
+                each = error.instruction
+                refused[each.opcode] = _finding("I401", f"the proof doesn't follow {each.opcode} in index mode", each)
+        raise IsaError(*refused.values())
 
     def _follow(self, operations: list[Operation], judge: Judge, architecture: Architecture) -> tuple[Finding, ...]:
         items = self._block[0] * self._block[1] * self._block[2]
@@ -251,6 +258,18 @@ class _Proof:
         full = tuple(ALL64 if items - LANES * wave >= LANES else (1 << items - LANES * wave) - 1 for wave in range(waves))
         squad = Squad(waves=tuple(range(waves)), at=0, registers=registers, exec=one.masks.leaf(full))
         return squad, max(kernarg_row, 0)
+
+
+def _grouped(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """One for each cause, with the number of places."""
+    groups: dict[str, list[Finding]] = {}
+    for each in findings:
+        words = each.message.split()
+        groups.setdefault(" ".join(word for word in words if not _REGISTER.fullmatch(word)), []).append(each)
+    return tuple(
+        replace(group[0], evidence=(*group[0].evidence, ("places", len(group)))) if len(group) > 1 else group[0]
+        for group in groups.values()
+    )
 
 
 def _finding(code: str, message: str, instruction: Instruction | None = None) -> Finding:

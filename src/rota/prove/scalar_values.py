@@ -216,7 +216,7 @@ def _save(one: Evaluator, squad: Squad, operation: Operation, known: Decisions, 
     if op in {"andn1", "orn1"}:
         left, right, op = old, source, op.replace("n1", "n2")
     one.write_pair(squad, operation.operands[0].rows[0], old)
-    squad.exec = one.masks.combine(op, left, right)
+    squad.exec = one.tamed(one.masks.combine(op, left, right))
     _flag(squad, one.any_of(squad.exec))
 
 

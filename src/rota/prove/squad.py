@@ -66,9 +66,14 @@ class Flight(NamedTuple):
     wait: int = -1
 
     @property
-    def same(self) -> tuple[object, ...]:
-        """All that decides what follows: not when it was issued."""
-        return self.number, self.rows, self.access
+    def bare(self) -> bool:
+        """Is it only counted, as a store is?"""
+        return not self.rows and self.access is None
+
+    @property
+    def same(self) -> tuple[object, ...] | None:
+        """All that decides what follows: not when it was issued, and of one that is only counted nothing."""
+        return None if self.bare else (self.number, self.rows, self.access)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -132,8 +137,13 @@ class Squad:
         )  # fmt: skip
 
     def reckon(self) -> None:
-        """The registers that are waited for."""
+        """The registers that are waited for; the oldest ops that are only counted are not waited for by anybody."""
         self.busy = 0
+        for name in ("vm", "ds"):
+            queue = getattr(self, name)
+            if queue and queue[0].bare:
+                first = next((place for place, each in enumerate(queue) if not each.bare), len(queue))
+                setattr(self, name, queue[first:])
         for each in (*self.vm, *self.ds, *self.sm):
             self.busy |= each.rows
         for each, _ in self.flat:

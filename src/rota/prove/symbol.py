@@ -22,7 +22,7 @@ Lanes = NDArray[np.int64]
 Plain = int | Lanes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Symbol:
     """An unknown number: what it came from, how far it is shared, and the bits that may be one.
 
@@ -35,6 +35,9 @@ class Symbol:
     bits: int
     depth: int
     number: int
+
+    def __repr__(self) -> str:
+        return f"<{self.op} {self.number}>"
 
     @property
     def stable(self) -> bool:

@@ -72,7 +72,7 @@ def _put(one: Evaluator, squad: Squad, operation: Operation, value: Value) -> No
 
 def _compared(one: Evaluator, squad: Squad, operation: Operation, mask: Mask) -> None:
     """Lanes that are not active compare as false."""
-    result = one.masks.combine("and", squad.exec, mask)
+    result = one.tamed(one.masks.combine("and", squad.exec, mask))
     rows = operation.operands[0].rows
     if operation.name.startswith("v_cmpx"):
         squad.exec = result
