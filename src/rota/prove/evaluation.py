@@ -218,14 +218,15 @@ class Evaluator:
         basic, swapped, turned = _TURNED[kind]
         if swapped:
             one, other = other, one
-        result = self._compared("eq" if basic == "eq" else f"lt_{sign}", one, other)
+        result = self.compared("eq" if basic == "eq" else f"lt_{sign}", one, other)
         if not turned:
             return result
         if isinstance(result, Linear):
             return linear(result.base, -result.scale, 1 - result.offset)
         return not result if isinstance(result, bool) else ~result
 
-    def _compared(self, basic: str, one: Value, other: Value) -> Any:
+    def compared(self, basic: str, one: Value, other: Value) -> Any:
+        """One of the three comparisons that all others are made of."""
         if not isinstance(one, Linear) and not isinstance(other, Linear):
             result = COMPARISONS[basic](one, other)
             return bool(result) if isinstance(one, int) and isinstance(other, int) else result

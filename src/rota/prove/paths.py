@@ -357,7 +357,7 @@ class Explorer:
         key = (head, key_of_state(product, shape))
         if key in self._seen:
             return False
-        if self._widener.widen(product, visits, shape):
+        if isinstance(head[0], int) and self._widener.widen(product, visits, shape):
             self._namer.rename(product)
             key = (head, key_of_state(product, shape))
             if key in self._seen:

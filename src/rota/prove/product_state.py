@@ -17,7 +17,7 @@ from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.lane_mask import Mask, atoms_of
 from rota.prove.squad import Half, Squad
-from rota.prove.symbol import LANE, M32, Linear, Symbol, Value, key_of, linear, plus, spread_of, times
+from rota.prove.symbol import LANE, M32, Linear, Symbol, Symbols, Value, key_of, linear, plus, spread_of, times
 
 Shape = tuple[Hashable, ...]
 _AGREED = 2  # barriers that one wave may be behind another and still come to the same decision
@@ -67,8 +67,14 @@ def key_of_state(product: Product, shape: Shape) -> Hashable:
     """Equal for equal states."""
     registers = tuple(tuple((row, _key(squad.registers[row])) for row in sorted(squad.registers)) for squad in product.squads)
     known = product.known
-    decided = frozenset((about, holds, product.epoch - known.when.get(about, product.epoch)) for about, holds in known.known.items())
+    decided = frozenset((about, holds, _age(about, known, product.epoch)) for about, holds in known.known.items())
     return shape, registers, decided, frozenset(known.arcs.items())
+
+
+def _age(about: Hashable, known: Decisions, epoch: int) -> int:
+    """How long ago something was decided that will be forgotten."""
+    condition = about[0] if isinstance(about, tuple) else about
+    return 0 if isinstance(condition, Symbol) and condition.stable else epoch - known.when.get(about, epoch)
 
 
 def _key(value: Value | Half) -> Hashable:
@@ -181,12 +187,12 @@ class Namer:
             if condition.stable:
                 if lives(condition, wave):
                     known.known[key] = holds
-                    known.when[key] = product.epoch  # however long ago
+                    known.when[key] = old.when.get(key, 0)
             elif wave is None and len(product.squads) > 1 and product.epoch - old.when.get(key, 0) <= _AGREED:
-                again_named = self._condition(condition, names)
-                if again_named is not None:
-                    known.known[again_named] = holds
-                    known.when[again_named] = old.when.get(key, 0)
+                named = self._condition(condition, names)
+                if named is not None:
+                    known.known[named[0]] = holds == named[1]
+                    known.when[named[0]] = old.when.get(key, 0)
         for key, arc in old.arcs.items():
             base, wave = key if isinstance(key, tuple) else (key, None)
             if base.stable:
@@ -197,23 +203,35 @@ class Namer:
                 known.arcs[new if wave is None else (new, wave)] = ((arc[0] + shift) & M32, arc[1])
         product.known = known
 
-    def _condition(self, condition: Symbol, names: dict[Symbol, tuple[Symbol, int]]) -> Symbol | None:
-        """A comparison by the new names, if they say it: others may come to it a little later."""
+    def _condition(self, condition: Symbol, names: dict[Symbol, tuple[Symbol, int]]) -> tuple[Symbol, bool] | None:
+        """A comparison by the new names, if they say it, and whether it is the same or the contrary."""
         if condition.op not in {"eq", "lt_u", "lt_i"}:
             return None
-        sides: list[Value] = []
-        for side in condition.args[:2]:
-            if isinstance(side, int):
-                sides.append(side)
-                continue
-            if not isinstance(side, tuple) or len(side) != 3 or not isinstance(side[2], int):
-                return None
-            base, scale, offset = side
-            new, shift = names.get(base, (base, 0)) if not base.stable else (base, 0)
-            if new is base and not base.stable:
-                return None
-            sides.append(Linear(new, scale, (offset - scale * shift) & M32))
-        return self._one.symbols.opaque(condition.op, (sides[0], sides[1]), bits=1, spread=condition.spread).base
+        sides = [self._again(side, names) for side in condition.args[:2]]
+        if sides[0] is None or sides[1] is None:
+            return None
+        made = self._one.compared(condition.op, sides[0], sides[1])
+        return (made.base, made.scale == 1) if isinstance(made, Linear) else None
+
+    def _again(self, key: object, names: dict[Symbol, tuple[Symbol, int]]) -> Value | None:
+        """A value, of which the key is given, by the new names."""
+        if isinstance(key, int):
+            return key
+        if not isinstance(key, tuple) or len(key) != 3 or not isinstance(key[2], int) or not isinstance(key[0], Symbol):
+            return None
+        base, scale, offset = key
+        if base.stable:
+            return Linear(base, scale, offset)
+        if base in names:
+            new, shift = names[base]
+            return linear(new, scale, offset - scale * shift)
+        if base.op != "+":
+            return None
+        parts = [self._again(each, names) for each in base.args[:2]]
+        if parts[0] is None or parts[1] is None:
+            return None
+        total = plus(self._one.symbols, parts[0], parts[1])
+        return plus(self._one.symbols, times(total, scale), offset)
 
     def _lives(self, symbol: Symbol, alive: set[Symbol], *, again: bool) -> bool:
         leaves = self.leaves(symbol)
@@ -257,6 +275,8 @@ class Widener:
             differing = self._differing(product, visit)
             if differing is None:
                 continue
+            if not differing and count < 4:  # what was decided may yet be the same next time
+                continue
             addressed = any(
                 self._for_addresses[product.squads[number].at] >> row & 1 for number, row, shift in differing
             )
@@ -278,7 +298,10 @@ class Widener:
                     if _key(value) != _key(old):
                         return None
                 elif value is not old and key_of(value) != key_of(old):
-                    found.append((number, row, _shift(value, old)))
+                    shift = _shift(value, old)
+                    if shift is None and isinstance(value, Linear) and not value.base.stable:
+                        return None  # more is unknown now than it was then
+                    found.append((number, row, shift))
         return found
 
     def _apply(self, product: Product, visit: Visit, differing: list[tuple[int, int, int | None]]) -> None:
@@ -306,9 +329,75 @@ class Widener:
         known = Decisions()
         known.trail = product.known.trail
         known.known = {key: holds for key, holds in product.known.known.items() if visit.known.known.get(key) == holds}
-        known.when = {key: product.known.when[key] for key in known.known if key in product.known.when}
+        self._carry_over(product, known, bases)
+        known.when |= {key: product.known.when[key] for key in known.known if key in product.known.when}
         known.arcs = {base: arc for base, arc in product.known.arcs.items() if visit.known.arcs.get(base) == arc}
         product.known = known
+
+
+    def _carry_over(
+        self, product: Product, known: Decisions, bases: dict[tuple[Hashable, int], tuple[Symbol, int]]
+    ) -> None:
+        """What was decided lately about a counter's value is told of the widened counter: it holds where it came from."""
+        old = product.known
+        for about, holds in old.known.items():
+            when = old.when.get(about, 0)
+            if not isinstance(about, Symbol) or about.op not in {"eq", "lt_u", "lt_i"} or product.epoch - when > _AGREED:
+                continue
+            for (origin, shift), (base, anchor) in bases.items():
+                difference = about.op == "eq"  # of which the second side is 0
+                sides = [
+                    _counted(self._one.symbols, side, origin, shift, base, anchor, difference=difference)
+                    for side in about.args[: 1 if difference else 2]
+                ] + [None] * difference
+                if all(side is None for side in sides):
+                    continue
+                values = [_value_of(side) if new is None else new for side, new in zip(about.args[:2], sides, strict=True)]
+                if values[0] is None or values[1] is None:
+                    continue
+                made = self._one.compared(about.op, values[0], values[1])
+                if isinstance(made, Linear):
+                    known.known[made.base] = holds == (made.scale == 1)
+                    known.when[made.base] = when
+
+
+_NEAR = 16  # steps of a counter within which a constant is taken for one of its values
+
+
+def _value_of(key: object) -> Value | None:
+    if isinstance(key, int):
+        return key
+    if isinstance(key, tuple) and len(key) == 3 and isinstance(key[2], int):
+        return Linear(key[0], key[1], key[2])
+    return None
+
+
+def _counted(
+    symbols: Symbols, key: object, origin: Hashable, shift: int, base: Symbol, anchor: int, *, difference: bool
+) -> Value | None:
+    """A value that a comparison names, by the widened counter it came from; None if it isn't one of its values."""
+    unit = shift & -shift
+    step = min(shift, -shift & M32)
+
+    def near(number: int) -> int | None:
+        away = (number - anchor) & M32
+        return away if min(away, -away & M32) <= _NEAR * step else None
+
+    if isinstance(key, int):
+        away = near(key) if origin is None else None
+        return None if away is None else linear(base, unit, away)
+    if not isinstance(key, tuple) or len(key) != 3 or not isinstance(key[2], int):
+        return None
+    symbol, scale, offset = key
+    for sign in (1, -1):
+        away = near(sign * offset & M32)
+        if away is None:
+            continue
+        if origin is None and difference:  # of the counter and an argument
+            return plus(symbols, Linear(symbol, scale, 0), linear(base, sign * unit, sign * away))
+        if origin == (symbol, sign * scale & M32):
+            return linear(base, sign * (unit if unit < scale & -scale else scale & -scale), sign * away)
+    return None
 
 
 def _shift(value: Value, old: Value) -> int | None:
