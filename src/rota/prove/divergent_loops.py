@@ -30,7 +30,7 @@ def condense(one: Evaluator, squad: Squad) -> None:
         if mask not in turned:
             whole = masks.combine("or", possible, masks.leaf(masks.possible(mask)))
             rest = masks.combine("andn2", whole, old)
-            turned[mask] = masks.combine("andn2", whole, new) if rest is mask else mask
+            turned[mask] = masks.combine("andn2", whole, new) if rest is mask else one.tamed(mask, 1)
         squad.registers[row] = Half(turned[mask], value.which)
     squad.exec = new
 

@@ -140,9 +140,9 @@ class Evaluator:
         else:
             squad.registers[row], squad.registers[row + 1] = Half(mask, 0), Half(mask, 1)
 
-    def tamed(self, mask: Mask) -> Mask:
+    def tamed(self, mask: Mask, most: int = _MOST_ATOMS) -> Mask:
         """The mask, or if it depends on too many unknowns, one that may be anything between its bounds."""
-        if len(mask.atoms) <= _MOST_ATOMS:
+        if len(mask.atoms) <= most:
             return mask
         possible, certain = self.masks.leaf(self.masks.possible(mask)), self.masks.leaf(self.masks.certain(mask))
         atom = self.masks.unknown(self.symbols.fresh("tamed", LANE).base, len(self.masks.possible(mask)))

@@ -110,6 +110,8 @@ class Operation:
     address: int = 0
     waits: tuple[int | None, int | None] = (None, None)
     indexed: int = 0
+    targets: int = 1
+    keeps: bool = False  # a part of what its target had
 
     @property
     def vector(self) -> bool:
@@ -253,7 +255,9 @@ def _vector(instruction: Instruction, number: int, _: Architecture) -> Operation
     if name.startswith("v_div_fmas"):
         reads |= VCC_BITS
     odd = bool(instruction.modifiers) or "_dpp" in opcode or "_sdwa" in opcode
-    if odd or _TIED.match(name):
+    keeps = bool(_TIED.match(name)) or "_dpp" in opcode or "_sdwa" in opcode
+    keeps = keeps or any(each.startswith("op_sel:") for each in instruction.modifiers)
+    if keeps:
         reads |= writes & VECTORS
     if not name.startswith(("v_readfirstlane", "v_readlane", "v_writelane")):
         reads |= EXEC_BITS
@@ -262,7 +266,7 @@ def _vector(instruction: Instruction, number: int, _: Architecture) -> Operation
     return Operation(
         number=number, instruction=instruction, name=name, kind=Kind.VALUE, reads=reads, writes=writes,
         operands=() if name.startswith(("v_mfma", "v_smfmac")) else _parsed(instruction),
-        odd=(odd or bool(_TIED.match(name))) and not _plain_form(instruction, name),
+        odd=(odd or keeps) and not _plain_form(instruction, name), targets=targets, keeps=keeps,
     )  # fmt: skip
 
 

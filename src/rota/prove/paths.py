@@ -160,8 +160,11 @@ class Explorer:
             try:
                 going = self._step(product, squad, operation)
             except ForkError as fork:
-                self._fork(product, squad, fork)
-                going = True
+                going = not fork.waves or len(squad.waves) == 1
+                if going:
+                    self._fork(product, squad, fork)
+                else:
+                    self._part(product, squad)
             if not going:
                 self.steps += count
                 return True
@@ -266,7 +269,7 @@ class Explorer:
         if empty is not None:
             assume_empty(self.one, parts[0 if empty else 1])
         place = product.squads.index(squad)
-        product.squads[place : place + 1] = parts
+        product.squads[place : place + 1] = sorted(parts, key=lambda part: -part.at)  # those that leave a loop first
         return False
 
     def _taken(self, product: Product, squad: Squad, operation: Operation) -> bool | list[bool]:
@@ -316,7 +319,7 @@ class Explorer:
         return outcomes[0] if len(set(outcomes)) == 1 else outcomes
 
     def _fork(self, product: Product, squad: Squad, fork: ForkError) -> None:
-        """Takes one way here, and leaves the others for later; for pairs of waves every combination is taken."""
+        """Takes one way here, and leaves the other for later."""
         product.forks += 1
         self._spend(self.operations[squad.at])
         where = self.operations[squad.at].instruction
@@ -327,24 +330,19 @@ class Explorer:
                 each.known.trail = (*each.known.trail[-11:], f"{_told(fork.condition)} is {str(holds).lower()} at line {where.line}")
             self._stack.append(other)
             return
-        count = len(fork.waves)
-        patterns = {tuple([False] * count), tuple([True] * count)}
-        for bit in range((count - 1).bit_length()):
-            patterns.add(tuple(bool(place >> bit & 1) for place in range(count)))
-            patterns.add(tuple(not place >> bit & 1 for place in range(count)))
-        ordered = sorted(patterns)
-        for pattern in ordered[1:]:
-            other = product.copy()
-            self._decide_waves(other, fork, pattern, where.line)
-            self._stack.append(other)
-        self._decide_waves(product, fork, ordered[0], where.line)
+        (wave,) = fork.waves
+        other = product.copy()
+        for each, holds in ((product, False), (other, True)):
+            each.known.decide(fork.condition, holds=holds, epoch=each.epoch, wave=wave)
+            told = f"{_told(fork.condition)} is {str(holds).lower()} in wave {wave} at line {where.line}"
+            each.known.trail = (*each.known.trail[-11:], told)
+        self._stack.append(other)
 
-    @staticmethod
-    def _decide_waves(product: Product, fork: ForkError, pattern: tuple[bool, ...], line: int) -> None:
-        for wave, holds in zip(fork.waves, pattern, strict=True):
-            product.known.decide(fork.condition, holds=holds, epoch=product.epoch, wave=wave)
-        told = "".join(str(int(each)) for each in pattern)
-        product.known.trail = (*product.known.trail[-11:], f"lanes decide {told} at line {line}, by wave")
+    def _part(self, product: Product, squad: Squad) -> None:
+        """Waves that may decide differently go on alone: what each can come to is then found once, not in every company."""
+        place = product.squads.index(squad)
+        alone = [squad.part([row], self.one.masks, self.memory.accesses) for row in range(len(squad.waves))]
+        product.squads[place : place + 1] = alone
 
     # Checkpoints.
 

@@ -117,7 +117,7 @@ class Namer:
         if base.stable:
             alive |= self.leaves(base)
             return value
-        if base.op in {"pick", "select"}:
+        if base.op == "select" or (base.op == "pick" and not _nested(base)):
             joint = self._joints.get(base)
             if joint is None:
                 chooser, one, other = base.args[3]  # type: ignore[misc]
@@ -225,6 +225,9 @@ class Namer:
         if base in names:
             new, shift = names[base]
             return linear(new, scale, offset - scale * shift)
+        joint = self._joints.get(base)
+        if joint is not None:
+            return plus(self._one.symbols, times(joint, scale), offset)
         if base.op != "+":
             return None
         parts = [self._again(each, names) for each in base.args[:2]]
@@ -236,6 +239,12 @@ class Namer:
     def _lives(self, symbol: Symbol, alive: set[Symbol], *, again: bool) -> bool:
         leaves = self.leaves(symbol)
         return not leaves.isdisjoint(alive) or (again and any(each.op == "argument" for each in leaves))
+
+
+def _nested(base: Symbol) -> bool:
+    """Is a value picked from one that was picked before?  Chains of these would grow with every round of a loop."""
+    _, one, other = base.args[3]  # type: ignore[misc]
+    return any(isinstance(each, Linear) and each.base.op == "pick" for each in (one, other))
 
 
 def _symbols_in(args: object) -> list[Symbol]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rota.isa.wave.operand import EXEC, SCALAR, File, Operand
+from rota.isa.wave.operand import EXEC, SCALAR, File, Operand, named
 from rota.prove.arithmetic import multiply_high
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
@@ -271,7 +271,11 @@ def _forget(one: Evaluator, squad: Squad, operation: Operation, known: Decisions
         for row in _rows(written):
             one.write(squad, row, one.symbols.fresh(name, LANE))
         return
-    values = _values(one, squad, operands, known)
+    values = _values(one, squad, operands if operation.keeps else operands[operation.targets :], known)
+    if name.startswith("v_div_fmas"):
+        values += [one.row(squad, row, known) for row in named("vcc").rows]
+    if "permlane" in name or name.startswith("v_swap"):
+        values = _values(one, squad, operands, known)
     signs = tuple(each.text for each in operands if each.signed)
     extra = (text, signs, operation.instruction.modifiers, operation.number if name.startswith("v_prng") else 0)
     across = "_dpp" in text or "permlane" in name or any(each.startswith(("quad_perm", "row_", "wave_")) for each in operation.instruction.modifiers)
@@ -288,7 +292,7 @@ def _forget(one: Evaluator, squad: Squad, operation: Operation, known: Decisions
         if row >= SCALAR and not name.startswith(("v_readlane", "v_readfirstlane")):
             pairs.add(row - (row & 1))
         else:
-            spread = LANE if row < SCALAR and (across or operation.odd) else WAVE if row >= SCALAR else -1
+            spread = LANE if row < SCALAR and across else WAVE if row >= SCALAR else -1
             made.append((row, one.symbols.opaque(text, tuple(values), (*shared, row), spread=spread)))
     for row, value in made:
         one.write(squad, row, value)
