@@ -73,7 +73,9 @@ def _permute(a: Number, b: Number, selector: Number) -> Number:
         if not isinstance(chosen, int) or (chosen > 7 and chosen != 12):
             raise ValueError("selector")
         if chosen <= 7:
-            octet = whole >> 8 * chosen & 0xFF if whole is not None else (a if chosen > 3 else b) >> 8 * (chosen & 3) & 0xFF
+            octet = (
+                whole >> 8 * chosen & 0xFF if whole is not None else (a if chosen > 3 else b) >> 8 * (chosen & 3) & 0xFF
+            )
             out = out | octet << 8 * place
     return out
 

@@ -33,7 +33,10 @@ def derive_slice(operations: Sequence[Operation], *, full: bool) -> Slice:
     needed, evaluated = _needed(operations, ways, whole, control=True)
     addresses, _ = _needed(operations, ways, whole, control=False)
     return Slice(
-        evaluated=tuple(evaluated), needed=tuple(needed), for_addresses=tuple(addresses), successors=tuple(map(tuple, ways))
+        evaluated=tuple(evaluated),
+        needed=tuple(needed),
+        for_addresses=tuple(addresses),
+        successors=tuple(map(tuple, ways)),
     )
 
 
@@ -104,7 +107,11 @@ def _ones_behind(operation: Operation, ones: int) -> int:
 
     was, target = ones >> _EXEC_ROW & 1 == 1, _pair(operands[0])
     if "_saveexec" in name:
-        is_full = (holds(operands[1]) or was) if name.startswith("s_or_") else holds(operands[1]) and was and name.startswith("s_and_")
+        is_full = (
+            (holds(operands[1]) or was)
+            if name.startswith("s_or_")
+            else holds(operands[1]) and was and name.startswith("s_and_")
+        )
         after |= (1 << _EXEC_ROW) * is_full
         return after | (1 << target) * was if target is not None else after
     if target is None:

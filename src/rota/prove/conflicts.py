@@ -1,8 +1,8 @@
-"""Races in LDS: takes the accesses of all waves that are open between two barriers, gives pairs that nothing keeps apart.
+"""Races in LDS: takes the accesses of all waves between two barriers, gives pairs that nothing keeps apart.
 
 An access is open from the stretch (between two barriers) of its issue to that of the wait that covers it.  Two waves'
-accesses that are open in one stretch, use a common byte and of which one writes are a race: no barrier with a wait before
-it stands between them.
+accesses that are open in one stretch, use a common byte and of which one writes are a race: no barrier with a wait
+before it stands between them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def open_accesses(squad: Squad) -> list[tuple[Access, Flight]]:
     return [*squad.done.items(), *((each.access, each) for each in flights if each.access is not None)]
 
 
-def find_conflicts(squads: Sequence[Squad], *, most: int = 64) -> list[Conflict]:
+def find_conflicts(squads: Sequence[Squad], *, most: int = 64) -> list[Conflict]:  # noqa: C901
     """All pairs, up to a number of them: each pair of operations once."""
     waves: dict[int, list[tuple[Access, int, Flight]]] = {}
     sums: dict[int, list[int]] = {}
@@ -69,13 +69,18 @@ def find_conflicts(squads: Sequence[Squad], *, most: int = 64) -> list[Conflict]
         reads, writes, atomics = sums[one]
         for other in order[place + 1 :]:
             reads2, writes2, atomics2 = sums[other]
-            hit = writes & (reads2 | writes2 | atomics2) | writes2 & (reads | atomics) | atomics & reads2 | atomics2 & reads
+            hit = (
+                writes & (reads2 | writes2 | atomics2)
+                | writes2 & (reads | atomics)
+                | atomics & reads2
+                | atomics2 & reads
+            )
             if hit:
                 _pairs(one, waves[one], other, waves[other], hit, conflicts, most)
     return list(conflicts.values())
 
 
-def _pairs(
+def _pairs(  # noqa: PLR0917
     one: int,
     mine: list[tuple[Access, int, Flight]],
     other: int,

@@ -1,8 +1,8 @@
 """Loops that lanes leave one by one: takes a squad at a branch on EXEC, gives its masks as functions of one unknown.
 
-Each round takes lanes out of EXEC by a new unknown mask, so that no state would repeat.  What is left of EXEC becomes one
-unknown mask, and masks that are the rest of it, such as the lanes that have left, stay just that: when no lane is left,
-they are known again.
+Each round takes lanes out of EXEC by a new unknown mask, so that no state would repeat.  What is left of EXEC becomes
+one unknown mask.  Masks that are the rest of it, such as the lanes that have left, stay just that: when no lane is
+left, they are known again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,11 @@ def assume_empty(one: Evaluator, squad: Squad) -> None:
     squad.exec = nothing
     if mask.atom is None or mask.high is None or mask.low is None:
         return
-    if mask.high.leaf is None or mask.low.leaf is None or any(a & b for a, b in zip(mask.high.leaf, mask.low.leaf, strict=True)):
+    if (
+        mask.high.leaf is None
+        or mask.low.leaf is None
+        or any(a & b for a, b in zip(mask.high.leaf, mask.low.leaf, strict=True))
+    ):
         return
     atom = masks.unknown(mask.atom, len(squad.waves))
     known = masks.combine("or", mask.low, masks.combine("andn2", atom, mask.high))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,7 @@ from rota.isa.wave.operand import EXEC, SCALAR, VCC, File, Operand, constant_bit
 from rota.prove.arithmetic import ARITHMETIC, COMPARISONS
 from rota.prove.decisions import Decisions
 from rota.prove.lane_mask import ALL64, Mask, Masks, lanes_of
-from rota.prove.operation import SCC_ROW, Operation
+from rota.prove.simplification import SIMPLER, narrow, result_bits
 from rota.prove.squad import Half, Squad
 from rota.prove.symbol import (
     GROUP,
@@ -20,7 +18,7 @@ from rota.prove.symbol import (
     M32,
     WAVE,
     Linear,
-    Plain,
+    Parts,
     Symbol,
     Symbols,
     Value,
@@ -28,6 +26,7 @@ from rota.prove.symbol import (
     highest,
     key_of,
     linear,
+    parts_of,
     plus,
     simple,
     spread_of,
@@ -80,13 +79,13 @@ class Evaluator:
         while isinstance(value, Linear):
             base = value.base
             if base.op == "select":
-                condition, one, other = base.args[3]  # type: ignore[misc]
+                condition, one, other = parts_of(base)
                 decided = known.decided(condition)
                 if decided is None:
                     return value
                 chosen = one if decided else other
             elif base.op == "pick" and exec_ is not None:
-                mask, new, old = base.args[3]  # type: ignore[misc]
+                mask, new, old = parts_of(base)
                 if len(self.masks.possible(mask)) != len(self.masks.possible(exec_)):
                     return value
                 if not any(self.masks.possible(self.masks.combine("andn2", exec_, mask))):
@@ -115,13 +114,20 @@ class Evaluator:
         if row == _EXEC_ROW:
             return self.masks.settled(squad.exec, known.decided)
         low, high = squad.registers.get(row), squad.registers.get(row + 1)
-        if isinstance(low, Half) and isinstance(high, Half) and low.mask is high.mask and (low.which, high.which) == (0, 1):
+        if (
+            isinstance(low, Half)
+            and isinstance(high, Half)
+            and low.mask is high.mask
+            and (low.which, high.which) == (0, 1)
+        ):
             return self.masks.settled(low.mask, known.decided)
         one, other = self.row(squad, row, known), self.row(squad, row + 1, known)
         if isinstance(one, Linear) or isinstance(other, Linear):
             atom = self.symbols.opaque("pair", (one, other), spread=LANE).base
             return self.masks.unknown(atom, waves)
-        both = np.broadcast_to(np.asarray(one | other << 32 if isinstance(other, int) and isinstance(one, int) else 0), (waves, 1))
+        both = np.broadcast_to(
+            np.asarray(one | other << 32 if isinstance(other, int) and isinstance(one, int) else 0), (waves, 1)
+        )
         if isinstance(one, int) and isinstance(other, int):
             return self.masks.leaf((one | other << 32,) * waves)
         lows = np.broadcast_to(np.asarray(one), (waves, 1))[:, 0].tolist()
@@ -191,8 +197,14 @@ class Evaluator:
                 return np.where(lanes, new, old)
             if isinstance(new, Linear) and isinstance(old, Linear) and new.base is old.base and new.scale == old.scale:
                 return Linear(new.base, new.scale, np.where(lanes, new.offset, old.offset))
-        if isinstance(old, Linear) and old.base.op == "pick" and old.scale == 1 and isinstance(old.offset, int) and not old.offset:
-            before, _, older = old.base.args[3]  # type: ignore[misc]
+        if (
+            isinstance(old, Linear)
+            and old.base.op == "pick"
+            and old.scale == 1
+            and isinstance(old.offset, int)
+            and not old.offset
+        ):
+            before, _, older = parts_of(old.base)
             if before is mask:
                 return self.merged(mask, new, older)
         return self._joint("pick", mask, new, old)
@@ -207,13 +219,17 @@ class Evaluator:
         depths = [each.base.depth for each in (one, other) if isinstance(each, Linear)]
         depth = 1 + max(depths, default=0) if isinstance(chooser, Symbol) and chooser.stable else 99
         base = self.symbols.make(
-            op, (chooser, key_of(one), key_of(other), _Parts((chooser, one, other))), spread=spread, bits=bits, depth=depth
+            op,
+            (chooser, key_of(one), key_of(other), Parts((chooser, one, other))),
+            spread=spread,
+            bits=bits,
+            depth=depth,
         )
         return Linear(base, 1, 0)
 
     # Conditions.
 
-    def compare(self, kind: str, sign: str, one: Value, other: Value) -> Any:
+    def compare(self, kind: str, sign: str, one: Value, other: Value) -> Any:  # noqa: ANN401
         """A comparison: a flag or an array of flags, or a `Linear` of one bit."""
         basic, swapped, turned = _TURNED[kind]
         if swapped:
@@ -225,7 +241,7 @@ class Evaluator:
             return linear(result.base, -result.scale, 1 - result.offset)
         return not result if isinstance(result, bool) else ~result
 
-    def compared(self, basic: str, one: Value, other: Value) -> Any:
+    def compared(self, basic: str, one: Value, other: Value) -> Any:  # noqa: ANN401, C901, PLR0911
         """One of the three comparisons that all others are made of."""
         if not isinstance(one, Linear) and not isinstance(other, Linear):
             result = COMPARISONS[basic](one, other)
@@ -240,7 +256,11 @@ class Evaluator:
             low = one.scale & -one.scale
             if isinstance(one.offset, int) and one.offset & (low - 1):
                 return False
-            if isinstance(one.offset, int) and one.base.op in {"eq", "lt_u", "lt_i", "any", "flag"} and one.scale in {1, M32}:
+            if (
+                isinstance(one.offset, int)
+                and one.base.op in {"eq", "lt_u", "lt_i", "any", "flag"}
+                and one.scale in {1, M32}
+            ):
                 wanted = -one.offset & M32 if one.scale == 1 else one.offset
                 return False if wanted > 1 else Linear(one.base, 1, 0) if wanted else linear(one.base, -1, 1)
         else:
@@ -254,17 +274,16 @@ class Evaluator:
             if basic == "lt_i" and isinstance(one, int) and least is not None and least <= one < 1 << 31:
                 return False
         spread = max(spread_of(one), spread_of(other))
-        made = self.symbols.opaque(basic, (one, other), bits=1, spread=spread)
-        return made
+        return self.symbols.opaque(basic, (one, other), bits=1, spread=spread)
 
-    def mask_of(self, result: Any, waves: int) -> Mask:
+    def mask_of(self, result: Any, waves: int) -> Mask:  # noqa: ANN401
         """A comparison's result for each lane."""
         if isinstance(result, Linear):
             mask = self.masks.unknown(result.base, waves)
             return mask if result.scale == 1 else self.masks.inverted(mask)
         return self.masks.of_lanes(np.asarray(result, np.bool_), waves)
 
-    def flag_of(self, result: Any) -> Value:
+    def flag_of(self, result: Any) -> Value:  # noqa: ANN401
         """A comparison's result as SCC."""
         if isinstance(result, Linear):
             return result
@@ -291,127 +310,9 @@ class Evaluator:
     def compute(self, op: str, *values: Value) -> Value:
         """A result of 32 bits."""
         if not any(isinstance(each, Linear) for each in values):
-            return _narrow(ARITHMETIC[op](*values))
-        simpler = _SIMPLER.get(op)
+            return narrow(ARITHMETIC[op](*values))
+        simpler = SIMPLER.get(op)
         result = None if simpler is None else simpler(self, *values)
         if result is not None:
             return result
-        return self.symbols.opaque(op, values, bits=_bits(op, values))
-
-
-class _Parts:
-    """What a joint value is made of; no part of its identity."""
-
-    __slots__ = ("parts",)
-
-    def __init__(self, parts: tuple[Any, ...]) -> None:
-        self.parts = parts
-
-    def __hash__(self) -> int:
-        return 0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Parts)
-
-    def __iter__(self) -> Any:
-        return iter(self.parts)
-
-
-def _narrow(value: Any) -> Plain:
-    if isinstance(value, (int, np.integer)):
-        return int(value) & M32
-    return simple(value & M32) if value.shape[1] == 1 else value & M32
-
-
-def _bits(op: str, values: tuple[Value, ...]) -> int:
-    """The bits of a result that may be one."""
-    if op == "and":
-        return bits_of(values[0]) & bits_of(values[1])
-    if op in {"or", "xor"}:
-        return bits_of(values[0]) | bits_of(values[1])
-    if op in {"min_u", "max_u"}:
-        most = [highest(each) for each in values]
-        known = [each for each in most if each is not None]
-        if known and (op == "min_u" or len(known) == len(most)):
-            return (1 << (min(known) if op == "min_u" else max(known)).bit_length()) - 1
-    if op == "shr" and isinstance(values[1], int):
-        return bits_of(values[0]) >> (values[1] & 31)
-    return M32
-
-
-def _sum(one: Evaluator, a: Value, b: Value) -> Value:
-    return plus(one.symbols, a, b)
-
-
-def _difference(one: Evaluator, a: Value, b: Value) -> Value:
-    return plus(one.symbols, a, times(b, M32))
-
-
-def _product(_: Evaluator, a: Value, b: Value) -> Value | None:
-    if isinstance(a, int):
-        a, b = b, a
-    return times(a, b) if isinstance(b, int) else None
-
-
-def _product24(one: Evaluator, a: Value, b: Value) -> Value | None:
-    high = [highest(each) for each in (a, b)]
-    return _product(one, a, b) if all(each is not None and each < 1 << 23 for each in high) else None
-
-
-def _left(_: Evaluator, a: Value, b: Value) -> Value | None:
-    return times(a, 1 << (b & 31)) if isinstance(b, int) else None
-
-
-def _right(one: Evaluator, a: Value, b: Value) -> Value | None:
-    if not isinstance(b, int) or not isinstance(a, Linear):
-        return None
-    unit = 1 << (b & 31)
-    if highest(a) is not None and not a.scale % unit and not np.any(np.asarray(a.offset) % unit):
-        return linear(a.base, a.scale // unit, a.offset // unit)
-    left = bits_of(a) >> (b & 31)
-    return 0 if not left else None
-
-
-def _common(one: Evaluator, a: Value, b: Value) -> Value | None:
-    if isinstance(a, int):
-        a, b = b, a
-    if not isinstance(b, int) or not isinstance(a, Linear):
-        return None
-    may = bits_of(a)
-    if may & ~b & M32 == 0:
-        return a
-    if may & b == 0:
-        return 0
-    low = a.scale & -a.scale
-    if b < low:
-        return simple(a.offset & b)
-    unit = b & -b
-    if unit > 1:
-        made = one.symbols.opaque("and", (a, b), bits=(may & b) // unit)
-        return linear(made.base, unit, 0)
-    return None
-
-
-def _either(one: Evaluator, a: Value, b: Value) -> Value | None:
-    return plus(one.symbols, a, b) if bits_of(a) & bits_of(b) == 0 else None
-
-
-def _field(one: Evaluator, a: Value, b: Value, c: Value) -> Value | None:
-    if isinstance(b, int) and isinstance(c, int):
-        return one.compute("and", one.compute("shr", a, b & 31), (1 << (c & 31)) - 1)
-    return None
-
-
-_SIMPLER: dict[str, Callable[..., Value | None]] = {
-    "add": _sum,
-    "sub": _difference,
-    "mul": _product,
-    "mul24": _product24,
-    "mul24i": _product24,
-    "shl": _left,
-    "shr": _right,
-    "and": _common,
-    "or": _either,
-    "xor": _either,
-    "bfe_u": _field,
-}
+        return self.symbols.opaque(op, values, bits=result_bits(op, values))

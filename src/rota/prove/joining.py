@@ -40,9 +40,16 @@ def _both(one: Squad, other: Squad, masks: Masks, accesses: Accesses) -> Squad:
     if [each.same for each in one.sm] != [each.same for each in other.sm] or one.flat or other.flat:
         raise _ApartError
     return Squad(
-        waves=(*one.waves, *other.waves), at=one.at, registers=registers, exec=_mask(one.exec, other.exec, masks), vm=vm,
-        ds=ds, sm=one.sm, busy=one.busy, barriers=one.barriers,
-    )  # fmt: skip
+        waves=(*one.waves, *other.waves),
+        at=one.at,
+        registers=registers,
+        exec=_mask(one.exec, other.exec, masks),
+        vm=vm,
+        ds=ds,
+        sm=one.sm,
+        busy=one.busy,
+        barriers=one.barriers,
+    )
 
 
 def _husk(one: Squad, other: Squad, masks: Masks) -> Squad:
@@ -50,7 +57,9 @@ def _husk(one: Squad, other: Squad, masks: Masks) -> Squad:
     if any((*one.vm, *other.vm, *one.ds, *other.ds, *one.flat, *other.flat)):
         raise _ApartError
     waves = (*one.waves, *other.waves)
-    return Squad(waves=waves, at=one.at, registers={}, exec=masks.leaf((0,) * len(waves)), ended=True, barriers=one.barriers)
+    return Squad(
+        waves=waves, at=one.at, registers={}, exec=masks.leaf((0,) * len(waves)), ended=True, barriers=one.barriers
+    )
 
 
 def _flights(one: tuple[Flight, ...], other: tuple[Flight, ...], accesses: Accesses) -> tuple[Flight, ...]:
@@ -65,8 +74,9 @@ def _flights(one: tuple[Flight, ...], other: tuple[Flight, ...], accesses: Acces
                 raise _ApartError
             octets = (*a.access.bytes, *b.access.bytes)
             access = accesses.make(a.number, a.access.how, octets, exact=a.access.exact and b.access.exact)
-            a = a._replace(access=access)
-        both.append(a)
+            both.append(a._replace(access=access))
+        else:
+            both.append(a)
     return tuple(both)
 
 
@@ -86,11 +96,17 @@ def _value(one: Value | Half, other: Value | Half, counts: tuple[int, int], mask
         return Linear(one.base, one.scale, offset)
     if isinstance(one, int) and isinstance(other, int) and one == other:
         return one
-    if not isinstance(one, int) and not isinstance(other, int) and key_of(one) == key_of(other) and len(set(counts)) == 1:
+    if (
+        not isinstance(one, int)
+        and not isinstance(other, int)
+        and key_of(one) == key_of(other)
+        and len(set(counts)) == 1
+    ):
         pass
     width = max(1 if isinstance(each, int) else each.shape[1] for each in (one, other))
     parts: list[Lanes] = [
-        np.broadcast_to(np.asarray(each, np.int64), (count, width)) for each, count in zip((one, other), counts, strict=True)
+        np.broadcast_to(np.asarray(each, np.int64), (count, width))
+        for each, count in zip((one, other), counts, strict=True)
     ]
     return simple(np.concatenate(parts))
 

@@ -1,8 +1,8 @@
 """What is wrong: takes what waves do, gives findings, each pair of instructions once, with the wait that is missing.
 
-A race rests on one of four rules.  *No synchronisation*: no barrier stands between.  *Off by one*: a barrier does, and a
-wait before it whose count is one too many.  *Ordered only by latency*: a barrier does, without such a wait.  *Policy*: the
-same for a read of LDS before a write from registers, which hardware may be kinder about.
+A race rests on one of four rules.  *No synchronisation*: no barrier stands between.  *Off by one*: a barrier does, and
+a wait before it whose count is one too many.  *Ordered only by latency*: a barrier does, without such a wait.  The
+fourth is *policy*: the same for a read of LDS before a write from registers, which hardware may be kinder about.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rota.errors import Concern, Finding, Severity
-from rota.prove.conflicts import Conflict, Open, find_conflicts
+from rota.prove.conflicts import Conflict, find_conflicts
 from rota.prove.decisions import Decisions
 from rota.prove.operation import Kind, Operation
 from rota.prove.squad import Access, Flight, Squad
@@ -79,7 +79,12 @@ class Judge:
             return (("missing wait", f"{counter}({flight.due}) before the barrier"),)
         line = self._operations[flight.wait].instruction.line
         if allowed <= flight.due:
-            return (("missing wait", f"{counter}({flight.due}) between it and the barrier; the one at line {line} came before"),)
+            return (
+                (
+                    "missing wait",
+                    f"{counter}({flight.due}) between it and the barrier; the one at line {line} came before",
+                ),
+            )
         return (("missing wait", f"{counter}({allowed}) at line {line} must be at most {flight.due}"),)
 
     def _race(self, conflict: Conflict, rule: str, epoch: int, known: Decisions) -> None:
@@ -88,11 +93,18 @@ class Judge:
             f"wave {then.wave} {_HOWS[then.access.how]} LDS that wave {first.wave} {_HOWS[first.access.how]},"
             " with no wait and barrier between"
         )
-        barriers = f"{first.flight.epoch} and {then.flight.epoch} passed" if first.flight.epoch != then.flight.epoch else f"{epoch} passed"
+        barriers = (
+            f"{first.flight.epoch} and {then.flight.epoch} passed"
+            if first.flight.epoch != then.flight.epoch
+            else f"{epoch} passed"
+        )
         evidence = (
             ("rule", rule),
             ("waves", f"{first.wave} and {then.wave}"),
-            ("bytes of LDS", _told(conflict.octets) + ("" if first.access.exact and then.access.exact else ", at most")),
+            (
+                "bytes of LDS",
+                _told(conflict.octets) + ("" if first.access.exact and then.access.exact else ", at most"),
+            ),
             ("barriers", barriers),
             *(self._missing(first.flight) if rule != "no synchronisation" else ()),
         )
@@ -113,14 +125,21 @@ class Judge:
                     self._overtakes(squad, wave, operation, access, flight, common, known)
                     break
 
-    def _overtakes(
-        self, squad: Squad, wave: int, operation: Operation, access: Access, flight: Flight, common: int, known: Decisions
+    def _overtakes(  # noqa: PLR0917
+        self,
+        squad: Squad,
+        wave: int,
+        operation: Operation,
+        access: Access,
+        flight: Flight,
+        common: int,
+        known: Decisions,
     ) -> None:
         vm = self._operations[flight.number].kind is Kind.VMEM
         queue = squad.vm if vm else squad.ds
         due = len(queue) - 1 - queue.index(flight)
         counter = "vmcnt" if vm else "lgkmcnt"
-        assert flight.access is not None
+        assert flight.access is not None  # noqa: S101
         message = f"wave {wave} {_HOWS[access.how]} LDS while its own op on the same bytes is under way"
         evidence = (
             ("rule", "ordered only by latency"),
@@ -133,26 +152,39 @@ class Judge:
     def early(self, squad: Squad, operation: Operation, uses: int, known: Decisions) -> None:
         """An operation uses registers that a memory op under way fills."""
         touched = uses & squad.busy
-        for name, queue in (("vm", squad.vm), ("ds", squad.ds), ("sm", squad.sm), ("flat", tuple(each for each, _ in squad.flat))):
+        for name, queue in (
+            ("vm", squad.vm),
+            ("ds", squad.ds),
+            ("sm", squad.sm),
+            ("flat", tuple(each for each, _ in squad.flat)),
+        ):
             for place, flight in enumerate(queue):
                 if flight.rows & touched:
                     self._early(squad, operation, flight, name, len(queue) - 1 - place, known)
         squad.vm, squad.ds, squad.sm = (
-            tuple(each._replace(rows=each.rows & ~touched) for each in queue) for queue in (squad.vm, squad.ds, squad.sm)
+            tuple(each._replace(rows=each.rows & ~touched) for each in queue)
+            for queue in (squad.vm, squad.ds, squad.sm)
         )
         squad.flat = tuple((each._replace(rows=each.rows & ~touched), seen) for each, seen in squad.flat)
         squad.busy &= ~touched
 
-    def _early(self, squad: Squad, operation: Operation, flight: Flight, name: str, younger: int, known: Decisions) -> None:
+    def _early(  # noqa: PLR0917
+        self, squad: Squad, operation: Operation, flight: Flight, name: str, younger: int, known: Decisions
+    ) -> None:
         counter, due = {"vm": ("vmcnt", younger), "ds": ("lgkmcnt", younger)}.get(name, ("lgkmcnt", 0))
         last = squad.waited[0 if name == "vm" else 1]
         allowed = None if last < 0 else self._operations[last].waits[0 if name == "vm" else 1]
-        rule = "off by one" if allowed is not None and allowed == due + 1 and name in {"vm", "ds"} else "no synchronisation"
+        rule = (
+            "off by one"
+            if allowed is not None and allowed == due + 1 and name in {"vm", "ds"}
+            else "no synchronisation"
+        )
         missing = f"{counter}({due}) before it"
         if rule == "off by one":
             missing = f"{counter}({allowed}) at line {self._operations[last].instruction.line} must be at most {due}"
         reads = bool(operation.reads & flight.rows)
-        message = f"{operation.instruction.opcode} {'uses' if reads else 'overwrites'} a register that a memory op under way fills"
+        does = "uses" if reads else "overwrites"
+        message = f"{operation.instruction.opcode} {does} a register that a memory op under way fills"
         evidence = (("rule", rule), ("waves", _several(squad.waves)), ("missing wait", missing))
         self._add("I103", rule, message, operation.number, flight.number, evidence, known)
 
@@ -180,7 +212,11 @@ class Judge:
         for flight in squad.vm:
             if flight.access is not None and any(flight.access.bytes):
                 message = "a load to LDS is under way when its wave ends"
-                evidence = (("rule", "ordered only by latency"), ("waves", _several(squad.waves)), ("missing wait", "vmcnt(0) before it"))
+                evidence = (
+                    ("rule", "ordered only by latency"),
+                    ("waves", _several(squad.waves)),
+                    ("missing wait", "vmcnt(0) before it"),
+                )
                 self._add("I403", "end", message, operation.number, flight.number, evidence, Decisions())
                 return
 
@@ -203,7 +239,7 @@ class Judge:
             message = f"an LDS access may be at byte {place}; the kernel has {size}"
             self._add("I105", "", message, number, number, (("rule", "no synchronisation"),), Decisions())
 
-    def _add(
+    def _add(  # noqa: PLR0917
         self, code: str, rule: str, message: str, number: int, other: int, evidence: tuple[tuple[str, str | int], ...],
         known: Decisions, *, severity: Severity = Severity.ERROR,
     ) -> None:  # fmt: skip
@@ -215,7 +251,9 @@ class Judge:
         ends = ((number, "line of the listing"), (other, "the other one"))[: 1 + (number != other)]
         concerns: tuple[Concern, ...] = tuple(self._operations[each].instruction.concern(role) for each, role in ends)
         decided = (("decisions", "; ".join(known.trail[-_MOST_TOLD:])),) if known.trail else ()
-        finding = Finding(code=code, message=message, severity=severity, concerns=concerns, evidence=(*evidence, *decided))
+        finding = Finding(
+            code=code, message=message, severity=severity, concerns=concerns, evidence=(*evidence, *decided)
+        )
         self._groups[key] = _Group(finding=finding, pairs={(number, other)})
 
 
@@ -223,7 +261,7 @@ def _regions(operations: Sequence[Operation]) -> list[int]:
     """Stretches of the listing between barriers, branches and their targets."""
     targets = {each.instruction.target for each in operations}
     regions, region = [], 0
-    for number, each in enumerate(operations):
+    for number in range(len(operations)):
         if number in targets or (number and operations[number - 1].kind in {Kind.BARRIER, Kind.BRANCH, Kind.CALL}):
             region += 1
         regions.append(region)
@@ -238,6 +276,3 @@ def _told(octets: int) -> str:
     """The first byte, the last and how many."""
     first, last, count = (octets & -octets).bit_length() - 1, octets.bit_length() - 1, octets.bit_count()
     return f"{count} of {first:#x} to {last:#x}"
-
-
-_ = Open

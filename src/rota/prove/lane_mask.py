@@ -91,7 +91,9 @@ class Masks:
             return self.leaf(tuple(do(a, b) for a, b in zip(one.leaf, other.leaf, strict=True)))
         first = min((each.atom for each in (one, other) if each.atom is not None), key=lambda atom: atom.number)
         parts = [
-            (each.high, each.low) if each.atom is first and each.high is not None and each.low is not None else (each, each)
+            (each.high, each.low)
+            if each.atom is first and each.high is not None and each.low is not None
+            else (each, each)
             for each in (one, other)
         ]
         (one_high, one_low), (other_high, other_low) = parts
@@ -115,8 +117,8 @@ class Masks:
         key = (certain, mask)
         found = self._folded.get(key)
         if found is None:
-            assert mask.high is not None
-            assert mask.low is not None
+            assert mask.high is not None  # noqa: S101
+            assert mask.low is not None  # noqa: S101
             pairs = zip(self._fold(mask.high, certain=certain), self._fold(mask.low, certain=certain), strict=True)
             found = self._folded[key] = tuple(a & b if certain else a | b for a, b in pairs)
         return found
@@ -134,9 +136,9 @@ class Masks:
         """The mask for some of the waves."""
         if mask.leaf is not None:
             return self.leaf(tuple(mask.leaf[row] for row in rows))
-        assert mask.atom is not None
-        assert mask.high is not None
-        assert mask.low is not None
+        assert mask.atom is not None  # noqa: S101
+        assert mask.high is not None  # noqa: S101
+        assert mask.low is not None  # noqa: S101
         return self.choice(mask.atom, self.of_waves(mask.high, rows), self.of_waves(mask.low, rows))
 
     def renamed(self, mask: Mask, names: Mapping[Symbol, Symbol]) -> Mask:

@@ -9,9 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from rota.isa.binary.image import CODE_BASE
 from rota.isa.wave.operand import M0, SCALAR, named
@@ -23,12 +20,13 @@ from rota.prove.joining import join
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
 from rota.prove.operation import SCC_ROW, Kind, Operation
-from rota.prove.product_state import Namer, Product, Visit, Widener, key_of_state, shape_of
+from rota.prove.product_state import Namer, Product, Visit, key_of_state, shape_of
 from rota.prove.register_indexing import index_of, move_indexed, set_index, touched
 from rota.prove.scalar_values import evaluate_scalar
 from rota.prove.squad import Squad
 from rota.prove.symbol import GROUP, Linear, Symbol, Value
 from rota.prove.vector_values import evaluate_vector
+from rota.prove.widening import Widener
 
 _VCC = named("vcc")
 
@@ -68,7 +66,11 @@ class Explorer:
         self.operations, self.one, self.memory, self.judge, self.budget = operations, one, memory, judge, budget
         self._evaluated = sliced.evaluated
         self._targets = call_targets(operations)
-        self._places = {each.instruction.address: each.number for each in reversed(operations) if each.instruction.address is not None}
+        self._places = {
+            each.instruction.address: each.number
+            for each in reversed(operations)
+            if each.instruction.address is not None
+        }
         self._heads = frozenset(
             target for number, ways in enumerate(sliced.successors) for target in ways if target <= number
         )
@@ -85,7 +87,9 @@ class Explorer:
         runs = [(0, -1)] * (len(self.operations) + 1)
         for number in range(len(self.operations) - 1, -1, -1):
             each = self.operations[number]
-            plain = each.kind is Kind.QUIET or (each.kind is Kind.VALUE and not self._evaluated[number] and not each.indexed)
+            plain = each.kind is Kind.QUIET or (
+                each.kind is Kind.VALUE and not self._evaluated[number] and not each.indexed
+            )
             if not plain or number in self._heads:
                 continue
             touches, end = runs[number + 1] if number + 1 < len(self.operations) else (0, -1)
@@ -108,9 +112,12 @@ class Explorer:
             if squad is None:
                 if not self._meet(product):
                     return
-            elif not self._advance(product, squad):
-                return
-            elif (squad.waiting or squad.ended) and product.forks and len(product.squads) > 1 and not self._checkpoint(product, ("arrived",)):
+            elif not self._advance(product, squad) or (
+                (squad.waiting or squad.ended)
+                and product.forks
+                and len(product.squads) > 1
+                and not self._checkpoint(product, ("arrived",))
+            ):
                 return
 
     def _meet(self, product: Product) -> bool:
@@ -131,7 +138,7 @@ class Explorer:
         product.squads = join(product.squads, self.one.masks, self.memory.accesses)
         return self._checkpoint(product, ("barrier",))
 
-    def _advance(self, product: Product, squad: Squad) -> bool:
+    def _advance(self, product: Product, squad: Squad) -> bool:  # noqa: C901
         """Steps a squad until it waits, ends or splits; False if the path is over."""
         operations, runs, heads = self.operations, self._runs, self._heads
         count = 0
@@ -186,7 +193,7 @@ class Explorer:
             operation = self.operations[number]
             self._early(squad, operation, product)
 
-    def _step(self, product: Product, squad: Squad, operation: Operation) -> bool:
+    def _step(self, product: Product, squad: Squad, operation: Operation) -> bool:  # noqa: C901, PLR0912
         """One operation; False if another squad has to go on now."""
         kind = operation.kind
         if kind is Kind.BRANCH:
@@ -244,7 +251,7 @@ class Explorer:
         if instruction.opcode != "s_setpc_b64" and instruction.follows is not None:
             place = CODE_BASE + instruction.follows
             self.one.write_pair(squad, operation.operands[0].rows[0], self.one.masks.leaf((place,) * len(squad.waves)))
-        assert target is not None
+        assert target is not None  # noqa: S101
         squad.at = target
 
     # Branches.
@@ -252,7 +259,7 @@ class Explorer:
     def _branch(self, product: Product, squad: Squad, operation: Operation) -> bool:
         instruction = operation.instruction
         opcode, target = instruction.opcode, instruction.target
-        assert target is not None
+        assert target is not None  # noqa: S101
         if opcode == "s_branch":
             squad.at = target
             return True
@@ -327,7 +334,10 @@ class Explorer:
             other = product.copy()
             for each, holds in ((product, False), (other, True)):
                 each.known.decide(fork.condition, holds=holds, epoch=each.epoch)
-                each.known.trail = (*each.known.trail[-11:], f"{_told(fork.condition)} is {str(holds).lower()} at line {where.line}")
+                each.known.trail = (
+                    *each.known.trail[-11:],
+                    f"{_told(fork.condition)} is {str(holds).lower()} at line {where.line}",
+                )
             self._stack.append(other)
             return
         (wave,) = fork.waves
@@ -339,7 +349,7 @@ class Explorer:
         self._stack.append(other)
 
     def _part(self, product: Product, squad: Squad) -> None:
-        """Waves that may decide differently go on alone: what each can come to is then found once, not in every company."""
+        """Waves that may decide differently go on alone: what each comes to is found once, not in every company."""
         place = product.squads.index(squad)
         alone = [squad.part([row], self.one.masks, self.memory.accesses) for row in range(len(squad.waves))]
         product.squads[place : place + 1] = alone

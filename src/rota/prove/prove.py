@@ -23,7 +23,8 @@ from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
 from rota.prove.lane_mask import ALL64
 from rota.prove.memory_steps import MemorySteps
-from rota.prove.operation import Operation, UnknownOperationError, read_operation
+from rota.prove.operation import Operation, UnknownOperationError
+from rota.prove.operation_reader import read_operation
 from rota.prove.paths import Budget, Explorer, InconclusiveError
 from rota.prove.product_state import Product
 from rota.prove.register_indexing import mark_indexed
@@ -34,6 +35,7 @@ from rota.prove.verdict import Statistics, Verdict, status_of
 from rota.targets.architecture import Architecture
 from rota.targets.registry import architecture_named
 
+_NOT_JUDGED = "accesses of global memory, and what LDS holds before it is written, are not judged"
 Triple = tuple[int, int, int]
 _REGISTER = re.compile(r"[vas]\d+")
 
@@ -86,12 +88,17 @@ def prove(
 
 
 class _Proof:
-    def __init__(
-        self, facts: KernelFacts, instructions: Sequence[Instruction], block: int | Triple | None, dynamic_lds: int | None,
-        policies: Policies, budget: Budget,
-    ) -> None:  # fmt: skip
+    def __init__(  # noqa: PLR0917
+        self,
+        facts: KernelFacts,
+        instructions: Sequence[Instruction],
+        block: int | Triple | None,
+        dynamic_lds: int | None,
+        policies: Policies,
+        budget: Budget,
+    ) -> None:
         self._facts, self._instructions, self._policies, self._budget = facts, instructions, policies, budget
-        self.assumptions: list[str] = []
+        self.assumptions = [_NOT_JUDGED]
         self._block = self._chosen_block(block)
         self._dynamic = dynamic_lds
         self._explorer: Explorer | None = None
@@ -106,7 +113,9 @@ class _Proof:
             chosen = (required[0], required[1], required[2])
         else:
             chosen = (self._facts.max_workgroup, 1, 1)
-            self.assumptions.append(f"a workgroup has {chosen[0]} work items in one dimension, the most that the kernel takes")
+            self.assumptions.append(
+                f"a workgroup has {chosen[0]} work items in one dimension, the most that the kernel takes"
+            )
         return chosen
 
     def statistics(self, seconds: float) -> Statistics:
@@ -139,7 +148,8 @@ class _Proof:
         return not ending, found
 
     def _operations(self, instructions: Sequence[Instruction], architecture: Architecture) -> list[Operation]:
-        operations, refused = [], {}
+        operations: list[Operation] = []
+        refused: dict[str, Finding] = {}
         for number, each in enumerate(instructions):
             try:
                 operations.append(read_operation(each, number, architecture))
@@ -163,10 +173,15 @@ class _Proof:
         touched = TouchedBytes(size, one.masks)
         aperture = any("src_shared_base" in each.text for each in self._instructions)
         memory = self._memory = MemorySteps(
-            one, touched, judge, holds=(architecture.no_wait("vmcnt"), architecture.no_wait("lgkmcnt")),
-            constants=self._constants(), evaluated=sliced.evaluated,
-            in_order=self._policies.order is VmcntOrder.IN_ORDER, flat_lds=aperture,
-        )  # fmt: skip
+            one,
+            touched,
+            judge,
+            holds=(architecture.no_wait("vmcnt"), architecture.no_wait("lgkmcnt")),
+            constants=self._constants(),
+            evaluated=sliced.evaluated,
+            in_order=self._policies.order is VmcntOrder.IN_ORDER,
+            flat_lds=aperture,
+        )
         start, kernarg_row = self._start(one, waves)
         explorer = self._explorer = Explorer(
             operations, sliced, one, memory, judge, kernarg_row=kernarg_row, budget=self._budget
@@ -255,7 +270,9 @@ class _Proof:
             packed = packed | part << 10 * place
         registers[0] = packed
         items = block[0] * block[1] * block[2]
-        full = tuple(ALL64 if items - LANES * wave >= LANES else (1 << items - LANES * wave) - 1 for wave in range(waves))
+        full = tuple(
+            ALL64 if items - LANES * wave >= LANES else (1 << items - LANES * wave) - 1 for wave in range(waves)
+        )
         squad = Squad(waves=tuple(range(waves)), at=0, registers=registers, exec=one.masks.leaf(full))
         return squad, max(kernarg_row, 0)
 

@@ -1,8 +1,8 @@
 """Registers that are chosen while running: takes operations, gives those between s_set_gpr_idx_on and off marked.
 
 In index mode M0 is added to the vector registers that its bits name.  While the index is known the very registers are
-used; else a read may be of any register from the named one on, and a write forgets all of these.  The mode must begin and
-end in one stretch of code.
+used; else a read may be of any register from the named one on, and a write forgets all of these.  The mode must begin
+and end in one stretch of code.
 """
 
 from __future__ import annotations

@@ -141,7 +141,9 @@ def _field(one: Evaluator, squad: Squad, operation: Operation, known: Decisions)
     kind = "bfe_u" if operation.name.endswith("u32") else "bfe_i"
     if isinstance(b, int):
         width = b >> 16 & 0x7F
-        result = 0 if not width else one.compute(kind, a, b & 31, width) if width < 32 else one.compute("shr", a, b & 31)
+        result = (
+            0 if not width else one.compute(kind, a, b & 31, width) if width < 32 else one.compute("shr", a, b & 31)
+        )
     else:
         result = one.symbols.opaque(kind, (a, b))
     _put(one, squad, operation, result)
@@ -166,16 +168,16 @@ def _chosen(one: Evaluator, squad: Squad, operation: Operation, known: Decisions
     if decided is not None:
         result: Value = x if decided else y
     elif not isinstance(flag, Linear):
-        result = simple(np.where(np.asarray(flag) != 0, x, y)) if not _unknown(x, y) else one.symbols.opaque("choose", (flag, x, y))
+        result = (
+            simple(np.where(np.asarray(flag) != 0, x, y))
+            if not isinstance(x, Linear) and not isinstance(y, Linear)
+            else one.symbols.opaque("choose", (flag, x, y))
+        )
     elif flag.base.spread == GROUP and isinstance(flag.offset, int):
         result = one.select(flag.base, x, y) if flag.scale == 1 else one.select(flag.base, y, x)
     else:
         result = one.symbols.opaque("choose", (flag, x, y))
     _put(one, squad, operation, result)
-
-
-def _unknown(*values: Value) -> bool:
-    return any(isinstance(each, Linear) for each in values)
 
 
 def _decided(flag: Value, known: Decisions) -> bool | None:
@@ -249,7 +251,8 @@ def _shifted_pair(one: Evaluator, squad: Squad, operation: Operation, known: Dec
     places = np.broadcast_to(np.asarray(by), (len(squad.waves), 1))[:, 0].tolist()
     left = "lshl" in operation.name
     moved = tuple(
-        (number << (place & 63) if left else number >> (place & 63)) & ALL64 for number, place in zip(mask.leaf, places, strict=True)
+        (number << (place & 63) if left else number >> (place & 63)) & ALL64
+        for number, place in zip(mask.leaf, places, strict=True)
     )
     _masked(one, squad, operation, one.masks.leaf(moved))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rota.prove.lane_mask import Mask, Masks
@@ -93,29 +93,40 @@ class Squad:
     sm: tuple[Flight, ...] = ()
     flat: tuple[tuple[Flight, frozenset[str]], ...] = ()
     busy: int = 0
-    done: dict[Access, Flight] = None  # type: ignore[assignment]
+    done: dict[Access, Flight] = field(default_factory=dict)
     waiting: bool = False
     ended: bool = False
     barriers: int = 0
     waited: tuple[int, int] = (-1, -1)
 
-    def __post_init__(self) -> None:
-        if self.done is None:
-            self.done = {}
-
     def copy(self) -> Squad:
         """For another path."""
         return Squad(
-            waves=self.waves, at=self.at, registers=dict(self.registers), exec=self.exec, vm=self.vm, ds=self.ds, sm=self.sm,
-            flat=self.flat, busy=self.busy, done=dict(self.done), waiting=self.waiting, ended=self.ended,
-            barriers=self.barriers, waited=self.waited,
-        )  # fmt: skip
+            waves=self.waves,
+            at=self.at,
+            registers=dict(self.registers),
+            exec=self.exec,
+            vm=self.vm,
+            ds=self.ds,
+            sm=self.sm,
+            flat=self.flat,
+            busy=self.busy,
+            done=dict(self.done),
+            waiting=self.waiting,
+            ended=self.ended,
+            barriers=self.barriers,
+            waited=self.waited,
+        )
 
     def part(self, rows: list[int], masks: Masks, accesses: Accesses) -> Squad:
         """Some of the waves, on their own."""
 
         def kept(value: Value | Half) -> Value | Half:
-            return Half(masks.of_waves(value.mask, rows), value.which) if isinstance(value, Half) else of_waves(value, rows)
+            return (
+                Half(masks.of_waves(value.mask, rows), value.which)
+                if isinstance(value, Half)
+                else of_waves(value, rows)
+            )
 
         def access(each: Access | None) -> Access | None:
             return None if each is None else accesses.of_waves(each, rows)
@@ -129,12 +140,21 @@ class Squad:
             if one is not None and any(one.bytes):
                 done[one] = before._replace(access=one)
         return Squad(
-            waves=tuple(self.waves[row] for row in rows), at=self.at,
+            waves=tuple(self.waves[row] for row in rows),
+            at=self.at,
             registers={row: kept(value) for row, value in self.registers.items()},
-            exec=masks.of_waves(self.exec, rows), vm=tuple(map(flight, self.vm)), ds=tuple(map(flight, self.ds)), sm=self.sm,
-            flat=tuple((flight(each), seen) for each, seen in self.flat), busy=self.busy, done=done, waiting=self.waiting,
-            ended=self.ended, barriers=self.barriers, waited=self.waited,
-        )  # fmt: skip
+            exec=masks.of_waves(self.exec, rows),
+            vm=tuple(map(flight, self.vm)),
+            ds=tuple(map(flight, self.ds)),
+            sm=self.sm,
+            flat=tuple((flight(each), seen) for each, seen in self.flat),
+            busy=self.busy,
+            done=done,
+            waiting=self.waiting,
+            ended=self.ended,
+            barriers=self.barriers,
+            waited=self.waited,
+        )
 
     def reckon(self) -> None:
         """The registers that are waited for; the oldest ops that are only counted are not waited for by anybody."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +81,9 @@ class Symbols:
         """An unknown that is like no other."""
         return Linear(self.make(op, (len(self._known),), spread=spread, bits=bits, depth=_STABLE_DEPTH + 1), 1, 0)
 
-    def opaque(self, op: str, values: tuple[Value, ...], extra: Hashable = None, *, bits: int = M32, spread: int = -1) -> Linear:
+    def opaque(
+        self, op: str, values: tuple[Value, ...], extra: Hashable = None, *, bits: int = M32, spread: int = -1
+    ) -> Linear:
         """What an operation gives of which nothing else is known."""
         keys = tuple(map(key_of, values))
         depth = 1 + max((each.base.depth for each in values if isinstance(each, Linear)), default=0)
@@ -193,3 +196,24 @@ def of_waves(value: Value, rows: list[int]) -> Value:
         offset = of_waves(value.offset, rows)
         return value if isinstance(value.offset, int) else Linear(value.base, value.scale, offset)  # type: ignore[arg-type]
     return simple(value[rows]) if value.shape[1] == 1 else value[rows]
+
+
+class Parts:
+    """What a joint value is made of; no part of its identity."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[Any, Any, Any]) -> None:
+        self.parts = parts
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Parts)
+
+
+def parts_of(base: Symbol) -> tuple[Any, Any, Any]:
+    """What chooses, and the two values, of a `select` or a `pick`."""
+    held = base.args[3]
+    return held.parts if isinstance(held, Parts) else (None, 0, 0)

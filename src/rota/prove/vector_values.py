@@ -23,11 +23,13 @@ _BINARY = {
     "v_mul_i32_i24": "mul24i", "v_and_b32": "and", "v_or_b32": "or", "v_xor_b32": "xor", "v_min_u32": "min_u",
     "v_max_u32": "max_u", "v_min_i32": "min_i", "v_max_i32": "max_i", "v_bfe_u32": "bfe_u", "v_bfe_i32": "bfe_i",
     "v_bfi_b32": "bfi", "v_not_b32": "not", "v_bfrev_b32": "brev", "v_perm_b32": "perm", "v_xnor_b32": "xnor",
-    "v_alignbit_b32": "alignbit", "v_add_i32": "add", "v_sub_i32": "sub", "v_bfm_b32": "bfm", "v_alignbyte_b32": "alignbyte",
+    "v_alignbit_b32": "alignbit", "v_add_i32": "add", "v_sub_i32": "sub", "v_bfm_b32": "bfm",
+    "v_alignbyte_b32": "alignbyte",
 }  # fmt: skip
 _REVERSED = {"v_subrev_u32": "sub", "v_lshlrev_b32": "shl", "v_lshrrev_b32": "shr", "v_ashrrev_i32": "sar"}
 _FUSED = {  # the second op is done with the first one's result and the third operand
-    "v_add3_u32": ("add", "add"), "v_or3_b32": ("or", "or"), "v_and_or_b32": ("and", "or"), "v_lshl_or_b32": ("shl", "or"),
+    "v_add3_u32": ("add", "add"), "v_or3_b32": ("or", "or"), "v_and_or_b32": ("and", "or"),
+    "v_lshl_or_b32": ("shl", "or"),
     "v_lshl_add_u32": ("shl", "add"), "v_add_lshl_u32": ("add", "shl"), "v_xad_u32": ("xor", "add"),
     "v_mad_u32_u24": ("mul24", "add"), "v_mad_i32_i24": ("mul24i", "add"),
 }  # fmt: skip
@@ -59,7 +61,9 @@ def evaluate_vector(one: Evaluator, squad: Squad, operation: Operation, known: D
             _put(one, squad, operation, one.compute(then, one.compute(first, a, b), c))
         elif (found := _COMPARE.match(name)) is not None:
             a, b = (one.read(squad, each, known) for each in operation.operands[1:])
-            _compared(one, squad, operation, one.mask_of(one.compare(found["kind"], found["sign"], a, b), len(squad.waves)))
+            _compared(
+                one, squad, operation, one.mask_of(one.compare(found["kind"], found["sign"], a, b), len(squad.waves))
+            )
         else:
             _forget(one, squad, operation, known)
     except (ValueError, OverflowError):  # a form that the arithmetic doesn't follow
@@ -114,7 +118,11 @@ def first_lane(one: Evaluator, squad: Squad, value: Value) -> Value:
         if value.base.spread == LANE:
             return one.symbols.opaque("first", (value,), squad.exec, spread=WAVE)
         offset = first_lane(one, squad, value.offset)
-        return Linear(value.base, value.scale, offset) if not isinstance(offset, Linear) else one.symbols.opaque("first", (value,), squad.exec, spread=WAVE)
+        return (
+            Linear(value.base, value.scale, offset)
+            if not isinstance(offset, Linear)
+            else one.symbols.opaque("first", (value,), squad.exec, spread=WAVE)
+        )
     if squad.exec.leaf is not None:
         lanes = [(number & -number).bit_length() - 1 if number else 0 for number in squad.exec.leaf]
         return simple(value[np.arange(len(lanes)), lanes][:, None])
@@ -136,7 +144,12 @@ def _one_lane(one: Evaluator, squad: Squad, operation: Operation, known: Decisio
         result: Value = value
     elif isinstance(place, int) and not isinstance(value, Linear):
         result = simple(value[:, [place & 63 if value.shape[1] > 1 else 0]])
-    elif isinstance(value, Linear) and value.base.spread != LANE and isinstance(place, int) and not isinstance(value.offset, int):
+    elif (
+        isinstance(value, Linear)
+        and value.base.spread != LANE
+        and isinstance(place, int)
+        and not isinstance(value.offset, int)
+    ):
         offset = value.offset[:, [place & 63 if value.offset.shape[1] > 1 else 0]]
         result = Linear(value.base, value.scale, simple(offset))
     elif isinstance(value, Linear) and value.base.spread != LANE and isinstance(value.offset, int):
@@ -211,7 +224,9 @@ def _multiplied_wide(one: Evaluator, squad: Squad, operation: Operation, known: 
         high: Value = one.symbols.opaque(operation.name, values, "high")
     else:
         carry = (np.asarray(one.compute("mul", a, b)) + np.asarray(parts[0])) >> 32
-        high = one.compute("add", one.compute("add", multiply_high(a, b), parts[1]), carry if carry.ndim else int(carry))
+        high = one.compute(
+            "add", one.compute("add", multiply_high(a, b), parts[1]), carry if carry.ndim else int(carry)
+        )
     one.write(squad, target, low)
     one.write(squad, target + 1, high)
     atom = one.symbols.opaque(operation.name, values, "carry", bits=1, spread=LANE).base
@@ -236,7 +251,13 @@ def _bit_operation(one: Evaluator, squad: Squad, operation: Operation, known: De
 def _moved_wide(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
     target, source = operation.operands
     for part, row in enumerate(target.rows):
-        value = one.row(squad, source.rows[part], known) if source.rows else one.read(squad, source, known) if not part else 0
+        value = (
+            one.row(squad, source.rows[part], known)
+            if source.rows
+            else one.read(squad, source, known)
+            if not part
+            else 0
+        )
         one.write(squad, row, value)
 
 
@@ -244,7 +265,9 @@ def _added_wide(one: Evaluator, squad: Squad, operation: Operation, known: Decis
     """v_lshl_add_u64: the low half is a sum of 32 bits."""
     first, by, third = operation.operands[1:4]
     shift = one.read(squad, by, known)
-    lows = [one.row(squad, each.rows[0], known) if each.rows else one.read(squad, each, known) for each in (first, third)]
+    lows = [
+        one.row(squad, each.rows[0], known) if each.rows else one.read(squad, each, known) for each in (first, third)
+    ]
     low = one.compute("add", one.compute("shl", lows[0], shift), lows[1])
     highs = [one.row(squad, each.rows[1], known) if len(each.rows) > 1 else 0 for each in (first, third)]
     one.write(squad, operation.operands[0].rows[0], low)
@@ -262,7 +285,7 @@ def _values(one: Evaluator, squad: Squad, operands: tuple[Operand, ...], known: 
     return values
 
 
-def _forget(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
+def _forget(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:  # noqa: C901
     """An operation that isn't followed: the same on the same values gives the same."""
     name, operands = operation.name, operation.operands
     text = operation.instruction.text.partition(" ")[0]
@@ -278,7 +301,11 @@ def _forget(one: Evaluator, squad: Squad, operation: Operation, known: Decisions
         values = _values(one, squad, operands, known)
     signs = tuple(each.text for each in operands if each.signed)
     extra = (text, signs, operation.instruction.modifiers, operation.number if name.startswith("v_prng") else 0)
-    across = "_dpp" in text or "permlane" in name or any(each.startswith(("quad_perm", "row_", "wave_")) for each in operation.instruction.modifiers)
+    across = (
+        "_dpp" in text
+        or "permlane" in name
+        or any(each.startswith(("quad_perm", "row_", "wave_")) for each in operation.instruction.modifiers)
+    )
     shared = (*extra, squad.exec) if across else extra
     if (compared := _ANY_COMPARE.match(name)) is not None:
         spread = max(map(spread_of, values), default=GROUP)

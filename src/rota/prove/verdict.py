@@ -52,7 +52,8 @@ class Verdict:
     def __str__(self) -> str:
         took = self.statistics
         line = (
-            f"{self.kernel} ({self.arch}): {self.status.value}; {took.steps:,} steps, {took.states:,} states, {took.paths:,} paths,"
+            f"{self.kernel} ({self.arch}): {self.status.value}; {took.steps:,} steps, {took.states:,} states,"
+            f" {took.paths:,} paths,"
             f" {took.concrete_sites} of {took.sites} LDS sites concrete, {took.seconds:.1f} s"
         )
         rests = [f"  assumes: {each}" for each in self.assumptions] + [f"  policy: {each}" for each in self.policies]
