@@ -51,10 +51,12 @@ class Visit:
 
 
 def shape_of(product: Product) -> Shape:
-    """All of a state but registers and decisions."""
+    """All of a state but registers and decisions; of barriers, who has come to fewer than others."""
+    most = max(squad.barriers for squad in product.squads)
     return tuple(
         (
-            squad.waves, squad.at, squad.waiting, squad.ended, squad.exec, tuple(each.same for each in squad.vm),
+            squad.waves, squad.at, squad.barriers < most,
+            squad.waiting, squad.ended, squad.exec, tuple(each.same for each in squad.vm),
             tuple(each.same for each in squad.ds), tuple(each.same for each in squad.sm),
             tuple((each.same, seen) for each, seen in squad.flat), frozenset(squad.done),
         )
