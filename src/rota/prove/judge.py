@@ -172,13 +172,12 @@ class Judge:
         self, squad: Squad, operation: Operation, flight: Flight, name: str, younger: int, known: Decisions
     ) -> None:
         counter, due = {"vm": ("vmcnt", younger), "ds": ("lgkmcnt", younger)}.get(name, ("lgkmcnt", 0))
-        last = squad.waited[0 if name == "vm" else 1]
-        allowed = None if last < 0 else self._operations[last].waits[0 if name == "vm" else 1]
-        rule = (
-            "off by one"
-            if allowed is not None and allowed == due + 1 and name in {"vm", "ds"}
-            else "no synchronisation"
-        )
+        last, allowed = -1, None
+        rule = "no synchronisation"
+        if flight.near >= 0 and name in {"vm", "ds"}:
+            last, rule = flight.near, "off by one"
+            allowed = self._operations[last].waits[0 if name == "vm" else 1]
+            due = -1 if allowed is None else allowed - 1
         missing = f"{counter}({due}) before it"
         if rule == "off by one":
             missing = f"{counter}({allowed}) at line {self._operations[last].instruction.line} must be at most {due}"
@@ -195,6 +194,10 @@ class Judge:
             squad.waited[0] if vm is None else operation.number,
             squad.waited[1] if lgkm is None else operation.number,
         )
+        if vm and len(squad.vm) == vm:
+            squad.vm = (squad.vm[0]._replace(near=operation.number), *squad.vm[1:])
+        if lgkm and len(squad.ds) == lgkm:
+            squad.ds = (squad.ds[0]._replace(near=operation.number), *squad.ds[1:])
 
     def passed(self, squads: Sequence[Squad]) -> None:
         """Notes, behind a barrier, which waits would have been due before it."""

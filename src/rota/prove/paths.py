@@ -74,6 +74,7 @@ class Explorer:
         self._heads = frozenset(
             target for number, ways in enumerate(sliced.successors) for target in ways if target <= number
         )
+        self._joins = frozenset(each.instruction.target for each in operations if each.instruction.target is not None)
         self._namer = Namer(one, sliced.needed, kernarg_row)
         self._widener = Widener(one, sliced.for_addresses)
         self._runs = self._quiet_runs()
@@ -90,7 +91,7 @@ class Explorer:
             plain = each.kind is Kind.QUIET or (
                 each.kind is Kind.VALUE and not self._evaluated[number] and not each.indexed
             )
-            if not plain or number in self._heads:
+            if not plain or number in self._heads or number in self._joins:
                 continue
             touches, end = runs[number + 1] if number + 1 < len(self.operations) else (0, -1)
             mine = each.reads | each.writes
@@ -138,7 +139,7 @@ class Explorer:
         product.squads = join(product.squads, self.one.masks, self.memory.accesses)
         return self._checkpoint(product, ("barrier",))
 
-    def _advance(self, product: Product, squad: Squad) -> bool:  # noqa: C901
+    def _advance(self, product: Product, squad: Squad) -> bool:  # noqa: C901, PLR0912
         """Steps a squad until it waits, ends or splits; False if the path is over."""
         operations, runs, heads = self.operations, self._runs, self._heads
         count = 0
@@ -159,8 +160,12 @@ class Explorer:
                 self._spend(operations[at])
                 if not self._checkpoint(product, (squad.waves[0],)):
                     return False
-                if squad not in product.squads:
-                    return True
+            elif product.forks != product.marked and at in self._joins:
+                self.steps += count
+                count = 0
+                self._spend(operations[at])
+                if not self._checkpoint(product, ("join",)):
+                    return False
             operation = operations[at]
             if (operation.reads | operation.writes) & squad.busy:
                 self._early(squad, operation, product)
@@ -358,6 +363,7 @@ class Explorer:
 
     def _checkpoint(self, product: Product, head: tuple[Hashable, ...]) -> bool:
         """Names and compares the state; False if it was met before."""
+        product.marked = product.forks
         self._namer.rename(product)
         shape = shape_of(product)
         place = (head, *((squad.waves, squad.at) for squad in product.squads))

@@ -24,19 +24,28 @@ AGREED = 2
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Product:
-    """All squads, what the path has decided, the barriers passed, and what earlier checkpoints looked like."""
+    """All squads, what the path has decided, the barriers passed, and what earlier checkpoints looked like.
+
+    `forks` counts decisions, `marked` those before the last checkpoint.
+    """
 
     squads: list[Squad]
     known: Decisions
     epoch: int = 0
     forks: int = 0
+    marked: int = 0
     history: dict[Hashable, tuple[Visit, ...]] = field(default_factory=dict)
 
     def copy(self) -> Product:
         """For another path."""
         squads = [each.copy() for each in self.squads]
         return Product(
-            squads=squads, known=self.known.copy(), epoch=self.epoch, forks=self.forks, history=dict(self.history)
+            squads=squads,
+            known=self.known.copy(),
+            epoch=self.epoch,
+            forks=self.forks,
+            marked=self.marked,
+            history=dict(self.history),
         )
 
 

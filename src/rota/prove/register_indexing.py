@@ -17,6 +17,7 @@ from rota.prove.evaluation import Evaluator
 from rota.prove.operation import Kind, Operation, UnknownOperationError
 from rota.prove.squad import Squad
 from rota.prove.symbol import LANE, WAVE
+from rota.prove.vector_values import write_lane
 
 _NAMES = re.compile(r"gpr_idx\((?P<names>[A-Z0-9,]*)\)")
 _PLACES = {"SRC0": 1, "SRC1": 2, "SRC2": 4, "DST": 8}
@@ -49,9 +50,10 @@ def _mode(operation: Operation) -> int:
 
 
 def _wide(operation: Operation, mode: int) -> Operation:
-    if operation.name != "v_mov_b32" or len(operation.operands) != 2 or operation.odd or mode & 6:
+    moves = operation.name == "v_mov_b32" or (operation.name == "v_writelane_b32" and mode == _PLACES["DST"])
+    if not moves or operation.odd or mode & 6:
         raise UnknownOperationError(operation.instruction, "register index")
-    target, source = operation.operands
+    target, source = operation.operands[:2]
     reads, writes = operation.reads, operation.writes
     if mode & 1 and source.file is File.VECTOR:
         reads |= _from(source)
@@ -87,7 +89,7 @@ def touched(operation: Operation, index: int | None) -> int:
     """The registers that a marked operation uses."""
     if index is None:
         return operation.reads | operation.writes
-    target, source = operation.operands
+    target, source = operation.operands[:2]
     rows = 1 << target.first + (index if operation.indexed & 8 else 0)
     if source.file is File.VECTOR:
         rows |= 1 << source.first + (index if operation.indexed & 1 else 0)
@@ -95,15 +97,17 @@ def touched(operation: Operation, index: int | None) -> int:
 
 
 def move_indexed(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-    """v_mov_b32 in index mode."""
+    """v_mov_b32 or v_writelane_b32 in index mode."""
     index = index_of(one, squad, known)
-    target, source = operation.operands
+    target, source = operation.operands[:2]
     if operation.indexed & 1 and source.file is File.VECTOR:
         value = one.symbols.fresh("indexed", LANE) if index is None else one.row(squad, source.first + index, known)
     else:
         value = one.read(squad, source, known)
     if not operation.indexed & 8:
         one.write(squad, target.first, value)
+    elif index is not None and operation.name == "v_writelane_b32":
+        write_lane(one, squad, target.first + index, value, one.read(squad, operation.operands[2], known))
     elif index is not None:
         one.write(squad, target.first + index, value)
     else:

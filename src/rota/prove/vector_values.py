@@ -14,7 +14,7 @@ from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.lane_mask import Mask, lanes_of
 from rota.prove.operation import EXEC_BITS, Operation
-from rota.prove.squad import Squad
+from rota.prove.squad import Half, Squad
 from rota.prove.symbol import GROUP, LANE, M32, WAVE, Linear, Value, key_of, simple, spread_of
 
 _EXEC_ROW = SCALAR + EXEC
@@ -161,8 +161,14 @@ def _one_lane(one: Evaluator, squad: Squad, operation: Operation, known: Decisio
 
 def _into_lane(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
     value, place = (one.read(squad, each, known) for each in operation.operands[1:3])
-    row = operation.operands[0].rows[0]
-    old = one.row(squad, row, known)
+    write_lane(one, squad, operation.operands[0].rows[0], value, place)
+
+
+def write_lane(one: Evaluator, squad: Squad, row: int, value: Value, place: Value) -> None:
+    """A value to one lane of a register, whatever EXEC is."""
+    held = squad.registers.get(row)
+    start = Linear(one.symbols.make("start", (row,), spread=LANE), 1, 0)
+    old: Value = start if held is None or isinstance(held, Half) else held
     if isinstance(place, int):
         mask = one.masks.leaf((1 << (place & 63),) * len(squad.waves))
         squad.registers[row] = one.merged(mask, value, old)
