@@ -49,6 +49,17 @@ def test_known_kernels(name: str, status: Status) -> None:
     assert verdict(name).status is status
 
 
+def test_a_missing_barrier_of_a_shipped_kernel_is_found_where_its_fix_put_one() -> None:
+    """The binary before ROCm/aiter pull 4995: a tile in LDS is read by other waves with no barrier behind its write."""
+    name = "gfx942__fmoe__silu__fmoe_bf16_a16_blockscaleFp8_g1u1_vs_silu_1tg_16x256"
+    (only,) = prove_object(shared(f"kernels/aiter/{name}.co"))
+    races = [finding for finding in only.findings if finding.code == "I109"]
+    assert {dict(finding.evidence)["rule"] for finding in races} == {"no synchronisation"}
+    pairs = {tuple(concern.label.split()[0] for concern in finding.concerns) for finding in races}
+    assert ("ds_read_b128", "ds_write_b128") in pairs
+    assert not {finding.code for finding in only.findings} & {"I401", "I402"}
+
+
 def test_proof_and_execution_agree() -> None:
     """Where both judge: the executed launch shows nothing that the proof rules out, and confirms what it flags."""
     folder = shared(FOLDER)

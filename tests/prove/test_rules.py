@@ -96,6 +96,16 @@ def test_a_register_is_overwritten_behind_the_wait() -> None:
     assert judged(kernel(READ, WAIT, "v_mov_b32_e32 v3, 0")).proved
 
 
+def test_a_later_load_may_fill_the_registers_of_an_earlier_one() -> None:
+    """Both come back in the order of their issue, unless that is doubted, or they are counted apart."""
+    load = "global_load_dword v4, v1, s[4:5]"
+    again = kernel(load, load, "s_waitcnt vmcnt(0)", "v_add_u32_e32 v6, 1, v4")
+    assert judged(again).proved
+    assert codes(judged(again, policies=Policies(order=VmcntOrder.ANY_ORDER))) == ["I103"]
+    assert codes(judged(kernel(load, load, "s_waitcnt vmcnt(1)", "v_add_u32_e32 v6, 1, v4"))) == ["I103"]
+    assert codes(judged(kernel(load, "ds_read_b32 v4, v1", "s_waitcnt vmcnt(0) lgkmcnt(0)"))) == ["I103"]
+
+
 def test_scalar_loads_return_in_any_order() -> None:
     loads = "s_load_dword s4, s[0:1], 0x0\ns_load_dword s5, s[0:1], 0x4"
     assert codes(judged(f"{loads}\ns_waitcnt lgkmcnt(1)\ns_add_u32 s6, s4, 1\ns_waitcnt lgkmcnt(0)")) == ["I103"]

@@ -145,7 +145,12 @@ def vector_memory(instruction: Instruction, number: int, _: Architecture) -> Ope
             raise UnknownOperationError(instruction, "width of a load to LDS")
         offset = next((int(each[7:], 0) for each in modifiers if each.startswith("offset:")), 0)
         spots = ((offset, size),)
-    reads = everything | EXEC_BITS | (M0_BIT if to_lds else 0)
+    reads = everything
+    if loads and verb == "load" and "_d16" not in opcode:  # its target is no source
+        reads = 0
+        for each in named[1:]:
+            reads |= each
+    reads |= EXEC_BITS | (M0_BIT if to_lds else 0)
     return Operation(
         number=number,
         instruction=instruction,

@@ -12,7 +12,7 @@ from rota.isa.wave.operand import M0, SCALAR, File
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
-from rota.prove.operation import Operation
+from rota.prove.operation import Kind, Operation
 from rota.prove.product_state import Product
 from rota.prove.squad import Access, Flight, Squad
 from rota.prove.symbol import GROUP, LANE, M32, WAVE, Linear, Value, plus, spread_of
@@ -69,6 +69,18 @@ class MemorySteps:
             else:
                 left.append((flight, frozenset(now)))
         squad.flat = tuple(left)
+
+    def refilled(self, squad: Squad, operation: Operation) -> int:
+        """Registers that an earlier load on the same counter fills: in order, the later one comes back later."""
+        if operation.kind is Kind.VMEM and not self._in_order:
+            return 0
+        mine, others = (squad.vm, squad.ds) if operation.kind is Kind.VMEM else (squad.ds, squad.vm)
+        rows = 0
+        for each in mine:
+            rows |= each.rows
+        for each in (*others, *squad.sm, *(flight for flight, _ in squad.flat)):
+            rows &= ~each.rows
+        return rows & operation.data
 
     # Issues.
 

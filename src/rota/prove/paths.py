@@ -188,6 +188,8 @@ class Explorer:
 
     def _early(self, squad: Squad, operation: Operation, product: Product) -> None:
         uses = operation.reads | operation.writes
+        if operation.data and not operation.flat and operation.kind in {Kind.LDS, Kind.VMEM}:
+            uses = operation.reads | operation.writes & ~self.memory.refilled(squad, operation)
         if operation.indexed:
             uses = touched(operation, index_of(self.one, squad, product.known))
         if uses & squad.busy:
