@@ -1,0 +1,183 @@
+"""What has to be evaluated: takes a kernel's operations, gives those that feed LDS addresses, M0, EXEC and branches.
+
+Two slices are made: of all of these, and of addresses alone.  A vector write leaves the lanes that EXEC leaves out as
+they were, so it only ends a register's life where EXEC is full on every path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rota.isa.wave.operand import EXEC, SCALAR, File, Operand
+from rota.prove.operation import EXEC_BITS, M0_BIT, VECTORS, Kind, Operation
+
+_EXEC_ROW = SCALAR + EXEC
+_BLIND = ("v_mfma", "v_smfmac")  # results that are never followed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """For each operation: is it evaluated, and which registers are needed when it starts, for what."""
+
+    evaluated: tuple[bool, ...]
+    needed: tuple[int, ...]
+    for_addresses: tuple[int, ...]
+    successors: tuple[tuple[int, ...], ...]
+
+
+def derive_slice(operations: Sequence[Operation], *, full: bool) -> Slice:
+    """The slices of a kernel; `full` says that every wave starts with all lanes."""
+    ways = _ways(operations)
+    whole = _full_exec(operations, ways, full=full)
+    needed, evaluated = _needed(operations, ways, whole, control=True)
+    addresses, _ = _needed(operations, ways, whole, control=False)
+    return Slice(
+        evaluated=tuple(evaluated),
+        needed=tuple(needed),
+        for_addresses=tuple(addresses),
+        successors=tuple(map(tuple, ways)),
+    )
+
+
+def call_targets(operations: Sequence[Operation]) -> frozenset[int]:
+    """Where a jump by register may go: behind calls, and to the beginnings of functions."""
+    targets = set()
+    for number, each in enumerate(operations):
+        if each.kind is Kind.CALL and each.instruction.opcode != "s_setpc_b64" and number + 1 < len(operations):
+            targets.add(number + 1)
+        if number and each.instruction.symbol != operations[number - 1].instruction.symbol:
+            targets.add(number)
+    return frozenset(targets)
+
+
+def _ways(operations: Sequence[Operation]) -> list[list[int]]:
+    anywhere = sorted(call_targets(operations)) if any(each.kind is Kind.CALL for each in operations) else []
+    ways: list[list[int]] = []
+    last = len(operations) - 1
+    for number, each in enumerate(operations):
+        target, opcode = each.instruction.target, each.instruction.opcode
+        if each.kind is Kind.CALL:
+            ways.append([target] if opcode == "s_call_b64" and target is not None else list(anywhere))
+        elif each.kind is Kind.END:
+            ways.append([])
+        elif each.kind is Kind.BRANCH and target is not None:
+            ways.append([target] if opcode == "s_branch" or number == last else [target, number + 1])
+        else:
+            ways.append([number + 1] if number < last else [])
+    return ways
+
+
+def _pair(operand: Operand) -> int | None:
+    return operand.rows[0] if operand.file is File.SCALAR and operand.count == 2 else None
+
+
+def _full_exec(operations: Sequence[Operation], ways: list[list[int]], *, full: bool) -> list[bool]:
+    """Is EXEC all ones before each operation, on every way to it?"""
+    known: list[int | None] = [None] * len(operations)  # the pairs that are all ones, by the row of their low half
+    work = [(0, 1 << _EXEC_ROW if full else 0)]
+    while work:
+        number, ones = work.pop()
+        while True:
+            before = known[number]
+            now = ones if before is None else ones & before
+            if now == before:
+                break
+            known[number] = now
+            ones = _ones_behind(operations[number], now)
+            following = ways[number]
+            if not following:
+                break
+            work.extend((each, ones) for each in following[1:])
+            number = following[0]
+    return [each is not None and each >> _EXEC_ROW & 1 == 1 for each in known]
+
+
+def _ones_behind(operation: Operation, ones: int) -> int:
+    if not operation.writes & ~VECTORS:
+        return ones
+    after = ones & ~operation.writes & ~(operation.writes >> 1)
+    name, operands = operation.name, operation.operands
+    if not name.endswith("_b64") or operation.kind is not Kind.VALUE or not operands:
+        return after
+
+    def holds(operand: Operand) -> bool:
+        pair = _pair(operand)
+        return ones >> pair & 1 == 1 if pair is not None else operand.file is File.LITERAL and operand.literal == -1
+
+    was, target = ones >> _EXEC_ROW & 1 == 1, _pair(operands[0])
+    if "_saveexec" in name:
+        is_full = (
+            (holds(operands[1]) or was)
+            if name.startswith("s_or_")
+            else holds(operands[1]) and was and name.startswith("s_and_")
+        )
+        after |= (1 << _EXEC_ROW) * is_full
+        return after | (1 << target) * was if target is not None else after
+    if target is None:
+        return after
+    if name == "s_mov_b64":
+        gives = holds(operands[1])
+    elif name == "s_or_b64":
+        gives = holds(operands[1]) or holds(operands[2])
+    else:
+        gives = name == "s_and_b64" and holds(operands[1]) and holds(operands[2])
+    return after | (1 << target) * gives
+
+
+def _demands(operation: Operation, *, control: bool) -> int:
+    """Registers whose values an operation needs for its own sake."""
+    if operation.kind is Kind.LDS or operation.to_lds:
+        return operation.address
+    if operation.kind is Kind.INDEX:
+        return operation.reads
+    if control and operation.kind in {Kind.BRANCH, Kind.CALL}:
+        return operation.reads
+    if control and operation.kind is Kind.VALUE and operation.writes & EXEC_BITS:
+        return operation.reads & ~EXEC_BITS
+    return 0
+
+
+def _needed(
+    operations: Sequence[Operation], ways: list[list[int]], whole: list[bool], *, control: bool
+) -> tuple[list[int], list[bool]]:
+    count = len(operations)
+    into: list[list[int]] = [[] for _ in operations]
+    for number, following in enumerate(ways):
+        for each in following:
+            into[each].append(number)
+    demands = [_demands(each, control=control) for each in operations]
+    feeds = [_feeds(each) for each in operations]
+    kills = [
+        each.writes if (whole[number] or not each.vector) and not each.indexed else each.writes & ~VECTORS
+        for number, each in enumerate(operations)
+    ]
+    needed = [0] * count
+    evaluated = [False] * count
+    work, pending = list(range(count)), [True] * count
+    while work:
+        number = work.pop()
+        pending[number] = False
+        now = 0
+        for each in ways[number]:
+            now |= needed[each]
+        if operations[number].writes & (now | EXEC_BITS * control):
+            evaluated[number] = True
+            now = now & ~kills[number] | feeds[number]
+        now |= demands[number]
+        if now != needed[number]:
+            needed[number] = now
+            for each in into[number]:
+                if not pending[each]:
+                    pending[each] = True
+                    work.append(each)
+    return needed, evaluated
+
+
+def _feeds(operation: Operation) -> int:
+    """What a result that is needed is made of; the results of loads and matrices are not followed."""
+    if operation.kind is Kind.SMEM:
+        return operation.reads if operation.verb == "load" else 0
+    if operation.kind is not Kind.VALUE or operation.name.startswith(_BLIND):
+        return 0
+    return operation.reads & ~EXEC_BITS | (M0_BIT & operation.reads)

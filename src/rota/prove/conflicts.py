@@ -1,0 +1,110 @@
+"""Races in LDS: takes the accesses of all waves between two barriers, gives pairs that nothing keeps apart.
+
+An access is open from the stretch (between two barriers) of its issue to that of the wait that covers it.  Two waves'
+accesses that are open in one stretch, use a common byte and of which one writes are a race: no barrier with a wait
+before it stands between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rota.prove.squad import Access, Flight, Squad
+
+WRITES = frozenset({"write", "dma"})
+
+
+class Open(NamedTuple):
+    """An access that is open, of which wave."""
+
+    wave: int
+    access: Access
+    octets: int
+    flight: Flight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """Two accesses of different waves, and the bytes that both use."""
+
+    first: Open
+    then: Open
+    octets: int
+
+
+def open_accesses(squad: Squad) -> list[tuple[Access, Flight]]:
+    """What a squad has open in this stretch."""
+    flights = (*squad.vm, *squad.ds, *(each for each, _ in squad.flat))
+    return [*squad.done.items(), *((each.access, each) for each in flights if each.access is not None)]
+
+
+def find_conflicts(squads: Sequence[Squad], *, most: int = 64) -> list[Conflict]:  # noqa: C901
+    """All pairs, up to a number of them: each pair of operations once."""
+    waves: dict[int, list[tuple[Access, int, Flight]]] = {}
+    sums: dict[int, list[int]] = {}
+    for squad in squads:
+        found = open_accesses(squad)
+        if not found:
+            continue
+        for place, wave in enumerate(squad.waves):
+            written = used = atomic = 0
+            mine = waves.setdefault(wave, [])
+            for access, flight in found:
+                octets = access.bytes[place]
+                if not octets:
+                    continue
+                mine.append((access, octets, flight))
+                if access.how in WRITES:
+                    written |= octets
+                elif access.how == "atomic":
+                    atomic |= octets
+                else:
+                    used |= octets
+            sums[wave] = [used, written, atomic]
+    conflicts: dict[tuple[int, int], Conflict] = {}
+    order = sorted(sums)
+    for place, one in enumerate(order):
+        reads, writes, atomics = sums[one]
+        for other in order[place + 1 :]:
+            reads2, writes2, atomics2 = sums[other]
+            hit = (
+                writes & (reads2 | writes2 | atomics2)
+                | writes2 & (reads | atomics)
+                | atomics & reads2
+                | atomics2 & reads
+            )
+            if hit:
+                _pairs(one, waves[one], other, waves[other], hit, conflicts, most)
+    return list(conflicts.values())
+
+
+def _pairs(  # noqa: PLR0917
+    one: int,
+    mine: list[tuple[Access, int, Flight]],
+    other: int,
+    yours: list[tuple[Access, int, Flight]],
+    hit: int,
+    conflicts: dict[tuple[int, int], Conflict],
+    most: int,
+) -> None:
+    left = [each for each in mine if each[1] & hit]
+    right = [each for each in yours if each[1] & hit]
+    for access, octets, flight in left:
+        for access2, octets2, flight2 in right:
+            common = octets & octets2
+            if not common or not clash(access.how, access2.how):
+                continue
+            a, b = Open(one, access, octets, flight), Open(other, access2, octets2, flight2)
+            first, then = (a, b) if (flight.epoch, access.number) <= (flight2.epoch, access2.number) else (b, a)
+            key = (first.access.number, then.access.number)
+            if key not in conflicts and len(conflicts) < most:
+                conflicts[key] = Conflict(first=first, then=then, octets=common)
+
+
+def clash(one: str, other: str) -> bool:
+    """Does it matter which of two comes first?"""
+    if one in WRITES or other in WRITES:
+        return True
+    return {one, other} == {"read", "atomic"}

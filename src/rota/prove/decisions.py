@@ -1,0 +1,108 @@
+"""What a path has decided: takes conditions on unknowns, gives whether they follow from what was decided before.
+
+A comparison of an argument with a constant holds for an arc of the circle of 32-bit numbers, whether it is signed or
+not, so an arc per argument says all that such comparisons have told, with every wrap-around.  All other conditions are
+remembered as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from rota.prove.symbol import M32, Symbol
+
+Arc = tuple[int, int]  # its first number, and how many follow
+_TOP = 0x8000_0000
+
+
+class Decisions:
+    """Conditions and arcs of one path; `when` is the number of barriers before each condition was decided."""
+
+    __slots__ = ("arcs", "known", "trail", "when")
+
+    def __init__(self) -> None:
+        self.known: dict[Hashable, bool] = {}
+        self.arcs: dict[Hashable, Arc] = {}  # by unknown, or by unknown and wave
+        self.trail: tuple[str, ...] = ()
+        self.when: dict[Hashable, int] = {}
+
+    def copy(self) -> Decisions:
+        """For another path."""
+        other = Decisions()
+        other.known, other.arcs, other.trail = dict(self.known), dict(self.arcs), self.trail
+        other.when = dict(self.when)
+        return other
+
+    def decided(self, condition: Symbol, wave: int | None = None) -> bool | None:
+        """Whether a condition holds, if that is known; of one that waves don't share, for one wave."""
+        found = self.known.get(condition if wave is None else (condition, wave))
+        if found is not None:
+            return found
+        test = _arc_of(condition)
+        if test is None:
+            return None
+        base, wanted = test
+        held = self.arcs.get(base if wave is None else (base, wave), (0, min(base.bits, M32)))
+        if _inside(held, wanted):
+            return True
+        return False if _apart(held, wanted) else None
+
+    def decide(self, condition: Symbol, *, holds: bool, epoch: int, wave: int | None = None) -> None:
+        """Remembers what a path takes a condition for."""
+        about = condition if wave is None else (condition, wave)
+        self.known[about], self.when[about] = holds, epoch
+        test = _arc_of(condition)
+        if test is None:
+            return
+        base, (first, length) = test
+        wanted = (first, length) if holds else ((first + length + 1) & M32, M32 - 1 - length)
+        key = base if wave is None else (base, wave)
+        held = self.arcs.get(key, (0, min(base.bits, M32)))
+        self.arcs[key] = _both(held, wanted)
+
+
+def _arc_of(condition: Symbol) -> tuple[Symbol, Arc] | None:
+    """The unknown that a condition compares with a constant, and the arc in which it holds."""
+    if condition.op not in {"eq", "lt_u", "lt_i"}:
+        return None
+    one, other = condition.args[0], condition.args[1]
+    if isinstance(one, tuple) and isinstance(other, int):
+        if other == (_TOP if condition.op == "lt_i" else 0) and condition.op != "eq":
+            return None
+        first = {"eq": other, "lt_u": 0, "lt_i": _TOP}[condition.op]
+        arc = (first, (other - 1 - first) & M32 if condition.op != "eq" else 0)
+        value = one
+    elif isinstance(other, tuple) and isinstance(one, int) and condition.op != "eq":
+        last = M32 if condition.op == "lt_u" else _TOP - 1
+        if one == last:
+            return None
+        arc, value = ((one + 1) & M32, (last - one - 1) & M32), other
+    else:
+        return None
+    if len(value) != 3 or value[1] != 1 or not isinstance(value[2], int) or not isinstance(value[0], Symbol):
+        return None
+    return value[0], ((arc[0] - value[2]) & M32, arc[1])
+
+
+def _inside(held: Arc, wanted: Arc) -> bool:
+    start = (held[0] - wanted[0]) & M32
+    return start + held[1] <= wanted[1]
+
+
+def _apart(held: Arc, wanted: Arc) -> bool:
+    start = (wanted[0] - held[0]) & M32
+    return start > held[1] and start + wanted[1] <= M32
+
+
+def _both(held: Arc, wanted: Arc) -> Arc:
+    """An arc that holds all numbers in both; one of them where these are two pieces."""
+    if _inside(held, wanted):
+        return held
+    if _inside(wanted, held):
+        return wanted
+    start = (wanted[0] - held[0]) & M32
+    if start <= held[1]:  # wanted begins inside held
+        if start + wanted[1] > M32:  # and comes round to it again
+            return held if held[1] <= wanted[1] else wanted
+        return wanted[0], held[1] - start
+    return held[0], (wanted[0] + wanted[1] - held[0]) & M32

@@ -1,0 +1,318 @@
+"""What instructions compute: takes a squad and an operation of the slice, changes what is known of its registers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rota.isa.wave.operand import EXEC, SCALAR, VCC, File, Operand, constant_bits
+from rota.prove.arithmetic import ARITHMETIC, COMPARISONS
+from rota.prove.decisions import Decisions
+from rota.prove.lane_mask import ALL64, Mask, Masks, lanes_of
+from rota.prove.simplification import SIMPLER, narrow, result_bits
+from rota.prove.squad import Half, Squad
+from rota.prove.symbol import (
+    GROUP,
+    LANE,
+    M32,
+    WAVE,
+    Linear,
+    Parts,
+    Symbol,
+    Symbols,
+    Value,
+    bits_of,
+    highest,
+    key_of,
+    linear,
+    parts_of,
+    plus,
+    simple,
+    spread_of,
+    times,
+)
+
+_EXEC_ROW, _VCC_ROW = SCALAR + EXEC, SCALAR + VCC
+_MOST_ATOMS = 5
+_TURNED = {  # how a comparison is made of one of three: by which, operands swapped, result turned round
+    "eq": ("eq", False, False), "ne": ("eq", False, True), "lg": ("eq", False, True), "lt": ("lt", False, False),
+    "gt": ("lt", True, False), "ge": ("lt", False, True), "le": ("lt", True, True),
+}  # fmt: skip
+
+
+class Evaluator:
+    """Computes values; one for a proof."""
+
+    def __init__(self) -> None:
+        self.symbols = Symbols()
+        self.masks = Masks()
+
+    # Reading and writing registers.
+
+    def read(self, squad: Squad, operand: Operand, known: Decisions) -> Value:
+        """A value of 32 bits, as the lanes that are active see it."""
+        if operand.file is File.LITERAL:
+            return constant_bits(operand, "u")
+        if operand.file is File.STATUS:
+            return self.symbols.fresh(operand.text, WAVE, 1)
+        if operand.file is File.NONE:
+            return 0
+        value = self.row(squad, operand.rows[0], known)
+        if operand.signed:
+            return self.symbols.opaque("signs", (value,), operand.text)
+        return value
+
+    def row(self, squad: Squad, row: int, known: Decisions) -> Value:
+        """What a register holds."""
+        if row in {_EXEC_ROW, _EXEC_ROW + 1}:
+            return self._half(squad.exec, row - _EXEC_ROW, len(squad.waves))
+        value = squad.registers.get(row)
+        if value is None:
+            return Linear(self.symbols.make("start", (row,), spread=WAVE if row >= SCALAR else LANE), 1, 0)
+        if isinstance(value, Half):
+            return self._half(value.mask, value.which, len(squad.waves))
+        return self.settled(value, known, squad.exec) if isinstance(value, Linear) else value
+
+    def settled(self, value: Value, known: Decisions, exec_: Mask | None = None) -> Value:
+        """A value with what was decided since it was made, as the active lanes see it."""
+        while isinstance(value, Linear):
+            base = value.base
+            if base.op == "select":
+                condition, one, other = parts_of(base)
+                decided = known.decided(condition)
+                if decided is None:
+                    return value
+                chosen = one if decided else other
+            elif base.op == "pick" and exec_ is not None:
+                mask, new, old = parts_of(base)
+                if len(self.masks.possible(mask)) != len(self.masks.possible(exec_)):
+                    return value
+                if not any(self.masks.possible(self.masks.combine("andn2", exec_, mask))):
+                    chosen = new
+                elif not any(self.masks.possible(self.masks.combine("and", exec_, mask))):
+                    chosen = old
+                else:
+                    return value
+            else:
+                return value
+            value = plus(self.symbols, times(chosen, value.scale), value.offset)
+        return value
+
+    def _half(self, mask: Mask, which: int, waves: int) -> Value:
+        if mask.leaf is not None:
+            numbers = [number >> 32 * which & M32 for number in mask.leaf]
+            return simple(np.array(numbers, np.int64)[:, None])
+        return Linear(self.symbols.make("half", (mask, which), spread=WAVE, depth=99), 1, 0)
+
+    def pair(self, squad: Squad, operand: Operand, known: Decisions) -> Mask:
+        """A value of 64 bits, as a mask."""
+        waves = len(squad.waves)
+        if operand.file is File.LITERAL:
+            return self.masks.leaf((constant_bits(operand, "U"),) * waves)
+        row = operand.rows[0]
+        if row == _EXEC_ROW:
+            return self.masks.settled(squad.exec, known.decided)
+        low, high = squad.registers.get(row), squad.registers.get(row + 1)
+        if (
+            isinstance(low, Half)
+            and isinstance(high, Half)
+            and low.mask is high.mask
+            and (low.which, high.which) == (0, 1)
+        ):
+            return self.masks.settled(low.mask, known.decided)
+        one, other = self.row(squad, row, known), self.row(squad, row + 1, known)
+        if isinstance(one, Linear) or isinstance(other, Linear):
+            atom = self.symbols.opaque("pair", (one, other), spread=LANE).base
+            return self.masks.unknown(atom, waves)
+        both = np.broadcast_to(
+            np.asarray(one | other << 32 if isinstance(other, int) and isinstance(one, int) else 0), (waves, 1)
+        )
+        if isinstance(one, int) and isinstance(other, int):
+            return self.masks.leaf((one | other << 32,) * waves)
+        lows = np.broadcast_to(np.asarray(one), (waves, 1))[:, 0].tolist()
+        highs = np.broadcast_to(np.asarray(other), (waves, 1))[:, 0].tolist()
+        del both
+        return self.masks.leaf(tuple(a | b << 32 for a, b in zip(lows, highs, strict=True)))
+
+    def write_pair(self, squad: Squad, row: int, mask: Mask) -> None:
+        """A mask to two scalar registers, or to EXEC."""
+        mask = self.tamed(mask)
+        if row == _EXEC_ROW:
+            squad.exec = mask
+        elif mask.leaf is not None:
+            squad.registers[row] = self._half(mask, 0, 0)
+            squad.registers[row + 1] = self._half(mask, 1, 0)
+        else:
+            squad.registers[row], squad.registers[row + 1] = Half(mask, 0), Half(mask, 1)
+
+    def tamed(self, mask: Mask, most: int = _MOST_ATOMS) -> Mask:
+        """The mask, or if it depends on too many unknowns, one that may be anything between its bounds."""
+        if len(mask.atoms) <= most:
+            return mask
+        possible, certain = self.masks.leaf(self.masks.possible(mask)), self.masks.leaf(self.masks.certain(mask))
+        atom = self.masks.unknown(self.symbols.fresh("tamed", LANE).base, len(self.masks.possible(mask)))
+        return self.masks.combine("or", certain, self.masks.combine("and", possible, atom))
+
+    def write(self, squad: Squad, row: int, value: Value) -> None:
+        """A value to a register: of a vector register only to the active lanes."""
+        if row >= SCALAR:
+            if row in {_EXEC_ROW, _EXEC_ROW + 1}:
+                self._write_exec_half(squad, row - _EXEC_ROW, value)
+            else:
+                squad.registers[row] = value
+            return
+        mask = squad.exec
+        if mask.leaf is not None and all(number == ALL64 for number in mask.leaf):
+            squad.registers[row] = value
+            return
+        old = squad.registers.get(row)
+        if isinstance(old, Half):
+            old = None
+        if old is None:
+            old = Linear(self.symbols.make("start", (row,), spread=LANE), 1, 0)
+        squad.registers[row] = self.merged(mask, value, old)
+
+    def _write_exec_half(self, squad: Squad, which: int, value: Value) -> None:
+        waves = len(squad.waves)
+        if squad.exec.leaf is None or isinstance(value, Linear):
+            atom = self.symbols.fresh("exec", LANE).base
+            squad.exec = self.masks.unknown(atom, waves)
+            return
+        numbers = np.broadcast_to(np.asarray(value), (waves, 1))[:, 0].tolist()
+        keep = M32 << 32 * (1 - which)
+        squad.exec = self.masks.leaf(
+            tuple(old & keep | new << 32 * which for old, new in zip(squad.exec.leaf, numbers, strict=True))
+        )
+
+    def merged(self, mask: Mask, new: Value, old: Value) -> Value:
+        """In the lanes of the mask the new value, in the others the old one."""
+        if key_of(new) == key_of(old):
+            return new
+        if mask.leaf is not None:
+            if not any(mask.leaf):
+                return old
+            lanes = lanes_of(mask.leaf)
+            if not isinstance(new, Linear) and not isinstance(old, Linear):
+                return np.where(lanes, new, old)
+            if isinstance(new, Linear) and isinstance(old, Linear) and new.base is old.base and new.scale == old.scale:
+                return Linear(new.base, new.scale, np.where(lanes, new.offset, old.offset))
+        if (
+            isinstance(old, Linear)
+            and old.base.op == "pick"
+            and old.scale == 1
+            and isinstance(old.offset, int)
+            and not old.offset
+        ):
+            before, _, older = parts_of(old.base)
+            if before is mask:
+                return self.merged(mask, new, older)
+        return self._joint("pick", mask, new, old)
+
+    def select(self, condition: Symbol, one: Value, other: Value) -> Value:
+        """One value if a condition of the whole workgroup holds, else another."""
+        return one if key_of(one) == key_of(other) else self._joint("select", condition, one, other)
+
+    def _joint(self, op: str, chooser: Mask | Symbol, one: Value, other: Value) -> Value:
+        spread = max(spread_of(one), spread_of(other), chooser.spread if isinstance(chooser, Symbol) else LANE)
+        bits = bits_of(one) | bits_of(other)
+        depths = [each.base.depth for each in (one, other) if isinstance(each, Linear)]
+        depth = 1 + max(depths, default=0) if isinstance(chooser, Symbol) and chooser.stable else 99
+        base = self.symbols.make(
+            op,
+            (chooser, key_of(one), key_of(other), Parts((chooser, one, other))),
+            spread=spread,
+            bits=bits,
+            depth=depth,
+        )
+        return Linear(base, 1, 0)
+
+    # Conditions.
+
+    def compare(self, kind: str, sign: str, one: Value, other: Value) -> Any:  # noqa: ANN401
+        """A comparison: a flag or an array of flags, or a `Linear` of one bit."""
+        basic, swapped, turned = _TURNED[kind]
+        if swapped:
+            one, other = other, one
+        result = self.compared("eq" if basic == "eq" else f"lt_{sign}", one, other)
+        if not turned:
+            return result
+        if isinstance(result, Linear):
+            return linear(result.base, -result.scale, 1 - result.offset)
+        return not result if isinstance(result, bool) else ~result
+
+    def compared(self, basic: str, one: Value, other: Value) -> Any:  # noqa: ANN401, C901, PLR0911
+        """One of the three comparisons that all others are made of."""
+        if not isinstance(one, Linear) and not isinstance(other, Linear):
+            result = COMPARISONS[basic](one, other)
+            return bool(result) if isinstance(one, int) and isinstance(other, int) else result
+        if key_of(one) == key_of(other):
+            return basic == "eq"
+        if basic == "eq":
+            one, other = plus(self.symbols, one, times(other, M32)), 0
+            if not isinstance(one, Linear):
+                result = COMPARISONS["eq"](one, 0)
+                return bool(result) if isinstance(one, int) else result
+            low = one.scale & -one.scale
+            if isinstance(one.offset, int) and one.offset & (low - 1):
+                return False
+            if (
+                isinstance(one.offset, int)
+                and one.base.op in {"eq", "lt_u", "lt_i", "any", "flag"}
+                and one.scale in {1, M32}
+            ):
+                wanted = -one.offset & M32 if one.scale == 1 else one.offset
+                return False if wanted > 1 else Linear(one.base, 1, 0) if wanted else linear(one.base, -1, 1)
+        else:
+            high, least = highest(one), highest(other)
+            if isinstance(other, int) and high is not None and high < other and (basic == "lt_u" or (other < 1 << 31)):
+                return True
+            if basic == "lt_u" and isinstance(other, int) and other == 0:
+                return False
+            if basic == "lt_u" and isinstance(one, int) and least is not None and one >= least:
+                return False
+            if basic == "lt_i" and isinstance(one, int) and least is not None and least <= one < 1 << 31:
+                return False
+        spread = max(spread_of(one), spread_of(other))
+        return self.symbols.opaque(basic, (one, other), bits=1, spread=spread)
+
+    def mask_of(self, result: Any, waves: int) -> Mask:  # noqa: ANN401
+        """A comparison's result for each lane."""
+        if isinstance(result, Linear):
+            mask = self.masks.unknown(result.base, waves)
+            return mask if result.scale == 1 else self.masks.inverted(mask)
+        return self.masks.of_lanes(np.asarray(result, np.bool_), waves)
+
+    def flag_of(self, result: Any) -> Value:  # noqa: ANN401
+        """A comparison's result as SCC."""
+        if isinstance(result, Linear):
+            return result
+        if isinstance(result, (bool, np.bool_)):
+            return int(result)
+        return simple(np.asarray(result, np.int64))
+
+    def any_of(self, mask: Mask) -> Value:
+        """Is any lane in: as SCC."""
+        if mask.leaf is not None:
+            return simple(np.array([int(number != 0) for number in mask.leaf], np.int64)[:, None])
+        if mask.atom is not None and mask.atom.spread == GROUP and mask.high is not None and mask.low is not None:
+            high, low = self.any_of(mask.high), self.any_of(mask.low)
+            if isinstance(high, int) and isinstance(low, int):
+                return high if high == low else linear(mask.atom, 1 if high else -1, 0 if high else 1)
+            return self.select(mask.atom, high, low)
+        possible, certain = self.masks.possible(mask), self.masks.certain(mask)
+        if not any(possible):
+            return 0
+        return 1 if all(certain) else Linear(self.symbols.make("any", (mask,), spread=WAVE, bits=1, depth=99), 1, 0)
+
+    # Arithmetic.
+
+    def compute(self, op: str, *values: Value) -> Value:
+        """A result of 32 bits."""
+        if not any(isinstance(each, Linear) for each in values):
+            return narrow(ARITHMETIC[op](*values))
+        simpler = SIMPLER.get(op)
+        result = None if simpler is None else simpler(self, *values)
+        if result is not None:
+            return result
+        return self.symbols.opaque(op, values, bits=result_bits(op, values))

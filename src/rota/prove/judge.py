@@ -1,0 +1,281 @@
+"""What is wrong: takes what waves do, gives findings, each pair of instructions once, with the wait that is missing.
+
+A race rests on one of four rules.  *No synchronisation*: no barrier stands between.  *Off by one*: a barrier does, and
+a wait before it whose count is one too many.  *Ordered only by latency*: a barrier does, without such a wait.  The
+fourth is *policy*: the same for a read of LDS before a write from registers, which hardware may be kinder about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rota.errors import Concern, Finding, Severity
+from rota.prove.conflicts import Conflict, find_conflicts
+from rota.prove.decisions import Decisions
+from rota.prove.operation import Kind, Operation
+from rota.prove.squad import Access, Flight, Squad
+
+_HOWS = {"read": "reads", "write": "writes", "atomic": "changes", "dma": "loads to"}
+_MOST_TOLD = 6
+
+
+@dataclass(slots=True, kw_only=True)
+class _Group:
+    finding: Finding
+    pairs: set[tuple[int, int]]
+
+
+class Judge:
+    """Collects findings; those of one region and cause are one."""
+
+    def __init__(self, operations: Sequence[Operation], *, strict_reads: bool = True) -> None:
+        self._operations, self._strict_reads = operations, strict_reads
+        self._groups: dict[tuple[object, ...], _Group] = {}
+        self._regions = _regions(operations)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """All of them, with how many pairs of instructions each stands for."""
+        return tuple(
+            replace(each.finding, evidence=(*each.finding.evidence, ("pairs of instructions", len(each.pairs))))
+            if len(each.pairs) > 1
+            else each.finding
+            for each in self._groups.values()
+        )
+
+    # What waves do.
+
+    def stretch(self, squads: Sequence[Squad], epoch: int, known: Decisions) -> None:
+        """The end of a stretch between barriers: no two waves may have used the same bytes in it."""
+        for conflict in find_conflicts(squads):
+            rule = self._rule(conflict)
+            if rule == "policy" and not self._strict_reads:
+                continue
+            self._race(conflict, rule, epoch, known)
+
+    def _rule(self, conflict: Conflict) -> str:
+        first, then = conflict.first, conflict.then
+        if first.flight.epoch == then.flight.epoch:
+            return "no synchronisation"
+        if first.access.how == "read" and then.access.how in {"write", "atomic"}:
+            return "policy"
+        allowed = self._allowed(first.flight)
+        return "off by one" if allowed is not None and allowed == first.flight.due + 1 else "ordered only by latency"
+
+    def _allowed(self, flight: Flight) -> int | None:
+        """How many ops the last wait before the barrier allowed."""
+        if flight.wait < 0:
+            return None
+        waits = self._operations[flight.wait].waits
+        return waits[0] if self._operations[flight.number].kind is Kind.VMEM else waits[1]
+
+    def _missing(self, flight: Flight) -> tuple[tuple[str, str | int], ...]:
+        if flight.due < 0:
+            return ()
+        operation = self._operations[flight.number]
+        counter = "vmcnt" if operation.kind is Kind.VMEM else "lgkmcnt"
+        allowed = self._allowed(flight)
+        if allowed is None:
+            return (("missing wait", f"{counter}({flight.due}) before the barrier"),)
+        line = self._operations[flight.wait].instruction.line
+        if allowed <= flight.due:
+            return (
+                (
+                    "missing wait",
+                    f"{counter}({flight.due}) between it and the barrier; the one at line {line} came before",
+                ),
+            )
+        return (("missing wait", f"{counter}({allowed}) at line {line} must be at most {flight.due}"),)
+
+    def _race(self, conflict: Conflict, rule: str, epoch: int, known: Decisions) -> None:
+        first, then = conflict.first, conflict.then
+        message = (
+            f"wave {then.wave} {_HOWS[then.access.how]} LDS that wave {first.wave} {_HOWS[first.access.how]},"
+            " with no wait and barrier between"
+        )
+        barriers = (
+            f"{first.flight.epoch} and {then.flight.epoch} passed"
+            if first.flight.epoch != then.flight.epoch
+            else f"{epoch} passed"
+        )
+        evidence = (
+            ("rule", rule),
+            ("waves", f"{first.wave} and {then.wave}"),
+            (
+                "bytes of LDS",
+                _told(conflict.octets) + ("" if first.access.exact and then.access.exact else ", at most"),
+            ),
+            ("barriers", barriers),
+            *(self._missing(first.flight) if rule != "no synchronisation" else ()),
+        )
+        self._add("I109", rule, message, then.access.number, first.access.number, evidence, known)
+
+    def own(self, squad: Squad, operation: Operation, access: Access, known: Decisions) -> None:
+        """A wave's own loads to LDS are ordered with none of its other accesses but by a wait."""
+        others = [each for each in squad.vm if each.access is not None]
+        if access.how == "dma":
+            others += [each for each in squad.ds if each.access is not None]
+        for flight in others:
+            other = flight.access
+            if other is None:
+                continue
+            for place, wave in enumerate(squad.waves):
+                common = access.bytes[place] & other.bytes[place]
+                if common:
+                    self._overtakes(squad, wave, operation, access, flight, common, known)
+                    break
+
+    def _overtakes(  # noqa: PLR0917
+        self,
+        squad: Squad,
+        wave: int,
+        operation: Operation,
+        access: Access,
+        flight: Flight,
+        common: int,
+        known: Decisions,
+    ) -> None:
+        vm = self._operations[flight.number].kind is Kind.VMEM
+        queue = squad.vm if vm else squad.ds
+        due = len(queue) - 1 - queue.index(flight)
+        counter = "vmcnt" if vm else "lgkmcnt"
+        assert flight.access is not None  # noqa: S101
+        message = f"wave {wave} {_HOWS[access.how]} LDS while its own op on the same bytes is under way"
+        evidence = (
+            ("rule", "ordered only by latency"),
+            ("waves", f"{wave}"),
+            ("bytes of LDS", _told(common) + ("" if access.exact and flight.access.exact else ", at most")),
+            ("missing wait", f"{counter}({due}) before it"),
+        )
+        self._add("I106", "own", message, operation.number, flight.number, evidence, known)
+
+    def early(self, squad: Squad, operation: Operation, uses: int, known: Decisions) -> None:
+        """An operation uses registers that a memory op under way fills."""
+        touched = uses & squad.busy
+        for name, queue in (
+            ("vm", squad.vm),
+            ("ds", squad.ds),
+            ("sm", squad.sm),
+            ("flat", tuple(each for each, _ in squad.flat)),
+        ):
+            for place, flight in enumerate(queue):
+                if flight.rows & touched:
+                    self._early(squad, operation, flight, name, len(queue) - 1 - place, known)
+        squad.vm, squad.ds, squad.sm = (
+            tuple(each._replace(rows=each.rows & ~touched) for each in queue)
+            for queue in (squad.vm, squad.ds, squad.sm)
+        )
+        squad.flat = tuple((each._replace(rows=each.rows & ~touched), seen) for each, seen in squad.flat)
+        squad.busy &= ~touched
+
+    def _early(  # noqa: PLR0917
+        self, squad: Squad, operation: Operation, flight: Flight, name: str, younger: int, known: Decisions
+    ) -> None:
+        counter, due = {"vm": ("vmcnt", younger), "ds": ("lgkmcnt", younger)}.get(name, ("lgkmcnt", 0))
+        last, allowed = -1, None
+        rule = "no synchronisation"
+        if flight.near >= 0 and name in {"vm", "ds"}:
+            last, rule = flight.near, "off by one"
+            allowed = self._operations[last].waits[0 if name == "vm" else 1]
+            due = -1 if allowed is None else allowed - 1
+        missing = f"{counter}({due}) before it"
+        if rule == "off by one":
+            missing = f"{counter}({allowed}) at line {self._operations[last].instruction.line} must be at most {due}"
+        reads = bool(operation.reads & flight.rows)
+        does = "uses" if reads else "overwrites"
+        message = f"{operation.instruction.opcode} {does} a register that a memory op under way fills"
+        evidence = (("rule", rule), ("waves", _several(squad.waves)), ("missing wait", missing))
+        self._add("I103", rule, message, operation.number, flight.number, evidence, known)
+
+    def waited(self, squad: Squad, operation: Operation) -> None:
+        """Remembers the last waits."""
+        vm, lgkm = operation.waits
+        squad.waited = (
+            squad.waited[0] if vm is None else operation.number,
+            squad.waited[1] if lgkm is None else operation.number,
+        )
+        if vm and len(squad.vm) == vm:
+            squad.vm = (squad.vm[0]._replace(near=operation.number), *squad.vm[1:])
+        if lgkm and len(squad.ds) == lgkm:
+            squad.ds = (squad.ds[0]._replace(near=operation.number), *squad.ds[1:])
+
+    def passed(self, squads: Sequence[Squad]) -> None:
+        """Notes, behind a barrier, which waits would have been due before it."""
+        for squad in squads:
+            squad.vm, squad.ds = (
+                tuple(
+                    each._replace(due=len(queue) - 1 - place, wait=squad.waited[number]) if each.due < 0 else each
+                    for place, each in enumerate(queue)
+                )
+                for number, queue in enumerate((squad.vm, squad.ds))
+            )
+
+    def leaves(self, squad: Squad, operation: Operation) -> None:
+        """A wave ends: nothing of its own may land in LDS later, which is somebody else's then."""
+        for flight in squad.vm:
+            if flight.access is not None and any(flight.access.bytes):
+                message = "a load to LDS is under way when its wave ends"
+                evidence = (
+                    ("rule", "ordered only by latency"),
+                    ("waves", _several(squad.waves)),
+                    ("missing wait", "vmcnt(0) before it"),
+                )
+                self._add("I403", "end", message, operation.number, flight.number, evidence, Decisions())
+                return
+
+    def ended(self, squads: Sequence[Squad]) -> None:
+        """All waves have ended."""
+        counts = {squad.barriers for squad in squads}
+        if len(counts) > 1:
+            fewest = min(squads, key=lambda squad: squad.barriers)
+            most = max(squads, key=lambda squad: squad.barriers)
+            message = "a wave ends that came to fewer barriers than another one of its workgroup"
+            evidence = (
+                ("wave", f"{fewest.waves[0]}, {fewest.barriers} barriers"),
+                ("other wave", f"{most.waves[0]}, {most.barriers} barriers"),
+            )
+            self._add("I121", "", message, fewest.at, fewest.at, evidence, Decisions(), severity=Severity.NOTE)
+
+    def outside(self, places: dict[int, int], size: int) -> None:
+        """Operations that use LDS outside of what the kernel has."""
+        for number, place in places.items():
+            message = f"an LDS access may be at byte {place}; the kernel has {size}"
+            self._add("I105", "", message, number, number, (("rule", "no synchronisation"),), Decisions())
+
+    def _add(  # noqa: PLR0917
+        self, code: str, rule: str, message: str, number: int, other: int, evidence: tuple[tuple[str, str | int], ...],
+        known: Decisions, *, severity: Severity = Severity.ERROR,
+    ) -> None:  # fmt: skip
+        key = (code, rule, self._regions[number], self._regions[other], self._operations[other].kind)
+        group = self._groups.get(key)
+        if group is not None:
+            group.pairs.add((number, other))
+            return
+        ends = ((number, "line of the listing"), (other, "the other one"))[: 1 + (number != other)]
+        concerns: tuple[Concern, ...] = tuple(self._operations[each].instruction.concern(role) for each, role in ends)
+        decided = (("decisions", "; ".join(known.trail[-_MOST_TOLD:])),) if known.trail else ()
+        finding = Finding(
+            code=code, message=message, severity=severity, concerns=concerns, evidence=(*evidence, *decided)
+        )
+        self._groups[key] = _Group(finding=finding, pairs={(number, other)})
+
+
+def _regions(operations: Sequence[Operation]) -> list[int]:
+    """Stretches of the listing between barriers, branches and their targets."""
+    targets = {each.instruction.target for each in operations}
+    regions, region = [], 0
+    for number in range(len(operations)):
+        if number in targets or (number and operations[number - 1].kind in {Kind.BARRIER, Kind.BRANCH, Kind.CALL}):
+            region += 1
+        regions.append(region)
+    return regions
+
+
+def _several(waves: tuple[int, ...]) -> str:
+    return ", ".join(map(str, waves))
+
+
+def _told(octets: int) -> str:
+    """The first byte, the last and how many."""
+    first, last, count = (octets & -octets).bit_length() - 1, octets.bit_length() - 1, octets.bit_count()
+    return f"{count} of {first:#x} to {last:#x}"

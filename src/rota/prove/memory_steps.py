@@ -1,0 +1,196 @@
+"""Memory ops and waits: takes a squad and an operation, gives what is under way behind it.
+
+Vector memory ops return in order (a policy that can be doubted), LDS ops in order among themselves, scalar loads in any
+order; a flat op counts on both counters and is over when both were waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rota.isa.wave.operand import M0, SCALAR, File
+from rota.prove.decisions import Decisions
+from rota.prove.evaluation import Evaluator
+from rota.prove.judge import Judge
+from rota.prove.operation import Kind, Operation
+from rota.prove.product_state import Product
+from rota.prove.squad import Access, Flight, Squad
+from rota.prove.symbol import GROUP, LANE, M32, WAVE, Linear, Value, plus, spread_of
+from rota.prove.touched_bytes import TouchedBytes, short_m0
+
+_FIELD = 16  # bits of a hidden argument that holds a block's size
+
+
+class MemorySteps:
+    """Issues and retires memory ops."""
+
+    def __init__(
+        self, one: Evaluator, touched: TouchedBytes, judge: Judge, *, holds: tuple[int, int], constants: dict[int, int],
+        evaluated: Sequence[bool], in_order: bool = True, flat_lds: bool = False,
+    ) -> None:  # fmt: skip
+        self._one, self._touched, self._judge, self._holds = one, touched, judge, holds
+        self._constants, self._in_order, self._flat_lds = constants, in_order, flat_lds
+        self.accesses = touched.accesses
+        self._evaluated, self._rows = evaluated, dict[int, tuple[int, ...]]()
+        self.sites: dict[int, bool] = {}
+        self.loads_twice = False
+
+    # Waits.
+
+    def wait(self, squad: Squad, operation: Operation) -> None:
+        """Retires what a wait covers."""
+        vm, lgkm = operation.waits
+        if vm is not None and (self._in_order or vm == 0):
+            self._retire_vm(squad, vm)
+        if lgkm is not None:
+            self._retire_ds(squad, lgkm)
+            if lgkm == 0:
+                squad.sm = ()
+        self._judge.waited(squad, operation)
+        if squad.flat:
+            self._retire_flat(squad, operation)
+        squad.reckon()
+
+    def _retire_vm(self, squad: Squad, most: int) -> None:
+        gone, squad.vm = squad.vm[: max(len(squad.vm) - most, 0)], squad.vm[max(len(squad.vm) - most, 0) :]
+        _cover(squad, gone)
+
+    def _retire_ds(self, squad: Squad, most: int) -> None:
+        gone, squad.ds = squad.ds[: max(len(squad.ds) - most, 0)], squad.ds[max(len(squad.ds) - most, 0) :]
+        _cover(squad, gone)
+
+    def _retire_flat(self, squad: Squad, operation: Operation) -> None:
+        waited = {name for name, count in zip(("vm", "lgkm"), operation.waits, strict=True) if count == 0}
+        left = []
+        for flight, seen in squad.flat:
+            now = seen | waited
+            if len(now) == 2:
+                _cover(squad, (flight,))
+            else:
+                left.append((flight, frozenset(now)))
+        squad.flat = tuple(left)
+
+    def refilled(self, squad: Squad, operation: Operation) -> int:
+        """Registers that an earlier load on the same counter fills: in order, the later one comes back later."""
+        if operation.kind is Kind.VMEM and not self._in_order:
+            return 0
+        mine, others = (squad.vm, squad.ds) if operation.kind is Kind.VMEM else (squad.ds, squad.vm)
+        rows = 0
+        for each in mine:
+            rows |= each.rows
+        for each in (*others, *squad.sm, *(flight for flight, _ in squad.flat)):
+            rows &= ~each.rows
+        return rows & operation.data
+
+    # Issues.
+
+    def lds(self, squad: Squad, operation: Operation, product: Product) -> None:
+        """A read, write or atomic of LDS."""
+        row = operation.operands[0].rows[0]
+        address = self._one.row(squad, row, product.known)
+        how = operation.verb
+        self._site(operation, address)
+        access = self._touched.of(operation, how, address, squad.exec)
+        self._judge.own(squad, operation, access, product.known)
+        self._unknown_rows(squad, operation)
+        squad.ds = (*squad.ds, Flight(operation.number, operation.data, access, product.epoch))
+        squad.busy |= operation.data
+        if len(squad.ds) > self._holds[1]:
+            self._retire_ds(squad, self._holds[1])
+            squad.reckon()
+
+    def exchange(self, squad: Squad, operation: Operation, product: Product) -> None:
+        """Lanes exchanged by way of LDS, which stays as it is."""
+        self._unknown_rows(squad, operation)
+        squad.ds = (*squad.ds, Flight(operation.number, operation.data, None, product.epoch))
+        squad.busy |= operation.data
+        if len(squad.ds) > self._holds[1]:
+            self._retire_ds(squad, self._holds[1])
+            squad.reckon()
+
+    def _site(self, operation: Operation, address: Value) -> None:
+        concrete = not isinstance(address, Linear)
+        self.sites[operation.number] = self.sites.get(operation.number, True) and concrete
+
+    def vector(self, squad: Squad, operation: Operation, product: Product) -> None:
+        """A load, store or atomic of global memory; a load may go to LDS."""
+        access: Access | None = None
+        if operation.to_lds:
+            base = short_m0(self._one.row(squad, SCALAR + M0, product.known), self._touched.size)
+            self._site(operation, base)
+            access = self._touched.of(operation, "dma", base, squad.exec, stride=operation.to_lds)
+            self._judge.own(squad, operation, access, product.known)
+        elif operation.flat and self._flat_lds:
+            how = {"load": "read", "store": "write", "atomic": "atomic"}[operation.verb]
+            access = self._touched.everything(operation, how, len(squad.waves))
+        self._unknown_rows(squad, operation)
+        flight = Flight(operation.number, operation.data, access, product.epoch)
+        squad.busy |= operation.data
+        if operation.flat:
+            squad.flat = (*squad.flat, (flight, frozenset()))
+            return
+        if squad.vm or not flight.bare:
+            squad.vm = (*squad.vm, flight)
+        if len(squad.vm) > self._holds[0]:
+            self._retire_vm(squad, self._holds[0])
+            squad.reckon()
+
+    def _unknown_rows(self, squad: Squad, operation: Operation) -> None:
+        """What is loaded isn't known; where nobody asks, nothing is noted."""
+        rows = self._rows.get(operation.number)
+        if rows is None:
+            wanted = self._evaluated[operation.number]
+            rows = self._rows[operation.number] = tuple(
+                row for row in range(SCALAR) if wanted and operation.data >> row & 1
+            )
+        for row in rows:
+            self._one.write(squad, row, self._one.symbols.fresh("loaded", LANE))
+
+    # Scalar loads.
+
+    def scalar(self, squad: Squad, operation: Operation, known: Decisions) -> None:
+        """A scalar load: of the arguments, or of memory that the launch doesn't change."""
+        rows = [row for row in range(SCALAR, SCALAR + 128) if operation.data >> row & 1]
+        if operation.verb == "load":
+            self._load(squad, operation, rows, known)
+        else:
+            for row in rows:
+                squad.registers[row] = self._one.symbols.fresh(operation.name, WAVE)
+        squad.sm = (*squad.sm, Flight(operation.number, operation.data, None, 0))
+        squad.busy |= operation.data
+
+    def _load(self, squad: Squad, operation: Operation, rows: list[int], known: Decisions) -> None:
+        base, offset = operation.operands[1], operation.operands[2]
+        start = [self._one.row(squad, row, known) for row in base.rows]
+        more: Value = _signed21(offset.literal) if offset.file is File.LITERAL else self._one.read(squad, offset, known)
+        near = next((int(each[7:], 0) for each in operation.instruction.modifiers if each.startswith("offset:")), 0)
+        low = plus(self._one.symbols, plus(self._one.symbols, start[0], more), near & M32)
+        for word, row in enumerate(rows):
+            squad.registers[row] = self._word(operation, low, start[1:], 4 * word)
+
+    def _word(self, operation: Operation, low: Value, rest: list[Value], at: int) -> Value:
+        if isinstance(low, Linear) and low.base.op == "kernarg" and low.scale == 1 and isinstance(low.offset, int):
+            place = low.offset + at & M32
+            return self._constants[place] if place in self._constants else self._one.symbols.argument("argument", place)
+        if isinstance(low, Linear) and low.base.op == "packet" and isinstance(low.offset, int):
+            place = low.offset + at & M32
+            if -place in self._constants:
+                return self._constants[-place]
+        here = plus(self._one.symbols, low, at)
+        kind = "buffer" if "buffer" in operation.name else "memory"
+        spread = max(spread_of(each) for each in (here, *rest))
+        if spread == GROUP:
+            self.loads_twice = True
+        return self._one.symbols.opaque(kind, (here, *rest), spread=min(max(spread, GROUP), WAVE))
+
+
+def _cover(squad: Squad, gone: tuple[Flight, ...]) -> None:
+    for flight in gone:
+        if flight.access is not None:
+            squad.done.setdefault(flight.access, flight)
+
+
+def _signed21(value: int) -> int:
+    """Literal offsets have 21 bits and a sign."""
+    value &= 0x1F_FFFF
+    return (value ^ 0x10_0000) - 0x10_0000 & M32

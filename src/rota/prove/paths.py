@@ -1,0 +1,394 @@
+"""Every path of a kernel: takes its operations, runs all waves on what is known, gives what the judges found.
+
+Waves that do the same run together.  Where a branch depends on something unknown, the path forks; what the whole
+workgroup shares is decided once for all waves.  A path ends where its state was met before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from rota.isa.binary.image import CODE_BASE
+from rota.isa.wave.operand import M0, SCALAR, named
+from rota.prove.backward_slice import Slice, call_targets
+from rota.prove.decisions import Decisions
+from rota.prove.divergent_loops import assume_empty, condense
+from rota.prove.evaluation import Evaluator
+from rota.prove.joining import join
+from rota.prove.judge import Judge
+from rota.prove.memory_steps import MemorySteps
+from rota.prove.operation import SCC_ROW, Kind, Operation
+from rota.prove.product_state import Namer, Product, Visit, key_of_state, shape_of
+from rota.prove.register_indexing import index_of, move_indexed, set_index, touched
+from rota.prove.scalar_values import evaluate_scalar
+from rota.prove.squad import Squad
+from rota.prove.symbol import GROUP, Linear, Symbol, Value
+from rota.prove.vector_values import evaluate_vector
+from rota.prove.widening import Widener
+
+_VCC = named("vcc")
+
+
+class InconclusiveError(Exception):
+    """The proof can't go on: why, and at which operation."""
+
+    def __init__(self, message: str, operation: Operation | None = None, *, budget: bool = False) -> None:
+        super().__init__(message)
+        self.operation, self.budget = operation, budget
+
+
+class ForkError(Exception):
+    """An operation needs a decision first: about a condition, of these waves or of the whole workgroup."""
+
+    def __init__(self, condition: Symbol, waves: tuple[int, ...] = ()) -> None:
+        super().__init__()
+        self.condition, self.waves = condition, waves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How much a proof may take."""
+
+    steps: int = 6_000_000
+    seconds: float = 60.0
+    states: int = 40_000
+
+
+class Explorer:
+    """Runs a kernel on all paths."""
+
+    def __init__(
+        self, operations: Sequence[Operation], sliced: Slice, one: Evaluator, memory: MemorySteps, judge: Judge, *,
+        kernarg_row: int, budget: Budget,
+    ) -> None:  # fmt: skip
+        self.operations, self.one, self.memory, self.judge, self.budget = operations, one, memory, judge, budget
+        self._evaluated = sliced.evaluated
+        self._targets = call_targets(operations)
+        self._places = {
+            each.instruction.address: each.number
+            for each in reversed(operations)
+            if each.instruction.address is not None
+        }
+        self._heads = frozenset(
+            target for number, ways in enumerate(sliced.successors) for target in ways if target <= number
+        )
+        self._joins = frozenset(each.instruction.target for each in operations if each.instruction.target is not None)
+        self._namer = Namer(one, sliced.needed, kernarg_row)
+        self._widener = Widener(one, sliced.for_addresses)
+        self._runs = self._quiet_runs()
+        self._seen: set[Hashable] = set()
+        self._stack: list[Product] = []
+        self._ends = 0.0
+        self.steps = self.states = self.paths = 0
+
+    def _quiet_runs(self) -> list[tuple[int, int]]:
+        """For each operation that needs no step of its own: the registers of all up to the next that does, and that."""
+        runs = [(0, -1)] * (len(self.operations) + 1)
+        for number in range(len(self.operations) - 1, -1, -1):
+            each = self.operations[number]
+            plain = each.kind is Kind.QUIET or (
+                each.kind is Kind.VALUE and not self._evaluated[number] and not each.indexed
+            )
+            if not plain or number in self._heads or number in self._joins:
+                continue
+            touches, end = runs[number + 1] if number + 1 < len(self.operations) else (0, -1)
+            mine = each.reads | each.writes
+            runs[number] = (mine | touches, end) if end >= 0 else (mine, number + 1)
+        return runs
+
+    def explore(self, start: Product) -> None:
+        """Follows every path to its end, or raises if the budget is gone."""
+        self._ends = time.process_time() + self.budget.seconds
+        self._stack = [start]
+        while self._stack:
+            product = self._stack.pop()
+            self.paths += 1
+            self._run(product)
+
+    def _run(self, product: Product) -> None:
+        while True:
+            squad = next((each for each in product.squads if not each.waiting and not each.ended), None)
+            if squad is None:
+                if not self._meet(product):
+                    return
+            elif not self._advance(product, squad) or (
+                (squad.waiting or squad.ended)
+                and product.forks
+                and len(product.squads) > 1
+                and not self._checkpoint(product, ("arrived",))
+            ):
+                return
+
+    def _meet(self, product: Product) -> bool:
+        """All waves wait at a barrier or have ended; gives whether any goes on."""
+        self.judge.stretch(product.squads, product.epoch, product.known)
+        waiting = [each for each in product.squads if not each.ended]
+        if not waiting:
+            self.judge.ended(product.squads)
+            return False
+        product.epoch += 1
+        for squad in product.squads:
+            squad.done = {}
+        for squad in waiting:
+            squad.waiting = False
+            squad.barriers += 1
+            squad.at += 1
+        self.judge.passed(waiting)
+        product.squads = join(product.squads, self.one.masks, self.memory.accesses)
+        return self._checkpoint(product, ("barrier",))
+
+    def _advance(self, product: Product, squad: Squad) -> bool:  # noqa: C901, PLR0912
+        """Steps a squad until it waits, ends or splits; False if the path is over."""
+        operations, runs, heads = self.operations, self._runs, self._heads
+        count = 0
+        while True:
+            at = squad.at
+            if at >= len(operations):
+                raise InconclusiveError("code runs past its last instruction")
+            touches, end = runs[at]
+            count += 1
+            if end >= 0:
+                if touches & squad.busy:
+                    self._look(squad, at, end, product)
+                squad.at = end
+                continue
+            if at in heads:
+                self.steps += count
+                count = 0
+                self._spend(operations[at])
+                if not self._checkpoint(product, (squad.waves[0],)):
+                    return False
+            elif product.forks != product.marked and at in self._joins:
+                self.steps += count
+                count = 0
+                self._spend(operations[at])
+                if not self._checkpoint(product, ("join",)):
+                    return False
+            operation = operations[at]
+            if (operation.reads | operation.writes) & squad.busy:
+                self._early(squad, operation, product)
+            try:
+                going = self._step(product, squad, operation)
+            except ForkError as fork:
+                going = not fork.waves or len(squad.waves) == 1
+                if going:
+                    self._fork(product, squad, fork)
+                else:
+                    self._part(product, squad)
+            if not going:
+                self.steps += count
+                return True
+
+    def _spend(self, operation: Operation) -> None:
+        if time.process_time() > self._ends or self.steps > self.budget.steps:
+            what = "steps" if self.steps > self.budget.steps else "seconds"
+            raise InconclusiveError(f"the budget of {what} is used up", operation, budget=True)
+
+    def _early(self, squad: Squad, operation: Operation, product: Product) -> None:
+        uses = operation.reads | operation.writes
+        if operation.data and not operation.flat and operation.kind in {Kind.LDS, Kind.VMEM}:
+            uses = operation.reads | operation.writes & ~self.memory.refilled(squad, operation)
+        if operation.indexed:
+            uses = touched(operation, index_of(self.one, squad, product.known))
+        if uses & squad.busy:
+            self.judge.early(squad, operation, uses, product.known)
+
+    def _look(self, squad: Squad, at: int, end: int, product: Product) -> None:
+        for number in range(at, end):
+            operation = self.operations[number]
+            self._early(squad, operation, product)
+
+    def _step(self, product: Product, squad: Squad, operation: Operation) -> bool:  # noqa: C901, PLR0912
+        """One operation; False if another squad has to go on now."""
+        kind = operation.kind
+        if kind is Kind.BRANCH:
+            return self._branch(product, squad, operation)
+        if kind is Kind.VALUE:
+            if operation.indexed:
+                move_indexed(self.one, squad, operation, product.known)
+            elif self._evaluated[operation.number]:
+                evaluate = evaluate_vector if operation.vector else evaluate_scalar
+                evaluate(self.one, squad, operation, product.known)
+        elif kind is Kind.WAIT:
+            self.memory.wait(squad, operation)
+        elif kind is Kind.LDS:
+            self._resolve(squad, operation.operands[0].rows[0], product)
+            self.memory.lds(squad, operation, product)
+        elif kind is Kind.VMEM:
+            if operation.to_lds:
+                self._resolve(squad, SCALAR + M0, product)
+            self.memory.vector(squad, operation, product)
+        elif kind is Kind.SMEM:
+            self.memory.scalar(squad, operation, product.known)
+        elif kind is Kind.EXCHANGE:
+            self.memory.exchange(squad, operation, product)
+        elif kind is Kind.BARRIER:
+            squad.waiting = True
+            return False
+        elif kind is Kind.END:
+            squad.ended = True
+            self.judge.leaves(squad, operation)
+            return False
+        elif kind is Kind.CALL:
+            self._call(squad, operation, product)
+            return True
+        elif kind is Kind.INDEX:
+            set_index(self.one, squad, operation, product.known)
+        squad.at += 1
+        return True
+
+    def _resolve(self, squad: Squad, row: int, product: Product) -> None:
+        """An address that a decision of the workgroup chooses needs that decision."""
+        value = self.one.row(squad, row, product.known)
+        while isinstance(value, Linear) and value.base.op == "select":
+            raise ForkError(value.base.args[0])  # type: ignore[arg-type]
+
+    def _call(self, squad: Squad, operation: Operation, product: Product) -> None:
+        instruction = operation.instruction
+        target = instruction.target
+        if instruction.opcode != "s_call_b64":
+            mask = self.one.pair(squad, operation.operands[-1], product.known)
+            if mask.leaf is None or len(set(mask.leaf)) != 1:
+                raise InconclusiveError("where a jump by register goes isn't known", operation)
+            target = self._places.get(mask.leaf[0] - CODE_BASE)
+            if target not in self._targets:
+                raise InconclusiveError("a jump by register goes to no function and no return", operation)
+        if instruction.opcode != "s_setpc_b64" and instruction.follows is not None:
+            place = CODE_BASE + instruction.follows
+            self.one.write_pair(squad, operation.operands[0].rows[0], self.one.masks.leaf((place,) * len(squad.waves)))
+        assert target is not None  # noqa: S101
+        squad.at = target
+
+    # Branches.
+
+    def _branch(self, product: Product, squad: Squad, operation: Operation) -> bool:
+        instruction = operation.instruction
+        opcode, target = instruction.opcode, instruction.target
+        assert target is not None  # noqa: S101
+        if opcode == "s_branch":
+            squad.at = target
+            return True
+        taken = self._taken(product, squad, operation)
+        empty = None if "_exec" not in opcode else not opcode.endswith("nz")  # what is taken when no lane is left
+        if isinstance(taken, bool):
+            squad.at = target if taken else squad.at + 1
+            if taken is empty:
+                assume_empty(self.one, squad)
+            return True
+        rows = [[row for row, each in enumerate(taken) if each is wanted] for wanted in (True, False)]
+        parts = [squad.part(each, self.one.masks, self.memory.accesses) for each in rows]
+        parts[0].at, parts[1].at = target, squad.at + 1
+        if empty is not None:
+            assume_empty(self.one, parts[0 if empty else 1])
+        place = product.squads.index(squad)
+        product.squads[place : place + 1] = sorted(parts, key=lambda part: -part.at)  # those that leave a loop first
+        return False
+
+    def _taken(self, product: Product, squad: Squad, operation: Operation) -> bool | list[bool]:
+        opcode, known = operation.instruction.opcode, product.known
+        if opcode == "s_setvskip":
+            word, place = (self.one.read(squad, each, known) for each in operation.operands)
+            flag = self.one.compute("and", self.one.compute("shr", word, self.one.compute("and", place, 31)), 1)
+            wanted = not operation.instruction.modifiers
+            flag = self.one.flag_of(self.one.compare("eq", "u", flag, int(wanted)))
+            return self._outcome(squad, flag, known)
+        if "_scc" in opcode:
+            return self._outcome(squad, self.one.row(squad, SCC_ROW, known), known, wanted=opcode.endswith("1"))
+        wanted = opcode.endswith("nz")
+        if "_exec" not in opcode:
+            return self._outcome(squad, self.one.any_of(self.one.pair(squad, _VCC, known)), known, wanted=wanted)
+        squad.exec = self.one.masks.settled(squad.exec, known.decided)
+        if isinstance(self.one.any_of(squad.exec), Linear):
+            condense(self.one, squad)
+        return self._outcome(squad, self.one.any_of(squad.exec), known, wanted=wanted)
+
+    def _outcome(self, squad: Squad, flag: Value, known: Decisions, *, wanted: bool = True) -> bool | list[bool]:
+        flag = self.one.settled(flag, known)
+        if isinstance(flag, int):
+            return bool(flag) == wanted
+        if not isinstance(flag, Linear):
+            outcomes = [bool(each) == wanted for each in flag[:, 0].tolist()]
+            return outcomes[0] if len(set(outcomes)) == 1 else outcomes
+        base = flag.base
+        if base.op == "select":
+            raise ForkError(base.args[0])  # type: ignore[arg-type]
+        if not isinstance(flag.offset, int) or base.bits != 1 or flag.scale not in {1, 0xFFFF_FFFF}:
+            flag = self.one.flag_of(self.one.compare("ne", "u", flag, 0))
+            if not isinstance(flag, Linear):
+                return self._outcome(squad, flag, known, wanted=wanted)
+            base = flag.base
+        positive = wanted == (flag.scale == 1)
+        if base.spread == GROUP:
+            decided = known.decided(base)
+            if decided is None:
+                raise ForkError(base)
+            return decided == positive
+        each = [known.decided(base, wave) for wave in squad.waves]
+        open_ = tuple(wave for wave, one in zip(squad.waves, each, strict=True) if one is None)
+        if open_:
+            raise ForkError(base, open_)
+        outcomes = [one == positive for one in each]
+        return outcomes[0] if len(set(outcomes)) == 1 else outcomes
+
+    def _fork(self, product: Product, squad: Squad, fork: ForkError) -> None:
+        """Takes one way here, and leaves the other for later."""
+        product.forks += 1
+        self._spend(self.operations[squad.at])
+        where = self.operations[squad.at].instruction
+        if not fork.waves:
+            other = product.copy()
+            for each, holds in ((product, False), (other, True)):
+                each.known.decide(fork.condition, holds=holds, epoch=each.epoch)
+                each.known.trail = (
+                    *each.known.trail[-11:],
+                    f"{_told(fork.condition)} is {str(holds).lower()} at line {where.line}",
+                )
+            self._stack.append(other)
+            return
+        (wave,) = fork.waves
+        other = product.copy()
+        for each, holds in ((product, False), (other, True)):
+            each.known.decide(fork.condition, holds=holds, epoch=each.epoch, wave=wave)
+            told = f"{_told(fork.condition)} is {str(holds).lower()} in wave {wave} at line {where.line}"
+            each.known.trail = (*each.known.trail[-11:], told)
+        self._stack.append(other)
+
+    def _part(self, product: Product, squad: Squad) -> None:
+        """Waves that may decide differently go on alone: what each comes to is found once, not in every company."""
+        place = product.squads.index(squad)
+        alone = [squad.part([row], self.one.masks, self.memory.accesses) for row in range(len(squad.waves))]
+        product.squads[place : place + 1] = alone
+
+    # Checkpoints.
+
+    def _checkpoint(self, product: Product, head: tuple[Hashable, ...]) -> bool:
+        """Names and compares the state; False if it was met before."""
+        product.marked = product.forks
+        self._namer.rename(product)
+        shape = shape_of(product)
+        place = (head, *((squad.waves, squad.at) for squad in product.squads))
+        visits = product.history.get(place, ())
+        key = (head, key_of_state(product, shape))
+        if key in self._seen:
+            return False
+        if isinstance(head[0], int) and self._widener.widen(product, visits, shape):
+            self._namer.rename(product)
+            key = (head, key_of_state(product, shape))
+            if key in self._seen:
+                return False
+        self._seen.add(key)
+        self.states += 1
+        if self.states > self.budget.states:
+            at = next((self.operations[each.at] for each in product.squads if not each.ended), None)
+            raise InconclusiveError("the budget of states is used up", at, budget=True)
+        registers = tuple(dict(squad.registers) for squad in product.squads)
+        visit = Visit(shape=shape, registers=registers, known=product.known.copy(), forks=product.forks)
+        product.history[place] = (*visits, visit)
+        return True
+
+
+def _told(condition: Symbol) -> str:
+    """A condition in words."""
+    return f"condition {condition.number} ({condition.op})"

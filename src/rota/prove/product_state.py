@@ -1,0 +1,280 @@
+"""The state of all waves together: takes where they are and what is known, gives it by canonical names, or widened.
+
+At a checkpoint unknowns that are not made of arguments alone get new names, in the order in which registers show them,
+and a loop's counter is counted from its own value: what the new names don't say is forgotten, so a state that was met
+before covers all that can follow.  Where only counters differ from an earlier visit, they are widened: to an unknown
+multiple of their step, so that low bits stay known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from rota.prove.decisions import Decisions
+from rota.prove.evaluation import Evaluator
+from rota.prove.lane_mask import Mask, atoms_of
+from rota.prove.squad import Half, Squad
+from rota.prove.symbol import M32, Linear, Symbol, Value, key_of, linear, parts_of, plus, times
+
+Shape = tuple[Hashable, ...]
+AGREED = 2
+"""Barriers that one wave may be behind another and still come to the same decision."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Product:
+    """All squads, what the path has decided, the barriers passed, and what earlier checkpoints looked like.
+
+    `forks` counts decisions, `marked` those before the last checkpoint.
+    """
+
+    squads: list[Squad]
+    known: Decisions
+    epoch: int = 0
+    forks: int = 0
+    marked: int = 0
+    history: dict[Hashable, tuple[Visit, ...]] = field(default_factory=dict)
+
+    def copy(self) -> Product:
+        """For another path."""
+        squads = [each.copy() for each in self.squads]
+        return Product(
+            squads=squads,
+            known=self.known.copy(),
+            epoch=self.epoch,
+            forks=self.forks,
+            marked=self.marked,
+            history=dict(self.history),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Visit:
+    """What a checkpoint looked like: all but the registers, the registers, and how many decisions were made before."""
+
+    shape: Shape
+    registers: tuple[dict[int, Value | Half], ...]
+    known: Decisions
+    forks: int
+
+
+def shape_of(product: Product) -> Shape:
+    """All of a state but registers and decisions; of barriers, who has come to fewer than others."""
+    most = max(squad.barriers for squad in product.squads)
+    return tuple(
+        (
+            squad.waves, squad.at, squad.barriers < most,
+            squad.waiting, squad.ended, squad.exec, tuple(each.same for each in squad.vm),
+            tuple(each.same for each in squad.ds), tuple(each.same for each in squad.sm),
+            tuple((each.same, seen) for each, seen in squad.flat), frozenset(squad.done),
+        )
+        for squad in product.squads
+    )  # fmt: skip
+
+
+def key_of_state(product: Product, shape: Shape) -> Hashable:
+    """Equal for equal states."""
+    registers = tuple(
+        tuple((row, register_key(squad.registers[row])) for row in sorted(squad.registers)) for squad in product.squads
+    )
+    known = product.known
+    decided = frozenset((about, holds, _age(about, known, product.epoch)) for about, holds in known.known.items())
+    return shape, registers, decided, frozenset(known.arcs.items())
+
+
+def _age(about: Hashable, known: Decisions, epoch: int) -> int:
+    """How long ago something was decided that will be forgotten."""
+    condition = about[0] if isinstance(about, tuple) else about
+    return 0 if isinstance(condition, Symbol) and condition.stable else epoch - known.when.get(about, epoch)
+
+
+def register_key(value: Value | Half) -> Hashable:
+    """Equal for equal contents."""
+    return ("half", value.mask, value.which) if isinstance(value, Half) else key_of(value)
+
+
+class Namer:
+    """Gives a state's unknowns their canonical names."""
+
+    def __init__(self, one: Evaluator, needed: Sequence[int], kernarg_row: int) -> None:
+        self._one, self._needed, self._kernarg_row = one, needed, kernarg_row
+        self._leaves: dict[Symbol, frozenset[Symbol]] = {}
+        self._joints: dict[Symbol, Value] = {}
+
+    def rename(self, product: Product) -> None:
+        """Changes a state in place: dead registers and decisions go, unknowns get names."""
+        names: dict[Symbol, tuple[Symbol, int]] = {}
+        every: set[Symbol] = set()
+        living: dict[int, set[Symbol]] = {}
+        self._joints.clear()
+        for squad in product.squads:
+            alive: set[Symbol] = set()
+            living.update(dict.fromkeys(squad.waves, alive))
+            needed = 0 if squad.ended else self._needed[squad.at]
+            squad.registers = {row: value for row, value in sorted(squad.registers.items()) if needed >> row & 1}
+            for row, value in squad.registers.items():
+                squad.registers[row] = self._renamed(value, names, alive)
+            squad.exec = self._mask(squad.exec, names, alive)
+            every |= alive
+        self._forget(product, names, every, living)
+
+    def _renamed(
+        self, value: Value | Half, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]
+    ) -> Value | Half:
+        if isinstance(value, Half):
+            return Half(self._mask(value.mask, names, alive), value.which)
+        if not isinstance(value, Linear):
+            return value
+        base = value.base
+        if base.stable:
+            alive |= self.leaves(base)
+            return value
+        if base.op == "select" or (base.op == "pick" and not _nested(base)):
+            joint = self._joints.get(base)
+            if joint is None:
+                chooser, one, other = parts_of(base)
+                one, other = (self._plain(each, names, alive) for each in (one, other))
+                if base.op == "pick":
+                    joint = self._one.merged(self._mask(chooser, names, alive), one, other)
+                else:
+                    joint = self._one.select(self._named(chooser, 1, 0, names, alive)[0], one, other)
+                self._joints[base] = joint
+            return plus(self._one.symbols, times(joint, value.scale), value.offset)
+        new, shift = self._named(base, value.scale, value.offset, names, alive)
+        return linear(new, value.scale, value.offset - value.scale * shift)
+
+    def _plain(self, value: Value, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]) -> Value:
+        renamed = self._renamed(value, names, alive)
+        return 0 if isinstance(renamed, Half) else renamed
+
+    def _named(
+        self, base: Symbol, scale: int, offset: object, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]
+    ) -> tuple[Symbol, int]:
+        if base.stable:
+            alive |= self.leaves(base)
+            return base, 0
+        found = names.get(base)
+        if found is None:
+            shift = offset // scale if isinstance(offset, int) and base.bits == M32 and scale < 1 << 31 else 0
+            new = self._one.symbols.make("name", (len(names),), spread=base.spread, bits=base.bits, depth=99)
+            found = names[base] = (new, shift)
+        alive.add(found[0])
+        return found
+
+    def _mask(self, mask: Mask, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]) -> Mask:
+        if mask.leaf is not None:
+            return mask
+        turned = {atom: self._named(atom, 1, 0, names, alive)[0] for atom in atoms_of(mask)}
+        if all(atom is new for atom, new in turned.items()):
+            return mask
+        return self._one.masks.renamed(mask, turned)
+
+    def leaves(self, symbol: Symbol) -> frozenset[Symbol]:
+        """The arguments that a symbol is made of."""
+        found = self._leaves.get(symbol)
+        if found is None:
+            parts = list(_symbols_in(symbol.args))
+            found = frozenset({symbol}) if not parts else frozenset().union(*(self.leaves(each) for each in parts))
+            self._leaves[symbol] = found
+        return found
+
+    def _forget(  # noqa: C901
+        self,
+        product: Product,
+        names: dict[Symbol, tuple[Symbol, int]],
+        every: set[Symbol],
+        living: dict[int, set[Symbol]],
+    ) -> None:
+        """Keeps the decisions about what can be met again, by the wave that they are about."""
+        again = {
+            wave: not squad.ended and bool(self._needed[squad.at] >> self._kernarg_row & 1)
+            for squad in product.squads
+            for wave in squad.waves
+        }
+        anywhere = any(again.values())
+        known, old = Decisions(), product.known
+        known.trail = old.trail
+
+        def lives(symbol: Symbol, wave: int | None) -> bool:
+            if wave is None:
+                return self._lives(symbol, every, again=anywhere)
+            return self._lives(symbol, living[wave], again=again[wave])
+
+        for key, holds in old.known.items():
+            condition, wave = key if isinstance(key, tuple) else (key, None)
+            if not isinstance(condition, Symbol):
+                continue
+            if condition.stable:
+                if lives(condition, wave):
+                    known.known[key] = holds
+                    known.when[key] = old.when.get(key, 0)
+            elif wave is None and len(product.squads) > 1 and product.epoch - old.when.get(key, 0) <= AGREED:
+                named = self._condition(condition, names)
+                if named is not None:
+                    known.known[named[0]] = holds == named[1]
+                    known.when[named[0]] = old.when.get(key, 0)
+        for key, arc in old.arcs.items():
+            base, wave = key if isinstance(key, tuple) else (key, None)
+            if base.stable:
+                if lives(base, wave):
+                    known.arcs[key] = arc
+            elif base in names and (wave is None or names[base][0] in living[wave]):
+                new, shift = names[base]
+                known.arcs[new if wave is None else (new, wave)] = ((arc[0] + shift) & M32, arc[1])
+        product.known = known
+
+    def _condition(self, condition: Symbol, names: dict[Symbol, tuple[Symbol, int]]) -> tuple[Symbol, bool] | None:
+        """A comparison by the new names, if they say it, and whether it is the same or the contrary."""
+        if condition.op not in {"eq", "lt_u", "lt_i"}:
+            return None
+        sides = [self._again(side, names) for side in condition.args[:2]]
+        if sides[0] is None or sides[1] is None:
+            return None
+        made = self._one.compared(condition.op, sides[0], sides[1])
+        return (made.base, made.scale == 1) if isinstance(made, Linear) else None
+
+    def _again(self, key: object, names: dict[Symbol, tuple[Symbol, int]]) -> Value | None:  # noqa: PLR0911
+        """A value, of which the key is given, by the new names."""
+        if isinstance(key, int):
+            return key
+        if not isinstance(key, tuple) or len(key) != 3 or not isinstance(key[2], int) or not isinstance(key[0], Symbol):
+            return None
+        base, scale, offset = key
+        if base.stable:
+            return Linear(base, scale, offset)
+        if base in names:
+            new, shift = names[base]
+            return linear(new, scale, offset - scale * shift)
+        joint = self._joints.get(base)
+        if joint is not None:
+            return plus(self._one.symbols, times(joint, scale), offset)
+        if base.op != "+":
+            return None
+        parts = [self._again(each, names) for each in base.args[:2]]
+        if parts[0] is None or parts[1] is None:
+            return None
+        total = plus(self._one.symbols, parts[0], parts[1])
+        return plus(self._one.symbols, times(total, scale), offset)
+
+    def _lives(self, symbol: Symbol, alive: set[Symbol], *, again: bool) -> bool:
+        leaves = self.leaves(symbol)
+        return not leaves.isdisjoint(alive) or (again and any(each.op == "argument" for each in leaves))
+
+
+def _nested(base: Symbol) -> bool:
+    """Is a value picked from one that was picked before?  Chains of these would grow with every round of a loop."""
+    _, one, other = parts_of(base)
+    return any(isinstance(each, Linear) and each.base.op == "pick" for each in (one, other))
+
+
+def _symbols_in(args: object) -> list[Symbol]:
+    found: list[Symbol] = []
+    if isinstance(args, Symbol):
+        found.append(args)
+    elif isinstance(args, tuple):
+        for each in args:
+            found += _symbols_in(each)
+    elif isinstance(args, Mask):
+        found += atoms_of(args)
+    return found

@@ -1,0 +1,294 @@
+"""Machine code, proved without its arguments: takes a kernel's facts and instructions, gives a `Verdict`."""
+
+from __future__ import annotations
+
+import enum
+import re
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rota.errors import Concern, Finding, IsaError, Severity
+from rota.isa.binary.kernel_facts import LANES, KernelFacts
+from rota.isa.code.disassembly import Instruction
+from rota.isa.hazards.walk import check_spacing
+from rota.isa.wave.operand import SCALAR
+from rota.isa.wave.skip import without_skipping
+from rota.prove.backward_slice import derive_slice
+from rota.prove.decisions import Decisions
+from rota.prove.evaluation import Evaluator
+from rota.prove.judge import Judge
+from rota.prove.lane_mask import ALL64
+from rota.prove.memory_steps import MemorySteps
+from rota.prove.operation import Operation, UnknownOperationError
+from rota.prove.operation_reader import read_operation
+from rota.prove.paths import Budget, Explorer, InconclusiveError
+from rota.prove.product_state import Product
+from rota.prove.register_indexing import mark_indexed
+from rota.prove.squad import Half, Squad
+from rota.prove.symbol import Value
+from rota.prove.touched_bytes import TouchedBytes
+from rota.prove.verdict import Statistics, Verdict, status_of
+from rota.targets.architecture import Architecture
+from rota.targets.registry import architecture_named
+
+_NOT_JUDGED = "accesses of global memory, and what LDS holds before it is written, are not judged"
+Triple = tuple[int, int, int]
+_REGISTER = re.compile(r"[vas]\d+")
+
+
+class ReadsAtBarrier(enum.Enum):
+    """Is an LDS read over when its wave passes a barrier without having waited for it?"""
+
+    STRICT = "an LDS read that no wait has covered is under way behind a barrier"
+    LENIENT = "an LDS read is over before its wave passes a barrier, towards writes of registers"
+
+
+class VmcntOrder(enum.Enum):
+    """Do vector memory ops return in order?"""
+
+    IN_ORDER = "vector memory ops return in the order of their issue"
+    ANY_ORDER = "vector memory ops return in any order: only vmcnt(0) is a promise"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policies:
+    """Rules of the machine that can be read in two ways."""
+
+    reads: ReadsAtBarrier = ReadsAtBarrier.STRICT
+    order: VmcntOrder = VmcntOrder.IN_ORDER
+
+
+def prove(
+    facts: KernelFacts,
+    instructions: Sequence[Instruction],
+    *,
+    block: int | Triple | None = None,
+    dynamic_lds: int | None = None,
+    policies: Policies | None = None,
+    budget: Budget | None = None,
+) -> Verdict:
+    """Follows every path of a kernel, for all arguments and orders of its waves."""
+    started = time.process_time()
+    policies = policies or Policies()
+    proof = _Proof(facts, instructions, block, dynamic_lds, policies, budget or Budget())
+    complete, findings = proof.run()
+    return Verdict(
+        kernel=facts.name,
+        arch=facts.arch,
+        status=status_of(findings, complete=complete),
+        findings=findings,
+        assumptions=tuple(proof.assumptions),
+        policies=(policies.reads.value, policies.order.value),
+        statistics=proof.statistics(time.process_time() - started),
+    )
+
+
+class _Proof:
+    def __init__(  # noqa: PLR0917
+        self,
+        facts: KernelFacts,
+        instructions: Sequence[Instruction],
+        block: int | Triple | None,
+        dynamic_lds: int | None,
+        policies: Policies,
+        budget: Budget,
+    ) -> None:
+        self._facts, self._instructions, self._policies, self._budget = facts, instructions, policies, budget
+        self.assumptions = [_NOT_JUDGED]
+        self._block = self._chosen_block(block)
+        self._dynamic = dynamic_lds
+        self._explorer: Explorer | None = None
+        self._memory: MemorySteps | None = None
+
+    def _chosen_block(self, block: int | Triple | None) -> Triple:
+        required = self._facts.required_workgroup
+        if block is not None:
+            chosen = (block, 1, 1) if isinstance(block, int) else block
+            self.assumptions.append(f"a workgroup has {chosen[0]} x {chosen[1]} x {chosen[2]} work items, as asked for")
+        elif required is not None and len(required) == 3 and all(required):
+            chosen = (required[0], required[1], required[2])
+        else:
+            chosen = (self._facts.max_workgroup, 1, 1)
+            self.assumptions.append(
+                f"a workgroup has {chosen[0]} work items in one dimension, the most that the kernel takes"
+            )
+        return chosen
+
+    def statistics(self, seconds: float) -> Statistics:
+        """What the proof took."""
+        sites = {} if self._memory is None else self._memory.sites
+        explorer = self._explorer
+        return Statistics(
+            steps=0 if explorer is None else explorer.steps,
+            states=0 if explorer is None else explorer.states,
+            paths=0 if explorer is None else explorer.paths,
+            sites=len(sites),
+            concrete_sites=sum(sites.values()),
+            seconds=seconds,
+        )
+
+    def run(self) -> tuple[bool, tuple[Finding, ...]]:
+        """Whether every path was followed to its end, and what was found."""
+        architecture = architecture_named(self._facts.arch)
+        if architecture is None:
+            return False, (_finding("I401", f"the proof doesn't know {self._facts.arch}"),)
+        try:
+            instructions = without_skipping(self._instructions)
+            operations = self._operations(instructions, architecture)
+        except IsaError as error:
+            return False, error.findings
+        spacing = _grouped(check_spacing(self._instructions, architecture))
+        judge = Judge(operations, strict_reads=self._policies.reads is ReadsAtBarrier.STRICT)
+        ending = self._follow(operations, judge, architecture)
+        found = (*spacing, *judge.findings(), *ending)
+        return not ending, found
+
+    def _operations(self, instructions: Sequence[Instruction], architecture: Architecture) -> list[Operation]:
+        operations: list[Operation] = []
+        refused: dict[str, Finding] = {}
+        for number, each in enumerate(instructions):
+            try:
+                operations.append(read_operation(each, number, architecture))
+            except UnknownOperationError as error:
+                part = f"; its {error.what} is not known" if error.what else ""
+                refused.setdefault(each.opcode, _finding("I401", f"the proof doesn't know {each.opcode}{part}", each))
+        if not refused:
+            try:
+                return mark_indexed(operations)
+            except UnknownOperationError as error:
+                each = error.instruction
+                refused[each.opcode] = _finding("I401", f"the proof doesn't follow {each.opcode} in index mode", each)
+        raise IsaError(*refused.values())
+
+    def _follow(self, operations: list[Operation], judge: Judge, architecture: Architecture) -> tuple[Finding, ...]:
+        items = self._block[0] * self._block[1] * self._block[2]
+        waves = -(-items // LANES)
+        sliced = derive_slice(operations, full=items % LANES == 0)
+        one = Evaluator()
+        size = self._lds_size(operations, architecture)
+        touched = TouchedBytes(size, one.masks)
+        aperture = any("src_shared_base" in each.text for each in self._instructions)
+        memory = self._memory = MemorySteps(
+            one,
+            touched,
+            judge,
+            holds=(architecture.no_wait("vmcnt"), architecture.no_wait("lgkmcnt")),
+            constants=self._constants(),
+            evaluated=sliced.evaluated,
+            in_order=self._policies.order is VmcntOrder.IN_ORDER,
+            flat_lds=aperture,
+        )
+        start, kernarg_row = self._start(one, waves)
+        explorer = self._explorer = Explorer(
+            operations, sliced, one, memory, judge, kernarg_row=kernarg_row, budget=self._budget
+        )
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, 20_000))
+        ending: tuple[Finding, ...] = ()
+        try:
+            with np.errstate(all="ignore"):
+                explorer.explore(Product(squads=[start], known=Decisions()))
+        except InconclusiveError as error:
+            instruction = None if error.operation is None else error.operation.instruction
+            ending = (self._ended_early(str(error), instruction, budget=error.budget),)
+        except RecursionError:
+            ending = (self._ended_early("values are nested too deeply", None, budget=True),)
+        finally:
+            sys.setrecursionlimit(limit)
+        judge.outside(touched.outside, size)
+        if memory.loads_twice:
+            self.assumptions.append("memory that scalar loads read is not written during the launch")
+        return ending
+
+    def _ended_early(self, message: str, instruction: Instruction | None, *, budget: bool) -> Finding:
+        explorer = self._explorer
+        code = "I402" if budget else "I401"
+        evidence: tuple[tuple[str, str | int], ...] = ()
+        if explorer is not None:
+            evidence = (("steps", explorer.steps), ("states", explorer.states), ("paths begun", explorer.paths))
+        concerns: tuple[Concern, ...] = () if instruction is None else (instruction.concern(),)
+        return Finding(code=code, message=message, concerns=concerns, evidence=evidence)
+
+    def _lds_size(self, operations: Sequence[Operation], architecture: Architecture) -> int:
+        fixed = self._facts.lds_bytes
+        hidden = any(each.kind == "hidden_dynamic_lds_size" for each in self._facts.arguments)
+        uses = any(each.address for each in operations)
+        if self._dynamic is not None:
+            self.assumptions.append(f"the launch adds {self._dynamic} bytes of dynamic LDS, as asked for")
+            return fixed + self._dynamic
+        if uses and (hidden or not fixed):
+            most = architecture.lds_bytes.value
+            self.assumptions.append(f"the launch gives it as much dynamic LDS as it uses, up to {most} bytes in all")
+            return most
+        return fixed
+
+    def _constants(self) -> dict[int, int]:
+        """Words of the arguments that follow from the block's size."""
+        block = self._block
+        known: dict[int, int] = {}
+        places = {each.kind: each for each in self._facts.arguments}
+        x, y, z = (places.get(f"hidden_group_size_{axis}") for axis in "xyz")
+        if x is not None and y is not None and x.offset % 4 == 0 and y.offset == x.offset + 2:
+            known[x.offset] = block[0] | block[1] << 16
+        if z is not None and z.offset % 4 == 0:
+            known[z.offset] = block[2]  # with the remainder of x above it, which full workgroups leave at 0
+        known[-4] = block[0] | block[1] << 16
+        known[-8] = block[2]
+        return known
+
+    def _start(self, one: Evaluator, waves: int) -> tuple[Squad, int]:
+        """The registers with which waves start."""
+        facts, block = self._facts, self._block
+        registers: dict[int, Value | Half] = {}
+        at, kernarg_row = SCALAR, -1
+        names = {"kernarg_segment_ptr": "kernarg", "dispatch_ptr": "packet"}
+        for name, size in facts.user_sgprs:
+            for word in range(size):
+                if name == "kernarg_preload":
+                    place = 4 * (facts.descriptor.preload_offset + word)
+                    constant = self._constants().get(place)
+                    registers[at + word] = one.symbols.argument("argument", place) if constant is None else constant
+                else:
+                    told = names.get(name, name) if word == 0 else f"{name} high"
+                    registers[at + word] = one.symbols.argument(told, word)
+            if name == "kernarg_segment_ptr":
+                kernarg_row = at
+            at += size
+        for axis, wanted in zip("xyz", facts.workgroup_ids, strict=True):
+            if wanted:
+                registers[at] = one.symbols.argument("workgroup", axis)
+                at += 1
+        item = np.arange(waves * LANES, dtype=np.int64).reshape(waves, LANES)
+        x, y, z = item % block[0], item // block[0] % block[1], item // (block[0] * block[1])
+        ids = (x, y, z)[: facts.workitem_ids + 1]
+        packed = np.zeros_like(item)
+        for place, part in enumerate(ids):
+            packed = packed | part << 10 * place
+        registers[0] = packed
+        items = block[0] * block[1] * block[2]
+        full = tuple(
+            ALL64 if items - LANES * wave >= LANES else (1 << items - LANES * wave) - 1 for wave in range(waves)
+        )
+        squad = Squad(waves=tuple(range(waves)), at=0, registers=registers, exec=one.masks.leaf(full))
+        return squad, max(kernarg_row, 0)
+
+
+def _grouped(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """One for each cause, with the number of places."""
+    groups: dict[str, list[Finding]] = {}
+    for each in findings:
+        words = each.message.split()
+        groups.setdefault(" ".join(word for word in words if not _REGISTER.fullmatch(word)), []).append(each)
+    return tuple(
+        replace(group[0], evidence=(*group[0].evidence, ("places", len(group)))) if len(group) > 1 else group[0]
+        for group in groups.values()
+    )
+
+
+def _finding(code: str, message: str, instruction: Instruction | None = None) -> Finding:
+    concerns = () if instruction is None else (instruction.concern(),)
+    return Finding(code=code, message=message, concerns=concerns, severity=Severity.ERROR)

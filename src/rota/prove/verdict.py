@@ -1,0 +1,67 @@
+"""What a proof says: takes findings and what they rest on, gives a `Verdict`."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from rota.errors import Finding, Severity
+
+
+class Status(enum.Enum):
+    """How a proof ended."""
+
+    PROVED = "proved"
+    ALARM = "alarm"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """What a proof took: steps of squads of waves, states, paths, and LDS sites with known addresses, of all."""
+
+    steps: int = 0
+    states: int = 0
+    paths: int = 0
+    sites: int = 0
+    concrete_sites: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The answer about one kernel: proved only if every path was followed to its end and nothing is wrong.
+
+    An alarm is something wrong in the model, on a path that may not be feasible; inconclusive is a proof that ended
+    early, with what was found until then.  Assumptions and policies are what it rests on.
+    """
+
+    kernel: str
+    arch: str
+    status: Status
+    findings: tuple[Finding, ...]
+    assumptions: tuple[str, ...]
+    policies: tuple[str, ...]
+    statistics: Statistics
+
+    @property
+    def proved(self) -> bool:
+        """Is it right, as far as the assumptions go?"""
+        return self.status is Status.PROVED
+
+    def __str__(self) -> str:
+        took = self.statistics
+        line = (
+            f"{self.kernel} ({self.arch}): {self.status.value}; {took.steps:,} steps, {took.states:,} states,"
+            f" {took.paths:,} paths,"
+            f" {took.concrete_sites} of {took.sites} LDS sites concrete, {took.seconds:.1f} s"
+        )
+        rests = [f"  assumes: {each}" for each in self.assumptions] + [f"  policy: {each}" for each in self.policies]
+        return "\n".join((line, *rests))
+
+
+def status_of(findings: tuple[Finding, ...], *, complete: bool) -> Status:
+    """An alarm if anything is wrong, else whether the proof came to its end."""
+    if any(each.severity is Severity.ERROR and each.code not in {"I401", "I402"} for each in findings):
+        return Status.ALARM
+    return Status.PROVED if complete else Status.INCONCLUSIVE

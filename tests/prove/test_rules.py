@@ -1,0 +1,141 @@
+"""Each rule of the judgement, both ways: the smallest kernel that breaks it, and the one that keeps it."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.prove.prove import Policies, ReadsAtBarrier, VmcntOrder
+from rota.prove.verdict import Status
+from tests.prove.written import codes, evidence, judged
+
+OWN = "v_lshlrev_b32_e32 v1, 2, v0"  # each work item its own word
+OTHERS = "v_xor_b32_e32 v2, 0x100, v1"  # the word of a work item of the other wave
+WAIT = "s_waitcnt lgkmcnt(0)"
+MEET = f"{WAIT}\ns_barrier"
+WRITE, READ = "ds_write_b32 v1, v0", "ds_read_b32 v3, v2"
+
+
+def kernel(*lines: str) -> str:
+    return "\n".join((OWN, OTHERS, *lines))
+
+
+def test_a_wait_and_a_barrier_prove_a_handover() -> None:
+    verdict = judged(kernel(WRITE, MEET, READ, WAIT))
+    assert verdict.status is Status.PROVED
+    assert verdict.findings == ()
+    assert (verdict.statistics.sites, verdict.statistics.concrete_sites) == (2, 2)
+
+
+def test_without_a_barrier_it_is_a_race_without_synchronisation() -> None:
+    verdict = judged(kernel(WRITE, WAIT, READ, WAIT))
+    assert verdict.status is Status.ALARM
+    assert codes(verdict) == ["I109"]
+    shown = evidence(verdict, "I109")
+    assert shown["rule"] == "no synchronisation"
+    assert shown["waves"] == "0 and 1"
+    assert shown["bytes of LDS"] == "256 of 0x0 to 0xff"
+    assert [concern.label for concern in verdict.findings[0].concerns] == [READ, WRITE]
+
+
+def test_a_wait_behind_the_barrier_orders_by_latency_alone() -> None:
+    verdict = judged(kernel(WRITE, "s_barrier", READ, WAIT))
+    shown = evidence(verdict, "I109")
+    assert shown["rule"] == "ordered only by latency"
+    assert shown["missing wait"] == "lgkmcnt(0) before the barrier"
+
+
+def test_a_wave_uses_its_own_words_as_it_likes() -> None:
+    assert judged(kernel(WRITE, "ds_read_b32 v3, v1", WAIT, WRITE)).proved
+
+
+def test_two_waves_that_write_one_word_race() -> None:
+    assert codes(judged(kernel("v_mov_b32_e32 v4, 0", "ds_write_b32 v4, v0"))) == ["I109"]
+
+
+def test_atomics_race_with_reads_and_not_with_each_other() -> None:
+    text = kernel("v_mov_b32_e32 v4, 0", "ds_add_u32 v4, v0")
+    assert judged(text).proved
+    assert codes(judged(f"{text}\nds_read_b32 v5, v4\n{WAIT}")) == ["I109"]
+
+
+def test_a_read_under_way_at_a_barrier_is_a_matter_of_policy() -> None:
+    text = kernel(WRITE, MEET, READ, "s_barrier", WRITE, WAIT)
+    strict = judged(text)
+    assert evidence(strict, "I109")["rule"] == "policy"
+    assert strict.policies[0] == ReadsAtBarrier.STRICT.value
+    lenient = judged(text, policies=Policies(reads=ReadsAtBarrier.LENIENT))
+    assert lenient.proved
+    assert lenient.policies[0] == ReadsAtBarrier.LENIENT.value
+    assert judged(kernel(WRITE, MEET, READ, MEET, WRITE, WAIT)).proved
+
+
+LOADS = "global_load_dword v4, v1, s[4:5]\nglobal_load_dword v5, v1, s[4:5]"
+
+
+@pytest.mark.parametrize(("count", "found"), [(0, []), (1, []), (2, ["I103"])])
+def test_a_register_is_used_behind_the_wait_that_covers_its_load(count: int, found: list[str]) -> None:
+    verdict = judged(kernel(LOADS, f"s_waitcnt vmcnt({count})", "v_add_u32_e32 v6, 1, v4", "s_waitcnt vmcnt(0)"))
+    assert codes(verdict) == found
+    if found:
+        shown = evidence(verdict, "I103")
+        assert shown["rule"] == "off by one"
+        assert str(shown["missing wait"]).startswith("vmcnt(2) at line ")
+        assert str(shown["missing wait"]).endswith("must be at most 1")
+
+
+def test_loads_that_return_in_any_order_need_a_wait_for_all() -> None:
+    text = kernel(LOADS, "s_waitcnt vmcnt(1)", "v_add_u32_e32 v6, 1, v4", "s_waitcnt vmcnt(0)")
+    assert judged(text).proved
+    doubted = judged(text, policies=Policies(order=VmcntOrder.ANY_ORDER))
+    assert codes(doubted) == ["I103"]
+    assert doubted.policies[1] == VmcntOrder.ANY_ORDER.value
+
+
+def test_a_register_is_overwritten_behind_the_wait() -> None:
+    assert codes(judged(kernel(READ, "v_mov_b32_e32 v3, 0", WAIT))) == ["I103"]
+    assert judged(kernel(READ, WAIT, "v_mov_b32_e32 v3, 0")).proved
+
+
+def test_a_later_load_may_fill_the_registers_of_an_earlier_one() -> None:
+    """Both come back in the order of their issue, unless that is doubted, or they are counted apart."""
+    load = "global_load_dword v4, v1, s[4:5]"
+    again = kernel(load, load, "s_waitcnt vmcnt(0)", "v_add_u32_e32 v6, 1, v4")
+    assert judged(again).proved
+    assert codes(judged(again, policies=Policies(order=VmcntOrder.ANY_ORDER))) == ["I103"]
+    assert codes(judged(kernel(load, load, "s_waitcnt vmcnt(1)", "v_add_u32_e32 v6, 1, v4"))) == ["I103"]
+    assert codes(judged(kernel(load, "ds_read_b32 v4, v1", "s_waitcnt vmcnt(0) lgkmcnt(0)"))) == ["I103"]
+
+
+def test_scalar_loads_return_in_any_order() -> None:
+    loads = "s_load_dword s4, s[0:1], 0x0\ns_load_dword s5, s[0:1], 0x4"
+    assert codes(judged(f"{loads}\ns_waitcnt lgkmcnt(1)\ns_add_u32 s6, s4, 1\ns_waitcnt lgkmcnt(0)")) == ["I103"]
+    assert judged(f"{loads}\ns_waitcnt lgkmcnt(0)\ns_add_u32 s6, s4, 1").proved
+
+
+DMA = "s_mov_b32 m0, 0x400\ns_nop 0\nglobal_load_lds_dword v1, s[4:5]"
+
+
+def test_a_waves_own_load_to_lds_is_waited_for() -> None:
+    text = f"{OWN}\nv_add_u32_e32 v2, 0x400, v1\n{DMA}\n%s\nds_read_b32 v3, v2\n{WAIT}\ns_waitcnt vmcnt(0)"
+    verdict = judged(text % "", waves=1)
+    assert codes(verdict) == ["I106"]
+    assert evidence(verdict, "I106")["missing wait"] == "vmcnt(0) before it"
+    assert judged(text % "s_waitcnt vmcnt(0)", waves=1).proved
+
+
+def test_instructions_keep_their_wait_states() -> None:
+    text = f"{OWN}\n{DMA}\ns_waitcnt vmcnt(0)"
+    assert judged(text, waves=1).proved
+    assert codes(judged(text.replace("s_nop 0\n", ""), waves=1)) == ["I104"]
+
+
+def test_lds_has_an_end() -> None:
+    assert judged(kernel("ds_write_b32 v1, v0 offset:3584")).proved
+    assert codes(judged(kernel("ds_write_b32 v1, v0 offset:3588"))) == ["I105"]
+
+
+def test_a_wave_that_ends_is_not_waited_for() -> None:
+    leave = "v_readfirstlane_b32 s4, v0\ns_cmp_lt_u32 s4, 64\ns_cbranch_scc1 out\ns_barrier\nout:\ns_nop 0"
+    verdict = judged(leave)
+    assert verdict.proved
+    assert codes(verdict) == ["I121"]
