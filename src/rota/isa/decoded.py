@@ -30,7 +30,6 @@ from rota.targets.registry import architecture_named, known_architectures
 
 # Loads that come back in order with others on their counter, and keep nothing of what their registers held.
 _IN_ORDER = re.compile(r"(?:(?:buffer|global|scratch)_load|ds_read2?(?:st64)?)_(?!.*d16)")
-_ENCODING = re.compile(r"_(e32|e64|dpp|sdwa)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +121,7 @@ def _extensions() -> frozenset[str]:
 
 
 def _decode(instruction: Instruction, architecture: Architecture, places: Mapping[int, int]) -> Step:
-    opcode = _ENCODING.sub("", instruction.opcode)
+    opcode = instruction.mnemonic
     if opcode in _extensions() and opcode not in architecture.extensions:
         raise unknown(instruction, f"place on {architecture.name}, which lacks it, so it")
     try:

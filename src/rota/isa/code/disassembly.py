@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _OPERANDS = re.compile(r",\s*(?![^\[\]]*\])(?![^()]*\))")
 _LITERAL = re.compile(r"^lit\(([^()]+)\)$")
 _SPACES = re.compile(r"\s+(?![^()]*\))")
+_ENCODING = re.compile(r"_(e32|e64|dpp|sdwa)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,11 @@ class Instruction:
     symbol: str | None = None
     source: SourceLine | None = None
     encoding: tuple[int, ...] = ()
+
+    @property
+    def mnemonic(self) -> str:
+        """The opcode without the encoding that it ends with."""
+        return _ENCODING.sub("", self.opcode)
 
     def concern(self, role: str = "line of the listing") -> Concern:
         """This instruction as one end of a finding."""

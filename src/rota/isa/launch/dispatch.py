@@ -29,6 +29,11 @@ _OLD_FIRMWARE = 256  # bytes: what loads the arguments where nothing preloads th
 _FIRST_WAVE = 1 << 31
 
 
+def waves_of(block: Triple) -> int:
+    """How many waves the work-items of a workgroup fill."""
+    return -(-block[0] * block[1] * block[2] // LANES)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispatch:
     """What all waves of a launch start from: its sizes, and where its kernarg segment and its packet lie."""
@@ -43,8 +48,7 @@ class Dispatch:
     @property
     def waves(self) -> int:
         """Waves of a workgroup."""
-        block = self.sizes.block
-        return -(-block[0] * block[1] * block[2] // LANES)
+        return waves_of(self.sizes.block)
 
     def start(self, wave: Wave, workgroup: Triple) -> None:
         """Gives a wave its first registers: user SGPRs, workgroup ids, work-item ids packed into v0 (from gfx90a)."""

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rota.errors import Concern, Finding, IsaError
-from rota.isa.binary.kernel_facts import LANES, KernelFacts
+from rota.isa.binary.kernel_facts import KernelFacts
+from rota.isa.launch.dispatch import waves_of
 from rota.isa.launch.forked import processes_of
 from rota.isa.launch.host_memory import SKEW, HostSpan, Region, is_array, place_of, regions_of, span_of
 from rota.isa.launch.interleaving import Interleaving, some_interleavings
@@ -73,7 +74,7 @@ class LoadedKernel:
         """
         shape, items = _triple(grid, "grid"), _triple(block, "block")
         held = _Held.of(self.facts, args)
-        chosen = orders if not isinstance(orders, int) else some_interleavings(_waves(items), max(orders, 1), seed)
+        chosen = orders if not isinstance(orders, int) else some_interleavings(waves_of(items), max(orders, 1), seed)
         runs = OrderRuns(program=self.program, spans=held.spans, regions=held.regions)
         count = shape[0] * shape[1] * shape[2]
         dispatch = partial(
@@ -153,10 +154,6 @@ class _Held:
 
 def _told(progress: Progress | None, whole: int) -> Callable[[int], None]:
     return (lambda _: None) if progress is None else lambda ended: progress(ended, whole)
-
-
-def _waves(block: Triple) -> int:
-    return -(-block[0] * block[1] * block[2] // LANES)
 
 
 def _triple(sizes: int | Sequence[int], name: str) -> Triple:

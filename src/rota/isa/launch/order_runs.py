@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rota.errors import Concern, Finding, IsaError, Severity, several
+from rota.isa.launch.buffer_names import with_buffers
 from rota.isa.launch.host_memory import HostSpan, Region, place_of
 from rota.isa.races.alike import cause_of, more_like_it, stretches
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _SUMS = re.compile(r"^(?:ds|(?:buffer|global|flat)_atomic)_(?:pk_)?add_(?:rtn_)?b?f\d+")
 _TICKETS = re.compile(r"^ds_\w+_rtn_|_atomic_")
-_BUFFER = re.compile(r"\bbuffer (\d+)")
 _MOST_LABELS = 3
 _SEEN, _HERE, _NOT_HERE = "seen", "in this order: ", "not in this order: "  # as a race says of the order it is found in
 
@@ -111,6 +111,8 @@ class OrderRuns:
 
     def _grouped(self) -> list[_Seen]:
         """Races that are alike are one: the first of those that did harm, with the number of the others."""
+        if len(self._seen) < 2:  # which every clean launch comes to
+            return [*self._seen.values()]
         stretch = stretches([step.instruction for step in self.program.steps])
         groups: dict[Hashable, list[_Seen]] = {}
         for number, each in enumerate(self._seen.values()):
@@ -131,14 +133,9 @@ class OrderRuns:
 
     def _with_arguments(self, finding: Finding) -> Finding:
         """Names arguments instead of buffers, which are what they lie in."""
-        evidence = tuple(
-            (name, _BUFFER.sub(self._buffer, value) if isinstance(value, str) else value)
-            for name, value in finding.evidence
-        )
-        return replace(finding, evidence=evidence)
+        return with_buffers(finding, self._buffer)
 
-    def _buffer(self, found: re.Match[str]) -> str:
-        number = int(found[1])
+    def _buffer(self, number: int) -> str:
         if number >= len(self.regions):
             return ("the kernarg segment", "the dispatch packet")[min(number - len(self.regions), 1)]
         region = self.regions[number]

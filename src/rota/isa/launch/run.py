@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ import numpy as np
 from rota.errors import Finding, IsaError, Severity
 from rota.isa.decoded import KernelProgram
 from rota.isa.hazards.hazard import keep_distance
+from rota.isa.launch.buffer_names import with_buffers
 from rota.isa.launch.dispatch import PACKET_BYTES, Dispatch, build_packet, first_instruction
 from rota.isa.launch.fit import checked_sizes
 from rota.isa.launch.interleaving import LATEST, Driver, Interleaving
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 _KERNARG_UNIT = 64  # scalar loads may read past the last argument, to the end of its cache line
 _PAGE = 4096
 _STACK = 16384  # bytes for each lane of a kernel that doesn't know how deep its calls go
-_BUFFER = re.compile(r"\bbuffer (\d+)")
 MOST_INSTRUCTIONS = 300_000  # of one wave: hundreds of K-tiles, and half a minute at most if it doesn't end
 _EXPLAINED = 50_000  # instructions in which it shows why a wave doesn't end of which the core knows that it doesn't
 
@@ -221,12 +220,7 @@ def _explained(faults: Faults, before: int) -> list[Finding]:
 
 
 def _counted(finding: Finding, before: int) -> Finding:
-    def name(found: re.Match[str]) -> str:
-        number = int(found[1]) - before
-        return f"buffer {number}" if number >= 0 else "the code object"
-
-    evidence = ((key, _BUFFER.sub(name, value) if isinstance(value, str) else value) for key, value in finding.evidence)
-    return replace(finding, evidence=tuple(evidence))
+    return with_buffers(finding, lambda number: f"buffer {number - before}" if number >= before else "the code object")
 
 
 def _with_service(finding: Finding) -> Finding:

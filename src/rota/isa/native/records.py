@@ -6,7 +6,6 @@ the core lacks of memory and of control flow is not run by it at all.
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from rota.isa.wave.step import Step
     from rota.targets.architecture import Architecture
 
-_ENCODING = re.compile(r"_(e32|e64|sdwa|dpp)$")
 _OTHER_SCALARS = ("s_setreg", "s_getreg")
 _INDEXING = ("s_set_gpr_idx", "s_movrel")  # the core looks at registers that are named, not at those that are meant
 _CALLS = ("s_getpc", "s_setpc", "s_swappc", "s_call")
@@ -146,7 +144,7 @@ def _filled(record: Any, step: Step, architecture: Architecture) -> str | None: 
     if instruction.opcode.startswith(("v_mfma_", "v_smfmac_")):
         name = matrix_record(record, instruction, architecture)
         return name if name is not None and _operands(record, instruction, accepts=0) else None
-    name = memory_record(record, instruction, architecture) or _ENCODING.sub("", instruction.opcode)
+    name = memory_record(record, instruction, architecture) or instruction.mnemonic
     if name not in opcodes():
         return None
     return name if _packed(record, instruction, architecture, accepts=opcodes()[name][1]) else None

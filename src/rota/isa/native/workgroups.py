@@ -78,7 +78,7 @@ def run_clean(
     first = make(places[0])
     run = _Run(
         new=partial(_Core, program, packed, memory, first),
-        make=make,
+        make=lambda place: first if place is places[0] else make(place),
         memory=memory,
         interleaving=interleaving,
         most=most,

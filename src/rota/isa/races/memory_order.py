@@ -192,14 +192,13 @@ class AccessOrder:
         verb, noun = "writes" if access.writes else "reads", "write" if other.writes else "read"
         plain = not (access.dma or other.dma or (access.reads and access.writes) or (other.reads and other.writes))
         both = access.writes and other.writes and plain
+        ends = ("wave", access.wave), ("other wave", other.wave), ("bytes", span(octets))
         if same and both:
             self._faults.add(
                 "I304",
                 access.instruction,
                 f"{access.instruction.opcode} writes what another wave has written; nothing orders the two",
-                ("wave", access.wave),
-                ("other wave", other.wave),
-                ("bytes", span(octets)),
+                *ends,
                 other=other.instruction,
                 severity=Severity.WARNING,
             )
@@ -209,9 +208,7 @@ class AccessOrder:
             "I109",
             access.instruction,
             f"{access.instruction.opcode} {verb} LDS; no wait and barrier keep it behind another wave's {noun}",
-            ("wave", access.wave),
-            ("other wave", other.wave),
-            ("bytes", span(octets)),
+            *ends,
             ("missing", "a wait for it, and a barrier behind that" if close else "a wait for it before the barrier"),
             ("rests on", _rests_on(access, other)),
             ("seen", seen),

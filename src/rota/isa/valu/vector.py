@@ -6,7 +6,6 @@ scale, work on pairs or cross lanes have modules of their own.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["decode_vector", "lane_bits"]
 
 _FUNCTIONS = {**INTEGER, **HALFWORD, **DOT, **FLOATING, **CONVERSIONS}
-_ENCODING = re.compile(r"_(e32|e64|dpp|sdwa)$")
 _ON_ITSELF = {
     "v_fmac_f32": "v_fma_f32", "v_fmac_f64": "v_fma_f64", "v_dot2c_i32_i16": "v_dot2_i32_i16",
     "v_dot4c_i32_i8": "v_dot4_i32_i8", "v_dot8c_i32_i4": "v_dot8_i32_i4",
@@ -51,7 +49,7 @@ def decode_vector(instruction: Instruction, architecture: Architecture) -> Step 
     """The step of a VALU instruction, or None."""
     if not instruction.opcode.startswith("v_"):
         return None
-    opcode = _ENCODING.sub("", instruction.opcode)
+    opcode = instruction.mnemonic
     if opcode == "v_nop":
         return make_step(instruction, lambda _: None)
     operands = parsed(instruction)
