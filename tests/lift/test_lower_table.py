@@ -210,7 +210,7 @@ def test_it_is_predicted_and_drawn() -> None:
     program = lowered(small())
     # Four waves read a kilobyte eight times for a tile, and load 16 KiB, at 128 bytes a clock.
     prediction = predict(program, band=False)
-    assert (prediction.bound_by, prediction.least_cycles) == ("LDS port", 4 * 8 * 1024 / 128)
+    assert (prediction.busiest, prediction.least_cycles) == ("LDS port", 4 * 8 * 1024 / 128)
     assert "mma0_0_0" in show(CompiledProgram.of(program), record(program)).svg()
 
 

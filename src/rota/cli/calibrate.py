@@ -59,7 +59,8 @@ def calibrate(
 
 def _show_columns() -> None:
     from rota.predict.measured_runs import COLUMNS
+    from rota.targets.registry import DEFAULT_NAME
 
-    row = ("mi355x", "8192", "8192", "8192", "bf16", "TN", "four_wave", "256x256x64", "1", "820.5", "100")
+    row = (DEFAULT_NAME, "8192", "8192", "8192", "bf16", "TN", "four_wave", "256x256x64", "1", "820.5", "100")
     text = f"{','.join(COLUMNS)}\n{','.join(row)}"
     give(text, {"columns": COLUMNS, "form": dict(zip(COLUMNS, row, strict=True))})

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from rota.errors import Concern, Finding, Severity
 from rota.prove.conflicts import Conflict, find_conflicts
 from rota.prove.decisions import Decisions
-from rota.prove.operation import Kind, Operation
-from rota.prove.squad import Access, Flight, Squad
+from rota.prove.operation import Operation, OperationKind
+from rota.prove.squad import Flight, LdsUse, Squad
 
 _HOWS = {"read": "reads", "write": "writes", "atomic": "changes", "dma": "loads to"}
 _MOST_TOLD = 6
@@ -67,13 +67,13 @@ class Judge:
         if flight.wait < 0:
             return None
         waits = self._operations[flight.wait].waits
-        return waits[0] if self._operations[flight.number].kind is Kind.VMEM else waits[1]
+        return waits[0] if self._operations[flight.number].kind is OperationKind.VMEM else waits[1]
 
     def _missing(self, flight: Flight) -> tuple[tuple[str, str | int], ...]:
         if flight.due < 0:
             return ()
         operation = self._operations[flight.number]
-        counter = "vmcnt" if operation.kind is Kind.VMEM else "lgkmcnt"
+        counter = "vmcnt" if operation.kind is OperationKind.VMEM else "lgkmcnt"
         allowed = self._allowed(flight)
         if allowed is None:
             return (("missing wait", f"{counter}({flight.due}) before the barrier"),)
@@ -110,7 +110,7 @@ class Judge:
         )
         self._add("I109", rule, message, then.access.number, first.access.number, evidence, known)
 
-    def own(self, squad: Squad, operation: Operation, access: Access, known: Decisions) -> None:
+    def own(self, squad: Squad, operation: Operation, access: LdsUse, known: Decisions) -> None:
         """A wave's own loads to LDS are ordered with none of its other accesses but by a wait."""
         others = [each for each in squad.vm if each.access is not None]
         if access.how == "dma":
@@ -130,12 +130,12 @@ class Judge:
         squad: Squad,
         wave: int,
         operation: Operation,
-        access: Access,
+        access: LdsUse,
         flight: Flight,
         common: int,
         known: Decisions,
     ) -> None:
-        vm = self._operations[flight.number].kind is Kind.VMEM
+        vm = self._operations[flight.number].kind is OperationKind.VMEM
         queue = squad.vm if vm else squad.ds
         due = len(queue) - 1 - queue.index(flight)
         counter = "vmcnt" if vm else "lgkmcnt"
@@ -265,7 +265,9 @@ def _regions(operations: Sequence[Operation]) -> list[int]:
     targets = {each.instruction.target for each in operations}
     regions, region = [], 0
     for number in range(len(operations)):
-        if number in targets or (number and operations[number - 1].kind in {Kind.BARRIER, Kind.BRANCH, Kind.CALL}):
+        if number in targets or (
+            number and operations[number - 1].kind in {OperationKind.BARRIER, OperationKind.BRANCH, OperationKind.CALL}
+        ):
             region += 1
         regions.append(region)
     return regions
