@@ -147,7 +147,7 @@ OTHER = st.one_of(
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_changed_document_is_refused_or_still_a_schedule(data: st.DataObject) -> None:
     """Whatever stands in a field: a finding, or a schedule that every emitter takes or refuses."""
     document = json.loads(text_of(data.draw(st.sampled_from(["mi300x", "attention", "single buffer", "ping-pong"]))))

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from rota.cli.main import main
 from tests.emit.fuzzed import BASES, campaign, text_of
 
-EACH = 60
+EACH = 30
 """Edits of each base; `python -m benchmarks.fuzz_json` runs tens of thousands."""
 
 

@@ -115,7 +115,7 @@ def workgroup(loop: Lowerable, trip_count: int, *, compiler_waits: bool) -> Work
     return setup.workgroup(loop.lowered)
 
 
-@settings(deadline=None, max_examples=80, derandomize=True)
+@settings(deadline=None, max_examples=30, derandomize=True)
 @given(loop=loops(), trip_count=st.integers(0, 2), compiler_waits=st.booleans())
 def test_what_goes_wrong_step_by_step_goes_wrong_in_the_executor(
     loop: Lowerable, trip_count: int, compiler_waits: bool
@@ -129,7 +129,7 @@ def test_what_goes_wrong_step_by_step_goes_wrong_in_the_executor(
             assert not done.right, f"seed {seed} of the stepped machine"
 
 
-@settings(deadline=None, max_examples=80, derandomize=True)
+@settings(deadline=None, max_examples=30, derandomize=True)
 @given(loop=loops(), trip_count=st.integers(0, 2), compiler_waits=st.booleans())
 def test_every_run_is_a_legal_one_with_the_same_result_step_by_step(
     loop: Lowerable, trip_count: int, compiler_waits: bool

@@ -119,13 +119,13 @@ def right_or_refused(schedule: PipelineSchedule, trip_counts: tuple[int, ...]) -
         assert ran.right, ran.first_wrong
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=70, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.one_of(double_buffers(), double_buffers(), double_buffers(), single_buffers()))
 def test_a_random_body_is_right_or_refused(schedule: PipelineSchedule) -> None:
     right_or_refused(schedule, (0, 1, 3))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.one_of(double_buffers(), double_buffers(), double_buffers(), single_buffers()))
 def test_no_repair_of_a_random_body_can_be_left_out_or_weakened(schedule: PipelineSchedule) -> None:
     try:
@@ -138,7 +138,7 @@ def test_no_repair_of_a_random_body_can_be_left_out_or_weakened(schedule: Pipeli
 
 
 @pytest.mark.slow
-@settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=700, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.one_of(double_buffers(), double_buffers(), double_buffers(), single_buffers()))
 def test_many_random_bodies_are_right_or_refused(schedule: PipelineSchedule) -> None:
     right_or_refused(schedule, (0, 1, 2, 5))
