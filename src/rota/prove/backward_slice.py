@@ -149,7 +149,7 @@ def _needed(
     demands = [_demands(each, control=control) for each in operations]
     feeds = [_feeds(each) for each in operations]
     kills = [
-        each.writes if (whole[number] or not each.vector) and not each.indexed else each.writes & ~VECTORS
+        each.writes if whole[number] and not each.indexed else each.writes & ~VECTORS
         for number, each in enumerate(operations)
     ]
     needed = [0] * count

@@ -27,9 +27,11 @@ class MemorySteps:
     def __init__(
         self, one: Evaluator, touched: TouchedBytes, judge: Judge, *, holds: tuple[int, int], constants: dict[int, int],
         evaluated: Sequence[bool], in_order: bool = True, flat_lds: bool = False,
+        m0_is_short: bool = False,
     ) -> None:  # fmt: skip
         self._one, self._touched, self._judge, self._holds = one, touched, judge, holds
         self._constants, self._in_order, self._flat_lds = constants, in_order, flat_lds
+        self._short_m0 = m0_is_short
         self.accesses = touched.accesses
         self._evaluated, self._rows = evaluated, dict[int, tuple[int, ...]]()
         self.sites: dict[int, bool] = {}
@@ -116,7 +118,8 @@ class MemorySteps:
         """A load, store or atomic of global memory; a load may go to LDS."""
         access: Access | None = None
         if operation.to_lds:
-            base = short_m0(self._one.row(squad, SCALAR + M0, product.known), self._touched.size)
+            base = self._one.row(squad, SCALAR + M0, product.known)
+            base = short_m0(base) if self._short_m0 else base
             self._site(operation, base)
             access = self._touched.of(operation, "dma", base, squad.exec, stride=operation.to_lds)
             self._judge.own(squad, operation, access, product.known)

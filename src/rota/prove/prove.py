@@ -181,6 +181,7 @@ class _Proof:
             evaluated=sliced.evaluated,
             in_order=self._policies.order is VmcntOrder.IN_ORDER,
             flat_lds=aperture,
+            m0_is_short=architecture.lds_bytes.value <= 1 << 16,
         )
         start, kernarg_row = self._start(one, waves)
         explorer = self._explorer = Explorer(
