@@ -101,10 +101,8 @@ class Meaning:
                 return unknown()
             number = mask.leaf[at.row if len(mask.leaf) > 1 else 0]
             return _full([number >> lane & 1 for lane in range(LANES)])
-        assert mask.atom is not None
-        assert mask.high is not None
-        assert mask.low is not None
-        atom, high, low = self.symbol(mask.atom, at), self.mask(mask.high, at), self.mask(mask.low, at)
+        chooser, if_set, if_not = _choice(mask)
+        atom, high, low = self.symbol(chooser, at), self.mask(if_set, at), self.mask(if_not, at)
         same = high.lanes & low.lanes & (high.numbers == low.numbers)
         chosen = np.where(atom.numbers != 0, high.numbers, low.numbers)
         lanes = atom.lanes & np.where(atom.numbers != 0, high.lanes, low.lanes)
@@ -219,34 +217,30 @@ class Meaning:
             raise DifferError(f"lane {lane} is {'in' if bit else 'not in'}, which the proof's mask excludes")
         self.checked += 1
         while mask.leaf is None:
-            assert mask.atom is not None
-            assert mask.high is not None
-            assert mask.low is not None
-            atom = self.symbol(mask.atom, at)
+            chooser, if_set, if_not = _choice(mask)
+            atom = self.symbol(chooser, at)
             if atom.lanes[lane]:
-                mask = mask.high if atom.numbers[lane] else mask.low
+                mask = if_set if atom.numbers[lane] else if_not
                 continue
-            high, low = (bit in self._possible(each, at, lane) for each in (mask.high, mask.low))
+            high, low = (bit in self._possible(each, at, lane) for each in (if_set, if_not))
             if high and low:
                 return
             only = NONE.copy()
             only[lane] = True
-            key = (mask.atom, None if mask.atom.spread == GROUP else at.wave)
+            key = (chooser, None if chooser.spread == GROUP else at.wave)
             self._store(key, Known(np.full(LANES, int(high), np.int64), only), "shows")
-            mask = mask.high if high else mask.low
+            mask = if_set if high else if_not
 
     def _possible(self, mask: Mask, at: Where, lane: int) -> set[int]:
         if mask.leaf is not None:
             if len(mask.leaf) not in {1, at.count}:
                 return {0, 1}
             return {mask.leaf[at.row if len(mask.leaf) > 1 else 0] >> lane & 1}
-        assert mask.atom is not None
-        assert mask.high is not None
-        assert mask.low is not None
-        atom = self.symbol(mask.atom, at)
+        chooser, if_set, if_not = _choice(mask)
+        atom = self.symbol(chooser, at)
         if atom.lanes[lane]:
-            return self._possible(mask.high if atom.numbers[lane] else mask.low, at, lane)
-        return self._possible(mask.high, at, lane) | self._possible(mask.low, at, lane)
+            return self._possible(if_set if atom.numbers[lane] else if_not, at, lane)
+        return self._possible(if_set, at, lane) | self._possible(if_not, at, lane)
 
     # What symbols are made of.
 
@@ -271,7 +265,7 @@ class Meaning:
         return self._computed(base, at) if do is None else do(self, base.args, at)
 
     def _chosen(self, base: Symbol, at: Where) -> Known:
-        chooser, one, other = _parts(base) or (None, 0, 0)
+        chooser, one, other = _parts(base) or (base, 0, 0)
         chosen = self.mask(chooser, at) if isinstance(chooser, Mask) else self.symbol(chooser, at)
         high, low = self.value(one, at), self.value(other, at)
         return Known(
@@ -333,6 +327,13 @@ _MADE: dict[str, Callable[[Meaning, Args, Where], Known | None]] = {
     "first": Meaning._first,  # noqa: SLF001
     "lane": Meaning._one_lane,  # noqa: SLF001
 }
+
+
+def _choice(mask: Mask) -> tuple[Symbol, Mask, Mask]:
+    assert mask.atom is not None
+    assert mask.high is not None
+    assert mask.low is not None
+    return mask.atom, mask.high, mask.low
 
 
 def _parts(base: Symbol) -> tuple[Any, Any, Any] | None:

@@ -56,7 +56,8 @@ class Launch:
 def contents(wave: Wave, row: int) -> Contents:
     """What a register holds."""
     if row < SCALAR:
-        return wave.v[row].copy()
+        copied: NDArray[np.uint32] = wave.v[row].copy()
+        return copied
     return wave.scc if row == SCALAR + SCC else int(wave.s[row - SCALAR])
 
 
