@@ -47,11 +47,8 @@ class Judge:
 
     def stretch(self, squads: Sequence[Squad], epoch: int, known: Decisions) -> None:
         """The end of a stretch between barriers: no two waves may have used the same bytes in it."""
-        for conflict in find_conflicts(squads):
-            rule = self._rule(conflict)
-            if rule == "policy" and not self._strict_reads:
-                continue
-            self._race(conflict, rule, epoch, known)
+        for conflict in find_conflicts(squads, lambda each: self._strict_reads or self._rule(each) != "policy"):
+            self._race(conflict, self._rule(conflict), epoch, known)
 
     def _rule(self, conflict: Conflict) -> str:
         first, then = conflict.first, conflict.then

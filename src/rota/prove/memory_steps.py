@@ -18,7 +18,7 @@ from rota.prove.squad import Access, Flight, Squad
 from rota.prove.symbol import GROUP, LANE, M32, WAVE, Linear, Value, plus, spread_of
 from rota.prove.touched_bytes import TouchedBytes, short_m0
 
-_FIELD = 16  # bits of a hidden argument that holds a block's size
+_MOST_UNORDERED = 64
 
 
 class MemorySteps:
@@ -130,7 +130,11 @@ class MemorySteps:
         flight = Flight(operation.number, operation.data, access, product.epoch)
         squad.busy |= operation.data
         if operation.flat:
-            squad.flat = (*squad.flat, (flight, frozenset()))
+            squad.flat = (*squad.flat, (flight, frozenset[str]()))
+            if len(squad.flat) > _MOST_UNORDERED:  # more than any counter holds: the oldest two are told as one
+                (one, seen), (two, also), *rest = squad.flat
+                if one.access is two.access is None or (one.access and two.access and one.access.how == two.access.how):
+                    squad.flat = ((one._replace(rows=one.rows | two.rows), seen & also), *rest)
             return
         if squad.vm or not flight.bare:
             squad.vm = (*squad.vm, flight)
@@ -159,7 +163,7 @@ class MemorySteps:
         else:
             for row in rows:
                 squad.registers[row] = self._one.symbols.fresh(operation.name, WAVE)
-        squad.sm = (*squad.sm, Flight(operation.number, operation.data, None, 0))
+        squad.sm = _held((*squad.sm, Flight(operation.number, operation.data, None, 0)))
         squad.busy |= operation.data
 
     def _load(self, squad: Squad, operation: Operation, rows: list[int], known: Decisions) -> None:
@@ -185,6 +189,14 @@ class MemorySteps:
         if spread == GROUP:
             self.loads_twice = True
         return self._one.symbols.opaque(kind, (here, *rest), spread=min(max(spread, GROUP), WAVE))
+
+
+def _held(flights: tuple[Flight, ...]) -> tuple[Flight, ...]:
+    """Scalar loads under way; where they are more than any counter holds, the oldest two are told as one."""
+    if len(flights) <= _MOST_UNORDERED:
+        return flights
+    one, two, *rest = flights
+    return (one._replace(rows=one.rows | two.rows), *rest)
 
 
 def _cover(squad: Squad, gone: tuple[Flight, ...]) -> None:

@@ -29,6 +29,7 @@ from rota.prove.vector_values import evaluate_vector
 from rota.prove.widening import Widener
 
 _VCC = named("vcc")
+_STRETCH = 256  # steps between two looks at the clock
 
 
 class InconclusiveError(Exception):
@@ -149,6 +150,10 @@ class Explorer:
                 raise InconclusiveError("code runs past its last instruction")
             touches, end = runs[at]
             count += 1
+            if not count % _STRETCH:  # straight code without end may not escape the budget
+                self.steps += _STRETCH
+                count = 0
+                self._spend(operations[at])
             if end >= 0:
                 if touches & squad.busy:
                     self._look(squad, at, end, product)
