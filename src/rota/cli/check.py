@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from rota.cli.advice import Asked
 from rota.cli.code_file import names_machine_code
 from rota.cli.kernel_argument import compiled_kernel, find_kernel, kernel_argument, set_option
 from rota.cli.machine_code import block_option, compiler_option, device_option
@@ -24,6 +25,8 @@ from rota.kernels.kernel import Kernel
 @set_option
 @click.option("--notes", is_flag=True, help="Also print notes and warnings, what a repair added, and the certificate.")
 @click.option("--replay", "code", metavar="CODE", help="Execute the interleaving that shows a finding, as written.")
+@click.option("--needed", is_flag=True, help="Of machine code: which waits and barriers the proof needs.")
+@click.option("--suggest", is_flag=True, help="Of machine code: waits and barriers with which it would be proved.")
 @block_option
 @device_option
 @compiler_option
@@ -34,6 +37,8 @@ def check(
     settings: tuple[str, ...],
     notes: bool,
     code: str | None,
+    needed: bool,
+    suggest: bool,
     block: int | None,
     device: str | None,
     compiler: str | None,
@@ -49,8 +54,10 @@ def check(
     in LDS, and no register may be used before its wait.
     """
     if names_machine_code(kernel):
-        check_machine_code(kernel, block=block, device=device, compiler=compiler)
+        check_machine_code(kernel, block=block, device=device, compiler=compiler, asked=Asked(needed, suggest))
         return
+    if needed or suggest:
+        raise click.UsageError("--needed and --suggest are for machine code; schedules have `sync`")
     chosen = find_kernel(kernel, settings)
     if code is not None:
         _replay(chosen, code.upper())

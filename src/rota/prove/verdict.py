@@ -59,6 +59,11 @@ class Verdict:
         """Was a path left before its end?"""
         return any(each.code in _EARLY for each in self.findings)
 
+    @property
+    def ran_out(self) -> bool:
+        """Did it end early, with nothing wrong until then?"""
+        return self.status is Status.INCONCLUSIVE
+
     def __str__(self) -> str:
         took = self.statistics
         line = (
