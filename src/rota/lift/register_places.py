@@ -42,8 +42,8 @@ def derive_register_places(chain: Sequence[Operation]) -> RegisterUses:
     reads: defaultdict[int, list[Place]] = defaultdict(list)
     writes: defaultdict[int, list[Place]] = defaultdict(list)
     sizes = []
-    for uses, rows in sorted(together.items(), key=lambda pair: min(pair[1])):
-        readers, writers = ({number for number, how in uses if how == which} for which in (0, 1))
+    for going, rows in sorted(together.items(), key=lambda pair: min(pair[1])):
+        readers, writers = ({number for number, how in going if how == which} for which in (0, 1))
         sums = readers == writers and writers <= matrix
         place = Place(Space.ACCUMULATOR if sums else Space.REGISTER, _name(sorted(rows)))
         sizes.append((place.name, len(rows)))
