@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import glob
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from rota.cli.advice import NO_ADVICE, Advice, Asked, advise
+from rota.cli.code_file import OBJECTS, read_code, split_name
 from rota.cli.output import give, in_full
 from rota.cli.progress import progress
 from rota.errors import RotaError
@@ -17,36 +18,36 @@ if TYPE_CHECKING:
     from rota.isa.binary.code_object import CodeObject
     from rota.prove.verdict import Verdict
 
-_OBJECTS = frozenset({".co", ".hsaco"})
-_SOURCES = frozenset({".hip"})
 
-
-def names_machine_code(text: str) -> bool:
-    """Is it a code object, a HIP source, a folder, or a pattern of these, with or without a kernel's name?"""
-    place = _split(text)[0]
-    return Path(place).suffix in _OBJECTS | _SOURCES or Path(place).is_dir()
-
-
-def check_machine_code(text: str, *, block: int | None, device: str | None, compiler: str | None) -> None:
+def check_machine_code(
+    text: str, *, block: int | None, device: str | None, compiler: str | None, asked: Asked = NO_ADVICE
+) -> None:
     """Proves every kernel; the exit status is 0 only if all are proved."""
-    place, name = _split(text)
+    place, name = split_name(text)
     files = _files(place)
     if not files:
         raise click.UsageError(f"there is no code object {place}")
     results: list[tuple[Path, Verdict]] = []
+    advice: list[Advice] = []
     failed: list[tuple[Path, RotaError]] = []
     for number, file in enumerate(files, 1):
         with progress(f"proving {file.name} ({number} of {len(files)})"):
             try:
-                results += [(file, each) for each in _verdicts(file, name, block, device, compiler)]
+                code = read_code(file, device=device, compiler=compiler)
+                verdicts = _verdicts(code, name, block)
+                results += [(file, each) for each in verdicts]
             except RotaError as error:  # one damaged file doesn't hide the others
                 failed.append((file, error))
+                continue
+        if any(asked):
+            advice += [advise(code, each, asked, block) for each in verdicts]
     text = "\n".join(_table(results, failed)) if len(files) > 1 else _report(results, failed)
     give(
-        text,
+        "\n\n".join((text, *(each.text for each in advice))),
         {
             "ok": not failed and all(each.proved for _, each in results),
             "kernels": [{"file": str(file), "verdict": verdict} for file, verdict in results],
+            **({"advice": advice} if advice else {}),
             "unread": [{"file": str(file), "findings": error.findings} for file, error in failed],
         },
     )
@@ -54,35 +55,16 @@ def check_machine_code(text: str, *, block: int | None, device: str | None, comp
         click.get_current_context().exit(1)
 
 
-def _split(text: str) -> tuple[str, str | None]:
-    place, colon, name = text.rpartition(":")
-    return (place, name) if colon and Path(place).suffix in _OBJECTS | _SOURCES else (text, None)
-
-
 def _files(place: str) -> list[Path]:
     if Path(place).is_dir():
-        return sorted(each for each in Path(place).rglob("*") if each.suffix in _OBJECTS)
+        return sorted(each for each in Path(place).rglob("*") if each.suffix in OBJECTS)
     return sorted(map(Path, glob.glob(place, recursive=True))) if glob.has_magic(place) else [Path(place)]  # noqa: PTH207  # patterns with a folder
 
 
-def _verdicts(
-    file: Path, name: str | None, block: int | None, device: str | None, compiler: str | None
-) -> tuple[Verdict, ...]:
-    from rota.prove.proved_object import prove_object, read_object_to_prove
+def _verdicts(code: CodeObject, name: str | None, block: int | None) -> tuple[Verdict, ...]:
+    from rota.prove.proved_object import prove_object
 
-    code = _compiled(file, device, compiler) if file.suffix in _SOURCES else read_object_to_prove(file)
     return prove_object(code, name, block=block)
-
-
-def _compiled(file: Path, device: str | None, compiler: str | None) -> CodeObject:
-    from rota.isa.binary.toolchain import find_toolchain
-    from rota.targets.registry import device_named
-
-    if device is None:
-        raise click.UsageError(f"{file.name} is source: --device says what it is compiled for")
-    toolchain = find_toolchain(compiler)
-    beside = replace(toolchain, compiler=(*toolchain.compiler, f"-I{file.parent.resolve()}"))
-    return beside.compile(file.read_text(encoding="utf-8"), device_named(device).arch)
 
 
 def _report(results: list[tuple[Path, Verdict]], failed: list[tuple[Path, RotaError]]) -> str:

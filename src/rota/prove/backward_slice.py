@@ -28,7 +28,7 @@ class Slice:
 
 def derive_slice(operations: Sequence[Operation], *, full: bool) -> Slice:
     """The slices of a kernel; `full` says that every wave starts with all lanes."""
-    ways = _ways(operations)
+    ways = derive_ways(operations)
     whole = _full_exec(operations, ways, full=full)
     needed, evaluated = _needed(operations, ways, whole, control=True)
     addresses, _ = _needed(operations, ways, whole, control=False)
@@ -51,7 +51,8 @@ def call_targets(operations: Sequence[Operation]) -> frozenset[int]:
     return frozenset(targets)
 
 
-def _ways(operations: Sequence[Operation]) -> list[list[int]]:
+def derive_ways(operations: Sequence[Operation]) -> list[list[int]]:
+    """Where each operation may lead."""
     anywhere = sorted(call_targets(operations)) if any(each.kind is Kind.CALL for each in operations) else []
     ways: list[list[int]] = []
     last = len(operations) - 1

@@ -14,6 +14,7 @@ from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
 from rota.prove.operation import Kind, Operation
 from rota.prove.product_state import Product
+from rota.prove.recorder import Recorder
 from rota.prove.squad import Access, Flight, Squad
 from rota.prove.symbol import GROUP, LANE, M32, WAVE, Linear, Value, plus, spread_of
 from rota.prove.touched_bytes import TouchedBytes, short_m0
@@ -26,9 +27,10 @@ class MemorySteps:
 
     def __init__(
         self, one: Evaluator, touched: TouchedBytes, judge: Judge, *, holds: tuple[int, int], constants: dict[int, int],
-        evaluated: Sequence[bool], in_order: bool = True, flat_lds: bool = False,
-        m0_is_short: bool = False,
+        evaluated: Sequence[bool], in_order: bool = True, flat_lds: bool = False, m0_is_short: bool = False,
+        recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
+        self._recorder = recorder
         self._one, self._touched, self._judge, self._holds = one, touched, judge, holds
         self._constants, self._in_order, self._flat_lds = constants, in_order, flat_lds
         self._short_m0 = m0_is_short
@@ -94,6 +96,8 @@ class MemorySteps:
         self._site(operation, address)
         access = self._touched.of(operation, how, address, squad.exec)
         self._judge.own(squad, operation, access, product.known)
+        if self._recorder is not None:
+            self._recorder.accessed(product, squad, access)
         self._unknown_rows(squad, operation)
         squad.ds = (*squad.ds, Flight(operation.number, operation.data, access, product.epoch))
         squad.busy |= operation.data
@@ -123,6 +127,8 @@ class MemorySteps:
             self._site(operation, base)
             access = self._touched.of(operation, "dma", base, squad.exec, stride=operation.to_lds)
             self._judge.own(squad, operation, access, product.known)
+            if self._recorder is not None:
+                self._recorder.accessed(product, squad, access)
         elif operation.flat and self._flat_lds:
             how = {"load": "read", "store": "write", "atomic": "atomic"}[operation.verb]
             access = self._touched.everything(operation, how, len(squad.waves))
