@@ -167,7 +167,6 @@ class Led(Explorer):
     def _checkpoint(self, product: Product, head: tuple[Any, ...]) -> bool:
         if not self.naming:
             return True
-        self._seen.clear()
         super()._checkpoint(product, head)
         self.meaning.forget()
         for _ in range(2):  # what the first round learns from a later register, the second knows of an earlier one
