@@ -11,6 +11,7 @@ from rota.cli.machine_code import block_option, compiler_option, device_option
 from rota.cli.output import format_option, give, in_full, tell
 from rota.cli.progress import progress
 from rota.cli.proof import check_machine_code
+from rota.cli.proof_wishes import Wishes, proof_options
 from rota.cli.search import searched
 from rota.cli.summary import summarise
 from rota.errors import Finding, RotaError, did_you_mean
@@ -20,6 +21,7 @@ from rota.kernels.kernel import Kernel
 @click.command(
     epilog="\b\nExamples:\n  rota check ping_pong\n  rota check four_wave --set waits.auto_drain=true --notes"
     "\n  rota check gemm_small --set shape.depth=128 --json\n  rota check ping_pong --format github"
+    "\n  rota check build/ --baseline known.json --format sarif > rota.sarif"
 )
 @kernel_argument
 @set_option
@@ -30,6 +32,7 @@ from rota.kernels.kernel import Kernel
 @block_option
 @device_option
 @compiler_option
+@proof_options
 @format_option
 def check(
     *,
@@ -42,6 +45,7 @@ def check(
     block: int | None,
     device: str | None,
     compiler: str | None,
+    wishes: Wishes,
 ) -> None:
     """Prove KERNEL right for every trip count.
 
@@ -54,10 +58,12 @@ def check(
     in LDS, and no register may be used before its wait.
     """
     if names_machine_code(kernel):
-        check_machine_code(kernel, block=block, device=device, compiler=compiler, asked=Asked(needed, suggest))
+        check_machine_code(
+            kernel, block=block, device=device, compiler=compiler, asked=Asked(needed, suggest), wishes=wishes
+        )
         return
-    if needed or suggest:
-        raise click.UsageError("--needed and --suggest are for machine code; schedules have `sync`")
+    if needed or suggest or not wishes.usual:
+        raise click.UsageError("this option is for machine code; schedules have `sync` and `--set`")
     chosen = find_kernel(kernel, settings)
     if code is not None:
         _replay(chosen, code.upper())

@@ -6,7 +6,6 @@ Assembly is assembled, for the processor that it names; a HIP source is compiled
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,10 +43,12 @@ def read_code(file: Path, *, device: str | None = None, compiler: str | None = N
 
     text = file.read_text(encoding="utf-8")
     arch = _arch(file, text, device)
-    toolchain = find_toolchain(compiler)
     if file.suffix == ".s":
-        return toolchain.assemble(text, arch)
-    return replace(toolchain, compiler=(*toolchain.compiler, f"-I{file.parent.resolve()}")).compile(text, arch)
+        return find_toolchain(compiler).assemble(text, arch)
+    from rota.isa.load import compile_source
+    from rota.prove.proved_object import read_object_to_prove
+
+    return read_object_to_prove(compile_source(file, arch, compiler=compiler).hsaco)  # again, with its lines
 
 
 def _arch(file: Path, text: str, device: str | None) -> str:

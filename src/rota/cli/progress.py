@@ -34,6 +34,10 @@ class Counted:
         """So many proofs, of at most so many, where that is known."""
         self._done, self._whole, self._what = done, whole, "proofs"
 
+    def files(self, done: int, whole: int) -> None:
+        """So many files."""
+        self._done, self._whole, self._what = done, whole, "files"
+
     def __str__(self) -> str:
         if not self._whole:
             return f"{self._done} {self._what}, " if self._done else ""
