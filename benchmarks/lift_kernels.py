@@ -1,7 +1,8 @@
 """Loops of kernels that others compiled, lifted: `python -m benchmarks.lift_kernels [PATTERN] [--seconds 10]`.
 
 Prints for each kernel its loop, entries, iterations a trip, roles, LDS buffers and the predicted clocks of an
-iteration, or why it isn't lifted; in the end how many are, and the reasons of the others.  What is predicted is not measured.
+iteration, or why it isn't lifted; in the end how many are, and the reasons of the others.  What is predicted is not
+measured.
 """
 
 from __future__ import annotations

@@ -63,6 +63,20 @@ def test_the_title_and_the_origin_say_what_was_lifted() -> None:
     )
 
 
+def test_a_mask_that_may_be_skipped_is_left_out_and_counted() -> None:
+    mask = (
+        "s_cmp_eq_u32 s4, 7",
+        "s_cbranch_scc1 over",
+        "v_mov_b32_e32 v9, 0",
+        "v_mov_b32_e32 v8, 0",
+        "over:",
+        "s_nop 0",
+    )
+    program = lifted(looped(*BUFFERS, *mask)).program
+    assert "2 instructions that branches may skip are left out" in program.origin
+    assert not [entry for entry in program.kernel if entry.op.name == "v_mov_b32"]
+
+
 def test_waves_that_are_a_barrier_ahead_are_a_role() -> None:
     before = ("v_readfirstlane_b32 s7, v0", "s_load_dword s4, s[0:1], 0x0", "s_waitcnt lgkmcnt(0)")
     ahead = ("s_cmp_eq_u32 s7, 0", "s_cbranch_scc1 again", "s_barrier")
