@@ -77,7 +77,7 @@ def lift_kernel(
     verdict = prove(facts, instructions, block=block, budget=budget or Budget(seconds=_SECONDS), recorder=recorder)
     waves = verdict.waves
     chosen, groups = _groups(facts.name, found, recorder, waves)
-    loops = tuple(NaturalLoop(chain=_without_edge(found[number].chain)) for number in chosen)
+    loops = tuple(replace(found[number], chain=_without_edge(found[number].chain)) for number in chosen)
     for loop in loops:
         _check_matrix(facts.name, loop, device)
     uses = derive_lds_places(recorder, [found[number] for number in chosen])
@@ -260,8 +260,11 @@ def _readings(
         yield "the proof didn't come to the loop: which bytes of LDS it uses is not known"
     elif verdict.ended_early:
         yield "bytes of LDS are those that were seen until the proof ended early"
+    skipped = sum(loop.skipped for loop in loops)
+    if skipped:
+        yield f"{several(skipped, 'instruction')} that branches may skip are left out, all of them VALU and scalar ones"
     chain = [each for loop in loops for each in loop.chain]
     if any(each.kind is Kind.SMEM for each in chain):
         yield "scalar loads are taken to be there at once"
     if any(each.kind is Kind.BRANCH for each in chain):
-        yield "branches that leave the loop are not taken"
+        yield "branches that leave it are not taken"

@@ -1,8 +1,10 @@
 """Loops of machine code: takes a kernel's operations and where each leads, gives the loops to lift, or T304.
 
 A loop is lifted if it is innermost and one chain of instructions, from its head around to its head: it may be left
-anywhere, but nothing in it is skipped.  Of several the one with the most matrix instructions is meant, then the one
-with the most memory instructions.  Others with as many of both are candidates, too: waves may each have their own.
+anywhere.  Only a stretch without memory and matrix instructions, waits and barriers may be skipped in it, such as the
+mask of an edge tile; it is left out, and counted.  Of several loops the one with the most matrix instructions is meant,
+then the one with the most memory instructions.  Others with as many of both are candidates, too: waves may each have
+their own.
 """
 
 from __future__ import annotations
@@ -19,9 +21,13 @@ _MEMORY = frozenset({Kind.LDS, Kind.VMEM, Kind.EXCHANGE})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NaturalLoop:
-    """Its operations, in the order in which they are executed; the first is its head."""
+    """Its operations, in the order in which they are executed; the first is its head.
+
+    `skipped` are how many are left out, of stretches over which a branch may go.
+    """
 
     chain: tuple[Operation, ...]
+    skipped: int = 0
 
     @property
     def head(self) -> int:
@@ -44,7 +50,7 @@ def find_loops(name: str, operations: Sequence[Operation], ways: Sequence[Sequen
     chosen = [head for head in sorted(inner) if counts[head] == most]
     if not any(most):
         raise not_lifted(name, "no loop of it uses memory or matrix instructions", operations[chosen[0]])
-    return tuple(NaturalLoop(chain=_chain(name, operations, ways, head, inner[head])) for head in chosen)
+    return tuple(_chain(name, operations, ways, head, inner[head]) for head in chosen)
 
 
 def not_lifted(name: str, why: str, operation: Operation | None = None) -> ProgramError:
@@ -81,17 +87,31 @@ def _counts(operations: Sequence[Operation], body: set[int]) -> tuple[int, int]:
 
 def _chain(
     name: str, operations: Sequence[Operation], ways: Sequence[Sequence[int]], head: int, body: set[int]
-) -> tuple[Operation, ...]:
-    chain, at = [operations[head]], head
+) -> NaturalLoop:
+    chain, at, skipped = [operations[head]], head, 0
     while True:
         if operations[at].kind is Kind.CALL:
             raise not_lifted(name, "its loop calls a function", operations[at])
         following = {each for each in ways[at] if each in body}
-        if len(following) != 1:
-            raise not_lifted(name, "its loop has more than one way through", operations[at])
-        (at,) = following
+        far = max(following)
+        if len(following) > 1:
+            if not _may_be_skipped(operations, at, following):
+                raise not_lifted(name, "its loop has more than one way through", operations[at])
+            skipped += far - at - 1
+        at = far
         if at == head:
-            return tuple(chain)
+            return NaturalLoop(chain=tuple(chain), skipped=skipped)
         if len(chain) == len(body):
             raise not_lifted(name, "its loop has a loop inside", operations[at])
         chain.append(operations[at])
+
+
+def _may_be_skipped(operations: Sequence[Operation], at: int, following: set[int]) -> bool:
+    """Does a branch go forward over nothing but values and further such branches?"""
+    far = max(following)
+    return following == {at + 1, far} and all(
+        each.kind is Kind.QUIET
+        or (each.kind is Kind.VALUE and not each.name.startswith(MATRIX))
+        or (each.kind is Kind.BRANCH and at < (each.instruction.target or 0) <= far)
+        for each in operations[at + 1 : far]
+    )
