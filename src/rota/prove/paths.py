@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 from rota.isa.binary.image import CODE_BASE
 from rota.isa.wave.operand import M0, SCALAR, named
-from rota.prove.backward_slice import Slice, call_targets
+from rota.prove.backward_slice import BackwardSlice, call_targets
 from rota.prove.decisions import Decisions
 from rota.prove.divergent_loops import assume_empty, condense
 from rota.prove.evaluation import Evaluator
 from rota.prove.joining import join
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
-from rota.prove.operation import SCC_ROW, Kind, Operation
-from rota.prove.product_state import Namer, Product, Visit, key_of_state, shape_of
+from rota.prove.operation import SCC_ROW, Operation, OperationKind
+from rota.prove.product_state import LoopVisit, Namer, ProductState, key_of_state, shape_of
 from rota.prove.recorder import Recorder
 from rota.prove.register_indexing import index_of, move_indexed, set_index, touched
 from rota.prove.scalar_values import evaluate_scalar
@@ -62,7 +62,7 @@ class Explorer:
     """Runs a kernel on all paths."""
 
     def __init__(
-        self, operations: Sequence[Operation], sliced: Slice, one: Evaluator, memory: MemorySteps, judge: Judge, *,
+        self, operations: Sequence[Operation], sliced: BackwardSlice, one: Evaluator, memory: MemorySteps, judge: Judge, *,
         kernarg_row: int, budget: Budget, recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
         self._recorder = recorder
@@ -82,7 +82,7 @@ class Explorer:
         self._widener = Widener(one, sliced.for_addresses)
         self._runs = self._quiet_runs()
         self._seen: set[Hashable] = set()
-        self._stack: list[Product] = []
+        self._stack: list[ProductState] = []
         self._ends = 0.0
         self.steps = self.states = self.paths = 0
 
@@ -91,8 +91,8 @@ class Explorer:
         runs = [(0, -1)] * (len(self.operations) + 1)
         for number in range(len(self.operations) - 1, -1, -1):
             each = self.operations[number]
-            plain = each.kind is Kind.QUIET or (
-                each.kind is Kind.VALUE and not self._evaluated[number] and not each.indexed
+            plain = each.kind is OperationKind.QUIET or (
+                each.kind is OperationKind.VALUE and not self._evaluated[number] and not each.indexed
             )
             if not plain or number in self._heads or number in self._joins:
                 continue
@@ -101,7 +101,7 @@ class Explorer:
             runs[number] = (mine | touches, end) if end >= 0 else (mine, number + 1)
         return runs
 
-    def explore(self, start: Product) -> None:
+    def explore(self, start: ProductState) -> None:
         """Follows every path to its end, or raises if the budget is gone."""
         self._ends = time.process_time() + self.budget.seconds
         self._stack = [start]
@@ -110,7 +110,7 @@ class Explorer:
             self.paths += 1
             self._run(product)
 
-    def _run(self, product: Product) -> None:
+    def _run(self, product: ProductState) -> None:
         while True:
             squad = next((each for each in product.squads if not each.waiting and not each.ended), None)
             if squad is None:
@@ -124,7 +124,7 @@ class Explorer:
             ):
                 return
 
-    def _meet(self, product: Product) -> bool:
+    def _meet(self, product: ProductState) -> bool:
         """All waves wait at a barrier or have ended; gives whether any goes on."""
         self.judge.stretch(product.squads, product.epoch, product.known)
         waiting = [each for each in product.squads if not each.ended]
@@ -142,7 +142,7 @@ class Explorer:
         product.squads = join(product.squads, self.one.masks, self.memory.accesses)
         return self._checkpoint(product, ("barrier",))
 
-    def _advance(self, product: Product, squad: Squad) -> bool:  # noqa: C901, PLR0912
+    def _advance(self, product: ProductState, squad: Squad) -> bool:  # noqa: C901, PLR0912
         """Steps a squad until it waits, ends or splits; False if the path is over."""
         operations, runs, heads = self.operations, self._runs, self._heads
         count = 0
@@ -193,66 +193,66 @@ class Explorer:
             what = "steps" if self.steps > self.budget.steps else "seconds"
             raise InconclusiveError(f"the budget of {what} is used up", operation, budget=True)
 
-    def _early(self, squad: Squad, operation: Operation, product: Product) -> None:
+    def _early(self, squad: Squad, operation: Operation, product: ProductState) -> None:
         uses = operation.reads | operation.writes
-        if operation.data and not operation.flat and operation.kind in {Kind.LDS, Kind.VMEM}:
+        if operation.data and not operation.flat and operation.kind in {OperationKind.LDS, OperationKind.VMEM}:
             uses = operation.reads | operation.writes & ~self.memory.refilled(squad, operation)
         if operation.indexed:
             uses = touched(operation, index_of(self.one, squad, product.known))
         if uses & squad.busy:
             self.judge.early(squad, operation, uses, product.known)
 
-    def _look(self, squad: Squad, at: int, end: int, product: Product) -> None:
+    def _look(self, squad: Squad, at: int, end: int, product: ProductState) -> None:
         for number in range(at, end):
             operation = self.operations[number]
             self._early(squad, operation, product)
 
-    def _step(self, product: Product, squad: Squad, operation: Operation) -> bool:  # noqa: C901, PLR0912
+    def _step(self, product: ProductState, squad: Squad, operation: Operation) -> bool:  # noqa: C901, PLR0912
         """One operation; False if another squad has to go on now."""
         kind = operation.kind
-        if kind is Kind.BRANCH:
+        if kind is OperationKind.BRANCH:
             return self._branch(product, squad, operation)
-        if kind is Kind.VALUE:
+        if kind is OperationKind.VALUE:
             if operation.indexed:
                 move_indexed(self.one, squad, operation, product.known)
             elif self._evaluated[operation.number]:
                 evaluate = evaluate_vector if operation.vector else evaluate_scalar
                 evaluate(self.one, squad, operation, product.known)
-        elif kind is Kind.WAIT:
+        elif kind is OperationKind.WAIT:
             self.memory.wait(squad, operation)
-        elif kind is Kind.LDS:
+        elif kind is OperationKind.LDS:
             self._resolve(squad, operation.operands[0].rows[0], product)
             self.memory.lds(squad, operation, product)
-        elif kind is Kind.VMEM:
+        elif kind is OperationKind.VMEM:
             if operation.to_lds:
                 self._resolve(squad, SCALAR + M0, product)
             self.memory.vector(squad, operation, product)
-        elif kind is Kind.SMEM:
+        elif kind is OperationKind.SMEM:
             self.memory.scalar(squad, operation, product.known)
-        elif kind is Kind.EXCHANGE:
+        elif kind is OperationKind.EXCHANGE:
             self.memory.exchange(squad, operation, product)
-        elif kind is Kind.BARRIER:
+        elif kind is OperationKind.BARRIER:
             squad.waiting = True
             return False
-        elif kind is Kind.END:
+        elif kind is OperationKind.END:
             squad.ended = True
             self.judge.leaves(squad, operation)
             return False
-        elif kind is Kind.CALL:
+        elif kind is OperationKind.CALL:
             self._call(squad, operation, product)
             return True
-        elif kind is Kind.INDEX:
+        elif kind is OperationKind.INDEX:
             set_index(self.one, squad, operation, product.known)
         squad.at += 1
         return True
 
-    def _resolve(self, squad: Squad, row: int, product: Product) -> None:
+    def _resolve(self, squad: Squad, row: int, product: ProductState) -> None:
         """An address that a decision of the workgroup chooses needs that decision."""
         value = self.one.row(squad, row, product.known)
         while isinstance(value, Linear) and value.base.op == "select":
             raise ForkError(value.base.args[0])  # type: ignore[arg-type]
 
-    def _call(self, squad: Squad, operation: Operation, product: Product) -> None:
+    def _call(self, squad: Squad, operation: Operation, product: ProductState) -> None:
         instruction = operation.instruction
         target = instruction.target
         if instruction.opcode != "s_call_b64":
@@ -270,7 +270,7 @@ class Explorer:
 
     # Branches.
 
-    def _branch(self, product: Product, squad: Squad, operation: Operation) -> bool:
+    def _branch(self, product: ProductState, squad: Squad, operation: Operation) -> bool:
         instruction = operation.instruction
         opcode, target = instruction.opcode, instruction.target
         assert target is not None  # noqa: S101
@@ -293,7 +293,7 @@ class Explorer:
         product.squads[place : place + 1] = sorted(parts, key=lambda part: -part.at)  # those that leave a loop first
         return False
 
-    def _taken(self, product: Product, squad: Squad, operation: Operation) -> bool | list[bool]:
+    def _taken(self, product: ProductState, squad: Squad, operation: Operation) -> bool | list[bool]:
         opcode, known = operation.instruction.opcode, product.known
         if opcode == "s_setvskip":
             word, place = (self.one.read(squad, each, known) for each in operation.operands)
@@ -339,7 +339,7 @@ class Explorer:
         outcomes = [one == positive for one in each]
         return outcomes[0] if len(set(outcomes)) == 1 else outcomes
 
-    def _fork(self, product: Product, squad: Squad, fork: ForkError) -> None:
+    def _fork(self, product: ProductState, squad: Squad, fork: ForkError) -> None:
         """Takes one way here, and leaves the other for later."""
         product.forks += 1
         self._spend(self.operations[squad.at])
@@ -362,7 +362,7 @@ class Explorer:
             each.known.trail = (*each.known.trail[-11:], told)
         self._stack.append(other)
 
-    def _part(self, product: Product, squad: Squad) -> None:
+    def _part(self, product: ProductState, squad: Squad) -> None:
         """Waves that may decide differently go on alone: what each comes to is found once, not in every company."""
         place = product.squads.index(squad)
         alone = [squad.part([row], self.one.masks, self.memory.accesses) for row in range(len(squad.waves))]
@@ -370,7 +370,7 @@ class Explorer:
 
     # Checkpoints.
 
-    def _checkpoint(self, product: Product, head: tuple[Hashable, ...]) -> bool:
+    def _checkpoint(self, product: ProductState, head: tuple[Hashable, ...]) -> bool:
         """Names and compares the state; False if it was met before."""
         product.marked = product.forks
         self._namer.rename(product)
@@ -391,7 +391,7 @@ class Explorer:
             at = next((self.operations[each.at] for each in product.squads if not each.ended), None)
             raise InconclusiveError("the budget of states is used up", at, budget=True)
         registers = tuple(dict(squad.registers) for squad in product.squads)
-        visit = Visit(shape=shape, registers=registers, known=product.known.copy(), forks=product.forks)
+        visit = LoopVisit(shape=shape, registers=registers, known=product.known.copy(), forks=product.forks)
         product.history[place] = (*visits, visit)
         return True
 
