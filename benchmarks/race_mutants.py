@@ -77,14 +77,14 @@ def judged(name: str, *, seed: int = 0, orders: int = 6, most: int | None = None
     case = Case(path=shared(f"{FOLDER}/{name}.hsaco"), name=name)
     kernel, problem = load_kernel(case.path), case.problem()
     chosen = some_interleavings(-(-problem.block // 64), orders)
-    codes, off = _launched(kernel.program, problem, chosen)
+    codes, off = launched(kernel.program, problem, chosen)
     traces = traced(kernel, copy.deepcopy(problem))
     facts = facts_of(kernel.program)
     assert argument(traces, facts, Change())[0], "the record of the unmodified kernel has a conflict"
     executed = frozenset(pc for trace in traces for pc in trace.pcs)
     fates = []
     for mutant in some_mutants(kernel.program, executed, seed, most):
-        found, wrong = _launched(mutant.program, problem, chosen)
+        found, wrong = launched(mutant.program, problem, chosen)
         if mutant.change is not None:
             harmless, why = argument(traces, facts, mutant.change)
             if check_spacing([step.instruction for step in mutant.program.steps], mutant.program.architecture):
@@ -114,9 +114,7 @@ def _verdict(found: Sequence[str], off: float, *, harmless: bool, why: str) -> d
     return {"verdict": HARMLESS if harmless else UNEXPLAINED, "why": why}
 
 
-def _launched(
-    program: KernelProgram, problem: Problem, orders: Sequence[Interleaving]
-) -> tuple[tuple[str, ...], float]:
+def launched(program: KernelProgram, problem: Problem, orders: Sequence[Interleaving]) -> tuple[tuple[str, ...], float]:
     """The codes of what is found, in the first order with a finding, and how far off the worst output is."""
     worst = 0.0
     for order in orders:

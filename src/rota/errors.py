@@ -119,6 +119,8 @@ CODES: Mapping[str, str] = MappingProxyType(
         "T301": "a package that an output needs is not installed",
         "T302": "a table of somebody else's schedule is malformed",
         "T303": "a table of somebody else's schedule holds something that no rule says how to read",
+        "T304": "no loop of a kernel can be lifted from its machine code",
+        "T305": "a program that was lifted from machine code doesn't say what it computes",
         "I101": "a listing doesn't show the instructions asked for",
         "I102": "the interpreter doesn't know an instruction",
         "I103": "an instruction uses a register that a memory op under way still holds",

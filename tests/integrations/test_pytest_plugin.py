@@ -166,3 +166,25 @@ def test_nothing_heavy_is_imported_at_the_start() -> None:
 def test_the_plug_in_is_found_by_its_entry_point(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--help")
     assert "--rota-device" in result.stdout.str()
+
+
+PROOF = """
+def test_proof(assert_proved):
+    (verdict,) = assert_proved("reverse.hip", block=256)
+    print("proved", verdict.kernel)
+"""
+
+
+def test_a_kernel_is_proved_for_all_arguments(reverse: pytest.Pytester) -> None:
+    reverse.makepyfile(PROOF)
+    result = run(reverse, "-s", "--rota-device", "gfx942")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*proved reverse*"])
+
+
+def test_what_is_not_proved_fails_with_its_findings(reverse: pytest.Pytester) -> None:
+    write(reverse, "")
+    reverse.makepyfile(PROOF)
+    result = run(reverse, "--rota-device", "gfx942")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*I109*", "*reverse.hip:*ds_read_b32*"])

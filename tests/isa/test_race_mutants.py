@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.race_argument import APART, ENDS, LATER, SLACK, Change, argument
 from benchmarks.race_edits import facts_of
-from benchmarks.race_mutants import BAD, DOUBTFUL, FLAGGED, HARMLESS, MISSED, UNEXPLAINED, _launched, _verdict, judged
+from benchmarks.race_mutants import BAD, DOUBTFUL, FLAGGED, HARMLESS, MISSED, UNEXPLAINED, _verdict, judged, launched
 from benchmarks.race_trace import Op, WaveTrace, matters, traced
 from rota import load_kernel
 from rota.isa.launch.interleaving import LATEST, some_interleavings
@@ -92,7 +92,7 @@ def test_one_instruction_earlier_the_wait_of_the_fp8_matmul_is_right() -> None:
     at = lines[712]
     assert [step.instruction.text for step in program.steps[at : at + 2]] == ["s_barrier", "s_waitcnt lgkmcnt(0)"]
     steps = (*program.steps[:at], program.steps[at + 1], program.steps[at], *program.steps[at + 2 :])
-    assert _launched(replace(program, steps=steps), case.problem(), (LATEST,)) == ((), 0.0)
+    assert launched(replace(program, steps=steps), case.problem(), (LATEST,)) == ((), 0.0)
 
 
 def test_what_a_read_brings_may_not_matter() -> None:
@@ -117,4 +117,4 @@ def test_the_argument_agrees_about_the_fp8_matmul() -> None:
     assert argument(traces, facts, Change(moved=(at, at + 1))) == (True, APART)
     steps = (*facts.steps[:at], facts.steps[at + 1], facts.steps[at], *facts.steps[at + 2 :])
     repaired = replace(kernel.program, steps=steps)
-    assert _launched(repaired, case.problem(), some_interleavings(8, 6)) == ((), 0.0)
+    assert launched(repaired, case.problem(), some_interleavings(8, 6)) == ((), 0.0)

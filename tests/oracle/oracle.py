@@ -8,7 +8,7 @@ from functools import partial
 
 from rota.program.entry import Entry
 from rota.program.kinds import OpKind
-from rota.program.lowered import Lowerable, LoweredProgram, TileSum
+from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
 from tests.oracle.by_tiles import ByTiles
 from tests.oracle.by_values import ByValues
 from tests.oracle.step import Content, Counters, Kind, Meaning, Step, WrongError
@@ -75,6 +75,8 @@ def meaning_of(program: LoweredProgram) -> Meaning:
         if entry.op.kind is not entry.effect.kind:
             raise WrongError("claim", f"{entry}, {entry.op.kind.does}, claims to be {entry.effect.kind.does}")
     semantics = program.semantics
+    if isinstance(semantics, Unstated):
+        raise WrongError("claim", "nothing is said about what it computes")
     return ByTiles(program, semantics) if isinstance(semantics, TileSum) else ByValues(program, semantics)
 
 

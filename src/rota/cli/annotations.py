@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import chain, repeat
 from pathlib import Path
 
 from rota.errors import Finding, Severity
@@ -17,16 +18,20 @@ _DATA = (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"))
 _PROPERTY = (*_DATA, (":", "%3A"), (",", "%2C"))
 
 
-def annotated(findings: Iterable[Finding]) -> Iterator[str]:
-    """One command for a finding, at the first line that it concerns, and a notice at each other line."""
-    for finding in findings:
+def annotated(findings: Iterable[Finding], subjects: Iterable[str] = ()) -> Iterator[str]:
+    """One command for a finding, at the first line that it concerns, and a notice at each other line.
+
+    One that concerns no line names its subject instead, where there is any.
+    """
+    for finding, subject in zip(findings, chain(subjects, repeat("")), strict=False):
         command = _COMMANDS.get(finding.severity)
         if command is None:
             continue
         lines = list(dict.fromkeys(concern.source for concern in finding.concerns if concern.source is not None))
         title = f"rota {finding.code}"
         if not lines:
-            yield _command(command, {"title": title}, str(finding))
+            named = f"{title}: {subject}" if subject else title
+            yield _command(command, {"title": named}, str(finding))
         for number, line in enumerate(lines):
             where = {"file": relative(line.file), "line": str(line.line), "title": title}
             also = f"the other end of {finding.code} at {relative(lines[0].file)}:{lines[0].line}: {finding.message}"

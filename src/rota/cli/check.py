@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import click
 
+from rota.cli.advice import Asked
+from rota.cli.code_file import names_machine_code
 from rota.cli.kernel_argument import compiled_kernel, find_kernel, kernel_argument, set_option
-from rota.cli.machine_code import compiler_option
+from rota.cli.machine_code import block_option, compiler_option, device_option
 from rota.cli.output import format_option, give, in_full, tell
 from rota.cli.progress import progress
-from rota.cli.proof import check_machine_code, names_machine_code
+from rota.cli.proof import check_machine_code
+from rota.cli.proof_wishes import Wishes, proof_options
 from rota.cli.search import searched
 from rota.cli.summary import summarise
 from rota.errors import Finding, RotaError, did_you_mean
@@ -18,14 +21,18 @@ from rota.kernels.kernel import Kernel
 @click.command(
     epilog="\b\nExamples:\n  rota check ping_pong\n  rota check four_wave --set waits.auto_drain=true --notes"
     "\n  rota check gemm_small --set shape.depth=128 --json\n  rota check ping_pong --format github"
+    "\n  rota check build/ --baseline known.json --format sarif > rota.sarif"
 )
 @kernel_argument
 @set_option
 @click.option("--notes", is_flag=True, help="Also print notes and warnings, what a repair added, and the certificate.")
 @click.option("--replay", "code", metavar="CODE", help="Execute the interleaving that shows a finding, as written.")
-@click.option("--block", type=click.IntRange(1, 1024), help="Work items of a workgroup, for machine code.")
-@click.option("--device", metavar="DEVICE", help="What a HIP source is compiled for.")
+@click.option("--needed", is_flag=True, help="Of machine code: which waits and barriers the proof needs.")
+@click.option("--suggest", is_flag=True, help="Of machine code: waits and barriers with which it would be proved.")
+@block_option
+@device_option
 @compiler_option
+@proof_options
 @format_option
 def check(
     *,
@@ -33,9 +40,12 @@ def check(
     settings: tuple[str, ...],
     notes: bool,
     code: str | None,
+    needed: bool,
+    suggest: bool,
     block: int | None,
     device: str | None,
     compiler: str | None,
+    wishes: Wishes,
 ) -> None:
     """Prove KERNEL right for every trip count.
 
@@ -43,13 +53,17 @@ def check(
     fewest waits, that it finds to make the proof hold; with `--set sync=strict` what is missing is an error.  Exit
     status: 0 proved, 1 findings, 2 usage, 3 internal error.
 
-    KERNEL may be machine code of any origin: a code object (kernel.co, kernel.hsaco:name), a HIP source with --device,
-    a folder or a pattern.  It is followed on all paths, without arguments: no two waves may race in LDS, and no
-    register may be used before its wait.
+    KERNEL may be machine code of any origin: a code object (kernel.co, kernel.hsaco:name), assembly (kernel.s), a HIP
+    source with --device, a folder or a pattern.  It is followed on all paths, without arguments: no two waves may race
+    in LDS, and no register may be used before its wait.
     """
     if names_machine_code(kernel):
-        check_machine_code(kernel, block=block, device=device, compiler=compiler)
+        check_machine_code(
+            kernel, block=block, device=device, compiler=compiler, asked=Asked(needed, suggest), wishes=wishes
+        )
         return
+    if needed or suggest or not wishes.usual:
+        raise click.UsageError("this option is for machine code; schedules have `sync` and `--set`")
     chosen = find_kernel(kernel, settings)
     if code is not None:
         _replay(chosen, code.upper())

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import click
 
+from rota.cli.code_file import names_machine_code
 from rota.cli.kernel_argument import find_kernel, set_option
+from rota.cli.lifted import predicted_code
+from rota.cli.machine_code import block_option, device_option
 from rota.cli.output import give, json_option, write
-from rota.cli.picture import predicted
+from rota.cli.picture import Predicted, predicted
 from rota.cli.progress import progress
 from rota.cli.set_values import changed, has_field, with_settings
 from rota.kernels.kernel import Kernel
@@ -23,20 +26,30 @@ from rota.kernels.kernel import Kernel
 @click.argument("after", metavar="[B]", required=False)
 @set_option
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write both listings side by side.")
+@block_option
+@device_option
 @json_option
-def diff(before: str, after: str | None, settings: tuple[str, ...], html: Path | None) -> None:
+def diff(
+    *,
+    before: str,
+    after: str | None,
+    settings: tuple[str, ...],
+    html: Path | None,
+    block: int | None,
+    device: str | None,
+) -> None:
     """Compare two schedules entry by entry.
 
     Without B, A is compared with what the settings make of it.  With B, settings apply to both; one that A or B alone
-    has applies to that one, and the title says so.
+    has applies to that one, and the title says so.  Either may be machine code, whose main loop is compared.
     """
     from rota.view.diff import diff as compare
     from rota.view.diff_page import diff_page
 
-    one, other = (predicted(kernel, band=False) for kernel in _sides(before, after, settings))
+    one, other = _predicted(before, after, settings, block, device)
     cycles = one.prediction.cycles, other.prediction.cycles
     with progress("comparing"):
-        found = compare(one.compiled, other.compiled, cycles)
+        found = compare(one.schedule, other.schedule, cycles)
         page = diff_page(found) if html is not None else ""
     if html is not None:
         write(html, page)
@@ -47,6 +60,25 @@ def diff(before: str, after: str | None, settings: tuple[str, ...], html: Path |
     ]
     data = {"before": found.before, "after": found.after, "same": found.same, "figures": found.figures, "rows": rows}
     give(str(html) if html is not None else str(found), data)
+
+
+def _predicted(
+    before: str, after: str | None, settings: tuple[str, ...], block: int | None, device: str | None
+) -> tuple[Predicted, Predicted]:
+    """Both sides; settings don't apply to machine code."""
+    lifted = [each is not None and names_machine_code(each) for each in (before, after)]
+    if not any(lifted):
+        one, other = (predicted(kernel, band=False) for kernel in _sides(before, after, settings))
+        return one, other
+    if after is None or settings:
+        raise click.UsageError("machine code has no settings: `rota diff old.co new.co`")
+    one, other = (
+        predicted_code(each, block=block, device=device, band=False)
+        if code
+        else predicted(find_kernel(each), band=False)
+        for each, code in zip((before, after), lifted, strict=True)
+    )
+    return one, other
 
 
 def _sides(before: str, after: str | None, settings: tuple[str, ...]) -> tuple[Kernel, Kernel]:

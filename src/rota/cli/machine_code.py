@@ -27,6 +27,20 @@ def compiler_option(command: Command) -> Command:
     )(command)
 
 
+def block_option(command: Command) -> Command:
+    """Adds `--block`."""
+    return click.option("--block", type=click.IntRange(1, 1024), help="Work items of a workgroup, for machine code.")(
+        command
+    )
+
+
+def device_option(command: Command) -> Command:
+    """Adds `--device`."""
+    return click.option(
+        "--device", metavar="DEVICE", help="What source is compiled for, or machine code is predicted for."
+    )(command)
+
+
 class Built(NamedTuple):
     """The schedule and the machine code."""
 

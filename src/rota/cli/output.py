@@ -6,7 +6,7 @@ import enum
 import errno
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from math import isfinite
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from rota.cli.annotations import annotated
+from rota.cli.sarif import as_sarif
 from rota.errors import Finding
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -24,6 +25,9 @@ JSON = "rota.json"
 
 GITHUB = "rota.github"
 """The same for annotations of GitHub."""
+
+SARIF = "rota.sarif"
+"""The same for SARIF."""
 
 _COLOURS = {"ok": "green", "error": "red", "warning": "yellow", "note": "blue"}
 _HEAD = re.compile(r"^(ok|error|warning|note)(?=  |\[)", re.MULTILINE)
@@ -45,26 +49,34 @@ def format_option(command: Command) -> Command:
 
     def remember(context: click.Context, _: click.Parameter, value: str) -> None:
         context.meta[GITHUB] = value == "github"
+        context.meta[SARIF] = value == "sarif"
         if value == "json":
             context.meta[JSON] = True
 
     return click.option(
         "--format",
-        type=click.Choice(["text", "json", "github"]),
+        type=click.Choice(["text", "json", "github", "sarif"]),
         default="text",
         callback=remember,
         expose_value=False,
-        help="github: annotations of the lines that findings are about.",
+        help="github: annotations of the lines that findings are about; sarif: a log for code scanning.",
     )(json_option(command))
 
 
-def give(text: str, data: object) -> None:
-    """Data on stdout: as text, or as JSON or annotations where that was asked for."""
+def give(text: str, data: object, found: Sequence[tuple[str, Finding]] | None = None) -> None:
+    """Data on stdout: as text, or as JSON, annotations or SARIF where that was asked for.
+
+    `found` are the findings with what each is about, a file or `file:kernel`, where the data don't hold them as such.
+    """
     meta = click.get_current_context().meta
+    told = _found(data) if found is None else found
     if meta.get(JSON, False):
         shown = json.dumps(plain(data), indent=2, ensure_ascii=False)
-    elif meta.get(GITHUB, False) and isinstance(data, Mapping) and "findings" in data:
-        shown = "\n".join([*([text] if data["ok"] else []), *annotated(data["findings"])])
+    elif meta.get(SARIF, False) and told is not None:
+        shown = json.dumps(as_sarif(told), indent=2, ensure_ascii=False)
+    elif meta.get(GITHUB, False) and told is not None and isinstance(data, Mapping):
+        findings = annotated((finding for _, finding in told), [subject for subject, _ in told])
+        shown = "\n".join([*([text] if data["ok"] or found is not None else []), *findings])
     else:
         shown = coloured(text)
     try:
@@ -73,6 +85,12 @@ def give(text: str, data: object) -> None:
         if error.errno == errno.EPIPE:
             raise
         raise click.UsageError(f"stdout can't be written: {error.strerror or error}") from error
+
+
+def _found(data: object) -> Sequence[tuple[str, Finding]] | None:
+    if not isinstance(data, Mapping) or "findings" not in data:
+        return None
+    return [("", finding) for finding in data["findings"]]
 
 
 def tell(text: str) -> None:

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from rota.cli.kernel_argument import compiled_kernel
 from rota.cli.output import tell
 from rota.cli.progress import progress
-from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.kernels.kernel import Kernel
 
 if TYPE_CHECKING:
     from rota.cycles.predict import Prediction
     from rota.cycles.timeline import Timeline
+    from rota.program.lowered import Lowerable
 
 
 class Predicted(NamedTuple):
     """A schedule, what the model says it does clock by clock, and in figures."""
 
-    compiled: CompiledSchedule
+    schedule: Lowerable
     timeline: Timeline
     prediction: Prediction
 

@@ -24,16 +24,25 @@ class Counted:
 
     def __init__(self) -> None:
         self._done = self._whole = 0
+        self._what = "workgroups"
 
     def __call__(self, done: int, whole: int) -> None:
         """So much is done."""
         self._done, self._whole = done, whole
 
+    def proofs(self, done: int, whole: int) -> None:
+        """So many proofs, of at most so many, where that is known."""
+        self._done, self._whole, self._what = done, whole, "proofs"
+
+    def files(self, done: int, whole: int) -> None:
+        """So many files."""
+        self._done, self._whole, self._what = done, whole, "files"
+
     def __str__(self) -> str:
         if not self._whole:
-            return ""
+            return f"{self._done} {self._what}, " if self._done else ""
         filled = _WIDTH * self._done // self._whole
-        return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {self._done} of {self._whole} workgroups, "
+        return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {self._done} of {self._whole} {self._what}, "
 
 
 @contextmanager

@@ -3,86 +3,111 @@
 from __future__ import annotations
 
 import glob
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rota.cli.output import give, in_full
+from rota.cli.advice import NO_ADVICE, Advice, Asked, advise
+from rota.cli.baseline import identity, new_findings, written
+from rota.cli.code_file import OBJECTS, read_code, split_name
+from rota.cli.output import give, in_full, write
 from rota.cli.progress import progress
-from rota.errors import RotaError
+from rota.cli.proof_wishes import Wishes
+from rota.errors import Finding, RotaError, several
 
 if TYPE_CHECKING:
     from rota.isa.binary.code_object import CodeObject
     from rota.prove.verdict import Verdict
 
-_OBJECTS = frozenset({".co", ".hsaco"})
-_SOURCES = frozenset({".hip"})
+
+Found = tuple[str, Finding]
+_EARLY = frozenset({"I401", "I402"})
 
 
-def names_machine_code(text: str) -> bool:
-    """Is it a code object, a HIP source, a folder, or a pattern of these, with or without a kernel's name?"""
-    place = _split(text)[0]
-    return Path(place).suffix in _OBJECTS | _SOURCES or Path(place).is_dir()
-
-
-def check_machine_code(text: str, *, block: int | None, device: str | None, compiler: str | None) -> None:
-    """Proves every kernel; the exit status is 0 only if all are proved."""
-    place, name = _split(text)
+def check_machine_code(
+    text: str,
+    *,
+    block: int | None,
+    device: str | None,
+    compiler: str | None,
+    asked: Asked = NO_ADVICE,
+    wishes: Wishes | None = None,
+) -> None:
+    """Proves every kernel; the exit status is 0 only if all are proved, or what isn't may pass."""
+    place, name = split_name(text)
     files = _files(place)
     if not files:
         raise click.UsageError(f"there is no code object {place}")
+    wishes = wishes or Wishes()
+    known = wishes.known()
     results: list[tuple[Path, Verdict]] = []
+    advice: list[Advice] = []
     failed: list[tuple[Path, RotaError]] = []
-    for number, file in enumerate(files, 1):
-        with progress(f"proving {file.name} ({number} of {len(files)})"):
+    several_files = len(files) > 1
+    with progress("proving" if several_files else f"proving {files[0].name}") as counted:
+        for number, file in enumerate(files):
+            if several_files:
+                counted.files(number, len(files))
             try:
-                results += [(file, each) for each in _verdicts(file, name, block, device, compiler)]
+                code = read_code(file, device=device, compiler=compiler)
+                verdicts = _verdicts(code, name, block, wishes)
+                results += [(file, each) for each in verdicts]
             except RotaError as error:  # one damaged file doesn't hide the others
                 failed.append((file, error))
-    text = "\n".join(_table(results, failed)) if len(files) > 1 else _report(results, failed)
+                continue
+            if any(asked):
+                advice += [advise(code, each, asked, block) for each in verdicts]
+    found = [(f"{file}:{verdict.kernel}", each) for file, verdict in results for each in verdict.findings]
+    found += [(str(file), each) for file, error in failed for each in error.findings]
+    if wishes.write_baseline is not None:
+        write(wishes.write_baseline, written(found))
+        known = tuple(identity(*each) for each in found)
+    new = new_findings(_that_count(found, wishes), known)
+    compares = wishes.baseline is not None or wishes.write_baseline is not None
+    passes = not failed and not new and all(_may_pass(each, wishes, known=compares) for _, each in results)
+    lines = _table(results, failed) if several_files else [_report(results, failed)]
+    if compares:
+        lines.append(f"{several(len(new), 'finding')} not in the baseline" if new else "no finding that isn't known")
     give(
-        text,
+        "\n\n".join(("\n".join(lines), *(each.text for each in advice))),
         {
-            "ok": not failed and all(each.proved for _, each in results),
+            "ok": passes,
+            "proved": not failed and all(each.proved for _, each in results),
             "kernels": [{"file": str(file), "verdict": verdict} for file, verdict in results],
+            "new": [{"about": subject, "code": finding.code, "message": finding.message} for subject, finding in new],
+            **({"advice": advice} if advice else {}),
             "unread": [{"file": str(file), "findings": error.findings} for file, error in failed],
         },
+        new if compares else found,
     )
-    if failed or not all(each.proved for _, each in results):
+    if not passes:
         click.get_current_context().exit(1)
 
 
-def _split(text: str) -> tuple[str, str | None]:
-    place, colon, name = text.rpartition(":")
-    return (place, name) if colon and Path(place).suffix in _OBJECTS | _SOURCES else (text, None)
+def _that_count(found: Sequence[Found], wishes: Wishes) -> list[Found]:
+    """Notes don't, nor does what ended a proof early where that is allowed."""
+    allowed = _EARLY if "inconclusive" in wishes.allow else frozenset[str]()
+    return [(subject, each) for subject, each in found if each.code not in allowed]
+
+
+def _may_pass(verdict: Verdict, wishes: Wishes, *, known: bool) -> bool:
+    """Is it proved, or allowed not to be; where findings are compared with known ones, has it any that could be?"""
+    return verdict.proved or verdict.status.value in wishes.allow or (known and bool(verdict.findings))
 
 
 def _files(place: str) -> list[Path]:
     if Path(place).is_dir():
-        return sorted(each for each in Path(place).rglob("*") if each.suffix in _OBJECTS)
+        return sorted(each for each in Path(place).rglob("*") if each.suffix in OBJECTS)
     return sorted(map(Path, glob.glob(place, recursive=True))) if glob.has_magic(place) else [Path(place)]  # noqa: PTH207  # patterns with a folder
 
 
-def _verdicts(
-    file: Path, name: str | None, block: int | None, device: str | None, compiler: str | None
-) -> tuple[Verdict, ...]:
-    from rota.prove.proved_object import prove_object, read_object_to_prove
+def _verdicts(code: CodeObject, name: str | None, block: int | None, wishes: Wishes) -> tuple[Verdict, ...]:
+    from rota.prove.proved_object import prove_object
 
-    code = _compiled(file, device, compiler) if file.suffix in _SOURCES else read_object_to_prove(file)
-    return prove_object(code, name, block=block)
-
-
-def _compiled(file: Path, device: str | None, compiler: str | None) -> CodeObject:
-    from rota.isa.binary.toolchain import find_toolchain
-    from rota.targets.registry import device_named
-
-    if device is None:
-        raise click.UsageError(f"{file.name} is source: --device says what it is compiled for")
-    toolchain = find_toolchain(compiler)
-    beside = replace(toolchain, compiler=(*toolchain.compiler, f"-I{file.parent.resolve()}"))
-    return beside.compile(file.read_text(encoding="utf-8"), device_named(device).arch)
+    return prove_object(code, name, block=block, policies=wishes.policies(), budget=wishes.budget())
 
 
 def _report(results: list[tuple[Path, Verdict]], failed: list[tuple[Path, RotaError]]) -> str:
@@ -100,5 +125,9 @@ def _table(results: list[tuple[Path, Verdict]], failed: list[tuple[Path, RotaErr
             f"{verdict.status.value:12} {took.seconds:6.1f} s {sites:>9} LDS  {file.name}:{verdict.kernel}  {codes}"
         )
     lines += [f"{'not read':12} {file.name}  {error.findings[0].message}" for file, error in failed]
-    count = sum(verdict.proved for _, verdict in results)
-    return [*lines, f"{count} of {len(results)} kernels proved" + (f", {len(failed)} files not read" if failed else "")]
+    counts = Counter(verdict.status.value for _, verdict in results)
+    proved = counts.pop("proved", 0)
+    parts = [f"{proved} of {several(len(results), 'kernel')} proved"]
+    parts += [f"{count} {status}" for status, count in sorted(counts.items())]
+    parts += [f"{several(len(failed), 'file')} not read"] if failed else []
+    return [*lines, ", ".join(parts)]

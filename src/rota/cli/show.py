@@ -8,19 +8,25 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.check import expect
+from rota.cli.code_file import names_machine_code
 from rota.cli.kernel_argument import compiled_kernel, find_kernel, kernel_argument, set_option
+from rota.cli.lifted import lifted_program, predicted_code
+from rota.cli.machine_code import block_option, device_option
 from rota.cli.output import give, json_option, tell, write
 from rota.cli.picture import predicted
 from rota.cli.progress import progress
 from rota.cli.registered import registered
 from rota.errors import several
 from rota.kernels.kernel import Kernel
+from rota.program.listing import listing as listing_of
+from rota.program.lowered import LoweredProgram
 from rota.program.phase import Phase
 from rota.view.registry import VIEWS
 
 if TYPE_CHECKING:
     from rota.compiled.compiled_schedule import CompiledSchedule
     from rota.predict.thread_trace import TraceComparison
+    from rota.program.lowered import Lowerable
     from rota.view.pictured import Key
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -37,6 +43,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--form", metavar="NAME", help="Print the view of that name: text, svg, html, or an installed package's.")
 @click.option("--att", type=_FILE, help="Compare with an instruction trace of rocprofv3: stats_*.csv or code.json.")
 @click.option("--listing", is_flag=True, help="Print the entries, phase by phase, instead.")
+@block_option
+@device_option
 @json_option
 def show(
     kernel: str,
@@ -47,10 +55,13 @@ def show(
     form: str | None,
     att: Path | None,
     listing: bool,
+    block: int | None,
+    device: str | None,
 ) -> None:
     """Show KERNEL's predicted steady state.
 
-    It is what the cycle model predicts for the middle of the loop; nothing is measured.
+    It is what the cycle model predicts for the middle of the loop; nothing is measured.  KERNEL may be machine code of
+    any origin (kernel.co, kernel.hsaco:name): then it is the loop with the most matrix instructions, lifted.
     """
     if listing and (html or svg):
         raise click.UsageError("--listing prints text; --html and --svg write the picture")
@@ -58,16 +69,19 @@ def show(
         raise click.UsageError("--listing prints the entries; --att adds to the picture")
     if listing and form:
         raise click.UsageError("--listing and --form each say what to print")
-    chosen = find_kernel(kernel, settings)
+    machine_code = names_machine_code(kernel)
+    if machine_code and (settings or att):
+        raise click.UsageError("--set and --att are for schedules; machine code takes --device and --block")
+    chosen = None if machine_code else find_kernel(kernel, settings)
     if listing:
-        _list(chosen)
+        _list(lifted_program(kernel, block=block, device=device) if chosen is None else compiled_kernel(chosen))
         return
     view = registered(VIEWS, form or "text")
     from rota.view.show import show as shown_as
 
-    found = predicted(chosen)
-    traced = None if att is None else _traced(att, chosen, found.compiled)
-    with progress(f"drawing {chosen.name}"):
+    found = predicted(chosen) if chosen is not None else predicted_code(kernel, block=block, device=device)
+    traced = None if att is None or chosen is None else _traced(att, chosen, found.schedule)
+    with progress(f"drawing {found.schedule.lowered.name}"):
         shown = shown_as(*found, measured=_told(traced))
         for path, render in ((html, shown.html), (svg, shown.svg)):
             if path is not None:
@@ -80,7 +94,7 @@ def show(
     give(text, data if traced is None else {**data, "trace": traced})
 
 
-def _traced(path: Path, kernel: Kernel, compiled: CompiledSchedule) -> TraceComparison:
+def _traced(path: Path, kernel: Kernel, compiled: Lowerable) -> TraceComparison:
     from rota.predict.thread_trace import compare_trace, read_trace
 
     return compare_trace(compiled, read_trace(path), kernel.shape())
@@ -98,8 +112,7 @@ def _told(traced: TraceComparison | None) -> dict[Key, str]:
     }
 
 
-def _list(kernel: Kernel) -> None:
-    compiled = compiled_kernel(kernel)
+def _list(compiled: CompiledSchedule | LoweredProgram) -> None:
     program = compiled.lowered
     names = [role.name for role in program.roles]
     entries = {
@@ -110,6 +123,9 @@ def _list(kernel: Kernel) -> None:
         ]
         for phase in Phase
     }
+    if isinstance(compiled, LoweredProgram):
+        give(listing_of(compiled.name, compiled.kernel), {"name": compiled.name, **entries, "origin": compiled.origin})
+        return
     give(str(compiled), {"name": compiled.name, **entries, "repairs": [str(change) for change in compiled.repairs]})
     if compiled.findings:
         tell(f"{several(len(compiled.findings), 'note')}; `rota check --notes` prints them")

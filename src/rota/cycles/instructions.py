@@ -168,6 +168,9 @@ class _Encoder:
         self.counters: dict[Place, int] = {}
         self.producers: dict[Place, OpKind] = {}
         self.makers: dict[str, OpKind] = {}
+        # A program that lists its scalar instructions has the set-up of its DMAs among them.
+        listed = any(entry.op.kind is OpKind.SCALAR for entry in program.kernel)
+        self.setup = 0 if listed else parameters.dma_setup
         read = {place for entry in program.entries for place in entry.effect.reads}
         for entry in program.entries:
             kind = entry.effect.kind
@@ -205,7 +208,7 @@ class _Encoder:
         code, counter, last = CODE[kind], self.counter(entry), work.instructions - 1
         for number in range(work.instructions):
             if kind is OpKind.DMA:
-                yield from [ModelInstruction(SCALAR, key)] * self.parameters.dma_setup
+                yield from [ModelInstruction(SCALAR, key)] * self.setup
             first_needs, last_makes = needs if not number else (), makes if number == last else ()
             yield ModelInstruction(code, key, held, after, first_needs, last_makes, counter)
 

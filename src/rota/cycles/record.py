@@ -17,7 +17,7 @@ from rota.cycles.work import WorkSource, program_of
 from rota.program.effects import Place, Space
 from rota.program.kinds import Unit
 from rota.program.loop_spec import LoopSpec
-from rota.program.lowered import Lowerable, LoweredProgram, TileSum
+from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
 from rota.targets.device import device_of, registers_per_lane
 
 
@@ -164,10 +164,12 @@ class _Sizes(NamedTuple):
     whole_tiles: bool
 
 
-def _sizes(semantics: TileSum | LoopSpec) -> _Sizes:
-    """Only loops by values say sizes; parts of a declared tile come and go on their own."""
+def _sizes(semantics: TileSum | LoopSpec | Unstated) -> _Sizes:
+    """Only loops by values and machine code say sizes; parts of a declared tile come and go on their own."""
     if isinstance(semantics, TileSum):
         return _Sizes({}, whole_tiles=False)
+    if isinstance(semantics, Unstated):
+        return _Sizes(dict(semantics.registers), whole_tiles=True)
     return _Sizes({value.name: value.size for value in semantics.values}, whole_tiles=True)
 
 

@@ -15,7 +15,7 @@ from rota.emit.k_tiles import KTiles
 from rota.emit.loop_form import LoopForm
 from rota.emit.tile_form import TileForm
 from rota.program.entry import Entry
-from rota.program.lowered import LoweredProgram, TileSum
+from rota.program.lowered import LoweredProgram, TileSum, Unstated
 
 
 class ProgramForm(Protocol):
@@ -51,4 +51,6 @@ def form_of(program: LoweredProgram) -> ProgramForm:
     """By what the program says that it computes."""
     if isinstance(program.semantics, TileSum):
         return TileForm(program, program.semantics)
+    if isinstance(program.semantics, Unstated):
+        raise program.semantics.refusal(program.name, "emitted source")
     return LoopForm(program, program.semantics)

@@ -29,7 +29,7 @@ from rota.execute.semantics import Mixing, Semantics
 from rota.execute.wave_trace import trace_of
 from rota.execute.workgroup import Workgroup
 from rota.program.entry import Entry
-from rota.program.lowered import Lowerable, LoweredProgram, TileSum
+from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
 
 if TYPE_CHECKING:
     import numpy as np
@@ -151,6 +151,8 @@ def _chosen(policy: Policy | Sequence[Policy]) -> Policy:
 def _results_of(program: LoweredProgram, semantics: Semantics | None) -> Callable[[Workgroup, Clock, int], Results]:
     """How results come about in the one of the two ways in which the program says what it computes."""
     asked = program.semantics
+    if isinstance(asked, Unstated):
+        raise asked.refusal(program.name, "its execution")
     if isinstance(asked, TileSum):
         if semantics is not None:
             raise DeclarationError(

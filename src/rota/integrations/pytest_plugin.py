@@ -6,6 +6,9 @@
         rota_launch("reverse.hip", x, y, grid=2, block=256)
         assert (y.reshape(2, 256) == x.reshape(2, 256)[:, ::-1]).all()
 
+    def test_for_all_arguments(assert_proved):
+        assert_proved("reverse.hip", block=256)
+
 A marked test of Triton kernels needs no fixture: Triton has rota's driver while it runs.  Nothing heavy is imported,
 and no test changed, before a test asks for it.
 """
@@ -26,9 +29,10 @@ from rota.errors import RotaError
 if TYPE_CHECKING:
     from rota.isa.launch.loaded_kernel import LoadedKernel
     from rota.isa.launch.order_runs import LaunchResult
+    from rota.prove.verdict import Verdict
     from rota.triton import TritonSession
 
-MARKER, DEVICE, LAUNCH = "rota", "rota_device", "rota_launch"
+MARKER, DEVICE, LAUNCH, PROVED = "rota", "rota_device", "rota_launch", "assert_proved"
 _DEFAULT_ORDERS = 6
 _MOST_ORDERS = 1000
 _PACKAGE = Path(__file__).parents[1]
@@ -76,7 +80,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A marked test, or one that uses a fixture of rota's, runs once for each device."""
     marked = metafunc.definition.get_closest_marker(MARKER) is not None
-    if not marked and not {DEVICE, LAUNCH} & {*metafunc.fixturenames}:
+    if not marked and not {DEVICE, LAUNCH, PROVED} & {*metafunc.fixturenames}:
         return
     asked = _Asked.of(metafunc.definition, metafunc.config)
     if DEVICE not in metafunc.fixturenames:
@@ -122,6 +126,29 @@ def rota_launch(request: pytest.FixtureRequest, rota_device: str) -> Callable[..
         return loaded.launch(*args, **({"orders": asked.orders, "seed": asked.seed} | how))
 
     return launch
+
+
+@pytest.fixture
+def assert_proved(request: pytest.FixtureRequest, rota_device: str) -> Callable[..., tuple[Verdict, ...]]:
+    """Proves machine code for all arguments, paths and orders: a code object, or HIP source compiled for the device.
+
+    `assert_proved(kernel, name=None, block=..., dynamic_lds=..., policies=..., budget=...)` takes what
+    `rota.prove.proved_object.prove_object` takes, and fails with what was found unless every kernel is proved.  A path
+    is relative to the test's file.
+    """
+    folder = request.path.parent
+
+    def proved(kernel: str | Path | bytes, name: str | None = None, **how: Any) -> tuple[Verdict, ...]:
+        from rota.isa.load import SOURCES, compile_source
+        from rota.prove import proved_object
+
+        if isinstance(kernel, bytes):
+            return proved_object.assert_proved(kernel, name, **how)
+        path = folder / kernel
+        source = compile_source(path, rota_device).hsaco if path.suffix in SOURCES else path
+        return proved_object.assert_proved(source, name, **how)
+
+    return proved
 
 
 @pytest.hookimpl(wrapper=True)

@@ -34,12 +34,16 @@ def load_kernel(
 
 def load_source(path: Path, arch: str, name: str | None = None, *, compiler: str | None = None) -> LoadedKernel:
     """The kernel in a HIP source, compiled for `arch` with its lines, and with what lies beside it."""
+    return load_kernel(compile_source(path, arch, compiler=compiler).hsaco, name)
+
+
+def compile_source(path: Path, arch: str, *, compiler: str | None = None) -> CodeObject:
+    """A HIP source, compiled for `arch` with its lines, and with what lies beside it."""
     toolchain = find_toolchain(compiler)
     beside = (f"-I{path.parent.resolve()}", "-gline-tables-only")
     text = _read(path).decode("utf-8", errors="replace")
     told = os.fspath(path).replace("\\", "\\\\").replace('"', '\\"')
-    code = replace(toolchain, compiler=(*toolchain.compiler, *beside)).compile(f'#line 1 "{told}"\n{text}', arch)
-    return load_kernel(code.hsaco, name)
+    return replace(toolchain, compiler=(*toolchain.compiler, *beside)).compile(f'#line 1 "{told}"\n{text}', arch)
 
 
 def read_object(source: str | PathLike[str] | bytes, arch: str | None = None) -> CodeObject:

@@ -111,6 +111,7 @@ class OpKind(enum.Enum):
     TRANSCENDENTAL = _Row(
         "transcendental", "registers to registers, slowly", OpRole.VALU_COMPUTE, Unit.VALU, _REGISTERS, _RESULTS
     )
+    SCALAR = _Row("scalar", "scalar registers to scalar registers", OpRole.NONE)
     WAIT = _Row("wait", "wait for a counter", OpRole.SYNC)
     BARRIER = _Row("barrier", "barrier", OpRole.SYNC)
     PRIORITY = _Row("priority", "a hint to the wave arbiter", OpRole.FENCE)

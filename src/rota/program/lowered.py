@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
+from rota.errors import Finding, ProgramError
 from rota.program.effects import WORKGROUP, Place
 from rota.program.entry import Entry
 from rota.program.loop_spec import LoopSpec
@@ -63,6 +64,26 @@ class TileSum:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unstated:
+    """What a program computes isn't stated: it was read from machine code, of which effects say what follows from it.
+
+    `registers` are those per lane of its places, by name.
+    """
+
+    registers: tuple[tuple[str, int], ...] = ()
+
+    def refusal(self, name: str, wants: str) -> ProgramError:
+        """The finding of whoever needs to know what the program computes."""
+        return ProgramError(
+            Finding(
+                code="T305",
+                message=f"{name} was lifted from machine code: what it computes isn't stated, and {wants} needs that",
+                fixes=("`rota check` of the code object proves it, `rota run` of a launch executes it",),
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoweredProgram:
     """Roles and their entries, phase by phase, and what they add up to.
 
@@ -74,7 +95,7 @@ class LoweredProgram:
 
     name: str = field(compare=False)  # no judge reads it
     machine: Machine
-    semantics: TileSum | LoopSpec
+    semantics: TileSum | LoopSpec | Unstated
     prologue: tuple[Entry, ...]
     kernel: tuple[Entry, ...]
     epilogue: tuple[Entry, ...]

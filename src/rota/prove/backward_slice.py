@@ -28,7 +28,7 @@ class BackwardSlice:
 
 def derive_slice(operations: Sequence[Operation], *, full: bool) -> BackwardSlice:
     """The slices of a kernel; `full` says that every wave starts with all lanes."""
-    ways = _ways(operations)
+    ways = derive_ways(operations)
     whole = _full_exec(operations, ways, full=full)
     needed, evaluated = _needed(operations, ways, whole, control=True)
     addresses, _ = _needed(operations, ways, whole, control=False)
@@ -55,7 +55,8 @@ def call_targets(operations: Sequence[Operation]) -> frozenset[int]:
     return frozenset(targets)
 
 
-def _ways(operations: Sequence[Operation]) -> list[list[int]]:
+def derive_ways(operations: Sequence[Operation]) -> list[list[int]]:
+    """Where each operation may lead."""
     anywhere = sorted(call_targets(operations)) if any(each.kind is OperationKind.CALL for each in operations) else []
     ways: list[list[int]] = []
     last = len(operations) - 1
@@ -153,7 +154,7 @@ def _needed(
     demands = [_demands(each, control=control) for each in operations]
     feeds = [_feeds(each) for each in operations]
     kills = [
-        each.writes if (whole[number] or not each.vector) and not each.indexed else each.writes & ~VECTORS
+        each.writes if whole[number] and not each.indexed else each.writes & ~VECTORS
         for number, each in enumerate(operations)
     ]
     needed = [0] * count

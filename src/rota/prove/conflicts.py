@@ -7,7 +7,7 @@ before it stands between them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,8 +40,10 @@ def open_accesses(squad: Squad) -> list[tuple[LdsUse, Flight]]:
     return [*squad.done.items(), *((each.access, each) for each in flights if each.access is not None)]
 
 
-def find_conflicts(squads: Sequence[Squad], *, most: int = 64) -> list[Conflict]:  # noqa: C901
-    """All pairs, up to a number of them: each pair of operations once."""
+def find_conflicts(  # noqa: C901
+    squads: Sequence[Squad], counts: Callable[[Conflict], bool] = lambda _: True, *, most: int = 64
+) -> list[Conflict]:
+    """All pairs that count, up to a number of them: each pair of operations once."""
     waves: dict[int, list[tuple[LdsUse, int, Flight]]] = {}
     sums: dict[int, list[int]] = {}
     for squad in squads:
@@ -76,7 +78,7 @@ def find_conflicts(squads: Sequence[Squad], *, most: int = 64) -> list[Conflict]
                 | atomics2 & reads
             )
             if hit:
-                _pairs(one, waves[one], other, waves[other], hit, conflicts, most)
+                _pairs(one, waves[one], other, waves[other], hit, conflicts, counts, most)
     return list(conflicts.values())
 
 
@@ -87,11 +89,14 @@ def _pairs(  # noqa: PLR0917
     yours: list[tuple[LdsUse, int, Flight]],
     hit: int,
     conflicts: dict[tuple[int, int], Conflict],
+    counts: Callable[[Conflict], bool],
     most: int,
 ) -> None:
     left = [each for each in mine if each[1] & hit]
     right = [each for each in yours if each[1] & hit]
     for access, octets, flight in left:
+        if len(conflicts) >= most:
+            return
         for access2, octets2, flight2 in right:
             common = octets & octets2
             if not common or not clash(access.how, access2.how):
@@ -100,7 +105,9 @@ def _pairs(  # noqa: PLR0917
             first, then = (a, b) if (flight.epoch, access.number) <= (flight2.epoch, access2.number) else (b, a)
             key = (first.access.number, then.access.number)
             if key not in conflicts and len(conflicts) < most:
-                conflicts[key] = Conflict(first=first, then=then, octets=common)
+                conflict = Conflict(first=first, then=then, octets=common)
+                if counts(conflict):
+                    conflicts[key] = conflict
 
 
 def clash(one: str, other: str) -> bool:

@@ -50,21 +50,28 @@ class Evaluator:
 
     # Reading and writing registers.
 
-    def read(self, squad: Squad, operand: Operand, known: Decisions) -> Value:
-        """A value of 32 bits, as the lanes that are active see it."""
+    def read(self, squad: Squad, operand: Operand, known: Decisions, *, everywhere: bool = False) -> Value:
+        """A value of 32 bits, as the lanes that are active see it, or as all lanes do."""
         if operand.file is File.LITERAL:
             return constant_bits(operand, "u")
         if operand.file is File.STATUS:
             return self.symbols.fresh(operand.text, WAVE, 1)
         if operand.file is File.NONE:
             return 0
-        value = self.row(squad, operand.rows[0], known)
+        value = self.row(squad, operand.rows[0], known, everywhere=everywhere)
         if operand.signed:
             return self.symbols.opaque("signs", (value,), operand.text)
         return value
 
-    def row(self, squad: Squad, row: int, known: Decisions) -> Value:
-        """What a register holds."""
+    def halves(self, squad: Squad, operand: Operand, known: Decisions) -> list[Value]:
+        """A value of 64 bits, in two."""
+        if operand.file is File.LITERAL:
+            number = constant_bits(operand, "U")
+            return [number & M32, number >> 32]
+        return [self.row(squad, row, known) for row in operand.rows]
+
+    def row(self, squad: Squad, row: int, known: Decisions, *, everywhere: bool = False) -> Value:
+        """What a register holds in the lanes that are active, or in all."""
         if row in {_EXEC_ROW, _EXEC_ROW + 1}:
             return self._half(squad.exec, row - _EXEC_ROW, len(squad.waves))
         value = squad.registers.get(row)
@@ -72,7 +79,7 @@ class Evaluator:
             return Linear(self.symbols.make("start", (row,), spread=WAVE if row >= SCALAR else LANE), 1, 0)
         if isinstance(value, Half):
             return self._half(value.mask, value.which, len(squad.waves))
-        return self.settled(value, known, squad.exec) if isinstance(value, Linear) else value
+        return self.settled(value, known, None if everywhere else squad.exec) if isinstance(value, Linear) else value
 
     def settled(self, value: Value, known: Decisions, exec_: Mask | None = None) -> Value:
         """A value with what was decided since it was made, as the active lanes see it."""

@@ -14,6 +14,7 @@ from rota.errors import Concern, Finding, Severity
 from rota.prove.conflicts import Conflict, find_conflicts
 from rota.prove.decisions import Decisions
 from rota.prove.operation import Operation, OperationKind
+from rota.prove.remedies import Fix, Remedy, kept_apart, stronger, wait_before
 from rota.prove.squad import Flight, LdsUse, Squad
 
 _HOWS = {"read": "reads", "write": "writes", "atomic": "changes", "dma": "loads to"}
@@ -26,11 +27,16 @@ class _Group:
     pairs: set[tuple[int, int]]
 
 
+class FoundError(Exception):
+    """Something is wrong, and no more is asked for."""
+
+
 class Judge:
     """Collects findings; those of one region and cause are one."""
 
-    def __init__(self, operations: Sequence[Operation], *, strict_reads: bool = True) -> None:
-        self._operations, self._strict_reads = operations, strict_reads
+    def __init__(self, operations: Sequence[Operation], *, strict_reads: bool = True, stops: bool = False) -> None:
+        self._operations, self._strict_reads, self._stops = operations, strict_reads, stops
+        self._remedies: dict[tuple[str, int, int], Remedy] = {}
         self._groups: dict[tuple[object, ...], _Group] = {}
         self._regions = _regions(operations)
 
@@ -43,15 +49,17 @@ class Judge:
             for each in self._groups.values()
         )
 
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What might mend each pair of instructions that was found."""
+        return tuple(self._remedies.values())
+
     # What waves do.
 
     def stretch(self, squads: Sequence[Squad], epoch: int, known: Decisions) -> None:
         """The end of a stretch between barriers: no two waves may have used the same bytes in it."""
-        for conflict in find_conflicts(squads):
-            rule = self._rule(conflict)
-            if rule == "policy" and not self._strict_reads:
-                continue
-            self._race(conflict, rule, epoch, known)
+        for conflict in find_conflicts(squads, lambda each: self._strict_reads or self._rule(each) != "policy"):
+            self._race(conflict, self._rule(conflict), epoch, known)
 
     def _rule(self, conflict: Conflict) -> str:
         first, then = conflict.first, conflict.then
@@ -108,7 +116,20 @@ class Judge:
             ("barriers", barriers),
             *(self._missing(first.flight) if rule != "no synchronisation" else ()),
         )
+        self._remedy("I109", then.access.number, first.access.number, self._apart(conflict, rule))
         self._add("I109", rule, message, then.access.number, first.access.number, evidence, known)
+
+    def _apart(self, conflict: Conflict, rule: str) -> tuple[Fix, ...]:
+        first, then = conflict.first, conflict.then
+        counters = tuple(self._counter(each.access.number) for each in (first, then))
+        if rule == "no synchronisation" or first.flight.due < 0:
+            return kept_apart(first.access.number, then.access.number, (counters[0], counters[1]))
+        due, allowed = first.flight.due, self._allowed(first.flight)
+        fixes = (wait_before(first.flight.barrier, counters[0], due),)
+        return (*stronger(first.flight.wait, counters[0], due), *fixes) if allowed is not None else fixes
+
+    def _counter(self, number: int) -> str:
+        return "vmcnt" if self._operations[number].kind is OperationKind.VMEM else "lgkmcnt"
 
     def own(self, squad: Squad, operation: Operation, access: LdsUse, known: Decisions) -> None:
         """A wave's own loads to LDS are ordered with none of its other accesses but by a wait."""
@@ -147,6 +168,7 @@ class Judge:
             ("bytes of LDS", _told(common) + ("" if access.exact and flight.access.exact else ", at most")),
             ("missing wait", f"{counter}({due}) before it"),
         )
+        self._remedy("I106", operation.number, flight.number, (wait_before(operation.number, counter, due),))
         self._add("I106", "own", message, operation.number, flight.number, evidence, known)
 
     def early(self, squad: Squad, operation: Operation, uses: int, known: Decisions) -> None:
@@ -185,6 +207,9 @@ class Judge:
         does = "uses" if reads else "overwrites"
         message = f"{operation.instruction.opcode} {does} a register that a memory op under way fills"
         evidence = (("rule", rule), ("waves", _several(squad.waves)), ("missing wait", missing))
+        near = stronger(last, counter, due) if rule == "off by one" else ()
+        here = wait_before(operation.number, counter, younger if name in {"vm", "ds"} else 0)
+        self._remedy("I103", operation.number, flight.number, (*near, here))
         self._add("I103", rule, message, operation.number, flight.number, evidence, known)
 
     def waited(self, squad: Squad, operation: Operation) -> None:
@@ -204,7 +229,9 @@ class Judge:
         for squad in squads:
             squad.vm, squad.ds = (
                 tuple(
-                    each._replace(due=len(queue) - 1 - place, wait=squad.waited[number]) if each.due < 0 else each
+                    each._replace(due=len(queue) - 1 - place, wait=squad.waited[number], barrier=squad.at - 1)
+                    if each.due < 0
+                    else each
                     for place, each in enumerate(queue)
                 )
                 for number, queue in enumerate((squad.vm, squad.ds))
@@ -220,6 +247,8 @@ class Judge:
                     ("waves", _several(squad.waves)),
                     ("missing wait", "vmcnt(0) before it"),
                 )
+                end = (wait_before(operation.number, "vmcnt", 0),)
+                self._remedy("I403", operation.number, flight.number, end)
                 self._add("I403", "end", message, operation.number, flight.number, evidence, Decisions())
                 return
 
@@ -242,6 +271,9 @@ class Judge:
             message = f"an LDS access may be at byte {place}; the kernel has {size}"
             self._add("I105", "", message, number, number, (("rule", "no synchronisation"),), Decisions())
 
+    def _remedy(self, code: str, number: int, other: int, fixes: tuple[Fix, ...]) -> None:
+        self._remedies.setdefault((code, number, other), Remedy(code=code, number=number, other=other, fixes=fixes))
+
     def _add(  # noqa: PLR0917
         self, code: str, rule: str, message: str, number: int, other: int, evidence: tuple[tuple[str, str | int], ...],
         known: Decisions, *, severity: Severity = Severity.ERROR,
@@ -258,6 +290,8 @@ class Judge:
             code=code, message=message, severity=severity, concerns=concerns, evidence=(*evidence, *decided)
         )
         self._groups[key] = _Group(finding=finding, pairs={(number, other)})
+        if self._stops and severity is Severity.ERROR:
+            raise FoundError
 
 
 def _regions(operations: Sequence[Operation]) -> list[int]:

@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,14 +21,16 @@ from rota.isa.wave.skip import without_skipping
 from rota.prove.backward_slice import derive_slice
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
-from rota.prove.judge import Judge
+from rota.prove.judge import FoundError, Judge
 from rota.prove.lane_mask import ALL64
 from rota.prove.memory_steps import MemorySteps
 from rota.prove.operation import Operation, UnknownOperationError
 from rota.prove.operation_reader import read_operation
 from rota.prove.paths import Budget, Explorer, InconclusiveError
 from rota.prove.product_state import ProductState
+from rota.prove.recorder import Recorder
 from rota.prove.register_indexing import mark_indexed
+from rota.prove.remedies import Remedy
 from rota.prove.squad import Half, Squad
 from rota.prove.symbol import Value
 from rota.prove.touched_bytes import TouchedBytes
@@ -70,11 +73,16 @@ def prove(
     dynamic_lds: int | None = None,
     policies: Policies | None = None,
     budget: Budget | None = None,
+    recorder: Recorder | None = None,
+    stops: bool = False,
 ) -> Verdict:
-    """Follows every path of a kernel, for all arguments and orders of its waves."""
+    """Follows every path of a kernel, for all arguments and orders of its waves.
+
+    A recorder sees what it comes to.  With `stops` the first error is enough.
+    """
     started = time.process_time()
     policies = policies or Policies()
-    proof = _Proof(facts, instructions, block, dynamic_lds, policies, budget or Budget())
+    proof = _Proof(facts, instructions, block, dynamic_lds, policies, budget or Budget(), recorder, stops=stops)
     complete, findings = proof.run()
     return Verdict(
         kernel=facts.name,
@@ -84,6 +92,8 @@ def prove(
         assumptions=tuple(proof.assumptions),
         policies=(policies.reads.value, policies.order.value),
         statistics=proof.statistics(time.process_time() - started),
+        waves=proof.waves,
+        remedies=proof.remedies,
     )
 
 
@@ -96,7 +106,12 @@ class _Proof:
         dynamic_lds: int | None,
         policies: Policies,
         budget: Budget,
+        recorder: Recorder | None,
+        *,
+        stops: bool,
     ) -> None:
+        self._recorder, self._stops = recorder, stops
+        self.remedies: tuple[Remedy, ...] = ()
         self._facts, self._instructions, self._policies, self._budget = facts, instructions, policies, budget
         self.assumptions = [_NOT_JUDGED]
         self._block = self._chosen_block(block)
@@ -131,6 +146,11 @@ class _Proof:
             seconds=seconds,
         )
 
+    @property
+    def waves(self) -> int:
+        """Of a workgroup."""
+        return -(-self._block[0] * self._block[1] * self._block[2] // LANES)
+
     def run(self) -> tuple[bool, tuple[Finding, ...]]:
         """Whether every path was followed to its end, and what was found."""
         architecture = architecture_named(self._facts.arch)
@@ -142,8 +162,11 @@ class _Proof:
         except IsaError as error:
             return False, error.findings
         spacing = _grouped(check_spacing(self._instructions, architecture))
-        judge = Judge(operations, strict_reads=self._policies.reads is ReadsAtBarrier.STRICT)
+        if spacing and self._stops:
+            return False, spacing
+        judge = Judge(operations, strict_reads=self._policies.reads is ReadsAtBarrier.STRICT, stops=self._stops)
         ending = self._follow(operations, judge, architecture)
+        self.remedies = judge.remedies
         found = (*spacing, *judge.findings(), *ending)
         return not ending, found
 
@@ -181,10 +204,19 @@ class _Proof:
             evaluated=sliced.evaluated,
             in_order=self._policies.order is VmcntOrder.IN_ORDER,
             flat_lds=aperture,
+            m0_is_short=architecture.lds_bytes.value <= 1 << 16,
+            recorder=self._recorder,
         )
         start, kernarg_row = self._start(one, waves)
         explorer = self._explorer = Explorer(
-            operations, sliced, one, memory, judge, kernarg_row=kernarg_row, budget=self._budget
+            operations,
+            sliced,
+            one,
+            memory,
+            judge,
+            kernarg_row=kernarg_row,
+            budget=self._budget,
+            recorder=self._recorder,
         )
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, 20_000))
@@ -195,11 +227,14 @@ class _Proof:
         except InconclusiveError as error:
             instruction = None if error.operation is None else error.operation.instruction
             ending = (self._ended_early(str(error), instruction, budget=error.budget),)
+        except FoundError:
+            ending = (_finding("I402", "the first error was enough"),)
         except RecursionError:
             ending = (self._ended_early("values are nested too deeply", None, budget=True),)
         finally:
             sys.setrecursionlimit(limit)
-        judge.outside(touched.outside, size)
+        with suppress(FoundError):
+            judge.outside(touched.outside, size)
         if memory.loads_twice:
             self.assumptions.append("memory that scalar loads read is not written during the launch")
         return ending

@@ -104,9 +104,9 @@ def shared_memory(instruction: Instruction, number: int, _: Architecture) -> Ope
     loads = verb == "read" or (verb == "atomic" and returns)
     address = named[1] if loads else named[0]
     place = 1 if loads else 0
-    reads = everything & ~named[0] if loads and "_d16" not in opcode else everything
-    if loads:
-        reads |= address
+    reads = 0
+    for each in named[1:] if loads and "_d16" not in opcode else named:  # a source may be the target as well
+        reads |= each
     operands = (parse_operand(instruction.operands[place], instruction),)
     return Operation(
         number=number,
@@ -146,7 +146,7 @@ def vector_memory(instruction: Instruction, number: int, _: Architecture) -> Ope
         offset = next((int(each[7:], 0) for each in modifiers if each.startswith("offset:")), 0)
         spots = ((offset, size),)
     reads = everything
-    if loads and verb == "load" and "_d16" not in opcode:  # its target is no source
+    if loads and "_d16" not in opcode:  # its target is no source, unless it is named as one
         reads = 0
         for each in named[1:]:
             reads |= each

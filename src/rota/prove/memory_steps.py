@@ -14,11 +14,12 @@ from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
 from rota.prove.operation import Operation, OperationKind
 from rota.prove.product_state import ProductState
+from rota.prove.recorder import Recorder
 from rota.prove.squad import Flight, LdsUse, Squad
 from rota.prove.symbol import GROUP, LANE, M32, WAVE, Linear, Value, plus, spread_of
 from rota.prove.touched_bytes import TouchedBytes, short_m0
 
-_FIELD = 16  # bits of a hidden argument that holds a block's size
+_MOST_UNORDERED = 64
 
 
 class MemorySteps:
@@ -26,10 +27,13 @@ class MemorySteps:
 
     def __init__(
         self, one: Evaluator, touched: TouchedBytes, judge: Judge, *, holds: tuple[int, int], constants: dict[int, int],
-        evaluated: Sequence[bool], in_order: bool = True, flat_lds: bool = False,
+        evaluated: Sequence[bool], in_order: bool = True, flat_lds: bool = False, m0_is_short: bool = False,
+        recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
+        self._recorder = recorder
         self._one, self._touched, self._judge, self._holds = one, touched, judge, holds
         self._constants, self._in_order, self._flat_lds = constants, in_order, flat_lds
+        self._short_m0 = m0_is_short
         self.accesses = touched.accesses
         self._evaluated, self._rows = evaluated, dict[int, tuple[int, ...]]()
         self.sites: dict[int, bool] = {}
@@ -92,6 +96,8 @@ class MemorySteps:
         self._site(operation, address)
         access = self._touched.of(operation, how, address, squad.exec)
         self._judge.own(squad, operation, access, product.known)
+        if self._recorder is not None:
+            self._recorder.accessed(product, squad, access)
         self._unknown_rows(squad, operation)
         squad.ds = (*squad.ds, Flight(operation.number, operation.data, access, product.epoch))
         squad.busy |= operation.data
@@ -116,10 +122,13 @@ class MemorySteps:
         """A load, store or atomic of global memory; a load may go to LDS."""
         access: LdsUse | None = None
         if operation.to_lds:
-            base = short_m0(self._one.row(squad, SCALAR + M0, product.known), self._touched.size)
+            base = self._one.row(squad, SCALAR + M0, product.known)
+            base = short_m0(base) if self._short_m0 else base
             self._site(operation, base)
             access = self._touched.of(operation, "dma", base, squad.exec, stride=operation.to_lds)
             self._judge.own(squad, operation, access, product.known)
+            if self._recorder is not None:
+                self._recorder.accessed(product, squad, access)
         elif operation.flat and self._flat_lds:
             how = {"load": "read", "store": "write", "atomic": "atomic"}[operation.verb]
             access = self._touched.everything(operation, how, len(squad.waves))
@@ -127,7 +136,11 @@ class MemorySteps:
         flight = Flight(operation.number, operation.data, access, product.epoch)
         squad.busy |= operation.data
         if operation.flat:
-            squad.flat = (*squad.flat, (flight, frozenset()))
+            squad.flat = (*squad.flat, (flight, frozenset[str]()))
+            if len(squad.flat) > _MOST_UNORDERED:  # more than any counter holds: the oldest two are told as one
+                (one, seen), (two, also), *rest = squad.flat
+                if one.access is two.access is None or (one.access and two.access and one.access.how == two.access.how):
+                    squad.flat = ((one._replace(rows=one.rows | two.rows), seen & also), *rest)
             return
         if squad.vm or not flight.bare:
             squad.vm = (*squad.vm, flight)
@@ -156,7 +169,7 @@ class MemorySteps:
         else:
             for row in rows:
                 squad.registers[row] = self._one.symbols.fresh(operation.name, WAVE)
-        squad.sm = (*squad.sm, Flight(operation.number, operation.data, None, 0))
+        squad.sm = _held((*squad.sm, Flight(operation.number, operation.data, None, 0)))
         squad.busy |= operation.data
 
     def _load(self, squad: Squad, operation: Operation, rows: list[int], known: Decisions) -> None:
@@ -182,6 +195,14 @@ class MemorySteps:
         if spread == GROUP:
             self.loads_twice = True
         return self._one.symbols.opaque(kind, (here, *rest), spread=min(max(spread, GROUP), WAVE))
+
+
+def _held(flights: tuple[Flight, ...]) -> tuple[Flight, ...]:
+    """Scalar loads under way; where they are more than any counter holds, the oldest two are told as one."""
+    if len(flights) <= _MOST_UNORDERED:
+        return flights
+    one, two, *rest = flights
+    return (one._replace(rows=one.rows | two.rows), *rest)
 
 
 def _cover(squad: Squad, gone: tuple[Flight, ...]) -> None:

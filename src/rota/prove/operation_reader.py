@@ -6,6 +6,7 @@ What an operand's place means follows from the family of the opcode; an opcode o
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rota.errors import IsaError
@@ -129,7 +130,11 @@ _VECTOR = re.compile(rf"^v_(?:{'|'.join(_ROOTS)})(?:_\w+)?$")
 _CARRIES = re.compile(r"^v_(?:(?:add|sub|subrev|addc|subb|subbrev)_co_u32|div_scale_f\d\d|mad_[ui]64_[ui]32)$")
 _EXCHANGES = re.compile(r"^v_(?:swap_b32|permlane(?:16|32)_swap_b32)$")
 _TIED = re.compile(
-    r"^v_(?:(?:pk_)?fmac|mac|dot\w*c|writelane|bfi_tied|cvt_(?:scalef32_)?(?:sr_)?pk|cvt_(?:scalef32_)?sr)_"
+    r"^v_(?:(?:pk_)?fmac|mac|dot\w*c|writelane|bfi_tied|cvt_(?:scalef32_)?(?:sr_)?pk|cvt_(?:scalef32_)?sr|smfmac)_"
+)
+_HALF = re.compile(  # results of 16 bits in the long encoding, which leave the other half of their register alone
+    r"^v_(?:(?:min3|max3|med3)_[fiu]16|(?:mad|fma|div_fixup)_(?:legacy_)?[fiu]16|(?:add|sub)_i16|(?:fma|mad)_mix(?:lo|hi)_f16|bitop3_b16"
+    r"|cvt_scalef32_f16_(?:bf8|fp8))$"
 )
 _KEEPS_SCC = re.compile(
     r"^s_(?:mov|movk|cmov|cmovk|cselect|mul_|mulk|bfm|pack|getpc|setpc|swappc|sext|brev|ff0|ff1|flbit|bitset|getreg|call"
@@ -171,7 +176,9 @@ def _scalar(instruction: Instruction, number: int, architecture: Architecture) -
     if opcode == "s_waitcnt":
         return _wait(instruction, number, architecture)
     if _QUIET.match(opcode):
-        return quiet(instruction, number)
+        return replace(
+            quiet(instruction, number), reads=bits(instruction.operands[-1]) if opcode == "s_setreg_b32" else 0
+        )
     named = [bits(text) for text in instruction.operands]
     kind, reads, writes = OperationKind.VALUE, 0, 0
     operands: tuple[Operand, ...] = ()
@@ -227,7 +234,7 @@ def _scalar(instruction: Instruction, number: int, architecture: Architecture) -
             reads |= named[0]
         if not _KEEPS_SCC.match(opcode):
             writes |= SCC_BIT
-        if "_saveexec" in opcode:
+        if "_saveexec" in opcode or "_wrexec" in opcode:
             reads, writes = reads | EXEC_BITS, writes | EXEC_BITS
     else:
         raise UnknownOperationError(instruction)
@@ -274,7 +281,7 @@ def _vector(instruction: Instruction, number: int, _: Architecture) -> Operation
     if name.startswith("v_div_fmas"):
         reads |= VCC_BITS
     odd = bool(instruction.modifiers) or "_dpp" in opcode or "_sdwa" in opcode
-    keeps = bool(_TIED.match(name)) or "_dpp" in opcode or "_sdwa" in opcode
+    keeps = bool(_TIED.match(name) or _HALF.match(name)) or "_dpp" in opcode or "_sdwa" in opcode
     keeps = keeps or any(each.startswith("op_sel:") for each in instruction.modifiers)
     if keeps:
         reads |= writes & VECTORS

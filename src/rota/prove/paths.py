@@ -21,6 +21,7 @@ from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
 from rota.prove.operation import SCC_ROW, Operation, OperationKind
 from rota.prove.product_state import LoopVisit, Namer, ProductState, key_of_state, shape_of
+from rota.prove.recorder import Recorder
 from rota.prove.register_indexing import index_of, move_indexed, set_index, touched
 from rota.prove.scalar_values import evaluate_scalar
 from rota.prove.squad import Squad
@@ -29,6 +30,7 @@ from rota.prove.vector_values import evaluate_vector
 from rota.prove.widening import Widener
 
 _VCC = named("vcc")
+_STRETCH = 256  # steps between two looks at the clock
 
 
 class InconclusiveError(Exception):
@@ -60,9 +62,10 @@ class Explorer:
     """Runs a kernel on all paths."""
 
     def __init__(
-        self, operations: Sequence[Operation], sliced: BackwardSlice, one: Evaluator, memory: MemorySteps,
-        judge: Judge, *, kernarg_row: int, budget: Budget,
+        self, operations: Sequence[Operation], sliced: BackwardSlice, one: Evaluator, memory: MemorySteps, judge: Judge, *,
+        kernarg_row: int, budget: Budget, recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
+        self._recorder = recorder
         self.operations, self.one, self.memory, self.judge, self.budget = operations, one, memory, judge, budget
         self._evaluated = sliced.evaluated
         self._targets = call_targets(operations)
@@ -149,6 +152,10 @@ class Explorer:
                 raise InconclusiveError("code runs past its last instruction")
             touches, end = runs[at]
             count += 1
+            if not count % _STRETCH:  # straight code without end may not escape the budget
+                self.steps += _STRETCH
+                count = 0
+                self._spend(operations[at])
             if end >= 0:
                 if touches & squad.busy:
                     self._look(squad, at, end, product)
@@ -371,13 +378,13 @@ class Explorer:
         place = (head, *((squad.waves, squad.at) for squad in product.squads))
         visits = product.history.get(place, ())
         key = (head, key_of_state(product, shape))
-        if key in self._seen:
-            return False
-        if isinstance(head[0], int) and self._widener.widen(product, visits, shape):
+        if key not in self._seen and isinstance(head[0], int) and self._widener.widen(product, visits, shape):
             self._namer.rename(product)
             key = (head, key_of_state(product, shape))
-            if key in self._seen:
-                return False
+        if self._recorder is not None:
+            self._recorder.came(product, head, key)
+        if key in self._seen:
+            return False
         self._seen.add(key)
         self.states += 1
         if self.states > self.budget.states:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
-from rota.errors import Finding, ToolchainError
+from rota.errors import Finding, IsaError, ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.object_file import read_code_object
 from rota.isa.binary.toolchain import find_objdump
@@ -24,6 +24,23 @@ def read_object_to_prove(source: str | PathLike[str] | bytes, *, arch: str | Non
         why = error.strerror or str(error)
         raise ToolchainError(Finding(code="T103", message=f"{source} can't be read: {why}")) from error
     return read_code_object(contents, find_objdump(), arch=arch)
+
+
+def assert_proved(
+    source: str | PathLike[str] | bytes | CodeObject,
+    name: str | None = None,
+    *,
+    block: int | Triple | None = None,
+    dynamic_lds: int | None = None,
+    policies: Policies | None = None,
+    budget: Budget | None = None,
+) -> tuple[Verdict, ...]:
+    """Every kernel, or the one of that name, is proved; raises what was found if one isn't."""
+    verdicts = prove_object(source, name, block=block, dynamic_lds=dynamic_lds, policies=policies, budget=budget)
+    wrong = [each for each in verdicts if not each.proved]
+    if wrong:
+        raise IsaError(*(finding for each in wrong for finding in each.findings))
+    return verdicts
 
 
 def prove_object(

@@ -31,6 +31,7 @@ _LOGIC = {
 _LEAST = {"s_min_u32": "min_u", "s_max_u32": "max_u", "s_min_i32": "min_i", "s_max_i32": "max_i"}
 _COMPARE = re.compile(r"^s_cmpk?_(?P<kind>eq|lg|lt|gt|ge|le)_(?P<sign>[ui])32$")
 _SAVE = re.compile(r"^s_(?P<op>and|or|xor|andn2|orn2|nand|nor|xnor|andn1|orn1)_saveexec_b64$")
+_WRITE = re.compile(r"^s_(?P<op>andn1|andn2)_wrexec_b64$")
 _MASK = re.compile(r"^s_(?P<op>and|or|xor|andn2|orn2|nand|nor|xnor)_b64$")
 _SHIFTED = re.compile(r"^s_lshl(?P<by>[1-4])_add_u32$")
 
@@ -52,6 +53,11 @@ def evaluate_scalar(one: Evaluator, squad: Squad, operation: Operation, known: D
         _masked(one, squad, operation, one.masks.combine(found["op"], left, right))
     elif (found := _SAVE.match(name)) is not None:
         _save(one, squad, operation, known, found["op"])
+    elif (found := _WRITE.match(name)) is not None:
+        source, old = one.pair(squad, operation.operands[1], known), one.masks.settled(squad.exec, known.decided)
+        left, right = (old, source) if found["op"] == "andn1" else (source, old)
+        squad.exec = one.tamed(one.masks.combine("andn2", left, right))
+        _masked(one, squad, operation, squad.exec)
     elif (found := _SHIFTED.match(name)) is not None:
         a, b = (one.read(squad, each, known) for each in operation.operands[1:])
         _put(one, squad, operation, one.compute("add", one.compute("shl", a, int(found["by"])), b))
@@ -275,7 +281,7 @@ def _forget(one: Evaluator, squad: Squad, operation: Operation, known: Decisions
     text = operation.instruction.text if not values else operation.name
     rows = operation.operands[0].rows if operation.writes & ~SCC_BIT else ()
     if "_cmov" in operation.name or "bitset" in operation.name:
-        values.append(one.row(squad, rows[0], known))
+        values += [one.row(squad, row, known) for row in rows]
     for place, row in enumerate(rows):
         if row in {_EXEC_ROW, _EXEC_ROW + 1}:
             continue

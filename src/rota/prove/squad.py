@@ -55,7 +55,7 @@ class Flight(NamedTuple):
     """A memory op under way: its operation, the registers that it fills, what it uses of LDS, and when it was issued.
 
     `due` is how many younger ones were under way at the first barrier behind it: a wait for so many was due.  `wait` is
-    the last wait before that barrier, `near` the last wait that would have covered it with a count one less.
+    the last wait before that `barrier`, `near` the last wait that would have covered it with a count one less.
     """
 
     number: int
@@ -65,6 +65,7 @@ class Flight(NamedTuple):
     due: int = -1
     wait: int = -1
     near: int = -1
+    barrier: int = -1
 
     @property
     def bare(self) -> bool:

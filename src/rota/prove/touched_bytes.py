@@ -76,9 +76,10 @@ class TouchedBytes:
         return tuple(octets if each else 0 for each in lanes)
 
 
-def short_m0(value: Value, size: int) -> Value:
-    """M0 as loads to LDS take it: 16 bits where these name all of LDS."""
-    if size > 1 << 16 or isinstance(value, Linear):
-        return value
+def short_m0(value: Value) -> Value:
+    """M0 as loads to LDS take it where 16 bits name all LDS of the machine."""
+    if isinstance(value, Linear):
+        most = highest(value)
+        return value if most is None or most <= 0xFFFF else Linear(value.base, value.scale, M32)  # anywhere
     masked: Plain = value & 0xFFFF
     return masked

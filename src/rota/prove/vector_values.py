@@ -106,7 +106,8 @@ def choose(one: Evaluator, mask: Mask, high: Value, low: Value, squad: Squad) ->
 
 def _first_lane(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
     """The first active lane's value; of lane 0 if none is active."""
-    value = one.read(squad, operation.operands[1], known)
+    empty = not all(one.masks.certain(squad.exec))  # then lane 0 is read, which isn't active
+    value = one.read(squad, operation.operands[1], known, everywhere=empty)
     _put(one, squad, operation, first_lane(one, squad, value))
 
 
@@ -135,11 +136,8 @@ def first_lane(one: Evaluator, squad: Squad, value: Value) -> Value:
 
 
 def _one_lane(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-    raw = squad.registers.get(operation.operands[1].rows[0])
-    value = one.read(squad, operation.operands[1], known)
+    value = one.read(squad, operation.operands[1], known, everywhere=True)  # EXEC doesn't matter here
     place = one.read(squad, operation.operands[2], known)
-    if isinstance(raw, Linear) and raw.base.op == "pick":
-        value = raw  # EXEC doesn't matter here
     if isinstance(value, int):
         result: Value = value
     elif isinstance(place, int) and not isinstance(value, Linear):
@@ -221,8 +219,7 @@ def _counted(*, high: bool) -> Callable[..., None]:
 def _multiplied_wide(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
     """A product of 64 bits, plus a number of 64 bits; only its low half is followed where it is unknown."""
     a, b = (one.read(squad, each, known) for each in operation.operands[2:4])
-    third = operation.operands[4]
-    parts = [one.row(squad, row, known) for row in third.rows] if third.rows else [one.read(squad, third, known), 0]
+    parts = one.halves(squad, operation.operands[4], known)
     low = one.compute("add", one.compute("mul", a, b), parts[0])
     target = operation.operands[0].rows[0]
     values = (a, b, *parts)
@@ -256,14 +253,7 @@ def _bit_operation(one: Evaluator, squad: Squad, operation: Operation, known: De
 
 def _moved_wide(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
     target, source = operation.operands
-    for part, row in enumerate(target.rows):
-        value = (
-            one.row(squad, source.rows[part], known)
-            if source.rows
-            else one.read(squad, source, known)
-            if not part
-            else 0
-        )
+    for row, value in zip(target.rows, one.halves(squad, source, known), strict=True):
         one.write(squad, row, value)
 
 
@@ -271,13 +261,10 @@ def _added_wide(one: Evaluator, squad: Squad, operation: Operation, known: Decis
     """v_lshl_add_u64: the low half is a sum of 32 bits."""
     first, by, third = operation.operands[1:4]
     shift = one.read(squad, by, known)
-    lows = [
-        one.row(squad, each.rows[0], known) if each.rows else one.read(squad, each, known) for each in (first, third)
-    ]
-    low = one.compute("add", one.compute("shl", lows[0], shift), lows[1])
-    highs = [one.row(squad, each.rows[1], known) if len(each.rows) > 1 else 0 for each in (first, third)]
+    (low_one, high_one), (low_two, high_two) = (one.halves(squad, each, known) for each in (first, third))
+    low = one.compute("add", one.compute("shl", low_one, shift), low_two)
     one.write(squad, operation.operands[0].rows[0], low)
-    high = one.symbols.opaque(operation.name, (*lows, *highs, shift), "high")
+    high = one.symbols.opaque(operation.name, (low_one, low_two, high_one, high_two, shift), "high")
     one.write(squad, operation.operands[0].rows[1], high)
 
 
@@ -310,6 +297,7 @@ def _forget(one: Evaluator, squad: Squad, operation: Operation, known: Decisions
     across = (
         "_dpp" in text
         or "permlane" in name
+        or name.startswith("v_mbcnt")
         or any(each.startswith(("quad_perm", "row_", "wave_")) for each in operation.instruction.modifiers)
     )
     shared = (*extra, squad.exec) if across else extra

@@ -6,6 +6,9 @@ import enum
 from dataclasses import dataclass
 
 from rota.errors import Finding, Severity
+from rota.prove.remedies import Remedy
+
+_EARLY = frozenset({"I401", "I402"})
 
 
 class Status(enum.Enum):
@@ -43,11 +46,23 @@ class Verdict:
     assumptions: tuple[str, ...]
     policies: tuple[str, ...]
     statistics: Statistics
+    waves: int = 1
+    remedies: tuple[Remedy, ...] = ()
 
     @property
     def proved(self) -> bool:
         """Is it right, as far as the assumptions go?"""
         return self.status is Status.PROVED
+
+    @property
+    def ended_early(self) -> bool:
+        """Was a path left before its end?"""
+        return any(each.code in _EARLY for each in self.findings)
+
+    @property
+    def ran_out(self) -> bool:
+        """Did it end early, with nothing wrong until then?"""
+        return self.status is Status.INCONCLUSIVE
 
     def __str__(self) -> str:
         took = self.statistics
@@ -62,6 +77,6 @@ class Verdict:
 
 def status_of(findings: tuple[Finding, ...], *, complete: bool) -> Status:
     """An alarm if anything is wrong, else whether the proof came to its end."""
-    if any(each.severity is Severity.ERROR and each.code not in {"I401", "I402"} for each in findings):
+    if any(each.severity is Severity.ERROR and each.code not in _EARLY for each in findings):
         return Status.ALARM
     return Status.PROVED if complete else Status.INCONCLUSIVE

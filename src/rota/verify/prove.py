@@ -13,7 +13,7 @@ from rota.errors import Finding, Severity
 from rota.program.effects import Effect, Place, Space
 from rota.program.entry import Entry
 from rota.program.kinds import OpKind
-from rota.program.lowered import Lowerable, LoweredProgram, TileSum
+from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
 from rota.program.phase import Phase
 from rota.verify.abstract_machine import AbstractMachine, Access
 from rota.verify.declared import contradicted
@@ -119,6 +119,8 @@ class _Refuted(Exception):  # noqa: N818  # nobody sees it
 def _contents(program: LoweredProgram) -> Contents:
     if isinstance(program.semantics, TileSum):
         return TileContents(program, program.semantics)
+    if isinstance(program.semantics, Unstated):
+        raise program.semantics.refusal(program.name, "this proof")
     return VersionContents(program, program.semantics)
 
 

@@ -15,8 +15,8 @@ from rota.cycles.timeline import At, Cause, Crossing, Lane, Slice, Timeline
 from rota.program.effects import WORKGROUP, Space
 from rota.program.entry import Entry
 from rota.program.kinds import OpKind
-from rota.program.lowered import Lowerable
-from rota.view.pictured import Key, subject_of
+from rota.program.lowered import Lowerable, Unstated
+from rota.view.pictured import Key, a_tile, subject_of, tile_word
 from rota.view.reasons import Reason, reasons_of
 from rota.view.scene import Bar, Buffer, Curve, Mark, Scene, Span, StallMark, Stripe
 
@@ -72,13 +72,14 @@ def arrange(
     trip = (end - start) / timeline.tiles_per_trip
     return Scene(
         title=timeline.name,
-        facts=_facts(subject_of(schedule).facts, timeline, prediction),
+        facts=_facts(subject_of(schedule).facts, timeline, prediction, tile_word(schedule)),
         start=start,
         end=end,
         bands=tuple(bands),
         windows=tuple(start + trip * number for number in range(timeline.tiles_per_trip + 1)),
         buffers=_buffers(timeline),
-        notes=_notes(timeline),
+        notes=(*_notes(timeline), *_readings(schedule)),
+        tile=tile_word(schedule),
     )
 
 
@@ -125,16 +126,23 @@ def _sharing(timeline: Timeline) -> range:
     return range(_multiplying(timeline) % timeline.simds, timeline.waves, timeline.simds)
 
 
-def _facts(said: tuple[str, ...], timeline: Timeline, prediction: PredictedSpeed | None) -> tuple[str, ...]:
+def _readings(schedule: Lowerable) -> tuple[str, ...]:
+    """What a program that was lifted from machine code rests on."""
+    program = schedule.lowered
+    return (program.origin,) if isinstance(program.semantics, Unstated) and program.origin else ()
+
+
+def _facts(said: tuple[str, ...], timeline: Timeline, prediction: PredictedSpeed | None, tile: str) -> tuple[str, ...]:
     start, end = timeline.window
+    per = a_tile(tile)
     facts = [timeline.machine, *said]
     drawn = f"{(end - start) / timeline.tiles_per_trip:,.0f}"
     if prediction is None:
-        return (*facts, f"{drawn} clk a K-tile", f"MMA {100 * busy_share(timeline):.0f} % busy")
+        return (*facts, f"{drawn} clk {per}", f"MMA {100 * busy_share(timeline):.0f} % busy")
     mean = f"{prediction.cycles:,.0f}"
     return (
         *facts,
-        f"{mean} clk a K-tile" + (f" ({drawn} in the trip drawn)" if drawn != mean else ""),
+        f"{mean} clk {per}" + (f" ({drawn} in the trip drawn)" if drawn != mean else ""),
         f"MMA {100 * prediction.mma_share:.0f} % busy",
         f"bound by {prediction.bound_by}",
         prediction.ceiling,

@@ -17,6 +17,7 @@ from rota.program.entry import Entry
 from rota.program.listing import count_sync
 from rota.program.lowered import Lowerable
 from rota.program.phase import Phase
+from rota.view.pictured import a_tile, tile_word
 from rota.view.scene import PREDICTED
 
 
@@ -104,7 +105,8 @@ def diff(before: Lowerable, after: Lowerable, cycles: tuple[float, float] | None
         )
     ]
     if cycles is not None:
-        figures.insert(0, Figure(f"clk a K-tile, {PREDICTED}", *cycles))
+        words = dict.fromkeys(a_tile(tile_word(each)) for each in (before, after))
+        figures.insert(0, Figure(f"clk {', '.join(words)}, {PREDICTED}", *cycles))
     return ScheduleDiff(
         before=before.lowered.name,
         after=after.lowered.name,

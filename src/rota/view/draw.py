@@ -227,7 +227,7 @@ class _Drawing:
         keys = [
             (
                 f'<g class="bar {class_of(Lane.LDS, stage)}"><rect x="{{x}}" y="{{y}}" width="16" height="10"/></g>',
-                f"K-tile {stage}",
+                f"{self.scene.tile} {stage}",
             )
             for stage in range(min(stages, 4))
         ]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.program.entry import Op
-from rota.program.lowered import Lowerable, LoweredProgram
+from rota.program.lowered import Lowerable, LoweredProgram, Unstated
 from rota.program.phase import Phase
 
 
@@ -35,4 +35,19 @@ def subject_of(schedule: Lowerable) -> Subject:
     if isinstance(schedule, CompiledSchedule):
         added = {Key(repair.phase, repair.slot): repair.reason for repair in schedule.repairs}
         return Subject(schedule.lowered, schedule.headline, added, schedule.planned)
-    return Subject(schedule.lowered, (), {}, lambda _op: "")
+    return Subject(schedule.lowered, (), {}, _as_written)
+
+
+def _as_written(op: Op) -> str:
+    """What an op was in somebody else's words, where these are kept."""
+    return op.declared if isinstance(op.declared, str) else ""
+
+
+def tile_word(schedule: Lowerable) -> str:
+    """What the loop's clocks are for: of machine code it isn't known how much of K an iteration takes in."""
+    return "iteration" if isinstance(schedule.lowered.semantics, Unstated) else "K-tile"
+
+
+def a_tile(word: str) -> str:
+    """The word with its article."""
+    return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"

@@ -13,8 +13,7 @@ from typing import NamedTuple
 from rota.program.effects import WORKGROUP, Effect, Place, Space
 from rota.program.entry import Entry
 from rota.program.kinds import OpKind
-from rota.program.loop_spec import LoopSpec
-from rota.program.lowered import Lowerable, LoweredProgram
+from rota.program.lowered import Lowerable, LoweredProgram, TileSum
 from rota.view.pictured import Key, Subject, subject_of
 
 _TRIPS = 3
@@ -162,7 +161,7 @@ def _tiles_of(program: LoweredProgram) -> _Tile:
     def by_buffer(effect: Effect, operands: int) -> int:
         return next((p.copy for p in (*effect.reads, *effect.writes) if p.space is Space.LDS), operands)
 
-    return by_iteration if isinstance(program.semantics, LoopSpec) else by_buffer
+    return by_buffer if isinstance(program.semantics, TileSum) else by_iteration
 
 
 def _latest_first(runs: Iterable[_Ran]) -> list[_Ran]:

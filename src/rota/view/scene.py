@@ -109,6 +109,7 @@ class Scene:
     windows: tuple[float, ...] = ()
     buffers: tuple[Buffer, ...] = ()
     notes: tuple[str, ...] = ()
+    tile: str = "K-tile"
 
     @property
     def headline(self) -> str:

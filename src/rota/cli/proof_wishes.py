@@ -1,0 +1,106 @@
+"""How machine code is to be proved: takes options of a command, gives `Wishes`: policies, budget, what may pass."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from rota.cli.baseline import KnownFinding, read_baseline
+
+if TYPE_CHECKING:
+    from rota.prove.kernel_proof import Policies
+    from rota.prove.paths import Budget
+
+Command = TypeVar("Command", bound=Callable[..., object])
+_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """Policies by their words, CPU seconds for a kernel, verdicts that pass, and files of known findings."""
+
+    lds_reads: str = "strict"
+    vmcnt: str = "in-order"
+    seconds: float = _SECONDS
+    allow: tuple[str, ...] = ()
+    baseline: Path | None = None
+    write_baseline: Path | None = None
+
+    @property
+    def usual(self) -> bool:
+        """Is nothing asked for that only machine code has?"""
+        return self == Wishes()
+
+    def policies(self) -> Policies:
+        """For the proof."""
+        from rota.prove.kernel_proof import Policies, ReadsAtBarrier, VmcntOrder
+
+        return Policies(
+            reads=ReadsAtBarrier.STRICT if self.lds_reads == "strict" else ReadsAtBarrier.LENIENT,
+            order=VmcntOrder.IN_ORDER if self.vmcnt == "in-order" else VmcntOrder.ANY_ORDER,
+        )
+
+    def budget(self) -> Budget:
+        """For the proof of one kernel."""
+        from rota.prove.paths import Budget
+
+        return Budget(seconds=self.seconds)
+
+    def known(self) -> tuple[KnownFinding, ...]:
+        """Findings that are no news."""
+        return () if self.baseline is None else read_baseline(self.baseline)
+
+
+def proof_options(command: Command) -> Command:
+    """Adds what concerns machine code alone; the command takes it as `wishes`."""
+
+    @functools.wraps(command)
+    def wished(**named: Any) -> object:  # whatever the command takes
+        mine = {name: named.pop(name) for name in Wishes.__dataclass_fields__}
+        return command(**named, wishes=Wishes(**mine))
+
+    options = (
+        click.option(
+            "--lds-reads",
+            type=click.Choice(["strict", "lenient"]),
+            default="strict",
+            help="Of machine code: is an LDS read over when its wave passes a barrier without a wait for it?",
+        ),
+        click.option(
+            "--vmcnt",
+            type=click.Choice(["in-order", "any-order"]),
+            default="in-order",
+            help="Of machine code: do vector memory ops return in the order of their issue?",
+        ),
+        click.option(
+            "--seconds",
+            type=click.FloatRange(0.1, 86_400),
+            default=_SECONDS,
+            show_default=True,
+            help="Of machine code: CPU seconds for the proof of one kernel.",
+        ),
+        click.option(
+            "--allow",
+            type=click.Choice(["inconclusive"]),
+            multiple=True,
+            help="Of machine code: a verdict that doesn't fail the run.",
+        ),
+        click.option(
+            "--baseline",
+            type=click.Path(path_type=Path),
+            help="Of machine code: a file of known findings; only others fail the run.",
+        ),
+        click.option(
+            "--write-baseline",
+            type=click.Path(path_type=Path),
+            help="Of machine code: write what is found to a file of known findings.",
+        ),
+    )
+    for option in reversed(options):
+        wished = option(wished)
+    return wished  # type: ignore[return-value]  # of the same kind as the command

@@ -1,0 +1,108 @@
+"""`rota check` of machine code: formats, baselines, policies and exit statuses, on kernels that are small."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import data, rota
+from tests.shared import shared
+
+RACES = "kernels/compiled/races"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A right kernel and a wrong one."""
+    for name in ("raw_sync_ok", "raw_nosync"):
+        (tmp_path / f"{name}.hsaco").write_bytes(shared(f"{RACES}/{name}.gfx950.hsaco").read_bytes())
+    return tmp_path
+
+
+def test_a_proved_kernel_ends_in_status_0(folder: Path) -> None:
+    result = rota(f"check {folder}/raw_sync_ok.hsaco")
+    assert result.exit_code == 0
+    assert ": proved; " in result.stdout
+    assert "policy: an LDS read that no wait has covered is under way behind a barrier" in result.stdout
+
+
+def test_a_folder_ends_in_a_table_and_status_1(folder: Path) -> None:
+    result = rota(f"check {folder}")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[-1].startswith("1 of 2 kernels proved, 1 ")
+    told = data(f"check {folder}", status=1)
+    assert (told["ok"], told["proved"], len(told["kernels"])) == (False, False, 2)
+    assert [each["code"] for each in told["new"]] == ["I109"]
+
+
+def test_a_pattern_names_files(folder: Path) -> None:
+    assert rota(f"check {folder}/*_ok.hsaco").exit_code == 0
+
+
+def test_sarif_is_a_log_of_every_finding(folder: Path) -> None:
+    result = rota(f"check {folder} --format sarif")
+    assert result.exit_code == 1
+    (run,) = json.loads(result.stdout)["runs"]
+    (found,) = run["results"]
+    assert found["ruleId"] == "I109"
+    assert found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].endswith("raw_nosync.hsaco")
+
+
+def test_annotations_name_the_kernel_where_there_is_no_line(folder: Path) -> None:
+    lines = rota(f"check {folder} --format github").stdout.splitlines()
+    (told,) = [line for line in lines if line.startswith("::")]
+    assert "title=rota I109" in told
+    assert "raw_nosync.hsaco%3A" in told
+
+
+def test_a_baseline_lets_known_findings_pass_and_no_others(folder: Path) -> None:
+    known = folder / "known.json"
+    assert rota(f"check {folder}/raw_nosync.hsaco --write-baseline {known}").exit_code == 0
+    again = rota(f"check {folder} --baseline {known}")
+    assert again.exit_code == 0
+    assert "no finding that isn't known" in again.stdout
+    assert json.loads(rota(f"check {folder} --baseline {known} --format sarif").stdout)["runs"][0]["results"] == []
+    (folder / "waw.hsaco").write_bytes(shared(f"{RACES}/waw.gfx950.hsaco").read_bytes())
+    later = rota(f"check {folder} --baseline {known}")
+    assert later.exit_code == 1
+    assert "1 finding not in the baseline" in later.stdout
+
+
+def test_a_damaged_baseline_is_a_usage_error(folder: Path) -> None:
+    (folder / "known.json").write_text("[]")
+    assert rota(f"check {folder} --baseline {folder}/known.json").exit_code == 2
+
+
+def test_a_policy_can_be_more_lenient(folder: Path) -> None:
+    (folder / "war.hsaco").write_bytes(shared(f"{RACES}/same_value_war.gfx950.hsaco").read_bytes())
+    assert rota(f"check {folder}/war.hsaco").exit_code == 1
+    result = rota(f"check {folder}/war.hsaco --lds-reads lenient --vmcnt any-order")
+    assert result.exit_code == 0
+    assert "policy: an LDS read is over before its wave passes a barrier" in result.stdout
+    assert "only vmcnt(0) is a promise" in result.stdout
+
+
+def test_inconclusive_passes_only_if_allowed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.prove.paths.Budget.states", 0, raising=False)
+    from rota.cli.proof_wishes import Wishes
+    from rota.prove.paths import Budget
+
+    monkeypatch.setattr(Wishes, "budget", lambda _: Budget(states=0))
+    assert rota(f"check {folder}/raw_sync_ok.hsaco").exit_code == 1
+    assert data(f"check {folder}/raw_sync_ok.hsaco --allow inconclusive")["ok"] is True
+    assert data(f"check {folder} --allow inconclusive", status=1)["ok"] is False  # the other one is wrong
+
+
+def test_a_file_that_is_no_code_object_fails_whatever_is_known(folder: Path) -> None:
+    (folder / "bad.co").write_bytes(b"no code object")
+    known = folder / "known.json"
+    assert rota(f"check {folder} --write-baseline {known}").exit_code == 1
+    result = rota(f"check {folder} --baseline {known}")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[-2].endswith(", 1 file not read")
+
+
+def test_options_of_machine_code_are_not_for_schedules() -> None:
+    assert rota("check ping_pong --lds-reads lenient").exit_code == 2

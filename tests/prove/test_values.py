@@ -1,0 +1,137 @@
+"""What the proof computes covers what the interpreter computes: registers, EXEC, SCC and bytes of LDS, lane by lane."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from benchmarks.drawn_kernels import drawn, facts
+from benchmarks.value_meaning import DifferError
+from benchmarks.value_oracle import compared, of_corpus, of_seed
+from benchmarks.value_record import Launch
+from rota.isa.decoded import KernelProgram, decode, load_program
+from rota.prove import arithmetic, scalar_values
+from rota.prove.operation import UnknownOperationError
+from rota.prove.operation_reader import read_operation
+from rota.targets.registry import architecture_named
+from tests.isa.corpus.cases import FOLDER, Case
+from tests.isa.every_opcode import every_instruction, executes
+from tests.shared import shared
+
+SEEDS = range(8)
+KERNELS = ("h_dynlds.gfx942", "h_reduction.gfx950", "h_warpreduce.gfx942", "t_sort.gfx950", "g_mxfp4.gfx950")
+
+
+@pytest.mark.parametrize("naming", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_drawn_kernel(seed: int, naming: bool) -> None:
+    made = of_seed(seed)
+    assert compared(made.program, made.launch, everything=True, naming=naming).checked > 1000
+    assert compared(made.program, made.launch, naming=naming).instructions > 40
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_compiled_kernel(name: str) -> None:
+    program, launch = of_corpus(Case(path=shared(f"{FOLDER}/{name}.hsaco"), name=name))
+    assert compared(program, launch, naming=True).sites > 0
+
+
+def test_every_register_that_an_instruction_uses() -> None:
+    """Those of the interpreter are among those of the proof, for every opcode that both know."""
+    architecture = architecture_named("gfx950")
+    assert architecture is not None
+    seen = 0
+    for instruction in every_instruction("gfx950").values():
+        if not executes(instruction, "gfx950"):
+            continue
+        try:
+            operation = read_operation(instruction, 0, architecture)
+        except UnknownOperationError:
+            continue
+        step = decode(instruction, architecture, {instruction.follows or 0: 0})
+        assert not [row for row in step.sources if not operation.reads >> row & 1], instruction.text
+        assert not [row for row in step.results if not operation.writes >> row & 1], instruction.text
+        seen += 1
+    assert seen > 1000
+
+
+# What the comparison found when it was made: the smallest kernel of each.
+FOUND = {
+    "EXEC is written": "s_mov_b64 s[10:11], 0xff\ns_andn1_wrexec_b64 s[12:13], s[10:11]\nv_mov_b32_e32 v2, 7",
+    "a constant of 64 bits has a sign": "v_mov_b64_e32 v[2:3], -1\nv_mad_u64_u32 v[4:5], s[10:11], v0, 3, -2",
+    "mbcnt differs by lane": "v_mbcnt_lo_u32_b32 v2, s4, s5",
+    "no lane is active": """
+        v_cmp_gt_u32_e64 s[10:11], 8, v0
+        v_cmp_lt_u32_e64 s[12:13], 8, v0
+        s_and_saveexec_b64 s[14:15], s[12:13]
+        v_mov_b32_e32 v0, s4
+        s_mov_b64 exec, 0
+        v_readfirstlane_b32 s16, v0""",
+    "a half that stays": """
+        v_mov_b32_e32 v2, s4
+        v_mad_u16 v2, s6, s6, s6
+        v_mov_b32_e32 v3, v2
+        v_mov_b32_e32 v2, s5
+        v_mad_u16 v2, s6, s6, s6""",
+    "a pair of which one half differs": """
+        s_mov_b32 s10, s4
+        s_mov_b32 s11, s5
+        s_mov_b32 s12, s4
+        s_mov_b32 s13, s6
+        s_bitset1_b64 s[10:11], 3
+        s_bitset1_b64 s[12:13], 3""",
+    "a load leaves lanes alone": """
+        v_lshlrev_b32_e32 v2, 2, v0
+        ds_write_b32 v2, v0
+        v_lshlrev_b32_e32 v2, 3, v0
+        v_cmp_gt_u32_e64 s[10:11], 8, v0
+        s_and_saveexec_b64 s[12:13], s[10:11]
+        global_load_dword v2, v0, s[28:29]
+        s_waitcnt vmcnt(0)
+        s_xor_b64 exec, exec, s[12:13]
+        ds_write_b32 v2, v0 offset:1024""",
+}
+
+
+@pytest.mark.parametrize("everything", [False, True])
+@pytest.mark.parametrize("what", FOUND)
+def test_what_was_wrong(what: str, everything: bool) -> None:
+    compared(*_written(FOUND[what]), everything=everything)
+
+
+def _written(text: str) -> tuple[KernelProgram, Launch]:
+    head = "s_load_dwordx4 s[4:7], s[0:1], 0x0\ns_load_dwordx2 s[28:29], s[0:1], 0x18\ns_waitcnt lgkmcnt(0)\n"
+    lines = "".join(f"\t{line.strip()}\n" for line in (head + text).splitlines() if line.strip())
+    args = [*(np.uint32(each) for each in (5, 0x1234_5678, 0xFFFF_FFF0, 3, 9, 77)), np.arange(512, dtype=np.uint32)]
+    return load_program(facts(2), f"k:\n{lines}\ts_endpgm\n"), Launch(args=args, block=(128, 1, 1))
+
+
+# The comparison itself: what is wrong on purpose is found.
+
+
+def test_wrong_arithmetic_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(arithmetic.ARITHMETIC, "shl", lambda a, b: a << (b & 31) + 1)
+    program, launch = _written("v_lshlrev_b32_e32 v2, 2, v0")
+    with pytest.raises(DifferError, match="v_lshlrev_b32_e32 v2, 2, v0"):
+        compared(program, launch, everything=True)
+
+
+def test_a_wrong_decision_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(arithmetic.COMPARISONS, "lt_u", lambda a, b: a <= b)
+    text = "s_mov_b32 s10, 4\ns_cmp_lt_u32 s10, 4\ns_cbranch_scc1 out\nv_mov_b32_e32 v1, v0\nout:\nv_mov_b32_e32 v2, v0"
+    program, launch = _written(text)
+    with pytest.raises(DifferError, match=r"goes to|s_cmp_lt_u32"):
+        compared(program, launch)
+
+
+def test_a_spread_that_is_too_narrow_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scalar_values, "_LEAST", {**scalar_values._LEAST, "s_min_u32": "max_u"})
+    program, launch = _written("v_readfirstlane_b32 s10, v0\ns_min_u32 s11, s10, s4\ns_nop 0")
+    with pytest.raises(DifferError):
+        compared(program, launch, everything=True)
+
+
+def test_drawn_kernels_are_the_same_every_time() -> None:
+    assert drawn(Random(3), 20).text == drawn(Random(3), 20).text
