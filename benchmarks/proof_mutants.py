@@ -224,11 +224,11 @@ def subjects(folder: Path, pattern: str) -> Iterator[tuple[str, Callable[[], Sub
 def rows(fates: Sequence[Fate]) -> Iterator[str]:
     """Tables by family and by kind."""
     order = (FLAGGED, REDUNDANT, OUTSIDE, UNEXPLAINED, MISSED)
-    for title, key in (("family", lambda fate: fate.family), ("kind", lambda fate: fate.mutant.kind)):
+    for title in ("family", "kind"):
         yield f"\n{title:36}{'kernels':>8}{'mutants':>8}" + "".join(f"{each:>12}" for each in order)
         groups: dict[str, list[Fate]] = defaultdict(list)
         for fate in fates:
-            groups[key(fate)].append(fate)
+            groups[fate.family if title == "family" else fate.mutant.kind].append(fate)
         for name, mine in sorted(groups.items()):
             tally = Counter(fate.verdict for fate in mine)
             kernels = len({fate.subject for fate in mine})
