@@ -1,4 +1,4 @@
-"""Proof and execution of the same kernels: `python -m benchmarks.proof_agreement [PATTERN] [--orders 6] [--seconds 20]`.
+"""Proof and execution of the same kernels: `python -m benchmarks.proof_agreement [PATTERN] [--orders 6]`.
 
 Every kernel of the compiled corpus is proved for the block of its launch, and launched.  What is proved must show
 nothing, under any order, that the proof judges; what an execution shows must not be proved.  The exit status is 1 if

@@ -13,6 +13,7 @@ from benchmarks.proof_mutants import (
     FLAGGED,
     JUDGED,
     MISSED,
+    OUTSIDE,
     REDUNDANT,
     compiled_subject,
     fate_of,
@@ -25,7 +26,7 @@ from tests.isa.corpus.cases import FOLDER, Case
 from tests.prove.written import codes, judged
 from tests.shared import shared
 
-MUTATED = ("h_reduction.gfx942", "h_scan.gfx950", "t_softmax.gfx950", "g_transpose.gfx950")
+MUTATED = ("h_scan.gfx950", "t_softmax.gfx950", "g_transpose.gfx950")
 AGREE = ("h_histogram.gfx950", "h_transpose.gfx942", "t_cumsum.gfx942", "t_layernorm.gfx950", "ts_128_2.gfx950")
 
 
@@ -42,7 +43,9 @@ def test_every_mutant_is_flagged_or_redundant(name: str) -> None:
     assert status_of(subject, subject.program, 20)[0] is Status.PROVED
     fates = [fate_of(subject, mutant, 20) for mutant in mutants_of(subject, 0, 1)]
     assert len(fates) >= 4
-    assert {fate.verdict for fate in fates} <= {FLAGGED, REDUNDANT}, [(fate.mutant.what, fate.why) for fate in fates]
+    for fate in fates:  # a shifted offset may compute something else without a race, which the proof doesn't judge
+        allowed = {FLAGGED, REDUNDANT} if fate.mutant.change is not None else {FLAGGED, REDUNDANT, OUTSIDE}
+        assert fate.verdict in allowed, (fate.mutant.what, fate.why)
     assert any(fate.verdict == FLAGGED for fate in fates)
 
 
