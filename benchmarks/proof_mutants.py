@@ -224,7 +224,8 @@ def subjects(folder: Path, pattern: str) -> Iterator[tuple[str, Callable[[], Sub
 def rows(fates: Sequence[Fate]) -> Iterator[str]:
     """Tables by family and by kind."""
     order = (FLAGGED, REDUNDANT, OUTSIDE, UNEXPLAINED, MISSED)
-    for title, key in (("family", lambda fate: fate.family), ("kind", lambda fate: fate.mutant.kind)):
+    keys: dict[str, Callable[[Fate], str]] = {"family": lambda fate: fate.family, "kind": lambda fate: fate.mutant.kind}
+    for title, key in keys.items():
         yield f"\n{title:36}{'kernels':>8}{'mutants':>8}" + "".join(f"{each:>12}" for each in order)
         groups: dict[str, list[Fate]] = defaultdict(list)
         for fate in fates:

@@ -147,6 +147,7 @@ class Explorer:
         operations, runs, heads = self.operations, self._runs, self._heads
         count = 0
         while True:
+            self.one.symbols.company = squad.waves
             at = squad.at
             if at >= len(operations):
                 raise InconclusiveError("code runs past its last instruction")
