@@ -113,8 +113,9 @@ def _written(text: str, waves: int = 2) -> tuple[KernelProgram, Launch]:
     return load_program(facts(waves), f"k:\n{lines}\ts_endpgm\n"), Launch(args=args, block=(64 * waves, 1, 1))
 
 
-# Waves go apart two ways: low and high ones, then even and odd ones.  Wave 2 takes one condition for the first group and
-# another for the second, though both compare an argument with the rows 0 and 1; if it is 0, wave 2 writes what wave 0 does.
+# Waves go apart two ways: low and high ones, then even and odd ones.  Both times an argument is compared with rows 0
+# and 1, which are other waves' then; if it is 0, wave 2 takes the two comparisons differently, and writes what wave 0
+# does.
 REGROUPED = """
 v_readfirstlane_b32 s20, v0
 s_lshr_b32 s20, s20, 6
