@@ -115,7 +115,8 @@ class Led(Explorer):
                 if not operation.writes >> register & 1 and register < SCALAR + 200:
                     raise DifferError(f"row {register} is written, which the proof doesn't know of")
                 held = squad.registers.get(register)
-                if held is not None and self._evaluated[operation.number] and operation.writes >> register & 1:
+                wanted = operation.writes & self._wanted[min(squad.at, len(self._wanted) - 1)]
+                if held is not None and self._evaluated[operation.number] and wanted >> register & 1:
                     try:
                         self.meaning.hold(held, at, _lanes(contents), again=True)
                     except DifferError as error:

@@ -93,7 +93,9 @@ class Evaluator:
                 chosen = one if decided else other
             elif base.op == "pick" and exec_ is not None:
                 mask, new, old = parts_of(base)
-                if len(self.masks.possible(mask)) != len(self.masks.possible(exec_)):
+                if base.company not in {(), self.symbols.company} or len(self.masks.possible(mask)) != len(
+                    self.masks.possible(exec_)
+                ):
                     return value
                 if not any(self.masks.possible(self.masks.combine("andn2", exec_, mask))):
                     chosen = new

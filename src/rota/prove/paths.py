@@ -147,14 +147,13 @@ class Explorer:
         operations, runs, heads = self.operations, self._runs, self._heads
         count = 0
         while True:
-            at = squad.at
+            at, self.one.symbols.company = squad.at, squad.waves
             if at >= len(operations):
                 raise InconclusiveError("code runs past its last instruction")
             touches, end = runs[at]
             count += 1
             if not count % _STRETCH:  # straight code without end may not escape the budget
-                self.steps += _STRETCH
-                count = 0
+                self.steps, count = self.steps + count, 0
                 self._spend(operations[at])
             if end >= 0:
                 if touches & squad.busy:

@@ -109,6 +109,7 @@ class Namer:
         living: dict[int, set[Symbol]] = {}
         self._joints.clear()
         for squad in product.squads:
+            self._one.symbols.company = squad.waves
             alive: set[Symbol] = set()
             living.update(dict.fromkeys(squad.waves, alive))
             needed = 0 if squad.ended else self._needed[squad.at]
@@ -136,7 +137,10 @@ class Namer:
                 chooser, one, other = parts_of(base)
                 one, other = (self._plain(each, names, alive) for each in (one, other))
                 if base.op == "pick":
+                    here = self._one.symbols.company
+                    self._one.symbols.company = base.company or here  # its rows are those of whom it was made for
                     joint = self._one.merged(self._mask(chooser, names, alive), one, other)
+                    self._one.symbols.company = here
                 else:
                     joint = self._one.select(self._named(chooser, 1, 0, names, alive)[0], one, other)
                 self._joints[base] = joint

@@ -39,6 +39,7 @@ from rota.targets.architecture import Architecture
 from rota.targets.registry import architecture_named
 
 _NOT_JUDGED = "accesses of global memory, and what LDS holds before it is written, are not judged"
+_READ_PER_SECOND = 6_000  # instructions that are decoded and sliced in a second, at least
 Triple = tuple[int, int, int]
 _REGISTER = re.compile(r"[vas]\d+")
 
@@ -113,6 +114,7 @@ class _Proof:
         self._recorder, self._stops = recorder, stops
         self.remedies: tuple[Remedy, ...] = ()
         self._facts, self._instructions, self._policies, self._budget = facts, instructions, policies, budget
+        self._started = time.process_time()
         self.assumptions = [_NOT_JUDGED]
         self._block = self._chosen_block(block)
         self._dynamic = dynamic_lds
@@ -156,6 +158,9 @@ class _Proof:
         architecture = architecture_named(self._facts.arch)
         if architecture is None:
             return False, (_finding("I401", f"the proof doesn't know {self._facts.arch}"),)
+        count, seconds = len(self._instructions), self._budget.seconds
+        if count > _READ_PER_SECOND * seconds:
+            return False, (_finding("I402", f"{count} instructions are too many for a budget of {seconds:g} s"),)
         try:
             instructions = without_skipping(self._instructions)
             operations = self._operations(instructions, architecture)
@@ -215,7 +220,7 @@ class _Proof:
             memory,
             judge,
             kernarg_row=kernarg_row,
-            budget=self._budget,
+            budget=self._left(),
             recorder=self._recorder,
         )
         limit = sys.getrecursionlimit()
@@ -238,6 +243,11 @@ class _Proof:
         if memory.loads_twice:
             self.assumptions.append("memory that scalar loads read is not written during the launch")
         return ending
+
+    def _left(self) -> Budget:
+        """What decoding and slicing have left of the budget."""
+        spent = time.process_time() - self._started
+        return replace(self._budget, seconds=max(self._budget.seconds - spent, 0.0))
 
     def _ended_early(self, message: str, instruction: Instruction | None, *, budget: bool) -> Finding:
         explorer = self._explorer

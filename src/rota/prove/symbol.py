@@ -27,7 +27,8 @@ Plain = int | Lanes
 class Symbol:
     """An unknown number: what it came from, how far it is shared, and the bits that may be one.
 
-    A stable one is made of launch arguments alone, by few operations: it is the same wherever it is met.
+    A stable one is made of launch arguments alone, by few operations: it is the same wherever it is met.  `company` are
+    the waves that the rows of what it is made of stand for, in their order, where it matters which is which.
     """
 
     op: str
@@ -36,6 +37,7 @@ class Symbol:
     bits: int
     depth: int
     number: int
+    company: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         return f"<{self.op} {self.number}>"
@@ -59,17 +61,24 @@ Value = int | Lanes | Linear
 
 
 class Symbols:
-    """All symbols of a proof; equal ones are one."""
+    """All symbols of a proof; equal ones are one.
+
+    `company` are the waves that are looked at now: rows of arrays and masks are theirs.  Others may have the same rows
+    in another order, so what is made of rows that differ is theirs alone.
+    """
 
     def __init__(self) -> None:
+        self.company: tuple[int, ...] = ()
         self._known: dict[tuple[Hashable, ...], Symbol] = {}
 
     def make(self, op: str, args: tuple[Hashable, ...], *, spread: int, bits: int = M32, depth: int = 0) -> Symbol:
         """The symbol of that operation on those keys."""
-        key = (op, args, spread, bits)
+        company = self.company if spread and len(self.company) > 1 and any(map(_rows_differ, args)) else ()
+        key = (op, args, spread, bits, company)
         found = self._known.get(key)
         if found is None:
-            found = Symbol(op=op, args=args, spread=spread, bits=bits, depth=depth, number=len(self._known))
+            number = len(self._known)
+            found = Symbol(op=op, args=args, spread=spread, bits=bits, depth=depth, number=number, company=company)
             self._known[key] = found
         return found
 
@@ -98,6 +107,17 @@ def key_of(value: Value) -> Hashable:
     if isinstance(value, Linear):
         return (value.base, value.scale, key_of(value.offset))
     return (value.shape, value.tobytes())
+
+
+def _rows_differ(key: Hashable) -> bool:
+    """Is it a key, or a mask, with rows for several waves that are not all the same?"""
+    if not isinstance(key, tuple):
+        return bool(getattr(key, "rows_differ", False))
+    if len(key) == 2 and isinstance(key[1], bytes):
+        shape, octets = key
+        size = len(octets) // shape[0]
+        return any(octets[size * row : size * (row + 1)] != octets[:size] for row in range(1, shape[0]))
+    return any(map(_rows_differ, key))
 
 
 def spread_of(value: Value) -> int:
