@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,7 @@ def check_machine_code(
         "\n\n".join((text, *(each.text for each in advice))),
         {
             "ok": not failed and all(each.proved for _, each in results),
-            "kernels": [{"file": str(file), "verdict": verdict} for file, verdict in results],
+            "kernels": [{"file": str(file), "verdict": replace(verdict, remedies=())} for file, verdict in results],
             **({"advice": advice} if advice else {}),
             "unread": [{"file": str(file), "findings": error.findings} for file, error in failed],
         },

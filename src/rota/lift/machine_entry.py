@@ -51,8 +51,9 @@ def derive_ops(operation: Operation, places: Places, machine: Machine, copy: int
     reads, writes = places.reads, places.writes
     into_lds = kind in {OpKind.LDS_WRITE, OpKind.DMA}
     name = operation.name + (" lds" if kind is OpKind.DMA and "_lds_" not in operation.name else "")
-    if places.lds:
-        name += " " + " ".join(dict.fromkeys(f"{place.name}[{place.copy}]" for place in places.lds))
+    buffers = dict.fromkeys(f"{place.name}[{place.copy}]" for place in places.lds)
+    if buffers:
+        name += f" {next(iter(buffers))}" if len(buffers) == 1 else " lds?"
     effect = Effect(
         kind=kind,
         counter=tracked,
