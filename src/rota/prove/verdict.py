@@ -36,7 +36,8 @@ class Verdict:
     """The answer about one kernel: proved only if every path was followed to its end and nothing is wrong.
 
     An alarm is something wrong in the model, on a path that may not be feasible; inconclusive is a proof that ended
-    early, with what was found until then.  Assumptions and policies are what it rests on.
+    early, with what was found until then.  Assumptions and policies are what it rests on; `waves` are those of a
+    workgroup, `remedies` what might mend what was found.
     """
 
     kernel: str
