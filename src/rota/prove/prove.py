@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from rota.isa.code.disassembly import Instruction
 from rota.isa.hazards.walk import check_spacing
 from rota.isa.wave.operand import SCALAR
 from rota.isa.wave.skip import without_skipping
+from rota.prove.alarm import Alarm, Confirmed, unconfirmed
 from rota.prove.backward_slice import derive_slice
+from rota.prove.conditions import Chronicle
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
@@ -70,12 +72,20 @@ def prove(
     dynamic_lds: int | None = None,
     policies: Policies | None = None,
     budget: Budget | None = None,
+    witness: bool = False,
+    image: bytes = b"",
 ) -> Verdict:
-    """Follows every path of a kernel, for all arguments and orders of its waves."""
+    """Follows every path of a kernel, for all arguments and orders of its waves.
+
+    With `witness`, alarms on paths that no launch can take are dropped, and the others are executed; `image` is what is
+    loaded with the code.
+    """
     started = time.process_time()
     policies = policies or Policies()
     proof = _Proof(facts, instructions, block, dynamic_lds, policies, budget or Budget())
-    complete, findings = proof.run()
+    complete, alarms, ending = proof.run()
+    confirmed = proof.confirmed(alarms, image, complete=complete) if witness and alarms else unconfirmed(alarms)
+    findings = (*confirmed.findings, *ending)
     return Verdict(
         kernel=facts.name,
         arch=facts.arch,
@@ -84,6 +94,7 @@ def prove(
         assumptions=tuple(proof.assumptions),
         policies=(policies.reads.value, policies.order.value),
         statistics=proof.statistics(time.process_time() - started),
+        dropped=confirmed.dropped,
     )
 
 
@@ -103,6 +114,7 @@ class _Proof:
         self._dynamic = dynamic_lds
         self._explorer: Explorer | None = None
         self._memory: MemorySteps | None = None
+        self._size = 0
 
     def _chosen_block(self, block: int | Triple | None) -> Triple:
         required = self._facts.required_workgroup
@@ -131,21 +143,35 @@ class _Proof:
             seconds=seconds,
         )
 
-    def run(self) -> tuple[bool, tuple[Finding, ...]]:
-        """Whether every path was followed to its end, and what was found."""
+    def confirmed(self, alarms: list[Alarm], image: bytes, *, complete: bool) -> Confirmed:
+        """Alarms that may happen, executed where that can be."""
+        from rota.prove.confirmation import confirm
+        from rota.prove.replay import Replay
+
+        replay = Replay(
+            self._facts,
+            self._instructions,
+            block=self._block,
+            dynamic_lds=max(self._size - self._facts.descriptor.lds_bytes, 0),
+            image=image,
+        )
+        chronicle = Chronicle() if self._explorer is None else self._explorer.chronicle
+        return confirm(alarms, chronicle, replay, self._facts, complete=complete)
+
+    def run(self) -> tuple[bool, list[Alarm], tuple[Finding, ...]]:
+        """Whether every path was followed to its end, what may be wrong, and what ended the proof early."""
         architecture = architecture_named(self._facts.arch)
         if architecture is None:
-            return False, (_finding("I401", f"the proof doesn't know {self._facts.arch}"),)
+            return False, [], (_finding("I401", f"the proof doesn't know {self._facts.arch}"),)
         try:
             instructions = without_skipping(self._instructions)
             operations = self._operations(instructions, architecture)
         except IsaError as error:
-            return False, error.findings
+            return False, [], error.findings
         spacing = _grouped(check_spacing(self._instructions, architecture))
         judge = Judge(operations, strict_reads=self._policies.reads is ReadsAtBarrier.STRICT)
         ending = self._follow(operations, judge, architecture)
-        found = (*spacing, *judge.findings(), *ending)
-        return not ending, found
+        return not ending, [*spacing, *judge.alarms()], ending
 
     def _operations(self, instructions: Sequence[Instruction], architecture: Architecture) -> list[Operation]:
         operations: list[Operation] = []
@@ -169,7 +195,7 @@ class _Proof:
         waves = -(-items // LANES)
         sliced = derive_slice(operations, full=items % LANES == 0)
         one = Evaluator()
-        size = self._lds_size(operations, architecture)
+        size = self._size = self._lds_size(operations, architecture)
         touched = TouchedBytes(size, one.masks)
         aperture = any("src_shared_base" in each.text for each in self._instructions)
         memory = self._memory = MemorySteps(
@@ -277,16 +303,14 @@ class _Proof:
         return squad, max(kernarg_row, 0)
 
 
-def _grouped(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """One for each cause, with the number of places."""
-    groups: dict[str, list[Finding]] = {}
+def _grouped(findings: Sequence[Finding]) -> list[Alarm]:
+    """One for each cause."""
+    groups: dict[str, Alarm] = {}
     for each in findings:
         words = each.message.split()
-        groups.setdefault(" ".join(word for word in words if not _REGISTER.fullmatch(word)), []).append(each)
-    return tuple(
-        replace(group[0], evidence=(*group[0].evidence, ("places", len(group)))) if len(group) > 1 else group[0]
-        for group in groups.values()
-    )
+        cause = " ".join(word for word in words if not _REGISTER.fullmatch(word))
+        groups.setdefault(cause, Alarm()).add(each, None)
+    return [*groups.values()]
 
 
 def _finding(code: str, message: str, instruction: Instruction | None = None) -> Finding:

@@ -1,0 +1,92 @@
+"""Whether an alarm can happen: takes a path to it, gives that no launch takes any path like it, or one that may.
+
+A path that the proof followed stands for all that came to one of its states.  An alarm is ruled out if, from the last
+state backwards, every way leads to conditions that can't hold together: the ends of paths are what is asked about, and
+an end that can't be is not followed further back.  Where a loop can be followed back for ever, the search gives up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.prove.bit_vectors import Answer, BitVectors, Reply
+from rota.prove.conditions import Chain, Chronicle, Decided, Event, Path, events_of
+from rota.prove.path_terms import PathTerms
+
+_MOST_EVENTS = 6_000
+_MOST_QUESTIONS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Possible:
+    """A path from the start that may be taken: its conditions, and an example."""
+
+    terms: PathTerms
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsettled:
+    """Neither ruled out nor shown: why."""
+
+    why: str
+
+
+class Feasibility:
+    """Asks about paths of one proof."""
+
+    def __init__(self, chronicle: Chronicle, make: BitVectors) -> None:
+        self._chronicle, self._make = chronicle, make
+        self._left = 0
+        self.questions = 0
+
+    def of(self, path: Path) -> Possible | Unsettled | None:
+        """A path that leads to the same place and may be taken; None if no launch takes any."""
+        self._left = _MOST_QUESTIONS
+        why = ""
+        ends: list[tuple[int, tuple[Chain, ...]]] = [(path[0], (path[1],))]
+        tried: set[tuple[int, ...]] = set()
+        while ends:
+            state, chains = ends.pop()
+            whole = self._from_start(state, chains)
+            name = tuple(map(id, whole))
+            if name not in tried:
+                tried.add(name)
+                found = self._ask(0, whole)
+                if isinstance(found, Possible):
+                    return found
+                why = why or found.why
+            if not self._left:
+                return Unsettled(why=why or f"{_MOST_QUESTIONS} ways to it were tried, and there are more")
+            if not state:
+                if why:
+                    return Unsettled(why=why)
+                continue  # from the start: ruled out
+            end = self._ask(state, chains)
+            if isinstance(end, Unsettled) and not end.why:
+                continue  # whatever comes before it
+            ends += [(before, (chain, *chains)) for before, chain in reversed(self._chronicle.arrivals[state])]
+        return None
+
+    def _from_start(self, state: int, chains: tuple[Chain, ...]) -> tuple[Chain, ...]:
+        """The way by which the first path came to the state, and then the end of one."""
+        before: list[Chain] = []
+        while state:
+            state, chain = self._chronicle.arrivals[state][0]
+            before.append(chain)
+        return (*reversed(before), *chains)
+
+    def _ask(self, state: int, chains: tuple[Chain, ...]) -> Possible | Unsettled:
+        """An empty reason says that it can't be."""
+        events: list[Event] = [event for chain in chains for event in events_of(chain)]
+        if len(events) > _MOST_EVENTS:
+            return Unsettled(why="the path is too long to ask about")
+        if not any(isinstance(event, Decided) for event in events) and not state:
+            return Possible(terms=PathTerms(self._make, None, events), reply=Reply(answer=Answer.YES))
+        self._left = max(self._left - 1, 0)
+        self.questions += 1
+        terms = PathTerms(self._make, self._chronicle.known[state], events)
+        reply = self._make.ask(terms.conditions)
+        if reply.answer is Answer.YES:
+            return Possible(terms=terms, reply=reply)
+        return Unsettled(why="" if reply.answer is Answer.NEVER else "z3 came to no answer with its effort")
