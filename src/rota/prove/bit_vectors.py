@@ -81,6 +81,8 @@ class BitVectors:
 
     def ask(self, conditions: Sequence[Condition], effort: int = EFFORT) -> Reply:
         """Can all of them hold together?"""
+        if not conditions:
+            return Reply(answer=Answer.YES)
         solver = self._z3.SolverFor("QF_BV")
         solver.set("rlimit", effort)
         solver.add(*conditions)

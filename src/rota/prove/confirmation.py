@@ -20,7 +20,7 @@ from rota.prove.replay import Replay, Shown
 from rota.prove.witness import Launch, NoLaunchError, build_launch
 
 _LINE = re.compile(r"\(line (\d+)\)$")
-_MOST_LAUNCHES = 3  # for one alarm
+_MOST_LAUNCHES = 2  # for one alarm
 _MOST_PATHS = 200  # of one alarm
 _MOST_QUESTIONS = 1_000  # of one proof
 _NOT_EXECUTED = {"I403": "the interpreter doesn't judge what lands after a wave's end"}
@@ -102,36 +102,41 @@ class _Confirmation:
             return alarm.told()
         if alarm.first.code in _NOT_EXECUTED:
             return doubted(alarm.told(), _NOT_EXECUTED[alarm.first.code])
-        pair = case.possible[0][0] if case.possible else None
-        why, tries = case.why, 0
+        for launch, noise in self._ran:
+            if (best := self._best(launch, noise, alarm)) is not None:
+                return self._refuted(alarm, launch, best, noise)
+        why = case.why
         for _, possible in case.possible:
             try:
                 launch = build_launch(self._facts, possible, self._replay.addresses)
                 for noise in (0, 1):
-                    shown = self._executed(launch, alarm, noise)
-                    tries += 1
-                    if shown is not None:
-                        return self._refuted(alarm, launch, shown, noise)
+                    self._execute(launch, alarm, noise)
+                    if (best := self._best(launch, noise, alarm)) is not None:
+                        return self._refuted(alarm, launch, best, noise)
                     why = self._reason(alarm, launch, noise)
             except NoLaunchError as error:
                 why = str(error)
-        return doubted(alarm.told(pair), why)
+        return doubted(alarm.told(case.possible[0][0] if case.possible else None), why)
 
-    def _executed(self, launch: Launch, alarm: Alarm, noise: int) -> tuple[Shown, Finding, Pair] | None:
-        """The order that shows an alarm best: one in which it does harm, else any."""
-        best: tuple[Shown, Finding, Pair] | None = None
-        done = self._ran.setdefault((launch, noise), [])
-        for shown in done:
-            best = best or _match(shown, alarm)
-        if best is None and not done:
-            for shown in self._replay.run(launch, _waves(alarm.first), noise=noise):
-                done.append(shown)
-                found = _match(shown, alarm)
-                if found is not None and (best is None or _harmful(found[1])):
-                    best = found
-                if best is not None and (_harmful(best[1]) or len(done) > 1):
-                    break
-        return best if best is not None and not best[0].outside and not _harmless(best[1]) else None
+    def _execute(self, launch: Launch, alarm: Alarm, noise: int) -> None:
+        """Runs a launch, until an order does harm, or for another order behind one that could."""
+        if (launch, noise) in self._ran:
+            return
+        done = self._ran[launch, noise] = []
+        for shown in self._replay.run(launch, _waves(alarm.first), noise=noise):
+            done.append(shown)
+            best = self._best(launch, noise, alarm)
+            if best is not None and (_harmful(best[1]) or len(done) > 1):
+                return
+
+    def _best(self, launch: Launch, noise: int, alarm: Alarm) -> tuple[Shown, Finding, Pair] | None:
+        """The order that shows an alarm best: one in which it does harm, else one in which it could."""
+        found = [
+            match
+            for shown in self._ran[launch, noise]
+            if not shown.outside and (match := _match(shown, alarm)) is not None and not _harmless(match[1])
+        ]
+        return next((each for each in found if _harmful(each[1])), found[0] if found else None)
 
     def _reason(self, alarm: Alarm, launch: Launch, noise: int) -> str:
         shown = self._ran[launch, noise]

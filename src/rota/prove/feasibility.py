@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rota.prove.bit_vectors import Answer, BitVectors, Reply
-from rota.prove.conditions import Chain, Chronicle, Decided, Event, Path, events_of
+from rota.prove.conditions import Chain, Chronicle, Event, Path, events_of
 from rota.prove.path_terms import PathTerms
 
 _MOST_EVENTS = 6_000
 _MOST_QUESTIONS = 60
+NO_ANSWER = "z3 came to no answer within its effort"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,35 +38,31 @@ class Feasibility:
 
     def __init__(self, chronicle: Chronicle, make: BitVectors) -> None:
         self._chronicle, self._make = chronicle, make
-        self._left = 0
         self.questions = 0
 
     def of(self, path: Path) -> Possible | Unsettled | None:
         """A path that leads to the same place and may be taken; None if no launch takes any."""
-        self._left = _MOST_QUESTIONS
-        why = ""
+        doubt: Unsettled | None = None
         ends: list[tuple[int, tuple[Chain, ...]]] = [(path[0], (path[1],))]
-        tried: set[tuple[int, ...]] = set()
+        tried: dict[tuple[int, ...], Unsettled | None] = {}
+        until = self.questions + _MOST_QUESTIONS
         while ends:
+            if self.questions >= until:
+                return doubt or Unsettled(why=f"{_MOST_QUESTIONS} questions about ways to it were not enough")
             state, chains = ends.pop()
             whole = self._from_start(state, chains)
             name = tuple(map(id, whole))
             if name not in tried:
-                tried.add(name)
                 found = self._ask(0, whole)
                 if isinstance(found, Possible):
                     return found
-                why = why or found.why
-            if not self._left:
-                return Unsettled(why=why or f"{_MOST_QUESTIONS} ways to it were tried, and there are more")
+                tried[name] = found
+                doubt = doubt or found
             if not state:
-                if why:
-                    return Unsettled(why=why)
-                continue  # from the start: ruled out
-            end = self._ask(state, chains)
-            if isinstance(end, Unsettled) and not end.why:
-                continue  # whatever comes before it
-            ends += [(before, (chain, *chains)) for before, chain in reversed(self._chronicle.arrivals[state])]
+                if tried[name] is not None:
+                    return tried[name]
+            elif self._ask(state, chains) is not None:  # else it can't be, whatever comes before
+                ends += [(before, (chain, *chains)) for before, chain in reversed(self._chronicle.arrivals[state])]
         return None
 
     def _from_start(self, state: int, chains: tuple[Chain, ...]) -> tuple[Chain, ...]:
@@ -76,17 +73,16 @@ class Feasibility:
             before.append(chain)
         return (*reversed(before), *chains)
 
-    def _ask(self, state: int, chains: tuple[Chain, ...]) -> Possible | Unsettled:
-        """An empty reason says that it can't be."""
+    def _ask(self, state: int, chains: tuple[Chain, ...]) -> Possible | Unsettled | None:
+        """Can what happens from a state on be?  None if not."""
         events: list[Event] = [event for chain in chains for event in events_of(chain)]
         if len(events) > _MOST_EVENTS:
             return Unsettled(why="the path is too long to ask about")
-        if not any(isinstance(event, Decided) for event in events) and not state:
-            return Possible(terms=PathTerms(self._make, None, events), reply=Reply(answer=Answer.YES))
-        self._left = max(self._left - 1, 0)
         self.questions += 1
         terms = PathTerms(self._make, self._chronicle.known[state], events)
         reply = self._make.ask(terms.conditions)
-        if reply.answer is Answer.YES:
-            return Possible(terms=terms, reply=reply)
-        return Unsettled(why="" if reply.answer is Answer.NEVER else "z3 came to no answer with its effort")
+        if reply.answer is Answer.NEVER:
+            return None
+        if reply.answer is Answer.UNKNOWN:
+            return Unsettled(why=NO_ANSWER)
+        return Possible(terms=terms, reply=reply)

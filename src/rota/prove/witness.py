@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from rota.isa.binary.kernel_facts import Argument, KernelFacts
 from rota.prove.bit_vectors import Answer, Condition, Reply, Term
-from rota.prove.feasibility import Possible
+from rota.prove.feasibility import NO_ANSWER, Possible
 from rota.prove.path_terms import PathTerms
 from rota.prove.symbol import M32, Symbol
 
 BUFFER_BYTES = 1 << 20
 """Of each buffer that a pointer among the arguments gets."""
-_BOUNDS = (64, 1024, 1 << 16, 1 << 24, (1 << 31) - 1)
+_BOUNDS = (1, 16, 64, 256, 1024, 4096, 1 << 16, (1 << 31) - 1)
 _MOST_WORKGROUP = 255
 _UNKNOWN = {
     "loaded": "words that it loads into vector registers",
@@ -44,8 +45,8 @@ class Word:
 class Launch:
     """One workgroup of a launch: its id, the words of the kernarg segment by offset, and words of memory.
 
-    The declared pointers, in their order, go to buffers of `BUFFER_BYTES` each.  `unknown` is what the path depends on
-    besides, and no launch decides directly.
+    The declared pointers, in their order, go to buffers of `BUFFER_BYTES` each, and there is a spare one for pointers
+    that lie in memory.  `unknown` is what the path depends on besides, and no launch decides directly.
     """
 
     workgroup: Triple
@@ -64,9 +65,10 @@ class Launch:
             for offset, value in self.arguments
             if not any(each.offset <= offset < each.offset + 8 for each in pointers)
         ]
-        parts += [f"{pointers[each.buffer].name}[{each.offset:#x}] = {each.value:#x}" for each in self.memory]
+        buffers = [*(each.name for each in pointers), "a spare buffer"]
+        parts += [f"{buffers[each.buffer]}[{each.offset:#x}] = {each.value:#x}" for each in self.memory]
         where = f"workgroup {self.workgroup} of {self.grid}"
-        return "; ".join((where, *parts, "all else 0" if pointers else "no pointers"))
+        return "; ".join((where, *parts, "all else 0"))
 
 
 class NoLaunchError(Exception):
@@ -139,17 +141,15 @@ def _small(terms: PathTerms, facts: KernelFacts, addresses: Sequence[int]) -> Re
     if reply.answer is Answer.YES:
         return reply
     if reply.answer is Answer.UNKNOWN:
-        raise NoLaunchError("z3 came to no answer with its effort")
-    if _of(terms, "memory", "buffer"):
-        raise NoLaunchError("its conditions depend on words that it reads through a pointer that isn't an argument")
-    raise NoLaunchError("its conditions are about the pointers themselves, and no buffers satisfy them")
+        raise NoLaunchError(NO_ANSWER)
+    raise NoLaunchError("no launch with buffers for its pointers satisfies its conditions")
 
 
 def _pinned(terms: PathTerms, facts: KernelFacts, addresses: Sequence[int]) -> Iterable[Condition]:
     """Pointers are where their buffers are; what a runtime fills in is as it would be."""
     make = terms.make
     fixed: dict[int, int] = {}
-    for each, address in zip(pointers_of(facts), addresses, strict=True):
+    for each, address in zip(pointers_of(facts), addresses, strict=False):  # behind them a spare one
         fixed |= {each.offset: address & M32, each.offset + 4: address >> 32}
     for each in facts.arguments:
         if each.kind.startswith(("hidden_remainder", "hidden_global_offset")):
@@ -168,10 +168,14 @@ def _pinned(terms: PathTerms, facts: KernelFacts, addresses: Sequence[int]) -> I
 
 
 def _inside(terms: PathTerms, addresses: Sequence[int]) -> Iterable[Condition]:
-    """Each word of memory lies in one of the buffers."""
+    """Each word of memory lies in one of the buffers, and is the same for all that read it."""
     make = terms.make
-    for symbol, _ in _of(terms, "memory", "buffer"):
-        low, high = _address(terms, symbol)
+    words = [(*_address(terms, symbol), term) for symbol, term in _of(terms, "memory", "buffer")]
+    for (low, _, one), (low2, _, other) in combinations(words, 2):
+        apart = make.flag(make.holds("ne", low, low2))
+        yield make.holds("ne", make.apply("or", apart, make.flag(make.holds("eq", one, other))), make.constant(0))
+    for low, high, _ in words:
+        yield make.holds("eq", make.apply("and", low, make.constant(3)), make.constant(0))
         flags = make.constant(0)
         for address in addresses:
             away = make.apply("sub", low, make.constant(address & M32))
