@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 from rota.errors import Finding, Severity, several
 from rota.isa.binary.kernel_facts import KernelFacts
@@ -17,7 +18,7 @@ from rota.prove.bit_vectors import BitVectors, available
 from rota.prove.conditions import Chronicle, Path
 from rota.prove.feasibility import Feasibility, Possible, Unsettled
 from rota.prove.replay import Replay, Shown
-from rota.prove.witness import Launch, NoLaunchError, build_launch
+from rota.prove.witness import FILLS, Launch, NoLaunchError, build_launch
 
 _LINE = re.compile(r"\(line (\d+)\)$")
 _MOST_LAUNCHES = 2  # for one alarm
@@ -108,8 +109,9 @@ class _Confirmation:
         why = case.why
         for _, possible in case.possible:
             try:
-                launch = build_launch(self._facts, possible, self._replay.addresses)
-                for noise in (0, 1):
+                plain = build_launch(self._facts, possible, self._replay.addresses)
+                for noise, fill in product((0, 1), FILLS):
+                    launch = replace(plain, fill=fill)
                     self._execute(launch, alarm, noise)
                     if (best := self._best(launch, noise, alarm)) is not None:
                         return self._refuted(alarm, launch, best, noise)
@@ -126,7 +128,7 @@ class _Confirmation:
         for shown in self._replay.run(launch, _waves(alarm.first), noise=noise):
             done.append(shown)
             best = self._best(launch, noise, alarm)
-            if best is not None and (_harmful(best[1]) or len(done) > 1):
+            if shown.outside or (best is not None and (_harmful(best[1]) or len(done) > 1)):
                 return
 
     def _best(self, launch: Launch, noise: int, alarm: Alarm) -> tuple[Shown, Finding, Pair] | None:
@@ -144,7 +146,8 @@ class _Confirmation:
         if matches and all(_harmless(each[1]) for each in matches):
             return "the replay comes to it, but the bytes in question don't change there"
         if matches:
-            return "the launch that shows it leaves its buffers as well: what it reads there is nobody's"
+            left = next(each[0].outside for each in matches if each[0].outside)
+            return f"the launch that shows it leaves its buffers as well, at {left}: what it reads there is nobody's"
         if any(_match(each, alarm, code="I304") for each in shown):
             return "in the replay both waves write the same values"
         depends = (

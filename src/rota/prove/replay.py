@@ -49,14 +49,14 @@ class Only(Interleaving):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What one order showed: its label, findings, and whether the launch reached outside of its buffers.
+    """What one order showed: its label, findings, and where the launch reached outside of its buffers, if it did.
 
     `output` is equal where all buffers are equal in the end; None if the launch didn't come to its end.
     """
 
     order: str
     findings: tuple[Finding, ...]
-    outside: bool
+    outside: str
     output: bytes | None
 
 
@@ -125,11 +125,14 @@ class Replay:
                 found, output = error.findings, None
                 if {each.code for each in found} == {"I107"}:
                     raise NoLaunchError(f"no launch fits it: {found[0].evidence}") from error
-            yield Shown(order=order.label, findings=found, outside=any(map(_outside, found)), output=output)
+            yield Shown(order=order.label, findings=found, outside=_outside(found), output=output)
 
     def _values(self, launch: Launch) -> list[Value]:
         """The declared arguments as the launch has them."""
         segment = np.zeros(max(self._facts.kernarg_bytes, 4) + 16, np.uint8)
+        for each in self._facts.arguments:
+            if each.kind == "by_value" and each.size >= 4:
+                segment[each.offset] = launch.fill
         for offset, value in launch.arguments:
             segment[offset : offset + 4] = np.frombuffer(value.to_bytes(4, "little"), np.uint8)
         values: list[Value] = []
@@ -163,6 +166,7 @@ def _digest(buffers: Sequence[NDArray[np.uint8]]) -> bytes:
     return total.digest()
 
 
-def _outside(finding: Finding) -> bool:
-    """Does it say that global memory was left?"""
-    return finding.code == "I105" and "leaves LDS" not in finding.message
+def _outside(findings: Sequence[Finding]) -> str:
+    """The first instruction that used memory which belongs to nobody."""
+    told = (each for each in findings if each.code == "I105" and "leaves LDS" not in each.message)
+    return next((each.concerns[0].label for each in told), "")

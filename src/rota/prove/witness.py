@@ -19,6 +19,8 @@ from rota.prove.symbol import M32, Symbol
 
 BUFFER_BYTES = 1 << 20
 """Of each buffer that a pointer among the arguments gets."""
+FILLS = (0, 64)
+"""What is tried for numbers that conditions don't speak of."""
 _BOUNDS = (1, 16, 64, 256, 1024, 4096, 1 << 16, (1 << 31) - 1)
 _MOST_WORKGROUP = 255
 _UNKNOWN = {
@@ -46,7 +48,8 @@ class Launch:
     """One workgroup of a launch: its id, the words of the kernarg segment by offset, and words of memory.
 
     The declared pointers, in their order, go to buffers of `BUFFER_BYTES` each, and there is a spare one for pointers
-    that lie in memory.  `unknown` is what the path depends on besides, and no launch decides directly.
+    that lie in memory.  Numbers that no condition speaks of are `fill`: zeros suit most kernels, but a stride may have
+    to be more than a tile.  `unknown` is what the path depends on besides, and no launch decides directly.
     """
 
     workgroup: Triple
@@ -54,6 +57,7 @@ class Launch:
     arguments: tuple[tuple[int, int], ...]
     memory: tuple[Word, ...]
     unknown: tuple[str, ...]
+    fill: int = 0
 
     def told(self, facts: KernelFacts) -> str:
         """The arguments by name."""
@@ -68,7 +72,8 @@ class Launch:
         buffers = [*(each.name for each in pointers), "a spare buffer"]
         parts += [f"{buffers[each.buffer]}[{each.offset:#x}] = {each.value:#x}" for each in self.memory]
         where = f"workgroup {self.workgroup} of {self.grid}"
-        return "; ".join((where, *parts, "all else 0"))
+        rest = f"other numbers {self.fill}, buffers 0" if self.fill else "all else 0"
+        return "; ".join((where, *parts, rest))
 
 
 class NoLaunchError(Exception):
