@@ -160,7 +160,11 @@ class _Confirmation:
         told = alarm.told(pair)
         seen = dict(finding.evidence).get("seen")
         evidence = (
-            ("launch", launch.told(self._facts) + (", buffers of pseudo-random words" if noise else "")),
+            (
+                "launch",
+                launch.told(self._facts)
+                + ("; pseudo-random words in buffers that scalar loads don't read" if noise else ""),
+            ),
             ("replayed", f"order {shown.order!r}" + (f", {seen}" if seen else "")),
             *self._differing(launch, noise),
         )

@@ -147,15 +147,18 @@ class _Proof:
         """Alarms that may happen, executed where that can be."""
         from rota.prove.confirmation import confirm
         from rota.prove.replay import Replay
+        from rota.prove.witness import tables_of
 
+        explorer = self._explorer
         replay = Replay(
             self._facts,
             self._instructions,
             block=self._block,
             dynamic_lds=max(self._size - self._facts.descriptor.lds_bytes, 0),
             image=image,
+            tables=frozenset() if explorer is None else tables_of(explorer.one.symbols.every()),
         )
-        chronicle = Chronicle() if self._explorer is None else self._explorer.chronicle
+        chronicle = Chronicle() if explorer is None else explorer.chronicle
         return confirm(alarms, chronicle, replay, self._facts, complete=complete)
 
     def run(self) -> tuple[bool, list[Alarm], tuple[Finding, ...]]:

@@ -64,10 +64,17 @@ class Replay:
     """Executes launches of one kernel."""
 
     def __init__(
-        self, facts: KernelFacts, instructions: Sequence[Instruction], *, block: Triple, dynamic_lds: int, image: bytes
+        self,
+        facts: KernelFacts,
+        instructions: Sequence[Instruction],
+        *,
+        block: Triple,
+        dynamic_lds: int,
+        image: bytes = b"",
+        tables: frozenset[int] = frozenset(),
     ) -> None:
         self._facts, self._instructions, self._image = facts, tuple(instructions), image
-        self._block, self._dynamic = block, dynamic_lds
+        self._block, self._dynamic, self._tables = block, dynamic_lds, tables
         self._runs = 0
 
     @cached_property
@@ -92,12 +99,15 @@ class Replay:
     def run(self, launch: Launch, waves: Sequence[int], *, noise: int) -> Iterator[Shown]:
         """One order after the other; the first of the two waves is left behind, the second runs ahead.
 
-        With `noise`, buffers hold pseudo-random words instead of zeros, drawn by that seed.
+        With `noise`, buffers hold pseudo-random words instead of zeros, drawn by that seed, but for tables: what scalar
+        loads read are indices more often than not.
         """
         buffers = self._buffers(len(self.addresses))
         if noise:
             draw = np.random.default_rng(noise)
-            for each in buffers:
+            for pointer, each in zip(pointers_of(self._facts), buffers, strict=False):
+                if pointer.offset in self._tables:
+                    continue
                 each.view(np.uint32)[:] = draw.integers(0, 1 << 32, len(each) // 4, np.uint32)
         for word in launch.memory:
             buffers[word.buffer].view(np.uint32)[word.offset // 4] = word.value

@@ -59,8 +59,8 @@ class Launch:
     unknown: tuple[str, ...]
     fill: int = 0
 
-    def told(self, facts: KernelFacts) -> str:
-        """The arguments by name."""
+    def told(self, facts: KernelFacts, *, noise: int = 0) -> str:
+        """The arguments by name; with `noise`, buffers don't hold zeros."""
         declared = [each for each in facts.arguments if not each.hidden]
         names = {each.offset: each.name for each in declared}
         pointers = pointers_of(facts)
@@ -72,7 +72,8 @@ class Launch:
         buffers = [*(each.name for each in pointers), "a spare buffer"]
         parts += [f"{buffers[each.buffer]}[{each.offset:#x}] = {each.value:#x}" for each in self.memory]
         where = f"workgroup {self.workgroup} of {self.grid}"
-        rest = f"other numbers {self.fill}, buffers 0" if self.fill else "all else 0"
+        data = "pseudo-random words, but for tables" if noise else "zeros"
+        rest = f"other numbers {self.fill}, buffers of {data}" if self.fill or noise else "all else 0"
         return "; ".join((where, *parts, rest))
 
 
@@ -83,6 +84,22 @@ class NoLaunchError(Exception):
 def pointers_of(facts: KernelFacts) -> list[Argument]:
     """The arguments that get a buffer."""
     return [each for each in facts.arguments if each.kind == "global_buffer" and each.size == 8]
+
+
+def tables_of(symbols: Iterable[Symbol]) -> frozenset[int]:
+    """The words among the arguments by which scalar loads find what they read: tables, not the data of lanes."""
+    left = [each for each in symbols if each.op in {"memory", "buffer"}]
+    seen = set(left)
+    while left:
+        parts: list[object] = [*left.pop().args]
+        while parts:
+            part = parts.pop()
+            if isinstance(part, tuple):
+                parts += part
+            elif isinstance(part, Symbol) and part not in seen:
+                seen.add(part)
+                left.append(part)
+    return frozenset(int(str(each.args[0])) for each in seen if each.op == "argument")
 
 
 def build_launch(facts: KernelFacts, possible: Possible, addresses: Sequence[int]) -> Launch:
