@@ -160,11 +160,7 @@ class _Confirmation:
         told = alarm.told(pair)
         seen = dict(finding.evidence).get("seen")
         evidence = (
-            (
-                "launch",
-                launch.told(self._facts)
-                + ("; pseudo-random words in buffers that scalar loads don't read" if noise else ""),
-            ),
+            ("launch", launch.told(self._facts, noise=noise)),
             ("replayed", f"order {shown.order!r}" + (f", {seen}" if seen else "")),
             *self._differing(launch, noise),
         )
