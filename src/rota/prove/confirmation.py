@@ -48,7 +48,9 @@ def confirm(
     one = _Confirmation(chronicle, replay, facts, complete=complete)
     cases = [one.case(each) for each in alarms]
     kept = [each for each in cases if not each.never]
-    return Confirmed(findings=tuple(map(one.finding, kept)), dropped=len(cases) - len(kept))
+    # Those with paths first: what isn't about paths may well show on the way.
+    findings = {id(each): one.finding(each) for each in sorted(kept, key=lambda case: not case.alarm.paths)}
+    return Confirmed(findings=tuple(findings[id(each)] for each in kept), dropped=len(cases) - len(kept))
 
 
 class _Confirmation:

@@ -29,7 +29,7 @@ from rota.prove.witness import BUFFER_BYTES, Launch, NoLaunchError, Triple, poin
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MOST_INSTRUCTIONS = 60_000
+MOST_INSTRUCTIONS = 20_000
 """Of one wave in a replay."""
 MOST_RUNS = 30
 """Orders of launches that are executed for one proof."""
