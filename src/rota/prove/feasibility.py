@@ -15,6 +15,7 @@ from rota.prove.path_terms import PathTerms
 
 _MOST_EVENTS = 6_000
 _MOST_QUESTIONS = 60
+_TOO_LONG = "the path is too long to ask about"
 NO_ANSWER = "z3 came to no answer within its effort"
 
 
@@ -77,9 +78,12 @@ class Feasibility:
         """Can what happens from a state on be?  None if not."""
         events: list[Event] = [event for chain in chains for event in events_of(chain)]
         if len(events) > _MOST_EVENTS:
-            return Unsettled(why="the path is too long to ask about")
+            return Unsettled(why=_TOO_LONG)
         self.questions += 1
-        terms = PathTerms(self._make, self._chronicle.known[state], events)
+        try:
+            terms = PathTerms(self._make, self._chronicle.known[state], events)
+        except RecursionError:
+            return Unsettled(why=_TOO_LONG)
         reply = self._make.ask(terms.conditions)
         if reply.answer is Answer.NEVER:
             return None

@@ -16,7 +16,8 @@ rule the path out.  That is so since each step says no more than is the case:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rota.prove.bit_vectors import BitVectors, Condition, Term
 from rota.prove.conditions import Decided, Event, Renamed
@@ -38,7 +39,7 @@ class PathTerms:
         self.conditions: list[Condition] = []
         self.launched: dict[Symbol, Term] = {}
         self.guessed: set[str] = set()
-        self._renamed: list[Renamed | None] = [None]
+        self._renamed: list[Mapping[Symbol, tuple[Symbol, int]]] = [{}]
         self._widened: dict[tuple[int, Symbol], tuple[int, Symbol | None, int, int]] = {}
         self._terms: dict[_Key, Term] = {}
         self._fresh = 0
@@ -55,20 +56,18 @@ class PathTerms:
         if isinstance(event, Decided):
             self._decide(event.condition, event.wave, holds=event.holds)
         elif isinstance(event, Renamed):
-            self._renamed.append(event)
+            self._renamed.append(event.names)
         else:
             self._widened |= {(self._frame, symbol): told for symbol, told in event.counters.items()}
 
     def _assume(self, known: Decisions) -> None:
         for about, holds in known.known.items():
-            condition, wave = about if isinstance(about, tuple) else (about, None)
-            if isinstance(condition, Symbol):
-                self._decide(condition, wave, holds=holds)
+            condition, wave = _of_wave(about)
+            self._decide(condition, wave, holds=holds)
         for about, (first, length) in known.arcs.items():
-            base, wave = about if isinstance(about, tuple) else (about, None)
-            if isinstance(base, Symbol):
-                away = self.make.apply("sub", self.symbol(base, 0, wave), self.make.constant(first))
-                self.conditions.append(self.make.holds("le_u", away, self.make.constant(length)))
+            base, wave = _of_wave(about)
+            away = self.make.apply("sub", self.symbol(base, 0, wave), self.make.constant(first))
+            self.conditions.append(self.make.holds("le_u", away, self.make.constant(length)))
 
     def _decide(self, condition: Symbol, wave: int | None, *, holds: bool) -> None:
         term = self.symbol(condition, self._frame, wave)
@@ -78,6 +77,13 @@ class PathTerms:
 
     def symbol(self, symbol: Symbol, frame: int, wave: int | None) -> Term:
         """An unknown of a wave, as it is in a frame."""
+        shift = 0
+        while symbol.op == "name" and (old := self._renamed[frame].get(symbol)) is not None:
+            symbol, shift, frame = old[0], shift + old[1] & M32, frame - 1
+        term = self._known_by(symbol, frame, wave)
+        return self.make.apply("add", term, self.make.constant(shift)) if shift else term
+
+    def _known_by(self, symbol: Symbol, frame: int, wave: int | None) -> Term:
         if symbol.spread == LANE or (symbol.spread != GROUP and wave is None):
             return self._anything(symbol)
         shared = symbol.spread == GROUP
@@ -88,11 +94,6 @@ class PathTerms:
         return found
 
     def _symbol(self, symbol: Symbol, frame: int, wave: int | None, key: _Key) -> Term:
-        if symbol.op == "name" and frame:
-            event = self._renamed[frame]
-            old = None if event is None else event.names.get(symbol)
-            if old is not None:
-                return self.make.apply("add", self.symbol(old[0], frame - 1, wave), self.make.constant(old[1] & M32))
         term = None if symbol.op in LAUNCHED else self._made(symbol, frame, wave)
         if term is not None:
             return term
@@ -160,3 +161,8 @@ class PathTerms:
             return self.make.apply("add", term, self.key(offset, frame, wave))
         self._fresh += 1
         return self.make.unknown(f"any_table_{self._fresh}")
+
+
+def _of_wave(about: Any) -> tuple[Symbol, int | None]:  # noqa: ANN401  # what a path decides about
+    """A condition, and the wave that it is about if waves don't share it."""
+    return about if isinstance(about, tuple) else (about, None)
