@@ -41,8 +41,6 @@ def confirm(
     alarms: Sequence[Alarm], chronicle: Chronicle, replay: Replay, facts: KernelFacts, *, complete: bool
 ) -> Confirmed:
     """Asks whether alarms can happen, and executes those that may."""
-    if not alarms:
-        return Confirmed(findings=())
     if not available():
         return unconfirmed(alarms, "z3 isn't installed: pip install 'rota[prove]'")
     one = _Confirmation(chronicle, replay, facts, complete=complete)
