@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from rota.prove.conditions import START, Decided, Event, Path
 from rota.prove.symbol import M32, Symbol
 
 Arc = tuple[int, int]  # its first number, and how many follow
@@ -16,14 +17,18 @@ _TOP = 0x8000_0000
 
 
 class Decisions:
-    """Conditions and arcs of one path; `when` is the number of barriers before each condition was decided."""
+    """Conditions and arcs of one path; `when` is the number of barriers before each condition was decided.
 
-    __slots__ = ("arcs", "known", "trail", "when")
+    `path` is all that happened on the way, whether it is still known or forgotten.
+    """
+
+    __slots__ = ("arcs", "known", "path", "trail", "when")
 
     def __init__(self) -> None:
         self.known: dict[Hashable, bool] = {}
         self.arcs: dict[Hashable, Arc] = {}  # by unknown, or by unknown and wave
         self.trail: tuple[str, ...] = ()
+        self.path: Path = START
         self.when: dict[Hashable, int] = {}
 
     def copy(self) -> Decisions:
@@ -31,7 +36,12 @@ class Decisions:
         other = Decisions()
         other.known, other.arcs, other.trail = dict(self.known), dict(self.arcs), self.trail
         other.when = dict(self.when)
+        other.path = self.path
         return other
+
+    def happened(self, event: Event) -> None:
+        """Adds to the path."""
+        self.path = (self.path[0], (self.path[1], event))
 
     def decided(self, condition: Symbol, wave: int | None = None) -> bool | None:
         """Whether a condition holds, if that is known; of one that waves don't share, for one wave."""
@@ -49,6 +59,7 @@ class Decisions:
 
     def decide(self, condition: Symbol, *, holds: bool, epoch: int, wave: int | None = None) -> None:
         """Remembers what a path takes a condition for."""
+        self.happened(Decided(condition=condition, holds=holds, wave=wave))
         about = condition if wave is None else (condition, wave)
         self.known[about], self.when[about] = holds, epoch
         test = _arc_of(condition)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from rota.isa.binary.image import CODE_BASE
 from rota.isa.wave.operand import M0, SCALAR, named
 from rota.prove.backward_slice import Slice, call_targets
+from rota.prove.conditions import Chronicle
 from rota.prove.decisions import Decisions
 from rota.prove.divergent_loops import assume_empty, condense
 from rota.prove.evaluation import Evaluator
@@ -81,7 +82,7 @@ class Explorer:
         self._namer = Namer(one, sliced.needed, kernarg_row)
         self._widener = Widener(one, sliced.for_addresses)
         self._runs = self._quiet_runs()
-        self._seen: set[Hashable] = set()
+        self.chronicle = Chronicle()
         self._stack: list[Product] = []
         self._ends = 0.0
         self.steps = self.states = self.paths = 0
@@ -235,7 +236,7 @@ class Explorer:
             return False
         elif kind is Kind.END:
             squad.ended = True
-            self.judge.leaves(squad, operation)
+            self.judge.leaves(squad, operation, product.known)
             return False
         elif kind is Kind.CALL:
             self._call(squad, operation, product)
@@ -377,20 +378,20 @@ class Explorer:
         place = (head, *((squad.waves, squad.at) for squad in product.squads))
         visits = product.history.get(place, ())
         key = (head, key_of_state(product, shape))
-        if key not in self._seen and isinstance(head[0], int) and self._widener.widen(product, visits, shape):
+        if not self.chronicle.has(key) and isinstance(head[0], int) and self._widener.widen(product, visits, shape):
             self._namer.rename(product)
             key = (head, key_of_state(product, shape))
         if self._recorder is not None:
             self._recorder.came(product, head, key)
-        if key in self._seen:
+        if self.chronicle.met(key, product.known):
             return False
-        self._seen.add(key)
+        known = self.chronicle.begin(key, product.known)
         self.states += 1
         if self.states > self.budget.states:
             at = next((self.operations[each.at] for each in product.squads if not each.ended), None)
             raise InconclusiveError("the budget of states is used up", at, budget=True)
         registers = tuple(dict(squad.registers) for squad in product.squads)
-        visit = Visit(shape=shape, registers=registers, known=product.known.copy(), forks=product.forks)
+        visit = Visit(shape=shape, registers=registers, known=known, forks=product.forks)
         product.history[place] = (*visits, visit)
         return True
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
+from rota.prove.conditions import Renamed
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.lane_mask import Mask, atoms_of
@@ -198,7 +199,8 @@ class Namer:
         }
         anywhere = any(again.values())
         known, old = Decisions(), product.known
-        known.trail = old.trail
+        known.trail, known.path = old.trail, old.path
+        known.happened(Renamed(names={new: (old_name, shift) for old_name, (new, shift) in names.items()}))
 
         def lives(symbol: Symbol, wave: int | None) -> bool:
             if wave is None:

@@ -82,6 +82,10 @@ class Symbols:
             self._known[key] = found
         return found
 
+    def every(self) -> tuple[Symbol, ...]:
+        """All that were made so far."""
+        return tuple(self._known.values())
+
     def argument(self, name: str, *key: Hashable, bits: int = M32) -> Linear:
         """What a launch passes, the same for all waves."""
         return Linear(self.make(name, key, spread=GROUP, bits=bits), 1, 0)

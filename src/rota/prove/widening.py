@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from rota.prove.conditions import Widened
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.product_state import AGREED, Product, Shape, Visit, register_key
@@ -103,7 +104,8 @@ class Widener:
             base, anchor = bases[origin, shift]
             registers[row] = linear(base, unit, offset - anchor)
         known = Decisions()
-        known.trail = product.known.trail
+        known.trail, known.path = product.known.trail, product.known.path
+        known.happened(_event(bases))
         known.known = {key: holds for key, holds in product.known.known.items() if visit.known.known.get(key) == holds}
         self._carry_over(product, known, bases)
         known.when |= {key: product.known.when[key] for key in known.known if key in product.known.when}
@@ -136,6 +138,17 @@ class Widener:
                 if isinstance(made, Linear):
                     known.known[made.base] = holds == (made.scale == 1)
                     known.when[made.base] = when
+
+
+def _event(bases: dict[tuple[Hashable, int], tuple[Symbol, int]]) -> Widened:
+    counters: dict[Symbol, tuple[int, Symbol | None, int, int]] = {}
+    for (origin, shift), (base, anchor) in bases.items():
+        unit, old, scale = shift & -shift, None, 0
+        if isinstance(origin, tuple):
+            old, scale = origin
+            unit = min(unit, scale & -scale)
+        counters[base] = (unit, old, scale, anchor)
+    return Widened(counters=counters)
 
 
 _NEAR = 16  # steps of a counter within which a constant is taken for one of its values
