@@ -6,6 +6,7 @@ workgroup shares is decided once for all waves.  A path ends where its state was
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -19,8 +20,9 @@ from rota.prove.evaluation import Evaluator
 from rota.prove.joining import join
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
+from rota.prove.met_states import MetStates
 from rota.prove.operation import SCC_ROW, Kind, Operation
-from rota.prove.product_state import Namer, Product, Visit, key_of_state, shape_of
+from rota.prove.product_state import Namer, Product, Visit, shape_of
 from rota.prove.register_indexing import index_of, move_indexed, set_index, touched
 from rota.prove.scalar_values import evaluate_scalar
 from rota.prove.squad import Squad
@@ -75,11 +77,12 @@ class Explorer:
             target for number, ways in enumerate(sliced.successors) for target in ways if target <= number
         )
         self._joins = frozenset(each.instruction.target for each in operations if each.instruction.target is not None)
-        self._namer = Namer(one, sliced.needed, kernarg_row)
+        self._namer = Namer(one, sliced.needed, sliced.for_addresses, kernarg_row)
         self._widener = Widener(one, sliced.for_addresses)
         self._runs = self._quiet_runs()
-        self._seen: set[Hashable] = set()
-        self._stack: list[Product] = []
+        self._met = MetStates(one, self._namer, sliced.for_addresses)
+        self._open: list[tuple[int, int, Product]] = []
+        self._pushed = 0
         self._ends = 0.0
         self.steps = self.states = self.paths = 0
 
@@ -101,11 +104,20 @@ class Explorer:
     def explore(self, start: Product) -> None:
         """Follows every path to its end, or raises if the budget is gone."""
         self._ends = time.process_time() + self.budget.seconds
-        self._stack = [start]
-        while self._stack:
-            product = self._stack.pop()
+        self._put(start)
+        while self._open:
+            _, _, product = heapq.heappop(self._open)
+            self._met.leave(product)
             self.paths += 1
             self._run(product)
+
+    def _put(self, product: Product) -> None:
+        """Leaves a state for later; those that are least far in the listing come first, so that paths meet."""
+        self._pushed += 1
+        far = sum(
+            len(squad.waves) * (len(self.operations) if squad.ended else squad.at) for squad in product.squads
+        )
+        heapq.heappush(self._open, (far, self._pushed, product))
 
     def _run(self, product: Product) -> None:
         while True:
@@ -154,7 +166,9 @@ class Explorer:
                     self._look(squad, at, end, product)
                 squad.at = end
                 continue
-            if at in heads:
+            if product.resumed:
+                product.resumed = False
+            elif at in heads:
                 self.steps += count
                 count = 0
                 self._spend(operations[at])
@@ -345,7 +359,7 @@ class Explorer:
                     *each.known.trail[-11:],
                     f"{_told(fork.condition)} is {str(holds).lower()} at line {where.line}",
                 )
-            self._stack.append(other)
+            self._put(other)
             return
         (wave,) = fork.waves
         other = product.copy()
@@ -353,7 +367,7 @@ class Explorer:
             each.known.decide(fork.condition, holds=holds, epoch=each.epoch, wave=wave)
             told = f"{_told(fork.condition)} is {str(holds).lower()} in wave {wave} at line {where.line}"
             each.known.trail = (*each.known.trail[-11:], told)
-        self._stack.append(other)
+        self._put(other)
 
     def _part(self, product: Product, squad: Squad) -> None:
         """Waves that may decide differently go on alone: what each comes to is found once, not in every company."""
@@ -370,15 +384,13 @@ class Explorer:
         shape = shape_of(product)
         place = (head, *((squad.waves, squad.at) for squad in product.squads))
         visits = product.history.get(place, ())
-        key = (head, key_of_state(product, shape))
-        if key in self._seen:
-            return False
-        if isinstance(head[0], int) and self._widener.widen(product, visits, shape):
-            self._namer.rename(product)
-            key = (head, key_of_state(product, shape))
-            if key in self._seen:
+        if isinstance(head[0], int) and visits:
+            if self._met.covered(product, head, shape):
                 return False
-        self._seen.add(key)
+            if self._widener.widen(product, visits, shape):
+                self._namer.rename(product)
+        if not self._met.arrive(product, head, shape):
+            return False
         self.states += 1
         if self.states > self.budget.states:
             at = next((self.operations[each.at] for each in product.squads if not each.ended), None)
@@ -386,7 +398,9 @@ class Explorer:
         registers = tuple(dict(squad.registers) for squad in product.squads)
         visit = Visit(shape=shape, registers=registers, known=product.known.copy(), forks=product.forks)
         product.history[place] = (*visits, visit)
-        return True
+        product.resumed = isinstance(head[0], int) or head[0] == "join"
+        self._put(product)
+        return False
 
 
 def _told(condition: Symbol) -> str:

@@ -1,0 +1,125 @@
+"""States met before: takes the state at a checkpoint, gives whether an earlier one covers it, or one that covers both.
+
+Two states that differ in nothing but what was decided become one that has decided what both have: what is left of a
+decision is in where waves are, what they have under way and in their registers.  Where many states differ in registers
+that no address depends on, these become unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from rota.prove.decisions import Decisions, common
+from rota.prove.evaluation import Evaluator
+from rota.prove.product_state import Namer, Product, Shape, register_key
+from rota.prove.state_matching import Registers, covers, generalise
+
+Key = tuple[Hashable, ...]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Entry:
+    """A state: its registers, what it had decided, and itself as long as nobody has gone on from it."""
+
+    registers: Registers
+    known: Decisions
+    epoch: int
+    waiting: Product | None
+
+
+class MetStates:
+    """All states of a proof, by where waves are, what is under way, and the registers that addresses depend on."""
+
+    apart = 2
+    """States with equal registers, of which some have been followed, that are kept apart by decisions."""
+    most = 12
+    """States with equal addresses that are kept apart by other registers."""
+
+    def __init__(self, one: Evaluator, namer: Namer, for_addresses: Sequence[int]) -> None:
+        self._one, self._namer, self._for_addresses = one, namer, for_addresses
+        self._groups: dict[Hashable, dict[Hashable, list[_Entry]]] = {}
+        self._general: dict[Hashable, _Entry] = {}
+
+    def _place(self, product: Product, head: Key, shape: Shape) -> tuple[Hashable, Hashable]:
+        keys = tuple(
+            tuple((row, register_key(value)) for row, value in squad.registers.items()) for squad in product.squads
+        )
+        addresses = tuple(
+            tuple(pair for pair in key if self._for_addresses[squad.at] >> pair[0] & 1)
+            for key, squad in zip(keys, product.squads, strict=True)
+        )
+        return (head, shape, addresses), keys
+
+    def covered(self, product: Product, head: Key, shape: Shape) -> bool:
+        """Is a state one of those that were met?"""
+        place, keys = self._place(product, head, shape)
+        alike = self._groups.get(place, {}).get(keys, ())
+        general = self._general.get(place)
+        return any(each.known.allows(product.known) for each in alike) or (
+            general is not None and covers(self._one, general.registers, general.known, product)
+        )
+
+    def arrive(self, product: Product, head: Key, shape: Shape) -> bool:
+        """Gives whether to go on from a state, which may have become more general; False if others cover it."""
+        place, keys = self._place(product, head, shape)
+        group = self._groups.setdefault(place, {})
+        alike = group.setdefault(keys, [])
+        if any(each.known.allows(product.known) for each in alike):
+            return False
+        general = self._general.get(place)
+        if general is not None:
+            return self._under(general, product)
+        for entry in alike:
+            if entry.waiting is not None:
+                known = common(entry.known, product.known, product.epoch - entry.epoch)
+                entry.waiting.known, entry.known, entry.waiting.epoch = known, known.copy(), product.epoch
+                entry.epoch = product.epoch
+                return False
+        if len(alike) >= self.apart:
+            for entry in alike:
+                product.known = common(entry.known, product.known, product.epoch - entry.epoch)
+            alike.clear()
+        elif len(group) > self.most:
+            last = next(each for each in group.values() if each)[-1]
+            generalise(self._one, last.registers, last.known, last.epoch, product)
+            self._namer.rename(product)
+            self._general[place] = self._entry(product)
+            return True
+        alike.append(self._entry(product))
+        return True
+
+    def _under(self, general: _Entry, product: Product) -> bool:
+        """The most general state of a place becomes more general, if it doesn't cover a state."""
+        if covers(self._one, general.registers, general.known, product):
+            return False
+        generalise(self._one, general.registers, general.known, general.epoch, product)
+        self._namer.rename(product)
+        waiting = general.waiting
+        if waiting is not None:
+            for squad, new in zip(waiting.squads, product.squads, strict=True):
+                squad.registers, squad.exec = new.registers, new.exec
+            waiting.known, waiting.epoch = product.known, product.epoch
+        else:
+            general.waiting = product
+            product.entry = general
+        general.registers = tuple(dict(squad.registers) for squad in product.squads)
+        general.known, general.epoch = product.known.copy(), product.epoch
+        return waiting is None
+
+    @staticmethod
+    def _entry(product: Product) -> _Entry:
+        product.entry = _Entry(
+            registers=tuple(dict(squad.registers) for squad in product.squads),
+            known=product.known.copy(),
+            epoch=product.epoch,
+            waiting=product,
+        )
+        return product.entry
+
+    @staticmethod
+    def leave(product: Product) -> None:
+        """Somebody goes on from that state: it can't become more general any more."""
+        if isinstance(product.entry, _Entry):
+            product.entry.waiting = None
+        product.entry = None
