@@ -129,9 +129,7 @@ def _demands(operation: Operation, *, control: bool) -> int:
     """Registers whose values an operation needs for its own sake."""
     if operation.kind is Kind.LDS or operation.to_lds:
         return operation.address
-    if operation.kind is Kind.INDEX:
-        return operation.reads
-    if control and operation.kind in {Kind.BRANCH, Kind.CALL}:
+    if control and operation.kind in {Kind.BRANCH, Kind.CALL, Kind.INDEX}:
         return operation.reads
     if control and operation.kind is Kind.VALUE and operation.writes & EXEC_BITS:
         return operation.reads & ~EXEC_BITS

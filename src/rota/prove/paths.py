@@ -21,6 +21,7 @@ from rota.prove.joining import join
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
 from rota.prove.met_states import MetStates
+from rota.prove.one_wave import OneWave
 from rota.prove.operation import SCC_ROW, Kind, Operation
 from rota.prove.product_state import Namer, Product, Visit, shape_of
 from rota.prove.register_indexing import index_of, move_indexed, set_index, touched
@@ -63,7 +64,7 @@ class Explorer:
 
     def __init__(
         self, operations: Sequence[Operation], sliced: Slice, one: Evaluator, memory: MemorySteps, judge: Judge, *,
-        kernarg_row: int, budget: Budget,
+        kernarg_row: int, waves: int, budget: Budget,
     ) -> None:  # fmt: skip
         self.operations, self.one, self.memory, self.judge, self.budget = operations, one, memory, judge, budget
         self._evaluated = sliced.evaluated
@@ -80,6 +81,7 @@ class Explorer:
         self._namer = Namer(one, sliced.needed, sliced.for_addresses, kernarg_row)
         self._widener = Widener(one, sliced.for_addresses)
         self._runs = self._quiet_runs()
+        self._one_wave = OneWave(one, waves)
         self._met = MetStates(one, self._namer, sliced.for_addresses)
         self._open: list[tuple[int, int, Product]] = []
         self._pushed = 0
@@ -339,12 +341,27 @@ class Explorer:
             if decided is None:
                 raise ForkError(base)
             return decided == positive
-        each = [known.decided(base, wave) for wave in squad.waves]
+        each = [self._of_wave(base, wave, known) for wave in squad.waves]
         open_ = tuple(wave for wave, one in zip(squad.waves, each, strict=True) if one is None)
         if open_:
             raise ForkError(base, open_)
         outcomes = [one == positive for one in each]
         return outcomes[0] if len(set(outcomes)) == 1 else outcomes
+
+    def _of_wave(self, base: Symbol, wave: int, known: Decisions) -> bool | None:
+        """What a condition that waves don't share is in one of them."""
+        decided = known.decided(base, wave)
+        if decided is not None:
+            return decided
+        told = self._one_wave.symbol(base, wave)
+        if isinstance(told, int):
+            return bool(told)
+        if not isinstance(told, Linear) or told.base.spread != GROUP or told.base.bits != 1:
+            return None
+        decided = known.decided(told.base)
+        if decided is None:
+            raise ForkError(told.base)
+        return decided == (told.scale == 1)
 
     def _fork(self, product: Product, squad: Squad, fork: ForkError) -> None:
         """Takes one way here, and leaves the other for later."""

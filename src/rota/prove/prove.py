@@ -184,7 +184,7 @@ class _Proof:
         )
         start, kernarg_row = self._start(one, waves)
         explorer = self._explorer = Explorer(
-            operations, sliced, one, memory, judge, kernarg_row=kernarg_row, budget=self._budget
+            operations, sliced, one, memory, judge, kernarg_row=kernarg_row, waves=waves, budget=self._budget
         )
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, 20_000))
