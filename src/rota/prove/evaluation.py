@@ -256,6 +256,10 @@ class Evaluator:
             low = one.scale & -one.scale
             if isinstance(one.offset, int) and one.offset & (low - 1):
                 return False
+            if one.base.op == "or" and one.scale == 1 and isinstance(one.offset, int):
+                least = next((each for each in one.base.args[:2] if isinstance(each, int)), 0)
+                if -one.offset & least & M32 != least:  # bits that are one can't be none
+                    return False
             if (
                 isinstance(one.offset, int)
                 and one.base.op in {"eq", "lt_u", "lt_i", "any", "flag"}
