@@ -24,6 +24,7 @@ class Slice:
     needed: tuple[int, ...]
     for_addresses: tuple[int, ...]
     successors: tuple[tuple[int, ...], ...]
+    looping: tuple[bool, ...]
 
 
 def derive_slice(operations: Sequence[Operation], *, full: bool) -> Slice:
@@ -37,6 +38,7 @@ def derive_slice(operations: Sequence[Operation], *, full: bool) -> Slice:
         needed=tuple(needed),
         for_addresses=tuple(addresses),
         successors=tuple(map(tuple, ways)),
+        looping=tuple(_looping(ways)),
     )
 
 
@@ -66,6 +68,44 @@ def _ways(operations: Sequence[Operation]) -> list[list[int]]:
         else:
             ways.append([number + 1] if number < last else [])
     return ways
+
+
+def _looping(ways: list[list[int]]) -> list[bool]:
+    """Can control come back to each operation?  Those of one strongly connected component can (Tarjan, 1972)."""
+    count = len(ways)
+    order, lowest = [-1] * count, [0] * count
+    held, found = [False] * count, [False] * count
+    stack: list[int] = []
+    passed = 0
+    for root in range(count):
+        if order[root] >= 0:
+            continue
+        work = [(root, 0)]
+        while work:
+            number, place = work.pop()
+            if not place:
+                order[number] = lowest[number] = passed
+                passed += 1
+                stack.append(number)
+                held[number] = True
+            else:
+                lowest[number] = min(lowest[number], lowest[ways[number][place - 1]])
+            while place < len(ways[number]):
+                following = ways[number][place]
+                place += 1
+                if order[following] < 0:
+                    work += [(number, place), (following, 0)]
+                    break
+                if held[following]:
+                    lowest[number] = min(lowest[number], order[following])
+            else:
+                if lowest[number] == order[number]:
+                    several = stack[-1] != number or number in ways[number]
+                    each = -1
+                    while each != number:
+                        each = stack.pop()
+                        held[each], found[each] = False, several
+    return found
 
 
 def _pair(operand: Operand) -> int | None:

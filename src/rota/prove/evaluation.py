@@ -217,7 +217,7 @@ class Evaluator:
         spread = max(spread_of(one), spread_of(other), chooser.spread if isinstance(chooser, Symbol) else LANE)
         bits = bits_of(one) | bits_of(other)
         depths = [each.base.depth for each in (one, other) if isinstance(each, Linear)]
-        depth = 1 + max(depths, default=0) if isinstance(chooser, Symbol) and chooser.stable else 99
+        depth = self.symbols.looping + max(depths, default=0) if isinstance(chooser, Symbol) and chooser.stable else 99
         base = self.symbols.make(
             op,
             (chooser, key_of(one), key_of(other), Parts((chooser, one, other))),

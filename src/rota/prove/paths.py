@@ -67,7 +67,7 @@ class Explorer:
         kernarg_row: int, waves: int, budget: Budget,
     ) -> None:  # fmt: skip
         self.operations, self.one, self.memory, self.judge, self.budget = operations, one, memory, judge, budget
-        self._evaluated = sliced.evaluated
+        self._evaluated, self._looping = sliced.evaluated, sliced.looping
         self._targets = call_targets(operations)
         self._places = {
             each.instruction.address: each.number
@@ -225,6 +225,7 @@ class Explorer:
             if operation.indexed:
                 move_indexed(self.one, squad, operation, product.known)
             elif self._evaluated[operation.number]:
+                self.one.symbols.looping = self._looping[operation.number]
                 evaluate = evaluate_vector if operation.vector else evaluate_scalar
                 evaluate(self.one, squad, operation, product.known)
         elif kind is Kind.WAIT:
@@ -237,6 +238,7 @@ class Explorer:
                 self._resolve(squad, SCALAR + M0, product)
             self.memory.vector(squad, operation, product)
         elif kind is Kind.SMEM:
+            self.one.symbols.looping = self._looping[operation.number]
             self.memory.scalar(squad, operation, product.known)
         elif kind is Kind.EXCHANGE:
             self.memory.exchange(squad, operation, product)
