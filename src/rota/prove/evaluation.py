@@ -241,7 +241,7 @@ class Evaluator:
             return linear(result.base, -result.scale, 1 - result.offset)
         return not result if isinstance(result, bool) else ~result
 
-    def compared(self, basic: str, one: Value, other: Value) -> Any:  # noqa: ANN401, C901, PLR0911
+    def compared(self, basic: str, one: Value, other: Value) -> Any:  # noqa: ANN401, PLR0911
         """One of the three comparisons that all others are made of."""
         if not isinstance(one, Linear) and not isinstance(other, Linear):
             result = COMPARISONS[basic](one, other)
@@ -253,20 +253,9 @@ class Evaluator:
             if not isinstance(one, Linear):
                 result = COMPARISONS["eq"](one, 0)
                 return bool(result) if isinstance(one, int) else result
-            low = one.scale & -one.scale
-            if isinstance(one.offset, int) and one.offset & (low - 1):
-                return False
-            if one.base.op == "or" and one.scale == 1 and isinstance(one.offset, int):
-                least = next((each for each in one.base.args[:2] if isinstance(each, int)), 0)
-                if -one.offset & least & M32 != least:  # bits that are one can't be none
-                    return False
-            if (
-                isinstance(one.offset, int)
-                and one.base.op in {"eq", "lt_u", "lt_i", "any", "flag"}
-                and one.scale in {1, M32}
-            ):
-                wanted = -one.offset & M32 if one.scale == 1 else one.offset
-                return False if wanted > 1 else Linear(one.base, 1, 0) if wanted else linear(one.base, -1, 1)
+            told = _zero(one)
+            if told is not None:
+                return told
         else:
             high, least = highest(one), highest(other)
             if isinstance(other, int) and high is not None and high < other and (basic == "lt_u" or (other < 1 << 31)):
@@ -320,3 +309,21 @@ class Evaluator:
         if result is not None:
             return result
         return self.symbols.opaque(op, values, bits=result_bits(op, values))
+
+
+def _zero(value: Linear) -> bool | Value | None:
+    """Is a value 0: no, or what it depends on, if that is a condition itself; None if nothing is known."""
+    offset, base = value.offset, value.base
+    if not isinstance(offset, int):
+        return None
+    low = value.scale & -value.scale
+    if offset & (low - 1):
+        return False
+    if base.op == "or" and value.scale == 1:
+        ones = next((each for each in base.args[:2] if isinstance(each, int)), 0)
+        if -offset & ones & M32 != ones:
+            return False
+    if base.op in {"eq", "lt_u", "lt_i", "any", "flag"} and value.scale in {1, M32}:
+        wanted = -offset & M32 if value.scale == 1 else offset
+        return False if wanted > 1 else Linear(base, 1, 0) if wanted else linear(base, -1, 1)
+    return None

@@ -149,9 +149,9 @@ class MemorySteps:
     # Scalar loads.
 
     def scalar(self, squad: Squad, operation: Operation, known: Decisions) -> None:
-        """A scalar load: of the arguments, or of memory that the launch doesn't change."""
+        """A scalar load: of the arguments, or of memory that the launch doesn't change unless it is glc."""
         rows = [row for row in range(SCALAR, SCALAR + 128) if operation.data >> row & 1]
-        if operation.verb == "load":
+        if operation.verb == "load" and "glc" not in operation.instruction.modifiers:
             self._load(squad, operation, rows, known)
         else:
             for row in rows:

@@ -12,26 +12,22 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from rota.isa.binary.image import CODE_BASE
-from rota.isa.wave.operand import M0, SCALAR, named
+from rota.isa.wave.operand import M0, SCALAR
 from rota.prove.backward_slice import Slice, call_targets
-from rota.prove.decisions import Decisions
-from rota.prove.divergent_loops import assume_empty, condense
+from rota.prove.branching import Branching, ForkError
 from rota.prove.evaluation import Evaluator
 from rota.prove.joining import join
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
 from rota.prove.met_states import MetStates
-from rota.prove.one_wave import OneWave
-from rota.prove.operation import SCC_ROW, Kind, Operation
+from rota.prove.operation import Kind, Operation
 from rota.prove.product_state import Namer, Product, Visit, shape_of
 from rota.prove.register_indexing import index_of, move_indexed, set_index, touched
 from rota.prove.scalar_values import evaluate_scalar
 from rota.prove.squad import Squad
-from rota.prove.symbol import GROUP, Linear, Symbol, Value
+from rota.prove.symbol import Linear, Symbol
 from rota.prove.vector_values import evaluate_vector
 from rota.prove.widening import Widener
-
-_VCC = named("vcc")
 
 
 class InconclusiveError(Exception):
@@ -40,14 +36,6 @@ class InconclusiveError(Exception):
     def __init__(self, message: str, operation: Operation | None = None, *, budget: bool = False) -> None:
         super().__init__(message)
         self.operation, self.budget = operation, budget
-
-
-class ForkError(Exception):
-    """An operation needs a decision first: about a condition, of these waves or of the whole workgroup."""
-
-    def __init__(self, condition: Symbol, waves: tuple[int, ...] = ()) -> None:
-        super().__init__()
-        self.condition, self.waves = condition, waves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +69,7 @@ class Explorer:
         self._namer = Namer(one, sliced.needed, sliced.for_addresses, kernarg_row)
         self._widener = Widener(one, sliced.for_addresses)
         self._runs = self._quiet_runs()
-        self._one_wave = OneWave(one, waves)
+        self._branching = Branching(one, memory.accesses, waves)
         self._met = MetStates(one, self._namer, sliced.for_addresses)
         self._open: list[tuple[int, int, Product]] = []
         self._pushed = 0
@@ -116,9 +104,7 @@ class Explorer:
     def _put(self, product: Product) -> None:
         """Leaves a state for later; those that are least far in the listing come first, so that paths meet."""
         self._pushed += 1
-        far = sum(
-            len(squad.waves) * (len(self.operations) if squad.ended else squad.at) for squad in product.squads
-        )
+        far = sum(len(squad.waves) * (len(self.operations) if squad.ended else squad.at) for squad in product.squads)
         heapq.heappush(self._open, (far, self._pushed, product))
 
     def _run(self, product: Product) -> None:
@@ -220,7 +206,7 @@ class Explorer:
         """One operation; False if another squad has to go on now."""
         kind = operation.kind
         if kind is Kind.BRANCH:
-            return self._branch(product, squad, operation)
+            return self._branching.branch(product, squad, operation)
         if kind is Kind.VALUE:
             if operation.indexed:
                 move_indexed(self.one, squad, operation, product.known)
@@ -248,6 +234,7 @@ class Explorer:
         elif kind is Kind.END:
             squad.ended = True
             self.judge.leaves(squad, operation)
+            squad.rest(self.one.masks)
             return False
         elif kind is Kind.CALL:
             self._call(squad, operation, product)
@@ -279,91 +266,7 @@ class Explorer:
         assert target is not None  # noqa: S101
         squad.at = target
 
-    # Branches.
-
-    def _branch(self, product: Product, squad: Squad, operation: Operation) -> bool:
-        instruction = operation.instruction
-        opcode, target = instruction.opcode, instruction.target
-        assert target is not None  # noqa: S101
-        if opcode == "s_branch":
-            squad.at = target
-            return True
-        taken = self._taken(product, squad, operation)
-        empty = None if "_exec" not in opcode else not opcode.endswith("nz")  # what is taken when no lane is left
-        if isinstance(taken, bool):
-            squad.at = target if taken else squad.at + 1
-            if taken is empty:
-                assume_empty(self.one, squad)
-            return True
-        rows = [[row for row, each in enumerate(taken) if each is wanted] for wanted in (True, False)]
-        parts = [squad.part(each, self.one.masks, self.memory.accesses) for each in rows]
-        parts[0].at, parts[1].at = target, squad.at + 1
-        if empty is not None:
-            assume_empty(self.one, parts[0 if empty else 1])
-        place = product.squads.index(squad)
-        product.squads[place : place + 1] = sorted(parts, key=lambda part: -part.at)  # those that leave a loop first
-        return False
-
-    def _taken(self, product: Product, squad: Squad, operation: Operation) -> bool | list[bool]:
-        opcode, known = operation.instruction.opcode, product.known
-        if opcode == "s_setvskip":
-            word, place = (self.one.read(squad, each, known) for each in operation.operands)
-            flag = self.one.compute("and", self.one.compute("shr", word, self.one.compute("and", place, 31)), 1)
-            wanted = not operation.instruction.modifiers
-            flag = self.one.flag_of(self.one.compare("eq", "u", flag, int(wanted)))
-            return self._outcome(squad, flag, known)
-        if "_scc" in opcode:
-            return self._outcome(squad, self.one.row(squad, SCC_ROW, known), known, wanted=opcode.endswith("1"))
-        wanted = opcode.endswith("nz")
-        if "_exec" not in opcode:
-            return self._outcome(squad, self.one.any_of(self.one.pair(squad, _VCC, known)), known, wanted=wanted)
-        squad.exec = self.one.masks.settled(squad.exec, known.decided)
-        if isinstance(self.one.any_of(squad.exec), Linear):
-            condense(self.one, squad)
-        return self._outcome(squad, self.one.any_of(squad.exec), known, wanted=wanted)
-
-    def _outcome(self, squad: Squad, flag: Value, known: Decisions, *, wanted: bool = True) -> bool | list[bool]:
-        flag = self.one.settled(flag, known)
-        if isinstance(flag, int):
-            return bool(flag) == wanted
-        if not isinstance(flag, Linear):
-            outcomes = [bool(each) == wanted for each in flag[:, 0].tolist()]
-            return outcomes[0] if len(set(outcomes)) == 1 else outcomes
-        base = flag.base
-        if base.op == "select":
-            raise ForkError(base.args[0])  # type: ignore[arg-type]
-        if not isinstance(flag.offset, int) or base.bits != 1 or flag.scale not in {1, 0xFFFF_FFFF}:
-            flag = self.one.flag_of(self.one.compare("ne", "u", flag, 0))
-            if not isinstance(flag, Linear):
-                return self._outcome(squad, flag, known, wanted=wanted)
-            base = flag.base
-        positive = wanted == (flag.scale == 1)
-        if base.spread == GROUP:
-            decided = known.decided(base)
-            if decided is None:
-                raise ForkError(base)
-            return decided == positive
-        each = [self._of_wave(base, wave, known) for wave in squad.waves]
-        open_ = tuple(wave for wave, one in zip(squad.waves, each, strict=True) if one is None)
-        if open_:
-            raise ForkError(base, open_)
-        outcomes = [one == positive for one in each]
-        return outcomes[0] if len(set(outcomes)) == 1 else outcomes
-
-    def _of_wave(self, base: Symbol, wave: int, known: Decisions) -> bool | None:
-        """What a condition that waves don't share is in one of them."""
-        decided = known.decided(base, wave)
-        if decided is not None:
-            return decided
-        told = self._one_wave.symbol(base, wave)
-        if isinstance(told, int):
-            return bool(told)
-        if not isinstance(told, Linear) or told.base.spread != GROUP or told.base.bits != 1:
-            return None
-        decided = known.decided(told.base)
-        if decided is None:
-            raise ForkError(told.base)
-        return decided == (told.scale == 1)
+    # Decisions.
 
     def _fork(self, product: Product, squad: Squad, fork: ForkError) -> None:
         """Takes one way here, and leaves the other for later."""

@@ -99,9 +99,7 @@ def register_key(value: Value | Half) -> Hashable:
 class Namer:
     """Gives a state's unknowns their canonical names."""
 
-    def __init__(
-        self, one: Evaluator, needed: Sequence[int], for_addresses: Sequence[int], kernarg_row: int
-    ) -> None:
+    def __init__(self, one: Evaluator, needed: Sequence[int], for_addresses: Sequence[int], kernarg_row: int) -> None:
         self._one, self._needed, self._for_addresses, self._kernarg_row = one, needed, for_addresses, kernarg_row
         self._leaves: dict[Symbol, frozenset[Symbol]] = {}
         self._joints: dict[Symbol, Value] = {}

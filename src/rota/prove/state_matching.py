@@ -123,7 +123,9 @@ def generalise(one: Evaluator, earlier: Registers, known: Decisions, epoch: int,
     for key, holds in known.known.items():
         if match.holds(key, wanted=holds):
             made.known[key] = holds
-            made.when[key] = min(product.known.when.get(key, product.epoch), known.when.get(key, epoch) + product.epoch - epoch)
+            made.when[key] = min(
+                product.known.when.get(key, product.epoch), known.when.get(key, epoch) + product.epoch - epoch
+            )
     made.arcs = {key: arc for key, arc in known.arcs.items() if match.within(key, arc)}
     failing = set(match.failing)
     fresh: dict[Hashable, Value | Mask] = {}
