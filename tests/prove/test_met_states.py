@@ -116,6 +116,7 @@ ONLY_FIRST = (
     START
     + """
 v_lshrrev_b32_e32 v4, 6, v0
+s_nop 1
 v_readfirstlane_b32 s24, v4
 s_or_b32 s25, s8, {other}
 s_cmp_eq_u32 s25, 0
