@@ -70,6 +70,22 @@ def _ways(operations: Sequence[Operation]) -> list[list[int]]:
     return ways
 
 
+def meeting(operations: Sequence[Operation], ways: Sequence[Sequence[int]], *, flat: bool) -> list[bool]:
+    """Does a way lead from each operation to one that uses LDS, or to a barrier?"""
+    into: list[list[int]] = [[] for _ in operations]
+    for number, following in enumerate(ways):
+        for each in following:
+            into[each].append(number)
+    found = [each.kind in {Kind.LDS, Kind.BARRIER} or bool(each.to_lds) or (flat and each.flat) for each in operations]
+    work = [number for number, each in enumerate(found) if each]
+    while work:
+        for each in into[work.pop()]:
+            if not found[each]:
+                found[each] = True
+                work.append(each)
+    return found
+
+
 def _looping(ways: list[list[int]]) -> list[bool]:
     """Can control come back to each operation?  Those of one strongly connected component can (Tarjan, 1972)."""
     count = len(ways)

@@ -29,7 +29,7 @@ class MemorySteps:
         evaluated: Sequence[bool], in_order: bool = True, flat_lds: bool = False,
     ) -> None:  # fmt: skip
         self._one, self._touched, self._judge, self._holds = one, touched, judge, holds
-        self._constants, self._in_order, self._flat_lds = constants, in_order, flat_lds
+        self._constants, self._in_order, self.flat_lds = constants, in_order, flat_lds
         self.accesses = touched.accesses
         self._evaluated, self._rows = evaluated, dict[int, tuple[int, ...]]()
         self.sites: dict[int, bool] = {}
@@ -120,7 +120,7 @@ class MemorySteps:
             self._site(operation, base)
             access = self._touched.of(operation, "dma", base, squad.exec, stride=operation.to_lds)
             self._judge.own(squad, operation, access, product.known)
-        elif operation.flat and self._flat_lds:
+        elif operation.flat and self.flat_lds:
             how = {"load": "read", "store": "write", "atomic": "atomic"}[operation.verb]
             access = self._touched.everything(operation, how, len(squad.waves))
         self._unknown_rows(squad, operation)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from rota.isa.binary.image import CODE_BASE
 from rota.isa.wave.operand import M0, SCALAR
-from rota.prove.backward_slice import Slice, call_targets
+from rota.prove.backward_slice import Slice, call_targets, meeting
 from rota.prove.branching import Branching, ForkError
 from rota.prove.evaluation import Evaluator
 from rota.prove.joining import join
@@ -69,6 +69,7 @@ class Explorer:
         self._namer = Namer(one, sliced.needed, sliced.for_addresses, kernarg_row)
         self._widener = Widener(one, sliced.for_addresses)
         self._runs = self._quiet_runs()
+        self._meets = meeting(operations, sliced.successors, flat=memory.flat_lds)
         self._branching = Branching(one, memory.accesses, waves)
         self._met = MetStates(one, self._namer, sliced.for_addresses)
         self._open: list[tuple[int, int, Product]] = []
@@ -299,8 +300,19 @@ class Explorer:
 
     # Checkpoints.
 
+    def _leave_alone(self, product: Product) -> None:
+        """No wave comes to LDS or a barrier any more: none can matter to another, each goes on by itself."""
+        self.judge.stretch(product.squads, product.epoch, product.known)
+        self.judge.ended(product.squads)
+        for squad in product.squads:
+            if not squad.ended:
+                self._put(Product(squads=[squad], known=product.known.copy(), epoch=product.epoch, forks=product.forks))
+
     def _checkpoint(self, product: Product, head: tuple[Hashable, ...]) -> bool:
-        """Names and compares the state; False if it was met before."""
+        """Names and compares the state; False if it was met before, or is left for later."""
+        if len(product.squads) > 1 and not any(self._meets[each.at] for each in product.squads if not each.ended):
+            self._leave_alone(product)
+            return False
         product.marked = product.forks
         self._namer.rename(product)
         shape = shape_of(product)

@@ -209,7 +209,7 @@ class Namer:
         def lives(symbol: Symbol, wave: int | None) -> bool:
             if wave is None:
                 return self._lives(symbol, every, again=anywhere)
-            return self._lives(symbol, living[wave], again=again[wave])
+            return self._lives(symbol, living.get(wave, set()), again=again.get(wave, False))
 
         for key, holds in old.known.items():
             condition, wave = key if isinstance(key, tuple) else (key, None)
@@ -229,7 +229,7 @@ class Namer:
             if base.stable:
                 if lives(base, wave):
                     known.arcs[key] = arc
-            elif base in names and (wave is None or names[base][0] in living[wave]):
+            elif base in names and (wave is None or names[base][0] in living.get(wave, ())):
                 new, shift = names[base]
                 known.arcs[new if wave is None else (new, wave)] = ((arc[0] + shift) & M32, arc[1])
         product.known = known
