@@ -33,6 +33,12 @@ class Decisions:
         other.when = dict(self.when)
         return other
 
+    def later(self, barriers: int) -> Decisions:
+        """The same, decided so many barriers later."""
+        other = self.copy()
+        other.when = {key: when + barriers for key, when in self.when.items()}
+        return other
+
     def decided(self, condition: Symbol, wave: int | None = None) -> bool | None:
         """Whether a condition holds, if that is known; of one that waves don't share, for one wave."""
         found = self.known.get(condition if wave is None else (condition, wave))

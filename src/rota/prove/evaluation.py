@@ -69,10 +69,14 @@ class Evaluator:
             return self._half(squad.exec, row - _EXEC_ROW, len(squad.waves))
         value = squad.registers.get(row)
         if value is None:
-            return Linear(self.symbols.make("start", (row,), spread=WAVE if row >= SCALAR else LANE), 1, 0)
+            return self.started(row)
         if isinstance(value, Half):
             return self._half(value.mask, value.which, len(squad.waves))
         return self.settled(value, known, squad.exec) if isinstance(value, Linear) else value
+
+    def started(self, row: int) -> Linear:
+        """What a register that nobody wrote holds."""
+        return Linear(self.symbols.make("start", (row,), spread=WAVE if row >= SCALAR else LANE), 1, 0)
 
     def settled(self, value: Value, known: Decisions, exec_: Mask | None = None) -> Value:
         """A value with what was decided since it was made, as the active lanes see it."""
@@ -170,7 +174,7 @@ class Evaluator:
         if isinstance(old, Half):
             old = None
         if old is None:
-            old = Linear(self.symbols.make("start", (row,), spread=LANE), 1, 0)
+            old = self.started(row)
         squad.registers[row] = self.merged(mask, value, old)
 
     def _write_exec_half(self, squad: Squad, which: int, value: Value) -> None:

@@ -72,9 +72,8 @@ class MetStates:
             return self._under(general, product)
         for entry in alike:
             if entry.waiting is not None:
-                known = common(entry.known, product.known, product.epoch - entry.epoch)
-                entry.waiting.known, entry.known, entry.waiting.epoch = known, known.copy(), product.epoch
-                entry.epoch = product.epoch
+                known = common(product.known, entry.known, entry.epoch - product.epoch)
+                entry.waiting.known, entry.known = known, known.copy()
                 return False
         if len(alike) >= self.apart:
             for entry in alike:
@@ -99,12 +98,12 @@ class MetStates:
         if waiting is not None:
             for squad, new in zip(waiting.squads, product.squads, strict=True):
                 squad.registers, squad.exec = new.registers, new.exec
-            waiting.known, waiting.epoch = product.known, product.epoch
+            waiting.known = product.known.later(waiting.epoch - product.epoch)
         else:
             general.waiting = product
             product.entry = general
         general.registers = tuple(dict(squad.registers) for squad in product.squads)
-        general.known, general.epoch = product.known.copy(), product.epoch
+        general.known, general.epoch = (waiting or product).known.copy(), (waiting or product).epoch
         return waiting is None
 
     @staticmethod

@@ -10,10 +10,31 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from rota.prove.arithmetic import ARITHMETIC, COMPARISONS
+from rota.prove.arithmetic import COMPARISONS
 from rota.prove.evaluation import Evaluator
 from rota.prove.lane_mask import Mask
 from rota.prove.symbol import GROUP, Linear, Symbol, Value, linear, plus, times
+
+_FOLLOWED = frozenset(
+    {
+        "+",
+        "add",
+        "sub",
+        "mul",
+        "shl",
+        "shr",
+        "sar",
+        "and",
+        "or",
+        "xor",
+        "andn2",
+        "not",
+        "min_u",
+        "max_u",
+        "min_i",
+        "max_i",
+    }
+)
 
 
 class OneWave:
@@ -42,7 +63,7 @@ class OneWave:
             return 0 if not possible[wave] else 1 if one.masks.certain(args[0])[wave] else None
         if op == "/" and isinstance(args[0], Symbol) and isinstance(args[1], int):
             return _divided(self.symbol(args[0], wave), args[1])
-        if op not in ARITHMETIC and op not in COMPARISONS and op != "+":
+        if (op not in _FOLLOWED and op not in COMPARISONS) or args[-1] is not None:
             return None
         values = [self._value(each, wave) for each in args[:-1]]
         told = [each for each in values if each is not None]

@@ -6,7 +6,7 @@ has decided is open there.  Where that fails, the registers in question become u
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 
@@ -31,17 +31,21 @@ class Match:
         for squad in product.squads:
             self._same(squad.exec)
         rest = []
-        for number, (squad, before) in enumerate(zip(product.squads, earlier, strict=True)):
-            for row, value in squad.registers.items():
-                old = before[row]
-                if register_key(old) == register_key(value):
-                    self._same(old)
-                else:
-                    rest.append((number, row))
-        for number, row in rest:
-            old, value = earlier[number][row], product.squads[number].registers[row]
+        for number, row, old, value in self.pairs():
+            if register_key(old) == register_key(value):
+                self._same(old)
+            else:
+                rest.append((number, row, old, value))
+        for number, row, old, value in rest:
             if isinstance(old, Half) or isinstance(value, Half) or not self._stands(old, value):
                 self.failing.append((number, row))
+
+    def pairs(self) -> Iterator[tuple[int, int, Value | Half, Value | Half]]:
+        """Registers by the number of their squad, with what they hold in both; one that nobody wrote as it started."""
+        for number, (squad, before) in enumerate(zip(self._product.squads, self._earlier, strict=True)):
+            for row in sorted(squad.registers.keys() | before.keys()):
+                started = self._one.started(row)
+                yield number, row, before.get(row, started), squad.registers.get(row, started)
 
     def _same(self, value: Value | Half | Mask) -> None:
         """All unknowns of a value stand for themselves."""
@@ -130,13 +134,11 @@ def generalise(one: Evaluator, earlier: Registers, known: Decisions, epoch: int,
     failing = set(match.failing)
     fresh: dict[Hashable, Value | Mask] = {}
     bases: dict[Hashable, tuple[Symbol, int]] = {}
-    for number, squad in enumerate(product.squads):
-        for row, value in squad.registers.items():
-            old = earlier[number][row]
-            if (number, row) in failing:
-                squad.registers[row] = _joint(one, old, value, len(squad.waves), fresh, bases)
-            elif not isinstance(old, Half):
-                squad.registers[row] = old
+    for number, row, old, value in list(match.pairs()):
+        squad = product.squads[number]
+        squad.registers[row] = (
+            _joint(one, old, value, len(squad.waves), fresh, bases) if (number, row) in failing else old
+        )
     product.known = made
 
 
