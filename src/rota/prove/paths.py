@@ -65,7 +65,7 @@ class Explorer:
         self._heads = frozenset(
             target for number, ways in enumerate(sliced.successors) for target in ways if target <= number
         )
-        self._joins = frozenset(each.instruction.target for each in operations if each.instruction.target is not None)
+        self._joins = self._join_points()
         self._namer = Namer(one, sliced.needed, sliced.for_addresses, kernarg_row)
         self._widener = Widener(one, sliced.for_addresses)
         self._runs = self._quiet_runs()
@@ -76,6 +76,17 @@ class Explorer:
         self._pushed = 0
         self._ends = 0.0
         self.steps = self.states = self.paths = 0
+
+    def _join_points(self) -> frozenset[int]:
+        """Where ways meet: behind the waits at a branch's target, which make paths more alike; not before a barrier."""
+        found = set()
+        for target in {each.instruction.target for each in self.operations if each.instruction.target is not None}:
+            at = target
+            while at < len(self.operations) and self.operations[at].kind in {Kind.WAIT, Kind.QUIET}:
+                at += 1
+            if at < len(self.operations) and self.operations[at].kind not in {Kind.BARRIER, Kind.END}:
+                found.add(at)
+        return frozenset(found)
 
     def _quiet_runs(self) -> list[tuple[int, int]]:
         """For each operation that needs no step of its own: the registers of all up to the next that does, and that."""
@@ -137,7 +148,11 @@ class Explorer:
             squad.barriers += 1
             squad.at += 1
         self.judge.passed(waiting)
+        if len(waiting) < len(product.squads):  # of waves that have ended, only what is under way can still matter
+            self.judge.ended(product.squads)
+            product.squads = [each for each in product.squads if not each.ended or each.vm or each.ds or each.flat]
         product.squads = join(product.squads, self.one.masks, self.memory.accesses)
+        product.squads.sort(key=lambda squad: squad.waves)
         return self._checkpoint(product, ("barrier",))
 
     def _advance(self, product: Product, squad: Squad) -> bool:  # noqa: C901, PLR0912
