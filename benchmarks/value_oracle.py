@@ -32,8 +32,9 @@ from rota.isa.load import load_kernel
 from rota.isa.wave.operand import SCALAR
 from rota.prove import prove as proving
 from rota.prove.backward_slice import Slice, derive_slice
+from rota.prove.branching import ForkError
 from rota.prove.operation import EXEC_BITS, Kind, Operation
-from rota.prove.paths import Budget, Explorer, ForkError
+from rota.prove.paths import Budget, Explorer
 from rota.prove.product_state import Product
 from rota.prove.squad import Half, Squad
 from rota.prove.symbol import M32, Linear, Symbol

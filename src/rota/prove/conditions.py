@@ -8,7 +8,7 @@ renamings: `Renamed` says what the new ones were.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -68,25 +68,25 @@ class Chronicle:
 
     arrivals: list[list[Path]] = field(default_factory=lambda: [[]])
     known: list[Decisions | None] = field(default_factory=lambda: [None])
-    _numbers: dict[Hashable, int] = field(default_factory=dict)
 
-    def has(self, key: Hashable) -> bool:
-        """Was a state met before?"""
-        return key in self._numbers
-
-    def met(self, key: Hashable, known: Decisions) -> bool:
-        """Was a state met before?  If so, notes the way by which a path came to it now."""
-        number = self._numbers.get(key)
-        if number is None:
-            return False
-        self.arrivals[number].append(known.path)
-        return True
-
-    def begin(self, key: Hashable, known: Decisions) -> Decisions:
-        """Notes a new state, from which the path goes on, and gives what is known there, to keep."""
-        number = self._numbers[key] = len(self.arrivals)
+    def begin(self, known: Decisions) -> int:
+        """Notes a new state, from which the path goes on, and gives its number."""
+        number = len(self.arrivals)
         self.arrivals.append([known.path])
         known.path = (number, None)
-        kept = known.copy()
-        self.known.append(kept)
-        return kept
+        self.known.append(known.copy())
+        return number
+
+    def arrive(self, number: int, path: Path) -> None:
+        """Notes one more way by which a state is come to."""
+        self.arrivals[number].append(path)
+
+    def replace(self, number: int, known: Decisions) -> None:
+        """A state that nobody has gone on from knows less now."""
+        known.path = (number, None)
+        self.known[number] = known.copy()
+
+
+def forgetting(path: Path) -> Path:
+    """The path, at whose end all names are given anew, and nothing is said of what they were."""
+    return path[0], (path[1], Renamed(names={}))

@@ -43,6 +43,12 @@ class Decisions:
         """Adds to the path."""
         self.path = (self.path[0], (self.path[1], event))
 
+    def later(self, barriers: int) -> Decisions:
+        """The same, decided so many barriers later."""
+        other = self.copy()
+        other.when = {key: when + barriers for key, when in self.when.items()}
+        return other
+
     def decided(self, condition: Symbol, wave: int | None = None) -> bool | None:
         """Whether a condition holds, if that is known; of one that waves don't share, for one wave."""
         found = self.known.get(condition if wave is None else (condition, wave))
@@ -52,10 +58,24 @@ class Decisions:
         if test is None:
             return None
         base, wanted = test
-        held = self.arcs.get(base if wave is None else (base, wave), (0, min(base.bits, M32)))
+        held = self.arc_of(base, wave)
         if _inside(held, wanted):
             return True
         return False if _apart(held, wanted) else None
+
+    def arc_of(self, base: Symbol, wave: int | None = None) -> Arc:
+        """The numbers that an unknown may be."""
+        return self.arcs.get(base if wave is None else (base, wave), (0, min(base.bits, M32)))
+
+    def allows(self, other: Decisions) -> bool:
+        """Does the other hold all of these?"""
+        for key, holds in self.known.items():
+            condition, wave = key if isinstance(key, tuple) else (key, None)
+            if other.known.get(key) is not holds and (
+                not isinstance(condition, Symbol) or other.decided(condition, wave) is not holds
+            ):
+                return False
+        return all(_inside(_held(other, key), arc) for key, arc in self.arcs.items())
 
     def decide(self, condition: Symbol, *, holds: bool, epoch: int, wave: int | None = None) -> None:
         """Remembers what a path takes a condition for."""
@@ -70,6 +90,40 @@ class Decisions:
         key = base if wave is None else (base, wave)
         held = self.arcs.get(key, (0, min(base.bits, M32)))
         self.arcs[key] = _both(held, wanted)
+
+
+def common(one: Decisions, other: Decisions, later: int) -> Decisions:
+    """What both have decided; the second was made so many barriers later."""
+    both = Decisions()
+    both.trail, both.path = other.trail, other.path
+    for first, second in ((one, other), (other, one)):
+        for key, holds in first.known.items():
+            condition, wave = key if isinstance(key, tuple) else (key, None)
+            if key in both.known or not isinstance(condition, Symbol):
+                continue
+            if second.known.get(key) is holds or second.decided(condition, wave) is holds:
+                both.known[key] = holds
+                whens = [each for each in (one.when.get(key, 0) + later, other.when.get(key)) if each is not None]
+                both.when[key] = min(whens)
+    for key in one.arcs.keys() & other.arcs.keys():
+        arc = _hull(one.arcs[key], other.arcs[key])
+        if arc[1] < M32:
+            both.arcs[key] = arc
+    return both
+
+
+def _held(known: Decisions, key: Hashable) -> Arc:
+    base, wave = key if isinstance(key, tuple) else (key, None)
+    return known.arc_of(base, wave) if isinstance(base, Symbol) else (0, M32)
+
+
+def _hull(one: Arc, other: Arc) -> Arc:
+    """The shorter of the two arcs from the beginning of one to the end of the other that hold both."""
+    found = []
+    for first, then in ((one, other), (other, one)):
+        away = (then[0] - first[0]) & M32
+        found.append((first[0], min(max(first[1], away + then[1]), M32)))
+    return min(found, key=lambda arc: arc[1])
 
 
 def _arc_of(condition: Symbol) -> tuple[Symbol, Arc] | None:

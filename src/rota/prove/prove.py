@@ -246,6 +246,7 @@ class _Proof:
             memory,
             judge,
             kernarg_row=kernarg_row,
+            waves=waves,
             budget=self._left(),
             recorder=self._recorder,
         )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 M32 = 0xFFFF_FFFF
 GROUP, WAVE, LANE = 0, 1, 2
 """How far an unknown is shared: by the whole workgroup, by the lanes of a wave, by none."""
-_STABLE_DEPTH = 6  # operations on arguments that are told apart by what they are made of, at checkpoints
+_STABLE_DEPTH = 6  # operations of loops on arguments that are told apart by what they are made of, at checkpoints
 
 Lanes = NDArray[np.int64]
 Plain = int | Lanes
@@ -27,8 +27,9 @@ Plain = int | Lanes
 class Symbol:
     """An unknown number: what it came from, how far it is shared, and the bits that may be one.
 
-    A stable one is made of launch arguments alone, by few operations: it is the same wherever it is met.  `company` are
-    the waves that the rows of what it is made of stand for, in their order, where it matters which is which.
+    A stable one is made of launch arguments alone, by few operations of loops: it is the same wherever it is met.
+    `company` are the waves that the rows of what it is made of stand for, in their order, where it matters which is
+    which.
     """
 
     op: str
@@ -70,6 +71,7 @@ class Symbols:
     def __init__(self) -> None:
         self.company: tuple[int, ...] = ()
         self._known: dict[tuple[Hashable, ...], Symbol] = {}
+        self.looping = 1  # is 0 outside of loops, where what operations make can't grow without end
 
     def make(self, op: str, args: tuple[Hashable, ...], *, spread: int, bits: int = M32, depth: int = 0) -> Symbol:
         """The symbol of that operation on those keys."""
@@ -99,7 +101,7 @@ class Symbols:
     ) -> Linear:
         """What an operation gives of which nothing else is known."""
         keys = tuple(map(key_of, values))
-        depth = 1 + max((each.base.depth for each in values if isinstance(each, Linear)), default=0)
+        depth = self.looping + max((each.base.depth for each in values if isinstance(each, Linear)), default=0)
         wide = spread if spread >= 0 else max(map(spread_of, values), default=GROUP)
         return Linear(self.make(op, (*keys, extra), spread=wide, bits=bits, depth=depth), 1, 0)
 

@@ -71,7 +71,7 @@ class Widener:
                     if register_key(value) != register_key(old):
                         return None
                 elif value is not old and key_of(value) != key_of(old):
-                    shift = _shift(value, old)
+                    shift = shift_between(value, old)
                     if shift is None and isinstance(value, Linear) and not value.base.stable:
                         return None  # more is unknown now than it was then
                     found.append((number, row, shift))
@@ -190,11 +190,11 @@ def _counted(  # noqa: PLR0917
     return None
 
 
-def _shift(value: Value, old: Value) -> int | None:
+def shift_between(value: Value, old: Value) -> int | None:
     """How much larger a value is, the same in all lanes."""
     if isinstance(value, Linear) != isinstance(old, Linear):
         return None
     if isinstance(value, Linear) and isinstance(old, Linear):
-        return _shift(value.offset, old.offset) if value.base is old.base and value.scale == old.scale else None
+        return shift_between(value.offset, old.offset) if value.base is old.base and value.scale == old.scale else None
     away = (np.asarray(value) - np.asarray(old)) & M32
     return int(away.flat[0]) if bool((away == away.flat[0]).all()) else None
