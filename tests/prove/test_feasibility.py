@@ -109,8 +109,8 @@ def test_a_feasible_one_is_refuted_with_arguments(text: str, divisor: int, rest:
 
 def test_nothing_is_dropped_where_paths_were_not_followed() -> None:
     whole = judged(LOOP.format(step=2))
-    for states in range(1, whole.statistics.states):
-        verdict = executed(LOOP.format(step=2), budget=Budget(states=states))
+    for steps in range(1, whole.statistics.steps):
+        verdict = executed(LOOP.format(step=2), budget=Budget(steps=steps))
         assert verdict.dropped == 0
         assert verdict.status in {Status.ALARM, Status.INCONCLUSIVE}
         if verdict.status is Status.ALARM:

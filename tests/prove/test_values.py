@@ -170,7 +170,7 @@ s_waitcnt lgkmcnt(0)
 def test_waves_that_go_apart_anew_decide_anew() -> None:
     program, launch = _written(REGROUPED, waves=4)
     verdict = prove(program.facts, tuple(step.instruction for step in program.steps))
-    assert [finding.code for finding in verdict.findings] == ["I109"]
+    assert "I109" in {finding.code for finding in verdict.findings}
     for argument in (0, 1, 5):
         args = [np.uint32(argument), *launch.args[1:]]
         compared(program, replace(launch, args=args), naming=True)
