@@ -1,7 +1,7 @@
 """Kernels that others compiled, proved: `python -m benchmarks.check_kernels [--seconds 30] [--folder ...] [PATTERN]`.
 
 Prints for each kernel the verdict, CPU seconds, the most memory so far, how many LDS sites have known addresses, and
-what was found; in the end how many proofs came to their end, by family.
+what was found; in the end how many proofs came to their end, by family.  With `--witness` alarms are executed.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def main() -> None:
     parser.add_argument("pattern", nargs="?", default="")
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--folder", type=Path, default=_folder())
+    parser.add_argument("--witness", action="store_true", help="drop what no launch can come to, execute the rest")
     parser.add_argument("--findings", action="store_true", help="print each finding in full")
     options = parser.parse_args()
     files = sorted(each for each in options.folder.rglob("*") if each.suffix in {".co", ".hsaco"})
@@ -55,7 +56,7 @@ def main() -> None:
         if options.pattern not in str(file):
             continue
         try:
-            verdicts = prove_object(file, budget=Budget(seconds=options.seconds))
+            verdicts = prove_object(file, budget=Budget(seconds=options.seconds), witness=options.witness)
         except RotaError as error:
             print(f"{file.stem:84.84} not read: {error.findings[0].message}", flush=True)
             complete[_family(file)].append(False)

@@ -1,8 +1,8 @@
-"""Loops of kernels that others compiled, lifted: `python -m benchmarks.lift_kernels [PATTERN] [--seconds 10]`.
+"""Loops of kernels that others compiled, lifted: `python -m benchmarks.lift_kernels [PATTERN] [--seconds 10] [--own]`.
 
 Prints for each kernel its loop, entries, iterations a trip, roles, LDS buffers and the predicted clocks of an
 iteration, or why it isn't lifted; in the end how many are, and the reasons of the others.  What is predicted is not
-measured.
+measured.  With `--own` they are kernels that rota emits, compared with the schedules that they came from.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from rota.cli.machine_code import built
 from rota.cycles.predict import predict
 from rota.errors import RotaError
+from rota.kernels.catalogue import kernel_named
 from rota.lift.machine_loop import LiftedLoop, lift_kernel
 from rota.program.effects import Space
+from rota.program.kinds import OpKind
+from rota.program.lowered import LoweredProgram
 from rota.prove.paths import Budget
 from rota.prove.proved_object import read_object_to_prove
+from rota.targets.device import device_of
 from rota.targets.registry import device_named
 
 
@@ -40,13 +45,45 @@ def _row(lifted: LiftedLoop) -> str:
     )
 
 
+def _issued(program: LoweredProgram) -> list[str]:
+    """What a loop issues, one word an instruction; waits with their counts, and without scalar and VALU ones."""
+    words: list[str] = []
+    for entry in program.kernel:
+        effect = entry.effect
+        if effect.kind is OpKind.WAIT:
+            words.append(f"{effect.counter}({effect.wait_value})")
+        elif effect.kind not in {OpKind.SCALAR, OpKind.VALU, OpKind.FENCE, OpKind.HINT}:
+            words += [effect.kind.word] * (entry.op.work.instructions if entry.op.work else 1)
+    return words
+
+
+def _own(seconds: float) -> None:
+    """Compares what rota emits with what it scheduled."""
+    for name in ("gemm_small", "four_wave", "ping_pong"):
+        kernel = kernel_named(name)
+        compiled, code = built(kernel, None)
+        shape, budget = kernel.shape(), Budget(seconds=seconds)
+        facts = code.kernel()
+        lifted = lift_kernel(facts, code.instructions(), device_of(compiled.machine), budget=budget).program
+        scheduled = compiled.lowered if shape is None else shape.fill(compiled.lowered)
+        before = predict(compiled, shape, band=False).cycles * scheduled.tiles_per_trip
+        after = predict(lifted, band=False).cycles * lifted.tiles_per_trip
+        same = "the same order" if _issued(scheduled) == _issued(lifted) else "another order"
+        count = len(_issued(lifted))
+        print(f"{name:12} {count:5} instructions, {same}; {before:,.0f} -> {after:,.0f} clk a trip, predicted")
+
+
 def main() -> None:
     """Lifts those whose names match a pattern."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pattern", nargs="?", default="")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--folder", type=Path, default=_folder())
+    parser.add_argument("--own", action="store_true", help="kernels that rota emits")
     options = parser.parse_args()
+    if options.own:
+        _own(options.seconds)
+        return
     files = sorted(each for each in options.folder.rglob("*") if each.suffix in {".co", ".hsaco"})
     reasons: Counter[str] = Counter()
     lifted = count = 0

@@ -46,6 +46,8 @@ from tests.isa.corpus.problem import Problem
 JUDGED = frozenset({"I103", "I104", "I105", "I106", "I109"})
 FLAGGED, REDUNDANT, OUTSIDE, UNEXPLAINED, MISSED = "flagged", "redundant", "outside", "unexplained", "MISSED"
 KINDS = ("wait +1", "wait gone", "wait swapped", "barrier gone", "barrier moved", "LDS offset", "DMA destination")
+BY_GLOBAL_MEMORY = ("races/global_",)
+"""Kernels whose waves exchange data by global memory, past caches: the proof doesn't judge these."""
 ORDERS = 8
 Shadow = Callable[[KernelProgram], tuple[tuple[str, ...], float]]
 
@@ -135,7 +137,8 @@ def _judged(subject: Subject, mutant: Mutant, seconds: float) -> tuple[str, str]
     if found:
         return OUTSIDE, f"{' '.join(found)}: not judged by the proof"
     if off > 1:
-        return (OUTSIDE if mutant.change is None else MISSED), "outputs are wrong, and nothing races"
+        elsewhere = mutant.change is None or subject.name.startswith(BY_GLOBAL_MEMORY)
+        return (OUTSIDE if elsewhere else MISSED), "outputs are wrong, and nothing races"
     return REDUNDANT, "the shadow check finds nothing, and outputs are right"
 
 
@@ -206,10 +209,10 @@ def shipped_subject(file: Path) -> Subject:
 
 
 def subjects(folder: Path, pattern: str) -> Iterator[tuple[str, Callable[[], Subject]]]:
-    """All that can be tried, by name."""
+    """All that can be tried, by name: compiled ones from small to large, rota's own, AITER's."""
     from tests.emit.kernels import ZOO
 
-    for case in cases(folder / "compiled"):
+    for case in sorted(cases(folder / "compiled"), key=lambda each: each.path.stat().st_size):
         if case.due is None and not case.refused and pattern in case.name:
             yield case.name, partial(compiled_subject, case)
     yield from ((name, partial(own_subject, name)) for name in ZOO if pattern in name)
@@ -224,7 +227,8 @@ def subjects(folder: Path, pattern: str) -> Iterator[tuple[str, Callable[[], Sub
 def rows(fates: Sequence[Fate]) -> Iterator[str]:
     """Tables by family and by kind."""
     order = (FLAGGED, REDUNDANT, OUTSIDE, UNEXPLAINED, MISSED)
-    for title in ("family", "kind"):
+    keys: dict[str, Callable[[Fate], str]] = {"family": lambda fate: fate.family, "kind": lambda fate: fate.mutant.kind}
+    for title, key in keys.items():
         yield f"\n{title:36}{'kernels':>8}{'mutants':>8}" + "".join(f"{each:>12}" for each in order)
         groups: dict[str, list[Fate]] = defaultdict(list)
         for fate in fates:
@@ -252,7 +256,6 @@ def main() -> int:
     chosen = [*subjects(given.folder, given.pattern)]
     if given.share < 1:
         chosen = chosen[given.seed % given.share.denominator :: given.share.denominator]
-    Random(given.seed).shuffle(chosen)  # reproducible, not secret
     for name, make in chosen:
         if len(fates) >= given.count:
             break

@@ -32,8 +32,9 @@ from rota.isa.load import load_kernel
 from rota.isa.wave.operand import SCALAR
 from rota.prove import kernel_proof as proving
 from rota.prove.backward_slice import BackwardSlice, derive_slice
+from rota.prove.branching import ForkError
 from rota.prove.operation import EXEC_BITS, Operation, OperationKind
-from rota.prove.paths import Budget, Explorer, ForkError
+from rota.prove.paths import Budget, Explorer
 from rota.prove.product_state import ProductState
 from rota.prove.squad import Half, Squad
 from rota.prove.symbol import M32, Linear, Symbol
@@ -115,7 +116,8 @@ class Led(Explorer):
                 if not operation.writes >> register & 1 and register < SCALAR + 200:
                     raise DifferError(f"row {register} is written, which the proof doesn't know of")
                 held = squad.registers.get(register)
-                if held is not None and self._evaluated[operation.number] and operation.writes >> register & 1:
+                wanted = operation.writes & self._wanted[min(squad.at, len(self._wanted) - 1)]
+                if held is not None and self._evaluated[operation.number] and wanted >> register & 1:
                     try:
                         self.meaning.hold(held, at, _lanes(contents), again=True)
                     except DifferError as error:

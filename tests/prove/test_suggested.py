@@ -72,12 +72,14 @@ def test_nothing_to_mend() -> None:
     assert suggested(kernel(WRITE, MEET, READ, WAIT))[0] is None
 
 
-def test_a_wait_that_a_compiled_kernel_lacks() -> None:
-    """Its author wrote `wait_group` one too many: one edit in its loop is enough."""
-    code = read_object_to_prove(shared("kernels/compiled/g_mm_wrongwait.gfx950.hsaco"))
+def test_the_published_race_of_a_ping_pong_is_mended_by_one_wait() -> None:
+    """Triton 3.8.0 came to a barrier with LDS reads under way; 3.9.0 waits for them there."""
+    code = read_object_to_prove(shared("kernels/compiled/triton-3.8.0/pp_on.gfx942.hsaco"))
     kernel_facts, instructions = code.kernel(), code.instructions()
     found = suggest(kernel_facts, instructions, prove(kernel_facts, instructions), seconds=60)
     assert found is not None
     assert found.smallest
-    assert [each.what for each in found.edits] == ["vmcnt"]
+    (only,) = found.edits
+    assert (only.what, only.most, only.inserted) == ("lgkmcnt", 0, True)
+    assert instructions[only.number].opcode == "s_barrier"
     assert prove(kernel_facts, edited(instructions, found.edits)).proved

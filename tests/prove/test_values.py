@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -13,6 +14,7 @@ from benchmarks.value_oracle import compared, of_corpus, of_seed
 from benchmarks.value_record import Launch
 from rota.isa.decoded import KernelProgram, decode, load_program
 from rota.prove import arithmetic, scalar_values
+from rota.prove.kernel_proof import prove
 from rota.prove.operation import UnknownOperationError
 from rota.prove.operation_reader import read_operation
 from rota.targets.registry import architecture_named
@@ -20,6 +22,7 @@ from tests.isa.corpus.cases import FOLDER, Case
 from tests.isa.every_opcode import every_instruction, executes
 from tests.shared import shared
 
+TAB = "\t"
 SEEDS = range(8)
 KERNELS = ("h_dynlds.gfx942", "h_reduction.gfx950", "h_warpreduce.gfx942", "t_sort.gfx950", "g_mxfp4.gfx950")
 
@@ -101,11 +104,76 @@ def test_what_was_wrong(what: str, everything: bool) -> None:
     compared(*_written(FOUND[what]), everything=everything)
 
 
-def _written(text: str) -> tuple[KernelProgram, Launch]:
+def _written(text: str, waves: int = 2) -> tuple[KernelProgram, Launch]:
     head = "s_load_dwordx4 s[4:7], s[0:1], 0x0\ns_load_dwordx2 s[28:29], s[0:1], 0x18\ns_waitcnt lgkmcnt(0)\n"
-    lines = "".join(f"\t{line.strip()}\n" for line in (head + text).splitlines() if line.strip())
+    lines = "".join(
+        f"{'' if line.endswith(':') else TAB}{line.strip()}\n" for line in (head + text).splitlines() if line.strip()
+    )
     args = [*(np.uint32(each) for each in (5, 0x1234_5678, 0xFFFF_FFF0, 3, 9, 77)), np.arange(512, dtype=np.uint32)]
-    return load_program(facts(2), f"k:\n{lines}\ts_endpgm\n"), Launch(args=args, block=(128, 1, 1))
+    return load_program(facts(waves), f"k:\n{lines}\ts_endpgm\n"), Launch(args=args, block=(64 * waves, 1, 1))
+
+
+# Waves go apart two ways: low and high ones, then even and odd ones.  Both times an argument is compared with rows 0
+# and 1, which are other waves' then; if it is 0, wave 2 takes the two comparisons differently, and writes what wave 0
+# does.
+REGROUPED = """
+v_readfirstlane_b32 s20, v0
+s_lshr_b32 s20, s20, 6
+s_and_b32 s21, s20, 1
+s_lshr_b32 s22, s20, 1
+s_waitcnt lgkmcnt(0)
+v_lshlrev_b32_e32 v1, 2, v0
+s_mov_b32 s30, 0
+s_mov_b32 s31, 0
+s_barrier
+s_cmp_eq_u32 s22, 0
+s_cbranch_scc1 low
+s_cmp_lt_u32 s4, s21
+s_cbranch_scc1 a1
+s_mov_b32 s30, 8
+a1:
+s_branch met
+low:
+s_cmp_lt_u32 s4, s21
+s_cbranch_scc1 a2
+s_mov_b32 s30, 8
+a2:
+s_nop 0
+met:
+s_barrier
+s_cmp_eq_u32 s21, 0
+s_cbranch_scc1 even
+s_cmp_lt_u32 s4, s22
+s_cbranch_scc1 b1
+s_mov_b32 s31, 8
+b1:
+s_branch out
+even:
+s_cmp_lt_u32 s4, s22
+s_cbranch_scc1 b2
+s_mov_b32 s31, 8
+b2:
+s_nop 0
+out:
+s_lshl_b32 s32, s20, 8
+s_add_u32 s32, s32, s31
+s_add_u32 s32, s32, s30
+s_cmp_lg_u32 s32, 0x208
+s_cbranch_scc1 fine
+v_subrev_u32_e32 v1, 0x200, v1
+fine:
+ds_write_b32 v1, v0
+s_waitcnt lgkmcnt(0)
+"""
+
+
+def test_waves_that_go_apart_anew_decide_anew() -> None:
+    program, launch = _written(REGROUPED, waves=4)
+    verdict = prove(program.facts, tuple(step.instruction for step in program.steps))
+    assert "I109" in {finding.code for finding in verdict.findings}
+    for argument in (0, 1, 5):
+        args = [np.uint32(argument), *launch.args[1:]]
+        compared(program, replace(launch, args=args), naming=True)
 
 
 # The comparison itself: what is wrong on purpose is found.

@@ -14,7 +14,13 @@ WAVES = 2
 
 
 def judged(
-    text: str, *, waves: int = WAVES, policies: Policies | None = None, budget: Budget | None = None, **changes: Any
+    text: str,
+    *,
+    waves: int = WAVES,
+    policies: Policies | None = None,
+    budget: Budget | None = None,
+    witness: bool = False,
+    **changes: Any,
 ) -> Verdict:
     """The verdict about a kernel whose arguments s[0:1] points to, with v0 the work item and s2 the workgroup."""
     plain = {
@@ -23,7 +29,7 @@ def judged(
         "workgroup_ids": (True, False, False),
     }
     told = facts(**{**plain, **changes})
-    return prove(told, read_listing(listing(text), "k"), policies=policies, budget=budget)
+    return prove(told, read_listing(listing(text), "k"), policies=policies, budget=budget, witness=witness)
 
 
 def codes(verdict: Verdict) -> list[str]:

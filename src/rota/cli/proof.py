@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,7 +77,7 @@ def check_machine_code(
         {
             "ok": passes,
             "proved": not failed and all(each.proved for _, each in results),
-            "kernels": [{"file": str(file), "verdict": verdict} for file, verdict in results],
+            "kernels": [{"file": str(file), "verdict": replace(verdict, remedies=())} for file, verdict in results],
             "new": [{"about": subject, "code": finding.code, "message": finding.message} for subject, finding in new],
             **({"advice": advice} if advice else {}),
             "unread": [{"file": str(file), "findings": error.findings} for file, error in failed],

@@ -2,7 +2,8 @@
 
 Bytes that one instruction uses belong together, for all waves, and so do those of instructions that have a byte in
 common: they are one buffer.  Buffers that one instruction uses in different trips are copies of one tile.  Each
-instruction that writes a buffer writes a part of it.
+instruction that writes a buffer writes a part of it.  An instruction whose bytes are only bounded joins no buffers: it
+may use any that it reaches.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from math import lcm
 from rota.lift.loop_recorder import LoopRecorder
 from rota.lift.natural_loops import NaturalLoop
 from rota.program.effects import Place, Space
+from rota.program.limits import MOST_INSTRUCTIONS
 from rota.prove.operation import Operation, OperationKind
 
 Use = tuple[int, int]
@@ -46,14 +48,17 @@ def derive_lds_places(recorder: LoopRecorder, loops: Sequence[NaturalLoop]) -> L
     """Places of the loops' accesses."""
     windows = [_window(recorder, loop) for loop in loops]
     copies = lcm(*(1 if window is None else len(window) for window in windows))
+    most = min(_MOST_COPIES, MOST_INSTRUCTIONS // max(len(loop.chain) for loop in loops))
     told: list[str] = []
     octets: dict[Use, int] = {}
-    if copies > _MOST_COPIES or None in windows:
+    if copies > most or None in windows:
         copies = 1
         for loop in loops:
             octets |= _union(recorder, loop)
         if octets:
-            told.append("LDS addresses repeat in no way that was seen: places are all bytes that an instruction uses")
+            told.append(
+                "LDS addresses repeat in no way that is followed: places are all bytes that an instruction uses"
+            )
     else:
         for loop, window in zip(loops, windows, strict=True):
             octets |= _by_trip(recorder, loop, window or _ALWAYS, copies)
@@ -64,12 +69,14 @@ def derive_lds_places(recorder: LoopRecorder, loops: Sequence[NaturalLoop]) -> L
     order = sorted(octets, key=lambda use: (use[0], rank[use[1]]))
     places: dict[Use, list[Place]] = {use: [] for use in order}
     writing = frozenset(each.number for each in chain if writes_lds(each))
-    for name, copy, buffer in _named(_buffers(order, octets)):
+    known = [use for use in order if use[1] not in recorder.inexact] or order
+    loose = [use for use in order if use not in set(known)]
+    for name, copy, buffer in _named(_buffers(known, octets)):
         parts: dict[int, int] = {}
         for use in buffer.uses:
             if use[1] in writing:
                 parts.setdefault(octets[use], len(parts))
-        for use in buffer.uses:
+        for use in (*buffer.uses, *(each for each in loose if octets[each] & buffer.octets)):
             mine = [part for mask, part in parts.items() if mask & octets[use]] or [0]
             places[use] += [Place(Space.LDS, name, copy, part) for part in mine]
     return LdsUses(copies=copies, places={use: tuple(each) for use, each in places.items()}, told=tuple(told))

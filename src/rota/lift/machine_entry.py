@@ -22,7 +22,7 @@ _SHORT = {"ubyte": 1, "sbyte": 1, "byte": 1, "ushort": 2, "sshort": 2, "short": 
 _MACHINE_COUNTERS = ("vmcnt", "lgkmcnt")
 
 
-class Places(NamedTuple):
+class OperationPlaces(NamedTuple):
     """What an operation reads and writes."""
 
     reads: tuple[Place, ...] = ()
@@ -30,7 +30,9 @@ class Places(NamedTuple):
     lds: tuple[Place, ...] = ()
 
 
-def derive_ops(operation: Operation, places: Places, machine: Machine, copy: int | None) -> Iterator[tuple[Op, Effect]]:
+def derive_ops(
+    operation: Operation, places: OperationPlaces, machine: Machine, copy: int | None
+) -> Iterator[tuple[Op, Effect]]:
     """What a wave does with one instruction: usually one op, of a wait one for each counter."""
     if operation.kind is OperationKind.WAIT:
         for op, effect in _waits(operation, machine):
@@ -51,8 +53,9 @@ def derive_ops(operation: Operation, places: Places, machine: Machine, copy: int
     reads, writes = places.reads, places.writes
     into_lds = kind in {OpKind.LDS_WRITE, OpKind.DMA}
     name = operation.name + (" lds" if kind is OpKind.DMA and "_lds_" not in operation.name else "")
-    if places.lds:
-        name += " " + " ".join(dict.fromkeys(f"{place.name}[{place.copy}]" for place in places.lds))
+    buffers = dict.fromkeys(f"{place.name}[{place.copy}]" for place in places.lds)
+    if buffers:
+        name += f" {next(iter(buffers))}" if len(buffers) == 1 else " lds?"
     effect = Effect(
         kind=kind,
         counter=tracked,

@@ -22,7 +22,7 @@ from rota.isa.code.disassembly import Instruction
 from rota.isa.wave.skip import without_skipping
 from rota.lift.lds_places import LdsUses, derive_lds_places
 from rota.lift.loop_recorder import LoopRecorder
-from rota.lift.machine_entry import Places, derive_ops
+from rota.lift.machine_entry import OperationPlaces, derive_ops
 from rota.lift.natural_loops import MATRIX, NaturalLoop, find_loops, not_lifted
 from rota.lift.register_places import RegisterUses, derive_register_places
 from rota.program.effects import WORKGROUP
@@ -205,7 +205,7 @@ class _Lift:
         copies = self.uses.copies
         for copy in range(copies):
             for each in loop.chain:
-                places = Places(
+                places = OperationPlaces(
                     registers.reads.get(each.number, ()),
                     registers.writes.get(each.number, ()),
                     self.uses.places.get((copy, each.number), ()),

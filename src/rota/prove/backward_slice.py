@@ -24,6 +24,7 @@ class BackwardSlice:
     needed: tuple[int, ...]
     for_addresses: tuple[int, ...]
     successors: tuple[tuple[int, ...], ...]
+    looping: tuple[bool, ...]
 
 
 def derive_slice(operations: Sequence[Operation], *, full: bool) -> BackwardSlice:
@@ -37,6 +38,7 @@ def derive_slice(operations: Sequence[Operation], *, full: bool) -> BackwardSlic
         needed=tuple(needed),
         for_addresses=tuple(addresses),
         successors=tuple(map(tuple, ways)),
+        looping=tuple(_looping(ways)),
     )
 
 
@@ -71,6 +73,63 @@ def derive_ways(operations: Sequence[Operation]) -> list[list[int]]:
         else:
             ways.append([number + 1] if number < last else [])
     return ways
+
+
+def meeting(operations: Sequence[Operation], ways: Sequence[Sequence[int]], *, flat: bool) -> list[bool]:
+    """Does a way lead from each operation to one that uses LDS, or to a barrier?"""
+    into: list[list[int]] = [[] for _ in operations]
+    for number, following in enumerate(ways):
+        for each in following:
+            into[each].append(number)
+    found = [
+        each.kind in {OperationKind.LDS, OperationKind.BARRIER} or bool(each.to_lds) or (flat and each.flat)
+        for each in operations
+    ]
+    work = [number for number, each in enumerate(found) if each]
+    while work:
+        for each in into[work.pop()]:
+            if not found[each]:
+                found[each] = True
+                work.append(each)
+    return found
+
+
+def _looping(ways: list[list[int]]) -> list[bool]:
+    """Can control come back to each operation?  Those of one strongly connected component can (Tarjan, 1972)."""
+    count = len(ways)
+    order, lowest = [-1] * count, [0] * count
+    held, found = [False] * count, [False] * count
+    stack: list[int] = []
+    passed = 0
+    for root in range(count):
+        if order[root] >= 0:
+            continue
+        work = [(root, 0)]
+        while work:
+            number, place = work.pop()
+            if not place:
+                order[number] = lowest[number] = passed
+                passed += 1
+                stack.append(number)
+                held[number] = True
+            else:
+                lowest[number] = min(lowest[number], lowest[ways[number][place - 1]])
+            while place < len(ways[number]):
+                following = ways[number][place]
+                place += 1
+                if order[following] < 0:
+                    work += [(number, place), (following, 0)]
+                    break
+                if held[following]:
+                    lowest[number] = min(lowest[number], order[following])
+            else:
+                if lowest[number] == order[number]:
+                    several = stack[-1] != number or number in ways[number]
+                    each = -1
+                    while each != number:
+                        each = stack.pop()
+                        held[each], found[each] = False, several
+    return found
 
 
 def _pair(operand: Operand) -> int | None:
@@ -134,9 +193,7 @@ def _demands(operation: Operation, *, control: bool) -> int:
     """Registers whose values an operation needs for its own sake."""
     if operation.kind is OperationKind.LDS or operation.to_lds:
         return operation.address
-    if operation.kind is OperationKind.INDEX:
-        return operation.reads
-    if control and operation.kind in {OperationKind.BRANCH, OperationKind.CALL}:
+    if control and operation.kind in {OperationKind.BRANCH, OperationKind.CALL, OperationKind.INDEX}:
         return operation.reads
     if control and operation.kind is OperationKind.VALUE and operation.writes & EXEC_BITS:
         return operation.reads & ~EXEC_BITS

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from rota.prove.conditions import START, Decided, Event, Path
 from rota.prove.symbol import M32, Symbol
 
 Arc = tuple[int, int]  # its first number, and how many follow
@@ -16,14 +17,18 @@ _TOP = 0x8000_0000
 
 
 class Decisions:
-    """Conditions and arcs of one path; `when` is the number of barriers before each condition was decided."""
+    """Conditions and arcs of one path; `when` is the number of barriers before each condition was decided.
 
-    __slots__ = ("arcs", "known", "trail", "when")
+    `path` is all that happened on the way, whether it is still known or forgotten.
+    """
+
+    __slots__ = ("arcs", "known", "path", "trail", "when")
 
     def __init__(self) -> None:
         self.known: dict[Hashable, bool] = {}
         self.arcs: dict[Hashable, Arc] = {}  # by unknown, or by unknown and wave
         self.trail: tuple[str, ...] = ()
+        self.path: Path = START
         self.when: dict[Hashable, int] = {}
 
     def copy(self) -> Decisions:
@@ -31,6 +36,17 @@ class Decisions:
         other = Decisions()
         other.known, other.arcs, other.trail = dict(self.known), dict(self.arcs), self.trail
         other.when = dict(self.when)
+        other.path = self.path
+        return other
+
+    def happened(self, event: Event) -> None:
+        """Adds to the path."""
+        self.path = (self.path[0], (self.path[1], event))
+
+    def later(self, barriers: int) -> Decisions:
+        """The same, decided so many barriers later."""
+        other = self.copy()
+        other.when = {key: when + barriers for key, when in self.when.items()}
         return other
 
     def decided(self, condition: Symbol, wave: int | None = None) -> bool | None:
@@ -42,13 +58,28 @@ class Decisions:
         if test is None:
             return None
         base, wanted = test
-        held = self.arcs.get(base if wave is None else (base, wave), (0, min(base.bits, M32)))
+        held = self.arc_of(base, wave)
         if _inside(held, wanted):
             return True
         return False if _apart(held, wanted) else None
 
+    def arc_of(self, base: Symbol, wave: int | None = None) -> Arc:
+        """The numbers that an unknown may be."""
+        return self.arcs.get(base if wave is None else (base, wave), (0, min(base.bits, M32)))
+
+    def allows(self, other: Decisions) -> bool:
+        """Does the other hold all of these?"""
+        for key, holds in self.known.items():
+            condition, wave = key if isinstance(key, tuple) else (key, None)
+            if other.known.get(key) is not holds and (
+                not isinstance(condition, Symbol) or other.decided(condition, wave) is not holds
+            ):
+                return False
+        return all(_inside(_held(other, key), arc) for key, arc in self.arcs.items())
+
     def decide(self, condition: Symbol, *, holds: bool, epoch: int, wave: int | None = None) -> None:
         """Remembers what a path takes a condition for."""
+        self.happened(Decided(condition=condition, holds=holds, wave=wave))
         about = condition if wave is None else (condition, wave)
         self.known[about], self.when[about] = holds, epoch
         test = _arc_of(condition)
@@ -59,6 +90,40 @@ class Decisions:
         key = base if wave is None else (base, wave)
         held = self.arcs.get(key, (0, min(base.bits, M32)))
         self.arcs[key] = _both(held, wanted)
+
+
+def common(one: Decisions, other: Decisions, later: int) -> Decisions:
+    """What both have decided; the second was made so many barriers later."""
+    both = Decisions()
+    both.trail, both.path = other.trail, other.path
+    for first, second in ((one, other), (other, one)):
+        for key, holds in first.known.items():
+            condition, wave = key if isinstance(key, tuple) else (key, None)
+            if key in both.known or not isinstance(condition, Symbol):
+                continue
+            if second.known.get(key) is holds or second.decided(condition, wave) is holds:
+                both.known[key] = holds
+                whens = [each for each in (one.when.get(key, 0) + later, other.when.get(key)) if each is not None]
+                both.when[key] = min(whens)
+    for key in one.arcs.keys() & other.arcs.keys():
+        arc = _hull(one.arcs[key], other.arcs[key])
+        if arc[1] < M32:
+            both.arcs[key] = arc
+    return both
+
+
+def _held(known: Decisions, key: Hashable) -> Arc:
+    base, wave = key if isinstance(key, tuple) else (key, None)
+    return known.arc_of(base, wave) if isinstance(base, Symbol) else (0, M32)
+
+
+def _hull(one: Arc, other: Arc) -> Arc:
+    """The shorter of the two arcs from the beginning of one to the end of the other that hold both."""
+    found = []
+    for first, then in ((one, other), (other, one)):
+        away = (then[0] - first[0]) & M32
+        found.append((first[0], min(max(first[1], away + then[1]), M32)))
+    return min(found, key=lambda arc: arc[1])
 
 
 def _arc_of(condition: Symbol) -> tuple[Symbol, Arc] | None:

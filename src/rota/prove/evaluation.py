@@ -76,10 +76,14 @@ class Evaluator:
             return self._half(squad.exec, row - _EXEC_ROW, len(squad.waves))
         value = squad.registers.get(row)
         if value is None:
-            return Linear(self.symbols.make("start", (row,), spread=WAVE if row >= SCALAR else LANE), 1, 0)
+            return self.started(row)
         if isinstance(value, Half):
             return self._half(value.mask, value.which, len(squad.waves))
         return self.settled(value, known, None if everywhere else squad.exec) if isinstance(value, Linear) else value
+
+    def started(self, row: int) -> Linear:
+        """What a register that nobody wrote holds."""
+        return Linear(self.symbols.make("start", (row,), spread=WAVE if row >= SCALAR else LANE), 1, 0)
 
     def settled(self, value: Value, known: Decisions, exec_: Mask | None = None) -> Value:
         """A value with what was decided since it was made, as the active lanes see it."""
@@ -93,7 +97,9 @@ class Evaluator:
                 chosen = one if decided else other
             elif base.op == "pick" and exec_ is not None:
                 mask, new, old = parts_of(base)
-                if len(self.masks.possible(mask)) != len(self.masks.possible(exec_)):
+                if base.company not in {(), self.symbols.company} or len(self.masks.possible(mask)) != len(
+                    self.masks.possible(exec_)
+                ):
                     return value
                 if not any(self.masks.possible(self.masks.combine("andn2", exec_, mask))):
                     chosen = new
@@ -177,7 +183,7 @@ class Evaluator:
         if isinstance(old, Half):
             old = None
         if old is None:
-            old = Linear(self.symbols.make("start", (row,), spread=LANE), 1, 0)
+            old = self.started(row)
         squad.registers[row] = self.merged(mask, value, old)
 
     def _write_exec_half(self, squad: Squad, which: int, value: Value) -> None:
@@ -224,7 +230,7 @@ class Evaluator:
         spread = max(spread_of(one), spread_of(other), chooser.spread if isinstance(chooser, Symbol) else LANE)
         bits = bits_of(one) | bits_of(other)
         depths = [each.base.depth for each in (one, other) if isinstance(each, Linear)]
-        depth = 1 + max(depths, default=0) if isinstance(chooser, Symbol) and chooser.stable else 99
+        depth = self.symbols.looping + max(depths, default=0) if isinstance(chooser, Symbol) and chooser.stable else 99
         base = self.symbols.make(
             op,
             (chooser, key_of(one), key_of(other), Parts((chooser, one, other))),
@@ -248,7 +254,7 @@ class Evaluator:
             return linear(result.base, -result.scale, 1 - result.offset)
         return not result if isinstance(result, bool) else ~result
 
-    def compared(self, basic: str, one: Value, other: Value) -> Any:  # noqa: ANN401, C901, PLR0911
+    def compared(self, basic: str, one: Value, other: Value) -> Any:  # noqa: ANN401, PLR0911
         """One of the three comparisons that all others are made of."""
         if not isinstance(one, Linear) and not isinstance(other, Linear):
             result = COMPARISONS[basic](one, other)
@@ -260,16 +266,9 @@ class Evaluator:
             if not isinstance(one, Linear):
                 result = COMPARISONS["eq"](one, 0)
                 return bool(result) if isinstance(one, int) else result
-            low = one.scale & -one.scale
-            if isinstance(one.offset, int) and one.offset & (low - 1):
-                return False
-            if (
-                isinstance(one.offset, int)
-                and one.base.op in {"eq", "lt_u", "lt_i", "any", "flag"}
-                and one.scale in {1, M32}
-            ):
-                wanted = -one.offset & M32 if one.scale == 1 else one.offset
-                return False if wanted > 1 else Linear(one.base, 1, 0) if wanted else linear(one.base, -1, 1)
+            told = _zero(one)
+            if told is not None:
+                return told
         else:
             high, least = highest(one), highest(other)
             if isinstance(other, int) and high is not None and high < other and (basic == "lt_u" or (other < 1 << 31)):
@@ -323,3 +322,21 @@ class Evaluator:
         if result is not None:
             return result
         return self.symbols.opaque(op, values, bits=result_bits(op, values))
+
+
+def _zero(value: Linear) -> bool | Value | None:
+    """Is a value 0: no, or what it depends on, if that is a condition itself; None if nothing is known."""
+    offset, base = value.offset, value.base
+    if not isinstance(offset, int):
+        return None
+    low = value.scale & -value.scale
+    if offset & (low - 1):
+        return False
+    if base.op == "or" and value.scale == 1:
+        ones = next((each for each in base.args[:2] if isinstance(each, int)), 0)
+        if -offset & ones & M32 != ones:
+            return False
+    if base.op in {"eq", "lt_u", "lt_i", "any", "flag"} and value.scale in {1, M32}:
+        wanted = -offset & M32 if value.scale == 1 else offset
+        return False if wanted > 1 else Linear(base, 1, 0) if wanted else linear(base, -1, 1)
+    return None

@@ -39,7 +39,7 @@ def _both(one: Squad, other: Squad, masks: Masks, accesses: Accesses) -> Squad:
     ds = _flights(one.ds, other.ds, accesses)
     if [each.same for each in one.sm] != [each.same for each in other.sm] or one.flat or other.flat:
         raise _ApartError
-    return Squad(
+    both = Squad(
         waves=(*one.waves, *other.waves),
         at=one.at,
         registers=registers,
@@ -50,13 +50,15 @@ def _both(one: Squad, other: Squad, masks: Masks, accesses: Accesses) -> Squad:
         busy=one.busy,
         barriers=one.barriers,
     )
+    order = sorted(range(len(both.waves)), key=both.waves.__getitem__)
+    return both if order == list(range(len(order))) else both.part(order, masks, accesses)
 
 
 def _husk(one: Squad, other: Squad, masks: Masks) -> Squad:
     """Ended waves, of which only the number of barriers matters, and what they left under way."""
     if any((*one.vm, *other.vm, *one.ds, *other.ds, *one.flat, *other.flat)):
         raise _ApartError
-    waves = (*one.waves, *other.waves)
+    waves = tuple(sorted((*one.waves, *other.waves)))
     return Squad(
         waves=waves, at=one.at, registers={}, exec=masks.leaf((0,) * len(waves)), ended=True, barriers=one.barriers
     )

@@ -8,9 +8,9 @@ fourth is *policy*: the same for a read of LDS before a write from registers, wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from rota.errors import Concern, Finding, Severity
+from rota.prove.alarm import Alarm
 from rota.prove.conflicts import Conflict, find_conflicts
 from rota.prove.decisions import Decisions
 from rota.prove.operation import Operation, OperationKind
@@ -19,12 +19,6 @@ from rota.prove.squad import Flight, LdsUse, Squad
 
 _HOWS = {"read": "reads", "write": "writes", "atomic": "changes", "dma": "loads to"}
 _MOST_TOLD = 6
-
-
-@dataclass(slots=True, kw_only=True)
-class _Group:
-    finding: Finding
-    pairs: set[tuple[int, int]]
 
 
 class FoundError(Exception):
@@ -37,17 +31,12 @@ class Judge:
     def __init__(self, operations: Sequence[Operation], *, strict_reads: bool = True, stops: bool = False) -> None:
         self._operations, self._strict_reads, self._stops = operations, strict_reads, stops
         self._remedies: dict[tuple[str, int, int], Remedy] = {}
-        self._groups: dict[tuple[object, ...], _Group] = {}
+        self._groups: dict[tuple[object, ...], Alarm] = {}
         self._regions = _regions(operations)
 
-    def findings(self) -> tuple[Finding, ...]:
-        """All of them, with how many pairs of instructions each stands for."""
-        return tuple(
-            replace(each.finding, evidence=(*each.finding.evidence, ("pairs of instructions", len(each.pairs))))
-            if len(each.pairs) > 1
-            else each.finding
-            for each in self._groups.values()
-        )
+    def alarms(self) -> list[Alarm]:
+        """All of them; each may stand for several pairs of instructions."""
+        return [*self._groups.values()]
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
@@ -237,7 +226,7 @@ class Judge:
                 for number, queue in enumerate((squad.vm, squad.ds))
             )
 
-    def leaves(self, squad: Squad, operation: Operation) -> None:
+    def leaves(self, squad: Squad, operation: Operation, known: Decisions) -> None:
         """A wave ends: nothing of its own may land in LDS later, which is somebody else's then."""
         for flight in squad.vm:
             if flight.access is not None and any(flight.access.bytes):
@@ -249,7 +238,7 @@ class Judge:
                 )
                 end = (wait_before(operation.number, "vmcnt", 0),)
                 self._remedy("I403", operation.number, flight.number, end)
-                self._add("I403", "end", message, operation.number, flight.number, evidence, Decisions())
+                self._add("I403", "end", message, operation.number, flight.number, evidence, known)
                 return
 
     def ended(self, squads: Sequence[Squad]) -> None:
@@ -263,33 +252,30 @@ class Judge:
                 ("wave", f"{fewest.waves[0]}, {fewest.barriers} barriers"),
                 ("other wave", f"{most.waves[0]}, {most.barriers} barriers"),
             )
-            self._add("I121", "", message, fewest.at, fewest.at, evidence, Decisions(), severity=Severity.NOTE)
+            self._add("I121", "", message, fewest.at, fewest.at, evidence, None, severity=Severity.NOTE)
 
     def outside(self, places: dict[int, int], size: int) -> None:
         """Operations that use LDS outside of what the kernel has."""
         for number, place in places.items():
             message = f"an LDS access may be at byte {place}; the kernel has {size}"
-            self._add("I105", "", message, number, number, (("rule", "no synchronisation"),), Decisions())
+            self._add("I105", "", message, number, number, (("rule", "no synchronisation"),), None)
 
     def _remedy(self, code: str, number: int, other: int, fixes: tuple[Fix, ...]) -> None:
         self._remedies.setdefault((code, number, other), Remedy(code=code, number=number, other=other, fixes=fixes))
 
     def _add(  # noqa: PLR0917
         self, code: str, rule: str, message: str, number: int, other: int, evidence: tuple[tuple[str, str | int], ...],
-        known: Decisions, *, severity: Severity = Severity.ERROR,
+        known: Decisions | None, *, severity: Severity = Severity.ERROR,
     ) -> None:  # fmt: skip
         key = (code, rule, self._regions[number], self._regions[other], self._operations[other].kind)
-        group = self._groups.get(key)
-        if group is not None:
-            group.pairs.add((number, other))
-            return
         ends = ((number, "line of the listing"), (other, "the other one"))[: 1 + (number != other)]
         concerns: tuple[Concern, ...] = tuple(self._operations[each].instruction.concern(role) for each, role in ends)
-        decided = (("decisions", "; ".join(known.trail[-_MOST_TOLD:])),) if known.trail else ()
+        trail = () if known is None else known.trail[-_MOST_TOLD:]
+        decided = (("decisions", "; ".join(trail)),) if trail else ()
         finding = Finding(
             code=code, message=message, severity=severity, concerns=concerns, evidence=(*evidence, *decided)
         )
-        self._groups[key] = _Group(finding=finding, pairs={(number, other)})
+        self._groups.setdefault(key, Alarm()).add(finding, None if known is None else known.path)
         if self._stops and severity is Severity.ERROR:
             raise FoundError
 

@@ -18,7 +18,9 @@ from rota.isa.code.disassembly import Instruction
 from rota.isa.hazards.walk import check_spacing
 from rota.isa.wave.operand import SCALAR
 from rota.isa.wave.skip import without_skipping
+from rota.prove.alarm import Alarm, Confirmed, unconfirmed
 from rota.prove.backward_slice import derive_slice
+from rota.prove.conditions import Chronicle
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import FoundError, Judge
@@ -39,6 +41,7 @@ from rota.targets.architecture import Architecture
 from rota.targets.registry import architecture_named
 
 _NOT_JUDGED = "accesses of global memory, and what LDS holds before it is written, are not judged"
+_READ_PER_SECOND = 6_000  # instructions that are decoded and sliced in a second, at least
 Triple = tuple[int, int, int]
 _REGISTER = re.compile(r"[vas]\d+")
 
@@ -75,15 +78,20 @@ def prove(
     budget: Budget | None = None,
     recorder: Recorder | None = None,
     stops: bool = False,
+    witness: bool = False,
+    image: bytes = b"",
 ) -> Verdict:
     """Follows every path of a kernel, for all arguments and orders of its waves.
 
-    A recorder sees what it comes to.  With `stops` the first error is enough.
+    A recorder sees what it comes to.  With `stops` the first error is enough.  With `witness`, alarms on paths that no
+    launch can take are dropped, and the others are executed; `image` is what is loaded with the code.
     """
     started = time.process_time()
     policies = policies or Policies()
     proof = _Proof(facts, instructions, block, dynamic_lds, policies, budget or Budget(), recorder, stops=stops)
-    complete, findings = proof.run()
+    complete, alarms, ending = proof.run()
+    confirmed = proof.confirmed(alarms, image, complete=complete) if witness and alarms else unconfirmed(alarms)
+    findings = (*confirmed.findings, *ending)
     return Verdict(
         kernel=facts.name,
         arch=facts.arch,
@@ -94,6 +102,7 @@ def prove(
         statistics=proof.statistics(time.process_time() - started),
         waves=proof.waves,
         remedies=proof.remedies,
+        dropped=confirmed.dropped,
     )
 
 
@@ -113,11 +122,13 @@ class _Proof:
         self._recorder, self._stops = recorder, stops
         self.remedies: tuple[Remedy, ...] = ()
         self._facts, self._instructions, self._policies, self._budget = facts, instructions, policies, budget
+        self._started = time.process_time()
         self.assumptions = [_NOT_JUDGED]
         self._block = self._chosen_block(block)
         self._dynamic = dynamic_lds
         self._explorer: Explorer | None = None
         self._memory: MemorySteps | None = None
+        self._size = 0
 
     def _chosen_block(self, block: int | Triple | None) -> Triple:
         required = self._facts.required_workgroup
@@ -151,24 +162,44 @@ class _Proof:
         """Of a workgroup."""
         return -(-self._block[0] * self._block[1] * self._block[2] // LANES)
 
-    def run(self) -> tuple[bool, tuple[Finding, ...]]:
-        """Whether every path was followed to its end, and what was found."""
+    def confirmed(self, alarms: list[Alarm], image: bytes, *, complete: bool) -> Confirmed:
+        """Alarms that may happen, executed where that can be."""
+        from rota.prove.confirmation import confirm
+        from rota.prove.replay import Replay
+        from rota.prove.witness import tables_of
+
+        explorer = self._explorer
+        replay = Replay(
+            self._facts,
+            self._instructions,
+            block=self._block,
+            dynamic_lds=max(self._size - self._facts.descriptor.lds_bytes, 0),
+            image=image,
+            tables=frozenset() if explorer is None else tables_of(explorer.one.symbols.every()),
+        )
+        chronicle = Chronicle() if explorer is None else explorer.chronicle
+        return confirm(alarms, chronicle, replay, self._facts, complete=complete)
+
+    def run(self) -> tuple[bool, list[Alarm], tuple[Finding, ...]]:
+        """Whether every path was followed to its end, what may be wrong, and what ended the proof early."""
         architecture = architecture_named(self._facts.arch)
         if architecture is None:
-            return False, (_finding("I401", f"the proof doesn't know {self._facts.arch}"),)
+            return False, [], (_finding("I401", f"the proof doesn't know {self._facts.arch}"),)
+        count, seconds = len(self._instructions), self._budget.seconds
+        if count > _READ_PER_SECOND * seconds:
+            return False, [], (_finding("I402", f"{count} instructions are too many for a budget of {seconds:g} s"),)
         try:
             instructions = without_skipping(self._instructions)
             operations = self._operations(instructions, architecture)
         except IsaError as error:
-            return False, error.findings
+            return False, [], error.findings
         spacing = _grouped(check_spacing(self._instructions, architecture))
         if spacing and self._stops:
-            return False, spacing
+            return False, spacing, ()
         judge = Judge(operations, strict_reads=self._policies.reads is ReadsAtBarrier.STRICT, stops=self._stops)
         ending = self._follow(operations, judge, architecture)
         self.remedies = judge.remedies
-        found = (*spacing, *judge.findings(), *ending)
-        return not ending, found
+        return not ending, [*spacing, *judge.alarms()], ending
 
     def _operations(self, instructions: Sequence[Instruction], architecture: Architecture) -> list[Operation]:
         operations: list[Operation] = []
@@ -192,7 +223,7 @@ class _Proof:
         waves = -(-items // LANES)
         sliced = derive_slice(operations, full=items % LANES == 0)
         one = Evaluator()
-        size = self._lds_size(operations, architecture)
+        size = self._size = self._lds_size(operations, architecture)
         touched = TouchedBytes(size, one.masks)
         aperture = any("src_shared_base" in each.text for each in self._instructions)
         memory = self._memory = MemorySteps(
@@ -215,7 +246,8 @@ class _Proof:
             memory,
             judge,
             kernarg_row=kernarg_row,
-            budget=self._budget,
+            waves=waves,
+            budget=self._left(),
             recorder=self._recorder,
         )
         limit = sys.getrecursionlimit()
@@ -238,6 +270,11 @@ class _Proof:
         if memory.loads_twice:
             self.assumptions.append("memory that scalar loads read is not written during the launch")
         return ending
+
+    def _left(self) -> Budget:
+        """What decoding and slicing have left of the budget."""
+        spent = time.process_time() - self._started
+        return replace(self._budget, seconds=max(self._budget.seconds - spent, 0.0))
 
     def _ended_early(self, message: str, instruction: Instruction | None, *, budget: bool) -> Finding:
         explorer = self._explorer
@@ -312,16 +349,14 @@ class _Proof:
         return squad, max(kernarg_row, 0)
 
 
-def _grouped(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """One for each cause, with the number of places."""
-    groups: dict[str, list[Finding]] = {}
+def _grouped(findings: Sequence[Finding]) -> list[Alarm]:
+    """One for each cause."""
+    groups: dict[str, Alarm] = {}
     for each in findings:
         words = each.message.split()
-        groups.setdefault(" ".join(word for word in words if not _REGISTER.fullmatch(word)), []).append(each)
-    return tuple(
-        replace(group[0], evidence=(*group[0].evidence, ("places", len(group)))) if len(group) > 1 else group[0]
-        for group in groups.values()
-    )
+        cause = " ".join(word for word in words if not _REGISTER.fullmatch(word))
+        groups.setdefault(cause, Alarm()).add(each, None)
+    return [*groups.values()]
 
 
 def _finding(code: str, message: str, instruction: Instruction | None = None) -> Finding:

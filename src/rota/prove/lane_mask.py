@@ -29,6 +29,7 @@ class Mask:
     low: Mask | None = None
     atoms: frozenset[Symbol] = frozenset()
     shared: bool = False  # an atom is one that the workgroup shares
+    rows_differ: bool = False  # not all waves have the same numbers at the leaves
 
 
 _OPS: dict[str, Callable[[int, int], int]] = {
@@ -54,7 +55,10 @@ class Masks:
 
     def leaf(self, numbers: Leaf) -> Mask:
         """A known mask, a number per wave."""
-        return self._leaves.setdefault(numbers, Mask(numbers))
+        found = self._leaves.get(numbers)
+        if found is None:
+            found = self._leaves[numbers] = Mask(numbers, rows_differ=any(each != numbers[0] for each in numbers))
+        return found
 
     def choice(self, atom: Symbol, high: Mask, low: Mask) -> Mask:
         """A mask that an unknown one decides, lane by lane; atoms of the branches come later in the order."""
@@ -64,7 +68,8 @@ class Masks:
         if found is None:
             atoms = high.atoms | low.atoms | {atom}
             shared = atom.spread == GROUP or high.shared or low.shared
-            found = self._choices[atom, high, low] = Mask(None, atom, high, low, atoms, shared)
+            differ = high.rows_differ or low.rows_differ
+            found = self._choices[atom, high, low] = Mask(None, atom, high, low, atoms, shared, differ)
         return found
 
     def unknown(self, atom: Symbol, waves: int) -> Mask:

@@ -32,7 +32,7 @@ class MemorySteps:
     ) -> None:  # fmt: skip
         self._recorder = recorder
         self._one, self._touched, self._judge, self._holds = one, touched, judge, holds
-        self._constants, self._in_order, self._flat_lds = constants, in_order, flat_lds
+        self._constants, self._in_order, self.flat_lds = constants, in_order, flat_lds
         self._short_m0 = m0_is_short
         self.accesses = touched.accesses
         self._evaluated, self._rows = evaluated, dict[int, tuple[int, ...]]()
@@ -129,7 +129,7 @@ class MemorySteps:
             self._judge.own(squad, operation, access, product.known)
             if self._recorder is not None:
                 self._recorder.accessed(product, squad, access)
-        elif operation.flat and self._flat_lds:
+        elif operation.flat and self.flat_lds:
             how = {"load": "read", "store": "write", "atomic": "atomic"}[operation.verb]
             access = self._touched.everything(operation, how, len(squad.waves))
         self._unknown_rows(squad, operation)
@@ -162,9 +162,9 @@ class MemorySteps:
     # Scalar loads.
 
     def scalar(self, squad: Squad, operation: Operation, known: Decisions) -> None:
-        """A scalar load: of the arguments, or of memory that the launch doesn't change."""
+        """A scalar load: of the arguments, or of memory that the launch doesn't change unless it is glc."""
         rows = [row for row in range(SCALAR, SCALAR + 128) if operation.data >> row & 1]
-        if operation.verb == "load":
+        if operation.verb == "load" and "glc" not in operation.instruction.modifiers:
             self._load(squad, operation, rows, known)
         else:
             for row in rows:

@@ -1,8 +1,8 @@
 """Which waits and barriers a proof needs: takes a kernel that is proved, gives those without which it still is.
 
 *Needed* means exactly this: without it the proof, with its policies, no longer goes through.  A wait for two counters
-is two waits.  Each is tried alone; then those that can go are taken away one after the other as long as the proof goes
-through, which gives a set that can go together, to which none can be added.
+is two waits.  Each is tried alone; then those that can go are taken away one after the other, in the order of the
+listing, as long as the proof goes through: these can go together.  Another order may give another set.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LEAST = 2.0  # seconds
 class Needed:
     """Waits and barriers of a kernel, as edits that take them away; `undecided` are those whose proof ended early.
 
-    What is undecided counts as needed.  `together` is None where it wasn't asked for.
+    What is undecided counts as needed.
     """
 
     waits: tuple[Edit, ...]
@@ -50,7 +50,7 @@ class Needed:
             lines += [f"  {each.told(instructions)}" for each in self.alone]
             if len(self.alone) > 1:
                 all_of = len(self.together) == len(self.alone)
-                lines.append("and all of them together" if all_of else "these can go together, and none besides:")
+                lines.append("and all of them together" if all_of else "these can go together:")
                 lines += [] if all_of else [f"  {each.told(instructions)}" for each in self.together]
         return "\n".join(lines)
 

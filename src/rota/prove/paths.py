@@ -6,30 +6,31 @@ workgroup shares is decided once for all waves.  A path ends where its state was
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from rota.isa.binary.image import CODE_BASE
-from rota.isa.wave.operand import M0, SCALAR, named
-from rota.prove.backward_slice import BackwardSlice, call_targets
-from rota.prove.decisions import Decisions
-from rota.prove.divergent_loops import assume_empty, condense
+from rota.isa.wave.operand import M0, SCALAR
+from rota.prove.backward_slice import BackwardSlice, call_targets, meeting
+from rota.prove.branching import Branching, ForkError
+from rota.prove.conditions import Chronicle
 from rota.prove.evaluation import Evaluator
 from rota.prove.joining import join
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
-from rota.prove.operation import SCC_ROW, Operation, OperationKind
-from rota.prove.product_state import LoopVisit, Namer, ProductState, key_of_state, shape_of
+from rota.prove.met_states import MetStates
+from rota.prove.operation import Operation, OperationKind
+from rota.prove.product_state import LoopVisit, Namer, ProductState, shape_of
 from rota.prove.recorder import Recorder
 from rota.prove.register_indexing import index_of, move_indexed, set_index, touched
 from rota.prove.scalar_values import evaluate_scalar
 from rota.prove.squad import Squad
-from rota.prove.symbol import GROUP, Linear, Symbol, Value
+from rota.prove.symbol import Linear, Symbol
 from rota.prove.vector_values import evaluate_vector
 from rota.prove.widening import Widener
 
-_VCC = named("vcc")
 _STRETCH = 256  # steps between two looks at the clock
 
 
@@ -39,14 +40,6 @@ class InconclusiveError(Exception):
     def __init__(self, message: str, operation: Operation | None = None, *, budget: bool = False) -> None:
         super().__init__(message)
         self.operation, self.budget = operation, budget
-
-
-class ForkError(Exception):
-    """An operation needs a decision first: about a condition, of these waves or of the whole workgroup."""
-
-    def __init__(self, condition: Symbol, waves: tuple[int, ...] = ()) -> None:
-        super().__init__()
-        self.condition, self.waves = condition, waves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +55,12 @@ class Explorer:
     """Runs a kernel on all paths."""
 
     def __init__(
-        self, operations: Sequence[Operation], sliced: BackwardSlice, one: Evaluator, memory: MemorySteps,
-        judge: Judge, *, kernarg_row: int, budget: Budget, recorder: Recorder | None = None,
+        self, operations: Sequence[Operation], sliced: BackwardSlice, one: Evaluator, memory: MemorySteps, judge: Judge, *,
+        kernarg_row: int, waves: int, budget: Budget, recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
         self._recorder = recorder
         self.operations, self.one, self.memory, self.judge, self.budget = operations, one, memory, judge, budget
-        self._evaluated = sliced.evaluated
+        self._evaluated, self._looping = sliced.evaluated, sliced.looping
         self._targets = call_targets(operations)
         self._places = {
             each.instruction.address: each.number
@@ -77,14 +70,29 @@ class Explorer:
         self._heads = frozenset(
             target for number, ways in enumerate(sliced.successors) for target in ways if target <= number
         )
-        self._joins = frozenset(each.instruction.target for each in operations if each.instruction.target is not None)
-        self._namer = Namer(one, sliced.needed, kernarg_row)
+        self._joins = self._join_points()
+        self._namer = Namer(one, sliced.needed, sliced.for_addresses, kernarg_row)
         self._widener = Widener(one, sliced.for_addresses)
         self._runs = self._quiet_runs()
-        self._seen: set[Hashable] = set()
-        self._stack: list[ProductState] = []
+        self._meets = meeting(operations, sliced.successors, flat=memory.flat_lds)
+        self._branching = Branching(one, memory.accesses, waves)
+        self.chronicle = Chronicle()
+        self._met = MetStates(one, self._namer, sliced.for_addresses, self.chronicle)
+        self._open: list[tuple[int, int, ProductState]] = []
+        self._pushed = 0
         self._ends = 0.0
         self.steps = self.states = self.paths = 0
+
+    def _join_points(self) -> frozenset[int]:
+        """Where ways meet: behind the waits at a branch's target, which make paths more alike; not before a barrier."""
+        found = set()
+        for target in {each.instruction.target for each in self.operations if each.instruction.target is not None}:
+            at = target
+            while at < len(self.operations) and self.operations[at].kind in {OperationKind.WAIT, OperationKind.QUIET}:
+                at += 1
+            if at < len(self.operations) and self.operations[at].kind not in {OperationKind.BARRIER, OperationKind.END}:
+                found.add(at)
+        return frozenset(found)
 
     def _quiet_runs(self) -> list[tuple[int, int]]:
         """For each operation that needs no step of its own: the registers of all up to the next that does, and that."""
@@ -104,11 +112,18 @@ class Explorer:
     def explore(self, start: ProductState) -> None:
         """Follows every path to its end, or raises if the budget is gone."""
         self._ends = time.process_time() + self.budget.seconds
-        self._stack = [start]
-        while self._stack:
-            product = self._stack.pop()
+        self._put(start)
+        while self._open:
+            _, _, product = heapq.heappop(self._open)
+            self._met.leave(product)
             self.paths += 1
             self._run(product)
+
+    def _put(self, product: ProductState) -> None:
+        """Leaves a state for later; those that are least far in the listing come first, so that paths meet."""
+        self._pushed += 1
+        far = sum(len(squad.waves) * (len(self.operations) if squad.ended else squad.at) for squad in product.squads)
+        heapq.heappush(self._open, (far, self._pushed, product))
 
     def _run(self, product: ProductState) -> None:
         while True:
@@ -139,7 +154,11 @@ class Explorer:
             squad.barriers += 1
             squad.at += 1
         self.judge.passed(waiting)
+        if len(waiting) < len(product.squads):  # of waves that have ended, only what is under way can still matter
+            self.judge.ended(product.squads)
+            product.squads = [each for each in product.squads if not each.ended or each.vm or each.ds or each.flat]
         product.squads = join(product.squads, self.one.masks, self.memory.accesses)
+        product.squads.sort(key=lambda squad: squad.waves)
         return self._checkpoint(product, ("barrier",))
 
     def _advance(self, product: ProductState, squad: Squad) -> bool:  # noqa: C901, PLR0912
@@ -147,21 +166,22 @@ class Explorer:
         operations, runs, heads = self.operations, self._runs, self._heads
         count = 0
         while True:
-            at = squad.at
+            at, self.one.symbols.company = squad.at, squad.waves
             if at >= len(operations):
                 raise InconclusiveError("code runs past its last instruction")
             touches, end = runs[at]
             count += 1
             if not count % _STRETCH:  # straight code without end may not escape the budget
-                self.steps += _STRETCH
-                count = 0
+                self.steps, count = self.steps + count, 0
                 self._spend(operations[at])
             if end >= 0:
                 if touches & squad.busy:
                     self._look(squad, at, end, product)
                 squad.at = end
                 continue
-            if at in heads:
+            if product.resumed:
+                product.resumed = False
+            elif at in heads:
                 self.steps += count
                 count = 0
                 self._spend(operations[at])
@@ -211,11 +231,12 @@ class Explorer:
         """One operation; False if another squad has to go on now."""
         kind = operation.kind
         if kind is OperationKind.BRANCH:
-            return self._branch(product, squad, operation)
+            return self._branching.branch(product, squad, operation)
         if kind is OperationKind.VALUE:
             if operation.indexed:
                 move_indexed(self.one, squad, operation, product.known)
             elif self._evaluated[operation.number]:
+                self.one.symbols.looping = self._looping[operation.number]
                 evaluate = evaluate_vector if operation.vector else evaluate_scalar
                 evaluate(self.one, squad, operation, product.known)
         elif kind is OperationKind.WAIT:
@@ -228,6 +249,7 @@ class Explorer:
                 self._resolve(squad, SCALAR + M0, product)
             self.memory.vector(squad, operation, product)
         elif kind is OperationKind.SMEM:
+            self.one.symbols.looping = self._looping[operation.number]
             self.memory.scalar(squad, operation, product.known)
         elif kind is OperationKind.EXCHANGE:
             self.memory.exchange(squad, operation, product)
@@ -236,7 +258,8 @@ class Explorer:
             return False
         elif kind is OperationKind.END:
             squad.ended = True
-            self.judge.leaves(squad, operation)
+            self.judge.leaves(squad, operation, product.known)
+            squad.rest(self.one.masks)
             return False
         elif kind is OperationKind.CALL:
             self._call(squad, operation, product)
@@ -268,76 +291,7 @@ class Explorer:
         assert target is not None  # noqa: S101
         squad.at = target
 
-    # Branches.
-
-    def _branch(self, product: ProductState, squad: Squad, operation: Operation) -> bool:
-        instruction = operation.instruction
-        opcode, target = instruction.opcode, instruction.target
-        assert target is not None  # noqa: S101
-        if opcode == "s_branch":
-            squad.at = target
-            return True
-        taken = self._taken(product, squad, operation)
-        empty = None if "_exec" not in opcode else not opcode.endswith("nz")  # what is taken when no lane is left
-        if isinstance(taken, bool):
-            squad.at = target if taken else squad.at + 1
-            if taken is empty:
-                assume_empty(self.one, squad)
-            return True
-        rows = [[row for row, each in enumerate(taken) if each is wanted] for wanted in (True, False)]
-        parts = [squad.part(each, self.one.masks, self.memory.accesses) for each in rows]
-        parts[0].at, parts[1].at = target, squad.at + 1
-        if empty is not None:
-            assume_empty(self.one, parts[0 if empty else 1])
-        place = product.squads.index(squad)
-        product.squads[place : place + 1] = sorted(parts, key=lambda part: -part.at)  # those that leave a loop first
-        return False
-
-    def _taken(self, product: ProductState, squad: Squad, operation: Operation) -> bool | list[bool]:
-        opcode, known = operation.instruction.opcode, product.known
-        if opcode == "s_setvskip":
-            word, place = (self.one.read(squad, each, known) for each in operation.operands)
-            flag = self.one.compute("and", self.one.compute("shr", word, self.one.compute("and", place, 31)), 1)
-            wanted = not operation.instruction.modifiers
-            flag = self.one.flag_of(self.one.compare("eq", "u", flag, int(wanted)))
-            return self._outcome(squad, flag, known)
-        if "_scc" in opcode:
-            return self._outcome(squad, self.one.row(squad, SCC_ROW, known), known, wanted=opcode.endswith("1"))
-        wanted = opcode.endswith("nz")
-        if "_exec" not in opcode:
-            return self._outcome(squad, self.one.any_of(self.one.pair(squad, _VCC, known)), known, wanted=wanted)
-        squad.exec = self.one.masks.settled(squad.exec, known.decided)
-        if isinstance(self.one.any_of(squad.exec), Linear):
-            condense(self.one, squad)
-        return self._outcome(squad, self.one.any_of(squad.exec), known, wanted=wanted)
-
-    def _outcome(self, squad: Squad, flag: Value, known: Decisions, *, wanted: bool = True) -> bool | list[bool]:
-        flag = self.one.settled(flag, known)
-        if isinstance(flag, int):
-            return bool(flag) == wanted
-        if not isinstance(flag, Linear):
-            outcomes = [bool(each) == wanted for each in flag[:, 0].tolist()]
-            return outcomes[0] if len(set(outcomes)) == 1 else outcomes
-        base = flag.base
-        if base.op == "select":
-            raise ForkError(base.args[0])  # type: ignore[arg-type]
-        if not isinstance(flag.offset, int) or base.bits != 1 or flag.scale not in {1, 0xFFFF_FFFF}:
-            flag = self.one.flag_of(self.one.compare("ne", "u", flag, 0))
-            if not isinstance(flag, Linear):
-                return self._outcome(squad, flag, known, wanted=wanted)
-            base = flag.base
-        positive = wanted == (flag.scale == 1)
-        if base.spread == GROUP:
-            decided = known.decided(base)
-            if decided is None:
-                raise ForkError(base)
-            return decided == positive
-        each = [known.decided(base, wave) for wave in squad.waves]
-        open_ = tuple(wave for wave, one in zip(squad.waves, each, strict=True) if one is None)
-        if open_:
-            raise ForkError(base, open_)
-        outcomes = [one == positive for one in each]
-        return outcomes[0] if len(set(outcomes)) == 1 else outcomes
+    # Decisions.
 
     def _fork(self, product: ProductState, squad: Squad, fork: ForkError) -> None:
         """Takes one way here, and leaves the other for later."""
@@ -352,7 +306,7 @@ class Explorer:
                     *each.known.trail[-11:],
                     f"{_told(fork.condition)} is {str(holds).lower()} at line {where.line}",
                 )
-            self._stack.append(other)
+            self._put(other)
             return
         (wave,) = fork.waves
         other = product.copy()
@@ -360,7 +314,7 @@ class Explorer:
             each.known.decide(fork.condition, holds=holds, epoch=each.epoch, wave=wave)
             told = f"{_told(fork.condition)} is {str(holds).lower()} in wave {wave} at line {where.line}"
             each.known.trail = (*each.known.trail[-11:], told)
-        self._stack.append(other)
+        self._put(other)
 
     def _part(self, product: ProductState, squad: Squad) -> None:
         """Waves that may decide differently go on alone: what each comes to is found once, not in every company."""
@@ -370,22 +324,36 @@ class Explorer:
 
     # Checkpoints.
 
+    def _leave_alone(self, product: ProductState) -> None:
+        """No wave comes to LDS or a barrier any more: none can matter to another, each goes on by itself."""
+        self.judge.stretch(product.squads, product.epoch, product.known)
+        self.judge.ended(product.squads)
+        for squad in product.squads:
+            if not squad.ended:
+                self._put(
+                    ProductState(squads=[squad], known=product.known.copy(), epoch=product.epoch, forks=product.forks)
+                )
+
     def _checkpoint(self, product: ProductState, head: tuple[Hashable, ...]) -> bool:
-        """Names and compares the state; False if it was met before."""
+        """Names and compares the state; False if it was met before, or is left for later."""
+        if len(product.squads) > 1 and not any(self._meets[each.at] for each in product.squads if not each.ended):
+            self._leave_alone(product)
+            return False
         product.marked = product.forks
         self._namer.rename(product)
         shape = shape_of(product)
         place = (head, *((squad.waves, squad.at) for squad in product.squads))
         visits = product.history.get(place, ())
-        key = (head, key_of_state(product, shape))
-        if key not in self._seen and isinstance(head[0], int) and self._widener.widen(product, visits, shape):
-            self._namer.rename(product)
-            key = (head, key_of_state(product, shape))
+        number = self._met.covering(product, head, shape) if isinstance(head[0], int) and visits else None
+        going = False
+        if number is None:
+            if isinstance(head[0], int) and visits and self._widener.widen(product, visits, shape):
+                self._namer.rename(product)
+            number, going = self._met.arrive(product, head, shape)
         if self._recorder is not None:
-            self._recorder.came(product, head, key)
-        if key in self._seen:
+            self._recorder.came(product, head, number)
+        if not going:
             return False
-        self._seen.add(key)
         self.states += 1
         if self.states > self.budget.states:
             at = next((self.operations[each.at] for each in product.squads if not each.ended), None)
@@ -393,7 +361,9 @@ class Explorer:
         registers = tuple(dict(squad.registers) for squad in product.squads)
         visit = LoopVisit(shape=shape, registers=registers, known=product.known.copy(), forks=product.forks)
         product.history[place] = (*visits, visit)
-        return True
+        product.resumed = isinstance(head[0], int) or head[0] == "join"
+        self._put(product)
+        return False
 
 
 def _told(condition: Symbol) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
+from rota.prove.conditions import Renamed
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.lane_mask import Mask, atoms_of
@@ -34,6 +35,8 @@ class ProductState:
     epoch: int = 0
     forks: int = 0
     marked: int = 0
+    resumed: bool = False
+    entry: object = None
     history: dict[Hashable, tuple[LoopVisit, ...]] = field(default_factory=dict)
 
     def copy(self) -> ProductState:
@@ -97,8 +100,8 @@ def register_key(value: Value | Half) -> Hashable:
 class Namer:
     """Gives a state's unknowns their canonical names."""
 
-    def __init__(self, one: Evaluator, needed: Sequence[int], kernarg_row: int) -> None:
-        self._one, self._needed, self._kernarg_row = one, needed, kernarg_row
+    def __init__(self, one: Evaluator, needed: Sequence[int], for_addresses: Sequence[int], kernarg_row: int) -> None:
+        self._one, self._needed, self._for_addresses, self._kernarg_row = one, needed, for_addresses, kernarg_row
         self._leaves: dict[Symbol, frozenset[Symbol]] = {}
         self._joints: dict[Symbol, Value] = {}
 
@@ -108,14 +111,24 @@ class Namer:
         every: set[Symbol] = set()
         living: dict[int, set[Symbol]] = {}
         self._joints.clear()
-        for squad in product.squads:
+        alive_of: list[set[Symbol]] = []
+        for squad in product.squads:  # what addresses depend on gets its names first
+            self._one.symbols.company = squad.waves
             alive: set[Symbol] = set()
+            alive_of.append(alive)
             living.update(dict.fromkeys(squad.waves, alive))
-            needed = 0 if squad.ended else self._needed[squad.at]
-            squad.registers = {row: value for row, value in sorted(squad.registers.items()) if needed >> row & 1}
-            for row, value in squad.registers.items():
-                squad.registers[row] = self._renamed(value, names, alive)
             squad.exec = self._mask(squad.exec, names, alive)
+        kept = [0 if squad.ended else self._needed[squad.at] for squad in product.squads]
+        found: list[dict[int, Value | Half]] = [{} for _ in product.squads]
+        for first in (True, False):
+            for squad, needed, alive, rows in zip(product.squads, kept, alive_of, found, strict=True):
+                self._one.symbols.company = squad.waves
+                wanted = needed & self._for_addresses[squad.at] if first else needed & ~self._for_addresses[squad.at]
+                for row in sorted(squad.registers):
+                    if wanted >> row & 1:
+                        rows[row] = self._renamed(squad.registers[row], names, alive)
+        for squad, alive, rows in zip(product.squads, alive_of, found, strict=True):
+            squad.registers = dict(sorted(rows.items()))
             every |= alive
         self._forget(product, names, every, living)
 
@@ -136,7 +149,10 @@ class Namer:
                 chooser, one, other = parts_of(base)
                 one, other = (self._plain(each, names, alive) for each in (one, other))
                 if base.op == "pick":
+                    here = self._one.symbols.company
+                    self._one.symbols.company = base.company or here  # its rows are those of whom it was made for
                     joint = self._one.merged(self._mask(chooser, names, alive), one, other)
+                    self._one.symbols.company = here
                 else:
                     joint = self._one.select(self._named(chooser, 1, 0, names, alive)[0], one, other)
                 self._joints[base] = joint
@@ -174,7 +190,7 @@ class Namer:
         """The arguments that a symbol is made of."""
         found = self._leaves.get(symbol)
         if found is None:
-            parts = list(_symbols_in(symbol.args))
+            parts = list(symbols_in(symbol.args))
             found = frozenset({symbol}) if not parts else frozenset().union(*(self.leaves(each) for each in parts))
             self._leaves[symbol] = found
         return found
@@ -194,12 +210,13 @@ class Namer:
         }
         anywhere = any(again.values())
         known, old = Decisions(), product.known
-        known.trail = old.trail
+        known.trail, known.path = old.trail, old.path
+        known.happened(Renamed(names={new: (old_name, shift) for old_name, (new, shift) in names.items()}))
 
         def lives(symbol: Symbol, wave: int | None) -> bool:
             if wave is None:
                 return self._lives(symbol, every, again=anywhere)
-            return self._lives(symbol, living[wave], again=again[wave])
+            return self._lives(symbol, living.get(wave, set()), again=again.get(wave, False))
 
         for key, holds in old.known.items():
             condition, wave = key if isinstance(key, tuple) else (key, None)
@@ -219,7 +236,7 @@ class Namer:
             if base.stable:
                 if lives(base, wave):
                     known.arcs[key] = arc
-            elif base in names and (wave is None or names[base][0] in living[wave]):
+            elif base in names and (wave is None or names[base][0] in living.get(wave, ())):
                 new, shift = names[base]
                 known.arcs[new if wave is None else (new, wave)] = ((arc[0] + shift) & M32, arc[1])
         product.known = known
@@ -268,13 +285,14 @@ def _nested(base: Symbol) -> bool:
     return any(isinstance(each, Linear) and each.base.op == "pick" for each in (one, other))
 
 
-def _symbols_in(args: object) -> list[Symbol]:
+def symbols_in(args: object) -> list[Symbol]:
+    """The symbols that a symbol is made of."""
     found: list[Symbol] = []
     if isinstance(args, Symbol):
         found.append(args)
     elif isinstance(args, tuple):
         for each in args:
-            found += _symbols_in(each)
+            found += symbols_in(each)
     elif isinstance(args, Mask):
         found += atoms_of(args)
     return found

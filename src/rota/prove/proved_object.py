@@ -51,18 +51,22 @@ def prove_object(
     dynamic_lds: int | None = None,
     policies: Policies | None = None,
     budget: Budget | None = None,
+    witness: bool = True,
 ) -> tuple[Verdict, ...]:
-    """The kernel of that name, or all of them."""
+    """The kernel of that name, or all of them; what may be wrong is executed unless no `witness` is wanted."""
     code = source if isinstance(source, CodeObject) else read_object_to_prove(source)
     kernels = code.kernels if name is None else (code.kernel(name),)
     return tuple(
         prove(
             facts,
-            code.instructions(facts.name),
+            instructions,
             block=block,
             dynamic_lds=dynamic_lds,
             policies=policies,
             budget=budget,
+            witness=witness,
+            image=code.image() if any(each.opcode == "s_getpc_b64" for each in instructions) else b"",
         )
         for facts in kernels
+        for instructions in (code.instructions(facts.name),)
     )

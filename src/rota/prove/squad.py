@@ -158,6 +158,13 @@ class Squad:
             waited=self.waited,
         )
 
+    def rest(self, masks: Masks) -> None:
+        """Its waves have ended: of what they leave behind, only uses of LDS matter."""
+        self.registers, self.exec, self.sm, self.busy = {}, masks.leaf((0,) * len(self.waves)), (), 0
+        self.vm = tuple(each._replace(rows=0) for each in self.vm if each.access is not None)
+        self.ds = tuple(each._replace(rows=0) for each in self.ds if each.access is not None)
+        self.flat = tuple((each._replace(rows=0), seen) for each, seen in self.flat if each.access is not None)
+
     def reckon(self) -> None:
         """The registers that are waited for; the oldest ops that are only counted are not waited for by anybody."""
         self.busy = 0

@@ -66,7 +66,7 @@ def suggest(
     """Edits for a kernel with an alarm; None if there is nothing to mend."""
     if verdict.proved:
         return None
-    other = sorted({each.code for each in verdict.findings if each.severity is Severity.ERROR} - _MENDABLE)
+    other = sorted({each.code for each in verdict.findings if each.severity is not Severity.NOTE} - _MENDABLE)
     if other:
         return Suggestion(why=f"{', '.join(other)} is not about waits and barriers")
     return _Search(facts, tuple(instructions), block, policies, seconds, progress).run(verdict)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 M32 = 0xFFFF_FFFF
 GROUP, WAVE, LANE = 0, 1, 2
 """How far an unknown is shared: by the whole workgroup, by the lanes of a wave, by none."""
-_STABLE_DEPTH = 6  # operations on arguments that are told apart by what they are made of, at checkpoints
+_STABLE_DEPTH = 6  # operations of loops on arguments that are told apart by what they are made of, at checkpoints
 
 Lanes = NDArray[np.int64]
 Plain = int | Lanes
@@ -27,7 +27,9 @@ Plain = int | Lanes
 class Symbol:
     """An unknown number: what it came from, how far it is shared, and the bits that may be one.
 
-    A stable one is made of launch arguments alone, by few operations: it is the same wherever it is met.
+    A stable one is made of launch arguments alone, by few operations of loops: it is the same wherever it is met.
+    `company` are the waves that the rows of what it is made of stand for, in their order, where it matters which is
+    which.
     """
 
     op: str
@@ -36,6 +38,7 @@ class Symbol:
     bits: int
     depth: int
     number: int
+    company: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         return f"<{self.op} {self.number}>"
@@ -59,19 +62,31 @@ Value = int | Lanes | Linear
 
 
 class Symbols:
-    """All symbols of a proof; equal ones are one."""
+    """All symbols of a proof; equal ones are one.
+
+    `company` are the waves that are looked at now: rows of arrays and masks are theirs.  Others may have the same rows
+    in another order, so what is made of rows that differ is theirs alone.
+    """
 
     def __init__(self) -> None:
+        self.company: tuple[int, ...] = ()
         self._known: dict[tuple[Hashable, ...], Symbol] = {}
+        self.looping = 1  # is 0 outside of loops, where what operations make can't grow without end
 
     def make(self, op: str, args: tuple[Hashable, ...], *, spread: int, bits: int = M32, depth: int = 0) -> Symbol:
         """The symbol of that operation on those keys."""
-        key = (op, args, spread, bits)
+        company = self.company if spread and len(self.company) > 1 and any(map(_rows_differ, args)) else ()
+        key = (op, args, spread, bits, company)
         found = self._known.get(key)
         if found is None:
-            found = Symbol(op=op, args=args, spread=spread, bits=bits, depth=depth, number=len(self._known))
+            number = len(self._known)
+            found = Symbol(op=op, args=args, spread=spread, bits=bits, depth=depth, number=number, company=company)
             self._known[key] = found
         return found
+
+    def every(self) -> tuple[Symbol, ...]:
+        """All that were made so far."""
+        return tuple(self._known.values())
 
     def argument(self, name: str, *key: Hashable, bits: int = M32) -> Linear:
         """What a launch passes, the same for all waves."""
@@ -86,7 +101,7 @@ class Symbols:
     ) -> Linear:
         """What an operation gives of which nothing else is known."""
         keys = tuple(map(key_of, values))
-        depth = 1 + max((each.base.depth for each in values if isinstance(each, Linear)), default=0)
+        depth = self.looping + max((each.base.depth for each in values if isinstance(each, Linear)), default=0)
         wide = spread if spread >= 0 else max(map(spread_of, values), default=GROUP)
         return Linear(self.make(op, (*keys, extra), spread=wide, bits=bits, depth=depth), 1, 0)
 
@@ -98,6 +113,17 @@ def key_of(value: Value) -> Hashable:
     if isinstance(value, Linear):
         return (value.base, value.scale, key_of(value.offset))
     return (value.shape, value.tobytes())
+
+
+def _rows_differ(key: Hashable) -> bool:
+    """Is it a key, or a mask, with rows for several waves that are not all the same?"""
+    if not isinstance(key, tuple):
+        return bool(getattr(key, "rows_differ", False))
+    if len(key) == 2 and isinstance(key[1], bytes):
+        shape, octets = key
+        size = len(octets) // shape[0]
+        return any(octets[size * row : size * (row + 1)] != octets[:size] for row in range(1, shape[0]))
+    return any(map(_rows_differ, key))
 
 
 def spread_of(value: Value) -> int:

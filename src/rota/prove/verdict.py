@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from rota.errors import Finding, Severity
+from rota.errors import Finding, Severity, several
 from rota.prove.remedies import Remedy
 
 _EARLY = frozenset({"I401", "I402"})
@@ -15,6 +15,7 @@ class Status(enum.Enum):
     """How a proof ended."""
 
     PROVED = "proved"
+    REFUTED = "refuted"
     ALARM = "alarm"
     INCONCLUSIVE = "inconclusive"
 
@@ -35,8 +36,10 @@ class Statistics:
 class Verdict:
     """The answer about one kernel: proved only if every path was followed to its end and nothing is wrong.
 
-    An alarm is something wrong in the model, on a path that may not be feasible; inconclusive is a proof that ended
-    early, with what was found until then.  Assumptions and policies are what it rests on.
+    Refuted is what an execution showed: the finding, an error, has the launch and the order.  An alarm is something
+    wrong in the model, a warning, that no execution has shown; inconclusive is a proof that ended early, with what was
+    found until then.  Assumptions and policies are what it rests on; `waves` are those of a workgroup, `remedies` what
+    might mend what was found; `dropped` alarms were on paths that no launch can take.
     """
 
     kernel: str
@@ -48,6 +51,7 @@ class Verdict:
     statistics: Statistics
     waves: int = 1
     remedies: tuple[Remedy, ...] = ()
+    dropped: int = 0
 
     @property
     def proved(self) -> bool:
@@ -72,11 +76,20 @@ class Verdict:
             f" {took.concrete_sites} of {took.sites} LDS sites concrete, {took.seconds:.1f} s"
         )
         rests = [f"  assumes: {each}" for each in self.assumptions] + [f"  policy: {each}" for each in self.policies]
+        if self.dropped:
+            rests.insert(0, f"  {several(self.dropped, 'alarm')} on infeasible paths {_were(self.dropped)} dropped")
         return "\n".join((line, *rests))
 
 
 def status_of(findings: tuple[Finding, ...], *, complete: bool) -> Status:
-    """An alarm if anything is wrong, else whether the proof came to its end."""
-    if any(each.severity is Severity.ERROR and each.code not in _EARLY for each in findings):
+    """Refuted if anything was shown to be wrong, an alarm if it may be, else whether the proof came to its end."""
+    wrong = {each.severity for each in findings if each.code not in _EARLY}
+    if Severity.ERROR in wrong:
+        return Status.REFUTED
+    if Severity.WARNING in wrong:
         return Status.ALARM
     return Status.PROVED if complete else Status.INCONCLUSIVE
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"

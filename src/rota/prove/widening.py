@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from rota.prove.conditions import Widened
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.product_state import AGREED, LoopVisit, ProductState, Shape, register_key
@@ -70,7 +71,7 @@ class Widener:
                     if register_key(value) != register_key(old):
                         return None
                 elif value is not old and key_of(value) != key_of(old):
-                    shift = _shift(value, old)
+                    shift = shift_between(value, old)
                     if shift is None and isinstance(value, Linear) and not value.base.stable:
                         return None  # more is unknown now than it was then
                     found.append((number, row, shift))
@@ -103,7 +104,8 @@ class Widener:
             base, anchor = bases[origin, shift]
             registers[row] = linear(base, unit, offset - anchor)
         known = Decisions()
-        known.trail = product.known.trail
+        known.trail, known.path = product.known.trail, product.known.path
+        known.happened(_event(bases))
         known.known = {key: holds for key, holds in product.known.known.items() if visit.known.known.get(key) == holds}
         self._carry_over(product, known, bases)
         known.when |= {key: product.known.when[key] for key in known.known if key in product.known.when}
@@ -136,6 +138,17 @@ class Widener:
                 if isinstance(made, Linear):
                     known.known[made.base] = holds == (made.scale == 1)
                     known.when[made.base] = when
+
+
+def _event(bases: dict[tuple[Hashable, int], tuple[Symbol, int]]) -> Widened:
+    counters: dict[Symbol, tuple[int, Symbol | None, int, int]] = {}
+    for (origin, shift), (base, anchor) in bases.items():
+        unit, old, scale = shift & -shift, None, 0
+        if isinstance(origin, tuple):
+            old, scale = origin
+            unit = min(unit, scale & -scale)
+        counters[base] = (unit, old, scale, anchor)
+    return Widened(counters=counters)
 
 
 _NEAR = 16  # steps of a counter within which a constant is taken for one of its values
@@ -177,11 +190,11 @@ def _counted(  # noqa: PLR0917
     return None
 
 
-def _shift(value: Value, old: Value) -> int | None:
+def shift_between(value: Value, old: Value) -> int | None:
     """How much larger a value is, the same in all lanes."""
     if isinstance(value, Linear) != isinstance(old, Linear):
         return None
     if isinstance(value, Linear) and isinstance(old, Linear):
-        return _shift(value.offset, old.offset) if value.base is old.base and value.scale == old.scale else None
+        return shift_between(value.offset, old.offset) if value.base is old.base and value.scale == old.scale else None
     away = (np.asarray(value) - np.asarray(old)) & M32
     return int(away.flat[0]) if bool((away == away.flat[0]).all()) else None
