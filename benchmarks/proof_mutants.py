@@ -232,7 +232,7 @@ def rows(fates: Sequence[Fate]) -> Iterator[str]:
         yield f"\n{title:36}{'kernels':>8}{'mutants':>8}" + "".join(f"{each:>12}" for each in order)
         groups: dict[str, list[Fate]] = defaultdict(list)
         for fate in fates:
-            groups[fate.family if title == "family" else fate.mutant.kind].append(fate)
+            groups[key(fate)].append(fate)
         for name, mine in sorted(groups.items()):
             tally = Counter(fate.verdict for fate in mine)
             kernels = len({fate.subject for fate in mine})

@@ -55,8 +55,8 @@ class Explorer:
     """Runs a kernel on all paths."""
 
     def __init__(
-        self, operations: Sequence[Operation], sliced: BackwardSlice, one: Evaluator, memory: MemorySteps, judge: Judge, *,
-        kernarg_row: int, waves: int, budget: Budget, recorder: Recorder | None = None,
+        self, operations: Sequence[Operation], sliced: BackwardSlice, one: Evaluator, memory: MemorySteps,
+        judge: Judge, *, kernarg_row: int, waves: int, budget: Budget, recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
         self._recorder = recorder
         self.operations, self.one, self.memory, self.judge, self.budget = operations, one, memory, judge, budget
