@@ -17,7 +17,7 @@ from rota.prove.alarm import Alarm, Confirmed, Pair, doubted, pair_of, unconfirm
 from rota.prove.bit_vectors import BitVectors, available
 from rota.prove.conditions import Chronicle, Path
 from rota.prove.feasibility import Feasibility, Possible, Unsettled
-from rota.prove.replay import Replay, Shown
+from rota.prove.replay import OrderShown, Replay
 from rota.prove.witness import FILLS, Launch, NoLaunchError, build_launch
 
 _LINE = re.compile(r"\(line (\d+)\)$")
@@ -56,7 +56,7 @@ class _Confirmation:
         self._chronicle, self._replay, self._facts, self._complete = chronicle, replay, facts, complete
         self._feasibility = Feasibility(chronicle, BitVectors())
         self._asked: dict[tuple[int, int], Possible | Unsettled | None] = {}
-        self._ran: dict[tuple[Launch, int], list[Shown]] = {}
+        self._ran: dict[tuple[Launch, int], list[OrderShown]] = {}
 
     # Feasibility.
 
@@ -131,7 +131,7 @@ class _Confirmation:
             if shown.outside or (best is not None and (_harmful(best[1]) or len(done) > 1)):
                 return
 
-    def _best(self, launch: Launch, noise: int, alarm: Alarm) -> tuple[Shown, Finding, Pair] | None:
+    def _best(self, launch: Launch, noise: int, alarm: Alarm) -> tuple[OrderShown, Finding, Pair] | None:
         """The order that shows an alarm best: one in which it does harm, else one in which it could."""
         found = [
             match
@@ -155,7 +155,7 @@ class _Confirmation:
         )
         return f"a replay in {several(len(shown), 'order')} didn't show it{depends}"
 
-    def _refuted(self, alarm: Alarm, launch: Launch, best: tuple[Shown, Finding, Pair], noise: int) -> Finding:
+    def _refuted(self, alarm: Alarm, launch: Launch, best: tuple[OrderShown, Finding, Pair], noise: int) -> Finding:
         shown, finding, pair = best
         told = alarm.told(pair)
         seen = dict(finding.evidence).get("seen")
@@ -186,10 +186,10 @@ def _harmless(finding: Finding) -> bool:
     return str(dict(finding.evidence).get("seen", "")).endswith("here the bytes didn't change")
 
 
-def _match(shown: Shown, alarm: Alarm, code: str | None = None) -> tuple[Shown, Finding, Pair] | None:
+def _match(shown: OrderShown, alarm: Alarm, code: str | None = None) -> tuple[OrderShown, Finding, Pair] | None:
     """What an execution found of the same kind, about the same instructions."""
     wanted = code or alarm.first.code
-    found: tuple[Shown, Finding, Pair] | None = None
+    found: tuple[OrderShown, Finding, Pair] | None = None
     for each in shown.findings:
         if each.code != wanted:
             continue

@@ -48,7 +48,7 @@ class Only(Interleaving):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class OrderShown:
     """What one order showed: its label, findings, and where the launch reached outside of its buffers, if it did.
 
     `output` is equal where all buffers are equal in the end; None if the launch didn't come to its end.
@@ -96,7 +96,7 @@ class Replay:
     def _buffers(count: int) -> list[NDArray[np.uint8]]:
         return [np.zeros(BUFFER_BYTES, np.uint8) for _ in range(count)]
 
-    def run(self, launch: Launch, waves: Sequence[int], *, noise: int) -> Iterator[Shown]:
+    def run(self, launch: Launch, waves: Sequence[int], *, noise: int) -> Iterator[OrderShown]:
         """One order after the other; the first of the two waves is left behind, the second runs ahead.
 
         With `noise`, buffers hold pseudo-random words instead of zeros, drawn by that seed, but for tables: what scalar
@@ -135,7 +135,7 @@ class Replay:
                 found, output = error.findings, None
                 if {each.code for each in found} == {"I107"}:
                     raise NoLaunchError(f"no launch fits it: {found[0].evidence}") from error
-            yield Shown(order=order.label, findings=found, outside=_outside(found), output=output)
+            yield OrderShown(order=order.label, findings=found, outside=_outside(found), output=output)
 
     def _values(self, launch: Launch) -> list[Value]:
         """The declared arguments as the launch has them."""

@@ -22,7 +22,7 @@ from rota.prove.widening import shift_between
 Registers = tuple[dict[int, Value | Half], ...]
 
 
-class Match:
+class StateMatch:
     """What the unknowns of an earlier state stand for in a later one, and the registers for which that fails."""
 
     def __init__(self, one: Evaluator, earlier: Registers, known: Decisions, product: ProductState) -> None:
@@ -117,12 +117,12 @@ class Match:
 
 def covers(one: Evaluator, earlier: Registers, known: Decisions, product: ProductState) -> bool:
     """Is every launch that a state stands for one of the earlier state?"""
-    return Match(one, earlier, known, product).covers
+    return StateMatch(one, earlier, known, product).covers
 
 
 def generalise(one: Evaluator, earlier: Registers, known: Decisions, epoch: int, product: ProductState) -> None:
     """Makes a state so general, in place, that it stands for all launches of the earlier one, too."""
-    match = Match(one, earlier, known, product)
+    match = StateMatch(one, earlier, known, product)
     made = Decisions()
     made.trail, made.path = product.known.trail, forgetting(product.known.path)
     for key, holds in known.known.items():
