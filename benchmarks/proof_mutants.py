@@ -47,7 +47,7 @@ JUDGED = frozenset({"I103", "I104", "I105", "I106", "I109"})
 FLAGGED, REDUNDANT, OUTSIDE, UNEXPLAINED, MISSED = "flagged", "redundant", "outside", "unexplained", "MISSED"
 KINDS = ("wait +1", "wait gone", "wait swapped", "barrier gone", "barrier moved", "LDS offset", "DMA destination")
 BY_GLOBAL_MEMORY = ("races/global_",)
-"""Kernels whose waves exchange data by global memory, with accesses that bypass caches: the proof doesn't judge these."""
+"""Kernels whose waves exchange data by global memory, which the proof doesn't judge, past the caches."""
 ORDERS = 8
 Shadow = Callable[[KernelProgram], tuple[tuple[str, ...], float]]
 
