@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from rota.audit.audit import Audit, audit_gemm
-from rota.audit.compare import Verdict
+from rota.audit.compare import WaitVerdict
 from rota.emit.gemm_tile import gemm_tile
 from rota.emit.hip_gemm import emit_gemm
 from rota.emit.lds_layout import bank_conflicts, free_layout, plain_layout
@@ -77,7 +77,7 @@ def _row(name: str, emitted: Emitted, audit: Audit) -> tuple[str, ...]:
         str(audit.entries),
         str(audit.instructions),
         "differ" if moved else "exact",
-        " / ".join(str(audit.tally(verdict)) for verdict in Verdict) + f" ({audit.fused})",
+        " / ".join(str(audit.tally(verdict)) for verdict in WaitVerdict) + f" ({audit.fused})",
         str(audit.barriers),
         f"{audit.facts.vgprs} ({audit.facts.agprs}) of {limit}",
         str(audit.facts.sgprs),

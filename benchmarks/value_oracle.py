@@ -30,12 +30,12 @@ from benchmarks.value_record import Contents, Launch, WaveRecord, recorded, told
 from rota.isa.decoded import KernelProgram
 from rota.isa.load import load_kernel
 from rota.isa.wave.operand import SCALAR
-from rota.prove import prove as proving
-from rota.prove.backward_slice import Slice, derive_slice
+from rota.prove import kernel_proof as proving
+from rota.prove.backward_slice import BackwardSlice, derive_slice
 from rota.prove.branching import ForkError
-from rota.prove.operation import EXEC_BITS, Kind, Operation
+from rota.prove.operation import EXEC_BITS, OperationKind, Operation
 from rota.prove.paths import Budget, Explorer
-from rota.prove.product_state import Product
+from rota.prove.product_state import ProductState
 from rota.prove.squad import Half, Squad
 from rota.prove.symbol import M32, Linear, Symbol
 from rota.prove.verdict import Verdict
@@ -84,7 +84,7 @@ class Led(Explorer):
         self.place[wave] = place
         return place
 
-    def _step(self, product: Product, squad: Squad, operation: Operation) -> bool:
+    def _step(self, product: ProductState, squad: Squad, operation: Operation) -> bool:
         places = {wave: self._reach(wave, operation.number) for wave in squad.waves}
         waves = squad.waves
         going = super()._step(product, squad, operation)
@@ -92,7 +92,7 @@ class Led(Explorer):
             self._now[wave].update(self.records[wave].after[places[wave]])
             self.place[wave] = places[wave] + 1
         try:
-            if operation.kind in {Kind.BRANCH, Kind.CALL}:
+            if operation.kind in {OperationKind.BRANCH, OperationKind.CALL}:
                 self._went(product, waves, places)
             else:
                 self._compare(squad, operation, places)
@@ -100,7 +100,7 @@ class Led(Explorer):
             raise DifferError(f"{told(operation.instruction)}: {error}") from error
         return going
 
-    def _went(self, product: Product, waves: Sequence[int], places: dict[int, int]) -> None:
+    def _went(self, product: ProductState, waves: Sequence[int], places: dict[int, int]) -> None:
         for squad in product.squads:
             for wave in set(squad.waves) & set(waves):
                 due = self.records[wave].pcs[places[wave] + 1]
@@ -125,9 +125,9 @@ class Led(Explorer):
             self._compare_bytes(squad, operation, row, record.lds.get(place, 0))
 
     def _compare_bytes(self, squad: Squad, operation: Operation, row: int, used: int) -> None:
-        if operation.kind is not Kind.LDS and not operation.to_lds:
+        if operation.kind is not OperationKind.LDS and not operation.to_lds:
             return
-        flight = (squad.ds if operation.kind is Kind.LDS else squad.vm)[-1]
+        flight = (squad.ds if operation.kind is OperationKind.LDS else squad.vm)[-1]
         if flight.number != operation.number or flight.access is None:
             raise DifferError("the proof has no access of it")
         if used & ~flight.access.bytes[row]:
@@ -137,7 +137,7 @@ class Led(Explorer):
 
     # Decisions.
 
-    def _fork(self, product: Product, squad: Squad, fork: ForkError) -> None:
+    def _fork(self, product: ProductState, squad: Squad, fork: ForkError) -> None:
         wave = fork.waves[0] if fork.waves else squad.waves[0]
         at = Where(wave, squad.waves.index(wave), len(squad.waves))
         self._hold_all(squad, at, masks=True)  # a branch may have put unknowns of its own into masks
@@ -149,7 +149,7 @@ class Led(Explorer):
         product.known.decide(fork.condition, holds=holds, epoch=product.epoch, wave=wave if fork.waves else None)
         self._decided(product)
 
-    def _decided(self, product: Product) -> None:
+    def _decided(self, product: ProductState) -> None:
         """All that a path takes for decided is so."""
         anybody = product.squads[0].waves[0]
         for about, holds in product.known.known.items():
@@ -166,7 +166,7 @@ class Led(Explorer):
 
     # Checkpoints.
 
-    def _checkpoint(self, product: Product, head: tuple[Any, ...]) -> bool:
+    def _checkpoint(self, product: ProductState, head: tuple[Any, ...]) -> bool:
         if not self.naming:
             return True
         super()._checkpoint(product, head)
@@ -207,7 +207,7 @@ def _lanes(contents: Contents) -> Any:  # noqa: ANN401
     return np.broadcast_to(np.asarray(contents, np.int64), (64,))
 
 
-def _everything(operations: Sequence[Operation], *, full: bool) -> Slice:
+def _everything(operations: Sequence[Operation], *, full: bool) -> BackwardSlice:
     """Every operation is evaluated."""
     sliced = derive_slice(operations, full=full)
     count = len(operations)

@@ -6,7 +6,7 @@ import pytest
 
 from rota import CompiledSchedule, KernelGeometry
 from rota.audit.audit import audit_gemm
-from rota.audit.compare import Verdict
+from rota.audit.compare import WaitVerdict
 from rota.emit.hip_gemm import emit_gemm
 from rota.isa.binary.toolchain import find_toolchain
 from tests.audit import sabotage
@@ -23,7 +23,7 @@ def test_machine_code_is_the_schedule(name: str) -> None:
     compiled, geometry = KERNELS[name]()
     report = sabotage.audited(compiled, geometry, sabotage.source_of(compiled, geometry))
     assert report.exact, str(report)
-    assert report.tally(Verdict.EQUAL) == len(report.waits) > 0
+    assert report.tally(WaitVerdict.EQUAL) == len(report.waits) > 0
     assert report.facts.spills == 0
     assert report.certificate is not None
     assert "proved for every trip count" in str(report)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from benchmarks.naive import versions
-from rota.audit.compare import Verdict
+from rota.audit.compare import WaitVerdict
 from tests.emit.kernels import SMALL, by_values
 
 
@@ -10,7 +10,7 @@ def test_what_the_usual_way_of_writing_costs() -> None:
     found = versions(by_values(SMALL))
     assert found["as emitted"].audit.exact
     fenced = found["with __syncthreads() too"].audit
-    drains = [match for match in fenced.waits if match.verdict is Verdict.STRONGER]
+    drains = [match for match in fenced.waits if match.verdict is WaitVerdict.STRONGER]
     assert drains
     assert {match.found for match in drains} == {0}
     assert fenced.clean

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rota.audit.compare import Verdict
+from rota.audit.compare import WaitVerdict
 from rota.program.phase import Phase
 from tests.audit.tiny import codes, tiny_audit, tiny_phases
 
@@ -13,7 +13,7 @@ def test_a_wait_that_the_schedule_lacks_is_reported_but_no_error() -> None:
     assert codes(audit) == {"I208"}
     assert audit.clean
     assert not audit.exact
-    assert audit.tally(Verdict.ADDED) == 1
+    assert audit.tally(WaitVerdict.ADDED) == 1
 
 
 def test_the_machine_codes_own_wait_behind_the_last_entry_is_no_part_of_the_schedule() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.prove.prove import Policies, ReadsAtBarrier, VmcntOrder
+from rota.prove.kernel_proof import Policies, ReadsAtBarrier, VmcntOrder
 from rota.prove.verdict import Status
 from tests.prove.written import codes, evidence, judged
 

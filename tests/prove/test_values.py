@@ -16,7 +16,7 @@ from rota.isa.decoded import KernelProgram, decode, load_program
 from rota.prove import arithmetic, scalar_values
 from rota.prove.operation import UnknownOperationError
 from rota.prove.operation_reader import read_operation
-from rota.prove.prove import prove
+from rota.prove.kernel_proof import prove
 from rota.targets.registry import architecture_named
 from tests.isa.corpus.cases import FOLDER, Case
 from tests.isa.every_opcode import every_instruction, executes

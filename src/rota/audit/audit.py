@@ -6,7 +6,7 @@ from collections import Counter as Tally
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from rota.audit.compare import Comparison, Verdict, WaitMatch, compare
+from rota.audit.compare import Comparison, WaitVerdict, WaitMatch, compare
 from rota.audit.descriptor import misfits
 from rota.audit.expected import Expected, expected_counts, expected_gemm
 from rota.audit.identity import wrong_operands
@@ -64,13 +64,13 @@ class Audit:
         """The machine code is the schedule: nothing moved, added or taken away."""
         return not self.findings
 
-    def tally(self, verdict: Verdict) -> int:
+    def tally(self, verdict: WaitVerdict) -> int:
         """How many waits have a verdict."""
         return sum(match.verdict is verdict for match in self.waits)
 
     def __str__(self) -> str:
         facts = self.facts
-        waits = ", ".join(f"{self.tally(verdict)} {verdict.value}" for verdict in Verdict)
+        waits = ", ".join(f"{self.tally(verdict)} {verdict.value}" for verdict in WaitVerdict)
         predicted = ""
         if self.prediction is not None:
             registers, limit = self.prediction.registers, self.prediction.limit

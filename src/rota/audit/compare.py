@@ -22,7 +22,7 @@ SYNC = (OpKind.WAIT, OpKind.BARRIER)
 """Kinds that stand between the others, whose order is the schedule's."""
 
 
-class Verdict(enum.Enum):
+class WaitVerdict(enum.Enum):
     """How a wait in machine code relates to the schedule's."""
 
     EQUAL = "equal"
@@ -42,13 +42,13 @@ class WaitMatch:
     found: int | None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> WaitVerdict:
         """A smaller count waits for more."""
         if self.planned is None:
-            return Verdict.ADDED
+            return WaitVerdict.ADDED
         if self.found is None or self.found > self.planned:
-            return Verdict.WEAKER
-        return Verdict.EQUAL if self.found == self.planned else Verdict.STRONGER
+            return WaitVerdict.WEAKER
+        return WaitVerdict.EQUAL if self.found == self.planned else WaitVerdict.STRONGER
 
     def __str__(self) -> str:
         planned, found = ("none" if count is None else count for count in (self.planned, self.found))
@@ -256,9 +256,9 @@ def _judged(match: WaitMatch) -> Iterator[Finding]:
         ("planned", "no wait" if match.planned is None else match.planned),
         ("found", "no wait" if match.found is None else match.found),
     )
-    if match.verdict is Verdict.WEAKER:
+    if match.verdict is WaitVerdict.WEAKER:
         yield Finding(code="I204", message=f"the machine code waits for less: {match}", evidence=evidence)
-    elif match.verdict is not Verdict.EQUAL:
+    elif match.verdict is not WaitVerdict.EQUAL:
         yield Finding(
             code="I208",
             severity=Severity.WARNING,

@@ -21,7 +21,7 @@ from rota.errors import Finding, Severity
 FORMAT = 1
 
 
-class Known(NamedTuple):
+class KnownFinding(NamedTuple):
     """What makes two findings the same."""
 
     kernel: str
@@ -29,17 +29,17 @@ class Known(NamedTuple):
     ends: tuple[str, ...]
 
 
-def identity(subject: str, finding: Finding) -> Known:
+def identity(subject: str, finding: Finding) -> KnownFinding:
     """By which a finding about `subject`, a file or `file:kernel`, is known again."""
     kernel = subject.rpartition(":")[2] if ":" in subject else Path(subject).name
     ends = (
         f"{relative(concern.source.file)}:{concern.source.line}" if concern.source else concern.label
         for concern in finding.concerns
     )
-    return Known(kernel, finding.code, tuple(ends))
+    return KnownFinding(kernel, finding.code, tuple(ends))
 
 
-def new_findings(found: Iterable[tuple[str, Finding]], known: Iterable[Known]) -> tuple[tuple[str, Finding], ...]:
+def new_findings(found: Iterable[tuple[str, Finding]], known: Iterable[KnownFinding]) -> tuple[tuple[str, Finding], ...]:
     """Those that are not known; notes are never new."""
     left, new = Counter(known), []
     for subject, finding in found:
@@ -63,7 +63,7 @@ def written(found: Iterable[tuple[str, Finding]]) -> str:
     return f'{{\n  "rota_baseline": {FORMAT},\n  "known": [\n{lines}\n  ]\n}}\n'
 
 
-def read_baseline(path: Path) -> tuple[Known, ...]:
+def read_baseline(path: Path) -> tuple[KnownFinding, ...]:
     """What a baseline says; a usage error that says where it is malformed."""
     try:
         document = json.loads(path.read_text())
@@ -77,8 +77,8 @@ def read_baseline(path: Path) -> tuple[Known, ...]:
     return known
 
 
-def _known(entry: dict[str, Any]) -> Known:
+def _known(entry: dict[str, Any]) -> KnownFinding:
     parts = (entry["kernel"], entry["code"], *entry["ends"])
     if not all(isinstance(part, str) for part in parts):
         raise TypeError("a kernel, a code or an end is not a string")
-    return Known(parts[0], parts[1], parts[2:])
+    return KnownFinding(parts[0], parts[1], parts[2:])

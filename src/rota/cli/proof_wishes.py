@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from rota.cli.baseline import Known, read_baseline
+from rota.cli.baseline import KnownFinding, read_baseline
 
 if TYPE_CHECKING:
     from rota.prove.paths import Budget
-    from rota.prove.prove import Policies
+    from rota.prove.kernel_proof import Policies
 
 Command = TypeVar("Command", bound=Callable[..., object])
 _SECONDS = 60.0
@@ -38,7 +38,7 @@ class Wishes:
 
     def policies(self) -> Policies:
         """For the proof."""
-        from rota.prove.prove import Policies, ReadsAtBarrier, VmcntOrder
+        from rota.prove.kernel_proof import Policies, ReadsAtBarrier, VmcntOrder
 
         return Policies(
             reads=ReadsAtBarrier.STRICT if self.lds_reads == "strict" else ReadsAtBarrier.LENIENT,
@@ -51,7 +51,7 @@ class Wishes:
 
         return Budget(seconds=self.seconds)
 
-    def known(self) -> tuple[Known, ...]:
+    def known(self) -> tuple[KnownFinding, ...]:
         """Findings that are no news."""
         return () if self.baseline is None else read_baseline(self.baseline)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rota.cli.annotations import relative
-from rota.cli.baseline import Known, identity
+from rota.cli.baseline import KnownFinding, identity
 from rota.errors import CODES, Finding, Severity, SourceLine
 from rota.version import __version__
 
@@ -55,7 +55,7 @@ def _result(subject: str, finding: Finding, codes: Sequence[str]) -> dict[str, A
     }
 
 
-def fingerprint(known: Known) -> str:
+def fingerprint(known: KnownFinding) -> str:
     """The same for a finding as long as code, kernel and both ends are."""
     return "|".join((known.kernel, known.code, *known.ends))
 

@@ -16,7 +16,7 @@ from rota.lift.loop_recorder import LoopRecorder
 from rota.lift.natural_loops import NaturalLoop
 from rota.program.effects import Place, Space
 from rota.program.limits import MOST_INSTRUCTIONS
-from rota.prove.operation import Kind, Operation
+from rota.prove.operation import OperationKind, Operation
 
 Use = tuple[int, int]
 """A trip, counted from the first that repeats, and an operation."""
@@ -84,7 +84,7 @@ def derive_lds_places(recorder: LoopRecorder, loops: Sequence[NaturalLoop]) -> L
 
 def writes_lds(operation: Operation) -> bool:
     """Does it write LDS and nothing else?"""
-    return bool(operation.to_lds) or (operation.kind is Kind.LDS and not operation.data)
+    return bool(operation.to_lds) or (operation.kind is OperationKind.LDS and not operation.data)
 
 
 def _of(recorder: LoopRecorder, loop: NaturalLoop) -> list[tuple[tuple[int, int, int], set[int]]]:

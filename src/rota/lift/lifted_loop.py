@@ -31,10 +31,10 @@ from rota.program.lowered import Barrier, LoweredProgram, Role, Unstated, number
 from rota.program.merge import merged
 from rota.program.phase import Phase
 from rota.prove.backward_slice import derive_ways
-from rota.prove.operation import SCC_BIT, Kind, Operation, UnknownOperationError
+from rota.prove.operation import SCC_BIT, OperationKind, Operation, UnknownOperationError
 from rota.prove.operation_reader import read_operation
 from rota.prove.paths import Budget
-from rota.prove.prove import Triple, prove
+from rota.prove.kernel_proof import Triple, prove
 from rota.prove.verdict import Verdict
 from rota.targets.device import Device
 from rota.targets.rates import MatrixRate
@@ -117,7 +117,7 @@ def _check_matrix(name: str, loop: NaturalLoop, device: Device) -> None:
 def _without_edge(chain: Sequence[Operation]) -> tuple[Operation, ...]:
     """Without the branch that closes the loop, and the compare that it is for if it does nothing else."""
     kept = list(chain)
-    if kept[-1].kind is Kind.BRANCH:
+    if kept[-1].kind is OperationKind.BRANCH:
         last = kept.pop()
         if last.reads & SCC_BIT:
             at = next((place for place in reversed(range(len(kept))) if kept[place].writes & SCC_BIT), None)
@@ -264,7 +264,7 @@ def _readings(
     if skipped:
         yield f"{several(skipped, 'instruction')} that branches may skip are left out, all of them VALU and scalar ones"
     chain = [each for loop in loops for each in loop.chain]
-    if any(each.kind is Kind.SMEM for each in chain):
+    if any(each.kind is OperationKind.SMEM for each in chain):
         yield "scalar loads are taken to be there at once"
-    if any(each.kind is Kind.BRANCH for each in chain):
+    if any(each.kind is OperationKind.BRANCH for each in chain):
         yield "branches that leave it are not taken"

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 
 from rota.lift.natural_loops import NaturalLoop
-from rota.prove.product_state import Product
-from rota.prove.squad import Access, Squad
+from rota.prove.product_state import ProductState
+from rota.prove.squad import LdsUse, Squad
 
 
 class LoopRecorder:
@@ -25,14 +25,14 @@ class LoopRecorder:
     def __init__(self, loops: Sequence[NaturalLoop]) -> None:
         self._heads = {each.number: loop.head for loop in loops for each in loop.chain}
         self._trips: dict[Hashable, int] = {}
-        self._last: tuple[Product, tuple[int, ...], int] | None = None
+        self._last: tuple[ProductState, tuple[int, ...], int] | None = None
         self._trip = 0
         self.bytes: defaultdict[tuple[int, int, int], set[int]] = defaultdict(set)
         self.inexact: set[int] = set()
         self.periods: dict[int, set[tuple[int, int]]] = {loop.head: set() for loop in loops}
         self.entered: dict[int, dict[int, int]] = {loop.head: {} for loop in loops}
 
-    def came(self, product: Product, head: tuple[Hashable, ...], key: Hashable) -> None:
+    def came(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
         """Counts trips, and notes which are alike."""
         self._last = None
         squad = next((each for each in product.squads if head == (each.waves[0],)), None)
@@ -45,7 +45,7 @@ class LoopRecorder:
         if first < trip:
             self.periods[squad.at].add((first, trip))
 
-    def accessed(self, product: Product, squad: Squad, access: Access) -> None:
+    def accessed(self, product: ProductState, squad: Squad, access: LdsUse) -> None:
         """Notes the bytes of an operation of a loop."""
         head = self._heads.get(access.number)
         if head is None:
@@ -59,7 +59,7 @@ class LoopRecorder:
             self.bytes[self._trip, wave, access.number].add(access.bytes[place])
 
 
-def _visits(product: Product, squad: Squad, head: int) -> int:
+def _visits(product: ProductState, squad: Squad, head: int) -> int:
     """How often these waves have come to a loop's head on this path."""
     who, at = (squad.waves[0],), (squad.waves, head)
     return sum(

@@ -14,7 +14,7 @@ from rota.program.element import WIDEST, takes_formats
 from rota.program.entry import BARRIER, MEETS, Op, Work, wait_effect, wait_op
 from rota.program.kinds import OpKind
 from rota.program.machine import LANES, Machine
-from rota.prove.operation import Kind, Operation
+from rota.prove.operation import OperationKind, Operation
 
 _TRANSCENDENTAL = re.compile(r"^v_(?:exp|log|rcp|rsq|sqrt|sin|cos|prng)_")
 _WIDTH = re.compile(r"dword(?:x(\d))?$")
@@ -34,11 +34,11 @@ def derive_ops(
     operation: Operation, places: OperationPlaces, machine: Machine, copy: int | None
 ) -> Iterator[tuple[Op, Effect]]:
     """What a wave does with one instruction: usually one op, of a wait one for each counter."""
-    if operation.kind is Kind.WAIT:
+    if operation.kind is OperationKind.WAIT:
         for op, effect in _waits(operation, machine):
             yield replace(op, source=operation.instruction.source, declared=_text(operation)), effect
         return
-    if operation.kind is Kind.BARRIER:
+    if operation.kind is OperationKind.BARRIER:
         yield replace(BARRIER, source=operation.instruction.source, declared=_text(operation)), MEETS
         return
     if operation.name == "s_setprio":
@@ -92,13 +92,13 @@ def _waits(operation: Operation, machine: Machine) -> Iterator[tuple[Op, Effect]
 
 def _kind(operation: Operation) -> OpKind:  # noqa: PLR0911  # a table with conditions
     name = operation.name
-    if operation.kind is Kind.LDS:
+    if operation.kind is OperationKind.LDS:
         if operation.data:
             return OpKind.LDS_READ_TRANSPOSED if "_tr_" in name else OpKind.LDS_READ
         return OpKind.LDS_WRITE
-    if operation.kind is Kind.EXCHANGE:
+    if operation.kind is OperationKind.EXCHANGE:
         return OpKind.LDS_READ
-    if operation.kind is Kind.VMEM:
+    if operation.kind is OperationKind.VMEM:
         if operation.to_lds:
             return OpKind.DMA
         return {"load": OpKind.GLOBAL_LOAD, "store": OpKind.GLOBAL_STORE, "atomic": OpKind.ATOMIC}[operation.verb]
@@ -113,11 +113,11 @@ def _work(operation: Operation, kind: OpKind) -> Work:
     """One instruction for all lanes; s_nop takes as many turns as it says."""
     if kind is OpKind.MMA:
         return Work(1, 0, operation.name, _bits(operation))
-    if operation.kind is Kind.LDS:
+    if operation.kind is OperationKind.LDS:
         return Work(1, LANES * sum(size for _, size in operation.spots))
-    if operation.kind is Kind.EXCHANGE:
+    if operation.kind is OperationKind.EXCHANGE:
         return Work(1, LANES * 4)
-    if operation.kind is Kind.VMEM:
+    if operation.kind is OperationKind.VMEM:
         return Work(1, LANES * (operation.to_lds or _moved(operation)))
     if operation.name == "s_nop":
         return Work(1 + int(operation.instruction.operands[0], 0))

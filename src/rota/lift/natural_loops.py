@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rota.errors import Concern, Finding, ProgramError
-from rota.prove.operation import Kind, Operation
+from rota.prove.operation import OperationKind, Operation
 
 MATRIX = ("v_mfma", "v_smfmac")
-_MEMORY = frozenset({Kind.LDS, Kind.VMEM, Kind.EXCHANGE})
+_MEMORY = frozenset({OperationKind.LDS, OperationKind.VMEM, OperationKind.EXCHANGE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ def _chain(
 ) -> NaturalLoop:
     chain, at, skipped = [operations[head]], head, 0
     while True:
-        if operations[at].kind is Kind.CALL:
+        if operations[at].kind is OperationKind.CALL:
             raise not_lifted(name, "its loop calls a function", operations[at])
         following = {each for each in ways[at] if each in body}
         far = max(following)
@@ -110,8 +110,8 @@ def _may_be_skipped(operations: Sequence[Operation], at: int, following: set[int
     """Does a branch go forward over nothing but values and further such branches?"""
     far = max(following)
     return following == {at + 1, far} and all(
-        each.kind is Kind.QUIET
-        or (each.kind is Kind.VALUE and not each.name.startswith(MATRIX))
-        or (each.kind is Kind.BRANCH and at < (each.instruction.target or 0) <= far)
+        each.kind is OperationKind.QUIET
+        or (each.kind is OperationKind.VALUE and not each.name.startswith(MATRIX))
+        or (each.kind is OperationKind.BRANCH and at < (each.instruction.target or 0) <= far)
         for each in operations[at + 1 : far]
     )

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rota.isa.wave.operand import EXEC, SCALAR, File, Operand
-from rota.prove.operation import EXEC_BITS, M0_BIT, VECTORS, Kind, Operation
+from rota.prove.operation import EXEC_BITS, M0_BIT, VECTORS, OperationKind, Operation
 
 _EXEC_ROW = SCALAR + EXEC
 _BLIND = ("v_mfma", "v_smfmac")  # results that are never followed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice:
+class BackwardSlice:
     """For each operation: is it evaluated, and which registers are needed when it starts, for what."""
 
     evaluated: tuple[bool, ...]
@@ -27,13 +27,13 @@ class Slice:
     looping: tuple[bool, ...]
 
 
-def derive_slice(operations: Sequence[Operation], *, full: bool) -> Slice:
+def derive_slice(operations: Sequence[Operation], *, full: bool) -> BackwardSlice:
     """The slices of a kernel; `full` says that every wave starts with all lanes."""
     ways = derive_ways(operations)
     whole = _full_exec(operations, ways, full=full)
     needed, evaluated = _needed(operations, ways, whole, control=True)
     addresses, _ = _needed(operations, ways, whole, control=False)
-    return Slice(
+    return BackwardSlice(
         evaluated=tuple(evaluated),
         needed=tuple(needed),
         for_addresses=tuple(addresses),
@@ -46,7 +46,7 @@ def call_targets(operations: Sequence[Operation]) -> frozenset[int]:
     """Where a jump by register may go: behind calls, and to the beginnings of functions."""
     targets = set()
     for number, each in enumerate(operations):
-        if each.kind is Kind.CALL and each.instruction.opcode != "s_setpc_b64" and number + 1 < len(operations):
+        if each.kind is OperationKind.CALL and each.instruction.opcode != "s_setpc_b64" and number + 1 < len(operations):
             targets.add(number + 1)
         if number and each.instruction.symbol != operations[number - 1].instruction.symbol:
             targets.add(number)
@@ -55,16 +55,16 @@ def call_targets(operations: Sequence[Operation]) -> frozenset[int]:
 
 def derive_ways(operations: Sequence[Operation]) -> list[list[int]]:
     """Where each operation may lead."""
-    anywhere = sorted(call_targets(operations)) if any(each.kind is Kind.CALL for each in operations) else []
+    anywhere = sorted(call_targets(operations)) if any(each.kind is OperationKind.CALL for each in operations) else []
     ways: list[list[int]] = []
     last = len(operations) - 1
     for number, each in enumerate(operations):
         target, opcode = each.instruction.target, each.instruction.opcode
-        if each.kind is Kind.CALL:
+        if each.kind is OperationKind.CALL:
             ways.append([target] if opcode == "s_call_b64" and target is not None else list(anywhere))
-        elif each.kind is Kind.END:
+        elif each.kind is OperationKind.END:
             ways.append([])
-        elif each.kind is Kind.BRANCH and target is not None:
+        elif each.kind is OperationKind.BRANCH and target is not None:
             ways.append([target] if opcode == "s_branch" or number == last else [target, number + 1])
         else:
             ways.append([number + 1] if number < last else [])
@@ -77,7 +77,7 @@ def meeting(operations: Sequence[Operation], ways: Sequence[Sequence[int]], *, f
     for number, following in enumerate(ways):
         for each in following:
             into[each].append(number)
-    found = [each.kind in {Kind.LDS, Kind.BARRIER} or bool(each.to_lds) or (flat and each.flat) for each in operations]
+    found = [each.kind in {OperationKind.LDS, OperationKind.BARRIER} or bool(each.to_lds) or (flat and each.flat) for each in operations]
     work = [number for number, each in enumerate(found) if each]
     while work:
         for each in into[work.pop()]:
@@ -155,7 +155,7 @@ def _ones_behind(operation: Operation, ones: int) -> int:
         return ones
     after = ones & ~operation.writes & ~(operation.writes >> 1)
     name, operands = operation.name, operation.operands
-    if not name.endswith("_b64") or operation.kind is not Kind.VALUE or not operands:
+    if not name.endswith("_b64") or operation.kind is not OperationKind.VALUE or not operands:
         return after
 
     def holds(operand: Operand) -> bool:
@@ -184,11 +184,11 @@ def _ones_behind(operation: Operation, ones: int) -> int:
 
 def _demands(operation: Operation, *, control: bool) -> int:
     """Registers whose values an operation needs for its own sake."""
-    if operation.kind is Kind.LDS or operation.to_lds:
+    if operation.kind is OperationKind.LDS or operation.to_lds:
         return operation.address
-    if control and operation.kind in {Kind.BRANCH, Kind.CALL, Kind.INDEX}:
+    if control and operation.kind in {OperationKind.BRANCH, OperationKind.CALL, OperationKind.INDEX}:
         return operation.reads
-    if control and operation.kind is Kind.VALUE and operation.writes & EXEC_BITS:
+    if control and operation.kind is OperationKind.VALUE and operation.writes & EXEC_BITS:
         return operation.reads & ~EXEC_BITS
     return 0
 
@@ -231,8 +231,8 @@ def _needed(
 
 def _feeds(operation: Operation) -> int:
     """What a result that is needed is made of; the results of loads and matrices are not followed."""
-    if operation.kind is Kind.SMEM:
+    if operation.kind is OperationKind.SMEM:
         return operation.reads if operation.verb == "load" else 0
-    if operation.kind is not Kind.VALUE or operation.name.startswith(_BLIND):
+    if operation.kind is not OperationKind.VALUE or operation.name.startswith(_BLIND):
         return 0
     return operation.reads & ~EXEC_BITS | (M0_BIT & operation.reads)

@@ -11,7 +11,7 @@ from rota.prove.divergent_loops import assume_empty, condense
 from rota.prove.evaluation import Evaluator
 from rota.prove.one_wave import OneWave
 from rota.prove.operation import SCC_ROW, Operation
-from rota.prove.product_state import Product
+from rota.prove.product_state import ProductState
 from rota.prove.squad import Accesses, Squad
 from rota.prove.symbol import GROUP, Linear, Symbol, Value
 
@@ -32,7 +32,7 @@ class Branching:
     def __init__(self, one: Evaluator, accesses: Accesses, waves: int) -> None:
         self._one, self._accesses, self._one_wave = one, accesses, OneWave(one, waves)
 
-    def branch(self, product: Product, squad: Squad, operation: Operation) -> bool:
+    def branch(self, product: ProductState, squad: Squad, operation: Operation) -> bool:
         """Takes a branch; False if waves part at it, so that another squad has to go on now."""
         instruction = operation.instruction
         opcode, target = instruction.opcode, instruction.target
@@ -56,7 +56,7 @@ class Branching:
         product.squads[place : place + 1] = sorted(parts, key=lambda part: -part.at)  # those that leave a loop first
         return False
 
-    def _taken(self, product: Product, squad: Squad, operation: Operation) -> bool | list[bool]:
+    def _taken(self, product: ProductState, squad: Squad, operation: Operation) -> bool | list[bool]:
         opcode, known = operation.instruction.opcode, product.known
         if opcode == "s_setvskip":
             word, place = (self._one.read(squad, each, known) for each in operation.operands)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rota.prove.squad import Access, Flight, Squad
+from rota.prove.squad import LdsUse, Flight, Squad
 
 WRITES = frozenset({"write", "dma"})
 
@@ -20,7 +20,7 @@ class Open(NamedTuple):
     """An access that is open, of which wave."""
 
     wave: int
-    access: Access
+    access: LdsUse
     octets: int
     flight: Flight
 
@@ -34,7 +34,7 @@ class Conflict:
     octets: int
 
 
-def open_accesses(squad: Squad) -> list[tuple[Access, Flight]]:
+def open_accesses(squad: Squad) -> list[tuple[LdsUse, Flight]]:
     """What a squad has open in this stretch."""
     flights = (*squad.vm, *squad.ds, *(each for each, _ in squad.flat))
     return [*squad.done.items(), *((each.access, each) for each in flights if each.access is not None)]
@@ -44,7 +44,7 @@ def find_conflicts(  # noqa: C901
     squads: Sequence[Squad], counts: Callable[[Conflict], bool] = lambda _: True, *, most: int = 64
 ) -> list[Conflict]:
     """All pairs that count, up to a number of them: each pair of operations once."""
-    waves: dict[int, list[tuple[Access, int, Flight]]] = {}
+    waves: dict[int, list[tuple[LdsUse, int, Flight]]] = {}
     sums: dict[int, list[int]] = {}
     for squad in squads:
         found = open_accesses(squad)
@@ -84,9 +84,9 @@ def find_conflicts(  # noqa: C901
 
 def _pairs(  # noqa: PLR0917
     one: int,
-    mine: list[tuple[Access, int, Flight]],
+    mine: list[tuple[LdsUse, int, Flight]],
     other: int,
-    yours: list[tuple[Access, int, Flight]],
+    yours: list[tuple[LdsUse, int, Flight]],
     hit: int,
     conflicts: dict[tuple[int, int], Conflict],
     counts: Callable[[Conflict], bool],

@@ -13,9 +13,9 @@ from rota.errors import Concern, Finding, Severity
 from rota.prove.alarm import Alarm
 from rota.prove.conflicts import Conflict, find_conflicts
 from rota.prove.decisions import Decisions
-from rota.prove.operation import Kind, Operation
+from rota.prove.operation import OperationKind, Operation
 from rota.prove.remedies import Fix, Remedy, kept_apart, stronger, wait_before
-from rota.prove.squad import Access, Flight, Squad
+from rota.prove.squad import LdsUse, Flight, Squad
 
 _HOWS = {"read": "reads", "write": "writes", "atomic": "changes", "dma": "loads to"}
 _MOST_TOLD = 6
@@ -64,13 +64,13 @@ class Judge:
         if flight.wait < 0:
             return None
         waits = self._operations[flight.wait].waits
-        return waits[0] if self._operations[flight.number].kind is Kind.VMEM else waits[1]
+        return waits[0] if self._operations[flight.number].kind is OperationKind.VMEM else waits[1]
 
     def _missing(self, flight: Flight) -> tuple[tuple[str, str | int], ...]:
         if flight.due < 0:
             return ()
         operation = self._operations[flight.number]
-        counter = "vmcnt" if operation.kind is Kind.VMEM else "lgkmcnt"
+        counter = "vmcnt" if operation.kind is OperationKind.VMEM else "lgkmcnt"
         allowed = self._allowed(flight)
         if allowed is None:
             return (("missing wait", f"{counter}({flight.due}) before the barrier"),)
@@ -118,9 +118,9 @@ class Judge:
         return (*stronger(first.flight.wait, counters[0], due), *fixes) if allowed is not None else fixes
 
     def _counter(self, number: int) -> str:
-        return "vmcnt" if self._operations[number].kind is Kind.VMEM else "lgkmcnt"
+        return "vmcnt" if self._operations[number].kind is OperationKind.VMEM else "lgkmcnt"
 
-    def own(self, squad: Squad, operation: Operation, access: Access, known: Decisions) -> None:
+    def own(self, squad: Squad, operation: Operation, access: LdsUse, known: Decisions) -> None:
         """A wave's own loads to LDS are ordered with none of its other accesses but by a wait."""
         others = [each for each in squad.vm if each.access is not None]
         if access.how == "dma":
@@ -140,12 +140,12 @@ class Judge:
         squad: Squad,
         wave: int,
         operation: Operation,
-        access: Access,
+        access: LdsUse,
         flight: Flight,
         common: int,
         known: Decisions,
     ) -> None:
-        vm = self._operations[flight.number].kind is Kind.VMEM
+        vm = self._operations[flight.number].kind is OperationKind.VMEM
         queue = squad.vm if vm else squad.ds
         due = len(queue) - 1 - queue.index(flight)
         counter = "vmcnt" if vm else "lgkmcnt"
@@ -285,7 +285,7 @@ def _regions(operations: Sequence[Operation]) -> list[int]:
     targets = {each.instruction.target for each in operations}
     regions, region = [], 0
     for number in range(len(operations)):
-        if number in targets or (number and operations[number - 1].kind in {Kind.BARRIER, Kind.BRANCH, Kind.CALL}):
+        if number in targets or (number and operations[number - 1].kind in {OperationKind.BARRIER, OperationKind.BRANCH, OperationKind.CALL}):
             region += 1
         regions.append(region)
     return regions

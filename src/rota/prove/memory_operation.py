@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rota.isa.wave.operand import parse_operand
-from rota.prove.operation import EXEC_BITS, M0_BIT, Kind, Operation, UnknownOperationError, bits, parsed, quiet
+from rota.prove.operation import EXEC_BITS, M0_BIT, OperationKind, Operation, UnknownOperationError, bits, parsed, quiet
 
 if TYPE_CHECKING:
     from rota.isa.code.disassembly import Instruction
@@ -46,7 +46,7 @@ def _scalar_memory(instruction: Instruction, number: int, found: re.Match[str] |
         number=number,
         instruction=instruction,
         name=instruction.opcode,
-        kind=Kind.SMEM,
+        kind=OperationKind.SMEM,
         reads=reads,
         writes=named[0] if loads else 0,
         data=named[0] if loads else 0,
@@ -70,7 +70,7 @@ def shared_memory(instruction: Instruction, number: int, _: Architecture) -> Ope
             number=number,
             instruction=instruction,
             name=opcode,
-            kind=Kind.EXCHANGE,
+            kind=OperationKind.EXCHANGE,
             reads=rest | EXEC_BITS,
             writes=named[0],
             data=named[0],
@@ -112,7 +112,7 @@ def shared_memory(instruction: Instruction, number: int, _: Architecture) -> Ope
         number=number,
         instruction=instruction,
         name=opcode,
-        kind=Kind.LDS,
+        kind=OperationKind.LDS,
         reads=reads | EXEC_BITS,
         writes=named[0] if loads else 0,
         data=named[0] if loads else 0,
@@ -155,7 +155,7 @@ def vector_memory(instruction: Instruction, number: int, _: Architecture) -> Ope
         number=number,
         instruction=instruction,
         name=opcode,
-        kind=Kind.VMEM,
+        kind=OperationKind.VMEM,
         reads=reads,
         writes=named[0] if loads else 0,
         data=named[0] if loads else 0,

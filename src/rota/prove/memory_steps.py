@@ -12,10 +12,10 @@ from rota.isa.wave.operand import M0, SCALAR, File
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
-from rota.prove.operation import Kind, Operation
-from rota.prove.product_state import Product
+from rota.prove.operation import OperationKind, Operation
+from rota.prove.product_state import ProductState
 from rota.prove.recorder import Recorder
-from rota.prove.squad import Access, Flight, Squad
+from rota.prove.squad import LdsUse, Flight, Squad
 from rota.prove.symbol import GROUP, LANE, M32, WAVE, Linear, Value, plus, spread_of
 from rota.prove.touched_bytes import TouchedBytes, short_m0
 
@@ -76,9 +76,9 @@ class MemorySteps:
 
     def refilled(self, squad: Squad, operation: Operation) -> int:
         """Registers that an earlier load on the same counter fills: in order, the later one comes back later."""
-        if operation.kind is Kind.VMEM and not self._in_order:
+        if operation.kind is OperationKind.VMEM and not self._in_order:
             return 0
-        mine, others = (squad.vm, squad.ds) if operation.kind is Kind.VMEM else (squad.ds, squad.vm)
+        mine, others = (squad.vm, squad.ds) if operation.kind is OperationKind.VMEM else (squad.ds, squad.vm)
         rows = 0
         for each in mine:
             rows |= each.rows
@@ -88,7 +88,7 @@ class MemorySteps:
 
     # Issues.
 
-    def lds(self, squad: Squad, operation: Operation, product: Product) -> None:
+    def lds(self, squad: Squad, operation: Operation, product: ProductState) -> None:
         """A read, write or atomic of LDS."""
         row = operation.operands[0].rows[0]
         address = self._one.row(squad, row, product.known)
@@ -105,7 +105,7 @@ class MemorySteps:
             self._retire_ds(squad, self._holds[1])
             squad.reckon()
 
-    def exchange(self, squad: Squad, operation: Operation, product: Product) -> None:
+    def exchange(self, squad: Squad, operation: Operation, product: ProductState) -> None:
         """Lanes exchanged by way of LDS, which stays as it is."""
         self._unknown_rows(squad, operation)
         squad.ds = (*squad.ds, Flight(operation.number, operation.data, None, product.epoch))
@@ -118,9 +118,9 @@ class MemorySteps:
         concrete = not isinstance(address, Linear)
         self.sites[operation.number] = self.sites.get(operation.number, True) and concrete
 
-    def vector(self, squad: Squad, operation: Operation, product: Product) -> None:
+    def vector(self, squad: Squad, operation: Operation, product: ProductState) -> None:
         """A load, store or atomic of global memory; a load may go to LDS."""
-        access: Access | None = None
+        access: LdsUse | None = None
         if operation.to_lds:
             base = self._one.row(squad, SCALAR + M0, product.known)
             base = short_m0(base) if self._short_m0 else base

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rota.prove.conditions import Chronicle, forgetting
 from rota.prove.decisions import Decisions, common
 from rota.prove.evaluation import Evaluator
-from rota.prove.product_state import Namer, Product, Shape, register_key
+from rota.prove.product_state import Namer, ProductState, Shape, register_key
 from rota.prove.state_matching import Registers, covers, generalise
 
 Key = tuple[Hashable, ...]
@@ -27,7 +27,7 @@ class _Entry:
     registers: Registers
     known: Decisions
     epoch: int
-    waiting: Product | None
+    waiting: ProductState | None
 
 
 class MetStates:
@@ -43,7 +43,7 @@ class MetStates:
         self._groups: dict[Hashable, dict[Hashable, list[_Entry]]] = {}
         self._general: dict[Hashable, _Entry] = {}
 
-    def _place(self, product: Product, head: Key, shape: Shape) -> tuple[Hashable, Hashable]:
+    def _place(self, product: ProductState, head: Key, shape: Shape) -> tuple[Hashable, Hashable]:
         keys = tuple(
             tuple((row, register_key(value)) for row, value in squad.registers.items()) for squad in product.squads
         )
@@ -53,7 +53,7 @@ class MetStates:
         )
         return (head, shape, addresses), keys
 
-    def covering(self, product: Product, head: Key, shape: Shape) -> int | None:
+    def covering(self, product: ProductState, head: Key, shape: Shape) -> int | None:
         """The number of a state that was met and covers this one; notes how it was come to."""
         place, keys = self._place(product, head, shape)
         for each in self._groups.get(place, {}).get(keys, ()):
@@ -66,7 +66,7 @@ class MetStates:
             return general.number
         return None
 
-    def arrive(self, product: Product, head: Key, shape: Shape) -> tuple[int, bool]:
+    def arrive(self, product: ProductState, head: Key, shape: Shape) -> tuple[int, bool]:
         """The number of a state and whether to go on from it: it may have become more general, or others cover it."""
         found = self.covering(product, head, shape)
         if found is not None:
@@ -98,7 +98,7 @@ class MetStates:
         alike.append(entry)
         return entry.number, True
 
-    def _under(self, general: _Entry, product: Product) -> tuple[int, bool]:
+    def _under(self, general: _Entry, product: ProductState) -> tuple[int, bool]:
         """The most general state of a place becomes more general: it doesn't cover a state."""
         generalise(self._one, general.registers, general.known, general.epoch, product)
         self._namer.rename(product)
@@ -117,7 +117,7 @@ class MetStates:
         general.known, general.epoch = (waiting or product).known.copy(), (waiting or product).epoch
         return general.number, waiting is None
 
-    def _entry(self, product: Product) -> _Entry:
+    def _entry(self, product: ProductState) -> _Entry:
         product.entry = _Entry(
             number=self._chronicle.begin(product.known),
             registers=tuple(dict(squad.registers) for squad in product.squads),
@@ -128,7 +128,7 @@ class MetStates:
         return product.entry
 
     @staticmethod
-    def leave(product: Product) -> None:
+    def leave(product: ProductState) -> None:
         """Somebody goes on from that state: it can't become more general any more."""
         if isinstance(product.entry, _Entry):
             product.entry.waiting = None

@@ -14,7 +14,7 @@ from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.code.disassembly import Instruction
 from rota.prove.edits import BARRIER, Edit, edited, waits_of
 from rota.prove.paths import Budget
-from rota.prove.prove import Policies, Triple, prove
+from rota.prove.kernel_proof import Policies, Triple, prove
 from rota.prove.verdict import Verdict
 from rota.targets.registry import architecture_named
 

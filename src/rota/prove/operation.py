@@ -19,7 +19,7 @@ SCC_BIT, M0_BIT = 1 << SCC_ROW, 1 << M0_ROW
 VECTORS = (1 << SCALAR) - 1
 
 
-class Kind(enum.Enum):
+class OperationKind(enum.Enum):
     """What a step of the proof does with it."""
 
     VALUE = "computes"
@@ -47,7 +47,7 @@ class Operation:
     number: int
     instruction: Instruction
     name: str
-    kind: Kind
+    kind: OperationKind
     reads: int = 0
     writes: int = 0
     operands: tuple[Operand, ...] = ()
@@ -84,7 +84,7 @@ def bits(text: str) -> int:
 
 def quiet(instruction: Instruction, number: int) -> Operation:
     """An operation that does nothing that matters."""
-    return Operation(number=number, instruction=instruction, name=instruction.opcode, kind=Kind.QUIET)
+    return Operation(number=number, instruction=instruction, name=instruction.opcode, kind=OperationKind.QUIET)
 
 
 def parsed(instruction: Instruction) -> tuple[Operand, ...]:

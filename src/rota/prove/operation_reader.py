@@ -18,7 +18,7 @@ from rota.prove.operation import (
     SCC_BIT,
     VCC_BITS,
     VECTORS,
-    Kind,
+    OperationKind,
     Operation,
     UnknownOperationError,
     bits,
@@ -180,20 +180,20 @@ def _scalar(instruction: Instruction, number: int, architecture: Architecture) -
             quiet(instruction, number), reads=bits(instruction.operands[-1]) if opcode == "s_setreg_b32" else 0
         )
     named = [bits(text) for text in instruction.operands]
-    kind, reads, writes = Kind.VALUE, 0, 0
+    kind, reads, writes = OperationKind.VALUE, 0, 0
     operands: tuple[Operand, ...] = ()
     if opcode in {"s_barrier", "s_endpgm", "s_endpgm_saved"}:
-        kind = Kind.BARRIER if opcode == "s_barrier" else Kind.END
+        kind = OperationKind.BARRIER if opcode == "s_barrier" else OperationKind.END
     elif opcode.startswith(("s_branch", "s_cbranch_")):
         if instruction.target is None or "cdbg" in opcode or "_fork" in opcode or "_join" in opcode:
             raise UnknownOperationError(instruction, "target")
-        kind = Kind.BRANCH
+        kind = OperationKind.BRANCH
         reads = SCC_BIT if "_scc" in opcode else VCC_BITS if "_vcc" in opcode else 0
         reads |= EXEC_BITS if "_exec" in opcode else 0
     elif opcode == "s_setvskip":
-        kind, reads, operands = Kind.BRANCH, named[0] | named[1], parsed(instruction)
+        kind, reads, operands = OperationKind.BRANCH, named[0] | named[1], parsed(instruction)
     elif opcode in _CALLS:
-        kind = Kind.CALL
+        kind = OperationKind.CALL
         reads = 0 if opcode == "s_call_b64" else named[-1]
         writes = 0 if opcode == "s_setpc_b64" else named[0]
         operands = () if opcode == "s_call_b64" else parsed(instruction)
@@ -206,7 +206,7 @@ def _scalar(instruction: Instruction, number: int, architecture: Architecture) -
             number=number,
             instruction=instruction,
             name=opcode,
-            kind=Kind.SMEM,
+            kind=OperationKind.SMEM,
             writes=named[0],
             data=named[0],
             verb="time",
@@ -216,7 +216,7 @@ def _scalar(instruction: Instruction, number: int, architecture: Architecture) -
             number=number,
             instruction=instruction,
             name=opcode,
-            kind=Kind.INDEX,
+            kind=OperationKind.INDEX,
             reads=M0_BIT | named[0],
             writes=M0_BIT,
             operands=_parsed_first(instruction),
@@ -255,7 +255,7 @@ def _wait(instruction: Instruction, number: int, architecture: Architecture) -> 
         None if (count := counts.get(name)) is None or count >= architecture.no_wait(name) else count
         for name in ("vmcnt", "lgkmcnt")
     )
-    return Operation(number=number, instruction=instruction, name="s_waitcnt", kind=Kind.WAIT, waits=(vm, lgkm))
+    return Operation(number=number, instruction=instruction, name="s_waitcnt", kind=OperationKind.WAIT, waits=(vm, lgkm))
 
 
 def _vector(instruction: Instruction, number: int, _: Architecture) -> Operation:  # noqa: C901
@@ -291,7 +291,7 @@ def _vector(instruction: Instruction, number: int, _: Architecture) -> Operation
         number=number,
         instruction=instruction,
         name=name,
-        kind=Kind.VALUE,
+        kind=OperationKind.VALUE,
         reads=reads,
         writes=writes,
         operands=() if name.startswith(("v_mfma", "v_smfmac")) else parsed(instruction),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from rota.isa.binary.image import CODE_BASE
 from rota.isa.wave.operand import M0, SCALAR
-from rota.prove.backward_slice import Slice, call_targets, meeting
+from rota.prove.backward_slice import BackwardSlice, call_targets, meeting
 from rota.prove.branching import Branching, ForkError
 from rota.prove.conditions import Chronicle
 from rota.prove.evaluation import Evaluator
@@ -21,8 +21,8 @@ from rota.prove.joining import join
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
 from rota.prove.met_states import MetStates
-from rota.prove.operation import Kind, Operation
-from rota.prove.product_state import Namer, Product, Visit, shape_of
+from rota.prove.operation import OperationKind, Operation
+from rota.prove.product_state import Namer, ProductState, LoopVisit, shape_of
 from rota.prove.recorder import Recorder
 from rota.prove.register_indexing import index_of, move_indexed, set_index, touched
 from rota.prove.scalar_values import evaluate_scalar
@@ -55,7 +55,7 @@ class Explorer:
     """Runs a kernel on all paths."""
 
     def __init__(
-        self, operations: Sequence[Operation], sliced: Slice, one: Evaluator, memory: MemorySteps, judge: Judge, *,
+        self, operations: Sequence[Operation], sliced: BackwardSlice, one: Evaluator, memory: MemorySteps, judge: Judge, *,
         kernarg_row: int, waves: int, budget: Budget, recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
         self._recorder = recorder
@@ -78,7 +78,7 @@ class Explorer:
         self._branching = Branching(one, memory.accesses, waves)
         self.chronicle = Chronicle()
         self._met = MetStates(one, self._namer, sliced.for_addresses, self.chronicle)
-        self._open: list[tuple[int, int, Product]] = []
+        self._open: list[tuple[int, int, ProductState]] = []
         self._pushed = 0
         self._ends = 0.0
         self.steps = self.states = self.paths = 0
@@ -88,9 +88,9 @@ class Explorer:
         found = set()
         for target in {each.instruction.target for each in self.operations if each.instruction.target is not None}:
             at = target
-            while at < len(self.operations) and self.operations[at].kind in {Kind.WAIT, Kind.QUIET}:
+            while at < len(self.operations) and self.operations[at].kind in {OperationKind.WAIT, OperationKind.QUIET}:
                 at += 1
-            if at < len(self.operations) and self.operations[at].kind not in {Kind.BARRIER, Kind.END}:
+            if at < len(self.operations) and self.operations[at].kind not in {OperationKind.BARRIER, OperationKind.END}:
                 found.add(at)
         return frozenset(found)
 
@@ -99,8 +99,8 @@ class Explorer:
         runs = [(0, -1)] * (len(self.operations) + 1)
         for number in range(len(self.operations) - 1, -1, -1):
             each = self.operations[number]
-            plain = each.kind is Kind.QUIET or (
-                each.kind is Kind.VALUE and not self._evaluated[number] and not each.indexed
+            plain = each.kind is OperationKind.QUIET or (
+                each.kind is OperationKind.VALUE and not self._evaluated[number] and not each.indexed
             )
             if not plain or number in self._heads or number in self._joins:
                 continue
@@ -109,7 +109,7 @@ class Explorer:
             runs[number] = (mine | touches, end) if end >= 0 else (mine, number + 1)
         return runs
 
-    def explore(self, start: Product) -> None:
+    def explore(self, start: ProductState) -> None:
         """Follows every path to its end, or raises if the budget is gone."""
         self._ends = time.process_time() + self.budget.seconds
         self._put(start)
@@ -119,13 +119,13 @@ class Explorer:
             self.paths += 1
             self._run(product)
 
-    def _put(self, product: Product) -> None:
+    def _put(self, product: ProductState) -> None:
         """Leaves a state for later; those that are least far in the listing come first, so that paths meet."""
         self._pushed += 1
         far = sum(len(squad.waves) * (len(self.operations) if squad.ended else squad.at) for squad in product.squads)
         heapq.heappush(self._open, (far, self._pushed, product))
 
-    def _run(self, product: Product) -> None:
+    def _run(self, product: ProductState) -> None:
         while True:
             squad = next((each for each in product.squads if not each.waiting and not each.ended), None)
             if squad is None:
@@ -139,7 +139,7 @@ class Explorer:
             ):
                 return
 
-    def _meet(self, product: Product) -> bool:
+    def _meet(self, product: ProductState) -> bool:
         """All waves wait at a barrier or have ended; gives whether any goes on."""
         self.judge.stretch(product.squads, product.epoch, product.known)
         waiting = [each for each in product.squads if not each.ended]
@@ -161,7 +161,7 @@ class Explorer:
         product.squads.sort(key=lambda squad: squad.waves)
         return self._checkpoint(product, ("barrier",))
 
-    def _advance(self, product: Product, squad: Squad) -> bool:  # noqa: C901, PLR0912
+    def _advance(self, product: ProductState, squad: Squad) -> bool:  # noqa: C901, PLR0912
         """Steps a squad until it waits, ends or splits; False if the path is over."""
         operations, runs, heads = self.operations, self._runs, self._heads
         count = 0
@@ -213,69 +213,69 @@ class Explorer:
             what = "steps" if self.steps > self.budget.steps else "seconds"
             raise InconclusiveError(f"the budget of {what} is used up", operation, budget=True)
 
-    def _early(self, squad: Squad, operation: Operation, product: Product) -> None:
+    def _early(self, squad: Squad, operation: Operation, product: ProductState) -> None:
         uses = operation.reads | operation.writes
-        if operation.data and not operation.flat and operation.kind in {Kind.LDS, Kind.VMEM}:
+        if operation.data and not operation.flat and operation.kind in {OperationKind.LDS, OperationKind.VMEM}:
             uses = operation.reads | operation.writes & ~self.memory.refilled(squad, operation)
         if operation.indexed:
             uses = touched(operation, index_of(self.one, squad, product.known))
         if uses & squad.busy:
             self.judge.early(squad, operation, uses, product.known)
 
-    def _look(self, squad: Squad, at: int, end: int, product: Product) -> None:
+    def _look(self, squad: Squad, at: int, end: int, product: ProductState) -> None:
         for number in range(at, end):
             operation = self.operations[number]
             self._early(squad, operation, product)
 
-    def _step(self, product: Product, squad: Squad, operation: Operation) -> bool:  # noqa: C901, PLR0912
+    def _step(self, product: ProductState, squad: Squad, operation: Operation) -> bool:  # noqa: C901, PLR0912
         """One operation; False if another squad has to go on now."""
         kind = operation.kind
-        if kind is Kind.BRANCH:
+        if kind is OperationKind.BRANCH:
             return self._branching.branch(product, squad, operation)
-        if kind is Kind.VALUE:
+        if kind is OperationKind.VALUE:
             if operation.indexed:
                 move_indexed(self.one, squad, operation, product.known)
             elif self._evaluated[operation.number]:
                 self.one.symbols.looping = self._looping[operation.number]
                 evaluate = evaluate_vector if operation.vector else evaluate_scalar
                 evaluate(self.one, squad, operation, product.known)
-        elif kind is Kind.WAIT:
+        elif kind is OperationKind.WAIT:
             self.memory.wait(squad, operation)
-        elif kind is Kind.LDS:
+        elif kind is OperationKind.LDS:
             self._resolve(squad, operation.operands[0].rows[0], product)
             self.memory.lds(squad, operation, product)
-        elif kind is Kind.VMEM:
+        elif kind is OperationKind.VMEM:
             if operation.to_lds:
                 self._resolve(squad, SCALAR + M0, product)
             self.memory.vector(squad, operation, product)
-        elif kind is Kind.SMEM:
+        elif kind is OperationKind.SMEM:
             self.one.symbols.looping = self._looping[operation.number]
             self.memory.scalar(squad, operation, product.known)
-        elif kind is Kind.EXCHANGE:
+        elif kind is OperationKind.EXCHANGE:
             self.memory.exchange(squad, operation, product)
-        elif kind is Kind.BARRIER:
+        elif kind is OperationKind.BARRIER:
             squad.waiting = True
             return False
-        elif kind is Kind.END:
+        elif kind is OperationKind.END:
             squad.ended = True
             self.judge.leaves(squad, operation, product.known)
             squad.rest(self.one.masks)
             return False
-        elif kind is Kind.CALL:
+        elif kind is OperationKind.CALL:
             self._call(squad, operation, product)
             return True
-        elif kind is Kind.INDEX:
+        elif kind is OperationKind.INDEX:
             set_index(self.one, squad, operation, product.known)
         squad.at += 1
         return True
 
-    def _resolve(self, squad: Squad, row: int, product: Product) -> None:
+    def _resolve(self, squad: Squad, row: int, product: ProductState) -> None:
         """An address that a decision of the workgroup chooses needs that decision."""
         value = self.one.row(squad, row, product.known)
         while isinstance(value, Linear) and value.base.op == "select":
             raise ForkError(value.base.args[0])  # type: ignore[arg-type]
 
-    def _call(self, squad: Squad, operation: Operation, product: Product) -> None:
+    def _call(self, squad: Squad, operation: Operation, product: ProductState) -> None:
         instruction = operation.instruction
         target = instruction.target
         if instruction.opcode != "s_call_b64":
@@ -293,7 +293,7 @@ class Explorer:
 
     # Decisions.
 
-    def _fork(self, product: Product, squad: Squad, fork: ForkError) -> None:
+    def _fork(self, product: ProductState, squad: Squad, fork: ForkError) -> None:
         """Takes one way here, and leaves the other for later."""
         product.forks += 1
         self._spend(self.operations[squad.at])
@@ -316,7 +316,7 @@ class Explorer:
             each.known.trail = (*each.known.trail[-11:], told)
         self._put(other)
 
-    def _part(self, product: Product, squad: Squad) -> None:
+    def _part(self, product: ProductState, squad: Squad) -> None:
         """Waves that may decide differently go on alone: what each comes to is found once, not in every company."""
         place = product.squads.index(squad)
         alone = [squad.part([row], self.one.masks, self.memory.accesses) for row in range(len(squad.waves))]
@@ -324,15 +324,15 @@ class Explorer:
 
     # Checkpoints.
 
-    def _leave_alone(self, product: Product) -> None:
+    def _leave_alone(self, product: ProductState) -> None:
         """No wave comes to LDS or a barrier any more: none can matter to another, each goes on by itself."""
         self.judge.stretch(product.squads, product.epoch, product.known)
         self.judge.ended(product.squads)
         for squad in product.squads:
             if not squad.ended:
-                self._put(Product(squads=[squad], known=product.known.copy(), epoch=product.epoch, forks=product.forks))
+                self._put(ProductState(squads=[squad], known=product.known.copy(), epoch=product.epoch, forks=product.forks))
 
-    def _checkpoint(self, product: Product, head: tuple[Hashable, ...]) -> bool:
+    def _checkpoint(self, product: ProductState, head: tuple[Hashable, ...]) -> bool:
         """Names and compares the state; False if it was met before, or is left for later."""
         if len(product.squads) > 1 and not any(self._meets[each.at] for each in product.squads if not each.ended):
             self._leave_alone(product)
@@ -357,7 +357,7 @@ class Explorer:
             at = next((self.operations[each.at] for each in product.squads if not each.ended), None)
             raise InconclusiveError("the budget of states is used up", at, budget=True)
         registers = tuple(dict(squad.registers) for squad in product.squads)
-        visit = Visit(shape=shape, registers=registers, known=product.known.copy(), forks=product.forks)
+        visit = LoopVisit(shape=shape, registers=registers, known=product.known.copy(), forks=product.forks)
         product.history[place] = (*visits, visit)
         product.resumed = isinstance(head[0], int) or head[0] == "join"
         self._put(product)

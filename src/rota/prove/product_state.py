@@ -24,7 +24,7 @@ AGREED = 2
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Product:
+class ProductState:
     """All squads, what the path has decided, the barriers passed, and what earlier checkpoints looked like.
 
     `forks` counts decisions, `marked` those before the last checkpoint.
@@ -37,12 +37,12 @@ class Product:
     marked: int = 0
     resumed: bool = False
     entry: object = None
-    history: dict[Hashable, tuple[Visit, ...]] = field(default_factory=dict)
+    history: dict[Hashable, tuple[LoopVisit, ...]] = field(default_factory=dict)
 
-    def copy(self) -> Product:
+    def copy(self) -> ProductState:
         """For another path."""
         squads = [each.copy() for each in self.squads]
-        return Product(
+        return ProductState(
             squads=squads,
             known=self.known.copy(),
             epoch=self.epoch,
@@ -53,7 +53,7 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Visit:
+class LoopVisit:
     """What a checkpoint looked like: all but the registers, the registers, and how many decisions were made before."""
 
     shape: Shape
@@ -62,7 +62,7 @@ class Visit:
     forks: int
 
 
-def shape_of(product: Product) -> Shape:
+def shape_of(product: ProductState) -> Shape:
     """All of a state but registers and decisions; of barriers, who has come to fewer than others."""
     most = max(squad.barriers for squad in product.squads)
     return tuple(
@@ -76,7 +76,7 @@ def shape_of(product: Product) -> Shape:
     )  # fmt: skip
 
 
-def key_of_state(product: Product, shape: Shape) -> Hashable:
+def key_of_state(product: ProductState, shape: Shape) -> Hashable:
     """Equal for equal states."""
     registers = tuple(
         tuple((row, register_key(squad.registers[row])) for row in sorted(squad.registers)) for squad in product.squads
@@ -105,7 +105,7 @@ class Namer:
         self._leaves: dict[Symbol, frozenset[Symbol]] = {}
         self._joints: dict[Symbol, Value] = {}
 
-    def rename(self, product: Product) -> None:
+    def rename(self, product: ProductState) -> None:
         """Changes a state in place: dead registers and decisions go, unknowns get names."""
         names: dict[Symbol, tuple[Symbol, int]] = {}
         every: set[Symbol] = set()
@@ -197,7 +197,7 @@ class Namer:
 
     def _forget(  # noqa: C901
         self,
-        product: Product,
+        product: ProductState,
         names: dict[Symbol, tuple[Symbol, int]],
         every: set[Symbol],
         living: dict[int, set[Symbol]],

@@ -14,7 +14,7 @@ from dataclasses import replace
 from rota.isa.wave.operand import ACC, M0, SCALAR, File, Operand
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
-from rota.prove.operation import Kind, Operation, UnknownOperationError
+from rota.prove.operation import OperationKind, Operation, UnknownOperationError
 from rota.prove.squad import Squad
 from rota.prove.symbol import LANE, WAVE
 from rota.prove.vector_values import write_lane
@@ -35,7 +35,7 @@ def mark_indexed(operations: Sequence[Operation]) -> list[Operation]:
             mode = 0
         elif opcode.startswith("s_set_gpr_idx") and opcode != "s_set_gpr_idx_idx":
             raise UnknownOperationError(each.instruction)
-        elif mode and (number in targets or each.kind in {Kind.BRANCH, Kind.CALL, Kind.END}):
+        elif mode and (number in targets or each.kind in {OperationKind.BRANCH, OperationKind.CALL, OperationKind.END}):
             raise UnknownOperationError(each.instruction, "register index")
         elif mode and each.vector:
             marked[number] = _wide(each, mode)

@@ -19,7 +19,7 @@ class Half(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Access:
+class LdsUse:
     """A use of LDS: by which operation, how (read, write, atomic or dma), and the bytes of each wave.
 
     Made by `Accesses` alone: equal ones are one.  If it isn't exact, it may use any of the bytes.
@@ -35,17 +35,17 @@ class Accesses:
     """All accesses of a proof."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, str, Bytes, bool], Access] = {}
+        self._known: dict[tuple[int, str, Bytes, bool], LdsUse] = {}
 
-    def make(self, number: int, how: str, octets: Bytes, *, exact: bool) -> Access:
+    def make(self, number: int, how: str, octets: Bytes, *, exact: bool) -> LdsUse:
         """The one access of that kind."""
         key = (number, how, octets, exact)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = Access(number=number, how=how, bytes=octets, exact=exact)
+            found = self._known[key] = LdsUse(number=number, how=how, bytes=octets, exact=exact)
         return found
 
-    def of_waves(self, access: Access, rows: list[int]) -> Access:
+    def of_waves(self, access: LdsUse, rows: list[int]) -> LdsUse:
         """That of some of the waves."""
         octets = tuple(access.bytes[row] for row in rows)
         return self.make(access.number, access.how, octets, exact=access.exact)
@@ -60,7 +60,7 @@ class Flight(NamedTuple):
 
     number: int
     rows: int
-    access: Access | None
+    access: LdsUse | None
     epoch: int
     due: int = -1
     wait: int = -1
@@ -95,7 +95,7 @@ class Squad:
     sm: tuple[Flight, ...] = ()
     flat: tuple[tuple[Flight, frozenset[str]], ...] = ()
     busy: int = 0
-    done: dict[Access, Flight] = field(default_factory=dict)
+    done: dict[LdsUse, Flight] = field(default_factory=dict)
     waiting: bool = False
     ended: bool = False
     barriers: int = 0
@@ -130,13 +130,13 @@ class Squad:
                 else of_waves(value, rows)
             )
 
-        def access(each: Access | None) -> Access | None:
+        def access(each: LdsUse | None) -> LdsUse | None:
             return None if each is None else accesses.of_waves(each, rows)
 
         def flight(each: Flight) -> Flight:
             return each._replace(access=access(each.access))
 
-        done: dict[Access, Flight] = {}
+        done: dict[LdsUse, Flight] = {}
         for each, before in self.done.items():
             one = access(each)
             if one is not None and any(one.bytes):

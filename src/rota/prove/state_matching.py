@@ -14,7 +14,7 @@ from rota.prove.conditions import forgetting
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.lane_mask import Mask, atoms_of
-from rota.prove.product_state import Product, register_key, symbols_in
+from rota.prove.product_state import ProductState, register_key, symbols_in
 from rota.prove.squad import Half
 from rota.prove.symbol import LANE, M32, Linear, Plain, Symbol, Value, bits_of, key_of, linear, plus, spread_of, times
 from rota.prove.widening import shift_between
@@ -22,10 +22,10 @@ from rota.prove.widening import shift_between
 Registers = tuple[dict[int, Value | Half], ...]
 
 
-class Match:
+class StateMatch:
     """What the unknowns of an earlier state stand for in a later one, and the registers for which that fails."""
 
-    def __init__(self, one: Evaluator, earlier: Registers, known: Decisions, product: Product) -> None:
+    def __init__(self, one: Evaluator, earlier: Registers, known: Decisions, product: ProductState) -> None:
         self._one, self._earlier, self._known, self._product = one, earlier, known, product
         self.bound: dict[Symbol, Value] = {}
         self.failing: list[tuple[int, int]] = []
@@ -115,14 +115,14 @@ class Match:
         )
 
 
-def covers(one: Evaluator, earlier: Registers, known: Decisions, product: Product) -> bool:
+def covers(one: Evaluator, earlier: Registers, known: Decisions, product: ProductState) -> bool:
     """Is every launch that a state stands for one of the earlier state?"""
-    return Match(one, earlier, known, product).covers
+    return StateMatch(one, earlier, known, product).covers
 
 
-def generalise(one: Evaluator, earlier: Registers, known: Decisions, epoch: int, product: Product) -> None:
+def generalise(one: Evaluator, earlier: Registers, known: Decisions, epoch: int, product: ProductState) -> None:
     """Makes a state so general, in place, that it stands for all launches of the earlier one, too."""
-    match = Match(one, earlier, known, product)
+    match = StateMatch(one, earlier, known, product)
     made = Decisions()
     made.trail, made.path = product.known.trail, forgetting(product.known.path)
     for key, holds in known.known.items():

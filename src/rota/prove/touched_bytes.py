@@ -8,7 +8,7 @@ import numpy as np
 
 from rota.prove.lane_mask import Leaf, Mask, Masks, lanes_of
 from rota.prove.operation import Operation
-from rota.prove.squad import Access, Accesses
+from rota.prove.squad import LdsUse, Accesses
 from rota.prove.symbol import M32, Lanes, Linear, Plain, Value, highest, key_of, lowest
 
 _LANES = 64
@@ -21,14 +21,14 @@ class TouchedBytes:
         self.size, self.masks = size, masks
         self.accesses = Accesses()
         self.outside: dict[int, int] = {}  # operations with the first address outside
-        self._known: dict[Hashable, Access] = {}
+        self._known: dict[Hashable, LdsUse] = {}
         self._one_wave: dict[Hashable, int] = {}
 
-    def everything(self, operation: Operation, how: str, waves: int) -> Access:
+    def everything(self, operation: Operation, how: str, waves: int) -> LdsUse:
         """An access that may be anywhere."""
         return self.accesses.make(operation.number, how, ((1 << self.size) - 1,) * waves, exact=False)
 
-    def of(self, operation: Operation, how: str, address: Value, active: Mask, stride: int = 0) -> Access:
+    def of(self, operation: Operation, how: str, address: Value, active: Mask, stride: int = 0) -> LdsUse:
         """The access of an op at an address, of the lanes that may be active; with a stride, of lane after lane."""
         key = (operation.number, key_of(address), active)
         found = self._known.get(key)
@@ -36,7 +36,7 @@ class TouchedBytes:
             found = self._known[key] = self._of(operation, how, address, active, stride)
         return found
 
-    def _of(self, operation: Operation, how: str, address: Value, active: Mask, stride: int) -> Access:
+    def _of(self, operation: Operation, how: str, address: Value, active: Mask, stride: int) -> LdsUse:
         lanes = self.masks.possible(active)
         exact = active.leaf is not None
         if isinstance(address, Linear):

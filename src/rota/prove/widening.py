@@ -14,7 +14,7 @@ import numpy as np
 from rota.prove.conditions import Widened
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
-from rota.prove.product_state import AGREED, Product, Shape, Visit, register_key
+from rota.prove.product_state import AGREED, ProductState, Shape, LoopVisit, register_key
 from rota.prove.squad import Half
 from rota.prove.symbol import LANE, M32, Linear, Plain, Symbol, Symbols, Value, key_of, linear, plus, spread_of
 
@@ -33,7 +33,7 @@ class Widener:
         self._one, self._for_addresses = one, for_addresses
         self.widened = 0
 
-    def widen(self, product: Product, visits: tuple[Visit, ...], shape: Shape) -> bool:
+    def widen(self, product: ProductState, visits: tuple[LoopVisit, ...], shape: Shape) -> bool:
         """Widens the state in place against an earlier visit; says whether it did."""
         count = len(visits)
         if not count or (visits[-1].forks == product.forks and count < self.concrete):
@@ -59,7 +59,7 @@ class Widener:
                 return True
         return False
 
-    def _differing(self, product: Product, visit: Visit) -> list[tuple[int, int, int | None]] | None:
+    def _differing(self, product: ProductState, visit: LoopVisit) -> list[tuple[int, int, int | None]] | None:
         """The registers that differ, with how far, None if not by a constant; None if masks differ."""
         found: list[tuple[int, int, int | None]] = []
         for number, (squad, before) in enumerate(zip(product.squads, visit.registers, strict=True)):
@@ -77,7 +77,7 @@ class Widener:
                     found.append((number, row, shift))
         return found
 
-    def _apply(self, product: Product, visit: Visit, differing: list[tuple[int, int, int | None]]) -> None:
+    def _apply(self, product: ProductState, visit: LoopVisit, differing: list[tuple[int, int, int | None]]) -> None:
         self.widened += 1
         bases: dict[tuple[Hashable, int], tuple[Symbol, int]] = {}
         for number, row, shift in differing:
@@ -113,7 +113,7 @@ class Widener:
         product.known = known
 
     def _carry_over(
-        self, product: Product, known: Decisions, bases: dict[tuple[Hashable, int], tuple[Symbol, int]]
+        self, product: ProductState, known: Decisions, bases: dict[tuple[Hashable, int], tuple[Symbol, int]]
     ) -> None:
         """What was decided lately about a counter's value is told of the widened one: it holds where it came from."""
         old = product.known

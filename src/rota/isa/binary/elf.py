@@ -40,7 +40,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Symbol:
+class ElfSymbol:
     """A name for an address; `function` is what the file says it is, labels are none."""
 
     name: str
@@ -65,7 +65,7 @@ class ElfFile:
 
     flags: int
     segments: tuple[Segment, ...]
-    symbols: tuple[Symbol, ...]
+    symbols: tuple[ElfSymbol, ...]
     metadata: bytes | None
     relocations: tuple[Relocation, ...] = ()
 
@@ -196,16 +196,16 @@ def _relocations(elf: ELFFile) -> Iterator[Relocation]:
             yield Relocation(address=each["r_offset"], kind=kind, addend=addend, symbol=found if number else 0)
 
 
-def _symbols(elf: ELFFile) -> tuple[Symbol, ...]:
+def _symbols(elf: ELFFile) -> tuple[ElfSymbol, ...]:
     """Every symbol once: what .symtab and .dynsym say, and what the dynamic segment does where sections are gone."""
-    found: dict[tuple[str, int], Symbol] = {}
+    found: dict[tuple[str, int], ElfSymbol] = {}
     for symbol in _raw_symbols(elf):
         if len(found) > _MOST_SYMBOLS:
             raise unreadable(f"it has more than {_MOST_SYMBOLS:,} symbols")
         if symbol.name and symbol["st_shndx"] != "SHN_UNDEF":
             kind = symbol["st_info"]["type"]
             known = found.get((symbol.name, symbol["st_value"]))
-            found[symbol.name, symbol["st_value"]] = Symbol(
+            found[symbol.name, symbol["st_value"]] = ElfSymbol(
                 name=symbol.name,
                 address=symbol["st_value"],
                 size=symbol["st_size"],

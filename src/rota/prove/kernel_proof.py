@@ -29,7 +29,7 @@ from rota.prove.memory_steps import MemorySteps
 from rota.prove.operation import Operation, UnknownOperationError
 from rota.prove.operation_reader import read_operation
 from rota.prove.paths import Budget, Explorer, InconclusiveError
-from rota.prove.product_state import Product
+from rota.prove.product_state import ProductState
 from rota.prove.recorder import Recorder
 from rota.prove.register_indexing import mark_indexed
 from rota.prove.remedies import Remedy
@@ -255,7 +255,7 @@ class _Proof:
         ending: tuple[Finding, ...] = ()
         try:
             with np.errstate(all="ignore"):
-                explorer.explore(Product(squads=[start], known=Decisions()))
+                explorer.explore(ProductState(squads=[start], known=Decisions()))
         except InconclusiveError as error:
             instruction = None if error.operation is None else error.operation.instruction
             ending = (self._ended_early(str(error), instruction, budget=error.budget),)
