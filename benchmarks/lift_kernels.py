@@ -17,7 +17,7 @@ from rota.cli.machine_code import built
 from rota.cycles.predict import predict
 from rota.errors import RotaError
 from rota.kernels.catalogue import kernel_named
-from rota.lift.machine_loop import LiftedLoop, lift_kernel
+from rota.lift.lifted_loop import LiftedLoop, lift_kernel
 from rota.program.effects import Space
 from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rota.cycles.predict import predict
 from rota.emit.hip_gemm import emit_gemm
 from rota.isa.binary.toolchain import find_toolchain
-from rota.lift.machine_loop import lift_kernel
+from rota.lift.lifted_loop import lift_kernel
 from rota.pipeline.tile_shape import TileShape
 from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def lifted_program(text: str, *, block: int | None, device: str | None) -> LoweredProgram:
     """The main loop of the kernel, what is assumed about it told."""
-    from rota.lift.machine_loop import lift_kernel
+    from rota.lift.lifted_loop import lift_kernel
     from rota.targets.registry import device_named
 
     code, name = named_code(text, device=device)
