@@ -18,7 +18,6 @@ from pathlib import Path
 from benchmarks.value_oracle import of_corpus
 from rota.prove.kernel_proof import prove
 from rota.prove.paths import Budget
-from rota.prove.kernel_proof import prove
 from rota.prove.verdict import Status
 from tests.isa.corpus.cases import FOLDER, Case, cases, judged
 

@@ -33,7 +33,7 @@ from rota.isa.wave.operand import SCALAR
 from rota.prove import kernel_proof as proving
 from rota.prove.backward_slice import BackwardSlice, derive_slice
 from rota.prove.branching import ForkError
-from rota.prove.operation import EXEC_BITS, OperationKind, Operation
+from rota.prove.operation import EXEC_BITS, Operation, OperationKind
 from rota.prove.paths import Budget, Explorer
 from rota.prove.product_state import ProductState
 from rota.prove.squad import Half, Squad

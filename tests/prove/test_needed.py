@@ -6,7 +6,6 @@ from rota.isa.code.disassembly import read_listing
 from rota.prove.edits import BARRIER, edited
 from rota.prove.kernel_proof import prove
 from rota.prove.needed import Needed, find_needed
-from rota.prove.kernel_proof import prove
 from tests.isa.single import facts, listing
 from tests.prove.test_rules import MEET, READ, WAIT, WRITE, kernel
 

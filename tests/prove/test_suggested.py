@@ -8,7 +8,6 @@ from rota.isa.code.disassembly import Instruction, read_listing
 from rota.prove.edits import BARRIER, edited
 from rota.prove.kernel_proof import prove
 from rota.prove.needed import find_needed
-from rota.prove.kernel_proof import prove
 from rota.prove.proved_object import read_object_to_prove
 from rota.prove.suggested import Suggestion, suggest
 from tests.isa.single import facts, listing

@@ -17,7 +17,6 @@ from rota.prove import arithmetic, scalar_values
 from rota.prove.kernel_proof import prove
 from rota.prove.operation import UnknownOperationError
 from rota.prove.operation_reader import read_operation
-from rota.prove.kernel_proof import prove
 from rota.targets.registry import architecture_named
 from tests.isa.corpus.cases import FOLDER, Case
 from tests.isa.every_opcode import every_instruction, executes

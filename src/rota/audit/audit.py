@@ -6,7 +6,7 @@ from collections import Counter as Tally
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from rota.audit.compare import Comparison, WaitVerdict, WaitMatch, compare
+from rota.audit.compare import Comparison, WaitMatch, WaitVerdict, compare
 from rota.audit.descriptor import misfits
 from rota.audit.expected import Expected, expected_counts, expected_gemm
 from rota.audit.identity import wrong_operands

@@ -39,7 +39,9 @@ def identity(subject: str, finding: Finding) -> KnownFinding:
     return KnownFinding(kernel, finding.code, tuple(ends))
 
 
-def new_findings(found: Iterable[tuple[str, Finding]], known: Iterable[KnownFinding]) -> tuple[tuple[str, Finding], ...]:
+def new_findings(
+    found: Iterable[tuple[str, Finding]], known: Iterable[KnownFinding]
+) -> tuple[tuple[str, Finding], ...]:
     """Those that are not known; notes are never new."""
     left, new = Counter(known), []
     for subject, finding in found:

@@ -15,7 +15,6 @@ from rota.cli.baseline import KnownFinding, read_baseline
 if TYPE_CHECKING:
     from rota.prove.kernel_proof import Policies
     from rota.prove.paths import Budget
-    from rota.prove.kernel_proof import Policies
 
 Command = TypeVar("Command", bound=Callable[..., object])
 _SECONDS = 60.0

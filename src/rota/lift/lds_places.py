@@ -16,7 +16,7 @@ from rota.lift.loop_recorder import LoopRecorder
 from rota.lift.natural_loops import NaturalLoop
 from rota.program.effects import Place, Space
 from rota.program.limits import MOST_INSTRUCTIONS
-from rota.prove.operation import OperationKind, Operation
+from rota.prove.operation import Operation, OperationKind
 
 Use = tuple[int, int]
 """A trip, counted from the first that repeats, and an operation."""

@@ -31,10 +31,10 @@ from rota.program.lowered import Barrier, LoweredProgram, Role, Unstated, number
 from rota.program.merge import merged
 from rota.program.phase import Phase
 from rota.prove.backward_slice import derive_ways
-from rota.prove.operation import SCC_BIT, OperationKind, Operation, UnknownOperationError
+from rota.prove.kernel_proof import Triple, prove
+from rota.prove.operation import SCC_BIT, Operation, OperationKind, UnknownOperationError
 from rota.prove.operation_reader import read_operation
 from rota.prove.paths import Budget
-from rota.prove.kernel_proof import Triple, prove
 from rota.prove.verdict import Verdict
 from rota.targets.device import Device
 from rota.targets.rates import MatrixRate

@@ -14,7 +14,7 @@ from rota.program.element import WIDEST, takes_formats
 from rota.program.entry import BARRIER, MEETS, Op, Work, wait_effect, wait_op
 from rota.program.kinds import OpKind
 from rota.program.machine import LANES, Machine
-from rota.prove.operation import OperationKind, Operation
+from rota.prove.operation import Operation, OperationKind
 
 _TRANSCENDENTAL = re.compile(r"^v_(?:exp|log|rcp|rsq|sqrt|sin|cos|prng)_")
 _WIDTH = re.compile(r"dword(?:x(\d))?$")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rota.errors import Concern, Finding, ProgramError
-from rota.prove.operation import OperationKind, Operation
+from rota.prove.operation import Operation, OperationKind
 
 MATRIX = ("v_mfma", "v_smfmac")
 _MEMORY = frozenset({OperationKind.LDS, OperationKind.VMEM, OperationKind.EXCHANGE})

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rota.isa.wave.operand import EXEC, SCALAR, File, Operand
-from rota.prove.operation import EXEC_BITS, M0_BIT, VECTORS, OperationKind, Operation
+from rota.prove.operation import EXEC_BITS, M0_BIT, VECTORS, Operation, OperationKind
 
 _EXEC_ROW = SCALAR + EXEC
 _BLIND = ("v_mfma", "v_smfmac")  # results that are never followed
@@ -46,7 +46,11 @@ def call_targets(operations: Sequence[Operation]) -> frozenset[int]:
     """Where a jump by register may go: behind calls, and to the beginnings of functions."""
     targets = set()
     for number, each in enumerate(operations):
-        if each.kind is OperationKind.CALL and each.instruction.opcode != "s_setpc_b64" and number + 1 < len(operations):
+        if (
+            each.kind is OperationKind.CALL
+            and each.instruction.opcode != "s_setpc_b64"
+            and number + 1 < len(operations)
+        ):
             targets.add(number + 1)
         if number and each.instruction.symbol != operations[number - 1].instruction.symbol:
             targets.add(number)
@@ -77,7 +81,10 @@ def meeting(operations: Sequence[Operation], ways: Sequence[Sequence[int]], *, f
     for number, following in enumerate(ways):
         for each in following:
             into[each].append(number)
-    found = [each.kind in {OperationKind.LDS, OperationKind.BARRIER} or bool(each.to_lds) or (flat and each.flat) for each in operations]
+    found = [
+        each.kind in {OperationKind.LDS, OperationKind.BARRIER} or bool(each.to_lds) or (flat and each.flat)
+        for each in operations
+    ]
     work = [number for number, each in enumerate(found) if each]
     while work:
         for each in into[work.pop()]:

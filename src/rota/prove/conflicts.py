@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rota.prove.squad import LdsUse, Flight, Squad
+from rota.prove.squad import Flight, LdsUse, Squad
 
 WRITES = frozenset({"write", "dma"})
 

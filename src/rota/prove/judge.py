@@ -13,9 +13,9 @@ from rota.errors import Concern, Finding, Severity
 from rota.prove.alarm import Alarm
 from rota.prove.conflicts import Conflict, find_conflicts
 from rota.prove.decisions import Decisions
-from rota.prove.operation import OperationKind, Operation
+from rota.prove.operation import Operation, OperationKind
 from rota.prove.remedies import Fix, Remedy, kept_apart, stronger, wait_before
-from rota.prove.squad import LdsUse, Flight, Squad
+from rota.prove.squad import Flight, LdsUse, Squad
 
 _HOWS = {"read": "reads", "write": "writes", "atomic": "changes", "dma": "loads to"}
 _MOST_TOLD = 6
@@ -285,7 +285,9 @@ def _regions(operations: Sequence[Operation]) -> list[int]:
     targets = {each.instruction.target for each in operations}
     regions, region = [], 0
     for number in range(len(operations)):
-        if number in targets or (number and operations[number - 1].kind in {OperationKind.BARRIER, OperationKind.BRANCH, OperationKind.CALL}):
+        if number in targets or (
+            number and operations[number - 1].kind in {OperationKind.BARRIER, OperationKind.BRANCH, OperationKind.CALL}
+        ):
             region += 1
         regions.append(region)
     return regions

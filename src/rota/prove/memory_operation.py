@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rota.isa.wave.operand import parse_operand
-from rota.prove.operation import EXEC_BITS, M0_BIT, OperationKind, Operation, UnknownOperationError, bits, parsed, quiet
+from rota.prove.operation import EXEC_BITS, M0_BIT, Operation, OperationKind, UnknownOperationError, bits, parsed, quiet
 
 if TYPE_CHECKING:
     from rota.isa.code.disassembly import Instruction

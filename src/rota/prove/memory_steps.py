@@ -12,10 +12,10 @@ from rota.isa.wave.operand import M0, SCALAR, File
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
-from rota.prove.operation import OperationKind, Operation
+from rota.prove.operation import Operation, OperationKind
 from rota.prove.product_state import ProductState
 from rota.prove.recorder import Recorder
-from rota.prove.squad import LdsUse, Flight, Squad
+from rota.prove.squad import Flight, LdsUse, Squad
 from rota.prove.symbol import GROUP, LANE, M32, WAVE, Linear, Value, plus, spread_of
 from rota.prove.touched_bytes import TouchedBytes, short_m0
 

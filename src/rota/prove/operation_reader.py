@@ -18,7 +18,6 @@ from rota.prove.operation import (
     SCC_BIT,
     VCC_BITS,
     VECTORS,
-    OperationKind,
     Operation,
     OperationKind,
     UnknownOperationError,
@@ -256,7 +255,9 @@ def _wait(instruction: Instruction, number: int, architecture: Architecture) -> 
         None if (count := counts.get(name)) is None or count >= architecture.no_wait(name) else count
         for name in ("vmcnt", "lgkmcnt")
     )
-    return Operation(number=number, instruction=instruction, name="s_waitcnt", kind=OperationKind.WAIT, waits=(vm, lgkm))
+    return Operation(
+        number=number, instruction=instruction, name="s_waitcnt", kind=OperationKind.WAIT, waits=(vm, lgkm)
+    )
 
 
 def _vector(instruction: Instruction, number: int, _: Architecture) -> Operation:  # noqa: C901

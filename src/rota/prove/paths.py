@@ -21,8 +21,8 @@ from rota.prove.joining import join
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
 from rota.prove.met_states import MetStates
-from rota.prove.operation import OperationKind, Operation
-from rota.prove.product_state import Namer, ProductState, LoopVisit, shape_of
+from rota.prove.operation import Operation, OperationKind
+from rota.prove.product_state import LoopVisit, Namer, ProductState, shape_of
 from rota.prove.recorder import Recorder
 from rota.prove.register_indexing import index_of, move_indexed, set_index, touched
 from rota.prove.scalar_values import evaluate_scalar
@@ -55,8 +55,8 @@ class Explorer:
     """Runs a kernel on all paths."""
 
     def __init__(
-        self, operations: Sequence[Operation], sliced: BackwardSlice, one: Evaluator, memory: MemorySteps, judge: Judge, *,
-        kernarg_row: int, waves: int, budget: Budget, recorder: Recorder | None = None,
+        self, operations: Sequence[Operation], sliced: BackwardSlice, one: Evaluator, memory: MemorySteps,
+        judge: Judge, *, kernarg_row: int, waves: int, budget: Budget, recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
         self._recorder = recorder
         self.operations, self.one, self.memory, self.judge, self.budget = operations, one, memory, judge, budget
@@ -330,7 +330,9 @@ class Explorer:
         self.judge.ended(product.squads)
         for squad in product.squads:
             if not squad.ended:
-                self._put(ProductState(squads=[squad], known=product.known.copy(), epoch=product.epoch, forks=product.forks))
+                self._put(
+                    ProductState(squads=[squad], known=product.known.copy(), epoch=product.epoch, forks=product.forks)
+                )
 
     def _checkpoint(self, product: ProductState, head: tuple[Hashable, ...]) -> bool:
         """Names and compares the state; False if it was met before, or is left for later."""

@@ -11,7 +11,6 @@ from rota.isa.binary.object_file import read_code_object
 from rota.isa.binary.toolchain import find_objdump
 from rota.prove.kernel_proof import Policies, Triple, prove
 from rota.prove.paths import Budget
-from rota.prove.kernel_proof import Policies, Triple, prove
 from rota.prove.verdict import Verdict
 
 

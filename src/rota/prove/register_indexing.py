@@ -14,7 +14,7 @@ from dataclasses import replace
 from rota.isa.wave.operand import ACC, M0, SCALAR, File, Operand
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
-from rota.prove.operation import OperationKind, Operation, UnknownOperationError
+from rota.prove.operation import Operation, OperationKind, UnknownOperationError
 from rota.prove.squad import Squad
 from rota.prove.symbol import LANE, WAVE
 from rota.prove.vector_values import write_lane

@@ -20,7 +20,6 @@ from rota.isa.code.disassembly import Instruction
 from rota.prove.edits import BARRIER, Edit, edited, waits_of
 from rota.prove.kernel_proof import Policies, Triple, prove
 from rota.prove.paths import Budget
-from rota.prove.kernel_proof import Policies, Triple, prove
 from rota.prove.verdict import Verdict
 from rota.targets.registry import architecture_named
 

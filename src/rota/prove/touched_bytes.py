@@ -8,7 +8,7 @@ import numpy as np
 
 from rota.prove.lane_mask import Leaf, Mask, Masks, lanes_of
 from rota.prove.operation import Operation
-from rota.prove.squad import LdsUse, Accesses
+from rota.prove.squad import Accesses, LdsUse
 from rota.prove.symbol import M32, Lanes, Linear, Plain, Value, highest, key_of, lowest
 
 _LANES = 64

@@ -14,7 +14,7 @@ import numpy as np
 from rota.prove.conditions import Widened
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
-from rota.prove.product_state import AGREED, ProductState, Shape, LoopVisit, register_key
+from rota.prove.product_state import AGREED, LoopVisit, ProductState, Shape, register_key
 from rota.prove.squad import Half
 from rota.prove.symbol import LANE, M32, Linear, Plain, Symbol, Symbols, Value, key_of, linear, plus, spread_of
 
