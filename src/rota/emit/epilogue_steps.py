@@ -127,7 +127,8 @@ def _activated(step: Step) -> str:
         Step.RELU: "(values[e] < 0 ? 0 : values[e])",
         Step.SILU: "ROTA_LOGISTIC(values[e], values[e])",
         Step.GELU_TANH: (
-            "ROTA_LOGISTIC(values[e], 1.5957691216057308f * (values[e] + 0.044715f * values[e] * values[e] * values[e]))"
+            "ROTA_LOGISTIC(values[e], "
+            "1.5957691216057308f * (values[e] + 0.044715f * values[e] * values[e] * values[e]))"
         ),
         Step.GELU: "gelu(values[e])",
     }[step]

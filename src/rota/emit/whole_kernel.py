@@ -28,6 +28,8 @@ from rota.emit.whole_rest import Source, dma_numbers, rest_lines
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.phase import Phase
 
+_DEVICE = "#ifdef __HIP_DEVICE_COMPILE__  // the host needs the name alone"
+
 
 def emit_whole(
     compiled: CompiledSchedule,
@@ -99,6 +101,7 @@ class WholeKernel(GemmKernel):
         yield from (f"  {line}" for line in self._tile())
         if self.asked.persistent:
             yield "  }"
+        yield "#endif"
         yield "}"
 
     def _tile(self) -> Iterator[str]:
@@ -177,6 +180,7 @@ class WholeKernel(GemmKernel):
         )
         yield f"void {name}({_parameters()}) {{"
         yield f"  {_unused()}"
+        yield _DEVICE
         yield from (f"  {line}" for line in (*gemm_types(tile), *finish_types(self.asked)))
         yield f"  __attribute__((shared, aligned(16))) static char memory[{binding.lds_bytes}];"
         yield "  const int thread = __builtin_amdgcn_workitem_id_x(), lane = thread & 63;"
@@ -208,20 +212,20 @@ class WholeKernel(GemmKernel):
             )
             yield f"const u32 {name}_size = (u32)({name}_rows - 1) * {name}_row_bytes + depth * {size};"
         for source in self.sources:
-            operand, name = source.operand.value, source.name
+            letter, name = source.operand.value, source.name
             where, extent = ("tile_row", geometry.BM) if source.operand is Factor.A else ("tile_column", columns)
             pointer = {"a": "A", "b": "B", "b_up": "B_up"}[name]
             yield (
-                f"const u64 {name}_base = (u64){pointer} + (u64)((batch * {operand}_batch + (long long){where} * "
-                f"{extent} * {operand}_stride + k_first) * {size});"
+                f"const u64 {name}_base = (u64){pointer} + (u64)((batch * {letter}_batch + (long long){where} * "
+                f"{extent} * {letter}_stride + k_first) * {size});"
             )
             yield (
                 f"const resource {name}_global = {{(u32){name}_base, (u32)({name}_base >> 32) & 0xffff, "
-                f"{operand}_size, 0x00027000u}};"
+                f"{letter}_size, 0x00027000u}};"
             )
             yield (
                 f"const __amdgpu_buffer_rsrc_t {name}_bytes = "
-                f"__builtin_amdgcn_make_buffer_rsrc((void*){name}_base, 0, (int){operand}_size, 0x00027000);"
+                f"__builtin_amdgcn_make_buffer_rsrc((void*){name}_base, 0, (int){letter}_size, 0x00027000);"
             )
         bases = " | ".join(f"(u32){source.name}_base" for source in self.sources)
         yield f"const bool aligned = (({bases} | (u32)a_row_bytes | (u32)b_row_bytes) & {tile.dma_bytes - 1}) == 0;"
@@ -281,9 +285,11 @@ class WholeKernel(GemmKernel):
         yield f'extern "C" __attribute__((global, amdgpu_flat_work_group_size({threads}, {threads})))'
         yield f"void {name}({_parameters()}) {{"
         yield f"  {_unused()}"
+        yield _DEVICE
         yield "  typedef unsigned int u32;"
         yield "  typedef unsigned long long u64;"
         yield from (f"  {line}" for line in (*finish_types(self.asked), *reduction_lines(self.asked)))
+        yield "#endif"
         yield "}"
 
 

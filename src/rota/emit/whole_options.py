@@ -80,9 +80,9 @@ REDUCTION_THREADS = 256
 class WholeGemm:
     """The settings of a whole kernel.
 
-    `xcds` are the dies among which the machine deals workgroups in turn: each gets a run of neighbouring tiles; 1 leaves
-    the order alone.  `group` is how many rows of tiles are taken together, so that the tiles under way share rows of A
-    and of B in a die's L2.
+    `xcds` are the dies among which the machine deals workgroups in turn: each gets a run of neighbouring tiles; 1
+    leaves the order alone.  `group` is how many rows of tiles are taken together, so that the tiles under way share
+    rows of A and of B in a die's L2.
     """
 
     output: Output = Output.F32

@@ -31,7 +31,8 @@ def order_lines(asked: WholeGemm) -> Iterator[str]:
         yield f"turn_of_tile = die * (tiles / {asked.xcds}) + more + turn / {asked.xcds};"
     if asked.group > 1:
         yield f"// {asked.group} rows of tiles are taken together, a column of them after the other."
-        yield f"const u32 of_group = {asked.group} * tile_columns, group_first = turn_of_tile / of_group * {asked.group};"
+        yield f"const u32 of_group = {asked.group} * tile_columns;"
+        yield f"const u32 group_first = turn_of_tile / of_group * {asked.group};"
         yield (f"const u32 height = tile_rows - group_first < {asked.group} ? tile_rows - group_first : {asked.group};")
         yield ("const int tile_row = __builtin_amdgcn_readfirstlane(group_first + turn_of_tile % of_group % height);")
         yield "const int tile_column = __builtin_amdgcn_readfirstlane(turn_of_tile % of_group / height);"
