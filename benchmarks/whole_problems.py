@@ -210,7 +210,7 @@ def wrong_elements(got: Floats, value: Bounded, output: Output, *, exact: bool) 
     with np.errstate(invalid="ignore"):
         near = np.abs(got - value.due) <= value.bound + _ROUNDING[output] * np.abs(value.due) + _SMALLEST[output]
         beyond = np.abs(value.due) + value.bound >= 65504 if output is Output.F16 else np.zeros(got.shape, bool)
-    return ~(near | (beyond & np.isinf(got)))
+    return np.asarray(~(near | (beyond & np.isinf(got))), bool)
 
 
 def rounded_to(values: Floats, output: Output) -> Floats:
@@ -222,8 +222,8 @@ def rounded_to(values: Floats, output: Output) -> Floats:
     if output is Output.F32:
         return single.astype(np.float64)
     bits = single.view(np.uint32).astype(np.uint64)
-    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16 << 16
-    return bits.astype(np.uint32).view(np.float32).astype(np.float64)
+    even = (bits + np.uint64(0x7FFF) + ((bits >> np.uint64(16)) & np.uint64(1))) & np.uint64(0xFFFF0000)
+    return even.astype(np.uint32).view(np.float32).astype(np.float64)
 
 
 LEAST_SIGNIFICANT: Mapping[str, int] = {"bf16": 8, "f16": 11, "f8f6f4": 4, "fp8_fp8": 4}

@@ -8,9 +8,12 @@ from rota.emit.epilogue_steps import Step, also_before_a_gate, step_lines
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_tile import Factor, GemmTile
 from rota.emit.refusal import unfit
-from rota.emit.whole_options import REDUCTION_THREADS, WholeGemm
+from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm
 
 _PAD = 4  # floats behind a row of sums in LDS, so that rows begin in different banks
+_LATE = frozenset(
+    "C bias row_scale column_scale D partial c_stride d_stride c_batch d_batch alpha beta".split()  # noqa: SIM905  # brief
+)
 PARTIAL_UNIT = 8
 """Columns of which the sums of a split are whole multiples: what any output stores at once."""
 
@@ -78,7 +81,7 @@ def finish_lines(asked: WholeGemm) -> Iterator[str]:
     width = asked.output.width
     if Step.BETA in asked.epilogue:
         yield f"float read[{width}];"
-        yield "const element* const old = (const element*)C + batch * c_batch + row * c_stride + column;"
+        yield "const element* const old = c_matrix + row * c_stride + column;"
         yield f"if (wide_c && inside == {width}) {{"
         yield "  const elements all = *(const elements*)old;"
         yield "  ROTA_EACH read[e] = (float)all[e];"
@@ -91,7 +94,7 @@ def finish_lines(asked: WholeGemm) -> Iterator[str]:
         yield from step_lines(step)
         if before:
             yield also_before_a_gate(step)
-    yield "element* const out = (element*)D + batch * d_batch + row * d_stride + column;"
+    yield "element* const out = d_matrix + row * d_stride + column;"
     yield f"if (wide && inside == {width}) {{"
     yield "  elements all;"
     yield "  ROTA_EACH all[e] = (element)values[e];"
@@ -101,12 +104,31 @@ def finish_lines(asked: WholeGemm) -> Iterator[str]:
     yield "}"
 
 
-def alignment_lines(asked: WholeGemm) -> Iterator[str]:
-    """Whether rows of D, and of C, begin where 16 bytes may be moved at once."""
+def matrix_lines(asked: WholeGemm) -> Iterator[str]:
+    """The batch's D, and C, and whether their rows begin where 16 bytes may be moved at once."""
     size = asked.output.bytes
-    yield f"const bool wide = (((u64)D | (u64)(d_stride * {size}) | (u64)(d_batch * {size})) & 15) == 0;"
+    yield "element* const d_matrix = (element*)D + batch * d_batch;"
+    yield f"const bool wide = (((u64)d_matrix | (u64)(d_stride * {size})) & 15) == 0;"
     if Step.BETA in asked.epilogue:
-        yield f"const bool wide_c = (((u64)C | (u64)(c_stride * {size}) | (u64)(c_batch * {size})) & 15) == 0;"
+        yield "const element* const c_matrix = (const element*)C + batch * c_batch;"
+        yield f"const bool wide_c = (((u64)c_matrix | (u64)(c_stride * {size})) & 15) == 0;"
+
+
+def late_lines() -> Iterator[str]:
+    """What only the end of a tile needs, read from the arguments' memory: kept through the loop it would be spilled.
+
+    A pointer that is read is cast from global memory's, as those of parameters are.
+    """
+    constant, at = "__attribute__((address_space(4)))", 0
+    yield f"const {constant} char* late = (const {constant} char*)__builtin_amdgcn_kernarg_segment_ptr();"
+    yield 'asm volatile("" : "+s"(late));'
+    for each in PARAMETERS:
+        size = 4 if each.type in ("int", "float") else 8
+        if each.name in _LATE:
+            read = each.type.replace("*", " __attribute__((address_space(1)))*")
+            yield f"{each.type} const {each.name} = ({each.type})*({read} const {constant}*)(late + {at});"
+        at += size
+    yield " ".join(f"(void){name};" for name in sorted(_LATE))
 
 
 def closing_lines(binding: GemmBinding, asked: WholeGemm) -> Iterator[str]:
@@ -123,7 +145,6 @@ def closing_lines(binding: GemmBinding, asked: WholeGemm) -> Iterator[str]:
         f"ROTA_LDS float* const keep = sums + (wave_row * {tile.side} + lane_group * 4) * {pitch(tile)} "
         f"+ wave_column * {binding.wave_rows(Factor.B)} + lane_row;"
     )
-    yield from alignment_lines(asked)
     yield "ROTA_MEET"
     yield "#pragma clang loop unroll(disable)"
     yield f"for (int strip = 0; strip < {m}; ++strip) {{"
@@ -185,7 +206,7 @@ def reduction_lines(asked: WholeGemm) -> Iterator[str]:
     width = asked.output.width
     yield f"const u32 id = __builtin_amdgcn_workgroup_id_x() * {REDUCTION_THREADS}u + __builtin_amdgcn_workitem_id_x();"
     yield "const long long batch = __builtin_amdgcn_workgroup_id_z();"
-    yield from alignment_lines(asked)
+    yield from matrix_lines(asked)
     yield f"const u32 units = ((u32)N + {width - 1}) / {width};"
     yield f"const long long row = id / units; const int column = (int)(id % units) * {width};"
     yield "if (row >= M) return;"

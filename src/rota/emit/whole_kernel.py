@@ -21,7 +21,16 @@ from rota.emit.program_form import form_of
 from rota.emit.refusal import unfit
 from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import check_words
-from rota.emit.whole_finish import PARTIAL_UNIT, check_room, closing_lines, finish_types, finish_words, reduction_lines
+from rota.emit.whole_finish import (
+    PARTIAL_UNIT,
+    check_room,
+    closing_lines,
+    finish_types,
+    finish_words,
+    late_lines,
+    matrix_lines,
+    reduction_lines,
+)
 from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm
 from rota.emit.whole_order import count_lines, order_lines
 from rota.emit.whole_rest import Source, dma_numbers, rest_lines
@@ -139,7 +148,13 @@ class WholeKernel(GemmKernel):
         yield ""
         yield 'asm volatile("s_nop 15\\n\\ts_nop 3"); ROTA_FENCE  // the last results are in their registers'
         yield from self._pins()
-        yield from closing_lines(self.binding, self.asked)
+        if not self.asked.persistent:
+            yield from closing_lines(self.binding, self.asked)
+            return
+        yield "{"
+        closing = (*late_lines(), *matrix_lines(self.asked), *closing_lines(self.binding, self.asked))
+        yield from (f"  {line}" for line in closing)
+        yield "}"
 
     def _contract(self, name: str) -> Iterator[str]:
         geometry, program, tile, asked = self.tile.geometry, self.program, self.tile, self.asked
@@ -198,6 +213,14 @@ class WholeKernel(GemmKernel):
         )
         yield "  const int k_first = split * k_each < K ? split * k_each : K;"
         yield "  const int depth = K - k_first < k_each ? K - k_first : k_each;"
+        for source in self.sources:
+            pointer, letter = {"a": "A", "b": "B", "b_up": "B_up"}[source.name], source.operand.value
+            yield (
+                f"  const u64 {source.name}_matrix = (u64){pointer} + (u64)((batch * {letter}_batch + k_first) * "
+                f"{tile.element.bytes});"
+            )
+        if not self.asked.persistent:
+            yield from (f"  {line}" for line in matrix_lines(self.asked))
 
     def _resources(self) -> Iterator[str]:
         tile, geometry, size = self.tile, self.tile.geometry, self.tile.element.bytes
@@ -205,7 +228,9 @@ class WholeKernel(GemmKernel):
         yield "// Buffer resources: base, size in bytes (beyond it loads give 0), raw format."
         for operand, extent, where in ((Factor.A, geometry.BM, "tile_row"), (Factor.B, columns, "tile_column")):
             name, limit = operand.value, "M" if operand is Factor.A else "N"
-            yield f"const int {name}_row_bytes = (int)({name}_stride * {size});"
+            yield f"int {name}_row_bytes = (int)({name}_stride * {size});"
+            if self.asked.persistent:  # or all offsets would be computed before the first tile, and spilled
+                yield f'asm volatile("" : "+s"({name}_row_bytes));'
             yield (
                 f"const int {name}_rows = {limit} - {where} * {extent} < {extent} ? {limit} - {where} * {extent} : "
                 f"{extent};"
@@ -214,10 +239,9 @@ class WholeKernel(GemmKernel):
         for source in self.sources:
             letter, name = source.operand.value, source.name
             where, extent = ("tile_row", geometry.BM) if source.operand is Factor.A else ("tile_column", columns)
-            pointer = {"a": "A", "b": "B", "b_up": "B_up"}[name]
             yield (
-                f"const u64 {name}_base = (u64){pointer} + (u64)((batch * {letter}_batch + (long long){where} * "
-                f"{extent} * {letter}_stride + k_first) * {size});"
+                f"const u64 {name}_base = {name}_matrix + (u64)((long long){where} * {extent} * {letter}_stride * "
+                f"{size});"
             )
             yield (
                 f"const resource {name}_global = {{(u32){name}_base, (u32)({name}_base >> 32) & 0xffff, "

@@ -12,6 +12,8 @@ from rota.emit.epilogue_steps import Step, Steps, check_epilogue, parse_epilogue
 from rota.errors import EmissionError, Finding
 
 _VECTOR_BYTES = 16  # the widest store
+_XCDS = 8  # of MI300X and MI355X
+_GROUP = 4
 
 
 class Output(enum.Enum):
@@ -87,8 +89,8 @@ class WholeGemm:
 
     output: Output = Output.F32
     epilogue: Steps = ()
-    xcds: int = 8
-    group: int = 4
+    xcds: int = _XCDS
+    group: int = _GROUP
     persistent: bool = False
 
     def __post_init__(self) -> None:
@@ -107,12 +109,17 @@ class WholeGemm:
         return 2 if self.gate else 1
 
     @property
+    def _order(self) -> tuple[tuple[str, int, int], ...]:
+        return ("xcds", self.xcds, _XCDS), ("group", self.group, _GROUP)
+
+    @property
     def words(self) -> tuple[str, ...]:
         """What tells it from others of the same loop, in a name."""
         return (
             self.output.value,
             *(step.value for step in self.epilogue),
             *(["persistent"] if self.persistent else []),
+            *(f"{name}{value}" for name, value, usual in self._order if value != usual),
         )
 
 
@@ -132,8 +139,8 @@ def parse_options(told: Mapping[str, str]) -> WholeGemm:
     return WholeGemm(
         output=outputs[output],
         epilogue=parse_epilogue([word for word in told.get("epilogue", "").split(",") if word]),
-        xcds=_number(told, "xcds", 8),
-        group=_number(told, "group", 4),
+        xcds=_number(told, "xcds", _XCDS),
+        group=_number(told, "group", _GROUP),
         persistent=persistent == "true",
     )
 
