@@ -10,16 +10,25 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from benchmarks.whole_faults import FAULTS, LOOP, Fault
 from benchmarks.whole_kernels import LOOPS, Built, built, loaded, loop_of, source_of
+from benchmarks.whole_launcher import compiled, missed, program
 from benchmarks.whole_problems import Problem
 from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
-from rota.emit.whole_options import WholeGemm
+from rota.emit.epilogue_steps import parse_epilogue
+from rota.emit.whole_host import emit_launcher
+from rota.emit.whole_kernel import whole_name
+from rota.emit.whole_options import Output, WholeGemm
 from rota.errors import RotaError
 from rota.isa.binary.toolchain import find_toolchain
 
+LAUNCHED = WholeGemm(
+    output=Output.BF16, epilogue=parse_epilogue(["alpha", "row_scale", "column_scale", "column_bias", "beta"])
+)
 PROBLEMS: tuple[Problem, ...] = (
     Problem(m=300, n=203, k=333, batches=2, gaps=(3, 3, 1, 2), seed=3),
     Problem(m=77, n=300, k=521, batches=2, splits=3, gaps=(7, 15, 8, 5), seed=4),
@@ -42,6 +51,13 @@ def found_by(fault: Fault | None, asked: WholeGemm) -> str | None:
         if wrong := run_problem(made, problem):
             return f"execution: {wrong[0][:80]}"
     return None
+
+
+def launcher_faults(folder: Path) -> tuple[list[str], list[str]]:
+    """The launcher's checks, each taken away in turn; and what is wrong with them."""
+    header = emit_launcher(loop_of(LOOP), LOOPS[LOOP][0].geometry, LAUNCHED)
+    source, words = program(header, whole_name(loop_of(LOOP), LAUNCHED))
+    return words, missed(compiled(find_toolchain(), source, folder), words)
 
 
 def _damaged(fault: Fault | None, asked: WholeGemm) -> Built:
@@ -69,7 +85,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         how = found_by(fault, fault.asked)
         tally["missed" if how is None else how.split(":", maxsplit=1)[0]] += 1
         print(f"{fault.part}: {fault.name}: {how or 'MISSED'}", flush=True)
-    print(f"{len(chosen)} faults: {dict(sorted(tally.items()))}")
+    chosen_checks = []
+    if options.only in "launcher":
+        with TemporaryDirectory() as folder:
+            chosen_checks, missing = launcher_faults(Path(folder))
+        tally.update({"missed": len(missing), "launcher": len(chosen_checks)})
+        print("\n".join(f"launcher: {each}" for each in missing or ["every check is shown by a problem"]))
+    print(f"{len(chosen) + len(chosen_checks)} faults: {dict(sorted(tally.items()))}")
     return 1 if tally["missed"] or tally["wrongly found"] else 0
 
 

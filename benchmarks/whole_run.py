@@ -32,6 +32,8 @@ from rota.isa.launch.interleaving import some_interleavings
 
 _ALIGNED = 256  # bytes, as allocators of GPU memory align
 _UNTOUCHED = 0xA5
+_NAN: dict[str, float] = {"bf16": 0x7FC0, "f16": np.nan, "fp32": np.nan, "f8f6f4": 0x7F, "fp8_fp8": 0x80}
+"""A NaN as each type is held: bf16 and fp8 as their bits."""
 
 Launch = tuple[tuple[int, int, int], int]
 """A grid and how many threads a workgroup has."""
@@ -96,14 +98,16 @@ def _arrays(built: Built, problem: Problem, given: Operands) -> dict[str, NDArra
     gaps, skew = problem.gaps, problem.skew
     d = np.full((problem.batches, problem.m, problem.n), np.nan)
     found: dict[str, NDArray[Any]] = {
-        "A": _laid(given.a, gaps[0], skew[0], lambda each: packed(each, element)),
-        "B": _laid(given.b, gaps[1], skew[1], lambda each: packed(each, element)),
-        "D": _laid(d, gaps[3], skew[2], lambda each: _packed_output(each, asked.output)),
+        "A": _laid(given.a, gaps[0], skew[0], lambda each: packed(each, element), _NAN[element]),
+        "B": _laid(given.b, gaps[1], skew[1], lambda each: packed(each, element), _NAN[element]),
+        "D": _laid(d, gaps[3], skew[2], lambda each: _packed_output(each, asked.output), _NAN[asked.output.value]),
     }
     if asked.gate:
-        found["B_up"] = _laid(given.b_up, gaps[1], skew[1], lambda each: packed(each, element))
+        found["B_up"] = _laid(given.b_up, gaps[1], skew[1], lambda each: packed(each, element), _NAN[element])
     if Step.BETA in asked.epilogue:
-        found["C"] = _laid(given.c, gaps[2], 0, lambda each: _packed_output(each, asked.output))
+        found["C"] = _laid(
+            given.c, gaps[2], 0, lambda each: _packed_output(each, asked.output), _NAN[asked.output.value]
+        )
     if {Step.ROW_BIAS, Step.COLUMN_BIAS} & set(asked.epilogue):
         found["bias"] = _packed_output(given.bias, asked.output)
     if Step.ROW_SCALE in asked.epilogue:
@@ -124,12 +128,13 @@ def _aligned(size: int, skew: int) -> NDArray[np.uint8]:
     return octets[start : start + size]
 
 
-def _laid(matrices: Floats, gap: int, skew: int, pack: Callable[[Floats], NDArray[Any]]) -> NDArray[Any]:
+def _laid(matrices: Floats, gap: int, skew: int, pack: Callable[[Floats], NDArray[Any]], nan: float) -> NDArray[Any]:
     """Rows `gap` elements apart, NaN between them, and no gap behind the last: what is handed over ends there."""
     batches, rows, _ = matrices.shape
     with_gaps = np.concatenate([matrices, np.full((batches, rows, gap), np.nan)], axis=2)
-    with np.errstate(invalid="ignore"):
-        flat = pack(with_gaps.reshape(-1)[: with_gaps.size - gap])
+    values = with_gaps.reshape(-1)[: with_gaps.size - gap]
+    flat = pack(np.nan_to_num(values))
+    flat[np.isnan(values)] = nan
     to = _aligned(flat.nbytes, skew * flat.itemsize).view(flat.dtype)
     to[:] = flat
     return to
@@ -143,7 +148,7 @@ def _packed_output(values: Floats, output: Output) -> NDArray[Any]:
 
 def _wrong(asked: WholeGemm, problem: Problem, given: Operands, d: NDArray[Any]) -> Iterator[str]:
     stride = problem.n + problem.gaps[3]
-    untouched = _packed_output(np.full(1, np.nan), asked.output)[0]
+    untouched = np.full(1, _NAN[asked.output.value], d.dtype)[0]
     rows = np.full(problem.batches * problem.m * stride, untouched, d.dtype)
     rows[: d.size] = d
     rows = rows.reshape(problem.batches, problem.m, stride)
