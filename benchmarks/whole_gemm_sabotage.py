@@ -42,7 +42,7 @@ def found_by(fault: Fault | None, asked: WholeGemm) -> str | None:
     """How a fault is found; None if it isn't."""
     try:
         made = _damaged(fault, asked)
-        audit = audit_gemm(loop_of(LOOP), LOOPS[LOOP][0].geometry, made.code, kernel=made.name)
+        audit = audit_gemm(loop_of(LOOP), LOOPS[LOOP][0].geometry, made.code, kernel=made.name, products=asked.products)
     except RotaError as error:
         return f"refused: {error.findings[0].code}"
     if not audit.exact:

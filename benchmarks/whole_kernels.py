@@ -39,6 +39,21 @@ LOOPS: dict[str, tuple[GemmShape, Machine]] = {
         GFX942,
     ),
     "fp8": (_FP8, GFX950),
+    "fp8_mi300x": (
+        GemmShape(
+            name="gemm_fp8_128x128x128_4wave_mi300x",
+            instruction="v_mfma_f32_16x16x32_fp8_fp8",
+            mma=(16, 32),
+            rows=128,
+            columns=128,
+            depth=128,
+            waves=4,
+            element_bytes=1,
+            dma_bytes=4,
+            read_bytes=8,
+        ),
+        GFX942,
+    ),
 }
 """Tiles of four and eight waves for both machines; of quadrants, which are quickly scheduled."""
 

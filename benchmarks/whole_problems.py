@@ -205,12 +205,15 @@ def is_exact(problem: Problem, epilogue: Sequence[Step]) -> bool:
 
 def wrong_elements(got: Floats, value: Bounded, output: Output, *, exact: bool) -> NDArray[np.bool_]:
     """Where D isn't what it must be: the rounded value itself, or within the bound and the output's own rounding."""
+    wrong: NDArray[np.bool_]
     if exact:
-        return ~(got == rounded_to(value.due, output))
+        wrong = got != rounded_to(value.due, output)  # NaN is wrong too
+        return wrong
     with np.errstate(invalid="ignore"):
         near = np.abs(got - value.due) <= value.bound + _ROUNDING[output] * np.abs(value.due) + _SMALLEST[output]
         beyond = np.abs(value.due) + value.bound >= 65504 if output is Output.F16 else np.zeros(got.shape, bool)
-    return np.asarray(~(near | (beyond & np.isinf(got))), bool)
+    wrong = ~(near | (beyond & np.isinf(got)))
+    return wrong
 
 
 def rounded_to(values: Floats, output: Output) -> Floats:

@@ -36,7 +36,7 @@ PLAIN = ("s_add", "s_nop", "s_mov", "s_mul", "s_lshl", "s_sub")  # scalar arithm
 def test_the_loop_is_the_schedule(number: int) -> None:
     loop, asked = SHARE[number]
     made = built(loop, asked)
-    audit = audit_gemm(loop_of(loop), LOOPS[loop][0].geometry, made.code, kernel=made.name)
+    audit = audit_gemm(loop_of(loop), LOOPS[loop][0].geometry, made.code, kernel=made.name, products=asked.products)
     assert audit.exact, audit
     assert audit.facts.spills == 0
 

@@ -23,9 +23,7 @@ from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import check_words, sync_text
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.phase import Phase
-
-SPOKEN = {Element.BF16: "bf16", Element.FP16: "fp16", Element.FP8: "fp8 (OCP E4M3)"}
-"""Elements in words."""
+from rota.targets.architecture import architecture_of
 
 _FAR_APART = 100  # the column of comments
 
@@ -66,6 +64,13 @@ def emit_gemm(
     return "\n".join([*lines, "", *(f"#undef {name}" for name in macros(words)), ""])
 
 
+def spoken_element(tile: GemmTile) -> str:
+    """What A and B hold, in words."""
+    if tile.element in (Element.FP8, Element.FP8_PAIR):
+        return f"fp8 ({architecture_of(tile.machine).float8.value} E4M3)"
+    return {Element.BF16: "bf16", Element.FP16: "fp16"}[tile.element]
+
+
 class GemmKernel:
     """Writes one kernel from top to bottom."""
 
@@ -98,7 +103,7 @@ class GemmKernel:
         geometry, program, tile = self.tile.geometry, self.program, self.tile
         free, plain = (bank_conflicts(tile, layout) for layout in (self.layout, plain_layout(tile)))
         yield f"// {name}"
-        yield f"// A: M x K, B: N x K, {SPOKEN[tile.element]}, row-major; C: M x N, fp32, row-major, overwritten."
+        yield f"// A: M x K, B: N x K, {spoken_element(tile)}, row-major; C: M x N, fp32, row-major, overwritten."
         yield "// Rows follow one another without gaps; A and B are aligned to 16 bytes."
         yield (
             f"// Launch: grid (M / {geometry.BM}, N / {geometry.BN}), {tile.waves * tile.lanes} threads, "

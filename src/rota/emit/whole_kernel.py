@@ -14,7 +14,7 @@ from rota.emit.epilogue_steps import spoken
 from rota.emit.gemm_instructions import Dma
 from rota.emit.gemm_tile import Element, Factor, GemmTile, gemm_tile
 from rota.emit.gemm_words import gemm_types, gemm_words, macros
-from rota.emit.hip_gemm import SPOKEN, GemmKernel
+from rota.emit.hip_gemm import GemmKernel, spoken_element
 from rota.emit.marks import FIRST_MARK, LAST_MARK
 from rota.emit.names import comment, identifier
 from rota.emit.program_form import form_of
@@ -159,7 +159,7 @@ class WholeKernel(GemmKernel):
     def _contract(self, name: str) -> Iterator[str]:
         geometry, program, tile, asked = self.tile.geometry, self.program, self.tile, self.asked
         yield f"// {name}"
-        yield f"// A: M x K, B: N x K, {SPOKEN[tile.element]}, row-major; D: M x N, {asked.output.value}, row-major."
+        yield f"// A: M x K, B: N x K, {spoken_element(tile)}, row-major; D: M x N, {asked.output.value}, row-major."
         yield f"// D: {spoken(asked.epilogue)}."
         yield "// Any M, N and K from 1 on.  Rows may be any number of elements apart, from their own length on."
         yield (

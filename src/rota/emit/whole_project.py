@@ -16,6 +16,7 @@ from rota.emit.whole_host import emit_launcher
 from rota.emit.whole_kernel import emit_whole, whole_name
 from rota.emit.whole_options import Output, WholeGemm
 from rota.pipeline.geometry import KernelGeometry
+from rota.targets.architecture import Float8, architecture_of
 
 _BF16 = ("const std::uint32_t bits = bits_of(value) >> 16;", "to[0] = (unsigned char)bits;", "to[1] = bits >> 8 & 255;")
 _F16 = ("const _Float16 half = (_Float16)value;", "std::memcpy(to, &half, sizeof half);")
@@ -31,11 +32,14 @@ _GET: Mapping[Output, tuple[str, ...]] = {
     Output.F16: ("_Float16 half;", "std::memcpy(&half, from, sizeof half);", "return (float)half;"),
     Output.F32: ("float value;", "std::memcpy(&value, from, sizeof value);", "return value;"),
 }
-_PUT_ELEMENT: Mapping[Element, tuple[str, ...]] = {Element.BF16: _BF16, Element.FP16: _F16, Element.FP8: _FP8}
+_FNUZ = (_FP8[0].replace("OCP", "FNUZ"), _FP8[1].replace("0x38, 0x40", "0x40, 0x48"), _FP8[2])
+_PUT_ELEMENT: Mapping[Element, tuple[str, ...]] = {Element.BF16: _BF16, Element.FP16: _F16}
+_PUT_FLOAT8: Mapping[Float8, tuple[str, ...]] = {Float8.OCP: _FP8, Float8.FNUZ: _FNUZ}
 _TORCH: Mapping[object, str] = {
     Element.BF16: "bfloat16",
     Element.FP16: "float16",
-    Element.FP8: "float8_e4m3fn",
+    Float8.OCP: "float8_e4m3fn",
+    Float8.FNUZ: "float8_e4m3fnuz",
     Output.BF16: "bfloat16",
     Output.F16: "float16",
     Output.F32: "float32",
@@ -96,11 +100,16 @@ def emit_project(
 
 def _words(name: str, tile: GemmTile, asked: WholeGemm) -> dict[str, str]:
     by_row = Step.ROW_BIAS in asked.epilogue
-    given, out = _TORCH[tile.element], _TORCH[asked.output]
+    held: object = tile.element
+    put = _PUT_ELEMENT.get(tile.element)
+    if put is None:
+        held = architecture_of(tile.machine).float8
+        put = _PUT_FLOAT8[architecture_of(tile.machine).float8]
+    given, out = _TORCH[held], _TORCH[asked.output]
     return {
         "NAME": name,
         "ARCH": tile.toolchain,
-        "PUT_INPUT": _indented(_PUT_ELEMENT[tile.element]),
+        "PUT_INPUT": _indented(put),
         "PUT_OUTPUT": _indented(_PUT[asked.output]),
         "GET_OUTPUT": _indented(_GET[asked.output]),
         "INPUT_BYTES": str(tile.element.bytes),
@@ -120,6 +129,7 @@ def _words(name: str, tile: GemmTile, asked: WholeGemm) -> dict[str, str]:
 
 def _scalar_type(name: str) -> str:
     known = {"bfloat16": "kBFloat16", "float16": "kFloat16", "float32": "kFloat32", "float8_e4m3fn": "kFloat8_e4m3fn"}
+    known["float8_e4m3fnuz"] = "kFloat8_e4m3fnuz"
     return known[name]
 
 
