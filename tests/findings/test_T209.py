@@ -21,6 +21,8 @@ from tests.findings.smallest import raised
         ({"epilogue": "gated_silu,gated_gelu_tanh"}, "two gates"),
         ({"epilogue": "relu,gated_silu"}, "relu stands before a gate"),
         ({"xcds": "many"}, "xcds is 'many'"),
+        ({"layout": "kn"}, "no loop reads B as K x N"),
+        ({"scales": "1x128"}, "no loop multiplies with scales of 1x128"),
         ({"persistent": "yes"}, "persistent is 'yes'"),
     ],
 )

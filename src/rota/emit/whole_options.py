@@ -125,10 +125,22 @@ class WholeGemm:
 
 def parse_options(told: Mapping[str, str]) -> WholeGemm:
     """Settings as words."""
-    known = {"output", "epilogue", "xcds", "group", "persistent"}
+    known = {"output", "epilogue", "xcds", "group", "persistent", "layout", "scales"}
     for name in told:
         if name not in known:
             raise _unknown(f"a whole kernel has no setting {name!r}", ("settings", ", ".join(sorted(known))))
+    if told.get("layout", "nk") != "nk":
+        raise _unknown(
+            "no loop reads B as K x N" if told["layout"] == "kn" else f"no loop reads B as {told['layout']!r}",
+            ("layouts", "nk"),
+            fixes=("transpose B, as weights are stored anyway, or write a loop with transposed LDS reads",),
+        )
+    if told.get("scales", "none") != "none":
+        raise _unknown(
+            f"no loop multiplies with scales of {told['scales']}",
+            ("scales", "none"),
+            fixes=("scales of rows and columns are steps of the epilogue: row_scale, column_scale",),
+        )
     outputs = {each.value: each for each in Output}
     output = told.get("output", Output.F32.value)
     if output not in outputs:
@@ -152,5 +164,5 @@ def _number(told: Mapping[str, str], name: str, default: int) -> int:
     return int(text)
 
 
-def _unknown(message: str, *evidence: tuple[str, str]) -> EmissionError:
-    return EmissionError(Finding(code="T209", message=message, evidence=evidence))
+def _unknown(message: str, *evidence: tuple[str, str], fixes: tuple[str, ...] = ()) -> EmissionError:
+    return EmissionError(Finding(code="T209", message=message, evidence=evidence, fixes=fixes))
