@@ -17,13 +17,14 @@ LINEAR = WholeGemm(
 )
 GATED = WholeGemm(output=Output.F32, epilogue=parse_epilogue(["row_scale", "gated_silu"]))
 CURVED = WholeGemm(output=Output.F16, epilogue=parse_epilogue(["row_bias", "gelu_tanh"]), xcds=1)
+SUMS = WholeGemm()
 ERF = WholeGemm(output=Output.F32, epilogue=parse_epilogue(["gelu"]), group=1)
 _GROUPED = "__builtin_amdgcn_readfirstlane(group_first + turn_of_tile % of_group % height);"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """An edit of the source, or of the assembly, of a kernel."""
+    """An edit of the source, or of the assembly, of a kernel; it shows in the rows `far` behind a matrix's first."""
 
     part: str
     name: str
@@ -32,6 +33,7 @@ class Fault:
     asked: WholeGemm = LINEAR
     last: bool = False
     assembly: bool = False
+    far: str = ""
 
     def damage(self, text: str) -> str:
         """The text with the fault."""
@@ -213,6 +215,30 @@ FAULTS: tuple[Fault, ...] = (
         ("erf with another constant", "0.254829592f", "0.253829592f"),
         ("erf is odd", "(x < 0 ? rest : 2 - rest)", "(2 - rest)"),
         asked=ERF,
+    ),
+    Fault(
+        part="overflow",
+        name="a tile of A is at most 2 GiB behind the first",
+        old="(u64)((long long)tile_row * 128 * a_stride * 2)",
+        new="(u64)(long long)(int)((long long)tile_row * 128 * a_stride * 2)",
+        asked=SUMS,
+        far="A",
+    ),
+    Fault(
+        part="overflow",
+        name="a tile of B is at most 4 GiB behind the first, in elements of 32 bits",
+        old="(u64)((long long)tile_column * 128 * b_stride * 2)",
+        new="(u64)(long long)(tile_column * 128 * (int)b_stride * 2)",
+        asked=SUMS,
+        far="B",
+    ),
+    Fault(
+        part="overflow",
+        name="a row of D is at most 2 GiB behind the first",
+        old="d_matrix + row * d_stride + column",
+        new="(element*)((char*)d_matrix + (int)(row * d_stride * 4)) + column",
+        asked=SUMS,
+        far="D",
     ),
     Fault(
         part="descriptor",

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.whole_faults import FAULTS, LOOP, Fault
+from benchmarks.whole_far import wrong_far_row
+from benchmarks.whole_faults import FAULTS, LOOP, SUMS, Fault
 from benchmarks.whole_kernels import LOOPS, Built, built, loaded, loop_of, source_of
 from benchmarks.whole_launcher import compiled, missed, program
 from benchmarks.whole_problems import Problem
@@ -47,6 +48,10 @@ def found_by(fault: Fault | None, asked: WholeGemm) -> str | None:
         return f"refused: {error.findings[0].code}"
     if not audit.exact:
         return f"audit: {audit.findings[0].code}"
+    if (fault is not None and fault.far) or (fault is None and asked == SUMS):
+        for far in fault.far if fault is not None else "ABD":
+            if wrong := wrong_far_row(made, far):
+                return f"execution: {wrong[0]}"
     for problem in PROBLEMS:
         if wrong := run_problem(made, problem):
             return f"execution: {wrong[0][:80]}"
@@ -85,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         how = found_by(fault, fault.asked)
         tally["missed" if how is None else how.split(":", maxsplit=1)[0]] += 1
         print(f"{fault.part}: {fault.name}: {how or 'MISSED'}", flush=True)
-    chosen_checks = []
+    chosen_checks: list[str] = []
     if options.only in "launcher":
         with TemporaryDirectory() as folder:
             chosen_checks, missing = launcher_faults(Path(folder))
