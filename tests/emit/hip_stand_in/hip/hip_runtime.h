@@ -53,6 +53,15 @@ inline hipError_t hipMemcpy(void* to, const void* from, size_t bytes, hipMemcpyK
   return hipSuccess;
 }
 inline hipError_t hipDeviceSynchronize() { return hipSuccess; }
+enum hipDeviceAttribute_t { hipDeviceAttributeMultiprocessorCount = 63 };
+inline hipError_t hipGetDevice(int* device) {
+  *device = 0;
+  return hipSuccess;
+}
+inline hipError_t hipDeviceGetAttribute(int* value, hipDeviceAttribute_t, int) {
+  *value = 256;
+  return hipSuccess;
+}
 inline hipError_t hipGetDeviceProperties(hipDeviceProp_t* device, int) {
   device->multiProcessorCount = 256;
   return hipSuccess;
