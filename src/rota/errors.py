@@ -116,6 +116,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "T206": "a schedule of GEMM ops computes something other than C = A x B^T",
         "T207": "emitted source can't express a program's machine, barriers or roles",
         "T208": "a schedule can't be written as a document, since nothing could derive it again",
+        "T209": "a form of emission has no such setting, or settings that can't go together",
         "T301": "a package that an output needs is not installed",
         "T302": "a table of somebody else's schedule is malformed",
         "T303": "a table of somebody else's schedule holds something that no rule says how to read",

@@ -95,8 +95,12 @@ def audit_gemm(
     element: Element | None = None,
     waves: int | None = None,
     kernel: str | None = None,
+    products: int = 1,
 ) -> Audit:
-    """An emitted GEMM: order, waits, barriers, and what each instruction works on."""
+    """An emitted GEMM: order, waits, barriers, and what each instruction works on.
+
+    A whole kernel with a gated epilogue has two `products`: the halves of its B are two matrices'.
+    """
     check_words(compiled.lowered)
     planned = with_register_waits(compiled)
     tile = gemm_tile(planned, geometry, element=element, waves=waves)
@@ -105,7 +109,7 @@ def audit_gemm(
     loop = read_machine_loop(code.instructions(kernel))
     comparison = compare(expected, loop)
     wrong = [
-        *wrong_operands(comparison.pairs, loop, binding),
+        *wrong_operands(comparison.pairs, loop, binding, products=products),
         *wrong_groups(expected, loop, planned.machine, tile.waves, as_emitted=True),
     ]
     prediction = _predicted(tile, binding, planned.machine)

@@ -27,7 +27,7 @@ from rota.program.lowered import Lowerable
 Floats = NDArray[np.float64]
 
 _LARGEST = 4
-_SIGNIFICANT_BITS = {"bf16": 8, "f16": 11, "f8f6f4": 4}
+_SIGNIFICANT_BITS = {"bf16": 8, "f16": 11, "f8f6f4": 4, "fp8_fp8": 4}
 _SMALLER = 4  # powers of two between the largest number of full precision and the smallest
 _UNIT_ROUNDOFF = 2.0**-24  # of fp32
 SEVERAL = (2, 3)
@@ -156,16 +156,17 @@ def load_gemm(
 
 
 def packed(matrix: Floats, element: str) -> NDArray[np.generic]:
-    """Numbers that the element can hold, as it holds them: bf16, fp16, or OCP's e4m3 (gfx950)."""
+    """Numbers that the element can hold, as it holds them: bf16, fp16, OCP's e4m3 (gfx950) or FNUZ's (gfx942)."""
     if element == "f16":
         return matrix.astype(np.float16)
     if element == "bf16":
         return (matrix.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
     size = np.abs(matrix)
-    fraction, power = np.frexp(size)  # in [0.5, 1); e4m3 counts powers from -7 on, for fractions in [1, 2)
-    field = power + 6
+    fraction, power = np.frexp(size)  # in [0.5, 1); e4m3 counts powers from -7 on, FNUZ from -8, for [1, 2)
+    more = int(element == "fp8_fp8")
+    field = power + 6 + more
     normal = (field >= 1) & (size > 0)
-    code = np.where(normal, field * 8 + fraction * 16 - 8, np.ldexp(size, 9))
+    code = np.where(normal, field * 8 + fraction * 16 - 8, np.ldexp(size, 9 + more))
     return (code.astype(np.uint8) | np.where(matrix < 0, 0x80, 0)).astype(np.uint8)
 
 

@@ -29,11 +29,13 @@ _COPIES = ("v_mov_b32", "v_mov_b64", "v_accvgpr_mov", "v_accvgpr_read", "v_accvg
 _SUMS = ("v_or_b32", "v_add_u32")  # an OR with a constant adds it where the compiler knows that no bits meet
 
 
-def wrong_operands(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBinding) -> list[Finding]:
-    """All findings, in the order of the machine code."""
+def wrong_operands(
+    pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBinding, *, products: int = 1
+) -> list[Finding]:
+    """All findings, in the order of the machine code; with two `products`, the halves of B are two matrices'."""
     return [
         *_wrong_opcodes(pairs, binding),
-        *_wrong_dmas(pairs, binding),
+        *_wrong_dmas(pairs, binding, products),
         *_wrong_addresses(pairs, loop),
         *_wrong_registers(pairs, loop, binding),
     ]
@@ -51,13 +53,19 @@ def _wrong_opcodes(pairs: Sequence[Pair], binding: GemmBinding) -> Iterator[Find
             yield _wrong(planned, found, "kind of element", opcode, " ".join((instruction.opcode, *modifiers)))
 
 
-def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding) -> Iterator[Finding]:
-    """The LDS address is a constant of the instruction; the resource tells A from B."""
-    resources: dict[Factor, Counter[str]] = defaultdict(Counter)
+def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding, products: int) -> Iterator[Finding]:
+    """The LDS address is a constant of the instruction; the resource tells A from B, and one B from another."""
+    tile = binding.tile
+    each_matrix = tile.rows(Factor.B) // tile.dma_rows // products
+
+    def matrix(dma: Dma) -> tuple[Factor, int]:
+        return dma.operand, dma.number // each_matrix if dma.operand is Factor.B else 0
+
+    resources: dict[tuple[Factor, int], Counter[str]] = defaultdict(Counter)
     for planned, found in pairs:
         if isinstance(planned.bound, Dma):
-            resources[planned.bound.operand][found.instruction.operands[1]] += 1
-    usual = {operand: seen.most_common(1)[0][0] for operand, seen in resources.items()}
+            resources[matrix(planned.bound)][found.instruction.operands[1]] += 1
+    usual = {held: seen.most_common(1)[0][0] for held, seen in resources.items()}
     for planned, found in pairs:
         dma = planned.bound
         if not isinstance(dma, Dma):
@@ -65,8 +73,8 @@ def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding) -> Iterator[Finding
         lds = dma.lds + (binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
         if found.lds is not None and found.lds != lds:
             yield _wrong(planned, found, "LDS byte", lds, found.lds)
-        if found.instruction.operands[1] != usual[dma.operand]:
-            yield _wrong(planned, found, "buffer resource", usual[dma.operand], found.instruction.operands[1])
+        if found.instruction.operands[1] != usual[matrix(dma)]:
+            yield _wrong(planned, found, "buffer resource", usual[matrix(dma)], found.instruction.operands[1])
 
 
 def _wrong_addresses(pairs: Sequence[Pair], loop: MachineLoop) -> Iterator[Finding]:

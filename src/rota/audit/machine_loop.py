@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from rota.emit.marks import FIRST_MARK, LAST_MARK
 from rota.errors import Finding, IsaError
 from rota.isa.code.disassembly import Instruction
 from rota.program.kinds import OpKind
@@ -68,15 +69,16 @@ class MachineLoop:
 def read_machine_loop(
     instructions: Sequence[Instruction], valu: Collection[str] = (), kinds: Collection[OpKind] = ()
 ) -> MachineLoop:
-    """The only loop of the kernel.
+    """The only loop of the kernel; of a whole kernel, which marks where its schedule stands, the only one there.
 
     `valu` are opcodes that count as events, where a schedule has vector ops; `kinds` are those of the schedule's ops,
     without which an access of global memory is none of its events.
     """
+    marked = _marked(instructions)
     loops = [
         (instruction.target, number)
         for number, instruction in enumerate(instructions)
-        if instruction.target is not None and instruction.target <= number
+        if number in marked and instruction.target is not None and instruction.target <= number
     ]
     if len(loops) != 1:
         raise IsaError(
@@ -87,7 +89,9 @@ def read_machine_loop(
             )
         )
     ((first, last),) = loops
-    events = tuple(_events(instructions, valu, kinds, range(first, last + 1)))
+    events = tuple(
+        event for event in _events(instructions, valu, kinds, range(first, last + 1), marked) if event.number in marked
+    )
     return MachineLoop(
         prologue=tuple(event for event in events if event.number < first),
         kernel=tuple(event for event in events if first <= event.number <= last),
@@ -98,14 +102,55 @@ def read_machine_loop(
     )
 
 
+def _marked(instructions: Sequence[Instruction]) -> range:
+    """The schedule's instructions: all, or those between its marks, which no branch may enter or leave."""
+    first, last = (
+        [number for number, each in enumerate(instructions) if _sets_mark(each, mark)]
+        for mark in (FIRST_MARK, LAST_MARK)
+    )
+    if not first and not last:
+        return range(len(instructions))
+    marked = range(first[0], last[0] + 1) if len(first) == len(last) == 1 else range(0)
+    crossing = [
+        (number, each.target)
+        for number, each in enumerate(instructions)
+        if each.target is not None and (number in marked) != (each.target in marked) and each.target != marked.start
+    ]
+    if not marked or crossing:
+        raise IsaError(
+            Finding(
+                code="I201",
+                message="the marks around the schedule don't enclose a piece of the machine code",
+                evidence=(
+                    ("first marks", ", ".join(map(str, first)) or "none"),
+                    ("last marks", ", ".join(map(str, last)) or "none"),
+                    *(("branch", f"instruction {number} to {target}") for number, target in crossing),
+                ),
+            )
+        )
+    return marked
+
+
+def _sets_mark(instruction: Instruction, mark: int) -> bool:
+    return (
+        instruction.opcode == "s_mov_b32"
+        and instruction.operands[:1] == ("m0",)
+        and _constant(instruction.operands[-1]) == mark
+    )
+
+
 def _events(
-    instructions: Sequence[Instruction], valu: Collection[str], kinds: Collection[OpKind], loop: range
+    instructions: Sequence[Instruction],
+    valu: Collection[str],
+    kinds: Collection[OpKind],
+    loop: range,
+    marked: range,
 ) -> Iterator[MachineEvent]:
     """A wait that a branch may skip promises nothing, and is none."""
     skipped = {
         number
         for start, branch in enumerate(instructions)
-        if branch.target is not None and branch.target > start
+        if branch.target is not None and branch.target > start and start in marked
         for number in range(start + 1, branch.target)
         if number not in loop or start in loop or branch.target in loop  # zero trips skip the loop as a whole
     }

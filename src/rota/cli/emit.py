@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from rota.cli.output import give, json_option, write
 from rota.cli.registered import registered
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission
+from rota.emit.forms import project_of
 from rota.emit.registry import EMITTERS
 from rota.kernels.kernel import Kernel
 from rota.program.machine import Machine
@@ -28,6 +29,7 @@ _LONGEST_WORD = 40
     epilog="\b\nExamples:\n  rota emit ping_pong -o ping_pong.hip"
     "\n  rota emit attention --set instructions=false --form skeleton"
     "\n  rota emit gemm_small --form json -o gemm_small.json"
+    "\n  rota emit gemm_small --form kernel --with output=bf16 --with epilogue=column_bias,relu"
 )
 @kernel_argument
 @set_option
@@ -36,17 +38,44 @@ _LONGEST_WORD = 40
     metavar="NAME",
     default="hip",
     show_default=True,
-    help="hip, a whole HIP GEMM; skeleton, a C++ header of the order, with calls for the ops; json, the schedule as a "
+    help="hip, a HIP GEMM that is the loop and what runs it; kernel, a whole one for any M, N and K; launcher, the "
+    "host's side of that; skeleton, a C++ header of the order, with calls for the ops; json, the schedule as a "
     "document; or an emitter that an installed package registers.",
+)
+@click.option(
+    "--with",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of the form. Of kernel and launcher: output (bf16, f16, fp32), epilogue (steps, with commas "
+    "between), xcds, group, persistent. Repeatable.",
+)
+@click.option(
+    "--project",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="With --form kernel: a folder for the kernel, its launcher, a CMake project with test and benchmark, and an "
+    "extension of PyTorch.",
 )
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="By default stdout.")
 @json_option
-def emit(kernel: str, settings: tuple[str, ...], form: str, output: Path | None) -> None:
+def emit(
+    *,
+    kernel: str,
+    settings: tuple[str, ...],
+    form: str,
+    options: tuple[str, ...],
+    project: Path | None,
+    output: Path | None,
+) -> None:
     """Write KERNEL as source."""
     registered(EMITTERS, form)  # before anything is searched for
+    told = dict(_option(each) for each in options)
     chosen = find_kernel(kernel, settings)
     compiled = compiled_kernel(chosen)
-    text = source_of(chosen, compiled, form)
+    if project is not None:
+        _write_project(chosen, compiled, form, told, project)
+        return
+    text = source_of(chosen, compiled, form, told)
     if output is None:
         give(text.rstrip("\n"), {"kernel": chosen.name, "form": form, "source": text})
         return
@@ -54,10 +83,33 @@ def emit(kernel: str, settings: tuple[str, ...], form: str, output: Path | None)
     give(str(output), {"kernel": chosen.name, "form": form, "written": str(output), "lines": text.count("\n")})
 
 
-def source_of(kernel: Kernel, compiled: CompiledSchedule, form: str = "hip") -> str:
-    """The kernel in that form."""
+def _write_project(
+    kernel: Kernel, compiled: CompiledSchedule, form: str, told: Mapping[str, str], folder: Path
+) -> None:
+    if form != "kernel":
+        raise click.UsageError(f"--project: a project is written around --form kernel, not {form}")
+    asked = Emission(compiled=compiled, kernel=kernel, variant=tuple(_variant(kernel)), options=told)
+    found = project_of(asked)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in found.items():
+        write(folder / name, text)
+    listed = [str(folder / name) for name in found]
+    give("\n".join(listed), {"kernel": kernel.name, "form": form, "written": listed})
+
+
+def _option(told: str) -> tuple[str, str]:
+    name, equals, value = told.partition("=")
+    if not equals:
+        raise click.UsageError(f"--with {told}: expected NAME=VALUE")
+    return name, value
+
+
+def source_of(
+    kernel: Kernel, compiled: CompiledSchedule, form: str = "hip", options: Mapping[str, str] | None = None
+) -> str:
+    """The kernel in that form, with the settings of the form."""
     emitter = registered(EMITTERS, form)
-    asked = Emission(compiled=compiled, kernel=kernel, variant=tuple(_variant(kernel)))
+    asked = Emission(compiled=compiled, kernel=kernel, variant=tuple(_variant(kernel)), options=options or {})
     return expect(f"what emitter {form!r} gives", emitter(asked), str)
 
 

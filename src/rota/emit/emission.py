@@ -6,8 +6,9 @@ of the ops are there too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from rota.compiled.compiled_schedule import CompiledSchedule
@@ -32,11 +33,15 @@ class Described(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emission:
-    """A schedule to be emitted; `variant` are the words that tell its settings from others of the same kernel."""
+    """A schedule to be emitted; `variant` are the words that tell its settings from others of the same kernel.
+
+    `options` are what the caller asks of the form, as words.
+    """
 
     compiled: CompiledSchedule
     kernel: Described
     variant: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def program(self) -> LoweredProgram:

@@ -1,10 +1,11 @@
-"""rota's own emitters: takes an `Emission`, gives a HIP GEMM, a skeleton to put one's own ops into, or a document."""
+"""rota's own emitters: takes an `Emission`, gives a HIP GEMM, a skeleton for one's own ops, or a document."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
 from rota.emit.emission import Emission
+from rota.errors import EmissionError, Finding
 
 if TYPE_CHECKING:
     from rota.emit.gemm_tile import Element
@@ -28,16 +29,45 @@ def gemm_form(shape: TileShape | None) -> GemmForm:
 
 
 def hip(asked: Emission) -> str:
-    """A whole HIP GEMM."""
+    """The loop of a HIP GEMM, with as much around it as runs it."""
     from rota.emit.hip_gemm import emit_gemm
 
+    _no_options(asked, "hip")
     return emit_gemm(asked.named, asked.kernel.geometry(), **gemm_form(asked.kernel.shape()))
+
+
+def kernel(asked: Emission) -> str:
+    """A whole HIP GEMM, for any M, N and K."""
+    from rota.emit.whole_kernel import emit_whole
+    from rota.emit.whole_options import parse_options
+
+    settings = parse_options(asked.options)
+    return emit_whole(asked.named, asked.kernel.geometry(), settings, **gemm_form(asked.kernel.shape()))
+
+
+def launcher(asked: Emission) -> str:
+    """The host's side of a whole HIP GEMM."""
+    from rota.emit.whole_host import emit_launcher
+    from rota.emit.whole_options import parse_options
+
+    settings = parse_options(asked.options)
+    return emit_launcher(asked.named, asked.kernel.geometry(), settings, **gemm_form(asked.kernel.shape()))
+
+
+def project_of(asked: Emission) -> dict[str, str]:
+    """The files of a project around a whole HIP GEMM."""
+    from rota.emit.whole_options import parse_options
+    from rota.emit.whole_project import emit_project
+
+    settings = parse_options(asked.options)
+    return emit_project(asked.named, asked.kernel.geometry(), settings, **gemm_form(asked.kernel.shape()))
 
 
 def skeleton(asked: Emission) -> str:
     """A C++ header of the order, with calls for the ops."""
     from rota.emit.skeleton import emit_skeleton
 
+    _no_options(asked, "skeleton")
     return emit_skeleton(asked.named)
 
 
@@ -45,4 +75,18 @@ def document(asked: Emission) -> str:
     """The schedule as JSON."""
     from rota.emit.exchange import to_json
 
+    _no_options(asked, "json")
     return to_json(asked.compiled) + "\n"
+
+
+def _no_options(asked: Emission, form: str) -> None:
+    """What was asked for is applied or refused."""
+    if asked.options:
+        raise EmissionError(
+            Finding(
+                code="T209",
+                message=f"the form {form} has no settings",
+                evidence=tuple(asked.options.items()),
+                fixes=("`--form kernel` takes them",),
+            )
+        )

@@ -22,16 +22,20 @@ _DMA_WORDS = {16: "dwordx4", 4: "dword"}
 
 
 class Element(enum.Enum):
-    """What A and B hold; the value is how matrix instructions spell it."""
+    """What A and B hold; the value is how matrix instructions spell it.
+
+    `FP8_PAIR` is e4m3 as the machine has it, OCP's or FNUZ, in the instructions that take nothing else.
+    """
 
     BF16 = "bf16"
     FP16 = "f16"
     FP8 = "f8f6f4"
+    FP8_PAIR = "fp8_fp8"
 
     @property
     def bytes(self) -> int:
         """Size of one."""
-        return 1 if self is Element.FP8 else 2
+        return 1 if self in (Element.FP8, Element.FP8_PAIR) else 2
 
 
 class Factor(enum.Enum):

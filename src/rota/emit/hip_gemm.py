@@ -23,8 +23,8 @@ from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import check_words, sync_text
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.phase import Phase
+from rota.targets.architecture import architecture_of
 
-_SPOKEN = {Element.BF16: "bf16", Element.FP16: "fp16", Element.FP8: "fp8 (OCP E4M3)"}
 _FAR_APART = 100  # the column of comments
 
 
@@ -64,6 +64,13 @@ def emit_gemm(
     return "\n".join([*lines, "", *(f"#undef {name}" for name in macros(words)), ""])
 
 
+def spoken_element(tile: GemmTile) -> str:
+    """What A and B hold, in words."""
+    if tile.element in (Element.FP8, Element.FP8_PAIR):
+        return f"fp8 ({architecture_of(tile.machine).float8.value} E4M3)"
+    return {Element.BF16: "bf16", Element.FP16: "fp16"}[tile.element]
+
+
 class GemmKernel:
     """Writes one kernel from top to bottom."""
 
@@ -96,7 +103,7 @@ class GemmKernel:
         geometry, program, tile = self.tile.geometry, self.program, self.tile
         free, plain = (bank_conflicts(tile, layout) for layout in (self.layout, plain_layout(tile)))
         yield f"// {name}"
-        yield f"// A: M x K, B: N x K, {_SPOKEN[tile.element]}, row-major; C: M x N, fp32, row-major, overwritten."
+        yield f"// A: M x K, B: N x K, {spoken_element(tile)}, row-major; C: M x N, fp32, row-major, overwritten."
         yield "// Rows follow one another without gaps; A and B are aligned to 16 bytes."
         yield (
             f"// Launch: grid (M / {geometry.BM}, N / {geometry.BN}), {tile.waves * tile.lanes} threads, "
@@ -155,6 +162,11 @@ class GemmKernel:
         yield f"  const int lane_row = lane % {tile.side}, lane_group = lane / {tile.side};"
         yield from self._places()
         yield ""
+        yield from self._register_lines()
+
+    def _register_lines(self) -> Iterator[str]:
+        """Registers of A, B and C, the latter cleared."""
+        tile, binding = self.tile, self.binding
         m, n = binding.parts(Factor.A), binding.parts(Factor.B)
         pieces = tile.steps * tile.pieces_per_step
         yield f"  piece a[{binding.copies}][{m}][{pieces}], b[{binding.copies}][{n}][{pieces}];"
@@ -175,7 +187,10 @@ class GemmKernel:
         for pattern in range(self._patterns()):
             row = f"(row + {pattern * tile.dma_rows})" if pattern else "row"
             place = f"{self._exchanged('chunk', row)} * {layout.chunk_bytes}{within}"
-            yield f"  const int fetch{pattern} = row * row_bytes + {place};"
+            yield from self._fetch(pattern, place)
+
+    def _fetch(self, pattern: int, place: str) -> Iterator[str]:
+        yield f"  const int fetch{pattern} = row * row_bytes + {place};"
 
     def _places(self) -> Iterator[str]:
         tile, layout, start = self.tile, self.layout, 0
@@ -261,8 +276,7 @@ class GemmKernel:
         if kept:
             yield f"  {kept} ROTA_FENCE  // nothing uses these, but the schedule reads them"
         yield '  asm volatile("s_nop 15\\n\\ts_nop 3"); ROTA_FENCE  // the last results are in their registers'
-        for row in range(m):
-            yield "  " + " ".join(f"ROTA_PIN(c[{row}][{column}])" for column in range(n))
+        yield from (f"  {line}" for line in self._pins())
         yield (
             f"  float* const out = C + (u64)(tile_row * {tile.geometry.BM} + wave_row * {a_rows} + lane_group * 4) * N "
             f"+ tile_column * {tile.geometry.BN} + wave_column * {b_rows} + lane_row;"
@@ -272,3 +286,8 @@ class GemmKernel:
                 first, second = binding.first_row(Factor.A, row), binding.first_row(Factor.B, column)
                 yield f"  ROTA_STORE(c[{row}][{column}], {first}, {second})"
         yield "}"
+
+    def _pins(self) -> Iterator[str]:
+        """Accumulators stay where the matrix instructions have them."""
+        for row in range(self.binding.parts(Factor.A)):
+            yield " ".join(f"ROTA_PIN(c[{row}][{column}])" for column in range(self.binding.parts(Factor.B)))

@@ -13,6 +13,8 @@ EMITTERS: Registry[Emitter] = Registry(
     own=MappingProxyType(
         {
             "hip": "rota.emit.forms:hip",
+            "kernel": "rota.emit.forms:kernel",
+            "launcher": "rota.emit.forms:launcher",
             "skeleton": "rota.emit.forms:skeleton",
             "json": "rota.emit.forms:document",
         }

@@ -1,0 +1,272 @@
+"""Faults in what stands around the loop: takes nothing, gives edits of a whole kernel's source, part by part.
+
+An edit replaces the first, or the last, place of a text; it must be there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.emit.epilogue_steps import parse_epilogue
+from rota.emit.whole_options import Output, WholeGemm
+
+LOOP = "small"
+LINEAR = WholeGemm(
+    output=Output.BF16,
+    epilogue=parse_epilogue(["alpha", "row_scale", "column_scale", "column_bias", "relu", "beta"]),
+)
+GATED = WholeGemm(output=Output.F32, epilogue=parse_epilogue(["row_scale", "gated_silu"]))
+CURVED = WholeGemm(output=Output.F16, epilogue=parse_epilogue(["row_bias", "gelu_tanh"]), xcds=1)
+SUMS = WholeGemm()
+ERF = WholeGemm(output=Output.F32, epilogue=parse_epilogue(["gelu"]), group=1)
+_GROUPED = "__builtin_amdgcn_readfirstlane(group_first + turn_of_tile % of_group % height);"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """An edit of the source, or of the assembly, of a kernel; it shows in the rows `far` behind a matrix's first."""
+
+    part: str
+    name: str
+    old: str
+    new: str
+    asked: WholeGemm = LINEAR
+    last: bool = False
+    assembly: bool = False
+    far: str = ""
+
+    def damage(self, text: str) -> str:
+        """The text with the fault."""
+        place = text.rfind(self.old) if self.last else text.find(self.old)
+        if place < 0:
+            raise LookupError(f"{self.name}: {self.old!r} isn't there")
+        return text[:place] + self.new + text[place + len(self.old) :]
+
+
+def _faults(part: str, *edits: tuple[str, str, str], asked: WholeGemm = LINEAR, last: bool = False) -> list[Fault]:
+    return [Fault(part=part, name=name, old=old, new=new, asked=asked, last=last) for name, old, new in edits]
+
+
+FAULTS: tuple[Fault, ...] = (
+    *_faults(
+        "edges",
+        ("rows beyond M are stored", "if (row >= M || column >= N) continue;", "if (column >= N) continue;"),
+        ("columns beyond N are stored", "if (row >= M || column >= N) continue;", "if (row >= M) continue;"),
+        ("row M is stored", "if (row >= M ||", "if (row > M ||"),
+        ("the last row isn't stored", "if (row >= M ||", "if (row >= M - 1 ||"),
+        ("runs that begin in the last columns aren't stored", "|| column >= N)", "|| column + 7 >= N)"),
+        (
+            "a run is stored whole at the edge",
+            "const int inside = N - column < 8 ? N - column : 8;",
+            "const int inside = 8;",
+        ),
+        ("all of a run is stored, one by one", "ROTA_EACH if (e < inside) out[e]", "ROTA_EACH out[e]"),
+        (
+            "a run loses its last element at the edge",
+            "N - column < 8 ? N - column : 8",
+            "N - column < 8 ? N - column - 1 : 8",
+        ),
+        ("A has a whole tile of rows", "M - tile_row * 128 < 128 ? M - tile_row * 128 : 128", "128"),
+        ("B has a whole tile of rows", "N - tile_column * 128 < 128 ? N - tile_column * 128 : 128", "128"),
+        ("A's resource is a row too long", "(u32)(a_rows - 1) * a_row_bytes", "(u32)a_rows * a_row_bytes"),
+        ("B's resource is a row too short", "(u32)(b_rows - 1) * b_row_bytes", "(u32)(b_rows - 2) * b_row_bytes"),
+        ("A's resource ends before its K", "* a_row_bytes + depth * 2;", "* a_row_bytes + depth;"),
+    ),
+    *_faults(
+        "remainders",
+        ("a part of a K-tile is dropped", "at < end; at += 128", "at + 127 < end; at += 128"),
+        ("a part of a K-tile counts as a whole one", "aligned ? depth / 64 : 0", "aligned ? (depth + 63) / 64 : 0"),
+        ("the loop runs a trip more", "* trips) * 128;", "* trips) * 128; ++trips;"),
+        ("a K-tile is taken for summed", "int summed = 0;", "int summed = 128;"),
+        ("all K-tiles are summed again", "int at = summed; at < end", "int at = 0; at < end"),
+        ("beyond K isn't zero", "from < end ?", "from < end + 64 ?"),
+        ("the last element of K is zero", "from < end ?", "from < end - 2 ?"),
+        ("a part of a K-tile comes by DMA", "if (aligned && at + 128 <= end)", "if (aligned)"),
+        ("elements of a word are exchanged", "<< (16 * e)", "<< (16 * (1 - e))"),
+        ("rows of the rest are those of the first DMA", "(number * 32 + row) * a_row_bytes", "row * a_row_bytes"),
+        ("the exchange of chunks is left out of the rest", "at + (chunk ^ (", "at + (chunk ^ 0 * ("),
+        ("the rest doesn't wait for the trips", "ROTA_WAIT_VM(0) ROTA_WAIT_LGKM(0) ROTA_MEET", "ROTA_FENCE"),
+        ("the rest doesn't wait for its DMAs", "      ROTA_WAIT_VM(0)\n", "\n"),
+        ("the rest doesn't meet before it reads", "}\n      ROTA_MEET\n", "}\n"),
+        (
+            "every row of the rest is summed once only",
+            "ROTA_WAIT_LGKM(0)\n      ROTA_MFMA(c[0][0]",
+            "ROTA_WAIT_LGKM(0)\n      ROTA_PIN(c[0][0]) //",
+        ),
+    ),
+    *_faults(
+        "order",
+        ("dies get no more than their share", " + more + turn / 8", " + turn / 8"),
+        ("dies take tiles in turn", " + more + turn / 8", " + more + turn % 8"),
+        ("dies' runs overlap", "die * (tiles / 8)", "die * (tiles / 8 - (tiles > 8))"),
+        ("dies' runs leave gaps", "die * (tiles / 8)", "die * (tiles / 8 + 1)"),
+        ("the last group is as high as the others", "tile_rows - group_first < 4 ? tile_rows - group_first : 4", "4"),
+        ("columns go by the group's height", "turn_of_tile % of_group / height", "turn_of_tile % of_group / 4"),
+        ("all groups are the first", "readfirstlane(group_first + turn_of_tile", "readfirstlane(turn_of_tile"),
+        ("rows of tiles are rounded down", "((u32)M + 127) / 128", "((u32)M + 0) / 128 + ((u32)M < 128)"),
+        ("columns of tiles are too many", "((u32)N + 127) / 128", "((u32)N + 128) / 128 + 1"),
+        (
+            "the second id is taken for the first",
+            "turn = __builtin_amdgcn_workgroup_id_x()",
+            "turn = __builtin_amdgcn_workgroup_id_y()",
+        ),
+        (
+            "split and matrix are exchanged",
+            "batch = __builtin_amdgcn_workgroup_id_z();\n  const int split = __builtin_amdgcn_workgroup_id_y()",
+            "batch = __builtin_amdgcn_workgroup_id_y();\n  const int split = __builtin_amdgcn_workgroup_id_z()",
+        ),
+        (
+            "rows and columns are exchanged",
+            f"const int tile_row = {_GROUPED}\n  const int tile_column =",
+            f"const int tile_column = {_GROUPED}\n  const int tile_row =",
+        ),
+    ),
+    *_faults(
+        "order",
+        ("rows go by columns", "readfirstlane(turn_of_tile / tile_columns)", "readfirstlane(turn_of_tile / tile_rows)"),
+        asked=ERF,
+    ),
+    *_faults(
+        "splits",
+        ("shares are rounded down", " + splits - 1) / splits)", ") / splits)"),
+        ("the last share goes beyond K", "K - k_first < k_each ? K - k_first : k_each", "k_each"),
+        ("a share begins beyond K", "split * k_each < K ? split * k_each : K", "split * k_each"),
+        ("all shares begin at 0", " + k_first) * 2);", ") * 2);"),
+        ("all shares are one place", "(batch * splits + split) *", "(batch * splits + 0) *"),
+        ("matrices share a place", "(batch * splits + split) *", "(0 * splits + split) *"),
+        ("two splits are stored as one", "if (splits > 1) {", "if (splits > 2) {"),
+        ("a place is N wide", "(N + 7LL) / 8 * 8;", "N;"),
+    ),
+    *_faults(
+        "splits",
+        ("the first share isn't added", "for (int split = 0; split < splits", "for (int split = 1; split < splits"),
+        ("the last share isn't added", "split < splits; ++split", "split < splits - 1; ++split"),
+        ("shares lie a row apart", "place + split * (long long)M * across", "place + split * across"),
+        ("threads overlap", "workgroup_id_x() * 256u", "workgroup_id_x() * 255u"),
+        ("rows beyond M are added", "if (row >= M) return;", ""),
+        (
+            "a run of columns is forgotten",
+            "const u32 units = ((u32)N + 7) / 8;",
+            "const u32 units = ((u32)N + 0) / 8 + (N < 8);",
+        ),
+        last=True,
+    ),
+    *_faults(
+        "epilogue",
+        ("no alpha", "values[e] * alpha", "values[e]"),
+        ("alpha for beta", "beta * read[e]", "alpha * read[e]"),
+        ("C has D's rows", "row * c_stride + column", "row * d_stride + column"),
+        ("C is the first matrix's", "(const element*)C + batch * c_batch", "(const element*)C"),
+        ("bias by row", "((const element*)bias)[column + ROTA_INSIDE(e)]", "((const element*)bias)[row % N]"),
+        (
+            "bias of a run's first column",
+            "((const element*)bias)[column + ROTA_INSIDE(e)]",
+            "((const element*)bias)[column]",
+        ),
+        ("bias beyond N", "((const element*)bias)[column + ROTA_INSIDE(e)]", "((const element*)bias)[column + e]"),
+        ("C beyond N", "old[ROTA_INSIDE(e)]", "old[e]"),
+        ("row scales are the first matrix's", "row_scale[batch * M + row]", "row_scale[row]"),
+        ("column scales are the first matrix's", "column_scale[batch * N + column", "column_scale[column"),
+        ("relu keeps what is below 0", "values[e] < 0 ? 0", "values[e] > 0 ? 0"),
+        ("D is the first matrix", "(element*)D + batch * d_batch", "(element*)D"),
+        ("D has no gaps", "row * d_stride + column", "row * N + column"),
+        (
+            "sums of the second row of waves lie on the first's",
+            "sums + (wave_row * 16 + lane_group",
+            "sums + (0 * 16 + lane_group",
+        ),
+        ("sums of all columns of waves lie on the first's", "+ wave_column * 32 + lane_row;", "+ lane_row;"),
+        ("registers are taken for other rows", "lane_group * 4) *", "lane_group * 3) *"),
+        ("all strips are the first", "const int strip_row = strip /", "const int strip_row = 0 * strip /"),
+        (
+            "sums are kept before the loop's last reads",
+            "ROTA_MEET\n  #pragma clang loop unroll(disable)\n  for (int strip",
+            "#pragma clang loop unroll(disable)\n  for (int strip",
+        ),
+        (
+            "sums are read before they are kept",
+            "    }\n    ROTA_MEET\n    const int strip_row",
+            "    }\n    const int strip_row",
+        ),
+    ),
+    *_faults(
+        "epilogue",
+        ("the gate is the other product", "* others[e];", "* values[e];"),
+        ("silu with the wrong sign", "(y) * -1.4426950408889634f", "(y) * 1.4426950408889634f"),
+        ("the second product is read a column on", "others[e] = from[64 + e]", "others[e] = from[63 + e]"),
+        ("the second product isn't scaled", "others[e] = others[e] * row_factor", "others[e] = others[e]"),
+        ("the second B is the first", "(u64)B_up +", "(u64)B +"),
+        (
+            "the second product's shares are the first's",
+            "*(floats*)(place + across + 0) = floats{others",
+            "*(floats*)(place + across + 0) = floats{values",
+        ),
+        asked=GATED,
+    ),
+    *_faults(
+        "epilogue",
+        ("gelu with another constant", "0.044715f", "0.44715f"),
+        ("gelu with another factor", "1.5957691216057308f", "0.7978845608028654f"),
+        ("bias by column", "((const element*)bias)[row]", "((const element*)bias)[column % M]"),
+        asked=CURVED,
+    ),
+    *_faults(
+        "epilogue",
+        ("erf with another constant", "0.254829592f", "0.253829592f"),
+        ("erf is odd", "(x < 0 ? rest : 2 - rest)", "(2 - rest)"),
+        asked=ERF,
+    ),
+    Fault(
+        part="overflow",
+        name="a tile of A is at most 2 GiB behind the first",
+        old="(u64)((long long)tile_row * 128 * a_stride * 2)",
+        new="(u64)(long long)(int)((long long)tile_row * 128 * a_stride * 2)",
+        asked=SUMS,
+        far="A",
+    ),
+    Fault(
+        part="overflow",
+        name="a tile of B is at most 4 GiB behind the first, in elements of 32 bits",
+        old="(u64)((long long)tile_column * 128 * b_stride * 2)",
+        new="(u64)(long long)(tile_column * 128 * (int)b_stride * 2)",
+        asked=SUMS,
+        far="B",
+    ),
+    Fault(
+        part="overflow",
+        name="a row of D is at most 2 GiB behind the first",
+        old="d_matrix + row * d_stride + column",
+        new="(element*)((char*)d_matrix + (int)(row * d_stride * 4)) + column",
+        asked=SUMS,
+        far="D",
+    ),
+    Fault(
+        part="descriptor",
+        name="less LDS than the kernel uses",
+        old=".amdhsa_group_segment_fixed_size 131072",
+        new=".amdhsa_group_segment_fixed_size 65536",
+        assembly=True,
+    ),
+    Fault(
+        part="descriptor",
+        name="another accum_offset",
+        old=".amdhsa_accum_offset ",
+        new=".amdhsa_accum_offset 4 ;",
+        assembly=True,
+    ),
+    Fault(
+        part="descriptor",
+        name="no id of the second dimension",
+        old=".amdhsa_system_sgpr_workgroup_id_y 1",
+        new=".amdhsa_system_sgpr_workgroup_id_y 0",
+        assembly=True,
+    ),
+    Fault(
+        part="descriptor",
+        name="no id of the third dimension",
+        old=".amdhsa_system_sgpr_workgroup_id_z 1",
+        new=".amdhsa_system_sgpr_workgroup_id_z 0",
+        assembly=True,
+    ),
+)
+"""Each must be found by the audit, or by running the kernel on a few problems."""

@@ -1,0 +1,104 @@
+"""Faults in whole GEMMs: takes the faults, compiles each, prints how it was found, by audit or by execution.
+
+Run `python -m benchmarks.whole_gemm_sabotage [--only TEXT] [--every N]` from the repository's root.  The exit status is
+1 if a fault was missed, or if the kernel without faults is found to have one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.whole_far import wrong_far_row
+from benchmarks.whole_faults import FAULTS, LOOP, SUMS, Fault
+from benchmarks.whole_kernels import LOOPS, Built, built, loaded, loop_of, source_of
+from benchmarks.whole_launcher import compiled, missed, program
+from benchmarks.whole_problems import Problem
+from benchmarks.whole_run import run_problem
+from rota.audit.audit import audit_gemm
+from rota.emit.epilogue_steps import parse_epilogue
+from rota.emit.whole_host import emit_launcher
+from rota.emit.whole_kernel import whole_name
+from rota.emit.whole_options import Output, WholeGemm
+from rota.errors import RotaError
+from rota.isa.binary.toolchain import find_toolchain
+
+LAUNCHED = WholeGemm(
+    output=Output.BF16, epilogue=parse_epilogue(["alpha", "row_scale", "column_scale", "column_bias", "beta"])
+)
+PROBLEMS: tuple[Problem, ...] = (
+    Problem(m=300, n=203, k=333, batches=2, gaps=(3, 3, 1, 2), seed=3),
+    Problem(m=77, n=300, k=521, batches=2, splits=3, gaps=(7, 15, 8, 5), seed=4),
+    Problem(m=650, n=270, k=71, gaps=(2, 1, 0, 3), splits=2, seed=5),
+    Problem(m=150, n=40, k=700, gaps=(4, 4, 0, 0), orders=5, seed=6),
+)
+"""Grids that aren't square, of several matrices; rows that DMAs can and can't fetch; whole trips, rests and parts."""
+
+
+def found_by(fault: Fault | None, asked: WholeGemm) -> str | None:
+    """How a fault is found; None if it isn't."""
+    try:
+        made = _damaged(fault, asked)
+        audit = audit_gemm(loop_of(LOOP), LOOPS[LOOP][0].geometry, made.code, kernel=made.name, products=asked.products)
+    except RotaError as error:
+        return f"refused: {error.findings[0].code}"
+    if not audit.exact:
+        return f"audit: {audit.findings[0].code}"
+    if (fault is not None and fault.far) or (fault is None and asked == SUMS):
+        for far in fault.far if fault is not None else "ABD":
+            if wrong := wrong_far_row(made, far):
+                return f"execution: {wrong[0]}"
+    for problem in PROBLEMS:
+        if wrong := run_problem(made, problem):
+            return f"execution: {wrong[0][:80]}"
+    return None
+
+
+def launcher_faults(folder: Path) -> tuple[list[str], list[str]]:
+    """The launcher's checks, each taken away in turn; and what is wrong with them."""
+    header = emit_launcher(loop_of(LOOP), LOOPS[LOOP][0].geometry, LAUNCHED)
+    source, words = program(header, whole_name(loop_of(LOOP), LAUNCHED))
+    return words, missed(compiled(find_toolchain(), source, folder), words)
+
+
+def _damaged(fault: Fault | None, asked: WholeGemm) -> Built:
+    if fault is None:
+        return built(LOOP, asked)
+    toolchain, arch = find_toolchain(), LOOPS[LOOP][1].arch
+    if fault.assembly:
+        return loaded(LOOP, asked, toolchain.assemble(fault.damage(built(LOOP, asked).code.assembly), arch))
+    return loaded(LOOP, asked, toolchain.compile(fault.damage(source_of(LOOP, asked)), arch))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="faults whose part or name contains this text")
+    parser.add_argument("--every", type=int, default=1, help="each so-many-th fault alone")
+    options = parser.parse_args(arguments)
+    chosen = [fault for fault in FAULTS if options.only in f"{fault.part}: {fault.name}"][:: options.every]
+    tally: Counter[str] = Counter()
+    for asked in dict.fromkeys(fault.asked for fault in chosen):
+        how = found_by(None, asked)
+        tally["wrongly found"] += how is not None
+        print(f"without a fault, {' '.join(asked.words)}: {how or 'right'}", flush=True)
+    for fault in chosen:
+        how = found_by(fault, fault.asked)
+        tally["missed" if how is None else how.split(":", maxsplit=1)[0]] += 1
+        print(f"{fault.part}: {fault.name}: {how or 'MISSED'}", flush=True)
+    chosen_checks: list[str] = []
+    if options.only in "launcher":
+        with TemporaryDirectory() as folder:
+            chosen_checks, missing = launcher_faults(Path(folder))
+        tally.update({"missed": len(missing), "launcher": len(chosen_checks)})
+        print("\n".join(f"launcher: {each}" for each in missing or ["every check is shown by a problem"]))
+    print(f"{len(chosen) + len(chosen_checks)} faults: {dict(sorted(tally.items()))}")
+    return 1 if tally["missed"] or tally["wrongly found"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

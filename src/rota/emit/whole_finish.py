@@ -1,0 +1,226 @@
+"""How a whole kernel ends: takes a tile and its settings, gives the source that turns sums into D."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rota.emit.epilogue_steps import Step, also_before_a_gate, step_lines
+from rota.emit.gemm_binding import GemmBinding
+from rota.emit.gemm_tile import Factor, GemmTile
+from rota.emit.refusal import unfit
+from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm
+
+_PAD = 4  # floats behind a row of sums in LDS, so that rows begin in different banks
+_LATE = frozenset(
+    "C bias row_scale column_scale D partial c_stride d_stride c_batch d_batch alpha beta".split()  # noqa: SIM905  # brief
+)
+PARTIAL_UNIT = 8
+"""Columns of which the sums of a split are whole multiples: what any output stores at once."""
+
+
+def pitch(tile: GemmTile) -> int:
+    """Floats from a row of sums in LDS to the next."""
+    return tile.geometry.BN + _PAD
+
+
+def block_rows(tile: GemmTile) -> int:
+    """Rows that lie in LDS together: one row of parts of every wave."""
+    return tile.across(Factor.A) * tile.side
+
+
+def check_room(tile: GemmTile, lds_bytes: int) -> None:
+    """Do they fit into what the loop has?"""
+    needed = block_rows(tile) * pitch(tile) * 4
+    if needed > lds_bytes:
+        raise unfit(
+            f"{block_rows(tile)} rows of sums take {needed} bytes of LDS on their way to D, and the loop leaves "
+            f"{lds_bytes}",
+            evidence=(("needed", needed), ("there", lds_bytes)),
+        )
+
+
+def finish_words(tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
+    """Macros of the end."""
+    stores = " ".join(
+        f"keep[{(register // 4 * 4 * tile.lane_groups + register % 4) * pitch(tile)} + (column)] = value[{register}];"
+        for register in range(tile.part_registers)
+    )
+    yield (
+        '#define ROTA_MEET __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); '
+        '__builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"); ROTA_FENCE'
+    )
+    yield f"#define ROTA_KEEP(value, column) {stores}"
+    yield f'#define ROTA_EACH _Pragma("unroll") for (int e = 0; e < {asked.output.width}; ++e)'
+    yield "#define ROTA_INSIDE(e) ((e) < inside ? (e) : 0)"
+    yield (
+        "#define ROTA_LOGISTIC(x, y) "
+        "((x) * __builtin_amdgcn_rcpf(1 + __builtin_amdgcn_exp2f((y) * -1.4426950408889634f)))"
+        "  // x / (1 + exp(-y))"
+    )
+
+
+def finish_types(asked: WholeGemm) -> Iterator[str]:
+    """Types of the end, local to a kernel."""
+    yield f"typedef {asked.output.type} element;"
+    yield f"typedef element elements __attribute__((ext_vector_type({asked.output.width})));"
+    if Step.GELU in asked.epilogue:
+        # Abramowitz and Stegun 7.1.26: erf within 1.5e-7.
+        yield "const auto gelu = [](float x) {"
+        yield "  const float y = __builtin_fabsf(x) * 0.70710678118654752f;"
+        yield "  const float t = __builtin_amdgcn_rcpf(1 + 0.3275911f * y);"
+        yield (
+            "  const float rest = ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + "
+            "0.254829592f) * t * __builtin_amdgcn_exp2f(y * y * -1.4426950408889634f);"
+        )
+        yield "  return 0.5f * x * (x < 0 ? rest : 2 - rest);"
+        yield "};"
+
+
+def finish_lines(asked: WholeGemm) -> Iterator[str]:
+    """`values` (and `others`) at `row` and `column` become D's; `wide` says that D is aligned, `inside` what is its."""
+    width = asked.output.width
+    if Step.BETA in asked.epilogue:
+        yield f"float read[{width}];"
+        yield "const element* const old = c_matrix + row * c_stride + column;"
+        yield f"if (wide_c && inside == {width}) {{"
+        yield "  const elements all = *(const elements*)old;"
+        yield "  ROTA_EACH read[e] = (float)all[e];"
+        yield "} else {"
+        yield "  ROTA_EACH read[e] = (float)old[ROTA_INSIDE(e)];"
+        yield "}"
+    before = asked.gate is not None
+    for step in asked.epilogue:
+        before = before and not step.gates
+        yield from step_lines(step)
+        if before:
+            yield also_before_a_gate(step)
+    yield "element* const out = d_matrix + row * d_stride + column;"
+    yield f"if (wide && inside == {width}) {{"
+    yield "  elements all;"
+    yield "  ROTA_EACH all[e] = (element)values[e];"
+    yield "  *(elements*)out = all;"
+    yield "} else {"
+    yield "  ROTA_EACH if (e < inside) out[e] = (element)values[e];"
+    yield "}"
+
+
+def matrix_lines(asked: WholeGemm) -> Iterator[str]:
+    """The batch's D, and C, and whether their rows begin where 16 bytes may be moved at once."""
+    size = asked.output.bytes
+    yield "element* const d_matrix = (element*)D + batch * d_batch;"
+    yield f"const bool wide = (((u64)d_matrix | (u64)(d_stride * {size})) & 15) == 0;"
+    if Step.BETA in asked.epilogue:
+        yield "const element* const c_matrix = (const element*)C + batch * c_batch;"
+        yield f"const bool wide_c = (((u64)c_matrix | (u64)(c_stride * {size})) & 15) == 0;"
+
+
+def late_lines() -> Iterator[str]:
+    """What only the end of a tile needs, read from the arguments' memory: kept through the loop it would be spilled.
+
+    A pointer that is read is cast from global memory's, as those of parameters are.
+    """
+    constant, at = "__attribute__((address_space(4)))", 0
+    yield f"const {constant} char* late = (const {constant} char*)__builtin_amdgcn_kernarg_segment_ptr();"
+    yield 'asm volatile("" : "+s"(late));'
+    for each in PARAMETERS:
+        size = 4 if each.type in ("int", "float") else 8
+        if each.name in _LATE:
+            read = each.type.replace("*", " __attribute__((address_space(1)))*")
+            yield f"{each.type} const {each.name} = ({each.type})*({read} const {constant}*)(late + {at});"
+        at += size
+    yield " ".join(f"(void){name};" for name in sorted(_LATE))
+
+
+def closing_lines(binding: GemmBinding, asked: WholeGemm) -> Iterator[str]:
+    """From the accumulators through LDS to D: a row of parts of all waves at a time, so that lanes store along rows."""
+    tile, width = binding.tile, asked.output.width
+    m, n = binding.parts(Factor.A), binding.parts(Factor.B)
+    own_parts = m // binding.buffers[Factor.A].slices
+    slice_rows = tile.rows(Factor.A) // binding.buffers[Factor.A].slices
+    columns = tile.geometry.BN // asked.products
+    units, threads = columns // width, tile.waves * tile.lanes
+    yield "// Sums go through LDS, a row of parts of all waves at a time, so that lanes store along rows of D."
+    yield "ROTA_LDS float* const sums = (ROTA_LDS float*)memory;"
+    yield (
+        f"ROTA_LDS float* const keep = sums + (wave_row * {tile.side} + lane_group * 4) * {pitch(tile)} "
+        f"+ wave_column * {binding.wave_rows(Factor.B)} + lane_row;"
+    )
+    yield "ROTA_MEET"
+    yield "#pragma clang loop unroll(disable)"
+    yield f"for (int strip = 0; strip < {m}; ++strip) {{"
+    yield "  switch (strip) {"
+    for row in range(m):
+        label = f"case {row}:" if row < m - 1 else "default:"
+        kept = " ".join(f"ROTA_KEEP(c[{row}][{part}], {binding.first_row(Factor.B, part)})" for part in range(n))
+        yield f"    {label} {kept} break;"
+    yield "  }"
+    yield "  ROTA_MEET"
+    yield f"  const int strip_row = strip / {own_parts} * {slice_rows} + strip % {own_parts} * {tile.side};"
+    yield "  #pragma clang loop unroll(disable)"
+    yield f"  for (int unit = thread; unit < {block_rows(tile) * units}; unit += {threads}) {{"
+    yield f"    const int at_row = unit / {units}, at_column = unit % {units} * {width};"
+    yield (
+        f"    const long long row = (long long)tile_row * {tile.geometry.BM} + strip_row "
+        f"+ at_row / {tile.side} * {binding.wave_rows(Factor.A)} + at_row % {tile.side};"
+    )
+    yield f"    const int column = tile_column * {columns} + at_column;"
+    yield "    if (row >= M || column >= N) continue;"
+    yield f"    ROTA_LDS const float* const from = sums + at_row * {pitch(tile)} + at_column;"
+    yield f"    float values[{width}];"
+    yield "    ROTA_EACH values[e] = from[e];"
+    if asked.gate:
+        yield f"    float others[{width}];"
+        yield f"    ROTA_EACH others[e] = from[{columns} + e];"
+    yield "    if (splits > 1) {"
+    yield from (f"      {line}" for line in _partial_lines(asked))
+    yield "      continue;"
+    yield "    }"
+    yield f"    const int inside = N - column < {width} ? N - column : {width};"
+    yield from (f"    {line}" for line in finish_lines(asked))
+    yield "  }"
+    yield "  ROTA_MEET"
+    yield "}"
+
+
+def _place(asked: WholeGemm, split: str) -> Iterator[str]:
+    unit = PARTIAL_UNIT
+    yield f"const long long across = (N + {unit - 1}LL) / {unit} * {unit};"
+    yield (
+        f"float* const place = partial + ((batch * splits + {split}) * (long long)M + row) * across * {asked.products} "
+        "+ column;"
+    )
+
+
+def _partial_lines(asked: WholeGemm) -> Iterator[str]:
+    """The sums of one split, as they are; rows are whole units, so that nothing is masked."""
+    yield "typedef float floats __attribute__((ext_vector_type(4)));"
+    yield from _place(asked, "split")
+    for first in range(0, asked.output.width, 4):
+        for name, beyond in (("values", ""), ("others", "across + "))[: asked.products]:
+            listed = ", ".join(f"{name}[{first + each}]" for each in range(4))
+            yield f"*(floats*)(place + {beyond}{first}) = floats{{{listed}}};"
+
+
+def reduction_lines(asked: WholeGemm) -> Iterator[str]:
+    """The kernel that adds the splits in their order, always the same, and ends as the other does."""
+    width = asked.output.width
+    yield f"const u32 id = __builtin_amdgcn_workgroup_id_x() * {REDUCTION_THREADS}u + __builtin_amdgcn_workitem_id_x();"
+    yield "const long long batch = __builtin_amdgcn_workgroup_id_z();"
+    yield from matrix_lines(asked)
+    yield f"const u32 units = ((u32)N + {width - 1}) / {width};"
+    yield f"const long long row = id / units; const int column = (int)(id % units) * {width};"
+    yield "if (row >= M) return;"
+    yield from _place(asked, "0")
+    yield f"float values[{width}];"
+    yield "ROTA_EACH values[e] = 0;"
+    if asked.gate:
+        yield f"float others[{width}];"
+        yield "ROTA_EACH others[e] = 0;"
+    yield "for (int split = 0; split < splits; ++split) {"
+    yield f"  const float* const from = place + split * (long long)M * across * {asked.products};"
+    yield "  ROTA_EACH values[e] += from[e];"
+    if asked.gate:
+        yield "  ROTA_EACH others[e] += from[across + e];"
+    yield "}"
+    yield f"const int inside = N - column < {width} ? N - column : {width};"
+    yield from finish_lines(asked)

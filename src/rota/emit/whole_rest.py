@@ -1,0 +1,114 @@
+"""What whole trips leave of K: takes a bound kernel, gives source that sums it, K-tile by K-tile and unpipelined.
+
+A K-tile that lies within K, of rows that a DMA can fetch, comes as in the loop; any other is fetched element by
+element, with zeros beyond K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rota.emit.gemm_binding import GemmBinding
+from rota.emit.gemm_tile import Factor, GemmTile
+from rota.emit.lds_layout import LdsLayout
+
+_NOWHERE = "0x80000000u"  # beyond any resource: a load from there gives 0
+
+
+class Source(NamedTuple):
+    """Some DMAs of an operand that have one resource: its name, the first and last but one, and the operand."""
+
+    name: str
+    operand: Factor
+    numbers: range
+
+
+def rest_lines(
+    binding: GemmBinding, layout: LdsLayout, sources: Sequence[Source], dmas: Sequence[str]
+) -> Iterator[str]:
+    """The rest; `dmas` are the statements that bring one K-tile as the loop does, `at` being the bytes of K before."""
+    tile = binding.tile
+    yield "// What whole trips leave of K: a K-tile at a time, loaded, awaited and multiplied."
+    yield "if (summed < end) {"
+    yield "  ROTA_WAIT_VM(0) ROTA_WAIT_LGKM(0) ROTA_MEET"
+    yield "  #pragma clang loop unroll(disable)"
+    yield f"  for (int at = summed; at < end; at += {tile.row_bytes}) {{"
+    yield f"    if (aligned && at + {tile.row_bytes} <= end) {{"
+    yield from (f"      {line}" for line in dmas)
+    yield "      ROTA_WAIT_VM(0)"
+    yield "    } else {"
+    for source in sources:
+        yield from (f"      {line}" for line in _taken(binding, layout, source))
+    yield "    }"
+    yield "    ROTA_MEET"
+    yield from (f"    {line}" for line in _multiplied(binding))
+    yield "    ROTA_MEET"
+    yield "  }"
+    yield "}"
+
+
+def _taken(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[str]:
+    """The lanes that a DMA would have fetched for fetch their bytes one element at a time."""
+    tile = binding.tile
+    size, name = tile.element.bytes, source.operand.value
+    start = binding.buffer_bytes(Factor.A) if source.operand is Factor.B else 0
+    shifted = f"place >> {layout.shift}" if layout.shift else "place"
+    lanes_per_chunk = layout.chunk_bytes // tile.dma_bytes
+    within = f" + thread % {lanes_per_chunk} * {tile.dma_bytes}" if lanes_per_chunk > 1 else ""
+    per_word = tile.register_bytes // size
+    first = source.numbers.start
+    yield "#pragma clang loop unroll(disable)"
+    yield f"for (int number = 0; number < {len(source.numbers)}; ++number) {{"
+    yield f"  const int place = {f'({first} + number)' if first else 'number'} * {tile.dma_rows} + row;"
+    yield f"  const int byte = at + (chunk ^ ({shifted} & {layout.mask})) * {layout.chunk_bytes}{within};"
+    yield f"  const int line = (number * {tile.dma_rows} + row) * {name}_row_bytes;"
+    words = tile.dma_bytes // tile.register_bytes
+    yield f"  u32 words[{words}];"
+    yield '  _Pragma("unroll")'
+    yield f"  for (int word = 0; word < {words}; ++word) {{"
+    yield "    words[word] = 0;"
+    yield '    _Pragma("unroll")'
+    yield f"    for (int e = 0; e < {per_word}; ++e) {{"
+    yield f"      const int from = byte + word * {tile.register_bytes} + e * {size};"
+    yield f"      const u32 offset = from < end ? (u32)(line + from) : {_NOWHERE};"
+    yield (
+        f"      words[word] |= (u32)(unsigned {'char' if size == 1 else 'short'})"
+        f"__builtin_amdgcn_raw_buffer_load_b{8 * size}({source.name}_bytes, offset, 0, 0) << ({8 * size} * e);"
+    )
+    yield "    }"
+    yield "  }"
+    yield (
+        f"  ROTA_LDS u32* const to = (ROTA_LDS u32*)(memory + {start} + {f'({first} + number)' if first else 'number'} "
+        f"* {tile.dma_rows * tile.row_bytes} + thread * {tile.dma_bytes});"
+    )
+    yield '  _Pragma("unroll")'
+    yield f"  for (int word = 0; word < {words}; ++word) to[word] = words[word];"
+    yield "}"
+
+
+def _multiplied(binding: GemmBinding) -> Iterator[str]:
+    """Step by step of K: all pieces of a step, then all its products."""
+    tile = binding.tile
+    for step in range(tile.steps):
+        pieces = range(step * tile.pieces_per_step, (step + 1) * tile.pieces_per_step)
+        for operand in Factor:
+            for part in range(binding.parts(operand)):
+                lds = binding.first_row(operand, part) * tile.row_bytes
+                name = operand.value
+                yield " ".join(f"ROTA_READ({name}[0][{part}][{piece}], {name}_lane{piece}, {lds})" for piece in pieces)
+        yield "ROTA_WAIT_LGKM(0)"
+        for row in range(binding.parts(Factor.A)):
+            yield " ".join(
+                f"ROTA_MFMA(c[{row}][{column}], {_factors('a', row, pieces)}, {_factors('b', column, pieces)})"
+                for column in range(binding.parts(Factor.B))
+            )
+
+
+def _factors(name: str, part: int, pieces: Sequence[int]) -> str:
+    return ", ".join(f"{name}[0][{part}][{piece}]" for piece in pieces)
+
+
+def dma_numbers(tile: GemmTile, operand: Factor) -> int:
+    """DMAs that bring one K-tile of an operand."""
+    return tile.rows(operand) // tile.dma_rows

@@ -1,0 +1,142 @@
+"""Whole GEMMs: the loop in them is the schedule's, they compute any problem, and nothing around them gets it wrong."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmarks import whole_gemm_sabotage
+from benchmarks.whole_faults import FAULTS, LINEAR
+from benchmarks.whole_gemm import VARIANTS, drawn
+from benchmarks.whole_kernels import LOOPS, built, loop_of, source_of
+from benchmarks.whole_launcher import STAND_IN, compiled, program
+from benchmarks.whole_run import run_problem
+from rota.audit.audit import audit_gemm
+from rota.audit.machine_loop import MachineLoop, read_machine_loop
+from rota.emit.gemm_tile import gemm_tile
+from rota.emit.hip_gemm import emit_gemm
+from rota.emit.whole_finish import check_room
+from rota.emit.whole_host import emit_launcher
+from rota.emit.whole_kernel import emit_whole, whole_name
+from rota.emit.whole_options import Output, WholeGemm, parse_options
+from rota.emit.whole_project import emit_project
+from rota.isa.binary.toolchain import find_toolchain
+from tests.emit.test_one_program import TOOLCHAINS, said
+from tests.findings.smallest import raised
+
+SHARE = [("small", LINEAR), *(VARIANTS[number] for number in (6, 12))]
+"""Kernels of CI: tiles of 4 and 8 waves, both machines, every output."""
+PLAIN = ("s_add", "s_nop", "s_mov", "s_mul", "s_lshl", "s_sub")  # scalar arithmetic of addresses
+
+
+@pytest.mark.parametrize("number", range(len(SHARE)))
+def test_the_loop_is_the_schedule(number: int) -> None:
+    loop, asked = SHARE[number]
+    made = built(loop, asked)
+    audit = audit_gemm(loop_of(loop), LOOPS[loop][0].geometry, made.code, kernel=made.name, products=asked.products)
+    assert audit.exact, audit
+    assert audit.facts.spills == 0
+
+
+@pytest.mark.parametrize("loop", ["small", "small_mi300x"])
+def test_the_loop_is_that_of_the_loop_alone(loop: str) -> None:
+    """The same opcodes, waits and barriers in the same order; A and B have strides of their own, which adds sums."""
+    made = built(*next(each for each in SHARE if each[0] == loop))
+    alone = find_toolchain().compile(emit_gemm(loop_of(loop), LOOPS[loop][0].geometry), LOOPS[loop][1].arch)
+    within, itself = (
+        read_machine_loop(code.instructions(name)) for code, name in ((made.code, made.name), (alone, None))
+    )
+    assert _opcodes(within) == _opcodes(itself)
+
+
+def _opcodes(loop: MachineLoop) -> list[str]:
+    return [
+        each.text if each.opcode == "s_waitcnt" else each.opcode
+        for each in loop.instructions[loop.first : loop.last + 1]
+        if not each.opcode.startswith(PLAIN)
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(SHARE)))
+def test_problems_are_computed(number: int) -> None:
+    """A tenth of the campaign: `python -m benchmarks.whole_gemm` has all of it."""
+    loop, asked = SHARE[number]
+    problems = [problem for _, _, _, problem in drawn(40, seed=7)][number :: len(SHARE)]
+    assert {str(each): wrong for each in problems if (wrong := run_problem(built(loop, asked), each))} == {}
+
+
+@pytest.mark.parametrize("fault", FAULTS[7::40], ids=lambda fault: fault.name)
+def test_faults_are_found(fault: object) -> None:
+    """A few of them: `python -m benchmarks.whole_gemm_sabotage` has all."""
+    assert whole_gemm_sabotage.found_by(fault, fault.asked) is not None  # type: ignore[arg-type, attr-defined]
+
+
+def test_the_launcher_refuses_what_it_must(tmp_path: Path) -> None:
+    checks, wrong = whole_gemm_sabotage.launcher_faults(tmp_path)
+    assert len(checks) > 30
+    assert wrong == []
+
+
+def test_a_persistent_launcher_wants_to_know_how_many(tmp_path: Path) -> None:
+    asked = WholeGemm(persistent=True)
+    header = emit_launcher(loop_of("small"), LOOPS["small"][0].geometry, asked)
+    assert "a persistent kernel is told how many workgroups to start" in header
+    source, _ = program(header, whole_name(loop_of("small"), asked), ())
+    compiled(find_toolchain(), source, tmp_path)
+
+
+@pytest.mark.parametrize("toolchain", TOOLCHAINS)
+def test_several_kernels_are_one_program(toolchain: str, tmp_path: Path) -> None:
+    """Of the same loop, with the loop alone beside them; no warnings, and nothing but kernels is left behind."""
+    geometry = LOOPS["small"][0].geometry
+    asked = (
+        {"output": "bf16"},
+        {"epilogue": "gated_silu"},
+        {"output": "f16", "persistent": "true", "epilogue": "gelu"},
+    )
+    parts = [emit_gemm(loop_of("small"), geometry)]
+    parts += [emit_whole(loop_of("small"), geometry, parse_options(each)) for each in asked]
+    assert said(TOOLCHAINS[toolchain], "\n".join(parts), "gfx950", tmp_path) == ""
+    for source in parts:
+        defined = re.findall(r"^\s*#define (\w+)", source, re.MULTILINE)
+        assert re.findall(r"^#undef (\w+)", source, re.MULTILINE) == defined
+        assert all(name.startswith("ROTA_") for name in defined)
+        assert not re.search(r"^(typedef|using|static|const|struct|int|inline)\b", source, re.MULTILINE)
+
+
+def test_the_host_sees_a_name_alone(tmp_path: Path) -> None:
+    """What a host compiler makes of the file: hipcc reads it twice."""
+    (tmp_path / "kernel.hip").write_text(source_of("small", LINEAR), "utf-8")
+    flags = ("-x", "hip", "--cuda-host-only", "-nogpuinc", "-nogpulib", "-std=c++20", "-Wall", "-Wextra", "-Werror")
+    command = (*find_toolchain().compiler, *flags, "--offload-arch=gfx950", "-fsyntax-only", "kernel.hip")
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stderr == ""
+
+
+def test_a_project_compiles_as_far_as_there_is_a_compiler(tmp_path: Path) -> None:
+    asked = parse_options({"output": "bf16", "epilogue": "alpha,gated_silu,column_bias"})
+    found = emit_project(loop_of("small"), LOOPS["small"][0].geometry, asked)
+    assert set(found) > {"CMakeLists.txt", "test.cpp", "bench.cpp", "binding.cpp", "setup.py", "test_torch.py"}
+    for name, text in found.items():
+        (tmp_path / name).write_text(text, "utf-8")
+        assert not re.search(r"@[A-Z_]+@", text), name
+        if name.endswith(".py"):
+            compile(text, name, "exec")
+    flags = ("-x", "c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{STAND_IN}")
+    for name in ("test.cpp", "bench.cpp", "binding.cpp"):
+        command = (*find_toolchain().compiler, *flags, f"-I{STAND_IN.with_name('torch_stand_in')}", name)
+        assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stderr == ""
+
+
+def test_sums_that_don_t_fit_into_lds_are_refused() -> None:
+    tile = gemm_tile(loop_of("small"), LOOPS["small"][0].geometry)
+    check_room(tile, 33792 // 2)
+    assert "16896 bytes" in raised("T203", lambda: check_room(tile, 33792 // 2 - 4)).message
+
+
+def test_outputs_are_stored_sixteen_bytes_at_once() -> None:
+    assert [each.width * each.bytes for each in Output] == [16, 16, 16]
+    opcodes = {each.opcode for each in built("small", LINEAR).code.instructions(built("small", LINEAR).name)}
+    assert "global_store_dwordx4" in opcodes

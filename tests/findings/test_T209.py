@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from rota.emit.emission import Emission
+from rota.emit.forms import document, hip, skeleton
+from rota.emit.whole_options import Output, WholeGemm, parse_options
+from rota.kernels.catalogue import kernel_named
+from tests.emit.kernels import SMALL, by_values
+from tests.findings.smallest import raised
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"colour": "red"}, "no setting 'colour'"),
+        ({"output": "fp4"}, "no kernel gives 'fp4'"),
+        ({"epilogue": "tanh"}, "no step 'tanh'"),
+        ({"epilogue": "relu,relu"}, "relu twice"),
+        ({"epilogue": "row_bias,column_bias"}, "two biases"),
+        ({"epilogue": "gated_silu,gated_gelu_tanh"}, "two gates"),
+        ({"epilogue": "relu,gated_silu"}, "relu stands before a gate"),
+        ({"xcds": "many"}, "xcds is 'many'"),
+        ({"layout": "kn"}, "no loop reads B as K x N"),
+        ({"scales": "1x128"}, "no loop multiplies with scales of 1x128"),
+        ({"persistent": "yes"}, "persistent is 'yes'"),
+    ],
+)
+def test_what_there_is_not_is_refused(told: dict[str, str], said: str) -> None:
+    assert said in raised("T209", lambda: parse_options(told)).message
+
+
+@pytest.mark.parametrize("form", [hip, skeleton, document])
+def test_forms_without_settings_refuse_them(form: object) -> None:
+    asked = Emission(compiled=by_values(SMALL)[0], kernel=kernel_named("gemm_small"), options={"output": "bf16"})
+    assert callable(form)
+    assert "has no settings" in raised("T209", lambda: form(asked)).message
+
+
+def test_settings_are_applied() -> None:
+    told = parse_options({"output": "f16", "epilogue": "alpha,relu", "group": "2", "xcds": "1", "persistent": "true"})
+    assert told.output is Output.F16
+    assert told == WholeGemm(output=Output.F16, epilogue=told.epilogue, group=2, xcds=1, persistent=True)
+    assert told.words == ("f16", "alpha", "relu", "persistent", "xcds1", "group2")
