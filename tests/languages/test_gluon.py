@@ -1,0 +1,78 @@
+"""A schedule as Gluon: what the compiler adds was announced, nothing else is there, and C is right."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from rota.audit.audit import audit_gemm
+from rota.emit.addition import Addition
+from rota.emit.gemm_binding import InterleavedBinding
+from rota.errors import EmissionError
+from rota.isa.launch.interleaving import some_interleavings
+from rota.languages.gluon_additions import additions
+from rota.languages.gluon_code import GluonCode, compile_gluon
+from rota.languages.gluon_gemm import emit_gluon, gluon_plan
+from rota.program.phase import Phase
+from tests.emit.kernels import SMALL, by_values, ping_pong
+from tests.languages import source_edits
+
+
+@cache
+def small() -> GluonCode:
+    return compile_gluon(*by_values(SMALL))
+
+
+def test_triton_lowers_as_it_did_when_this_was_written() -> None:
+    """A version that adds other waits or barriers fails here."""
+    audit = small().audit()
+    assert audit.exact, "\n\n".join(map(str, audit.findings))
+    assert audit.certificate is not None
+
+
+@pytest.mark.parametrize("trips", [0, 1])
+def test_c_is_right(trips: int) -> None:
+    program = small().program()
+    for order in some_interleavings(program.waves, 2):
+        assert program.launch(trips, order).right
+
+
+def test_an_addition_that_nobody_announced_is_found() -> None:
+    code = small()
+    announced = additions(gluon_plan(code.compiled, code.geometry))
+    audit = audit_gemm(
+        code.compiled,
+        code.geometry,
+        code.made.code,
+        bound=InterleavedBinding,
+        additions=announced[1:],
+        dynamic_lds=code.made.dynamic_lds,
+    )
+    assert [finding.code for finding in audit.findings] == ["I208"]
+
+
+def test_an_announced_wait_that_is_missing_is_found() -> None:
+    code = small()
+    more = Addition(phase=Phase.KERNEL, before=0, counter="vmcnt", count=1)
+    audit = audit_gemm(
+        code.compiled,
+        code.geometry,
+        code.made.code,
+        bound=InterleavedBinding,
+        additions=(*additions(gluon_plan(code.compiled, code.geometry)), more),
+        dynamic_lds=code.made.dynamic_lds,
+    )
+    assert [finding.code for finding in audit.findings] == ["I204"]
+
+
+@pytest.mark.parametrize("name", ["first barrier dropped"])
+def test_a_change_of_the_source_is_noticed(name: str) -> None:
+    assert source_edits.noticed(by_values(SMALL), compile_gluon, source_edits.edits("gluon")[name])
+
+
+def test_a_barrier_of_one_wave_group_has_no_word() -> None:
+    with pytest.raises(EmissionError) as caught:
+        emit_gluon(*ping_pong())
+    assert caught.value.findings[0].code == "T203"
+    assert "in Gluon all waves execute every statement" in caught.value.findings[0].message
