@@ -81,7 +81,9 @@ def _none(_: GemmPlan) -> int:
 LANGUAGES = {
     "flydsl": Language(("flydsl",), {**GEMMS, **STAGED}, compile_flydsl, gemm_plan, _none),
     "gluon": Language(("triton",), GEMMS, compile_gluon, gluon_plan, lambda plan: len(additions(plan))),
-    "mojo": Language(("mojo", "max"), {**STAGED, "gemm_8wave": GEMMS["gemm_8wave"]}, compile_mojo, gemm_plan, _none),
+    "mojo": Language(
+        ("mojo", "max-core"), {**STAGED, "gemm_8wave": GEMMS["gemm_8wave"]}, compile_mojo, gemm_plan, _none
+    ),
 }
 HEAD = (
     "language",

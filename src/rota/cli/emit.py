@@ -36,8 +36,9 @@ _LONGEST_WORD = 40
     metavar="NAME",
     default="hip",
     show_default=True,
-    help="hip, a whole HIP GEMM; skeleton, a C++ header of the order, with calls for the ops; json, the schedule as a "
-    "document; or an emitter that an installed package registers.",
+    help="hip, a whole HIP GEMM; gluon, flydsl or mojo, the same in that language; skeleton, a C++ header of the "
+    "order, with calls for the ops; json, the schedule as a document; or an emitter that an installed package "
+    "registers.",
 )
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="By default stdout.")
 @json_option

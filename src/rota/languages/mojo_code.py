@@ -88,19 +88,25 @@ def tables_by_mojo(compiled: CompiledSchedule, geometry: KernelGeometry) -> Mapp
 
 def _row(words: list[str]) -> TableRow:
     numbers = [int(word) for word in words]
+    tag, stage, subtile, k_offset, vm_cost, lgkm_cost, wait_value, resource = numbers[:8]
+    latency, role, channel, vgpr_def, vgpr_kill, time_slot, phase, is_prefetch = numbers[8:]
     return TableRow(
-        *numbers[:3],
-        None if numbers[3] == NO_OFFSET else numbers[3],
-        *numbers[4:7],
-        resource=list(ResourceKind)[numbers[7]].name,
-        latency=numbers[8],
-        role=list(OpRole)[numbers[9]].name,
-        channel=numbers[10],
-        vgpr_def=numbers[11],
-        vgpr_kill=numbers[12],
-        time_slot=numbers[13],
-        phase=list(Phase)[numbers[14]].name,
-        is_prefetch=bool(numbers[15]),
+        tag=tag,
+        stage=stage,
+        subtile=subtile,
+        k_offset=None if k_offset == NO_OFFSET else k_offset,
+        vm_cost=vm_cost,
+        lgkm_cost=lgkm_cost,
+        wait_value=wait_value,
+        resource=list(ResourceKind)[resource].name,
+        latency=latency,
+        role=list(OpRole)[role].name,
+        channel=channel,
+        vgpr_def=vgpr_def,
+        vgpr_kill=vgpr_kill,
+        time_slot=time_slot,
+        phase=list(Phase)[phase].name,
+        is_prefetch=bool(is_prefetch),
     )
 
 
