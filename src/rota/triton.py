@@ -2,6 +2,8 @@
 
 `rota.triton.use("gfx950")` installs a driver through Triton's own `driver.set_active`; kernels, grids and launches stay
 as they are.  Arguments are CPU tensors of torch or NumPy arrays, written in place.  What a launch does wrong is raised.
+`rota.triton.check(kernel, signature=...)` compiles a kernel of Triton or Gluon and proves its machine code, for every
+launch.
 """
 
 from __future__ import annotations
@@ -14,10 +16,14 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
 
-from rota.errors import Finding, ToolchainError
+from rota.errors import DeclarationError, Finding, ToolchainError
+from rota.isa.binary.code_object import CodeObject
 from rota.isa.launch.loaded_kernel import LoadedKernel
 from rota.isa.launch.order_runs import LaunchResult
-from rota.isa.load import load_kernel
+from rota.isa.load import load_kernel, read_object
+from rota.prove.paths import Budget
+from rota.prove.proved_object import prove_object
+from rota.prove.verdict import Verdict
 from rota.targets.device import Device
 from rota.targets.registry import device_named
 
@@ -64,11 +70,7 @@ def use(device: str, *, orders: int = 3, seed: int = 0, check: bool = True, auto
     With `check`, findings are raised where the kernel is launched; `results` of the session has them in any case.  An
     autotuned kernel is run in the first configuration that fits the device, or with `autotune` in all of them.
     """
-    chosen = device_named(device)
-    if find_spec("triton") is None:
-        raise ToolchainError(
-            Finding(code="T301", message="Triton is not installed", fixes=("pip install 'rota[triton]'",))
-        )
+    chosen = _installed(device)
     from triton.runtime import driver
 
     before = driver._active  # noqa: SLF001  # `active` would look for a GPU
@@ -76,6 +78,95 @@ def use(device: str, *, orders: int = 3, seed: int = 0, check: bool = True, auto
     _take_arrays()
     driver.set_active(_Driver(session))
     return session
+
+
+def _installed(device: str) -> Device:
+    chosen = device_named(device)
+    if find_spec("triton") is None:
+        raise ToolchainError(
+            Finding(code="T301", message="Triton is not installed", fixes=("pip install 'rota[triton]'",))
+        )
+    return chosen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledKernel:
+    """Machine code with what a launch needs besides: threads of a workgroup, and LDS that the launch asks for."""
+
+    code: CodeObject
+    threads: int
+    dynamic_lds: int
+
+
+def compile_kernel(
+    kernel: object,
+    *,
+    signature: Mapping[str, str],
+    constants: Mapping[str, object] | None = None,
+    device: str = "gfx950",
+    **options: object,
+) -> CompiledKernel:
+    """A kernel of Triton or Gluon as machine code for a device.
+
+    `signature` has the type of each parameter that isn't a constant, as Triton writes it: "*bf16", "i32"; ":16" behind
+    it says that the pointer or number is a multiple of 16.  Options are those of a launch, as `num_warps`.
+    """
+    chosen = _installed(device)
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+    from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
+
+    if not isinstance(kernel, triton.JITFunction):
+        raise DeclarationError(
+            Finding(code="D104", message=f"{kernel!r:.80} is no kernel: expected a function under @triton.jit")
+        )
+    fixed = dict(constants or {})
+    _check_signature(kernel, signature, fixed)
+    types = {name: signature[name].partition(":")[0] if name in signature else _CONSTANT for name in kernel.arg_names}
+    multiples = {
+        (place,): [["tt.divisibility", 16]]
+        for place, name in enumerate(kernel.arg_names)
+        if signature.get(name, "").endswith(":16")
+    }
+    source = GluonASTSource if isinstance(kernel, GluonJITFunction) else ASTSource
+    target = GPUTarget("hip", chosen.arch, chosen.lanes.value)
+    made = triton.compile(source(kernel, types, fixed, multiples), target=target, options=options)
+    return CompiledKernel(
+        code=read_object(made.asm["hsaco"]),
+        threads=made.metadata.num_warps * made.metadata.warp_size,
+        dynamic_lds=made.metadata.shared,
+    )
+
+
+def check(
+    kernel: object,
+    *,
+    signature: Mapping[str, str],
+    constants: Mapping[str, object] | None = None,
+    device: str = "gfx950",
+    budget: Budget | None = None,
+    **options: object,
+) -> Verdict:
+    """Is the machine code of a kernel right for every grid and all arguments: the verdict of `rota check`."""
+    made = compile_kernel(kernel, signature=signature, constants=constants, device=device, **options)
+    (verdict,) = prove_object(made.code, block=made.threads, dynamic_lds=made.dynamic_lds, budget=budget)
+    return verdict
+
+
+def _check_signature(kernel: Any, signature: Mapping[str, str], constants: Mapping[str, object]) -> None:  # noqa: ANN401
+    names = set(kernel.arg_names)
+    missing = [name for name in kernel.arg_names if name not in signature and name not in constants]
+    unknown = [name for name in (*signature, *constants) if name not in names]
+    if missing or unknown:
+        raise DeclarationError(
+            Finding(
+                code="D102",
+                message=f"the signature doesn't fit {kernel.__name__}",
+                evidence=(("without a type or value", ", ".join(missing)), ("no parameter", ", ".join(unknown))),
+                fixes=('signature={"x": "*fp32", "n": "i32"}, constants={"BLOCK": 256}',),
+            )
+        )
 
 
 class _Driver:

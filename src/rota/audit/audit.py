@@ -6,6 +6,7 @@ from collections import Counter as Tally
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from rota.audit.announced import with_additions
 from rota.audit.compare import Comparison, WaitMatch, WaitVerdict, compare
 from rota.audit.descriptor import misfits
 from rota.audit.expected import Expected, expected_counts, expected_gemm
@@ -14,7 +15,9 @@ from rota.audit.machine_loop import MachineLoop, read_machine_loop
 from rota.audit.reprove import reprove
 from rota.audit.wave_groups import wrong_groups
 from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.addition import Addition
 from rota.emit.gemm_binding import GemmBinding
+from rota.emit.gemm_plan import Binder
 from rota.emit.gemm_tile import Element, GemmTile, gemm_tile
 from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import check_words
@@ -31,7 +34,7 @@ from rota.verify.report import Certificate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedUse:
-    """Registers that hold data, LDS bytes, and how many registers a wave may take at all."""
+    """Registers that hold data, LDS bytes of the kernel itself, and how many registers a wave may take at all."""
 
     registers: int
     limit: int
@@ -96,23 +99,27 @@ def audit_gemm(
     waves: int | None = None,
     kernel: str | None = None,
     products: int = 1,
+    bound: Binder = GemmBinding,
+    additions: Sequence[Addition] = (),
+    dynamic_lds: int = 0,
 ) -> Audit:
     """An emitted GEMM: order, waits, barriers, and what each instruction works on.
 
-    A whole kernel with a gated epilogue has two `products`: the halves of its B are two matrices'.
+    A whole kernel with a gated epilogue has two `products`: the halves of its B are two matrices'.  A language may deal
+    out rows otherwise (`bound`), say in advance which waits its compiler adds, and leave LDS to the launch.
     """
     check_words(compiled.lowered)
     planned = with_register_waits(compiled)
     tile = gemm_tile(planned, geometry, element=element, waves=waves)
-    binding = GemmBinding(planned, tile)
-    expected = expected_gemm(planned, binding)
+    binding = bound(planned, tile)
+    expected = with_additions(expected_gemm(planned, binding), additions)
     loop = read_machine_loop(code.instructions(kernel))
     comparison = compare(expected, loop)
     wrong = [
         *wrong_operands(comparison.pairs, loop, binding, products=products),
         *wrong_groups(expected, loop, planned.machine, tile.waves, as_emitted=True),
     ]
-    prediction = _predicted(tile, binding, planned.machine)
+    prediction = _predicted(tile, binding, planned.machine, dynamic_lds)
     return _audited(
         planned,
         code.kernel(kernel),
@@ -149,11 +156,11 @@ def audit_skeleton(
     )
 
 
-def _predicted(tile: GemmTile, binding: GemmBinding, machine: Machine) -> PredictedUse:
+def _predicted(tile: GemmTile, binding: GemmBinding, machine: Machine, dynamic_lds: int) -> PredictedUse:
     return PredictedUse(
         registers=tile.accumulator_registers + tile.fragment_registers * binding.copies,
         limit=registers_per_lane(machine, tile.waves),
-        lds_bytes=binding.lds_bytes,
+        lds_bytes=binding.lds_bytes - dynamic_lds,
     )
 
 

@@ -23,6 +23,7 @@ def load_emitted(
     element: Element | None = None,
     waves: int | None = None,
     kernel: str | None = None,
+    dynamic_lds: int = 0,
 ) -> GemmProgram:
     """The emitted GEMM, or the one of that name where there are several; it must fit its descriptor and machine."""
     from rota.audit.gemm_launch import load_gemm
@@ -38,4 +39,5 @@ def load_emitted(
         instructions,
         element=tile.element.value,
         waves=tile.waves,
+        dynamic_lds=dynamic_lds,
     )

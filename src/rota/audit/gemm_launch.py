@@ -27,6 +27,7 @@ from rota.program.lowered import Lowerable
 Floats = NDArray[np.float64]
 
 _LARGEST = 4
+_PARAMETERS = 5  # A, B, C, N, K
 _SIGNIFICANT_BITS = {"bf16": 8, "f16": 11, "f8f6f4": 4, "fp8_fp8": 4}
 _SMALLER = 4  # powers of two between the largest number of full precision and the smallest
 _UNIT_ROUNDOFF = 2.0**-24  # of fp32
@@ -72,7 +73,11 @@ class TripRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmProgram:
-    """One kernel, decoded once and run as often as wanted; `element` is how matrix instructions spell A's and B's."""
+    """One kernel, decoded once and run as often as wanted; `element` is how matrix instructions spell A's and B's.
+
+    `dynamic_lds` is LDS that the launch asks for.  Parameters behind the five of a GEMM are null pointers: a compiler
+    has them for memory of its own.
+    """
 
     program: KernelProgram
     geometry: KernelGeometry
@@ -80,6 +85,7 @@ class GemmProgram:
     waves: int
     tiles_outside: int
     tiles_per_trip: int
+    dynamic_lds: int = 0
 
     def depth(self, trips: int) -> int:
         """K for that many trips."""
@@ -105,9 +111,11 @@ class GemmProgram:
                 np.full((rows, columns), np.nan, np.float32),
                 columns,
                 depth,
+                *[None] * (sum(not each.hidden for each in self.program.facts.arguments) - _PARAMETERS),
             ],
             grid=(*grid, 1),
             block=(LANES * self.waves, 1, 1),
+            dynamic_lds=self.dynamic_lds,
             interleaving=interleaving,
         )
         got = outcome.buffers[2].view(np.float32).reshape(rows, columns)
@@ -142,6 +150,7 @@ def load_gemm(
     *,
     element: str,
     waves: int,
+    dynamic_lds: int = 0,
 ) -> GemmProgram:
     """The kernel that a loop became; of the loop only its numbers of K-tiles are used."""
     counts = loop.lowered
@@ -152,6 +161,7 @@ def load_gemm(
         waves=waves,
         tiles_outside=counts.tiles_outside,
         tiles_per_trip=counts.tiles_per_trip,
+        dynamic_lds=dynamic_lds,
     )
 
 

@@ -1,8 +1,8 @@
 """Do instructions work on what their entries name: takes paired events of a GEMM, gives a finding for each misfit.
 
 Addresses and registers are the compiler's choice, but must be chosen alike everywhere: a tile's bytes at one distance
-from its place in the schedule, a fragment read into the registers that its matrix instructions take, an accumulator
-always in the same ones.
+from its place in the schedule, a fragment read into the registers that its matrix instructions take, a sum added to
+where it stands.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from rota.program.phase import Phase
 Pair = tuple[ExpectedEvent, MachineEvent]
 Register = str
 _Piece = tuple[Factor, int, int, int, int]  # operand, copy, part, piece, and which register of it
+_Sum = tuple[int, int, int]  # a block of C by its parts of A and B, and which register of it
+_Held = _Piece | _Sum
 _SPAN = re.compile(r"([va])(?:\[(\d+):(\d+)\]|(\d+))")
 _OFFSET = re.compile(r"offset:(\d+)")
 _COPIES = ("v_mov_b32", "v_mov_b64", "v_accvgpr_mov", "v_accvgpr_read", "v_accvgpr_write")
@@ -44,13 +46,16 @@ def wrong_operands(
 def _wrong_opcodes(pairs: Sequence[Pair], binding: GemmBinding) -> Iterator[Finding]:
     """Of the right kind, but of another width or element; no modifier of a matrix instruction means something else."""
     tile = binding.tile
-    opcodes = {Dma: tile.dma_instruction, LdsRead: f"ds_read_b{8 * tile.read_bytes}", Mfma: tile.instruction}
+    multiplies, *due = binding.matrix_instruction
+    opcodes = {Dma: tile.dma_instruction, LdsRead: f"ds_read_b{8 * tile.read_bytes}", Mfma: multiplies}
     for planned, found in pairs:
         instruction = found.instruction
         opcode = opcodes[type(planned.bound)] if planned.bound else instruction.opcode
         modifiers = instruction.modifiers if isinstance(planned.bound, Mfma) else ()
-        if instruction.opcode != opcode or modifiers:
-            yield _wrong(planned, found, "kind of element", opcode, " ".join((instruction.opcode, *modifiers)))
+        wanted = due if isinstance(planned.bound, Mfma) else []
+        if instruction.opcode != opcode or [*modifiers] != wanted:
+            have = " ".join((instruction.opcode, *modifiers))
+            yield _wrong(planned, found, "kind of element", " ".join((opcode, *wanted)), have)
 
 
 def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding, products: int) -> Iterator[Finding]:
@@ -66,15 +71,27 @@ def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding, products: int) -> I
         if isinstance(planned.bound, Dma):
             resources[matrix(planned.bound)][found.instruction.operands[1]] += 1
     usual = {held: seen.most_common(1)[0][0] for held, seen in resources.items()}
+    starts = _starts(pairs, binding)
     for planned, found in pairs:
         dma = planned.bound
         if not isinstance(dma, Dma):
             continue
         lds = dma.lds + (binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
-        if found.lds is not None and found.lds != lds:
+        if found.lds is not None and found.lds != (lds + starts[found.lds_base, dma.operand]) % 2**32:
             yield _wrong(planned, found, "LDS byte", lds, found.lds)
-        if found.instruction.operands[1] != usual[matrix(dma)]:
+        if binding.states_addresses and found.instruction.operands[1] != usual[matrix(dma)]:
             yield _wrong(planned, found, "buffer resource", usual[matrix(dma)], found.instruction.operands[1])
+
+
+def _starts(pairs: Sequence[Pair], binding: GemmBinding) -> dict[tuple[str, Factor], int]:
+    """For each register that a DMA's address in LDS is counted from, and each operand, where its buffers begin."""
+    distances: dict[tuple[str, Factor], Counter[int]] = defaultdict(Counter)
+    for planned, found in pairs:
+        dma = planned.bound
+        if isinstance(dma, Dma) and found.lds is not None:
+            lds = dma.lds + (binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
+            distances[found.lds_base, dma.operand][found.lds - lds] += 1
+    return {key: 0 if binding.states_addresses else counts.most_common(1)[0][0] for key, counts in distances.items()}
 
 
 def _wrong_addresses(pairs: Sequence[Pair], loop: MachineLoop) -> Iterator[Finding]:
@@ -128,14 +145,13 @@ def _wrong_registers(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBind
         Phase.KERNEL: range(loop.first, loop.last + 1),
         Phase.EPILOGUE: range(loop.last + 1, len(loop.instructions)),
     }
-    accumulators: dict[tuple[int, int], tuple[Register, ...]] = {}
     seen: set[int] = set()
     for phases in ((Phase.EPILOGUE,), (Phase.KERNEL, Phase.KERNEL, Phase.EPILOGUE)):
-        held: dict[Register, _Piece] = {}
+        held: dict[Register, _Held] = {}
         for phase in (Phase.PROLOGUE, *phases):
             for number in spans[phase]:
                 if number in by_number:
-                    for finding in _follow(*by_number[number], held, accumulators, binding):
+                    for finding in _follow(*by_number[number], held, binding):
                         if number not in seen:
                             seen.add(number)
                             yield finding
@@ -146,8 +162,7 @@ def _wrong_registers(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBind
 def _follow(
     planned: ExpectedEvent,
     found: MachineEvent,
-    held: dict[Register, _Piece],
-    accumulators: dict[tuple[int, int], tuple[Register, ...]],
+    held: dict[Register, _Held],
     binding: GemmBinding,
 ) -> Iterator[Finding]:
     bound, operands = planned.bound, found.instruction.operands
@@ -161,10 +176,13 @@ def _follow(
             if have != due:
                 shown = ", ".join(sorted({_shown(piece) for piece in have}))
                 yield _wrong(planned, found, f"{operand.name} in {text}", _shown(due[0]), shown)
-        registers = tuple(_registers(operands[0]))
-        usual = accumulators.setdefault((bound.a_part, bound.b_part), registers)
-        if registers != usual or operands[3] != operands[0]:
-            yield _wrong(planned, found, "accumulator", " ".join(usual), f"{operands[0]} from {operands[3]}")
+        sums = [(bound.a_part, bound.b_part, index) for index, _ in enumerate(_registers(operands[0]))]
+        have = [held.get(register) for register in _registers(operands[3])]
+        if have != sums and (any(have) or set(sums) & set(held.values())):
+            usual = " ".join(register for register, each in held.items() if each in sums)
+            yield _wrong(planned, found, "accumulator", usual or "a new one", f"{operands[0]} from {operands[3]}")
+        _forget(held, sums)
+        held.update(zip(_registers(operands[0]), sums, strict=True))
 
 
 def _due(mfma: Mfma, operand: Factor, binding: GemmBinding) -> Iterator[_Piece]:
@@ -175,7 +193,13 @@ def _due(mfma: Mfma, operand: Factor, binding: GemmBinding) -> Iterator[_Piece]:
             yield operand, copy, part, piece, index
 
 
-def _copy(instruction: Instruction, held: dict[Register, _Piece]) -> None:
+def _forget(held: dict[Register, _Held], sums: Sequence[_Held]) -> None:
+    """A sum stands in one place: where it was last written to."""
+    for register in [register for register, each in held.items() if each in sums]:
+        del held[register]
+
+
+def _copy(instruction: Instruction, held: dict[Register, _Held]) -> None:
     targets, sources = _registers(instruction.operands[0]), list(_registers(instruction.operands[1]))
     for target, source in zip(targets, sources or [""] * 2, strict=False):
         if source in held:
@@ -192,8 +216,12 @@ def _registers(operand: str) -> Iterator[Register]:
             yield f"{match[1]}{number}"
 
 
-def _shown(piece: _Piece | None) -> str:
-    return "nothing that was read" if piece is None else f"{piece[0].value}[{piece[1]}][{piece[2]}][{piece[3]}]"
+def _shown(piece: _Held | None) -> str:
+    if piece is None:
+        return "nothing that was read"
+    if isinstance(piece[0], Factor):
+        return f"{piece[0].value}[{piece[1]}][{piece[2]}][{piece[3]}]"
+    return f"c[{piece[0]}][{piece[1]}]"
 
 
 def _wrong(planned: ExpectedEvent, found: MachineEvent, what: str, due: object, have: object) -> Finding:

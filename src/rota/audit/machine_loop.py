@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from rota.emit.marks import FIRST_MARK, LAST_MARK
 from rota.errors import Finding, IsaError
 from rota.isa.code.disassembly import Instruction
+from rota.isa.code.flow import falls_through
 from rota.program.kinds import OpKind
 from rota.program.phase import Phase
 
@@ -36,8 +37,9 @@ _GLOBAL_KINDS = {"load": OpKind.GLOBAL_LOAD, "store": OpKind.GLOBAL_STORE, "atom
 class MachineEvent:
     """One event, and the number of its instruction.
 
-    A wait has the counts it names, a DMA the constant part of its LDS address, a priority its level.  A branch may
-    skip what is `conditional`.  `serves_scalars` is a wait at which scalar loads were under way: they need it.
+    A wait has the counts it names, a DMA the constant part of its LDS address and the register that it is added to, a
+    priority its level.  A branch may skip what is `conditional`.
+    `serves_scalars` is a wait at which scalar loads were under way: they need it.
     """
 
     kind: OpKind
@@ -45,6 +47,7 @@ class MachineEvent:
     instruction: Instruction
     waits: tuple[tuple[str, int], ...] = ()
     lds: int | None = None
+    lds_base: str = ""
     level: int = 0
     conditional: bool = False
     serves_scalars: bool = False
@@ -75,11 +78,12 @@ def read_machine_loop(
     without which an access of global memory is none of its events.
     """
     marked = _marked(instructions)
-    loops = [
+    back = [
         (instruction.target, number)
         for number, instruction in enumerate(instructions)
         if number in marked and instruction.target is not None and instruction.target <= number
     ]
+    loops = [(first, last) for first, last in back if last in reached(instructions, first)]
     if len(loops) != 1:
         raise IsaError(
             Finding(
@@ -139,6 +143,23 @@ def _sets_mark(instruction: Instruction, mark: int) -> bool:
     )
 
 
+def reached(instructions: Sequence[Instruction], first: int) -> set[int]:
+    """The numbers of all instructions that can come after that one: a branch back need not close a loop."""
+    found: set[int] = set()
+    waiting = [first]
+    while waiting:
+        number = waiting.pop()
+        if number in found or number >= len(instructions):
+            continue
+        found.add(number)
+        each = instructions[number]
+        if each.target is not None:
+            waiting.append(each.target)
+        if falls_through(each.opcode):
+            waiting.append(number + 1)
+    return found
+
+
 def _events(
     instructions: Sequence[Instruction],
     valu: Collection[str],
@@ -154,11 +175,11 @@ def _events(
         for number in range(start + 1, branch.target)
         if number not in loop or start in loop or branch.target in loop  # zero trips skip the loop as a whole
     }
-    scalars, m0 = False, None
+    scalars, m0, base = False, None, ""
     for number, each in enumerate(instructions):
         scalars = scalars or each.opcode.startswith(_SCALAR_LOADS)
         if each.operands[:1] == ("m0",):
-            m0 = _constant(each.operands[-1]) if each.opcode.startswith("s_add") else None
+            m0, base = _constant(each.operands[-1]) if each.opcode.startswith("s_add") else None, each.operands[1]
         kind = _kind(each, valu, kinds)
         if kind is None or (kind is OpKind.WAIT and number in skipped):
             continue
@@ -174,6 +195,7 @@ def _events(
             instruction=each,
             waits=waits,
             lds=m0 if kind is OpKind.DMA else None,
+            lds_base=base if kind is OpKind.DMA else "",
             level=int(each.operands[0]) if kind is OpKind.PRIORITY else 0,
             conditional=number in skipped,
             serves_scalars=serves,

@@ -39,8 +39,9 @@ _LONGEST_WORD = 40
     default="hip",
     show_default=True,
     help="hip, a HIP GEMM that is the loop and what runs it; kernel, a whole one for any M, N and K; launcher, the "
-    "host's side of that; skeleton, a C++ header of the order, with calls for the ops; json, the schedule as a "
-    "document; or an emitter that an installed package registers.",
+    "host's side of that; gluon, flydsl or mojo, the loop's GEMM in that language; skeleton, a C++ header of the "
+    "order, with calls for the ops; json, the schedule as a document; or an emitter that an installed package "
+    "registers.",
 )
 @click.option(
     "--with",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
 from rota.emit.gemm_semantics import check_semantics
-from rota.emit.gemm_tile import Factor, GemmTile, Piece
+from rota.emit.gemm_tile import Element, Factor, GemmTile, Piece
 from rota.emit.program_form import form_of
 from rota.emit.refusal import miscounted, no_gemm_op, unfit
 from rota.errors import EmissionError
@@ -19,8 +19,10 @@ class GemmBinding:
     """Gives the instructions of an entry.
 
     A slice is a run of the tile's rows, and every wave multiplies a run of each slice, so that an op of a slice is the
-    same for all waves.
+    same for all waves.  `states_addresses` is whether the source itself writes where in LDS a DMA puts its bytes.
     """
+
+    states_addresses = True
 
     def __init__(self, compiled: Lowerable, tile: GemmTile) -> None:
         """What computes anything but C = A x B^T is refused."""
@@ -41,6 +43,11 @@ class GemmBinding:
                 fixes=("give the geometry that the schedule was made for",),
             )
         check_semantics(self, program)
+
+    @property
+    def matrix_instruction(self) -> tuple[str, ...]:
+        """What multiplies, and its modifiers."""
+        return (self.tile.instruction,)
 
     @property
     def lds_bytes(self) -> int:
@@ -130,3 +137,31 @@ class GemmBinding:
                         for operand, part in ((Factor.A, m), (Factor.B, n))
                     )
                     yield Mfma(k, m, n, a, b)
+
+
+class InterleavedBinding(GemmBinding):
+    """Waves take turns at the parts of a slice: a part of all waves together is one run of rows.
+
+    That is how languages of tiles deal them out: an op on such a run is one instruction of every wave.  Addresses are
+    the compiler's.
+    """
+
+    states_addresses = False
+
+    @property
+    def matrix_instruction(self) -> tuple[str, ...]:
+        """Of fp8 with scales, which are 1."""
+        if self.tile.element is Element.FP8:
+            return self.tile.instruction.replace("v_mfma_", "v_mfma_scale_"), "op_sel_hi:[0,0,0]"
+        return (self.tile.instruction,)
+
+    def first_row(self, operand: Factor, part: int) -> int:
+        """Where a part begins in the workgroup's tile, for the first wave."""
+        slices = self.buffers[operand].slices
+        slice_, own = divmod(part, self.parts(operand) // slices)
+        return slice_ * (self.tile.rows(operand) // slices) + own * self.tile.across(operand) * self.tile.side
+
+    def wave_rows(self, operand: Factor) -> int:
+        """How many rows further the next wave's parts begin: it is its turn."""
+        del operand
+        return self.tile.side

@@ -17,6 +17,9 @@ EMITTERS: Registry[Emitter] = Registry(
             "launcher": "rota.emit.forms:launcher",
             "skeleton": "rota.emit.forms:skeleton",
             "json": "rota.emit.forms:document",
+            "gluon": "rota.languages.gluon_gemm:gluon",
+            "flydsl": "rota.languages.flydsl_gemm:flydsl",
+            "mojo": "rota.languages.mojo_gemm:mojo",
         }
     ),
     expected="a function that takes an Emission and gives text",

@@ -210,8 +210,9 @@ static int32_t matrix(Wave *wave, const Op *op)
     }
     const Operand *c = form[SPARSE] ? &op->o[0] : &op->o[3];
     const int each = side * side / LANES;
+    uint32_t results[MOST / LANES][LANES]; /* C may be read from registers that D takes */
     for (int item = 0; item < items; item++) {
-        uint32_t out[LANES], same[LANES];
+        uint32_t *out = results[item], same[LANES];
         double product[LANES];
         for (int group = 0; group < LANES / side; group++) {
             int row = item, block = group;
@@ -228,8 +229,9 @@ static int32_t matrix(Wave *wave, const Op *op)
         else
             for (int lane = 0; lane < LANES; lane++)
                 out[lane] = as_bits((float)(product[lane] + as_float(addend[lane])));
-        memcpy(wave->v[op->o[0].first + item], out, sizeof out);
     }
+    for (int item = 0; item < items; item++)
+        memcpy(wave->v[op->o[0].first + item], results[item], sizeof *results);
     return GO_ON;
 }
 
