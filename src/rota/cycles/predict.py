@@ -183,6 +183,12 @@ def predict(
     )
 
 
+def clocks_per_tile(schedule: Lowerable) -> float:
+    """The cycles of a prediction alone, with nominal parameters."""
+    program = program_of(schedule, None)
+    return _cycles(program, nominal(device_of(program.machine)))
+
+
 class Ranked(NamedTuple):
     """A schedule, its prediction, and its place from 1 on, which `shared_by` so many have."""
 

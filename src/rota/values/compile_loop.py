@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rota.check import bad_field, expect, is_int
-from rota.compiled.proved import applied, repaired
+from rota.compiled.proved import applied, certified, repaired
 from rota.errors import OrderError
 from rota.order.modulo.modulo_schedule import ModuloSchedule
 from rota.order.modulo.scheduler import ModuloScheduler
@@ -30,6 +30,7 @@ from rota.values.copies import least_borne
 from rota.values.op_times import LoopTimes, time_loop
 from rota.values.patience import Patience
 from rota.values.place import in_lockstep, landing_wished, staggered
+from rota.values.polish import polished
 from rota.values.unroll import Placement, UnrolledLoop, derive_loop_phases
 from rota.values.wait_sites import derive_sites
 from rota.verify.impossible import impossible
@@ -46,9 +47,10 @@ def compile_loop(
     fewest_barriers: bool = False,
     reentrant: bool = False,
     vmcnt_in_order: bool = True,
+    polish: bool = True,
     scheduler: ModuloScheduler | None = None,
 ) -> CompiledLoop:
-    """Find the least interval, derive the buffers, add slack, unroll, synchronise, prove.
+    """Find the least interval, derive the buffers, add slack, unroll, synchronise, polish, prove.
 
     A loop of N iterations runs as (N - outside) / unroll trips, where `trip_tiles` gives both numbers; `remainder` more
     iterations outside the loop reach the N that don't divide.  With `stagger` two groups of waves take turns at the
@@ -58,6 +60,8 @@ def compile_loop(
     the proof trusts no wait that leaves some of vmcnt's tokens pending.
 
     Barriers are the fewest that are found to leave loads slack, or with `fewest_barriers` without regard to slack.
+    With `polish`, entries of the kernel move where the cycle model finds that faster (`rota.values.polish`); without,
+    they stand in the order of their starts.
     `scheduler.time_limit` bounds all searches for the interval, for copies and for slack together; without a scheduler
     it is two minutes.
     """
@@ -87,10 +91,20 @@ def compile_loop(
         modulo=found,
     )
     if not placement.barriers:
-        return repaired(bare)
+        return _finished(repaired(bare), polish=polish)
     sites = derive_sites(loop, placement, times, machine)
     done = synthesise(bare.lowered, phases.times, placement.interval, sites)
-    return repaired(bare if done is None else applied(bare, done))
+    return _finished(repaired(bare) if done is None else applied(bare, done), polish=polish)
+
+
+def _finished(synchronised: CompiledLoop, *, polish: bool) -> CompiledLoop:
+    """The faster order that was found, if it is proved; else the loop as it is, proved."""
+    if polish:
+        better = polished(synchronised)
+        proof = None if better is synchronised else certified(better)
+        if proof is not None:
+            return proof
+    return synchronised if synchronised.certificate is not None else repaired(synchronised)
 
 
 def _placed(
