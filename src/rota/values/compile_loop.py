@@ -27,10 +27,11 @@ from rota.values.buffer_depth import (
 from rota.values.claim import Claim
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.copies import least_borne
-from rota.values.op_times import LoopTimes, time_loop
+from rota.values.op_times import time_loop
 from rota.values.patience import Patience
 from rota.values.place import in_lockstep, landing_wished, staggered
-from rota.values.polish import polished
+from rota.values.placed_before import Before, keep_placement, placed_before
+from rota.values.polish import faster_order, reordered
 from rota.values.unroll import Placement, UnrolledLoop, derive_loop_phases
 from rota.values.wait_sites import derive_sites
 from rota.verify.impossible import impossible
@@ -79,8 +80,26 @@ def compile_loop(
     patience = Patience(asked=scheduler or ModuloScheduler(time_limit=_TIME_LIMIT))
     times = time_loop(loop, timing_of(machine), groups=2 if stagger else 1)
     check_length(loop, times)
-    landing = 0 if fewest_barriers else landing_wished(times)
-    found, placement = _placed(loop, machine, times, patience, landing)
+    deep, few = allowances(loop, machine, times)
+    claim = Claim(loop=loop, machine=machine, times=times, deep=deep, few=few)
+    question = (
+        "loop",
+        loop,
+        machine,
+        remainder,
+        stagger,
+        fewest_barriers,
+        reentrant,
+        vmcnt_in_order,
+        polish,
+        patience.asked,
+    )
+    before = placed_before(question, claim)
+    if before is None:
+        landing = 0 if fewest_barriers else landing_wished(times)
+        found, placement = _placed(claim, patience, landing)
+    else:
+        found, placement, _ = before
     check_placement(loop, placement, times, machine)
     phases = derive_loop_phases(loop, placement, machine, remainder)
     trusted = machine if vmcnt_in_order else machine.doubting(machine.counter_of(OpKind.DMA) or "")
@@ -90,30 +109,32 @@ def compile_loop(
         lds_bytes=loop.lds_bytes(dict(placement.copies)),
         modulo=found,
     )
-    if not placement.barriers:
-        return _finished(repaired(bare), polish=polish)
-    sites = derive_sites(loop, placement, times, machine)
-    done = synthesise(bare.lowered, phases.times, placement.interval, sites)
-    return _finished(repaired(bare) if done is None else applied(bare, done), polish=polish)
-
-
-def _finished(synchronised: CompiledLoop, *, polish: bool) -> CompiledLoop:
-    """The faster order that was found, if it is proved; else the loop as it is, proved."""
-    if polish:
-        better = polished(synchronised)
-        proof = None if better is synchronised else certified(better)
-        if proof is not None:
-            return proof
+    sites = derive_sites(loop, placement, times, machine) if placement.barriers else None
+    done = None if sites is None else synthesise(bare.lowered, phases.times, placement.interval, sites)
+    synchronised = repaired(bare) if done is None else applied(bare, done)
+    if before is not None and before.order is not None:
+        again = _in_order(synchronised, before.order)
+        if again is not None:
+            return again
+    order = faster_order(synchronised) if polish and (before is None or before.order is not None) else None
+    better = None if order is None else _in_order(synchronised, order)
+    keep_placement(question, claim, Before(found, placement, None if better is None else order))
+    if better is not None:
+        return better
     return synchronised if synchronised.certificate is not None else repaired(synchronised)
 
 
-def _placed(
-    loop: LoopSpec, machine: Machine, times: LoopTimes, patience: Patience, landing: int
-) -> tuple[ModuloSchedule, Placement]:
+def _in_order(synchronised: CompiledLoop, order: tuple[int, ...]) -> CompiledLoop | None:
+    """The loop with its kernel in another order, if that is one, and proved."""
+    if sorted(order) != list(range(len(synchronised.kernel))):
+        return None
+    return certified(reordered(synchronised, order))
+
+
+def _placed(claim: Claim, patience: Patience, landing: int) -> tuple[ModuloSchedule, Placement]:
     """At the least interval that any copies allow if there is room, else with few copies at the least that is found."""
-    deep, few = allowances(loop, machine, times)
+    loop, machine, times, deep, few = claim.loop, claim.machine, claim.times, claim.deep, claim.few
     depths: tuple[dict[str, int], ...] = ()
-    claim = Claim(loop=loop, machine=machine, times=times, deep=deep, few=few)
     if times.groups > 1:
         ii, depths = times.least_interval, depths_that_bear(times.least_interval, deep, times)
         in_turn = staggered(

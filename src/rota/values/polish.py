@@ -34,18 +34,16 @@ _STEPS = 600_000  # entries, in all orders that are tried together
 _SWEEPS = 8
 
 
-def polished(written: CompiledLoop) -> CompiledLoop:
-    """The loop in the faster order that was found, not proved; or as it is."""
+def faster_order(written: CompiledLoop) -> tuple[int, ...] | None:
+    """An order of the kernel's entries in which the loop is faster, not proved; None if none was found."""
     program = written.lowered
     parameters = nominal(device_of(program.machine))
     code = encode(program, parameters)
     if written.staggered or not in_lockstep(code) or not code.load.mma_clocks:
-        return written
+        return None
     order = _Search(written, OneWave(code, parameters, len(program.kernel))).run()
-    if order is None:
-        return written
-    better = reordered(written, order)
-    return better if clocks_per_tile(better) < clocks_per_tile(written) else written
+    faster = order is not None and clocks_per_tile(reordered(written, order)) < clocks_per_tile(written)
+    return order if faster else None
 
 
 def reordered(written: CompiledLoop, order: Sequence[int]) -> CompiledLoop:

@@ -36,7 +36,7 @@ from rota.solver.stopping import stopped
 _MOST_BARRIERS = 3  # an iteration, where their slots are free
 # In the solver's own, reproducible measure, of which one unit is about four seconds: to find, per op, at least and at
 # most; and to improve.
-_EFFORT_PER_OP, _LEAST_EFFORT, _MOST_EFFORT, _POLISH = 0.002, 0.05, 0.9, 0.1
+_EFFORT_PER_OP, _LEAST_EFFORT, _MOST_EFFORT, _POLISH = 0.002, 0.05, 0.9, 0.03
 _SHARES = 0.3, 1.0  # of that effort, one search after the other
 _SEARCH = Turn(Encoding.INTERVALS, linear=1, probing=0, share=1.0)
 
@@ -290,7 +290,7 @@ def _roomiest(request: _Request, found: Decision, reading: int, search: _Search)
     """A schedule whose least read slack is as large as was found, and then its registers' lives short."""
     # Asked for outright, slack is found far faster than when it is the solver's aim.
     for wanted in _halves(reading):
-        better = found if wanted <= found.named[READ_SLACK] else search.solve(request, reading=wanted)
+        better = found if wanted <= found.named[READ_SLACK] else search.solve(request, _SHARES[0], reading=wanted)
         if better.starts is not None:
             found = better
             break
