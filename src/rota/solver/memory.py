@@ -40,6 +40,11 @@ def remembering() -> Iterator[None]:
         _ON.reset(token)
 
 
+def remembers() -> bool:
+    """Is anything kept here?"""
+    return _folder() is not None
+
+
 def recall(question: object) -> object | None:
     """What was kept for a question; None if nothing was, or if it can't be read."""
     file = _file(question)

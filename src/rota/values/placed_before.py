@@ -15,7 +15,7 @@ from rota.order.modulo.modulo_check import check_starts
 from rota.order.modulo.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSchedule
 from rota.order.modulo.slack import Choice, Settled
 from rota.order.modulo.slack_check import check_settled
-from rota.solver.memory import keep, recall
+from rota.solver.memory import keep, recall, remembers
 from rota.values.claim import Claim
 from rota.values.loop_problem import modulo_problem, without_turns
 from rota.values.unroll import Placement
@@ -42,6 +42,8 @@ def placed_before(question: object, claim: Claim) -> Before | None:
 def keep_placement(question: object, claim: Claim, before: Before) -> None:
     """Keep what was found, if its certificate can be had again without a search."""
     found, placement, order = before
+    if not remembers():
+        return
     try:
         again = _checked(claim, placement).certificate
     except RotaError:
