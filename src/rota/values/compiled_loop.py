@@ -93,6 +93,15 @@ class CompiledLoop(CompiledSchedule):
         return f"II {clocks:,} clk ({known}{proof.scope})"
 
     @property
+    def speed(self) -> str | None:
+        """The predicted clocks, and what they have beyond the interval."""
+        if self.modulo is None:
+            return None
+        from rota.values.gap import gap_in_words  # the cycle model is loaded when it is asked
+
+        return gap_in_words(self, self.modulo.ii * rates_of(self.machine).clocks_per_slot.value)
+
+    @property
     def grain(self) -> str:
         """How fine the ops of the loop are."""
         return grain_of(self.loop)
