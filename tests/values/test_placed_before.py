@@ -14,7 +14,7 @@ from rota.solver.memory import SETTING, keep, recall, remembering
 from rota.values.compile_loop import compile_loop
 from rota.values.compiled_loop import CompiledLoop
 
-LOOP = GemmShape(name="kept", instruction=BF16, mma=(16, 32), rows=64, columns=64, waves=4).loop()
+LOOP = GemmShape(name="kept", instruction=BF16, mma=(16, 32), rows=128, columns=96, waves=4).loop()
 
 
 def compiled() -> CompiledLoop:

@@ -34,6 +34,7 @@ from rota.solver.outcome import LARGEST_SEED, Outcome
 from rota.solver.stopping import stopped
 
 _MOST_BARRIERS = 3  # an iteration, where their slots are free
+_FEW_BARRIERS = 2
 # In the solver's own, reproducible measure, of which one unit is about four seconds: to find, per op, at least and at
 # most; and to improve.
 _EFFORT_PER_OP, _LEAST_EFFORT, _MOST_EFFORT, _POLISH = 0.002, 0.05, 0.9, 0.03
@@ -77,15 +78,22 @@ def settle(
 ) -> Settled | Outcome:
     """The fewest barriers, then the earlier choice, that leaves loads the wanted slack, or half of it, and so on.
 
+    Choices that leave turns open, and more than two barriers, are for when nothing else is found with any slack: they
+    cost more clocks than slack saves.
     What is refuted with much room is refuted with less, so the easiest of many requests is asked for first.  Search
     times have a heavy tail: every request gets a short search before any gets a longer one, by another seed, and less
     slack is looked for with short ones only.  INFEASIBLE if not even the easiest request is possible; OPEN if no search
     found anything with its effort, or before the scheduler's time limit.
     """
     ladder = _Ladder(choices, ii, scheduler)
-    for slack in _halves(landing, landing // 4):
+    levels = tuple(_halves(landing, landing // 4))
+    for slack in levels if landing and ladder.strict != ladder.hopeful else ():
+        found = ladder.climb(slack, 0, _SHARES[0], ladder.strict, most=_FEW_BARRIERS)
+        if found is not None:
+            return _settled(found.request, _roomiest(found.request, found.decision, reading, ladder.search(0)))
+    for slack in levels:
         for attempt, part in enumerate(_SHARES if slack == landing else _SHARES[:1]):
-            found = ladder.climb(slack, attempt, part)
+            found = ladder.climb(slack, attempt, part, ladder.hopeful)
             if found is not None:
                 return _settled(
                     found.request, _roomiest(found.request, found.decision, reading, ladder.search(attempt))
@@ -113,6 +121,8 @@ class _Ladder:
         self.choices, self.ii, self.scheduler = choices, ii, scheduler
         self.deadline = spent() + scheduler.time_limit
         self.hopeful = tuple(range(len(choices)))
+        most = max((len(each.problem.resources) for each in choices), default=0)
+        self.strict = tuple(number for number in self.hopeful if len(choices[number].problem.resources) == most)
         self.refuted: list[_Request] = []
         self.fallback: _Found | None = None
         self.ended = Outcome.OPEN
@@ -122,12 +132,16 @@ class _Ladder:
         """How to solve at the `attempt`-th time."""
         return _Search(scheduler=self.scheduler, deadline=self.deadline, attempt=attempt)
 
-    def climb(self, slack: int, attempt: int, part: float) -> _Found | None:
-        """The first request with so much slack that is found, in their order."""
-        for asked in _by_barriers(self.choices, self.ii, slack, self.hopeful):
+    def climb(
+        self, slack: int, attempt: int, part: float, among: Sequence[int], *, most: int = _MOST_BARRIERS
+    ) -> _Found | None:
+        """The first request with so much slack that is found, in their order, of these choices."""
+        for asked in _by_barriers(self.choices, self.ii, slack, among):
+            if asked[0].barriers > max(most, min(_barrier_counts(asked[0].choice))):
+                continue
             roomiest = max(asked, key=lambda each: (each.stages, sum(n for _, n in each.choice.copies), each.number))
             known = self._solve(roomiest, attempt, part)
-            if known.outcome is Outcome.OPEN and self._asked and slack:
+            if known.outcome is Outcome.OPEN and slack and (self._asked or most < _MOST_BARRIERS):
                 continue  # less than was wished for is not worth more
             for request in asked:
                 found = known if request is roomiest else self._solve(request, attempt, part)
@@ -289,7 +303,7 @@ class _Request:
 def _roomiest(request: _Request, found: Decision, reading: int, search: _Search) -> Decision:
     """A schedule whose least read slack is as large as was found, and then its registers' lives short."""
     # Asked for outright, slack is found far faster than when it is the solver's aim.
-    for wanted in _halves(reading):
+    for wanted in (reading, reading // 4, reading // 16, 0):
         better = found if wanted <= found.named[READ_SLACK] else search.solve(request, _SHARES[0], reading=wanted)
         if better.starts is not None:
             found = better
