@@ -303,11 +303,13 @@ class _Request:
 def _roomiest(request: _Request, found: Decision, reading: int, search: _Search) -> Decision:
     """A schedule whose least read slack is as large as was found, and then its registers' lives short."""
     # Asked for outright, slack is found far faster than when it is the solver's aim.
-    for wanted in (reading, reading // 4, reading // 16, 0):
-        better = found if wanted <= found.named[READ_SLACK] else search.solve(request, _SHARES[0], reading=wanted)
+    wanted = reading
+    while wanted > found.named[READ_SLACK]:
+        better = search.solve(request, _SHARES[0], reading=wanted)
         if better.starts is not None:
             found = better
             break
+        wanted //= 2 if better.outcome is Outcome.INFEASIBLE else 4
     found = search.polish(request, found, lengthen_slack)
     return search.polish(request, found, shorten_lives(request.choice.deliveries))
 
