@@ -6,7 +6,7 @@ import pytest
 
 from rota import GFX950
 from rota.cycles.instructions import encode
-from rota.cycles.one_wave import OneWave, Pace
+from rota.cycles.one_wave import OneWave, WavePace
 from rota.cycles.parameters import nominal
 from rota.cycles.predict import clocks_per_tile
 from rota.kernels.gemm import BF16, GemmShape
@@ -47,7 +47,7 @@ def test_a_crowded_gap_takes_longer_and_is_named() -> None:
 def test_a_stall_is_what_issuing_then_takes() -> None:
     compiled = loop(waves=4)
     wave = wave_of(compiled)
-    pace = Pace(wave)
+    pace = WavePace(wave)
     for entry in range(len(compiled.kernel)):
         stall, lead, before = pace.stall(entry), wave.entries[entry][0].lead, pace.time
         pace.issue(entry)

@@ -21,7 +21,7 @@ _KINDS = tuple(OpKind)
 _MATRIX, _VECTOR = 0, 1
 
 
-class Step(NamedTuple):
+class IssueStep(NamedTuple):
     """One instruction, `lead` clocks after the one before; then as in `ModelInstruction`, for all waves together.
 
     `place` is the math unit or the counter.
@@ -65,7 +65,7 @@ class OneWave:
 
     def clocks(self, order: Sequence[int]) -> int:
         """Clocks of the last of a few trips through the entries in this order."""
-        pace, start = Pace(self), 0
+        pace, start = WavePace(self), 0
         for _ in range(_TRIPS):
             start = pace.time
             pace.trip(order)
@@ -73,13 +73,13 @@ class OneWave:
 
     def late(self, order: Sequence[int]) -> tuple[int, ...]:
         """Entries of the last trip for which a matrix unit, or else the wave, stood idle."""
-        pace = Pace(self)
+        pace = WavePace(self)
         for _ in range(_TRIPS):
             pace.late.clear()
             pace.trip(order)
         return tuple(pace.late)
 
-    def _steps(self, instructions: Iterable[ModelInstruction]) -> Iterator[Step]:
+    def _steps(self, instructions: Iterable[ModelInstruction]) -> Iterator[IssueStep]:
         """Instructions that only take turns count as time ahead of the next."""
         lead = 0
         for instruction in instructions:
@@ -90,28 +90,28 @@ class OneWave:
                 yield step._replace(lead=lead)
                 lead = 0
         if lead:
-            yield Step(_TURNS, lead)
+            yield IssueStep(_TURNS, lead)
 
-    def _step(self, instruction: ModelInstruction) -> Step:
+    def _step(self, instruction: ModelInstruction) -> IssueStep:
         kind = None if instruction.kind >= SCALAR else _KINDS[instruction.kind]
         _, _, held, after, needs, makes, counter = instruction
         if kind is OpKind.BARRIER:
-            return Step(_TURNS, self._barrier)
+            return IssueStep(_TURNS, self._barrier)
         if kind is OpKind.WAIT:
-            return Step(_WAIT, held=held, place=counter)
+            return IssueStep(_WAIT, held=held, place=counter)
         if kind is None or (kind.unit not in _FORMS and kind is not OpKind.NOTHING):
-            return Step(_TURNS, self.turn)
+            return IssueStep(_TURNS, self.turn)
         computed = tuple(need for need in needs if self._computed[need[0]])  # waits see to the others
         form = _FORMS.get(kind.unit, _MATH)
         if form == _MATH:
             matrix = kind.unit is Unit.MMA
             busy = held if matrix or kind is OpKind.TRANSCENDENTAL else self.turn
-            return Step(form, 0, busy * self._sharers, after, computed, makes, _MATRIX if matrix else _VECTOR)
+            return IssueStep(form, 0, busy * self._sharers, after, computed, makes, _MATRIX if matrix else _VECTOR)
         every = self._waves
-        return Step(form, 0, held * every, after if form == _LDS else after * every, computed, makes, counter)
+        return IssueStep(form, 0, held * every, after if form == _LDS else after * every, computed, makes, counter)
 
 
-class Pace:
+class WavePace:
     """The wave under way: the time, when units are free, registers ready and tokens given back."""
 
     __slots__ = (
@@ -174,7 +174,7 @@ class Pace:
         under_way = [arrival + busy for arrival, busy, whose in self._arriving if whose is tokens]
         return under_way[token - len(tokens)]
 
-    def _math(self, step: Step) -> bool:
+    def _math(self, step: IssueStep) -> bool:
         """Late is a matrix instruction that the unit stood idle for."""
         _, _, held, after, needs, makes, place = step
         free, ready, turn, time = self._free, self._ready, self._wave.turn, self.time
@@ -189,13 +189,13 @@ class Pace:
         self.time = until + turn
         return late
 
-    def _wait(self, step: Step) -> bool:
+    def _wait(self, step: IssueStep) -> bool:
         _, _, held, _, _, _, place = step
         late = self._come_down(place, self._issued[place] - held - 1)
         self.time += self._wave.turn
         return late
 
-    def _memory(self, step: Step) -> bool:
+    def _memory(self, step: IssueStep) -> bool:
         """An op needs room in its counter; what a load brings takes the port of LDS when it arrives."""
         form, _, held, after, needs, makes, place = step
         late = self._come_down(place, self._issued[place] - self._wave.holds[place])
@@ -230,7 +230,7 @@ class Pace:
         self.time = tokens[oldest] + -tokens[oldest] % self._wave.turn
         return True
 
-    def _turns(self, _step: Step) -> bool:
+    def _turns(self, _step: IssueStep) -> bool:
         return False
 
 

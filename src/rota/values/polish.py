@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rota.cycles.instructions import encode
-from rota.cycles.one_wave import OneWave, Pace, in_lockstep
+from rota.cycles.one_wave import OneWave, WavePace, in_lockstep
 from rota.cycles.parameters import nominal
 from rota.cycles.predict import clocks_per_tile
 from rota.program.entry import Entry
@@ -92,7 +92,7 @@ class _Search:
 
     def _listed(self, order: list[int], ahead: int) -> list[int]:
         """Of the next few entries always the first that stands least, none before what it must stay behind."""
-        pace = Pace(self.wave)
+        pace = WavePace(self.wave)
         for _ in range(2):
             pace.trip(self._whole(order))
         left, listed = list(order), list[int]()
