@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 
 from rota.cli.main import main
@@ -51,7 +52,7 @@ def test_a_page_prints_what_it_shows(
 
 @pytest.mark.parametrize("line", IN_TEXT)
 def test_a_command_in_running_text_exists(line: str) -> None:
-    command = main.commands.get(line.split()[1])
+    command = main.get_command(click.Context(main), line.split()[1])
     assert command is not None
     known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
     assert set(re.findall(r"--\w+", line)) <= known

@@ -6,34 +6,49 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import traceback
 
 import click
 
-from rota.cli.audit import audit
-from rota.cli.calibrate import calibrate
-from rota.cli.check import check
-from rota.cli.diff import diff
-from rota.cli.emit import emit
-from rota.cli.explain import explain
 from rota.cli.kernel_argument import authors_line
-from rota.cli.kernels import kernels
 from rota.cli.output import GITHUB, JSON, give, tell
-from rota.cli.predict import predict
-from rota.cli.run import run
-from rota.cli.show import show
-from rota.cli.targets import targets
-from rota.cli.trace import trace
 from rota.errors import RotaError
 from rota.version import __version__
 
 FINDINGS, USAGE, INTERNAL, INTERRUPTED = 1, 2, 3, 130
 DEBUG = "ROTA_DEBUG"
+COMMANDS = (
+    "audit",
+    "calibrate",
+    "check",
+    "diff",
+    "emit",
+    "explain",
+    "kernels",
+    "predict",
+    "run",
+    "show",
+    "targets",
+    "trace",
+)
+"""Each in the module of its name, which is imported when the command is asked for."""
 
 
 class Guarded(click.Group):
     """Commands whose errors become exit statuses."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All of them."""
+        return sorted({*super().list_commands(ctx), *COMMANDS})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, with its module."""
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            module = importlib.import_module(f"rota.cli.{cmd_name}")
+            self.add_command(getattr(module, cmd_name))
+        return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; findings are data where JSON was asked for."""
@@ -79,7 +94,3 @@ def main(context: click.Context) -> None:
     """Software-pipeline GPU kernel loops: schedule, prove, predict and show them without a GPU."""
     if os.environ.get("NO_COLOR"):  # https://no-color.org
         context.color = False
-
-
-for command in (check, show, predict, calibrate, trace, diff, emit, audit, run, explain, kernels, targets):
-    main.add_command(command)

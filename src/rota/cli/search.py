@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from rota.cli.output import tell
 from rota.cli.progress import progress
+from rota.solver.memory import remembering
 from rota.solver.stopping import Stop
 
 T = TypeVar("T")
@@ -35,7 +36,7 @@ def searched(doing: str, work: Callable[[], T]) -> T:
 
 
 def _run(work: Callable[[], T], stop: Stop, result: Future[T]) -> None:
-    with stop.governing():
+    with stop.governing(), remembering():
         try:
             result.set_result(work())
         except BaseException as error:  # noqa: BLE001  # raised again where the result is asked for

@@ -21,6 +21,7 @@ class Summary:
     ops: int
     grain: str | None
     quality: str
+    speed: str | None
     lds_bytes: int | None
     lds_limit: int
     registers: int | None
@@ -34,6 +35,8 @@ class Summary:
 
     def __str__(self) -> str:
         parts = [f"ok  {self.kernel}", " ".join(filter(None, [several(self.ops, "op"), self.grain])), self.quality]
+        if self.speed is not None:
+            parts.append(self.speed)
         if self.lds_bytes is not None:
             parts.append(f"LDS {_kib(self.lds_bytes)}/{_kib(self.lds_limit)} KiB")
         if self.registers is not None:
@@ -54,6 +57,7 @@ def summarise(kernel: str, compiled: CompiledSchedule) -> Summary:
         ops=compiled.op_count,
         grain=compiled.grain,
         quality=compiled.quality,
+        speed=compiled.speed,
         lds_bytes=compiled.lds_bytes,
         lds_limit=compiled.machine.lds_bytes.value,
         registers=compiled.registers,

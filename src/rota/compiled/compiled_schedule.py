@@ -92,6 +92,11 @@ class CompiledSchedule(ABC):
         """How good the schedule is and how that is known, in a few words."""
 
     @property
+    def speed(self) -> str | None:
+        """What a model predicts beside that quality, in a few words, where the two are to be compared."""
+        return None
+
+    @property
     def grain(self) -> str | None:
         """How fine its ops are, in words, where that is a choice."""
         return None

@@ -58,6 +58,12 @@ def repaired(written: _Compiled) -> _Compiled:
     return _certified(better, report)
 
 
+def certified(written: _Compiled) -> _Compiled | None:
+    """The schedule with its certificate; None if it isn't proved as it stands."""
+    report = verify(written)
+    return _certified(written, report) if report.clean else None
+
+
 def mended(written: _Compiled) -> _Compiled:
     """The schedule with its repairs, not proved yet."""
     from rota.sync.repair import repair  # loaded when something is missing, not with rota

@@ -183,6 +183,12 @@ def predict(
     )
 
 
+def clocks_per_tile(schedule: Lowerable) -> float:
+    """The cycles of a prediction alone, with nominal parameters."""
+    program = program_of(schedule, None)
+    return _cycles(program, nominal(device_of(program.machine)))
+
+
 class Ranked(NamedTuple):
     """A schedule, its prediction, and its place from 1 on, which `shared_by` so many have."""
 
@@ -195,9 +201,16 @@ class Ranked(NamedTuple):
 def rank(schedules: Iterable[Lowerable], shape: WorkSource | None = None) -> tuple[Ranked, ...]:
     """Alternatives by predicted cycles, fewest first; equals by the worst end of their band.
 
-    One that is no further from the one before it than the model can tell apart has the same place.
+    One that is no further from the one before it than the model can tell apart has the same place.  A band takes many
+    runs of the model; only those in the first place, and equals, have one.  That of the others has no width.
     """
-    each = [Ranked(schedule, predict(schedule, shape)) for schedule in schedules]
+    quick = [Ranked(schedule, predict(schedule, shape, band=False)) for schedule in schedules]
+    cycles = [one.prediction.cycles for one in quick]
+    near = _in_the_race(sorted(cycles))
+    each = [
+        one._replace(prediction=predict(one.schedule, shape)) if own <= near or cycles.count(own) > 1 else one
+        for one, own in zip(quick, cycles, strict=True)
+    ]
     found = sorted(each, key=lambda one: (one.prediction.cycles, one.prediction.cycles_band.high))
     places: list[int] = []
     for number, one in enumerate(found):
@@ -206,6 +219,16 @@ def rank(schedules: Iterable[Lowerable], shape: WorkSource | None = None) -> tup
     return tuple(
         one._replace(place=place, shared_by=places.count(place)) for one, place in zip(found, places, strict=True)
     )
+
+
+def _in_the_race(cycles: Sequence[float]) -> float:
+    """The most cycles of those that share the first place."""
+    last = cycles[0] if cycles else 0.0
+    for each in cycles:
+        if each > (1 + _APART) * last:
+            break
+        last = each
+    return last
 
 
 def _over(amount: float, cycles: Band) -> Band:

@@ -13,6 +13,8 @@ from contextvars import ContextVar
 from threading import Event
 from typing import Any, Protocol, TypeVar
 
+from rota.solver.effort import spend_search
+
 Model_contra = TypeVar("Model_contra", contravariant=True)
 Status_co = TypeVar("Status_co", covariant=True)
 
@@ -27,6 +29,11 @@ class Solver(Protocol[Model_contra, Status_co]):
 
     def solve(self, model: Model_contra, /) -> Status_co:
         """Search."""
+        ...
+
+    @property
+    def deterministic_time(self) -> float:
+        """What the last search cost, by the solver's own measure."""
         ...
 
     def stop_search(self) -> None:
@@ -99,4 +106,6 @@ def solve(solver: Solver[Model_contra, Status_co], model: Model_contra) -> Statu
     solver.parameters.catch_sigint_signal = False
     solver.parameters.num_workers = most_workers(solver.parameters.num_workers)
     stop = _STOP.get()
-    return solver.solve(model) if stop is None else stop.run(solver, model)
+    status = solver.solve(model) if stop is None else stop.run(solver, model)
+    spend_search(solver.deterministic_time)
+    return status

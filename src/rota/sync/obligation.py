@@ -5,7 +5,8 @@ Derived from the steps alone and without the proof, which checks the result afte
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
@@ -105,6 +106,12 @@ def in_words(first: Entry, second: Entry) -> str:
         f"{first.op} ({first.phase.value.lower()} #{first.time_slot}) must be over "
         f"before {second.op} ({second.phase.value.lower()} #{second.time_slot})"
     )
+
+
+def in_new_words(words: str, phase: Phase, places: Mapping[int, int]) -> str:
+    """The words of an obligation whose ends in a phase, by their old places, have come to stand at new ones."""
+    where = re.compile(rf"\({phase.value.lower()} #(\d+)\)")
+    return where.sub(lambda found: f"({phase.value.lower()} #{places[int(found[1])]})", words)
 
 
 def open_obligations(program: LoweredProgram) -> tuple[Obligation, ...]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from rota.program.machine import Machine
 from rota.program.phase import Phase
+from rota.solver.cp_sat import make_ready
 from rota.solver.stopping import solve
 from rota.sync.obligation import Obligation
 from rota.sync.options import Option, WaitSite, derive_options
@@ -77,6 +78,7 @@ class _Search:
     """
 
     def __init__(self, options: Sequence[Sequence[Option]], machine: Machine) -> None:
+        make_ready()
         from ortools.sat.python import cp_model
 
         self.model = cp_model.CpModel()
@@ -128,6 +130,7 @@ class _Search:
 
     def run(self, known: Trimmed) -> bool:
         """From a plan that will do, one aim after the other, none at the cost of those before; was each reached?"""
+        make_ready()
         from ortools.sat.python import cp_model
 
         self.barriers, self.waits = known.barriers, known.waits

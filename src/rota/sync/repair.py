@@ -16,7 +16,7 @@ from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram, numbered
 from rota.program.machine import Machine
 from rota.program.phase import Phase
-from rota.sync.obligation import open_obligations
+from rota.sync.obligation import in_new_words, open_obligations
 from rota.sync.options import WaitSite
 from rota.sync.plan import Plan, plan_repairs
 from rota.sync.unrolled import InsertionPoint
@@ -61,6 +61,12 @@ class Repaired:
     origins: Mapping[Phase, tuple[int | None, ...]]
     repairs: tuple[Repair, ...]
     cut_short: bool
+
+
+def renumbered(each: Repair, phase: Phase, places: Mapping[int, int]) -> Repair:
+    """A repair of a program in which the entries of a phase, by their old places, have come to stand at new ones."""
+    reason = in_new_words(each.reason, phase, places)
+    return replace(each, slot=places[each.slot] if each.phase is phase else each.slot, reason=reason)
 
 
 def repair(program: LoweredProgram) -> Repaired:

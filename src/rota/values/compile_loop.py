@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rota.check import bad_field, expect, is_int
-from rota.compiled.proved import applied, repaired
+from rota.compiled.proved import applied, certified, repaired
 from rota.errors import OrderError
 from rota.order.modulo.modulo_schedule import ModuloSchedule
 from rota.order.modulo.scheduler import ModuloScheduler
@@ -27,9 +27,11 @@ from rota.values.buffer_depth import (
 from rota.values.claim import Claim
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.copies import least_borne
-from rota.values.op_times import LoopTimes, time_loop
+from rota.values.op_times import time_loop
 from rota.values.patience import Patience
 from rota.values.place import in_lockstep, landing_wished, staggered
+from rota.values.placed_before import Before, keep_placement, placed_before
+from rota.values.polish import faster_order, reordered
 from rota.values.unroll import Placement, UnrolledLoop, derive_loop_phases
 from rota.values.wait_sites import derive_sites
 from rota.verify.impossible import impossible
@@ -46,9 +48,10 @@ def compile_loop(
     fewest_barriers: bool = False,
     reentrant: bool = False,
     vmcnt_in_order: bool = True,
+    polish: bool = True,
     scheduler: ModuloScheduler | None = None,
 ) -> CompiledLoop:
-    """Find the least interval, derive the buffers, add slack, unroll, synchronise, prove.
+    """Find the least interval, derive the buffers, add slack, unroll, synchronise, polish, prove.
 
     A loop of N iterations runs as (N - outside) / unroll trips, where `trip_tiles` gives both numbers; `remainder` more
     iterations outside the loop reach the N that don't divide.  With `stagger` two groups of waves take turns at the
@@ -58,6 +61,8 @@ def compile_loop(
     the proof trusts no wait that leaves some of vmcnt's tokens pending.
 
     Barriers are the fewest that are found to leave loads slack, or with `fewest_barriers` without regard to slack.
+    With `polish`, entries of the kernel move where the cycle model finds that faster (`rota.values.polish`); without,
+    they stand in the order of their starts.
     `scheduler.time_limit` bounds all searches for the interval, for copies and for slack together; without a scheduler
     it is two minutes.
     """
@@ -75,8 +80,26 @@ def compile_loop(
     patience = Patience(asked=scheduler or ModuloScheduler(time_limit=_TIME_LIMIT))
     times = time_loop(loop, timing_of(machine), groups=2 if stagger else 1)
     check_length(loop, times)
-    landing = 0 if fewest_barriers else landing_wished(times)
-    found, placement = _placed(loop, machine, times, patience, landing)
+    deep, few = allowances(loop, machine, times)
+    claim = Claim(loop=loop, machine=machine, times=times, deep=deep, few=few)
+    question = (
+        "loop",
+        loop,
+        machine,
+        remainder,
+        stagger,
+        fewest_barriers,
+        reentrant,
+        vmcnt_in_order,
+        polish,
+        patience.asked,
+    )
+    before = placed_before(question, claim)
+    if before is None:
+        landing = 0 if fewest_barriers else landing_wished(times)
+        found, placement = _placed(claim, patience, landing)
+    else:
+        found, placement, _ = before
     check_placement(loop, placement, times, machine)
     phases = derive_loop_phases(loop, placement, machine, remainder)
     trusted = machine if vmcnt_in_order else machine.doubting(machine.counter_of(OpKind.DMA) or "")
@@ -86,20 +109,32 @@ def compile_loop(
         lds_bytes=loop.lds_bytes(dict(placement.copies)),
         modulo=found,
     )
-    if not placement.barriers:
-        return repaired(bare)
-    sites = derive_sites(loop, placement, times, machine)
-    done = synthesise(bare.lowered, phases.times, placement.interval, sites)
-    return repaired(bare if done is None else applied(bare, done))
+    sites = derive_sites(loop, placement, times, machine) if placement.barriers else None
+    done = None if sites is None else synthesise(bare.lowered, phases.times, placement.interval, sites)
+    synchronised = repaired(bare) if done is None else applied(bare, done)
+    if before is not None and before.order is not None:
+        again = _in_order(synchronised, before.order)
+        if again is not None:
+            return again
+    order = faster_order(synchronised) if polish and (before is None or before.order is not None) else None
+    better = None if order is None else _in_order(synchronised, order)
+    keep_placement(question, claim, Before(found, placement, None if better is None else order))
+    if better is not None:
+        return better
+    return synchronised if synchronised.certificate is not None else repaired(synchronised)
 
 
-def _placed(
-    loop: LoopSpec, machine: Machine, times: LoopTimes, patience: Patience, landing: int
-) -> tuple[ModuloSchedule, Placement]:
+def _in_order(synchronised: CompiledLoop, order: tuple[int, ...]) -> CompiledLoop | None:
+    """The loop with its kernel in another order, if that is one, and proved."""
+    if sorted(order) != list(range(len(synchronised.kernel))):
+        return None
+    return certified(reordered(synchronised, order))
+
+
+def _placed(claim: Claim, patience: Patience, landing: int) -> tuple[ModuloSchedule, Placement]:
     """At the least interval that any copies allow if there is room, else with few copies at the least that is found."""
-    deep, few = allowances(loop, machine, times)
+    loop, machine, times, deep, few = claim.loop, claim.machine, claim.times, claim.deep, claim.few
     depths: tuple[dict[str, int], ...] = ()
-    claim = Claim(loop=loop, machine=machine, times=times, deep=deep, few=few)
     if times.groups > 1:
         ii, depths = times.least_interval, depths_that_bear(times.least_interval, deep, times)
         in_turn = staggered(

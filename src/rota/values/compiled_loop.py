@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
 from rota.compiled.compiled_schedule import CompiledSchedule
@@ -10,6 +11,7 @@ from rota.program.entry import Entry, Op
 from rota.program.kinds import OpKind
 from rota.program.loop_spec import LoopSpec
 from rota.program.lowered import LoweredProgram
+from rota.program.machine import Machine
 from rota.program.phase import Phase
 from rota.program.stagger import catch_up, fall_back, falls_back_at, groups_of, meeting_of
 from rota.targets.device import rates_of, registers_per_lane, timing_of
@@ -72,12 +74,7 @@ class CompiledLoop(CompiledSchedule):
 
         With a matrix op of unknown length every copy counts instead.
         """
-        timing = timing_of(self.machine)
-        matrix = (op for op in self.loop.ops if op.kind is OpKind.MMA)
-        if any(op.instruction not in timing.rates.mfma_passes for op in matrix):
-            return self.loop.registers(dict(self.placement.copies))
-        times = time_loop(self.loop, timing, groups=2 if self.staggered else 1)
-        return most_live(self.loop, self.placement, times).registers
+        return _live_at_once(self.loop, self.placement, self.machine, 2 if self.staggered else 1)
 
     @property
     def register_limit(self) -> int:
@@ -94,6 +91,15 @@ class CompiledLoop(CompiledSchedule):
         clocks, lower = (slots * slot for slots in (self.modulo.ii, proof.lower))
         known = "proven least" if proof.optimal else f"at least {lower:,}"
         return f"II {clocks:,} clk ({known}{proof.scope})"
+
+    @property
+    def speed(self) -> str | None:
+        """The predicted clocks, and what they have beyond the interval."""
+        if self.modulo is None:
+            return None
+        from rota.values.gap import gap_in_words  # the cycle model is loaded when it is asked
+
+        return gap_in_words(self, self.modulo.ii * rates_of(self.machine).clocks_per_slot.value)
 
     @property
     def grain(self) -> str:
@@ -142,6 +148,16 @@ class CompiledLoop(CompiledSchedule):
             stagger_index=falls_back_at(done.phases[Phase.PROLOGUE]),
             repairs=done.repairs,
         )
+
+
+@lru_cache(maxsize=4)
+def _live_at_once(loop: LoopSpec, placement: Placement, machine: Machine, groups: int) -> int:
+    """The same for every order of the entries."""
+    timing = timing_of(machine)
+    matrix = (op for op in loop.ops if op.kind is OpKind.MMA)
+    if any(op.instruction not in timing.rates.mfma_passes for op in matrix):
+        return loop.registers(dict(placement.copies))
+    return most_live(loop, placement, time_loop(loop, timing, groups=groups)).registers
 
 
 def grain_of(loop: LoopSpec) -> str:

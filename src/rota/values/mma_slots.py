@@ -5,18 +5,13 @@ With computations in their slots the search has only what serves them left to pl
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rota.order.modulo.interleave import Issued, has_stages, weave
 from rota.order.modulo.modulo_problem import ModuloProblem
-from rota.order.modulo.scheduler import ModuloScheduler
 from rota.program.kinds import Unit
-from rota.solver.outcome import Outcome
 from rota.values.op_times import LoopTimes
 
 _COMPUTE = (Unit.MMA, Unit.VALU)
 _ROOM_FOR_TURNS = 0.9  # of the interval: with more instructions, each one's turn is not found beside all else
-_SEARCH = 15.0  # seconds, several times what it takes where it succeeds
 
 
 def turns_are_scarce(times: LoopTimes, ii: int) -> bool:
@@ -37,15 +32,6 @@ def spread(times: LoopTimes, ii: int) -> dict[int, int]:
             turns[op] = now * ii // busy[spine]
             now += timing.occupancy
     return turns
-
-
-def with_turns(problem: ModuloProblem, times: LoopTimes, ii: int, scheduler: ModuloScheduler) -> dict[int, int] | None:
-    """Where computations stand in a schedule that has a turn for every instruction, but knows no barriers or slack."""
-    briefly = replace(scheduler, time_limit=min(_SEARCH, scheduler.time_limit))
-    starts = briefly.starts_at(problem, ii)
-    if isinstance(starts, Outcome):
-        return None
-    return {op: starts[op] % ii for op, timing in enumerate(times.timings) if timing.unit in _COMPUTE}
 
 
 def interleaved(problem: ModuloProblem, times: LoopTimes, ii: int) -> dict[int, int] | None:

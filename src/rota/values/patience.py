@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from time import perf_counter
 
 from rota.order.modulo.scheduler import ModuloScheduler
+from rota.solver.effort import spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,12 +13,12 @@ class Patience:
     """All searches of a compilation together end within the scheduler's `time_limit` from when this was made."""
 
     asked: ModuloScheduler
-    started: float = field(default_factory=perf_counter)
+    started: float = field(default_factory=spent)
 
     @property
     def left(self) -> float:
         """Seconds, at least 0."""
-        return max(self.started + self.asked.time_limit - perf_counter(), 0.0)
+        return max(self.started + self.asked.time_limit - spent(), 0.0)
 
     def scheduler(self, at_most: float | None = None) -> ModuloScheduler:
         """The scheduler with the time that is left, or less."""

@@ -24,7 +24,7 @@ from rota.program.kinds import Home, Unit
 from rota.program.loop_spec import LoopSpec
 from rota.solver.outcome import Outcome
 from rota.values.loop_problem import modulo_problem, without_turns
-from rota.values.mma_slots import interleaved, spread, turns_are_scarce, with_turns
+from rota.values.mma_slots import interleaved, spread, turns_are_scarce
 from rota.values.op_times import LoopTimes
 from rota.values.patience import Patience
 from rota.values.unroll import Placement
@@ -63,29 +63,20 @@ def in_lockstep(
     lean = [each for each in depths if loop.registers(each) == fewest]
     rich = [each for each in depths if loop.registers(each) > fewest]
     for these in (lean, rich):
-        for candidates in _ways(loop, times, ii, these, patience):
-            placed = _placed(candidates, ii, times, patience, landing)
-            if not isinstance(placed, Outcome):
-                return placed
+        placed = _placed(_ways(loop, times, ii, these), ii, times, patience, landing)
+        if not isinstance(placed, Outcome):
+            return placed
     return None
 
 
-def _ways(
-    loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]], patience: Patience
-) -> Iterator[list[_Candidate]]:
-    """Ways to go about it, better ones first: with a turn of its wave for every instruction, if that can be had.
+def _ways(loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]]) -> list[_Candidate]:
+    """Ways to go about it, better ones first: with a turn of its wave for every instruction, if there is room.
 
     Else turns are left to the order, which brings them about a few slots late; and an order in tiles is free.
     """
     problems = [modulo_problem(loop, times, each) for each in depths]
     known = [(each, problem, derive_mii(problem)) for each, problem in zip(depths, problems, strict=True)]
     even, issued, scarce = spread(times, ii), times.turns, turns_are_scarce(times, ii)
-    bearable = [problem for _, problem, bound in known if bound.ii <= ii]
-    # What holds for the fewest copies holds for more.
-    slots = with_turns(bearable[0], times, ii, patience.scheduler()) if scarce and bearable else None
-    if slots is not None:
-        choices = [(_choice(loop, problem, each, ii, pinned=slots), bound) for each, problem, bound in known]
-        yield [_Candidate(replace(choice, chains=()), bound) for choice, bound in choices]
     found = []
     if not scarce:
         found += [_Candidate(_choice(loop, problem, each, ii, pinned=even), bound) for each, problem, bound in known]
@@ -95,7 +86,7 @@ def _ways(
         if issued:
             choice = replace(choice, problem=without_turns(problem))
         found.append(_Candidate(choice, bound, turns_left=issued > 0))
-    yield found
+    return found
 
 
 def staggered(

@@ -1,6 +1,6 @@
 """The exact scheduler: takes an `OrderProblem`, gives the order of least makespan, then least register peak, proved.
 
-One of the three modules that import ortools, and only when a search is needed.  The solver is outside the trusted
+One of the three modules that use the solver, and only when a search is needed.  The solver is outside the trusted
 base: its answer is rebuilt as an order, measured by `evaluate_order` and checked by `check_ordering`.
 """
 
@@ -20,7 +20,9 @@ from rota.order.acyclic.cpsat_model import Facts, Goal, Limits, SerialGroup, Sol
 from rota.order.acyclic.evaluate import Evaluation, evaluate_order
 from rota.order.acyclic.greedy import greedy_order, measured
 from rota.order.acyclic.problem import OrderCertificate, Ordering, OrderProblem, Proof
-from rota.solver.outcome import LARGEST_SEED, Outcome, library_missing
+from rota.solver.cp_sat import make_ready
+from rota.solver.effort import spent, units
+from rota.solver.outcome import LARGEST_SEED, Outcome
 from rota.solver.stopping import solve
 
 if TYPE_CHECKING:
@@ -33,8 +35,9 @@ _ROUNDING = 1e-6  # the solver states integers as floats
 class CpSatScheduler:
     """Least makespan, then least register peak, by constraint search.
 
-    `time_limit` (seconds) bounds the search, and once more the explanation of why no order exists.  With one worker the
-    answer depends on the problem and on `seed` alone, unless the time limit ends the search.
+    `time_limit` (seconds) bounds the search, and once more the explanation of why no order exists.  Seconds are counted
+    by the work done (`rota.solver.effort`): with one worker the answer depends on the problem, on `seed` and on
+    `time_limit` alone, on whatever machine.
     """
 
     time_limit: float = 60.0
@@ -66,7 +69,7 @@ class CpSatScheduler:
         return answer
 
     def _search(self, facts: Facts, *, seed_fits: bool, started: float) -> Ordering:
-        limits, deadline = facts.binding(), started + self.time_limit
+        limits, deadline = facts.binding(), spent() + self.time_limit
         best, bound = self._shortest(facts, limits, deadline, seed_fits=seed_fits)
         makespan, peak = _measure(facts, best)
         peak_bound = facts.peak_bound
@@ -96,7 +99,7 @@ class CpSatScheduler:
 
     def _explain(self, facts: Facts, limits: Limits) -> OrderError:
         """Which limit leaves no order: solve for each alone, then for the least that each could be."""
-        deadline = perf_counter() + self.time_limit
+        deadline = spent() + self.time_limit
         budget, loads = Limits(max_vgpr=limits.max_vgpr), Limits(max_globals=limits.max_globals)
         if limits.max_globals is None:
             budget_alone, loads_alone = Outcome.INFEASIBLE, Outcome.OPTIMAL
@@ -118,20 +121,19 @@ class CpSatScheduler:
     def _solve(
         self, facts: Facts, goal: Goal, limits: Limits, deadline: float, hint: tuple[int, ...] | None = None
     ) -> Solution:
-        try:
-            from ortools.sat.python import cp_model
-        except ImportError as error:
-            raise library_missing(error) from error
+        make_ready()
+        from ortools.sat.python import cp_model
+
         model = _Model(cp_model.CpModel(), facts, goal, limits)
         if hint is not None:
             model.suggest(hint)
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = self.workers
         solver.parameters.random_seed = self.seed
-        seconds = deadline - perf_counter()
+        seconds = deadline - spent()
         if seconds <= 0:
             return Solution(outcome=Outcome.OPEN)
-        solver.parameters.max_time_in_seconds = seconds
+        solver.parameters.max_deterministic_time = units(seconds)
         status = solve(solver, model.model)
         if status == cp_model.INFEASIBLE:
             return Solution(outcome=Outcome.INFEASIBLE)

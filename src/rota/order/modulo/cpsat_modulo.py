@@ -1,6 +1,6 @@
 """The solver's side of modulo scheduling: takes a `Core`, gives starts, a refutation, or neither in the time given.
 
-One of the three modules that import ortools.  `ModuloModel` owns the variables, t = II x stage + slot, and knows no
+One of the three modules that use the solver.  `ModuloModel` owns the variables, t = II x stage + slot, and knows no
 constraint; constraints are functions applied to it, so that barriers, lifetimes and goals can be added beside those of
 this module.  The solver is outside the trusted base: starts are checked again by `modulo_check`.
 """
@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from itertools import count as iter_count
 from itertools import pairwise
 from threading import Event
-from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.order.modulo.modulo_model import Contest, Core, Frame, Gap
-from rota.solver.outcome import LARGEST_SEED, Outcome, library_missing
+from rota.solver.cp_sat import make_ready
+from rota.solver.effort import spent, units
+from rota.solver.outcome import LARGEST_SEED, Outcome
 from rota.solver.stopping import most_workers, solve, stopped
 
 if TYPE_CHECKING:
@@ -69,10 +70,9 @@ class ModuloModel:
     """Start, slot and stage of each op at one II, as solver variables; nothing else."""
 
     def __init__(self, ii: int, frames: Mapping[int, Frame]) -> None:
-        try:
-            from ortools.sat.python import cp_model
-        except ImportError as error:
-            raise library_missing(error) from error
+        make_ready()
+        from ortools.sat.python import cp_model
+
         self.ii = ii
         self.latest = max((frame.latest for frame in frames.values()), default=0)
         self.model = cp_model.CpModel()
@@ -135,7 +135,8 @@ class ModuloModel:
     def solve(
         self, seconds: float, turn: Turn, *, workers: int = 1, seed: int = 0, effort: float | None = None
     ) -> Decision:
-        """One search; `effort` bounds it reproducibly."""
+        """One search of so many seconds of `solver.effort`, or of less `effort` in the solver's own measure."""
+        make_ready()
         from ortools.sat.python import cp_model
 
         solver = cp_model.CpSolver()
@@ -144,9 +145,7 @@ class ModuloModel:
         solver.parameters.linearization_level = turn.linear
         solver.parameters.cp_model_probing_level = turn.probing
         solver.parameters.symmetry_level = 0
-        solver.parameters.max_time_in_seconds = max(seconds, 0.0)
-        if effort is not None:
-            solver.parameters.max_deterministic_time = effort
+        solver.parameters.max_deterministic_time = units(seconds) if effort is None else min(effort, units(seconds))
         self._solver = solver
         status = solve(solver, self.model)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
@@ -168,9 +167,10 @@ class ModuloModel:
 
         None if they can, or if the time came first.
         """
+        make_ready()
         from ortools.sat.python import cp_model
 
-        deadline = perf_counter() + seconds
+        deadline = spent() + seconds
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = seed
@@ -178,7 +178,7 @@ class ModuloModel:
         def refuted(assumed: Sequence[int]) -> list[int] | None:
             self.model.clear_assumptions()
             self.model.add_assumptions([self.model.get_bool_var_from_proto_index(index) for index in assumed])
-            solver.parameters.max_time_in_seconds = max(deadline - perf_counter(), 0.0)
+            solver.parameters.max_deterministic_time = units(deadline - spent())
             if solve(solver, self.model) != cp_model.INFEASIBLE:
                 return None
             blamed = set(solver.sufficient_assumptions_for_infeasibility())
@@ -301,14 +301,14 @@ def decide(core: Core, seconds: float, *, workers: int = 1, seed: int = 0) -> De
     With one worker two encodings take turns, one that finds and one that refutes, in slices of growing effort: which of
     the two will be fast can't be told beforehand, and they differ by two orders of magnitude.  Search times have a
     heavy tail (Gomes et al. 2000), so every round starts afresh with another seed.  Slices are measured in the solver's
-    own unit, so that the answer doesn't depend on the machine unless the time ends the search.  With several workers
-    both run at once.
+    own unit, and so is the time, so that the answer doesn't depend on the machine.  With several workers both run at
+    once.
     """
     if any(contest.places < 1 for contest in core.contests):
         return Decision(outcome=Outcome.INFEASIBLE)
     if not core.contests and not core.gaps:
         return Decision(outcome=Outcome.FEASIBLE, starts={op: frame.earliest for op, frame in core.frames.items()})
-    search, workers = _Search(core, perf_counter() + seconds, seed), most_workers(workers)
+    search, workers = _Search(core, spent() + seconds, seed), most_workers(workers)
     terms = sum(hold.length for contest in core.contests for hold in contest.holds) * core.ii
     turns = (_FIND, _REFUTE) if terms <= _LARGEST_COUNT else (_FIND,)
     return search.alternate(turns, workers) if workers == 1 or len(turns) == 1 else search.race(turns, workers)
@@ -359,9 +359,9 @@ class _Search:
 
     def _slice(self, turn: Turn, number: int, workers: int) -> Decision | None:
         """One slice of growing effort; None if it decides nothing and time is left."""
-        if perf_counter() < self._deadline and turn.encoding not in self._models:
+        if spent() < self._deadline and turn.encoding not in self._models:
             self._models[turn.encoding] = build_model(self._core, turn.encoding)
-        left = self._deadline - perf_counter()
+        left = self._deadline - spent()
         if left <= 0 or stopped():
             return Decision(outcome=Outcome.OPEN)
         effort = _FIRST_SLICE * _GROWTH**number * turn.share

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from time import perf_counter
 
 from rota.order.modulo.longest import Arc, longest_starts
 from rota.order.modulo.modulo_problem import ModuloOp, ModuloProblem
+from rota.solver.effort import spend, spent
 
 PLACEMENTS_PER_OP = 6  # Rau found 2 to suffice for most loops; what fails here goes to the exact search
-_LOOK_AT_CLOCK = 64  # placements between two looks at the clock
+_LOOK_AT_CLOCK = 64  # placements between two looks at what is spent
+_SECONDS_PER_PLACEMENT = 2e-5
 
 
 def iterative_starts(problem: ModuloProblem, ii: int, deadline: float | None = None) -> tuple[int, ...] | None:
@@ -141,8 +142,10 @@ class _Search:
         while self._queue:
             if budget == 0:
                 return None
-            if deadline is not None and budget % _LOOK_AT_CLOCK == 0 and perf_counter() >= deadline:
-                return None
+            if budget % _LOOK_AT_CLOCK == 0:
+                spend(_LOOK_AT_CLOCK * _SECONDS_PER_PLACEMENT)
+                if deadline is not None and spent() >= deadline:
+                    return None
             budget -= 1
             _, op = heapq.heappop(self._queue)
             self._place(op)

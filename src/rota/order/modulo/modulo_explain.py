@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from time import perf_counter
 
 from rota.errors import OrderError
 from rota.order.modulo.cpsat_modulo import ModuloModel, count, decide, keep_gaps, keep_order
@@ -17,6 +16,7 @@ from rota.order.modulo.longest import Arc
 from rota.order.modulo.modulo_findings import cannot_pipeline
 from rota.order.modulo.modulo_model import derive_core, derive_structure
 from rota.order.modulo.modulo_problem import ModuloProblem
+from rota.solver.effort import spent
 from rota.solver.outcome import Outcome
 
 _LARGEST_MODEL = 200_000  # literals
@@ -30,7 +30,7 @@ def explain(problem: ModuloProblem, ii: int, seconds: float, *, seed: int = 0) -
 class _Deletion:
     def __init__(self, problem: ModuloProblem, ii: int, seconds: float, seed: int) -> None:
         self._problem, self._ii, self._seed = problem, ii, seed
-        self._deadline = perf_counter() + seconds
+        self._deadline = spent() + seconds
         self._decided = True  # no question was left open by the clock
 
     def run(self) -> OrderError:
@@ -82,7 +82,7 @@ class _Deletion:
         return outcome is Outcome.INFEASIBLE
 
     def _left(self) -> float:
-        return self._deadline - perf_counter()
+        return self._deadline - spent()
 
 
 def _keeping(problem: ModuloProblem, resources: Iterable[str], arcs: set[Arc]) -> ModuloProblem:

@@ -20,6 +20,7 @@ from rota.order.modulo.modulo_findings import below_bound, never_fits, unschedul
 from rota.order.modulo.modulo_model import Structure, derive_core, derive_starts, derive_structure
 from rota.order.modulo.modulo_problem import LONGEST, ModuloProblem
 from rota.order.modulo.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSchedule
+from rota.solver.effort import spent
 from rota.solver.outcome import LARGEST_SEED, Outcome
 from rota.solver.stopping import stopped
 
@@ -31,8 +32,9 @@ _STRIDE = 16  # of the II, by a part of which it grows then
 class ModuloScheduler:
     """Least initiation interval by constraint search, or the best found in `time_limit` seconds.
 
-    With a time limit of 0 only the heuristic runs.  With one worker the answer depends on the problem and on `seed`
-    alone, unless the time limit ends a search.  `time_limit` bounds the search, and once more an explanation of why
+    Seconds are counted by the work done (`rota.solver.effort`), not by a clock: with one worker the answer depends on
+    the problem, on `seed` and on `time_limit` alone, on whatever machine, busy or not.  With a time limit of 0 only the
+    heuristic runs.  `time_limit` bounds the search, and once more an explanation of why
     there is no schedule; the heuristic gets a few seconds beyond it.  More workers than processors are not used.
     """
 
@@ -78,11 +80,11 @@ class ModuloScheduler:
 
     def _climb(self, structure: Structure, mii: MII, started: float) -> ModuloSchedule:
         """From the MII up; an II that is left open ends the refutations, and the search goes on for any schedule."""
-        problem, deadline = structure.problem, started + self.time_limit
+        problem, deadline = structure.problem, spent() + self.time_limit
         if _may_never_fit(problem):
             self._check_ever_fits(structure, deadline)
         ii, lower, undecided = mii.ii, mii.ii, False
-        while (left := deadline - perf_counter()) > 0 and not stopped():
+        while (left := deadline - spent()) > 0 and not stopped():
             # Half of what is left: an II that can't be decided must not cost the schedule of a larger one.
             starts = self._search(structure, ii, left / 2)
             by = "cpsat"
@@ -102,15 +104,15 @@ class ModuloScheduler:
 
     def _check_ever_fits(self, structure: Structure, deadline: float) -> None:
         ceiling = _ceiling(structure.problem)
-        seconds = (deadline - perf_counter()) / 4
+        seconds = (deadline - spent()) / 4
         found = decide(derive_core(structure, ceiling), seconds, workers=self.workers, seed=self.seed)
         if found.outcome is Outcome.INFEASIBLE:
             raise never_fits(structure.problem, ceiling)
 
     def _fall_back(self, problem: ModuloProblem, mii: MII, lower: int, started: float) -> ModuloSchedule:
         """No time is left: the heuristic at growing II, and one op after the other if even that fails."""
-        ceiling, step, deadline = _ceiling(problem), 0, perf_counter() + _GRACE
-        while lower + step < ceiling and perf_counter() < deadline:
+        ceiling, step, deadline = _ceiling(problem), 0, spent() + _GRACE
+        while lower + step < ceiling and spent() < deadline:
             starts = iterative_starts(problem, lower + step, deadline)
             if starts is not None:
                 return _certified(problem, mii, lower + step, starts, lower=lower, by="ims", started=started)

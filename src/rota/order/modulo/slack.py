@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
+from typing import NamedTuple
 
 from rota.order.modulo.barrier_constraints import (
     READ_SLACK,
@@ -29,15 +29,16 @@ from rota.order.modulo.handover import Delivery, Handover
 from rota.order.modulo.modulo_model import Contest, Frame, Gap, Hold
 from rota.order.modulo.modulo_problem import ModuloProblem
 from rota.order.modulo.scheduler import ModuloScheduler
+from rota.solver.effort import spent
 from rota.solver.outcome import LARGEST_SEED, Outcome
 from rota.solver.stopping import stopped
 
 _MOST_BARRIERS = 3  # an iteration, where their slots are free
+_FEW_BARRIERS = 2
 # In the solver's own, reproducible measure, of which one unit is about four seconds: to find, per op, at least and at
 # most; and to improve.
-_EFFORT_PER_OP, _LEAST_EFFORT, _MOST_EFFORT, _POLISH = 0.002, 0.05, 0.9, 0.15
+_EFFORT_PER_OP, _LEAST_EFFORT, _MOST_EFFORT, _POLISH = 0.002, 0.05, 0.9, 0.03
 _SHARES = 0.3, 1.0  # of that effort, one search after the other
-_SECONDS = 20.0  # for any one search, in case the measure is off
 _SEARCH = Turn(Encoding.INTERVALS, linear=1, probing=0, share=1.0)
 
 
@@ -77,30 +78,112 @@ def settle(
 ) -> Settled | Outcome:
     """The fewest barriers, then the earlier choice, that leaves loads the wanted slack, or half of it, and so on.
 
-    Search times have a heavy tail, so every request gets a short search before any gets a longer one, by another seed;
-    in between, choices for which not even the easiest request is found are given up.  INFEASIBLE if that is refuted for
-    all of them; OPEN if no search found anything with its effort, or before the scheduler's time limit.
+    Choices that leave turns open, and more than two barriers, are for when nothing else is found with any slack: they
+    cost more clocks than slack saves.
+    What is refuted with much room is refuted with less, so the easiest of many requests is asked for first.  Search
+    times have a heavy tail: every request gets a short search before any gets a longer one, by another seed, and less
+    slack is looked for with short ones only.  INFEASIBLE if not even the easiest request is possible; OPEN if no search
+    found anything with its effort, or before the scheduler's time limit.
     """
-    deadline = perf_counter() + scheduler.time_limit
-    hopeful: tuple[int, ...] | None = None
-    for slack in _halves(landing, landing // 4):
-        left = [each for each in _requests(choices, ii, slack) if hopeful is None or each.number in hopeful]
-        for attempt, part in enumerate(_SHARES):
-            search = _Search(scheduler=scheduler, deadline=deadline, attempt=attempt)
-            asked, left = left, []
+    ladder = _Ladder(choices, ii, scheduler)
+    levels = tuple(_halves(landing, landing // 4))
+    for slack in levels if landing and ladder.strict != ladder.hopeful else ():
+        found = ladder.climb(slack, 0, _SHARES[0], ladder.strict, most=_FEW_BARRIERS)
+        if found is not None:
+            return _settled(found.request, _roomiest(found.request, found.decision, reading, ladder.search(0)))
+    for slack in levels:
+        for attempt, part in enumerate(_SHARES if slack == landing else _SHARES[:1]):
+            found = ladder.climb(slack, attempt, part, ladder.hopeful)
+            if found is not None:
+                return _settled(
+                    found.request, _roomiest(found.request, found.decision, reading, ladder.search(attempt))
+                )
+            ladder.ask_the_easiest()
+            if not ladder.hopeful:
+                return ladder.ended
+    found = ladder.fallback
+    if found is None:
+        return Outcome.OPEN
+    return _settled(found.request, _roomiest(found.request, found.decision, reading, ladder.search(0)))
+
+
+class _Found(NamedTuple):
+    """A request and what was found for it."""
+
+    request: _Request
+    decision: Decision
+
+
+class _Ladder:
+    """Requests one after the other, and what is known of them: refuted, still open, or given up with their choice."""
+
+    def __init__(self, choices: Sequence[Choice], ii: int, scheduler: ModuloScheduler) -> None:
+        self.choices, self.ii, self.scheduler = choices, ii, scheduler
+        self.deadline = spent() + scheduler.time_limit
+        self.hopeful = tuple(range(len(choices)))
+        most = max((len(each.problem.resources) for each in choices), default=0)
+        self.strict = tuple(number for number in self.hopeful if len(choices[number].problem.resources) == most)
+        self.refuted: list[_Request] = []
+        self.fallback: _Found | None = None
+        self.ended = Outcome.OPEN
+        self._asked = False
+
+    def search(self, attempt: int) -> _Search:
+        """How to solve at the `attempt`-th time."""
+        return _Search(scheduler=self.scheduler, deadline=self.deadline, attempt=attempt)
+
+    def climb(
+        self, slack: int, attempt: int, part: float, among: Sequence[int], *, most: int = _MOST_BARRIERS
+    ) -> _Found | None:
+        """The first request with so much slack that is found, in their order, of these choices."""
+        for asked in _by_barriers(self.choices, self.ii, slack, among):
+            if asked[0].barriers > max(most, min(_barrier_counts(asked[0].choice))):
+                continue
+            roomiest = max(asked, key=lambda each: (each.stages, sum(n for _, n in each.choice.copies), each.number))
+            known = self._solve(roomiest, attempt, part)
+            if known.outcome is Outcome.OPEN and slack and (self._asked or most < _MOST_BARRIERS):
+                continue  # less than was wished for is not worth more
             for request in asked:
-                found = search.solve(request, part)
+                found = known if request is roomiest else self._solve(request, attempt, part)
                 if found.outcome is Outcome.FEASIBLE:
-                    return _settled(request, _roomiest(request, found, reading, search))
-                if found.outcome is Outcome.OPEN:
-                    left.append(request)
-            if hopeful is None:
-                easiest = [search.solve(_easiest(choices, number, ii)).outcome for number in range(len(choices))]
-                if all(outcome is Outcome.INFEASIBLE for outcome in easiest):
-                    return Outcome.INFEASIBLE
-                hopeful = tuple(number for number, outcome in enumerate(easiest) if outcome is Outcome.FEASIBLE)
-                left = [request for request in left if request.number in hopeful]
-    return Outcome.OPEN
+                    return _Found(request, found)
+        return None
+
+    def ask_the_easiest(self) -> None:
+        """Give up choices for which not even the easiest request is found; once."""
+        if self._asked:
+            return
+        self._asked = True
+        found = {number: self._solve(_easiest(self.choices, number, self.ii), 0, 1.0) for number in self.hopeful}
+        self.hopeful = tuple(number for number, each in found.items() if each.outcome is Outcome.FEASIBLE)
+        if all(each.outcome is Outcome.INFEASIBLE for each in found.values()):
+            self.ended = Outcome.INFEASIBLE
+        if self.hopeful:
+            first = self.hopeful[0]
+            self.fallback = _Found(_easiest(self.choices, first, self.ii), found[first])
+
+    def _solve(self, request: _Request, attempt: int, part: float) -> Decision:
+        if any(_no_harder(each, request) for each in self.refuted):
+            return Decision(outcome=Outcome.INFEASIBLE)
+        found = self.search(attempt).solve(request, part)
+        if found.outcome is Outcome.INFEASIBLE:
+            self.refuted.append(request)
+        return found
+
+
+def _no_harder(one: _Request, other: _Request) -> bool:
+    """Does whatever meets the other request meet this one, too?"""
+    first, second = one.choice, other.choice
+    return (
+        one.slack <= other.slack
+        and one.barriers >= other.barriers
+        and one.stages >= other.stages
+        and (first.pinned, first.staged, first.barriers) == (second.pinned, second.staged, second.barriers)
+        and set(first.problem.resources) <= set(second.problem.resources)
+        and set(first.chains) <= set(second.chains)
+        and first.behind == second.behind
+        and all(more >= less for (_, more), (_, less) in zip(first.copies, second.copies, strict=True))
+    )
 
 
 def _easiest(choices: Sequence[Choice], number: int, ii: int) -> _Request:
@@ -113,12 +196,15 @@ def _easiest(choices: Sequence[Choice], number: int, ii: int) -> _Request:
     return _Request(number=number, choice=choice, ii=ii, barriers=barriers, stages=stages, slack=0)
 
 
-def _requests(choices: Sequence[Choice], ii: int, slack: int) -> Iterator[_Request]:
-    for barriers in sorted({count for choice in choices for count in _barrier_counts(choice)}):
-        for number, choice in enumerate(choices):
-            if barriers in _barrier_counts(choice):
-                for stages in choice.stages:
-                    yield _Request(number=number, choice=choice, ii=ii, barriers=barriers, stages=stages, slack=slack)
+def _by_barriers(choices: Sequence[Choice], ii: int, slack: int, hopeful: Sequence[int]) -> Iterator[list[_Request]]:
+    """Requests, those with as many barriers together, few barriers first."""
+    for barriers in sorted({count for number in hopeful for count in _barrier_counts(choices[number])}):
+        yield [
+            _Request(number=number, choice=choices[number], ii=ii, barriers=barriers, stages=stages, slack=slack)
+            for number in hopeful
+            if barriers in _barrier_counts(choices[number])
+            for stages in choices[number].stages
+        ]
 
 
 def _halves(slack: int, least: int = 1) -> Iterator[int]:
@@ -169,12 +255,11 @@ class _Search:
 
     @property
     def _over(self) -> bool:
-        return stopped() or perf_counter() >= self.deadline
+        return stopped() or spent() >= self.deadline
 
     def _run(self, model: ModuloModel, effort: float) -> Decision:
-        seconds = min(_SECONDS, max(self.deadline - perf_counter(), 0))
         seed = (self.scheduler.seed + self.attempt) % (LARGEST_SEED + 1)
-        return model.solve(seconds, _SEARCH, workers=self.scheduler.workers, seed=seed, effort=effort)
+        return model.solve(self.deadline - spent(), _SEARCH, workers=self.scheduler.workers, seed=seed, effort=effort)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,11 +303,13 @@ class _Request:
 def _roomiest(request: _Request, found: Decision, reading: int, search: _Search) -> Decision:
     """A schedule whose least read slack is as large as was found, and then its registers' lives short."""
     # Asked for outright, slack is found far faster than when it is the solver's aim.
-    for wanted in _halves(reading):
-        better = found if wanted <= found.named[READ_SLACK] else search.solve(request, reading=wanted)
+    wanted = reading
+    while wanted > found.named[READ_SLACK]:
+        better = search.solve(request, _SHARES[0], reading=wanted)
         if better.starts is not None:
             found = better
             break
+        wanted //= 2 if better.outcome is Outcome.INFEASIBLE else 4
     found = search.polish(request, found, lengthen_slack)
     return search.polish(request, found, shorten_lives(request.choice.deliveries))
 

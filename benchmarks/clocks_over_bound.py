@@ -1,0 +1,160 @@
+"""Predicted clocks over their bound: takes nothing or parts of names, prints a row for each loop by instruction.
+
+    python -m benchmarks.clocks_over_bound [--execute] [--plain] [PART_OF_NAME ...]
+
+The shipped GEMMs of both devices, attention, and further tiles.  The bound is the larger of what the busiest unit needs
+and the interval's proven lower bound; `plain` are the clocks without polish, if asked for.  With --execute each is also
+run on numbers, and GEMMs that `rota emit` takes are emitted.  Nothing is measured on a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from math import exp, fsum, log
+from typing import NamedTuple
+
+from benchmarks.zoo import Row, right
+from rota import GFX942, GFX950
+from rota.cycles.predict import clocks_per_tile, predict
+from rota.emit.hip_gemm import emit_gemm
+from rota.errors import RotaError
+from rota.kernels.attention import ATTENTION, MI300X_ATTENTION
+from rota.kernels.gemm import BF16, GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
+from rota.program.machine import Machine
+from rota.targets.device import rates_of
+from rota.values.compile_loop import compile_loop
+from rota.values.compiled_loop import CompiledLoop
+
+FP8 = "v_mfma_f32_16x16x128_f8f6f4"
+CDNA3 = "v_mfma_f32_16x16x16_bf16"
+BF16_TILES = (
+    (192, 256, 4),
+    (320, 128, 4),
+    (256, 128, 4),
+    (128, 256, 4),
+    (192, 192, 4),
+    (160, 256, 4),
+    (224, 256, 4),
+    (128, 192, 4),
+    (96, 256, 4),
+    (320, 192, 4),
+    (256, 320, 4),
+    (160, 160, 4),
+    (256, 192, 8),
+    (256, 128, 8),
+)
+FP8_TILES = ((256, 256, 4), (128, 256, 4), (256, 128, 8))
+MI300X_TILES = ((256, 128, 4), (192, 128, 4), (192, 256, 4))
+
+
+class Case(NamedTuple):
+    """A loop by instruction, the shape behind it if it is a GEMM, and what a mean is taken over."""
+
+    group: str
+    shape: GemmShape | None
+    row: Row
+
+
+def cases() -> Iterator[Case]:
+    """The shipped GEMMs, 20 further tiles, attention."""
+    for shapes, machine in ((GEMM_SHAPES, GFX950), (MI300X_GEMM_SHAPES, GFX942)):
+        for shape in shapes:
+            yield _gemm("shipped", shape, machine)
+    for rows, columns, waves in BF16_TILES:
+        yield _gemm("further", _shape("bf16", rows, columns, waves), GFX950)
+    for rows, columns, waves in FP8_TILES:
+        yield _gemm("further", _shape("fp8", rows, columns, waves), GFX950)
+    for rows, columns, waves in MI300X_TILES:
+        yield _gemm("further", _shape("mi300x", rows, columns, waves), GFX942)
+    for attention, machine in ((ATTENTION, GFX950), (MI300X_ATTENTION, GFX942)):
+        yield Case(attention.name, None, Row(attention.loop(instructions=True), machine, "instruction"))
+
+
+def _gemm(group: str, shape: GemmShape, machine: Machine) -> Case:
+    return Case(group, shape, Row(shape.loop(instructions=True), machine, "instruction"))
+
+
+def _shape(kind: str, rows: int, columns: int, waves: int) -> GemmShape:
+    name = f"{kind}_{rows}x{columns}_{waves}wave"
+    if kind == "fp8":
+        return GemmShape(
+            name=name,
+            instruction=FP8,
+            mma=(16, 128),
+            rows=rows,
+            columns=columns,
+            depth=128,
+            waves=waves,
+            element_bytes=1,
+        )
+    if kind == "mi300x":
+        return GemmShape(
+            name=name,
+            instruction=CDNA3,
+            mma=(16, 16),
+            rows=rows,
+            columns=columns,
+            waves=waves,
+            dma_bytes=4,
+            read_bytes=8,
+        )
+    return GemmShape(name=name, instruction=BF16, mma=(16, 32), rows=rows, columns=columns, waves=waves)
+
+
+def bound_of(compiled: CompiledLoop) -> float:
+    """Clocks a K-tile that no order of the loop stays below."""
+    proved = 0 if compiled.modulo is None else compiled.modulo.certificate.lower
+    slot = rates_of(compiled.machine).clocks_per_slot.value
+    return max(predict(compiled, band=False).least_cycles, proved * slot)
+
+
+def emitted(case: Case, compiled: CompiledLoop) -> str:
+    """Is source written for it?"""
+    if case.shape is None:
+        return "-"
+    try:
+        return "yes" if emit_gemm(compiled, case.shape.geometry) else "no"
+    except RotaError as error:
+        return error.findings[0].code
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print a row for each loop, then the means; 1 if one is not proved, or computes something else."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.clocks_over_bound")
+    parser.add_argument("parts", nargs="*")
+    parser.add_argument("--execute", action="store_true")
+    parser.add_argument("--plain", action="store_true")
+    asked = parser.parse_args(arguments)
+    print(f"{'loop':36} {'bound':>6} {'clocks':>8} {'ratio':>6} {'plain':>8} proved right emitted seconds  interval")
+    ratios: dict[str, list[float]] = {}
+    wrong = False
+    for case in cases():
+        if asked.parts and not any(part in case.row.loop.name for part in asked.parts):
+            continue
+        started = time.process_time()
+        compiled = compile_loop(case.row.loop, case.row.machine)
+        took = time.process_time() - started
+        clocks, bound = clocks_per_tile(compiled), bound_of(compiled)
+        ratios.setdefault(case.group if case.shape is None else "GEMM", []).append(clocks / bound)
+        proved = compiled.certificate is not None
+        fine = right(case.row, compiled) if asked.execute else None
+        wrong = wrong or not proved or fine is False
+        plain = clocks_per_tile(compile_loop(case.row.loop, case.row.machine, polish=False)) if asked.plain else None
+        print(
+            f"{case.row.loop.name:36} {bound:6.0f} {clocks:8.1f} {clocks / bound:6.4f} "
+            f"{'-' if plain is None else f'{plain:.1f}':>8} {'yes' if proved else 'NO':>6} "
+            f"{'-' if fine is None else 'yes' if fine else 'NO':>5} "
+            f"{emitted(case, compiled) if asked.execute else '-':>7} {took:7.2f}  {compiled.quality}",
+            flush=True,
+        )
+    for group, found in ratios.items():
+        mean = exp(fsum(map(log, found)) / len(found))
+        print(f"{group}: {len(found)} loops, geometric mean {mean:.4f}, worst {max(found):.4f}")
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,239 @@
+"""A loop's pace at a glance: takes a program's instructions, gives the clocks of a trip in any order of its entries.
+
+The cycle model (`model`) runs every wave; a search that tries thousands of orders asks for less.  Here one wave stands
+for all: what they share, it holds as long as all of them together, and at a barrier it waits for the last SIMD's turn.
+Loads in front of the loop have landed when it begins.  This ranks orders; what a schedule takes, the model says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from rota.cycles.instructions import CODE, EDGE, ENTER, SCALAR, Code, ModelInstruction
+from rota.cycles.parameters import Parameters
+from rota.program.kinds import OpKind, Unit
+
+_TRIPS = 3  # the last is taken; by then loads of the first have landed
+_MATH, _LDS, _GLOBAL, _WAIT, _TURNS = range(5)
+_FORMS = {Unit.MMA: _MATH, Unit.VALU: _MATH, Unit.LDS: _LDS, Unit.DMA: _GLOBAL}
+_KINDS = tuple(OpKind)
+_MATRIX, _VECTOR = 0, 1
+
+
+class IssueStep(NamedTuple):
+    """One instruction, `lead` clocks after the one before; then as in `ModelInstruction`, for all waves together.
+
+    `place` is the math unit or the counter.
+    """
+
+    form: int
+    lead: int = 0
+    held: int = 0
+    after: int = 0
+    needs: tuple[tuple[int, int], ...] = ()
+    makes: tuple[int, ...] = ()
+    place: int = 0
+
+
+class OneWave:
+    """The kernel of a program whose waves all run the same entries, as one wave issues it."""
+
+    def __init__(self, code: Code, parameters: Parameters, entries: int) -> None:
+        self.turn, self.latency = parameters.turn, parameters.dma_latency
+        self.edge = parameters.turn * parameters.loop_edge
+        self.holds = (*(counter.holds.value for counter in code.counters), 1 << 62)
+        self.registers = len(code.registers)
+        self._computed = [counter < 0 for counter in code.register_counters]
+        self._waves, self._sharers = code.waves, -(-code.waves // parameters.simds)
+        # A wave of the first SIMD leaves at its next turn after the last one's arrival and the barrier's own time; of
+        # waves that share a matrix unit each arrives an instruction's time behind the one before.
+        written = code.instructions[0]
+        longest = max((each.held for each in written if each.kind == CODE[OpKind.MMA]), default=0)
+        late = parameters.simds - 1 + longest * (self._sharers - 1)
+        self._barrier = -(-(parameters.barrier + late) // self.turn) * self.turn
+        kinds = [instruction.kind for instruction in written]
+        begins, ends = kinds.index(ENTER), kinds.index(EDGE)
+        self.pending = [0] * len(self.holds)
+        for step in self._steps(written[:begins]):
+            if step.form in (_LDS, _GLOBAL):
+                self.pending[step.place] += 1
+        own: list[list[ModelInstruction]] = [[] for _ in range(entries)]
+        for instruction in written[begins + 1 : ends]:
+            own[code.keys[instruction.key].slot].append(instruction)
+        self.entries = tuple(tuple(self._steps(each)) for each in own)
+
+    def clocks(self, order: Sequence[int]) -> int:
+        """Clocks of the last of a few trips through the entries in this order."""
+        pace, start = WavePace(self), 0
+        for _ in range(_TRIPS):
+            start = pace.time
+            pace.trip(order)
+        return pace.time - start
+
+    def late(self, order: Sequence[int]) -> tuple[int, ...]:
+        """Entries of the last trip for which a matrix unit, or else the wave, stood idle."""
+        pace = WavePace(self)
+        for _ in range(_TRIPS):
+            pace.late.clear()
+            pace.trip(order)
+        return tuple(pace.late)
+
+    def _steps(self, instructions: Iterable[ModelInstruction]) -> Iterator[IssueStep]:
+        """Instructions that only take turns count as time ahead of the next."""
+        lead = 0
+        for instruction in instructions:
+            step = self._step(instruction)
+            if step.form == _TURNS:
+                lead += step.lead
+            else:
+                yield step._replace(lead=lead)
+                lead = 0
+        if lead:
+            yield IssueStep(_TURNS, lead)
+
+    def _step(self, instruction: ModelInstruction) -> IssueStep:
+        kind = None if instruction.kind >= SCALAR else _KINDS[instruction.kind]
+        _, _, held, after, needs, makes, counter = instruction
+        if kind is OpKind.BARRIER:
+            return IssueStep(_TURNS, self._barrier)
+        if kind is OpKind.WAIT:
+            return IssueStep(_WAIT, held=held, place=counter)
+        if kind is None or (kind.unit not in _FORMS and kind is not OpKind.NOTHING):
+            return IssueStep(_TURNS, self.turn)
+        computed = tuple(need for need in needs if self._computed[need[0]])  # waits see to the others
+        form = _FORMS.get(kind.unit, _MATH)
+        if form == _MATH:
+            matrix = kind.unit is Unit.MMA
+            busy = held if matrix or kind is OpKind.TRANSCENDENTAL else self.turn
+            return IssueStep(form, 0, busy * self._sharers, after, computed, makes, _MATRIX if matrix else _VECTOR)
+        every = self._waves
+        return IssueStep(form, 0, held * every, after if form == _LDS else after * every, computed, makes, counter)
+
+
+class WavePace:
+    """The wave under way: the time, when units are free, registers ready and tokens given back."""
+
+    __slots__ = (
+        "_arriving",
+        "_done",
+        "_free",
+        "_issue",
+        "_issued",
+        "_path",
+        "_port",
+        "_ready",
+        "_wave",
+        "late",
+        "time",
+    )
+
+    def __init__(self, wave: OneWave) -> None:
+        self._wave = wave
+        self.time = self._port = self._path = 0
+        self._free, self._ready = [0, 0], [0] * wave.registers
+        self._done, self._issued = [[0] * count for count in wave.pending], list(wave.pending)
+        self._arriving: list[tuple[int, int, list[int]]] = []  # when, how long it holds the port, whose token it is
+        self._issue = (self._math, self._memory, self._memory, self._wait, self._turns)
+        self.late: list[int] = []
+
+    def trip(self, order: Sequence[int]) -> None:
+        """Once through the loop."""
+        for entry in order:
+            self.issue(entry)
+        self.time += self._wave.edge
+
+    def issue(self, entry: int) -> None:
+        """The instructions of an entry, one after the other."""
+        issue = self._issue
+        for step in self._wave.entries[entry]:
+            self.time += step[1]
+            if issue[step[0]](step):
+                self.late.append(entry)
+
+    def stall(self, entry: int) -> int:
+        """Clocks that the wave would stand before the first instruction of an entry if it came next."""
+        for step in self._wave.entries[entry][:1]:
+            form, lead, held, _, needs, _, place = step
+            time = until = self.time + lead
+            if form == _MATH:
+                until = max(time, self._free[place])
+            elif form != _TURNS:
+                oldest = self._issued[place] - (held + 1 if form == _WAIT else self._wave.holds[place])
+                until = max(time, self._given_back(place, oldest))
+            for register, extra in needs:
+                until = max(until, self._ready[register] + extra)
+            return until - time
+        return 0
+
+    def _given_back(self, place: int, token: int) -> int:
+        """When a token comes back; of a load that has not landed, when it would if the port were free."""
+        tokens = self._done[place]
+        if token < len(tokens):
+            return tokens[token] if token >= 0 else 0
+        under_way = [arrival + busy for arrival, busy, whose in self._arriving if whose is tokens]
+        return under_way[token - len(tokens)]
+
+    def _math(self, step: IssueStep) -> bool:
+        """Late is a matrix instruction that the unit stood idle for."""
+        _, _, held, after, needs, makes, place = step
+        free, ready, turn, time = self._free, self._ready, self._wave.turn, self.time
+        until = free[place] if free[place] > time else time  # noqa: FURB136  # in the innermost loop, a call counts
+        for register, extra in needs:
+            until = max(until, ready[register] + extra)
+        until += -until % turn
+        late = until > free[place] if place == _MATRIX else until > time
+        free[place] = until + held
+        for register in makes:
+            ready[register] = until + after
+        self.time = until + turn
+        return late
+
+    def _wait(self, step: IssueStep) -> bool:
+        _, _, held, _, _, _, place = step
+        late = self._come_down(place, self._issued[place] - held - 1)
+        self.time += self._wave.turn
+        return late
+
+    def _memory(self, step: IssueStep) -> bool:
+        """An op needs room in its counter; what a load brings takes the port of LDS when it arrives."""
+        form, _, held, after, needs, makes, place = step
+        late = self._come_down(place, self._issued[place] - self._wave.holds[place])
+        time, ready = self.time, self._ready
+        for register, extra in needs:
+            time = max(time, ready[register] + extra)
+        time += -time % self._wave.turn
+        self._issued[place] += 1
+        tokens = self._done[place]
+        if form == _LDS:
+            self._port = max(self._port, time) + held
+            finish = self._port + after
+            tokens.append(max(finish, tokens[-1]) if tokens else finish)
+        else:
+            self._path = max(self._path, time) + held
+            finish = self._path + self._wave.latency
+            self._arriving.append((finish, after, tokens))
+        for register in makes:
+            ready[register] = finish
+        self.time = time + self._wave.turn
+        return late
+
+    def _come_down(self, place: int, oldest: int) -> bool:
+        """Stand until a token is given back; true if that takes time."""
+        tokens, arriving = self._done[place], self._arriving
+        while arriving and (arriving[0][0] <= self.time or oldest >= len(tokens)):
+            arrival, busy, whose = arriving.pop(0)
+            self._port = max(self._port, arrival) + busy
+            whose.append(max(self._port, whose[-1]) if whose else self._port)
+        if oldest < 0 or tokens[oldest] <= self.time:
+            return False
+        self.time = tokens[oldest] + -tokens[oldest] % self._wave.turn
+        return True
+
+    def _turns(self, _step: IssueStep) -> bool:
+        return False
+
+
+def in_lockstep(code: Code) -> bool:
+    """Do all waves run the same entries?"""
+    return len(set(code.roles)) == 1

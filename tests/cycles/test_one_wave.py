@@ -1,0 +1,57 @@
+"""The pace of one wave against the cycle model, which runs all of them."""
+
+from functools import cache
+
+import pytest
+
+from rota import GFX950
+from rota.cycles.instructions import encode
+from rota.cycles.one_wave import OneWave, WavePace
+from rota.cycles.parameters import nominal
+from rota.cycles.predict import clocks_per_tile
+from rota.kernels.gemm import BF16, GemmShape
+from rota.program.kinds import OpKind
+from rota.targets.device import device_of
+from rota.values.compile_loop import compile_loop
+from rota.values.compiled_loop import CompiledLoop
+
+
+@cache
+def loop(*, waves: int) -> CompiledLoop:
+    shape = GemmShape(name="pace", instruction=BF16, mma=(16, 32), rows=128, columns=64 * waves // 4, waves=waves)
+    return compile_loop(shape.loop(), GFX950, polish=False)
+
+
+def wave_of(compiled: CompiledLoop) -> OneWave:
+    parameters = nominal(device_of(compiled.machine))
+    return OneWave(encode(compiled, parameters), parameters, len(compiled.kernel))
+
+
+@pytest.mark.parametrize("waves", [4, 8])
+def test_it_is_close_to_the_model(waves: int) -> None:
+    compiled = loop(waves=waves)
+    clocks = wave_of(compiled).clocks(range(len(compiled.kernel))) / compiled.trip_tiles[0]
+    assert clocks == pytest.approx(clocks_per_tile(compiled), rel=0.08)
+
+
+def test_a_crowded_gap_takes_longer_and_is_named() -> None:
+    compiled = loop(waves=4)
+    wave, kernel = wave_of(compiled), compiled.kernel
+    matrix = [number for number, entry in enumerate(kernel) if entry.effect.kind is OpKind.MMA]
+    others = [number for number in range(len(kernel)) if number not in matrix]
+    crowded = (*others, *matrix)
+    assert wave.clocks(crowded) > wave.clocks(range(len(kernel)))
+    assert matrix[0] in wave.late(crowded)
+
+
+def test_a_stall_is_what_issuing_then_takes() -> None:
+    compiled = loop(waves=4)
+    wave = wave_of(compiled)
+    pace = WavePace(wave)
+    for entry in range(len(compiled.kernel)):
+        stall, lead, before = pace.stall(entry), wave.entries[entry][0].lead, pace.time
+        pace.issue(entry)
+        waits = compiled.kernel[entry].effect.kind is OpKind.WAIT
+        after = lead if compiled.kernel[entry].effect.kind is OpKind.BARRIER else lead + wave.turn
+        if not waits or stall == 0:  # of a load that hasn't landed the port may be busy
+            assert pace.time - before - after == stall + -stall % wave.turn

@@ -1,0 +1,13 @@
+"""The same schedule every time: a share of `python -m benchmarks.deterministic`."""
+
+from __future__ import annotations
+
+from benchmarks.deterministic import busy, digests
+from benchmarks.zoo import rows
+
+
+def test_a_busy_machine_and_another_hash_seed_change_nothing() -> None:
+    small = [number for number, row in enumerate(rows()) if "128x128" in row.loop.name and row.grain == "tile"]
+    with busy():
+        for number in small:
+            assert len(digests(number, times=2)) == 1

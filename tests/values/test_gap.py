@@ -1,0 +1,36 @@
+"""The line of a loop: the interval, the predicted clocks, and what lies between."""
+
+from __future__ import annotations
+
+import re
+
+from rota import GFX950
+from rota.cycles.predict import clocks_per_tile
+from rota.kernels.gemm import BF16, GemmShape
+from rota.values.compile_loop import compile_loop
+from rota.values.gap import gap_in_words
+
+SHAPE = GemmShape(name="gap", instruction=BF16, mma=(16, 32), rows=64, columns=64, waves=4)
+
+
+def test_it_says_the_clocks_and_what_they_consist_of() -> None:
+    compiled = compile_loop(SHAPE.loop(), GFX950)
+    clocks = clocks_per_tile(compiled)
+    words = gap_in_words(compiled, 100)
+    assert words is not None
+    assert words.startswith(f"predicted {clocks:,.0f} clk ({clocks - 100:,.0f} more: ")
+    causes = [float(number) for number in re.findall(r"[a-z)] (\d+)", words.partition("more: ")[2])]
+    assert causes == sorted(causes, reverse=True)
+    assert sum(causes) > 0
+
+
+def test_without_a_gap_there_is_nothing_to_explain() -> None:
+    compiled = compile_loop(SHAPE.loop(), GFX950)
+    clocks = round(clocks_per_tile(compiled))
+    assert gap_in_words(compiled, clocks) == f"predicted {clocks:,} clk"
+
+
+def test_a_loop_says_it_of_itself() -> None:
+    compiled = compile_loop(SHAPE.loop(), GFX950)
+    assert compiled.speed is not None
+    assert compiled.speed.startswith("predicted ")

@@ -1,0 +1,87 @@
+"""Polish: faster by the cycle model, the same entries, proved, and the same every time."""
+
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from rota import GFX950, verify
+from rota.cycles.predict import clocks_per_tile
+from rota.execute.executor import execute
+from rota.execute.semantics import Mixing
+from rota.kernels.gemm import BF16, GemmShape
+from rota.program.phase import Phase
+from rota.values.compile_loop import compile_loop
+from rota.values.compiled_loop import CompiledLoop
+from rota.values.polish import faster_order
+
+SHAPE = GemmShape(name="crowded", instruction=BF16, mma=(16, 32), rows=128, columns=96, waves=4)
+
+
+@cache
+def compiled(*, polish: bool) -> CompiledLoop:
+    return compile_loop(SHAPE.loop(), GFX950, polish=polish)
+
+
+def test_it_is_faster_and_proved() -> None:
+    plain, better = compiled(polish=False), compiled(polish=True)
+    assert clocks_per_tile(better) < clocks_per_tile(plain)
+    assert better.certificate is not None
+    assert verify(better).clean
+
+
+def test_it_computes_the_same() -> None:
+    for trips in range(4):
+        assert execute(compiled(polish=True), trips, semantics=Mixing()).right
+
+
+def test_only_the_order_of_the_kernel_differs() -> None:
+    plain, better = compiled(polish=False), compiled(polish=True)
+    assert (plain.prologue, plain.epilogue, plain.placement) == (better.prologue, better.epilogue, better.placement)
+    listed = [Counter(replace(entry, time_slot=0) for entry in each.kernel) for each in (plain, better)]
+    assert listed[0] == listed[1]
+    assert [entry.time_slot for entry in better.kernel] == list(range(len(better.kernel)))
+
+
+def test_without_it_entries_stand_in_the_order_of_their_starts() -> None:
+    plain = compiled(polish=False)
+    slots = {
+        op.name: start % plain.placement.interval
+        for op, start in zip(SHAPE.loop().ops, plain.placement.starts, strict=True)
+    }
+    period = [slots[entry.op.name] for entry in plain.kernel if not entry.op.is_framework]
+    assert period == sorted(slots.values()) * plain.placement.unroll
+
+
+def test_its_repairs_name_the_entries_where_they_stand() -> None:
+    better = compiled(polish=True)
+    for repair in better.repairs:
+        assert better.phase(repair.phase)[repair.slot].op == repair.op
+    places = {f"{entry.op} (kernel #{entry.time_slot})" for entry in better.kernel}
+    named = [words for each in better.repairs for words in each.reason.split(" must be over before ")]
+    assert all(words in places for words in named if "(kernel #" in words)
+    assert any("(kernel #" in words for words in named)
+    assert [(list(Phase).index(each.phase), each.slot) for each in better.repairs] == sorted(
+        (list(Phase).index(each.phase), each.slot) for each in better.repairs
+    )
+
+
+def test_again_gives_the_same() -> None:
+    plain = compiled(polish=False)
+    assert faster_order(plain) == faster_order(plain) is not None
+
+
+def test_an_order_that_is_not_proved_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = compiled(polish=False)
+    backwards = tuple(reversed(range(len(plain.kernel))))
+    monkeypatch.setattr("rota.values.compile_loop.faster_order", lambda _: backwards)
+    kept = compile_loop(SHAPE.loop(), GFX950)
+    assert kept.kernel == plain.kernel
+    assert kept.certificate is not None
+
+
+def test_two_groups_of_waves_keep_their_order() -> None:
+    shape = replace(SHAPE, rows=128, columns=128, waves=8)
+    turns = compile_loop(shape.loop(), GFX950, stagger=True, polish=False)
+    assert faster_order(turns) is None
