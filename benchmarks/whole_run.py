@@ -24,7 +24,7 @@ from benchmarks.whole_problems import (
     wrong_elements,
 )
 from rota.audit.gemm_launch import packed
-from rota.emit.epilogue_steps import Step
+from rota.emit.epilogue_steps import EpilogueStep
 from rota.emit.whole_finish import PARTIAL_UNIT
 from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, Output, WholeGemm
 from rota.errors import Finding, IsaError
@@ -104,15 +104,15 @@ def _arrays(built: Built, problem: Problem, given: Operands) -> dict[str, NDArra
     }
     if asked.gate:
         found["B_up"] = _laid(given.b_up, gaps[1], skew[1], lambda each: packed(each, element), _NAN[element])
-    if Step.BETA in asked.epilogue:
+    if EpilogueStep.BETA in asked.epilogue:
         found["C"] = _laid(
             given.c, gaps[2], 0, lambda each: _packed_output(each, asked.output), _NAN[asked.output.value]
         )
-    if {Step.ROW_BIAS, Step.COLUMN_BIAS} & set(asked.epilogue):
+    if {EpilogueStep.ROW_BIAS, EpilogueStep.COLUMN_BIAS} & set(asked.epilogue):
         found["bias"] = _packed_output(given.bias, asked.output)
-    if Step.ROW_SCALE in asked.epilogue:
+    if EpilogueStep.ROW_SCALE in asked.epilogue:
         found["row_scale"] = given.row_scale.astype(np.float32)
-    if Step.COLUMN_SCALE in asked.epilogue:
+    if EpilogueStep.COLUMN_SCALE in asked.epilogue:
         found["column_scale"] = given.column_scale.astype(np.float32)
     if problem.splits > 1:
         across = -(-problem.n // PARTIAL_UNIT) * PARTIAL_UNIT * asked.products

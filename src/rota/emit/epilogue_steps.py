@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from rota.errors import EmissionError, Finding
 
 
-class Step(enum.Enum):
+class EpilogueStep(enum.Enum):
     """One step; the value is its word in an epilogue."""
 
     ALPHA = "alpha"
@@ -33,31 +33,31 @@ class Step(enum.Enum):
         return self in _GATES
 
 
-_GATES = {Step.GATED_SILU: Step.SILU, Step.GATED_GELU_TANH: Step.GELU_TANH}
-_BEFORE_A_GATE = (Step.ALPHA, Step.ROW_SCALE)
-_BIASES = (Step.ROW_BIAS, Step.COLUMN_BIAS)
+_GATES = {EpilogueStep.GATED_SILU: EpilogueStep.SILU, EpilogueStep.GATED_GELU_TANH: EpilogueStep.GELU_TANH}
+_BEFORE_A_GATE = (EpilogueStep.ALPHA, EpilogueStep.ROW_SCALE)
+_BIASES = (EpilogueStep.ROW_BIAS, EpilogueStep.COLUMN_BIAS)
 
-Steps = tuple[Step, ...]
+Steps = tuple[EpilogueStep, ...]
 
 _SAID = {
-    Step.ALPHA: "times alpha",
-    Step.BETA: "plus beta times C",
-    Step.ROW_SCALE: "times the row's scale",
-    Step.COLUMN_SCALE: "times the column's scale",
-    Step.ROW_BIAS: "plus the row's bias",
-    Step.COLUMN_BIAS: "plus the column's bias",
-    Step.RELU: "relu",
-    Step.GELU: "gelu, with erf",
-    Step.GELU_TANH: "gelu, in its form with tanh",
-    Step.SILU: "silu",
-    Step.GATED_SILU: "silu of the first product times the second (SwiGLU)",
-    Step.GATED_GELU_TANH: "gelu, in its form with tanh, of the first product times the second (GeGLU)",
+    EpilogueStep.ALPHA: "times alpha",
+    EpilogueStep.BETA: "plus beta times C",
+    EpilogueStep.ROW_SCALE: "times the row's scale",
+    EpilogueStep.COLUMN_SCALE: "times the column's scale",
+    EpilogueStep.ROW_BIAS: "plus the row's bias",
+    EpilogueStep.COLUMN_BIAS: "plus the column's bias",
+    EpilogueStep.RELU: "relu",
+    EpilogueStep.GELU: "gelu, with erf",
+    EpilogueStep.GELU_TANH: "gelu, in its form with tanh",
+    EpilogueStep.SILU: "silu",
+    EpilogueStep.GATED_SILU: "silu of the first product times the second (SwiGLU)",
+    EpilogueStep.GATED_GELU_TANH: "gelu, in its form with tanh, of the first product times the second (GeGLU)",
 }
 
 
 def parse_epilogue(words: Sequence[str]) -> Steps:
     """The steps behind the words, if they can stand in that order."""
-    known = {step.value: step for step in Step}
+    known = {step.value: step for step in EpilogueStep}
     for word in words:
         if word not in known:
             raise _refused(f"an epilogue has no step {word!r}", evidence=(("steps", ", ".join(known)),))
@@ -90,7 +90,7 @@ def spoken(steps: Steps) -> str:
     return "; ".join(_SAID[step] for step in steps) or "the sum itself"
 
 
-def step_lines(step: Step) -> Iterator[str]:
+def step_lines(step: EpilogueStep) -> Iterator[str]:
     """A step as source: `values`, for a gate also `others`, at `row` and `column` of the batch's matrix."""
     yield f"// {_SAID[step]}"
     if step.gates:
@@ -98,39 +98,39 @@ def step_lines(step: Step) -> Iterator[str]:
         yield f"  values[e] = {_activated(_GATES[step])} * others[e];"
         yield "}"
         return
-    if step is Step.ROW_SCALE:
+    if step is EpilogueStep.ROW_SCALE:
         yield "const float row_factor = row_scale[batch * M + row];"
-    if step is Step.ROW_BIAS:
+    if step is EpilogueStep.ROW_BIAS:
         yield "const float row_addend = (float)((const element*)bias)[row];"
     yield f"ROTA_EACH values[e] = {_value(step)};"
 
 
-def also_before_a_gate(step: Step) -> str:
+def also_before_a_gate(step: EpilogueStep) -> str:
     """The same step for the second product."""
     return f"ROTA_EACH others[e] = {_value(step).replace('values[e]', 'others[e]')};"
 
 
-def _value(step: Step) -> str:
+def _value(step: EpilogueStep) -> str:
     plain = {
-        Step.ALPHA: "values[e] * alpha",
-        Step.BETA: "values[e] + beta * read[e]",
-        Step.ROW_SCALE: "values[e] * row_factor",
-        Step.COLUMN_SCALE: "values[e] * column_scale[batch * N + column + ROTA_INSIDE(e)]",
-        Step.ROW_BIAS: "values[e] + row_addend",
-        Step.COLUMN_BIAS: "values[e] + (float)((const element*)bias)[column + ROTA_INSIDE(e)]",
+        EpilogueStep.ALPHA: "values[e] * alpha",
+        EpilogueStep.BETA: "values[e] + beta * read[e]",
+        EpilogueStep.ROW_SCALE: "values[e] * row_factor",
+        EpilogueStep.COLUMN_SCALE: "values[e] * column_scale[batch * N + column + ROTA_INSIDE(e)]",
+        EpilogueStep.ROW_BIAS: "values[e] + row_addend",
+        EpilogueStep.COLUMN_BIAS: "values[e] + (float)((const element*)bias)[column + ROTA_INSIDE(e)]",
     }
     return plain[step] if step in plain else _activated(step)
 
 
-def _activated(step: Step) -> str:
+def _activated(step: EpilogueStep) -> str:
     return {
-        Step.RELU: "(values[e] < 0 ? 0 : values[e])",
-        Step.SILU: "ROTA_LOGISTIC(values[e], values[e])",
-        Step.GELU_TANH: (
+        EpilogueStep.RELU: "(values[e] < 0 ? 0 : values[e])",
+        EpilogueStep.SILU: "ROTA_LOGISTIC(values[e], values[e])",
+        EpilogueStep.GELU_TANH: (
             "ROTA_LOGISTIC(values[e], "
             "1.5957691216057308f * (values[e] + 0.044715f * values[e] * values[e] * values[e]))"
         ),
-        Step.GELU: "gelu(values[e])",
+        EpilogueStep.GELU: "gelu(values[e])",
     }[step]
 
 

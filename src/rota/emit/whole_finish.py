@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rota.emit.epilogue_steps import Step, also_before_a_gate, step_lines
+from rota.emit.epilogue_steps import EpilogueStep, also_before_a_gate, step_lines
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_tile import Factor, GemmTile
 from rota.emit.refusal import unfit
@@ -63,7 +63,7 @@ def finish_types(asked: WholeGemm) -> Iterator[str]:
     """Types of the end, local to a kernel."""
     yield f"typedef {asked.output.type} element;"
     yield f"typedef element elements __attribute__((ext_vector_type({asked.output.width})));"
-    if Step.GELU in asked.epilogue:
+    if EpilogueStep.GELU in asked.epilogue:
         # Abramowitz and Stegun 7.1.26: erf within 1.5e-7.
         yield "const auto gelu = [](float x) {"
         yield "  const float y = __builtin_fabsf(x) * 0.70710678118654752f;"
@@ -79,7 +79,7 @@ def finish_types(asked: WholeGemm) -> Iterator[str]:
 def finish_lines(asked: WholeGemm) -> Iterator[str]:
     """`values` (and `others`) at `row` and `column` become D's; `wide` says that D is aligned, `inside` what is its."""
     width = asked.output.width
-    if Step.BETA in asked.epilogue:
+    if EpilogueStep.BETA in asked.epilogue:
         yield f"float read[{width}];"
         yield "const element* const old = c_matrix + row * c_stride + column;"
         yield f"if (wide_c && inside == {width}) {{"
@@ -109,7 +109,7 @@ def matrix_lines(asked: WholeGemm) -> Iterator[str]:
     size = asked.output.bytes
     yield "element* const d_matrix = (element*)D + batch * d_batch;"
     yield f"const bool wide = (((u64)d_matrix | (u64)(d_stride * {size})) & 15) == 0;"
-    if Step.BETA in asked.epilogue:
+    if EpilogueStep.BETA in asked.epilogue:
         yield "const element* const c_matrix = (const element*)C + batch * c_batch;"
         yield f"const bool wide_c = (((u64)c_matrix | (u64)(c_stride * {size})) & 15) == 0;"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.epilogue_steps import Step, spoken
+from rota.emit.epilogue_steps import EpilogueStep, spoken
 from rota.emit.gemm_tile import Element, GemmTile, gemm_tile
 from rota.emit.names import identifier
 from rota.emit.register_waits import with_register_waits
@@ -130,7 +130,7 @@ def _check(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
             f"  if (overlap(p.{pointer}, p.{rows}, p.{letter}_stride, p.K, p.{letter}_batch, p.batches, "
             f'{tile.element.bytes}, p.D, d_bytes)) return "D overlaps {pointer}";'
         )
-    if Step.BETA in asked.epilogue:
+    if EpilogueStep.BETA in asked.epilogue:
         yield "  const bool same = p.C == p.D && p.c_stride == p.d_stride && p.c_batch == p.d_batch;"
         yield (
             "  if (!same && overlap(p.C, p.M, p.c_stride, p.N, p.c_batch, p.batches, "
@@ -173,14 +173,14 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
     yield "p.d_stride >= p.N", "rows of D are at least N elements apart"
     yield "p.d_stride < (1LL << 40) && p.d_batch < (1LL << 56)", "strides of D don't overflow"
     yield "p.batches == 1 || p.d_batch >= (p.M - 1) * p.d_stride + p.N", "matrices of D don't overlap"
-    if Step.BETA in asked.epilogue:
+    if EpilogueStep.BETA in asked.epilogue:
         yield "p.C != nullptr", "C is given"
         yield f"(std::uintptr_t)p.C % {out} == 0", "C is aligned to its elements"
         yield "p.c_stride >= p.N && p.c_stride < (1LL << 40)", "rows of C are at least N elements apart"
         yield "p.c_batch >= 0 && p.c_batch < (1LL << 56)", "matrices of C follow one another"
-    if {Step.ROW_BIAS, Step.COLUMN_BIAS} & set(asked.epilogue):
+    if {EpilogueStep.ROW_BIAS, EpilogueStep.COLUMN_BIAS} & set(asked.epilogue):
         yield f"p.bias != nullptr && (std::uintptr_t)p.bias % {out} == 0", "bias is given, and aligned to its elements"
-    for step, pointer in ((Step.ROW_SCALE, "row_scale"), (Step.COLUMN_SCALE, "column_scale")):
+    for step, pointer in ((EpilogueStep.ROW_SCALE, "row_scale"), (EpilogueStep.COLUMN_SCALE, "column_scale")):
         if step in asked.epilogue:
             yield (
                 f"p.{pointer} != nullptr && (std::uintptr_t)p.{pointer} % 4 == 0",

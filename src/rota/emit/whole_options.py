@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.check import check_ints, check_types
-from rota.emit.epilogue_steps import Step, Steps, check_epilogue, parse_epilogue
+from rota.emit.epilogue_steps import EpilogueStep, Steps, check_epilogue, parse_epilogue
 from rota.errors import EmissionError, Finding
 
 _VECTOR_BYTES = 16  # the widest store
@@ -99,7 +99,7 @@ class WholeGemm:
         check_epilogue(self.epilogue)
 
     @property
-    def gate(self) -> Step | None:
+    def gate(self) -> EpilogueStep | None:
         """The step that takes a second product."""
         return next((step for step in self.epilogue if step.gates), None)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.epilogue_steps import Step
+from rota.emit.epilogue_steps import EpilogueStep
 from rota.emit.gemm_tile import Element, GemmTile, gemm_tile
 from rota.emit.register_waits import with_register_waits
 from rota.emit.whole_host import emit_launcher
@@ -44,31 +44,31 @@ _TORCH: Mapping[object, str] = {
     Output.F16: "float16",
     Output.F32: "float32",
 }
-_IN_CPP: Mapping[Step, str] = {
-    Step.ALPHA: "{0} *= p.alpha;",
-    Step.BETA: "{0} += p.beta * given.c[(std::size_t)row * p.N + column];",
-    Step.ROW_SCALE: "{0} *= given.row_scale[row];",
-    Step.COLUMN_SCALE: "{0} *= given.column_scale[column];",
-    Step.ROW_BIAS: "{0} += given.bias[row];",
-    Step.COLUMN_BIAS: "{0} += given.bias[column];",
-    Step.RELU: "if ({0} < 0) {0} = 0;",
-    Step.GELU: "{0} *= 0.5 * (1 + std::erf({0} / std::sqrt(2.0)));",
-    Step.GELU_TANH: "{0} *= 0.5 * (1 + std::tanh(0.7978845608028654 * ({0} + 0.044715 * {0} * {0} * {0})));",
-    Step.SILU: "{0} /= 1 + std::exp(-{0});",
+_IN_CPP: Mapping[EpilogueStep, str] = {
+    EpilogueStep.ALPHA: "{0} *= p.alpha;",
+    EpilogueStep.BETA: "{0} += p.beta * given.c[(std::size_t)row * p.N + column];",
+    EpilogueStep.ROW_SCALE: "{0} *= given.row_scale[row];",
+    EpilogueStep.COLUMN_SCALE: "{0} *= given.column_scale[column];",
+    EpilogueStep.ROW_BIAS: "{0} += given.bias[row];",
+    EpilogueStep.COLUMN_BIAS: "{0} += given.bias[column];",
+    EpilogueStep.RELU: "if ({0} < 0) {0} = 0;",
+    EpilogueStep.GELU: "{0} *= 0.5 * (1 + std::erf({0} / std::sqrt(2.0)));",
+    EpilogueStep.GELU_TANH: "{0} *= 0.5 * (1 + std::tanh(0.7978845608028654 * ({0} + 0.044715 * {0} * {0} * {0})));",
+    EpilogueStep.SILU: "{0} /= 1 + std::exp(-{0});",
 }
-_IN_TORCH: Mapping[Step, str] = {
-    Step.ALPHA: "{0} = {0} * alpha",
-    Step.BETA: "{0} = {0} + beta * c",
-    Step.ROW_SCALE: "{0} = {0} * row_scale[:, :, None]",
-    Step.COLUMN_SCALE: "{0} = {0} * column_scale[:, None, :]",
-    Step.ROW_BIAS: "{0} = {0} + bias[None, :, None]",
-    Step.COLUMN_BIAS: "{0} = {0} + bias[None, None, :]",
-    Step.RELU: "{0} = torch.relu({0})",
-    Step.GELU: "{0} = torch.nn.functional.gelu({0})",
-    Step.GELU_TANH: '{0} = torch.nn.functional.gelu({0}, approximate="tanh")',
-    Step.SILU: "{0} = torch.nn.functional.silu({0})",
+_IN_TORCH: Mapping[EpilogueStep, str] = {
+    EpilogueStep.ALPHA: "{0} = {0} * alpha",
+    EpilogueStep.BETA: "{0} = {0} + beta * c",
+    EpilogueStep.ROW_SCALE: "{0} = {0} * row_scale[:, :, None]",
+    EpilogueStep.COLUMN_SCALE: "{0} = {0} * column_scale[:, None, :]",
+    EpilogueStep.ROW_BIAS: "{0} = {0} + bias[None, :, None]",
+    EpilogueStep.COLUMN_BIAS: "{0} = {0} + bias[None, None, :]",
+    EpilogueStep.RELU: "{0} = torch.relu({0})",
+    EpilogueStep.GELU: "{0} = torch.nn.functional.gelu({0})",
+    EpilogueStep.GELU_TANH: '{0} = torch.nn.functional.gelu({0}, approximate="tanh")',
+    EpilogueStep.SILU: "{0} = torch.nn.functional.silu({0})",
 }
-_ACTS = {Step.GATED_SILU: Step.SILU, Step.GATED_GELU_TANH: Step.GELU_TANH}
+_ACTS = {EpilogueStep.GATED_SILU: EpilogueStep.SILU, EpilogueStep.GATED_GELU_TANH: EpilogueStep.GELU_TANH}
 _NEAR = {Output.BF16: "8e-3", Output.F16: "1e-3", Output.F32: "1e-5"}
 
 
@@ -99,7 +99,7 @@ def emit_project(
 
 
 def _words(name: str, tile: GemmTile, asked: WholeGemm) -> dict[str, str]:
-    by_row = Step.ROW_BIAS in asked.epilogue
+    by_row = EpilogueStep.ROW_BIAS in asked.epilogue
     held: object = tile.element
     put = _PUT_ELEMENT.get(tile.element)
     if put is None:
@@ -133,7 +133,7 @@ def _scalar_type(name: str) -> str:
     return known[name]
 
 
-def _reference(asked: WholeGemm, steps: Mapping[Step, str], opening: str, end: str) -> Iterator[str]:
+def _reference(asked: WholeGemm, steps: Mapping[EpilogueStep, str], opening: str, end: str) -> Iterator[str]:
     """The epilogue in another language, step by step."""
     before = asked.gate is not None
     if before and opening:

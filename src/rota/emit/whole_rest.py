@@ -88,7 +88,7 @@ def _taken(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[
 
 
 def _multiplied(binding: GemmBinding) -> Iterator[str]:
-    """Step by step of K: all pieces of a step, then all its products."""
+    """EpilogueStep by step of K: all pieces of a step, then all its products."""
     tile = binding.tile
     for step in range(tile.steps):
         pieces = range(step * tile.pieces_per_step, (step + 1) * tile.pieces_per_step)
