@@ -75,7 +75,7 @@ def edits(language: str) -> dict[str, Edit]:
         "first vm wait weakened by 1": _renumbered(words, words.vm, 1),
         "last vm wait weakened by 1": _renumbered(words, words.vm, 1, nth=-1),
         "vm wait dropped": _dropped(words, words.vm),
-        "lgkm wait weakened by 1": _renumbered(words, words.lgkm, 1),
+        "lgkm wait weakened by 1": _renumbered(words, words.lgkm, 1, nth=1),
         "lgkm wait dropped": _dropped(words, words.lgkm, nth=1),
         "first barrier dropped": _dropped(words, words.barrier),
         "last barrier dropped": _dropped(words, words.barrier, nth=-1),
