@@ -24,6 +24,7 @@ from rota.isa.load import load_kernel, read_object
 from rota.prove.paths import Budget
 from rota.prove.proved_object import prove_object
 from rota.prove.verdict import Verdict
+from rota.targets.default import DEFAULT
 from rota.targets.device import Device
 from rota.targets.registry import device_named
 
@@ -80,8 +81,8 @@ def use(device: str, *, orders: int = 3, seed: int = 0, check: bool = True, auto
     return session
 
 
-def _installed(device: str) -> Device:
-    chosen = device_named(device)
+def _installed(device: str | None) -> Device:
+    chosen = device_named(DEFAULT.arch if device is None else device)
     if find_spec("triton") is None:
         raise ToolchainError(
             Finding(code="T301", message="Triton is not installed", fixes=("pip install 'rota[triton]'",))
@@ -103,10 +104,10 @@ def compile_kernel(
     *,
     signature: Mapping[str, str],
     constants: Mapping[str, object] | None = None,
-    device: str = "gfx950",
+    device: str | None = None,
     **options: object,
 ) -> CompiledKernel:
-    """A kernel of Triton or Gluon as machine code for a device.
+    """A kernel of Triton or Gluon as machine code for a device, by default rota's own default.
 
     `signature` has the type of each parameter that isn't a constant, as Triton writes it: "*bf16", "i32"; ":16" behind
     it says that the pointer or number is a multiple of 16.  Options are those of a launch, as `num_warps`.
@@ -144,7 +145,7 @@ def check(
     *,
     signature: Mapping[str, str],
     constants: Mapping[str, object] | None = None,
-    device: str = "gfx950",
+    device: str | None = None,
     budget: Budget | None = None,
     **options: object,
 ) -> Verdict:

@@ -69,7 +69,7 @@ def read_assembly(folder: Path, arch: str) -> CodeObject:
             Finding(
                 code="T103",
                 message=f"{folder} holds the assembly of {len(found)} kernels of Mojo; expected one",
-                fixes=("mojo build --emit asm --target-accelerator gfx950 kernel.mojo -o folder/host.s",),
+                fixes=(f"mojo build --emit asm --target-accelerator {arch} kernel.mojo -o folder/host.s",),
             )
         )
     text = _TARGET.sub(r"amdgcn-amd-amdhsa--\1", found[0].read_text(encoding="utf-8"))

@@ -246,12 +246,13 @@ class _MojoKernel:
     def _walk(self, table: str, phase: Phase, indent: str) -> Iterator[str]:
         beside = extras(self.plan, phase)
         yield f"{indent}comptime for i in range(len({table})):"
+        rows = sum(entry.listed for entry in self.program.phase(phase))
         for extra in beside:
-            yield from (f"{indent}    {line}" for line in _beside(f"comptime if i == {extra.before}:", extra.group))
+            if extra.before < rows:
+                yield from (f"{indent}    {line}" for line in _beside(f"comptime if i == {extra.before}:", extra.group))
         arguments = "a, b, c, lds, a_global, b_global, fetch, dma_rows, memory, a_lane, b_lane, k"
         yield f"{indent}    comptime e = {table}[i]"
         yield f"{indent}    step[e.op.tag, e.op.stage, e.op.subtile, e.op.k_offset, e.op.wait_value]({arguments})"
-        rows = sum(entry.listed for entry in self.program.phase(phase))
         for extra in beside:
             if extra.before == rows:
                 yield from (f"{indent}{line}" for line in _beside("", extra.group))
@@ -309,10 +310,10 @@ class _MojoKernel:
                 )
             start += self.binding.buffer_bytes(operand)
         for operand in Factor:
-            yield f"    var {operand.value} = {self.fragments[operand]}(fill={self.piece}(0))"
-        yield f"    var c = {self.sums}(fill={self.part}(0))"
+            yield f"    var {operand.value} = {self.fragments[operand]}(uninitialized=True)"
+        yield f"    var c = {self.sums}(uninitialized=True)"
         yield f"    comptime for i in range({self.blocks}):"
-        yield "        c[i] = kept(c[i])"
+        yield f"        c[i] = kept({self.part}(0))"
         yield '    inlined_assembly["s_nop 1", NoneType, constraints="", has_side_effect=True]()'
         yield "    fence()"
 
