@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -32,8 +33,10 @@ def gemm(monkeypatch: pytest.MonkeyPatch, multiply: Callable[[Matrix, Matrix], M
         args: Sequence[Any],
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
+        dynamic_lds: int,
         interleaving: Interleaving,
     ) -> KernelOutcome:
+        assert dynamic_lds == 0
         a, b, c, columns, depth = args
         assert np.isnan(c).all()
         assert a.shape == (16 * grid[0], depth)
@@ -44,7 +47,7 @@ def gemm(monkeypatch: pytest.MonkeyPatch, multiply: Callable[[Matrix, Matrix], M
 
     monkeypatch.setattr(launch, "run_kernel", run)
     return GemmProgram(
-        program=cast("KernelProgram", None),
+        program=cast("KernelProgram", SimpleNamespace(facts=SimpleNamespace(arguments=()))),
         geometry=KernelGeometry(BM=16, BN=32, BK=64),
         element=element,
         waves=4,
