@@ -1,7 +1,8 @@
 """What has to be evaluated: takes a kernel's operations, gives those that feed LDS addresses, M0, EXEC and branches.
 
 Two slices are made: of all of these, and of addresses alone.  A vector write leaves the lanes that EXEC leaves out as
-they were, so it only ends a register's life where EXEC is full on every path.
+they were, so it only ends a register's life where EXEC is full on every path.  A load ends it always: what it leaves in
+any lane is taken for unknown.
 """
 
 from __future__ import annotations
@@ -211,7 +212,7 @@ def _needed(
     demands = [_demands(each, control=control) for each in operations]
     feeds = [_feeds(each) for each in operations]
     kills = [
-        each.writes if whole[number] and not each.indexed else each.writes & ~VECTORS
+        each.writes if (whole[number] or not each.vector) and not each.indexed else each.writes & ~VECTORS
         for number, each in enumerate(operations)
     ]
     needed = [0] * count

@@ -149,7 +149,7 @@ class MemorySteps:
             squad.reckon()
 
     def _unknown_rows(self, squad: Squad, operation: Operation) -> None:
-        """What is loaded isn't known; where nobody asks, nothing is noted."""
+        """What is loaded isn't known, nor what other lanes keep: the slice ends there.  If nobody asks, it isn't noted."""
         rows = self._rows.get(operation.number)
         if rows is None:
             wanted = self._evaluated[operation.number]
@@ -157,7 +157,7 @@ class MemorySteps:
                 row for row in range(SCALAR) if wanted and operation.data >> row & 1
             )
         for row in rows:
-            self._one.write(squad, row, self._one.symbols.fresh("loaded", LANE))
+            squad.registers[row] = self._one.symbols.fresh("loaded", LANE)
 
     # Scalar loads.
 
