@@ -149,7 +149,7 @@ class MemorySteps:
             squad.reckon()
 
     def _unknown_rows(self, squad: Squad, operation: Operation) -> None:
-        """What is loaded isn't known, nor what other lanes keep: the slice ends there.  If nobody asks, it isn't noted."""
+        """What is loaded isn't known, nor what other lanes keep: the slice ends there."""
         rows = self._rows.get(operation.number)
         if rows is None:
             wanted = self._evaluated[operation.number]
