@@ -76,7 +76,7 @@ def lift_kernel(
     recorder = LoopRecorder(found)
     verdict = prove(facts, instructions, block=block, budget=budget or Budget(seconds=_SECONDS), recorder=recorder)
     waves = verdict.waves
-    chosen, groups = _groups(facts.name, found, recorder, waves)
+    chosen, groups = _groups(facts.name, found, recorder, verdict)
     loops = tuple(replace(found[number], chain=_without_edge(found[number].chain)) for number in chosen)
     for loop in loops:
         _check_matrix(facts.name, loop, device)
@@ -127,9 +127,10 @@ def _without_edge(chain: Sequence[Operation]) -> tuple[Operation, ...]:
 
 
 def _groups(
-    name: str, loops: Sequence[NaturalLoop], recorder: LoopRecorder, waves: int
+    name: str, loops: Sequence[NaturalLoop], recorder: LoopRecorder, verdict: Verdict
 ) -> tuple[tuple[int, ...], tuple[_Group, ...]]:
     """The loops to lift, and who runs each: the first that all waves come to, or loops that share them out."""
+    waves, early = verdict.waves, " until the proof ended early" if verdict.ended_early else ""
     entered = [recorder.entered[loop.head] for loop in loops]
     if not any(entered):
         return (0,), (_Group(0, 0, tuple(range(waves))),)
@@ -138,7 +139,7 @@ def _groups(
     if sum(len(entered[number]) for number in chosen) != waves:
         came = {wave for number in chosen for wave in entered[number]}
         why = (
-            f"{waves - len(came)} of its {waves} waves come to no loop with as much work"
+            f"{waves - len(came)} of its {waves} waves come to no loop with as much work{early}"
             if len(came) < waves
             else "some of its waves come to several loops, and none to all"
         )
