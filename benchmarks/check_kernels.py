@@ -7,22 +7,18 @@ what was found; in the end how many proofs came to their end, by family.  With `
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
+from benchmarks.shared_folder import shared_folder
 from rota.errors import RotaError
 from rota.prove.paths import Budget
 from rota.prove.proved_object import prove_object
 from rota.prove.verdict import Verdict
 
 _ENDED_EARLY = frozenset({"I401", "I402"})
-
-
-def _folder() -> Path:
-    return Path(os.environ.get("ROTA_SHARED") or Path(__file__).parents[2] / "shared") / "kernels"
 
 
 def _family(file: Path) -> str:
@@ -45,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pattern", nargs="?", default="")
     parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--folder", type=Path, default=_folder())
+    parser.add_argument("--folder", type=Path, default=shared_folder("kernels"))
     parser.add_argument("--witness", action="store_true", help="drop what no launch can come to, execute the rest")
     parser.add_argument("--findings", action="store_true", help="print each finding in full")
     options = parser.parse_args()

@@ -7,16 +7,12 @@ long, and whether that is what is known of it; an instruction that isn't known i
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections import Counter
 from pathlib import Path
 
+from benchmarks.shared_folder import shared_folder
 from tests.isa.corpus.cases import FOLDER, Verdict, cases, judged
-
-
-def _shared() -> Path:
-    return Path(os.environ.get("ROTA_SHARED") or Path(__file__).parents[2] / "shared") / FOLDER
 
 
 def _row(verdict: Verdict) -> str:
@@ -36,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pattern", nargs="?", default="")
     parser.add_argument("--orders", type=int, default=6)
-    parser.add_argument("--folder", type=Path, default=_shared())
+    parser.add_argument("--folder", type=Path, default=shared_folder(FOLDER))
     parser.add_argument("--findings", action="store_true", help="print each finding in full")
     options = parser.parse_args()
     unknown: Counter[str] = Counter()

@@ -11,7 +11,6 @@ exit status is 1 if another one can't be read, or if the share lies under `--lea
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -21,6 +20,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
 
+from benchmarks.shared_folder import shared_folder
 from rota.errors import IsaError, RotaError
 from rota.isa.binary.object_file import read_code_object
 from rota.isa.binary.toolchain import find_objdump
@@ -29,7 +29,7 @@ from rota.isa.decoded import decode
 from rota.isa.wave.skip import without_skipping
 from rota.targets.registry import architecture_named
 
-SHARED = Path(os.environ.get("ROTA_SHARED") or Path(__file__).parents[2] / "shared") / "kernels"
+SHARED = shared_folder("kernels")
 SUFFIXES = (".hsaco", ".co")
 
 

@@ -8,11 +8,11 @@ measured.  With `--own` they are kernels that rota emits, compared with the sche
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections import Counter
 from pathlib import Path
 
+from benchmarks.shared_folder import shared_folder
 from rota.cli.machine_code import built
 from rota.cycles.predict import predict
 from rota.errors import RotaError
@@ -25,10 +25,6 @@ from rota.prove.paths import Budget
 from rota.prove.proved_object import read_object_to_prove
 from rota.targets.device import device_of
 from rota.targets.registry import device_named
-
-
-def _folder() -> Path:
-    return Path(os.environ.get("ROTA_SHARED") or Path(__file__).parents[2] / "shared") / "kernels"
 
 
 def _row(lifted: LiftedLoop) -> str:
@@ -78,7 +74,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pattern", nargs="?", default="")
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--folder", type=Path, default=_folder())
+    parser.add_argument("--folder", type=Path, default=shared_folder("kernels"))
     parser.add_argument("--own", action="store_true", help="kernels that rota emits")
     options = parser.parse_args()
     if options.own:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.shared_folder import shared_folder
 from rota.predict.time_model import KernelWork, work_of_problem
 
 Floats = NDArray[np.float64]
@@ -104,8 +104,7 @@ class Rows:
 
 def table() -> Path:
     """Where the table is."""
-    shared = os.environ.get("ROTA_SHARED")
-    return (Path(shared) if shared else Path(__file__).parents[2] / "shared") / "measured" / "measured.csv.gz"
+    return shared_folder("measured/measured.csv.gz")
 
 
 def family_of(element: str, scale: str, library: str, kernel: str) -> str:

@@ -8,13 +8,13 @@ one kernel disagrees.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.shared_folder import shared_folder
 from benchmarks.value_oracle import of_corpus
 from rota.prove.kernel_proof import prove
 from rota.prove.paths import Budget
@@ -70,8 +70,7 @@ def main() -> int:
     parser.add_argument("pattern", nargs="?", default="")
     parser.add_argument("--orders", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=20.0)
-    shared = Path(os.environ.get("ROTA_SHARED") or Path(__file__).parents[2] / "shared")
-    parser.add_argument("--folder", type=Path, default=shared / FOLDER)
+    parser.add_argument("--folder", type=Path, default=shared_folder(FOLDER))
     given = parser.parse_args()
     total: Counter[str] = Counter()
     agreed = True

@@ -16,7 +16,6 @@ The exit status is 1 if any is missed.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections import Counter, defaultdict
@@ -31,6 +30,7 @@ from benchmarks.code_argument import code_argument
 from benchmarks.race_argument import Change
 from benchmarks.race_edits import Mutant, some_mutants
 from benchmarks.race_mutants import launched
+from benchmarks.shared_folder import shared_folder
 from benchmarks.value_oracle import of_corpus
 from benchmarks.value_record import recorded
 from rota.errors import RotaError
@@ -248,8 +248,7 @@ def main() -> int:
     parser.add_argument("--share", type=Fraction, default=Fraction(1), help="of the kernels, such as 1/20")
     parser.add_argument("--most", type=int, default=5, help="mutants of one kind of one kernel")
     parser.add_argument("--seconds", type=float, default=4.0, help="for each proof; slower kernels are left out")
-    shared = Path(os.environ.get("ROTA_SHARED") or Path(__file__).parents[2] / "shared")
-    parser.add_argument("--folder", type=Path, default=shared / "kernels")
+    parser.add_argument("--folder", type=Path, default=shared_folder("kernels"))
     given = parser.parse_args()
     fates: list[Fate] = []
     start = time.perf_counter()

@@ -8,7 +8,6 @@ the GEMM's ratio is below 30, or an order of it takes a second or more.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import time
@@ -19,6 +18,7 @@ from statistics import geometric_mean
 from typing import Any
 from unittest.mock import patch
 
+from benchmarks.shared_folder import shared_folder
 from rota import load_kernel
 from rota.audit.execution import load_emitted
 from rota.emit.hip_gemm import emit_gemm
@@ -132,7 +132,7 @@ def _ours() -> tuple[float, float]:
 
 def main(pattern: str = "") -> int:
     """Prints a line a kernel."""
-    folder = Path(os.environ.get("ROTA_SHARED") or Path(__file__).parents[2] / "shared") / FOLDER
+    folder = shared_folder(FOLDER)
     print(f"{'kernel':44} {'executed':>9} {'core, 1/s':>11} {'NumPy':>9}  ratio")
     ratios = [
         _line(case.name, *_measured(_launch(case.path, case.problem())))

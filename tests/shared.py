@@ -11,16 +11,15 @@ from pathlib import Path
 
 import pytest
 
-_SETTING = "ROTA_SHARED"
-_ROOT = Path(__file__).parents[1]
+from benchmarks.shared_folder import SETTING, shared_folder
 
 
 def shared(name: str) -> Path:
     """A file or folder that is not part of the project."""
-    path = Path(os.environ.get(_SETTING) or _ROOT.parent / "shared") / name
+    path = shared_folder(name)
     if not path.exists():
-        message = f"{name} is not there; {_SETTING} names the folder that has it"
-        if os.environ.get(_SETTING):
+        message = f"{name} is not there; {SETTING} names the folder that has it"
+        if os.environ.get(SETTING):
             pytest.fail(message)
         pytest.skip(message)
     return path

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from rota.cli.main import main
 from rota.compiled.given_program import CompiledProgram
 from rota.cycles.predict import predict
 from rota.cycles.record import record
@@ -217,6 +220,19 @@ def test_it_is_predicted_and_drawn() -> None:
 def test_the_command_takes_a_table() -> None:
     table = read_table(small())
     assert HandMade(table=table, reading=Reading(before=1)).compile_for(DEVICE) == lowered(small(), before=1)
+
+
+def test_the_command_checks_a_table(tmp_path: Path) -> None:
+    """What an author has lowered is proved as it is."""
+    file = tmp_path / "made_for_test.py"
+    file.write_text(
+        "from rota.lift.hipblaslt import HandMade, Reading\n"
+        "from rota.lift.schedule_table import read_table\n"
+        "from tests.lift.small_table import small\n"
+        "table = HandMade(table=read_table(small()), reading=Reading(before=1))\n"
+    )
+    result = CliRunner().invoke(main, ["check", f"{file}:table"])
+    assert result.exit_code == 0, result.output
 
 
 def test_its_loop_has_an_op_for_each_instruction() -> None:

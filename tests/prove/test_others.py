@@ -59,6 +59,20 @@ def test_known_kernels(name: str, status: Status) -> None:
     assert verdict(name).status is status
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gfx942__topksoftmax__topksoftmax_4x128x6",
+        "gfx942__pa_a16w16_b16",
+        "gfx942__fp8gemm_blockscale__fp8gemm_bf16_blockscale_BpreShuffle_32x128",
+    ],
+)
+def test_every_path_of_a_shipped_kernel_is_followed(name: str) -> None:
+    (only,) = prove_object(shared(f"kernels/aiter/{name}.co"), witness=False)
+    assert not only.ended_early
+    assert only.statistics.concrete_sites == only.statistics.sites
+
+
 def test_a_missing_barrier_of_a_shipped_kernel_is_found_where_its_fix_put_one() -> None:
     """The binary before ROCm/aiter pull 4995: a tile in LDS is read by other waves with no barrier behind its write."""
     name = "gfx942__fmoe__silu__fmoe_bf16_a16_blockscaleFp8_g1u1_vs_silu_1tg_16x256"

@@ -21,7 +21,6 @@ from rota.kernels.kernel import Kernel
 @click.command(
     epilog="\b\nExamples:\n  rota check ping_pong\n  rota check four_wave --set waits.auto_drain=true --notes"
     "\n  rota check gemm_small --set shape.depth=128 --json\n  rota check ping_pong --format github"
-    "\n  rota check build/ --baseline known.json --format sarif > rota.sarif"
 )
 @kernel_argument
 @set_option

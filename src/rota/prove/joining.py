@@ -6,7 +6,7 @@ import numpy as np
 
 from rota.prove.lane_mask import Mask, Masks
 from rota.prove.squad import Accesses, Flight, Half, Squad
-from rota.prove.symbol import Lanes, Linear, Value, key_of, simple
+from rota.prove.symbol import Lanes, Linear, Value, simple
 
 
 class _ApartError(Exception):
@@ -98,13 +98,6 @@ def _value(one: Value | Half, other: Value | Half, counts: tuple[int, int], mask
         return Linear(one.base, one.scale, offset)
     if isinstance(one, int) and isinstance(other, int) and one == other:
         return one
-    if (
-        not isinstance(one, int)
-        and not isinstance(other, int)
-        and key_of(one) == key_of(other)
-        and len(set(counts)) == 1
-    ):
-        pass
     width = max(1 if isinstance(each, int) else each.shape[1] for each in (one, other))
     parts: list[Lanes] = [
         np.broadcast_to(np.asarray(each, np.int64), (count, width))

@@ -55,7 +55,9 @@ class MetStates:
 
     def covering(self, product: ProductState, head: Key, shape: Shape) -> int | None:
         """The number of a state that was met and covers this one; notes how it was come to."""
-        place, keys = self._place(product, head, shape)
+        return self._covering(product, *self._place(product, head, shape))
+
+    def _covering(self, product: ProductState, place: Hashable, keys: Hashable) -> int | None:
         for each in self._groups.get(place, {}).get(keys, ()):
             if each.known.allows(product.known):
                 self._chronicle.arrive(each.number, product.known.path)
@@ -68,10 +70,10 @@ class MetStates:
 
     def arrive(self, product: ProductState, head: Key, shape: Shape) -> tuple[int, bool]:
         """The number of a state and whether to go on from it: it may have become more general, or others cover it."""
-        found = self.covering(product, head, shape)
+        place, keys = self._place(product, head, shape)
+        found = self._covering(product, place, keys)
         if found is not None:
             return found, False
-        place, keys = self._place(product, head, shape)
         group = self._groups.setdefault(place, {})
         alike = group.setdefault(keys, [])
         general = self._general.get(place)

@@ -149,7 +149,7 @@ _SCALAR = re.compile(
 _COMPARES = re.compile(r"^s_(?:cmp|cmpk|bitcmp[01])_")
 _QUIET = re.compile(
     r"^(?:s_(?:nop|setprio|sleep|icache_inv|inst_prefetch|setreg|setreg_imm32|ttracedata|incperflevel|decperflevel|setkill"
-    r"|dcache_\w+|sendmsg|trap|code_end|set_gpr_idx_off)(?:_b32)?|ds_nop|v_nop|buffer_(?:inv|wbl2|wbinvl1|wbinvl1_vol|invl2))$"
+    r"|dcache_\w+|sendmsg|trap|code_end|set_gpr_idx_off)(?:_b32)?)$"
 )
 _CALLS = frozenset({"s_setpc_b64", "s_swappc_b64", "s_call_b64"})
 _COUNTS = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")

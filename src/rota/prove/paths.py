@@ -272,7 +272,7 @@ class Explorer:
     def _resolve(self, squad: Squad, row: int, product: ProductState) -> None:
         """An address that a decision of the workgroup chooses needs that decision."""
         value = self.one.row(squad, row, product.known)
-        while isinstance(value, Linear) and value.base.op == "select":
+        if isinstance(value, Linear) and value.base.op == "select":
             raise ForkError(value.base.args[0])  # type: ignore[arg-type]
 
     def _call(self, squad: Squad, operation: Operation, product: ProductState) -> None:

@@ -76,22 +76,6 @@ def shape_of(product: ProductState) -> Shape:
     )  # fmt: skip
 
 
-def key_of_state(product: ProductState, shape: Shape) -> Hashable:
-    """Equal for equal states."""
-    registers = tuple(
-        tuple((row, register_key(squad.registers[row])) for row in sorted(squad.registers)) for squad in product.squads
-    )
-    known = product.known
-    decided = frozenset((about, holds, _age(about, known, product.epoch)) for about, holds in known.known.items())
-    return shape, registers, decided, frozenset(known.arcs.items())
-
-
-def _age(about: Hashable, known: Decisions, epoch: int) -> int:
-    """How long ago something was decided that will be forgotten."""
-    condition = about[0] if isinstance(about, tuple) else about
-    return 0 if isinstance(condition, Symbol) and condition.stable else epoch - known.when.get(about, epoch)
-
-
 def register_key(value: Value | Half) -> Hashable:
     """Equal for equal contents."""
     return ("half", value.mask, value.which) if isinstance(value, Half) else key_of(value)

@@ -16,8 +16,8 @@ from rota.prove.evaluation import Evaluator
 from rota.prove.lane_mask import Mask, atoms_of
 from rota.prove.product_state import ProductState, register_key, symbols_in
 from rota.prove.squad import Half
-from rota.prove.symbol import LANE, M32, Linear, Plain, Symbol, Value, bits_of, key_of, linear, plus, spread_of, times
-from rota.prove.widening import shift_between
+from rota.prove.symbol import LANE, M32, Linear, Symbol, Value, bits_of, key_of, linear, plus, spread_of, times
+from rota.prove.widening import Bases, shift_between, stepped
 
 Registers = tuple[dict[int, Value | Half], ...]
 
@@ -134,7 +134,7 @@ def generalise(one: Evaluator, earlier: Registers, known: Decisions, epoch: int,
     made.arcs = {key: arc for key, arc in known.arcs.items() if match.within(key, arc)}
     failing = set(match.failing)
     fresh: dict[Hashable, Value | Mask] = {}
-    bases: dict[Hashable, tuple[Symbol, int]] = {}
+    bases: Bases = {}
     for number, row, old, value in list(match.pairs()):
         squad = product.squads[number]
         squad.registers[row] = (
@@ -149,7 +149,7 @@ def _joint(  # noqa: PLR0917
     value: Value | Half,
     waves: int,
     fresh: dict[Hashable, Value | Mask],
-    bases: dict[Hashable, tuple[Symbol, int]],
+    bases: Bases,
 ) -> Value | Half:
     """A value that is either of two."""
     pair = (register_key(old), register_key(value))
@@ -170,29 +170,12 @@ def _joint(  # noqa: PLR0917
         return found
     shift = shift_between(value, old)
     if shift is not None:
-        return _counted(one, value, shift, bases)
+        return stepped(one.symbols, value, shift, bases)
     found = fresh.get(pair)
     if found is None or isinstance(found, Mask):
         bits = M32 if isinstance(old, Linear) else bits_of(old) | bits_of(value)
         found = fresh[pair] = one.symbols.fresh("joint", max(spread_of(old), spread_of(value)), bits)
     return found
-
-
-def _counted(one: Evaluator, value: Value, shift: int, bases: dict[Hashable, tuple[Symbol, int]]) -> Value:
-    """A value that differs from the earlier one by a constant: a multiple of it, plus what it was."""
-    unit, spread = shift & -shift, 0
-    origin: Hashable = None
-    if isinstance(value, Linear):
-        origin, spread = (value.base, value.scale), value.base.spread
-        offset: Plain = value.offset
-        unit = min(unit, value.scale & -value.scale)
-    else:
-        offset = value
-    if (origin, shift) not in bases:
-        least = offset if isinstance(offset, int) else int(np.min(offset))
-        bases[origin, shift] = one.symbols.fresh("wide", spread).base, least - least % unit
-    base, anchor = bases[origin, shift]
-    return linear(base, unit, offset - anchor)
 
 
 def _divided(value: Value, scale: int) -> Value | None:

@@ -18,6 +18,9 @@ from rota.prove.product_state import AGREED, LoopVisit, ProductState, Shape, reg
 from rota.prove.squad import Half
 from rota.prove.symbol import LANE, M32, Linear, Plain, Symbol, Symbols, Value, key_of, linear, plus, spread_of
 
+Bases = dict[tuple[Hashable, int], tuple[Symbol, int]]
+"""By origin and step: the unknown that a counter became, and the number that it is counted from."""
+
 
 class Widener:
     """Widens the counters of loops."""
@@ -79,7 +82,7 @@ class Widener:
 
     def _apply(self, product: ProductState, visit: LoopVisit, differing: list[tuple[int, int, int | None]]) -> None:
         self.widened += 1
-        bases: dict[tuple[Hashable, int], tuple[Symbol, int]] = {}
+        bases: Bases = {}
         for number, row, shift in differing:
             registers = product.squads[number].registers
             value = registers[row]
@@ -90,19 +93,7 @@ class Widener:
                 spread = LANE if isinstance(before, Half) else max(spread_of(value), spread_of(before))
                 registers[row] = self._one.symbols.fresh("wide", spread)
                 continue
-            unit, spread = shift & -shift, 0
-            origin: Hashable = None
-            if isinstance(value, Linear):
-                origin, spread = (value.base, value.scale), value.base.spread
-                offset: Plain = value.offset
-                unit = min(unit, value.scale & -value.scale)
-            else:
-                offset = value
-            if (origin, shift) not in bases:
-                least = offset if isinstance(offset, int) else int(np.min(offset))
-                bases[origin, shift] = self._one.symbols.fresh("wide", spread).base, least - least % unit
-            base, anchor = bases[origin, shift]
-            registers[row] = linear(base, unit, offset - anchor)
+            registers[row] = stepped(self._one.symbols, value, shift, bases)
         known = Decisions()
         known.trail, known.path = product.known.trail, product.known.path
         known.happened(_event(bases))
@@ -112,9 +103,7 @@ class Widener:
         known.arcs = {base: arc for base, arc in product.known.arcs.items() if visit.known.arcs.get(base) == arc}
         product.known = known
 
-    def _carry_over(
-        self, product: ProductState, known: Decisions, bases: dict[tuple[Hashable, int], tuple[Symbol, int]]
-    ) -> None:
+    def _carry_over(self, product: ProductState, known: Decisions, bases: Bases) -> None:
         """What was decided lately about a counter's value is told of the widened one: it holds where it came from."""
         old = product.known
         for about, holds in old.known.items():
@@ -140,7 +129,7 @@ class Widener:
                     known.when[made.base] = when
 
 
-def _event(bases: dict[tuple[Hashable, int], tuple[Symbol, int]]) -> Widened:
+def _event(bases: Bases) -> Widened:
     counters: dict[Symbol, tuple[int, Symbol | None, int, int]] = {}
     for (origin, shift), (base, anchor) in bases.items():
         unit, old, scale = shift & -shift, None, 0
@@ -198,3 +187,23 @@ def shift_between(value: Value, old: Value) -> int | None:
         return shift_between(value.offset, old.offset) if value.base is old.base and value.scale == old.scale else None
     away = (np.asarray(value) - np.asarray(old)) & M32
     return int(away.flat[0]) if bool((away == away.flat[0]).all()) else None
+
+
+def stepped(symbols: Symbols, value: Value, shift: int, bases: Bases) -> Value:
+    """What a value becomes that differs from an earlier one by a constant: an unknown multiple of it, plus what it was.
+
+    Values of one origin and step share their unknown, which `bases` keeps with the number that it is counted from.
+    """
+    unit, spread = shift & -shift, 0
+    origin: Hashable = None
+    if isinstance(value, Linear):
+        origin, spread = (value.base, value.scale), value.base.spread
+        offset: Plain = value.offset
+        unit = min(unit, value.scale & -value.scale)
+    else:
+        offset = value
+    if (origin, shift) not in bases:
+        least = offset if isinstance(offset, int) else int(np.min(offset))
+        bases[origin, shift] = symbols.fresh("wide", spread).base, least - least % unit
+    base, anchor = bases[origin, shift]
+    return linear(base, unit, offset - anchor)
