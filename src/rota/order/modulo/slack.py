@@ -78,8 +78,8 @@ def settle(
 ) -> Settled | Outcome:
     """The fewest barriers, then the earlier choice, that leaves loads the wanted slack, or half of it, and so on.
 
-    Choices that leave turns open, and more than two barriers, are for when nothing else is found with any slack: they
-    cost more clocks than slack saves.
+    More than two barriers, and then choices that leave turns open, are for when nothing else is found with any slack:
+    they cost more clocks than slack saves.
     What is refuted with much room is refuted with less, so the easiest of many requests is asked for first.  Search
     times have a heavy tail: every request gets a short search before any gets a longer one, by another seed, and less
     slack is looked for with short ones only.  INFEASIBLE if not even the easiest request is possible; OPEN if no search
@@ -87,10 +87,11 @@ def settle(
     """
     ladder = _Ladder(choices, ii, scheduler)
     levels = tuple(_halves(landing, landing // 4))
-    for slack in levels if landing and ladder.strict != ladder.hopeful else ():
-        found = ladder.climb(slack, 0, _SHARES[0], ladder.strict, most=_FEW_BARRIERS)
-        if found is not None:
-            return _settled(found.request, _roomiest(found.request, found.decision, reading, ladder.search(0)))
+    for most in (_FEW_BARRIERS, _MOST_BARRIERS) if landing and ladder.strict != ladder.hopeful else ():
+        for slack in levels:
+            found = ladder.climb(slack, 0, _SHARES[0], ladder.strict, most=most)
+            if found is not None:
+                return _settled(found.request, _roomiest(found.request, found.decision, reading, ladder.search(0)))
     for slack in levels:
         for attempt, part in enumerate(_SHARES if slack == landing else _SHARES[:1]):
             found = ladder.climb(slack, attempt, part, ladder.hopeful)
@@ -124,6 +125,7 @@ class _Ladder:
         most = max((len(each.problem.resources) for each in choices), default=0)
         self.strict = tuple(number for number in self.hopeful if len(choices[number].problem.resources) == most)
         self.refuted: list[_Request] = []
+        self.open: set[tuple[float, ...]] = set()
         self.fallback: _Found | None = None
         self.ended = Outcome.OPEN
         self._asked = False
@@ -141,7 +143,7 @@ class _Ladder:
                 continue
             roomiest = max(asked, key=lambda each: (each.stages, sum(n for _, n in each.choice.copies), each.number))
             known = self._solve(roomiest, attempt, part)
-            if known.outcome is Outcome.OPEN and slack and (self._asked or most < _MOST_BARRIERS):
+            if known.outcome is Outcome.OPEN and slack and (self._asked or among != self.hopeful):
                 continue  # less than was wished for is not worth more
             for request in asked:
                 found = known if request is roomiest else self._solve(request, attempt, part)
@@ -165,9 +167,14 @@ class _Ladder:
     def _solve(self, request: _Request, attempt: int, part: float) -> Decision:
         if any(_no_harder(each, request) for each in self.refuted):
             return Decision(outcome=Outcome.INFEASIBLE)
+        asked = (request.number, request.barriers, request.stages, request.slack, attempt, part)
+        if asked in self.open:
+            return Decision(outcome=Outcome.OPEN)
         found = self.search(attempt).solve(request, part)
         if found.outcome is Outcome.INFEASIBLE:
             self.refuted.append(request)
+        if found.outcome is Outcome.OPEN:
+            self.open.add(asked)
         return found
 
 
