@@ -79,7 +79,7 @@ def test_problems_are_computed(number: int) -> None:
     assert {str(each): wrong for each in problems if (wrong := run_problem(built(loop, asked), each))} == {}
 
 
-@pytest.mark.parametrize("fault", FAULTS[7::40], ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", FAULTS[7::60], ids=lambda fault: fault.name)
 def test_faults_are_found(fault: object) -> None:
     """A few of them: `python -m benchmarks.whole_gemm_sabotage` has all."""
     assert whole_gemm_sabotage.found_by(fault, fault.asked) is not None  # type: ignore[arg-type, attr-defined]

@@ -20,10 +20,12 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission
 from rota.emit.forms import project_of
 from rota.emit.registry import EMITTERS
+from rota.emit.whole_options import parse_options
 from rota.kernels.kernel import Kernel
 from rota.program.machine import Machine
 
 _LONGEST_WORD = 40
+_WITH_SETTINGS = ("kernel", "launcher")
 
 
 @click.command(
@@ -64,6 +66,8 @@ def emit(
     """Write KERNEL as source."""
     registered(EMITTERS, form)  # before anything is searched for
     told = told_options(options)
+    if form in _WITH_SETTINGS:
+        parse_options(told)
     chosen = find_kernel(kernel, settings)
     compiled = compiled_kernel(chosen)
     if project is not None:
