@@ -15,7 +15,7 @@ from rota.emit.whole_options import parse_options
 
 @click.command(
     epilog="\b\nExamples:\n  rota audit ping_pong\n  rota audit gemm_small --set instructions=false"
-    "\n  rota audit gemm_small --set instructions=false --form kernel --with output=bf16"
+    "\n  rota audit four_wave --form kernel --with output=bf16"
 )
 @kernel_argument
 @set_option

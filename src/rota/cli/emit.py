@@ -32,7 +32,7 @@ _WITH_SETTINGS = ("kernel", "launcher")
     epilog="\b\nExamples:\n  rota emit ping_pong -o ping_pong.hip"
     "\n  rota emit attention --set instructions=false --form skeleton"
     "\n  rota emit gemm_small --form json -o gemm_small.json"
-    "\n  rota emit gemm_small --form kernel --with output=bf16 --with epilogue=column_bias,relu"
+    "\n  rota emit four_wave --form kernel --with output=bf16 --with epilogue=column_bias,relu"
 )
 @kernel_argument
 @set_option
