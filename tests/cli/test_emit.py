@@ -57,6 +57,26 @@ def test_source_goes_where_it_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
     assert Path("order.h").read_text("utf-8") == rota("emit gemm_small --set instructions=false --form skeleton").stdout
 
 
+def test_a_whole_kernel_is_written_with_what_was_asked_for() -> None:
+    emit = "emit four_wave --form kernel"
+    assert named(emit) == "four_wave_fp32"
+    assert named(f"{emit} --with output=f16 --with epilogue=alpha,relu") == "four_wave_f16_alpha_relu"
+    assert "four_wave_f16_launch(" in data("emit four_wave --form launcher --with output=f16")["source"]
+
+
+def test_a_project_is_a_folder(tmp_path: Path) -> None:
+    written = data(f"emit four_wave --form kernel --with output=f16 --project {tmp_path / 'new'}")["written"]
+    assert {Path(each).name for each in written} == {path.name for path in (tmp_path / "new").iterdir()}
+    assert {"four_wave_f16.hip", "four_wave_f16.h", "CMakeLists.txt"} <= {Path(each).name for each in written}
+
+
+@pytest.mark.parametrize(
+    "told", ["--form kernel --with output", "--with output=f16 --with output=f16 --form kernel", "--project folder"]
+)
+def test_what_can_t_be_meant_is_a_usage_error(told: str) -> None:
+    assert rota(f"emit four_wave {told}").exit_code == 2
+
+
 def test_what_is_no_gemm_is_a_finding() -> None:
     result = rota("emit attention --set instructions=false")
     assert result.exit_code == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from rota.emit.whole_kernel import emit_whole, whole_name
 from rota.emit.whole_options import Output, WholeGemm, parse_options
 from rota.emit.whole_project import emit_project
 from rota.isa.binary.toolchain import find_toolchain
+from tests.emit.kernels import Emitted, four_wave, ping_pong
 from tests.emit.test_one_program import TOOLCHAINS, said
 from tests.findings.smallest import raised
 
@@ -52,6 +54,15 @@ def test_the_loop_is_that_of_the_loop_alone(loop: str) -> None:
     assert _opcodes(within) == _opcodes(itself)
 
 
+@pytest.mark.parametrize("staged", [ping_pong, four_wave])
+def test_loops_by_stages_stand_in_whole_kernels_too(staged: Callable[[], Emitted]) -> None:
+    """One of staggered wave groups, and one that sums in AGPRs."""
+    compiled_, geometry = staged()
+    code = find_toolchain().compile(emit_whole(compiled_, geometry), compiled_.machine.arch)
+    audit = audit_gemm(compiled_, geometry, code, kernel=whole_name(compiled_, WholeGemm()))
+    assert audit.exact, audit
+
+
 def _opcodes(loop: MachineLoop) -> list[str]:
     return [
         each.text if each.opcode == "s_waitcnt" else each.opcode
@@ -68,7 +79,7 @@ def test_problems_are_computed(number: int) -> None:
     assert {str(each): wrong for each in problems if (wrong := run_problem(built(loop, asked), each))} == {}
 
 
-@pytest.mark.parametrize("fault", FAULTS[7::40], ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", FAULTS[7::60], ids=lambda fault: fault.name)
 def test_faults_are_found(fault: object) -> None:
     """A few of them: `python -m benchmarks.whole_gemm_sabotage` has all."""
     assert whole_gemm_sabotage.found_by(fault, fault.asked) is not None  # type: ignore[arg-type, attr-defined]

@@ -55,7 +55,10 @@ class MachineEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineLoop:
-    """The events of each phase, and all instructions with the span that is the loop."""
+    """The events of each phase, and all instructions with the span that is the loop.
+
+    `marked` are the schedule's, where a whole kernel marks them: the loop is judged as it is if they are reached.
+    """
 
     prologue: tuple[MachineEvent, ...]
     kernel: tuple[MachineEvent, ...]
@@ -63,6 +66,7 @@ class MachineLoop:
     instructions: tuple[Instruction, ...]
     first: int
     last: int
+    marked: range = range(0)
 
     def phase(self, phase: Phase) -> tuple[MachineEvent, ...]:
         """The events of one phase."""
@@ -103,6 +107,7 @@ def read_machine_loop(
         instructions=tuple(instructions),
         first=first,
         last=last,
+        marked=marked if len(marked) < len(instructions) else range(0),
     )
 
 

@@ -32,7 +32,8 @@ def wrong_groups(
         return []
     from rota.isa.reach import waves_at
 
-    reached = waves_at(loop.instructions, architecture_of(machine), waves, [event.number for _, event in pairs])
+    numbers = [event.number for _, event in pairs]
+    reached = waves_at(loop.instructions, architecture_of(machine), waves, numbers, reached=loop.marked)
     found = [reached[event.number] for _, event in pairs]
     due = [_group(entry, waves) for entry, _ in pairs]
     if not as_emitted and found[0]:

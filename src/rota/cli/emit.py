@@ -15,21 +15,24 @@ from rota.check import expect
 from rota.cli.kernel_argument import compiled_kernel, find_kernel, kernel_argument, set_option
 from rota.cli.output import give, json_option, write
 from rota.cli.registered import registered
+from rota.cli.with_options import told_options, with_option
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission
 from rota.emit.forms import project_of
 from rota.emit.registry import EMITTERS
+from rota.emit.whole_options import parse_options
 from rota.kernels.kernel import Kernel
 from rota.program.machine import Machine
 
 _LONGEST_WORD = 40
+_WITH_SETTINGS = ("kernel", "launcher")
 
 
 @click.command(
     epilog="\b\nExamples:\n  rota emit ping_pong -o ping_pong.hip"
     "\n  rota emit attention --set instructions=false --form skeleton"
     "\n  rota emit gemm_small --form json -o gemm_small.json"
-    "\n  rota emit gemm_small --form kernel --with output=bf16 --with epilogue=column_bias,relu"
+    "\n  rota emit four_wave --form kernel --with output=bf16 --with epilogue=column_bias,relu"
 )
 @kernel_argument
 @set_option
@@ -43,14 +46,7 @@ _LONGEST_WORD = 40
     "order, with calls for the ops; json, the schedule as a document; or an emitter that an installed package "
     "registers.",
 )
-@click.option(
-    "--with",
-    "options",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A setting of the form. Of kernel and launcher: output (bf16, f16, fp32), epilogue (steps, with commas "
-    "between), xcds, group, persistent. Repeatable.",
-)
+@with_option
 @click.option(
     "--project",
     type=click.Path(file_okay=False, path_type=Path),
@@ -70,7 +66,9 @@ def emit(
 ) -> None:
     """Write KERNEL as source."""
     registered(EMITTERS, form)  # before anything is searched for
-    told = dict(_option(each) for each in options)
+    told = told_options(options)
+    if form in _WITH_SETTINGS:
+        parse_options(told)
     chosen = find_kernel(kernel, settings)
     compiled = compiled_kernel(chosen)
     if project is not None:
@@ -96,13 +94,6 @@ def _write_project(
         write(folder / name, text)
     listed = [str(folder / name) for name in found]
     give("\n".join(listed), {"kernel": kernel.name, "form": form, "written": listed})
-
-
-def _option(told: str) -> tuple[str, str]:
-    name, equals, value = told.partition("=")
-    if not equals:
-        raise click.UsageError(f"--with {told}: expected NAME=VALUE")
-    return name, value
 
 
 def source_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
@@ -48,12 +48,14 @@ class Built(NamedTuple):
     code: CodeObject
 
 
-def built(kernel: Kernel, compiler: str | None) -> Built:
+def built(kernel: Kernel, compiler: str | None, form: str = "hip", options: Mapping[str, str] | None = None) -> Built:
     """The compiler is looked for first: without one there is no need to search for a schedule."""
     from rota.isa.binary.toolchain import find_toolchain
 
     toolchain = find_toolchain(compiler)
     compiled = compiled_kernel(kernel)
     with progress(f"{toolchain.name} compiles {kernel.name}"):
-        code = toolchain.compile(source_of(kernel, compiled), architecture_of(compiled.machine).toolchain)
+        code = toolchain.compile(
+            source_of(kernel, compiled, form, options), architecture_of(compiled.machine).toolchain
+        )
     return Built(compiled, code)

@@ -33,16 +33,24 @@ _EXEC = frozenset(named("exec").rows)
 
 
 def waves_at(
-    instructions: Sequence[Instruction], architecture: Architecture, waves: int, numbers: Sequence[int]
+    instructions: Sequence[Instruction],
+    architecture: Architecture,
+    waves: int,
+    numbers: Sequence[int],
+    *,
+    reached: range = range(0),
 ) -> dict[int, frozenset[int] | None]:
-    """For each instruction number the waves, of so many, that execute it; None where it depends on something else."""
+    """For each instruction number the waves, of so many, that execute it; None where it depends on something else.
+
+    What is to be found holds if the stretch `reached` is: branches from before it to behind it aren't taken.
+    """
     indirect = any(each.opcode.startswith(_INDIRECT) for each in instructions)
     steps = [
         None if indirect and each.opcode.startswith(("v_", *_INDIRECT)) else _decoded(each, architecture)
         for each in instructions
     ]
     with np.errstate(all="ignore"):
-        passed = [_Walk(steps, instructions, _started(wave, architecture)).passed() for wave in range(waves)]
+        passed = [_Walk(steps, instructions, _started(wave, architecture), reached).passed() for wave in range(waves)]
     return {
         number: None
         if any(each[number] is None for each in passed)
@@ -75,8 +83,10 @@ def _started(number: int, architecture: Architecture) -> Wave:
 class _Walk:
     """One wave's way from top to bottom; loops are gone through once, from whatever their trips may have left."""
 
-    def __init__(self, steps: Sequence[Step | None], instructions: Sequence[Instruction], wave: Wave) -> None:
-        self._steps, self._instructions, self._wave = steps, instructions, wave
+    def __init__(
+        self, steps: Sequence[Step | None], instructions: Sequence[Instruction], wave: Wave, reached: range
+    ) -> None:
+        self._steps, self._instructions, self._wave, self._reached = steps, instructions, wave, reached
         self._loops = [
             range(each.target, end + 1)
             for end, each in enumerate(instructions)
@@ -115,7 +125,7 @@ class _Walk:
             taken = (step.act(self._wave) is not None) if certain and step.sources <= self._known else None
             if taken and target > number:
                 return target
-            if taken is None:
+            if taken is None and not self._leads_past(number, target):
                 self._skippable = max(self._skippable, target)
         elif step is not None and certain and self._is_computed(step):
             step.act(self._wave)
@@ -123,6 +133,10 @@ class _Walk:
         else:
             self._forget(step)
         return number + 1
+
+    def _leads_past(self, number: int, target: int) -> bool:
+        """Does a branch skip what is taken to be reached?"""
+        return bool(self._reached) and number < self._reached.start and target >= self._reached.stop
 
     def _forget(self, step: Step | None) -> None:
         """What an instruction writes; one that isn't decoded may write anything."""
