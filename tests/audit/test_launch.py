@@ -32,8 +32,10 @@ def gemm(monkeypatch: pytest.MonkeyPatch, multiply: Callable[[Matrix, Matrix], M
         args: Sequence[Any],
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
+        dynamic_lds: int,
         interleaving: Interleaving,
     ) -> KernelOutcome:
+        assert dynamic_lds == 0
         a, b, c, columns, depth = args
         assert np.isnan(c).all()
         assert a.shape == (16 * grid[0], depth)
