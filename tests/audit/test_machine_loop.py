@@ -59,3 +59,30 @@ def test_the_store_of_the_results_is_none_of_them() -> None:
     phases = tiny_phases()
     phases[Phase.EPILOGUE].append(DATA["put"])
     assert tiny_audit(phases).exact
+
+
+def test_a_branch_back_that_doesn_t_come_round_is_no_loop() -> None:
+    around = "\ts_cbranch_scc0 .LBB0_2\n.LBB0_1:\n\ts_nop 0\n\ts_branch .LBB0_3\n.LBB0_2:\n\ts_branch .LBB0_1\n"
+    text = f"k:\n{around}.LBB0_3:\n\ts_barrier\n\ts_cbranch_scc1 .LBB0_3\n\ts_endpgm\n"
+    loop = read_machine_loop(read_listing(text, "k"))
+    assert [event.kind for event in loop.kernel] == [OpKind.BARRIER]
+
+
+@pytest.mark.parametrize(
+    ("before", "due"),
+    [
+        ("s_add_u32 m0, s4, 0x1000", ("s4", 0x1000)),
+        ("s_mov_b32 m0, s4", ("s4 of 0", 0)),
+        ("s_add_i32 s5, s4, 0x400\n\ts_mov_b32 m0, s5", ("s4 of 0", 0x400)),
+        ("s_add_i32 s5, s4, 0x400\n\ts_or_b32 s6, s5, 64\n\ts_mov_b32 m0, s6", ("s4 of 0", 0x440)),
+        ("s_add_i32 s5, s4, 0x400\n\ts_load_dwordx2 s[4:5], s[0:1], 0x0\n\ts_mov_b32 m0, s5", ("s5 of 2", 0)),
+        ("s_add_i32 s5, s4, s6\n\ts_mov_b32 m0, s5", ("s5 of 1", 0)),
+        ("s_lshl_b32 s5, s4, 10\n\ts_cmp_lg_u32 s5, 0\n\ts_mov_b32 m0, s5", ("s5 of 1", 0)),
+        ("s_mov_b32 m0, 0x1000", ("", None)),
+    ],
+)
+def test_where_a_dma_puts_its_bytes_is_followed(before: str, due: tuple[str, int | None]) -> None:
+    dma = "buffer_load_dwordx4 v1, s[0:3], 0 offen lds"
+    text = f"k:\n.LBB0_1:\n\t{before}\n\t{dma}\n\ts_cbranch_scc1 .LBB0_1\n\ts_endpgm\n"
+    (event,) = read_machine_loop(read_listing(text, "k")).kernel
+    assert (event.lds_base, event.lds) == due

@@ -75,8 +75,8 @@ class TripRuns:
 class GemmProgram:
     """One kernel, decoded once and run as often as wanted; `element` is how matrix instructions spell A's and B's.
 
-    `dynamic_lds` is LDS that the launch asks for.  Parameters behind the five of a GEMM are null pointers: a compiler
-    has them for memory of its own.
+    `dynamic_lds` is LDS that the launch asks for.  Behind the five parameters of a GEMM, `nulls` are pointers that a
+    compiler has for memory of its own, if it needs any.
     """
 
     program: KernelProgram
@@ -86,6 +86,7 @@ class GemmProgram:
     tiles_outside: int
     tiles_per_trip: int
     dynamic_lds: int = 0
+    nulls: int = 0
 
     def depth(self, trips: int) -> int:
         """K for that many trips."""
@@ -111,7 +112,7 @@ class GemmProgram:
                 np.full((rows, columns), np.nan, np.float32),
                 columns,
                 depth,
-                *[None] * (sum(not each.hidden for each in self.program.facts.arguments) - _PARAMETERS),
+                *[None] * self.nulls,
             ],
             grid=(*grid, 1),
             block=(LANES * self.waves, 1, 1),
@@ -154,6 +155,7 @@ def load_gemm(
 ) -> GemmProgram:
     """The kernel that a loop became; of the loop only its numbers of K-tiles are used."""
     counts = loop.lowered
+    taken = sum(not each.hidden for each in facts.arguments)
     return GemmProgram(
         program=load_program(facts, tuple(listing)),
         geometry=geometry,
@@ -162,6 +164,7 @@ def load_gemm(
         tiles_outside=counts.tiles_outside,
         tiles_per_trip=counts.tiles_per_trip,
         dynamic_lds=dynamic_lds,
+        nulls=max(0, taken - _PARAMETERS),
     )
 
 

@@ -77,8 +77,8 @@ def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding, products: int) -> I
         if not isinstance(dma, Dma):
             continue
         lds = dma.lds + (binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
-        if found.lds is not None and found.lds != (lds + starts[found.lds_base, dma.operand]) % 2**32:
-            yield _wrong(planned, found, "LDS byte", lds, found.lds)
+        if found.lds is not None and (have := _counted(found.lds - starts[found.lds_base, dma.operand])) != lds:
+            yield _wrong(planned, found, "LDS byte", lds, have)
         if binding.states_addresses and found.instruction.operands[1] != usual[matrix(dma)]:
             yield _wrong(planned, found, "buffer resource", usual[matrix(dma)], found.instruction.operands[1])
 
@@ -90,8 +90,13 @@ def _starts(pairs: Sequence[Pair], binding: GemmBinding) -> dict[tuple[str, Fact
         dma = planned.bound
         if isinstance(dma, Dma) and found.lds is not None:
             lds = dma.lds + (binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
-            distances[found.lds_base, dma.operand][found.lds - lds] += 1
+            distances[found.lds_base, dma.operand][_counted(found.lds - lds)] += 1
     return {key: 0 if binding.states_addresses else counts.most_common(1)[0][0] for key, counts in distances.items()}
+
+
+def _counted(number: int) -> int:
+    """As a register counts."""
+    return number % 2**32
 
 
 def _wrong_addresses(pairs: Sequence[Pair], loop: MachineLoop) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from rota.audit.scalar_sums import ScalarSums, constant
 from rota.emit.marks import FIRST_MARK, LAST_MARK
 from rota.errors import Finding, IsaError
 from rota.isa.code.disassembly import Instruction
@@ -144,7 +145,7 @@ def _sets_mark(instruction: Instruction, mark: int) -> bool:
     return (
         instruction.opcode == "s_mov_b32"
         and instruction.operands[:1] == ("m0",)
-        and _constant(instruction.operands[-1]) == mark
+        and constant(instruction.operands[-1]) == mark
     )
 
 
@@ -181,10 +182,16 @@ def _events(
         if number not in loop or start in loop or branch.target in loop  # zero trips skip the loop as a whole
     }
     scalars, m0, base = False, None, ""
+    sums = ScalarSums()
     for number, each in enumerate(instructions):
         scalars = scalars or each.opcode.startswith(_SCALAR_LOADS)
         if each.operands[:1] == ("m0",):
-            m0, base = _constant(each.operands[-1]) if each.opcode.startswith("s_add") else None, each.operands[1]
+            m0, base = None, ""
+            if each.opcode.startswith("s_add"):
+                m0, base = constant(each.operands[-1]), each.operands[1]
+            elif each.opcode == "s_mov_b32" and constant(each.operands[1]) is None:
+                base, m0 = sums.of(each.operands[1])
+        sums.step(each)
         kind = _kind(each, valu, kinds)
         if kind is None or (kind is OpKind.WAIT and number in skipped):
             continue
@@ -219,10 +226,3 @@ def _kind(instruction: Instruction, valu: Collection[str], kinds: Collection[OpK
         kind = _GLOBAL_KINDS[match[1]]
         return kind if kind in kinds else None
     return next((kind for prefix, kind in _KINDS.items() if opcode.startswith(prefix)), None)
-
-
-def _constant(operand: str) -> int | None:
-    try:
-        return int(operand, 0)
-    except ValueError:
-        return None

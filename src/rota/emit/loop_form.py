@@ -24,6 +24,11 @@ class LoopForm:
     loop: LoopSpec
 
     @property
+    def in_stages(self) -> bool:
+        """A loop by values has none."""
+        return False
+
+    @property
     def symbol(self) -> str:
         """Each remainder has a name of its own, so that they can be linked together.
 

@@ -26,6 +26,11 @@ class ProgramForm(Protocol):
         """What its kernel is called."""
         ...
 
+    @property
+    def in_stages(self) -> bool:
+        """Do its author's entries have stages and K offsets, as the reference's do?"""
+        ...
+
     def call(self, entry: Entry, k_tile: int) -> FunctionCall:
         """The function that stands for an op in a skeleton."""
         ...

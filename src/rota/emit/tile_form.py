@@ -26,6 +26,11 @@ class TileForm:
     semantics: TileSum
 
     @property
+    def in_stages(self) -> bool:
+        """A sum over K-tiles is declared in stages."""
+        return True
+
+    @property
     def symbol(self) -> str:
         """What its kernel is called."""
         return self.program.name

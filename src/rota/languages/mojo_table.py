@@ -13,6 +13,7 @@ from typing import NamedTuple
 from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
 from rota.emit.gemm_plan import GemmPlan
 from rota.emit.gemm_tile import Factor
+from rota.emit.program_form import form_of
 from rota.emit.refusal import unfit
 from rota.pipeline.op import OpDesc
 from rota.pipeline.vocabulary import DoubleBufferTag, FrameworkTag
@@ -61,11 +62,12 @@ class Extra(NamedTuple):
 def table_rows(plan: GemmPlan) -> Mapping[Phase, tuple[TableRow, ...]]:
     """The table of each phase; what a walk of it couldn't tell is refused."""
     found: dict[Phase, tuple[TableRow, ...]] = {}
+    in_stages = form_of(plan.program).in_stages
     for phase in Phase:
         listed = [entry for entry in plan.program.phase(phase) if entry.listed]
         rows: list[TableRow] = []
         for entry, written in zip(listed, plan.compiled.phase(phase), strict=True):
-            if isinstance(written.op, OpDesc):
+            if in_stages:
                 row = _of_stages(written.op, written.time_slot, phase, is_prefetch=written.is_prefetch)
             else:
                 row = _of_values(plan, entry, phase)
