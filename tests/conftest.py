@@ -7,20 +7,38 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from rota.solver.memory import SETTING, remembering
 from tests.docs.summary import write_documentation
 
 _WIDTH = 20
 
+# What one test's search found, the others recall, to check and prove it again; the folder is gone after the run.
+# Worker processes take over what the first process said.  Tests of the searches themselves recall nothing (SEARCHED).
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    _FOUND = TemporaryDirectory(prefix="rota-tests-")
+    os.environ[SETTING] = _FOUND.name
+SEARCHED = ("tests/values", "tests/order")
 # A landing must not hang on the luck of a draw; on developers' machines Hypothesis goes on looking for new examples.
-os.environ["ROTA_CACHE"] = "off"  # tests find everything themselves, and leave nothing behind
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _recalled(request: pytest.FixtureRequest) -> Iterator[None]:
+    folder = request.path.parent.relative_to(Path(__file__).parent.parent).as_posix()
+    with pytest.MonkeyPatch.context() as patch, remembering():
+        if folder in SEARCHED:
+            patch.setenv(SETTING, "off")
+        yield
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
