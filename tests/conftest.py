@@ -35,10 +35,13 @@ if os.environ.get("CI"):
 @pytest.fixture(autouse=True, scope="module")
 def _recalled(request: pytest.FixtureRequest) -> Iterator[None]:
     folder = request.path.parent.relative_to(Path(__file__).parent.parent).as_posix()
-    with pytest.MonkeyPatch.context() as patch, remembering():
-        if folder in SEARCHED:
+    if folder not in SEARCHED:
+        with remembering():
+            yield
+    else:
+        with pytest.MonkeyPatch.context() as patch:
             patch.setenv(SETTING, "off")
-        yield
+            yield
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -14,6 +14,7 @@ from typing import NoReturn
 import pytest
 
 from rota.cli.search import searched
+from rota.solver.memory import SETTING
 from rota.solver.stopping import stopped
 
 ROOT = Path(__file__).parents[2]
@@ -89,6 +90,7 @@ def test_ctrl_c_ends_a_real_search_with_a_proved_schedule() -> None:
         capture_output=True,
         timeout=120,
         cwd=ROOT,
+        env={**os.environ, SETTING: "off"},
         check=False,
     )
     assert ended.returncode == 0, ended.stderr

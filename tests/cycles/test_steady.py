@@ -62,7 +62,10 @@ def test_waves_that_nothing_ties_are_done_when_the_last_is() -> None:
     assert found.clocks_per_trip == pytest.approx(2 * 20 * 16, rel=0.02)
 
 
-@pytest.mark.parametrize("waves", [4, 5, 8, 12])
+_SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("waves", [4, pytest.param(5, marks=_SLOW), pytest.param(8, marks=_SLOW), 12])
 def test_no_end_of_the_band_lies_above_the_peak(waves: int) -> None:
     found = predict(only_mfmas(BF16, waves=waves))
     assert 0.9 < found.mma_share_band.low <= found.mma_share_band.high <= 1

@@ -13,10 +13,7 @@ from rota.execute.shipped_semantics import Attention, Gemm
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION, AttentionShape
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES
 from rota.program.loop_spec import LoopSpec
-from rota.targets.device import timing_of
 from rota.values.compile_loop import compile_loop
-from rota.values.compiled_loop import CompiledLoop
-from rota.values.op_times import time_loop
 
 GEMMS = [(shape.loop(instructions=False), GFX950) for shape in GEMM_SHAPES] + [
     (shape.loop(instructions=False), GFX942) for shape in MI300X_GEMM_SHAPES
@@ -54,27 +51,13 @@ def test_single_instructions_compute_the_same(spec: LoopSpec, machine: Machine, 
         assert ran.right, (trips, ran.first_wrong)
 
 
-def _check_turns(spec: LoopSpec, compiled: CompiledLoop) -> None:
-    """No two instructions of a wave want the same turn, although every turn is taken."""
-    placement = compiled.placement
-    assert not placement.turns_left
-    taken = [
-        (start + turn) % placement.interval
-        for start, timing in zip(placement.starts, time_loop(spec, timing_of(compiled.machine)).timings, strict=True)
-        for turn in range(timing.issue)
-    ]
-    assert sorted(taken) == list(range(placement.interval))
-
-
 @pytest.mark.parametrize(("shape", "machine"), [(ATTENTION, GFX950), (MI300X_ATTENTION, GFX942)])
 def test_attention_in_single_instructions_is_a_softmax(shape: AttentionShape, machine: Machine) -> None:
     spec = shape.loop(instructions=True)
     compiled = compile_loop(spec, machine)
     assert compiled.modulo is not None
     assert compiled.modulo.ii == compiled.modulo.certificate.mii.ii
-    if machine is GFX950:
-        _check_turns(spec, compiled)
-    for trips in (0, 1, 3):
-        policy = (Latest(), Earliest(), Random(seeds=2))
+    for trips in (0, 2):
+        policy = (Latest(), Earliest(), Random(seeds=1))
         ran = execute(compiled, trips, policy=policy, semantics=AttentionInstructions(spec=spec))
         assert ran.right, (trips, ran.first_wrong)

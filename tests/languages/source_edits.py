@@ -66,7 +66,7 @@ WORDS = {
         compute=r"OpDesc\(MMA, (\d+)",
     ),
 }
-PUT_BACK = {"gluon": ("first barrier dropped", "last barrier dropped")}
+PUT_BACK = {"gluon": ("last barrier dropped",)}
 """Triton sees that LDS is read and written again, and adds the barrier that is missing."""
 _SPACE = {"flydsl": 16384}  # in bytes where the others count in tiles
 

@@ -119,7 +119,7 @@ def right_or_refused(schedule: PipelineSchedule, trip_counts: tuple[int, ...]) -
         assert ran.right, ran.first_wrong
 
 
-@settings(max_examples=70, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.one_of(double_buffers(), double_buffers(), double_buffers(), single_buffers()))
 def test_a_random_body_is_right_or_refused(schedule: PipelineSchedule) -> None:
     right_or_refused(schedule, (0, 1, 3))

@@ -62,7 +62,8 @@ def compile_loop(
 
     Barriers are the fewest that are found to leave loads slack, or with `fewest_barriers` without regard to slack.
     With `polish`, entries of the kernel move where the cycle model finds that faster (`rota.values.polish`); without,
-    they stand in the order of their starts.
+    they stand in the order of their starts.  No wait is taken out then, so one may be left that the new order could do
+    without.
     `scheduler.time_limit` bounds all searches for the interval, for copies and for slack together; without a scheduler
     it is two minutes.
     """

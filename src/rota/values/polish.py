@@ -3,7 +3,7 @@
 A search for starts gives a turn to every op of the loop.  Waits, barriers, the loop's edge and what sets up a load take
 turns, too, and stand where they are needed; so some gaps between two matrix instructions are crowded while others are
 empty.  First the entries are listed anew: of the next few, the first that need not wait goes ahead.  Then single
-entries move past a few matrix instructions as long as each move is faster.  Both go by `one_wave`; the cycle model
+entries move past a few matrix instructions as long as each move is faster.  Both go by `order_pace`; the cycle model
 decides whether the result is faster.  No entry passes another that it must stay behind (`sync.passing`), and the result
 is proved like any other.  The effort is bounded by a count, so the answer depends on nothing but the loop.
 """
@@ -14,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rota.cycles.instructions import encode
-from rota.cycles.one_wave import OneWave, WavePace, in_lockstep
+from rota.cycles.order_pace import OrderPace, WavePace, in_lockstep
 from rota.cycles.parameters import nominal
 from rota.cycles.predict import clocks_per_tile
+from rota.errors import RotaError
 from rota.program.entry import Entry
 from rota.program.kinds import OpKind
 from rota.program.phase import Phase
@@ -37,11 +38,14 @@ _SWEEPS = 8
 def faster_order(written: CompiledLoop) -> tuple[int, ...] | None:
     """An order of the kernel's entries in which the loop is faster, not proved; None if none was found."""
     program = written.lowered
-    parameters = nominal(device_of(program.machine))
-    code = encode(program, parameters)
+    try:
+        parameters = nominal(device_of(program.machine))
+        code = encode(program, parameters)
+    except RotaError:  # the cycle model takes no such program, or has no figures of the device
+        return None
     if written.staggered or not in_lockstep(code) or not code.load.mma_clocks:
         return None
-    order = _Search(written, OneWave(code, parameters, len(program.kernel))).run()
+    order = _Search(written, OrderPace(code, parameters, len(program.kernel))).run()
     faster = order is not None and clocks_per_tile(reordered(written, order)) < clocks_per_tile(written)
     return order if faster else None
 
@@ -63,7 +67,7 @@ def reordered(written: CompiledLoop, order: Sequence[int]) -> CompiledLoop:
 class _Search:
     """Orders of one period, the same in all periods of the unrolled kernel if these are alike."""
 
-    def __init__(self, written: CompiledLoop, wave: OneWave) -> None:
+    def __init__(self, written: CompiledLoop, wave: OrderPace) -> None:
         kernel = written.lowered.kernel
         self.wave = wave
         self.periods = written.placement.unroll if _alike(kernel, written.placement.unroll) else 1

@@ -36,7 +36,7 @@ class IssueStep(NamedTuple):
     place: int = 0
 
 
-class OneWave:
+class OrderPace:
     """The kernel of a program whose waves all run the same entries, as one wave issues it."""
 
     def __init__(self, code: Code, parameters: Parameters, entries: int) -> None:
@@ -128,7 +128,7 @@ class WavePace:
         "time",
     )
 
-    def __init__(self, wave: OneWave) -> None:
+    def __init__(self, wave: OrderPace) -> None:
         self._wave = wave
         self.time = self._port = self._path = 0
         self._free, self._ready = [0, 0], [0] * wave.registers

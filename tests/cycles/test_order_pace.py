@@ -6,7 +6,7 @@ import pytest
 
 from rota import GFX950
 from rota.cycles.instructions import encode
-from rota.cycles.one_wave import OneWave, WavePace
+from rota.cycles.order_pace import OrderPace, WavePace
 from rota.cycles.parameters import nominal
 from rota.cycles.predict import clocks_per_tile
 from rota.kernels.gemm import BF16, GemmShape
@@ -22,9 +22,9 @@ def loop(*, waves: int) -> CompiledLoop:
     return compile_loop(shape.loop(), GFX950, polish=False)
 
 
-def wave_of(compiled: CompiledLoop) -> OneWave:
+def wave_of(compiled: CompiledLoop) -> OrderPace:
     parameters = nominal(device_of(compiled.machine))
-    return OneWave(encode(compiled, parameters), parameters, len(compiled.kernel))
+    return OrderPace(encode(compiled, parameters), parameters, len(compiled.kernel))
 
 
 @pytest.mark.parametrize("waves", [4, 8])
