@@ -26,6 +26,33 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     _FOUND = TemporaryDirectory(prefix="rota-tests-")
     os.environ[SETTING] = _FOUND.name
 SEARCHED = ("tests/values", "tests/order")
+# Tracing triples the time of these, which run over the same lines thousands of times: campaigns, drawn inputs, pages.
+# What they execute counts as covered where it is tested by itself.
+UNTRACED = (
+    "cli/test_fuzz.py",
+    "conformance/",
+    "cycles/test_speed.py",
+    "cycles/test_steady.py",
+    "docs/",
+    "emit/test_exchange.py",
+    "emit/test_fuzz.py",
+    "emit/test_register_waits.py",
+    "emit/test_whole_",
+    "examples/",
+    "execute/test_dataflow.py",
+    "isa/corpus/",
+    "isa/native/test_agreement.py",
+    "isa/test_decoding.py",
+    "kernels/test_execution.py",
+    "mutation/",
+    "oracle/",
+    "properties/",
+    "prove/test_checked.py",
+    "values/test_claim.py",
+    "values/test_loop_random.py",
+    "verify/test_operands.py",
+    "verify/test_speed.py",
+)
 # A landing must not hang on the luck of a draw; on developers' machines Hypothesis goes on looking for new examples.
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
@@ -42,6 +69,13 @@ def _recalled(request: pytest.FixtureRequest) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(SETTING, "off")
             yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(here).as_posix().startswith(UNTRACED):
+            item.add_marker("no_cover")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -21,7 +21,7 @@ from tests.mutation import campaign
 from tests.mutation.campaign import Judgement, Outcome, Subject, judge, sampled, subjects
 from tests.mutation.mutants import Kind, Mutant, mutants_of
 
-SAMPLE = 40
+SAMPLE = 60
 STAGGERED = "ping-pong GREEDY, max_globals 1, vm 4/4, lgkm 8/4"
 
 
