@@ -171,7 +171,9 @@ class Judge:
         ):
             for place, flight in enumerate(queue):
                 if flight.rows & touched:
-                    self._early(squad, operation, flight, name, len(queue) - 1 - place, known)
+                    for number in (flight.number, *flight.also):
+                        one = flight._replace(number=number)
+                        self._early(squad, operation, one, name, len(queue) - 1 - place, known)
         squad.vm, squad.ds, squad.sm = (
             tuple(each._replace(rows=each.rows & ~touched) for each in queue)
             for queue in (squad.vm, squad.ds, squad.sm)
