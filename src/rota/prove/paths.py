@@ -141,7 +141,7 @@ class Explorer:
 
     def _meet(self, product: ProductState) -> bool:
         """All waves wait at a barrier or have ended; gives whether any goes on."""
-        self.judge.stretch(product.squads, product.epoch, product.known)
+        self.judge.stretch(product.squads, product.epoch, product.known, self._search_on)
         waiting = [each for each in product.squads if not each.ended]
         if not waiting:
             self.judge.ended(product.squads)
@@ -216,6 +216,10 @@ class Explorer:
         if time.process_time() > self._ends or self.steps > self.budget.steps:
             what = "steps" if self.steps > self.budget.steps else "seconds"
             raise InconclusiveError(f"the budget of {what} is used up", operation, budget=True)
+
+    def _search_on(self) -> None:
+        if time.process_time() > self._ends:
+            raise InconclusiveError("the budget of seconds is used up by the search for pairs that race", budget=True)
 
     def _early(self, squad: Squad, operation: Operation, product: ProductState) -> None:
         uses = operation.reads | operation.writes
@@ -335,7 +339,7 @@ class Explorer:
 
     def _leave_alone(self, product: ProductState, parting: Squad | None = None) -> None:
         """Each squad goes on by itself, and each wave of one that parts."""
-        self.judge.stretch(product.squads, product.epoch, product.known)
+        self.judge.stretch(product.squads, product.epoch, product.known, self._search_on)
         self.judge.ended(product.squads)
         for squad in product.squads:
             rows = range(len(squad.waves)) if squad is parting else ()
