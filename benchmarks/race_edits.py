@@ -53,7 +53,7 @@ def some_mutants(program: KernelProgram, executed: frozenset[int], seed: int, mo
         found: list[Mutant] = []
         for number in places:
             if len(found) < min(MOST_OF_A_KIND[kind], most or 99):
-                found.extend([*_EDITS[kind](program, number)][:1])
+                found.extend([*EDITS[kind](program, number)][:1])
         chosen += found
     return chosen
 
@@ -201,7 +201,7 @@ def _nop(program: KernelProgram, number: int) -> Iterator[Mutant]:
     yield Mutant(kind="s_nop", place=number, what=f"{old.text} passes a state less", program=weaker)
 
 
-_EDITS: dict[str, Callable[[KernelProgram, int], Iterator[Mutant]]] = {
+EDITS: dict[str, Callable[[KernelProgram, int], Iterator[Mutant]]] = {
     "wait +1": lambda program, number: _waits(program, number, gone=False),
     "wait gone": lambda program, number: _waits(program, number, gone=True),
     "barrier gone": _barrier_gone,
@@ -210,3 +210,4 @@ _EDITS: dict[str, Callable[[KernelProgram, int], Iterator[Mutant]]] = {
     "DMA destination": _destination,
     "s_nop": _nop,
 }
+"""The edits of each kind that there are at one instruction."""

@@ -57,6 +57,18 @@ def test_a_mutant_that_the_proof_lets_pass_is_missed(monkeypatch: pytest.MonkeyP
     assert any(fate.verdict == MISSED for fate in fates)
 
 
+def test_outputs_that_are_wrong_by_global_memory_are_what_the_interpreter_finds_there() -> None:
+    """Waves exchange data by loads and stores past caches, whatever the kernel is called."""
+    subject = replace(compiled_subject(case("races/global_raw_barrier_nowait.gfx950")), name="k")
+    (mutant,) = (each for each in mutants_of(subject, 0, 1) if each.kind == "barrier gone")
+    fate = fate_of(subject, mutant, 20)
+    assert (fate.verdict, fate.why) == (OUTSIDE, "outputs are wrong by global memory: I302")
+    blind = replace(subject, shadow=lambda _: ((), 2.0))
+    assert fate_of(blind, mutant, 20).verdict == MISSED
+    doubtful = replace(subject, shadow=lambda program: (("I302",) * (program is not mutant.program), 2.0))
+    assert fate_of(doubtful, mutant, 20).verdict == MISSED  # what the unmodified kernel shows as well says nothing
+
+
 # Agreement: a share of `python -m benchmarks.proof_agreement`.
 
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rota.isa.wave.operand import EXEC, SCALAR, File, Operand
+from rota.isa.wave.operand import File, Operand
 from rota.prove.operation import EXEC_BITS, M0_BIT, VECTORS, Operation, OperationKind
 
-_EXEC_ROW = SCALAR + EXEC
 _BLIND = ("v_mfma", "v_smfmac")  # results that are never followed
 
 
@@ -133,14 +132,15 @@ def _looping(ways: list[list[int]]) -> list[bool]:
     return found
 
 
-def _pair(operand: Operand) -> int | None:
-    return operand.rows[0] if operand.file is File.SCALAR and operand.count == 2 else None
+def _bits(operand: Operand) -> int:
+    """The scalar registers of an operand."""
+    return sum(1 << row for row in operand.rows) if operand.file is File.SCALAR else 0
 
 
 def _full_exec(operations: Sequence[Operation], ways: list[list[int]], *, full: bool) -> list[bool]:
     """Is EXEC all ones before each operation, on every way to it?"""
-    known: list[int | None] = [None] * len(operations)  # the pairs that are all ones, by the row of their low half
-    work = [(0, 1 << _EXEC_ROW if full else 0)]
+    known: list[int | None] = [None] * len(operations)  # the scalar registers that are all ones
+    work = [(0, EXEC_BITS if full else 0)]
     while work:
         number, ones = work.pop()
         while True:
@@ -155,39 +155,38 @@ def _full_exec(operations: Sequence[Operation], ways: list[list[int]], *, full: 
                 break
             work.extend((each, ones) for each in following[1:])
             number = following[0]
-    return [each is not None and each >> _EXEC_ROW & 1 == 1 for each in known]
+    return [each is not None and each & EXEC_BITS == EXEC_BITS for each in known]
 
 
 def _ones_behind(operation: Operation, ones: int) -> int:
+    """The scalar registers that are all ones behind an operation."""
     if not operation.writes & ~VECTORS:
         return ones
-    after = ones & ~operation.writes & ~(operation.writes >> 1)
+    after = ones & ~operation.writes
     name, operands = operation.name, operation.operands
-    if not name.endswith("_b64") or operation.kind is not OperationKind.VALUE or not operands:
+    if not name.endswith(("_b64", "_b32")) or operation.kind is not OperationKind.VALUE or len(operands) < 2:
         return after
 
     def holds(operand: Operand) -> bool:
-        pair = _pair(operand)
-        return ones >> pair & 1 == 1 if pair is not None else operand.file is File.LITERAL and operand.literal == -1
+        rows = _bits(operand)
+        return ones & rows == rows if rows else operand.file is File.LITERAL and operand.literal == -1
 
-    was, target = ones >> _EXEC_ROW & 1 == 1, _pair(operands[0])
+    was, target = ones & EXEC_BITS == EXEC_BITS, _bits(operands[0])
     if "_saveexec" in name:
         is_full = (
             (holds(operands[1]) or was)
             if name.startswith("s_or_")
             else holds(operands[1]) and was and name.startswith("s_and_")
         )
-        after |= (1 << _EXEC_ROW) * is_full
-        return after | (1 << target) * was if target is not None else after
-    if target is None:
-        return after
-    if name == "s_mov_b64":
+        return after | EXEC_BITS * is_full | target * was
+    operator = name[:-4]
+    if operator == "s_mov":
         gives = holds(operands[1])
-    elif name == "s_or_b64":
+    elif operator == "s_or":
         gives = holds(operands[1]) or holds(operands[2])
     else:
-        gives = name == "s_and_b64" and holds(operands[1]) and holds(operands[2])
-    return after | (1 << target) * gives
+        gives = operator in {"s_and", "s_cselect"} and holds(operands[1]) and holds(operands[2])
+    return after | target * gives
 
 
 def _demands(operation: Operation, *, control: bool) -> int:

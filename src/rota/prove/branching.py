@@ -19,11 +19,14 @@ _VCC = named("vcc")
 
 
 class ForkError(Exception):
-    """An operation needs a decision first: about a condition, of these waves or of the whole workgroup."""
+    """An operation needs a decision first: about a condition, of these waves or of the whole workgroup.
 
-    def __init__(self, condition: Symbol, waves: tuple[int, ...] = ()) -> None:
+    With `parts`, waves may go different ways by it, even if all of them share what it is about.
+    """
+
+    def __init__(self, condition: Symbol, waves: tuple[int, ...] = (), *, parts: bool = False) -> None:
         super().__init__()
-        self.condition, self.waves = condition, waves
+        self.condition, self.waves, self.parts = condition, waves, parts or bool(waves)
 
 
 class Branching:
@@ -114,5 +117,5 @@ class Branching:
             return None
         decided = known.decided(told.base)
         if decided is None:
-            raise ForkError(told.base)
+            raise ForkError(told.base, parts=True)
         return decided == (told.scale == 1)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from rota.prove.squad import Flight, LdsUse, Squad
 
+_STRETCH = 4096  # pairs between two looks at the budget
 WRITES = frozenset({"write", "dma"})
 
 
@@ -41,9 +42,16 @@ def open_accesses(squad: Squad) -> list[tuple[LdsUse, Flight]]:
 
 
 def find_conflicts(  # noqa: C901
-    squads: Sequence[Squad], counts: Callable[[Conflict], bool] = lambda _: True, *, most: int = 64
+    squads: Sequence[Squad],
+    counts: Callable[[Conflict], bool] = lambda _: True,
+    *,
+    most: int = 64,
+    still: Callable[[], None] = lambda: None,
 ) -> list[Conflict]:
-    """All pairs that count, up to a number of them: each pair of operations once."""
+    """All pairs that count, up to a number of them: each pair of operations once.
+
+    Where few of many count, the search is long: `still` is called on the way, and raises when it has to end.
+    """
     waves: dict[int, list[tuple[LdsUse, int, Flight]]] = {}
     sums: dict[int, list[int]] = {}
     for squad in squads:
@@ -78,7 +86,7 @@ def find_conflicts(  # noqa: C901
                 | atomics2 & reads
             )
             if hit:
-                _pairs(one, waves[one], other, waves[other], hit, conflicts, counts, most)
+                _pairs(one, waves[one], other, waves[other], hit, conflicts, counts, most, still)
     return list(conflicts.values())
 
 
@@ -91,12 +99,18 @@ def _pairs(  # noqa: PLR0917
     conflicts: dict[tuple[int, int], Conflict],
     counts: Callable[[Conflict], bool],
     most: int,
+    still: Callable[[], None],
 ) -> None:
     left = [each for each in mine if each[1] & hit]
     right = [each for each in yours if each[1] & hit]
+    looked = _STRETCH  # the first time, too: there may be many short searches
     for access, octets, flight in left:
         if len(conflicts) >= most:
             return
+        looked += len(right)
+        if looked > _STRETCH:
+            looked = 0
+            still()
         for access2, octets2, flight2 in right:
             common = octets & octets2
             if not common or not clash(access.how, access2.how):

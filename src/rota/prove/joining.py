@@ -69,17 +69,26 @@ def _flights(one: tuple[Flight, ...], other: tuple[Flight, ...], accesses: Acces
         raise _ApartError
     both = []
     for a, b in zip(one, other, strict=True):
-        if (a.number, a.rows, a.access is None) != (b.number, b.rows, b.access is None):
+        if a.rows != b.rows or (a.access is None) != (b.access is None):
             raise _ApartError
         if a.access is not None and b.access is not None:
-            if a.access.how != b.access.how:
+            if a.number != b.number or a.access.how != b.access.how:
                 raise _ApartError
             octets = (*a.access.bytes, *b.access.bytes)
             access = accesses.make(a.number, a.access.how, octets, exact=a.access.exact and b.access.exact)
             both.append(a._replace(access=access))
-        else:
+        elif a.bare or (a.number, a.also) == (b.number, b.also):
             both.append(a)
+        else:  # loads to the same registers, by two copies of the code
+            also = {a.number, *a.also, b.number, *b.also}
+            first = min(also)
+            both.append(a._replace(number=first, also=tuple(sorted(also - {first})), near=_agreed(a.near, b.near)))
     return tuple(both)
+
+
+def _agreed(one: int, other: int) -> int:
+    """The wait that nearly covered both, if it is one."""
+    return one if one == other else -1
 
 
 def _value(one: Value | Half, other: Value | Half, counts: tuple[int, int], masks: Masks) -> Value | Half:

@@ -7,7 +7,7 @@ fourth is *policy*: the same for a read of LDS before a write from registers, wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rota.errors import Concern, Finding, Severity
 from rota.prove.alarm import Alarm
@@ -45,9 +45,16 @@ class Judge:
 
     # What waves do.
 
-    def stretch(self, squads: Sequence[Squad], epoch: int, known: Decisions) -> None:
-        """The end of a stretch between barriers: no two waves may have used the same bytes in it."""
-        for conflict in find_conflicts(squads, lambda each: self._strict_reads or self._rule(each) != "policy"):
+    def stretch(self, squads: Sequence[Squad], epoch: int, known: Decisions, still: Callable[[], None]) -> None:
+        """The end of a stretch between barriers: no two waves may have used the same bytes in it.
+
+        `still` raises when the search for such two has to end.
+        """
+
+        def counts(conflict: Conflict) -> bool:
+            return self._strict_reads or self._rule(conflict) != "policy"
+
+        for conflict in find_conflicts(squads, counts, still=still):
             self._race(conflict, self._rule(conflict), epoch, known)
 
     def _rule(self, conflict: Conflict) -> str:
@@ -171,7 +178,9 @@ class Judge:
         ):
             for place, flight in enumerate(queue):
                 if flight.rows & touched:
-                    self._early(squad, operation, flight, name, len(queue) - 1 - place, known)
+                    for number in (flight.number, *flight.also):
+                        one = flight._replace(number=number)
+                        self._early(squad, operation, one, name, len(queue) - 1 - place, known)
         squad.vm, squad.ds, squad.sm = (
             tuple(each._replace(rows=each.rows & ~touched) for each in queue)
             for queue in (squad.vm, squad.ds, squad.sm)

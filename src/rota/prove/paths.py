@@ -141,7 +141,7 @@ class Explorer:
 
     def _meet(self, product: ProductState) -> bool:
         """All waves wait at a barrier or have ended; gives whether any goes on."""
-        self.judge.stretch(product.squads, product.epoch, product.known)
+        self.judge.stretch(product.squads, product.epoch, product.known, self._search_on)
         waiting = [each for each in product.squads if not each.ended]
         if not waiting:
             self.judge.ended(product.squads)
@@ -199,7 +199,11 @@ class Explorer:
             try:
                 going = self._step(product, squad, operation)
             except ForkError as fork:
-                going = not fork.waves or len(squad.waves) == 1
+                if fork.parts and self._can_leave(product, len(squad.waves)):
+                    self.steps += count
+                    self._leave_alone(product, squad)
+                    return False
+                going = not fork.parts or len(squad.waves) == 1
                 if going:
                     self._fork(product, squad, fork)
                 else:
@@ -212,6 +216,10 @@ class Explorer:
         if time.process_time() > self._ends or self.steps > self.budget.steps:
             what = "steps" if self.steps > self.budget.steps else "seconds"
             raise InconclusiveError(f"the budget of {what} is used up", operation, budget=True)
+
+    def _search_on(self) -> None:
+        if time.process_time() > self._ends:
+            raise InconclusiveError("the budget of seconds is used up by the search for pairs that race", budget=True)
 
     def _early(self, squad: Squad, operation: Operation, product: ProductState) -> None:
         uses = operation.reads | operation.writes
@@ -324,19 +332,39 @@ class Explorer:
 
     # Checkpoints.
 
-    def _leave_alone(self, product: ProductState) -> None:
-        """No wave comes to LDS or a barrier any more: none can matter to another, each goes on by itself."""
-        self.judge.stretch(product.squads, product.epoch, product.known)
+    def _can_leave(self, product: ProductState, waves: int = 1) -> bool:
+        """Does no wave come to LDS or a barrier any more, so that none can matter to another?"""
+        several = len(product.squads) > 1 or waves > 1
+        return several and not any(self._meets[each.at] for each in product.squads if not each.ended)
+
+    def _leave_alone(self, product: ProductState, parting: Squad | None = None) -> None:
+        """Each squad goes on by itself, and each wave of one that parts."""
+        self.judge.stretch(product.squads, product.epoch, product.known, self._search_on)
         self.judge.ended(product.squads)
         for squad in product.squads:
-            if not squad.ended:
-                self._put(
-                    ProductState(squads=[squad], known=product.known.copy(), epoch=product.epoch, forks=product.forks)
+            rows = range(len(squad.waves)) if squad is parting else ()
+            parts = [squad.part([row], self.one.masks, self.memory.accesses) for row in rows] or [squad]
+            for each in parts if not squad.ended else ():
+                alone = ProductState(
+                    squads=[each], known=product.known.copy(), epoch=product.epoch, forks=product.forks
                 )
+                self._namer.rename(alone)
+                number, going = self._met.arrive(alone, ("alone",), shape_of(alone))
+                if self._recorder is not None:
+                    self._recorder.came(alone, ("alone",), number)
+                if going:
+                    self._count(alone)
+                    self._put(alone)
+
+    def _count(self, product: ProductState) -> None:
+        self.states += 1
+        if self.states > self.budget.states:
+            at = next((self.operations[each.at] for each in product.squads if not each.ended), None)
+            raise InconclusiveError("the budget of states is used up", at, budget=True)
 
     def _checkpoint(self, product: ProductState, head: tuple[Hashable, ...]) -> bool:
         """Names and compares the state; False if it was met before, or is left for later."""
-        if len(product.squads) > 1 and not any(self._meets[each.at] for each in product.squads if not each.ended):
+        if self._can_leave(product):
             self._leave_alone(product)
             return False
         product.marked = product.forks
@@ -354,10 +382,7 @@ class Explorer:
             self._recorder.came(product, head, number)
         if not going:
             return False
-        self.states += 1
-        if self.states > self.budget.states:
-            at = next((self.operations[each.at] for each in product.squads if not each.ended), None)
-            raise InconclusiveError("the budget of states is used up", at, budget=True)
+        self._count(product)
         registers = tuple(dict(squad.registers) for squad in product.squads)
         visit = LoopVisit(shape=shape, registers=registers, known=product.known.copy(), forks=product.forks)
         product.history[place] = (*visits, visit)

@@ -54,6 +54,8 @@ class Accesses:
 class Flight(NamedTuple):
     """A memory op under way: its operation, the registers that it fills, what it uses of LDS, and when it was issued.
 
+    `also` are the operations that it is in other waves of its squad, which came by another copy of the code.
+
     `due` is how many younger ones were under way at the first barrier behind it: a wait for so many was due.  `wait` is
     the last wait before that `barrier`, `near` the last wait that would have covered it with a count one less.
     """
@@ -66,6 +68,7 @@ class Flight(NamedTuple):
     wait: int = -1
     near: int = -1
     barrier: int = -1
+    also: tuple[int, ...] = ()
 
     @property
     def bare(self) -> bool:
@@ -75,7 +78,7 @@ class Flight(NamedTuple):
     @property
     def same(self) -> tuple[object, ...] | None:
         """All that decides what follows: not when it was issued, and of one that is only counted nothing."""
-        return None if self.bare else (self.number, self.rows, self.access)
+        return None if self.bare else (self.number, self.rows, self.access, self.also)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -159,11 +162,19 @@ class Squad:
         )
 
     def rest(self, masks: Masks) -> None:
-        """Its waves have ended: of what they leave behind, only uses of LDS matter."""
+        """Its waves have ended: of what they leave behind, only uses of LDS matter.
+
+        Nobody is left to see what a read under way brings, so it is over with its wave: it counts in this stretch
+        between barriers, and in none behind it.  A write lands whenever it does.
+        """
+        left = (*self.ds, *(each for each, _ in self.flat))
+        for each in left:
+            if each.access is not None and each.access.how == "read":
+                self.done.setdefault(each.access, each._replace(rows=0))
         self.registers, self.exec, self.sm, self.busy = {}, masks.leaf((0,) * len(self.waves)), (), 0
         self.vm = tuple(each._replace(rows=0) for each in self.vm if each.access is not None)
-        self.ds = tuple(each._replace(rows=0) for each in self.ds if each.access is not None)
-        self.flat = tuple((each._replace(rows=0), seen) for each, seen in self.flat if each.access is not None)
+        self.ds = tuple(each._replace(rows=0) for each in self.ds if _lands(each))
+        self.flat = tuple((each._replace(rows=0), seen) for each, seen in self.flat if _lands(each))
 
     def reckon(self) -> None:
         """The registers that are waited for; the oldest ops that are only counted are not waited for by anybody."""
@@ -177,3 +188,8 @@ class Squad:
             self.busy |= each.rows
         for each, _ in self.flat:
             self.busy |= each.rows
+
+
+def _lands(flight: Flight) -> bool:
+    """Does it change LDS?"""
+    return flight.access is not None and flight.access.how != "read"

@@ -83,6 +83,7 @@ class Widener:
     def _apply(self, product: ProductState, visit: LoopVisit, differing: list[tuple[int, int, int | None]]) -> None:
         self.widened += 1
         bases: Bases = {}
+        fresh: dict[Hashable, Value] = {}  # registers that were equal then and are equal now stay equal
         for number, row, shift in differing:
             registers = product.squads[number].registers
             value = registers[row]
@@ -91,7 +92,10 @@ class Widener:
             if shift is None:
                 before = visit.registers[number][row]
                 spread = LANE if isinstance(before, Half) else max(spread_of(value), spread_of(before))
-                registers[row] = self._one.symbols.fresh("wide", spread)
+                alike = (register_key(value), register_key(before), product.squads[number].waves if spread else ())
+                if alike not in fresh:
+                    fresh[alike] = self._one.symbols.fresh("wide", spread)
+                registers[row] = fresh[alike]
                 continue
             registers[row] = stepped(self._one.symbols, value, shift, bases)
         known = Decisions()
