@@ -34,6 +34,9 @@ class Shown:
     def _repr_html_(self) -> str:
         return fragment(self.scene, self.compiled)
 
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
     def svg(self) -> str:
         """The picture alone."""
         return draw(self.scene)
