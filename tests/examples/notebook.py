@@ -29,7 +29,10 @@ def run_cells(notebook: dict[str, Any]) -> Iterator[tuple[dict[str, Any], object
         tree = ast.parse("".join(cell["source"]))
         last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
         exec(compile(tree, _CELL, "exec"), namespace)
-        yield cell, eval(compile(ast.Expression(last.value), _CELL, "eval"), namespace) if last else None
+        yield (
+            cell,
+            eval(compile(ast.Expression(last.value), _CELL, "eval"), namespace) if isinstance(last, ast.Expr) else None,
+        )
 
 
 def outputs_of(value: object) -> list[dict[str, Any]]:

@@ -28,6 +28,10 @@ class Shown:
     def __str__(self) -> str:
         return text_timeline(self.scene)
 
+    def text(self, columns: int) -> str:
+        """The timeline as text, that wide."""
+        return text_timeline(self.scene, columns)
+
     def __repr__(self) -> str:
         return f"<Shown {self.scene.headline}>"
 
