@@ -3,9 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import click
 import pytest
 
-from rota.cli.output import rendered, text_columns
+from rota.cli.output import text_columns
+from rota.cli.terminal_markdown import rendered
 from tests.cli.command import data, rota
 
 
@@ -99,10 +101,10 @@ def test_in_a_terminal_the_picture_is_as_wide_as_that(monkeypatch: pytest.Monkey
 
 
 def test_a_page_is_rendered_for_a_terminal_and_plain_elsewhere() -> None:
-    page = rendered("# A head\n\nSome `code` and **more**.\n\n```python\nx = 1\n```\n")
+    page = rendered("# A `head`\n\nSome `code`, **more**, [](x.md) and 2 * 3 * 4.\n\n```python\nx = 1\n```\n")
     assert "\x1b[" in page
-    assert "**" not in page
-    assert "```" not in page
+    assert not {"**", "```", "[]", "# "} & {page[at : at + size] for at in range(len(page)) for size in (2, 3)}
+    assert click.unstyle(page) == "A head\n\nSome code, more,  and 2 * 3 * 4.\n\n    x = 1"
     assert rota("explain R102").stdout.count("```") > 0
 
 

@@ -6,7 +6,8 @@ from importlib import resources
 
 import click
 
-from rota.cli.output import give, json_option, rendered
+from rota.cli.output import give, json_option
+from rota.cli.terminal_markdown import rendered
 from rota.errors import CODES, did_you_mean
 
 _FAMILIES = {

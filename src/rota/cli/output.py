@@ -140,17 +140,6 @@ def coloured(text: str) -> str:
     return _HEAD.sub(lambda found: click.style(found[1], fg=_COLOURS[found[1]], bold=True), text)
 
 
-def rendered(markdown: str) -> str:
-    """Markdown as a terminal shows it: headings, code and tables set apart."""
-    from rich.console import Console
-    from rich.markdown import Markdown
-
-    console = Console(width=min(text_columns(), 100), force_terminal=True)
-    with console.capture() as said:
-        console.print(Markdown(markdown))
-    return said.get().rstrip()
-
-
 def in_full(findings: tuple[Finding, ...]) -> str:
     """Findings as text, a blank line between two."""
     return "\n\n".join(str(finding) for finding in findings)
