@@ -168,8 +168,7 @@ def test_the_headline_tells_interval_certificate_share_and_speed() -> None:
         "loop's ceiling at 2.4 GHz: 1,234 TFLOP/s (1,000 to 1,500)",
     )
     assert arrange(compiled, timeline, Fast()).notes[0] == (
-        "of 2,345 clk a K-tile: MMA at work 2,254, idle for barrier 60, idle for issue turn 20, idle for LDS port 8, "
-        "other causes 3"
+        "of 2,345 clk a K-tile: MMA at work 2,254 · idle: barrier 60, issue turn 20, LDS port 8, other 3"
     )
 
 

@@ -159,11 +159,12 @@ def _books(prediction: PredictedSpeed | None, tile: str) -> tuple[str, ...]:
     if prediction is None or not prediction.mma_share:
         return ()
     lost = [(cause, clocks) for cause, clocks in prediction.idle_causes if round(clocks)]
-    parts = [f"MMA at work {prediction.mma_share * prediction.cycles:,.0f}"]
-    parts += [f"idle for {cause} {clocks:,.0f}" for cause, clocks in lost[:_MOST_CAUSES]]
+    parts = [f"{cause} {clocks:,.0f}" for cause, clocks in lost[:_MOST_CAUSES]]
     if rest := sum(clocks for _, clocks in lost[_MOST_CAUSES:]):
-        parts.append(f"other causes {rest:,.0f}")
-    return (f"of {prediction.cycles:,.0f} clk {a_tile(tile)}: {', '.join(parts)}",)
+        parts.append(f"other {rest:,.0f}")
+    idle = f" · idle: {', '.join(parts)}" if parts else ""
+    work = f"MMA at work {prediction.mma_share * prediction.cycles:,.0f}"
+    return (f"of {prediction.cycles:,.0f} clk {a_tile(tile)}: {work}{idle}",)
 
 
 def _notes(timeline: Timeline) -> tuple[str, ...]:
