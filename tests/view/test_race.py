@@ -10,15 +10,15 @@ import pytest
 from rota import Concern, Finding, KernelGeometry, Pipeline4Wave, compile_schedule, verify
 from rota.errors import SourceLine
 from rota.view.draw_race import draw_race, race_page
-from rota.view.race import Access, Race, race_of
+from rota.view.race import WaveAccess, Race, race_of
 from tests.prove.written import judged
 
 SVG = "{http://www.w3.org/2000/svg}"
 RACE = Race(
     code="I109",
     message="wave 0 reads LDS that wave 2 writes",
-    first=Access("wave 2", "#19 ds_write_b32 v1, v2", 0, "sum.hip:8"),
-    then=Access("wave 0", "#23 ds_read_b32 v2, v1", 1, "sum.hip:11"),
+    first=WaveAccess("wave 2", "#19 ds_write_b32 v1, v2", 0, "sum.hip:8"),
+    then=WaveAccess("wave 0", "#23 ds_read_b32 v2, v1", 1, "sum.hip:11"),
     place="256 of 0x200 to 0x2ff",
     missing="lgkmcnt(0) before the barrier",
 )

@@ -13,7 +13,7 @@ from rota.cycles.timeline import Lane
 from rota.errors import Finding
 from rota.view.draw import HATCH
 from rota.view.palette import DARK, LIGHT
-from rota.view.race import Access, Race, race_of, stretch_name
+from rota.view.race import WaveAccess, Race, race_of, stretch_name
 from rota.view.style import class_of, style_sheet
 from rota.view.svg import attribute, content, title, width_of
 from rota.view.template import render
@@ -92,11 +92,11 @@ def race_page(findings: Sequence[tuple[str, Finding]]) -> str:
     )
 
 
-def _box_width(access: Access) -> float:
+def _box_width(access: WaveAccess) -> float:
     return max(width_of(access.does, 11), width_of(access.source, _SMALL)) + 14
 
 
-def _box(access: Access, x: float, y: float, wide: float, lane: Lane) -> str:
+def _box(access: WaveAccess, x: float, y: float, wide: float, lane: Lane) -> str:
     label = f'<text x="{x + wide / 2:g}" y="{y + 17}" class="mid">{content(access.does)}</text>'
     source = f'<text x="{x:g}" y="{y + _BOX + 18}" class="small faint halo">{content(access.source)}</text>'
     told = title((access.does, access.source, stretch_name(access.passed)))

@@ -14,7 +14,7 @@ _EPOCH = re.compile(r"epoch (\d+)[^:]*: (.+)")
 _BETWEEN = "no barrier between"
 
 
-class Access(NamedTuple):
+class WaveAccess(NamedTuple):
     """What one wave does to the bytes: when, counted in barriers that it has passed, and where it was written."""
 
     wave: str
@@ -28,8 +28,8 @@ class Race(NamedTuple):
 
     code: str
     message: str
-    first: Access
-    then: Access
+    first: WaveAccess
+    then: WaveAccess
     place: str
     missing: str
 
@@ -99,10 +99,10 @@ def _in_schedule(finding: Finding, evidence: dict[str, str]) -> Race | None:
     )
 
 
-def _access(wave: str, concern: Concern, passed: int) -> Access:
+def _access(wave: str, concern: Concern, passed: int) -> WaveAccess:
     source = f"{concern.source}".rpartition("/")[2] if concern.source else ""
     number = f"#{concern.index} " if concern.index is not None else ""
-    return Access(wave, f"{number}{concern.label}", passed, source)
+    return WaveAccess(wave, f"{number}{concern.label}", passed, source)
 
 
 def stretch_name(passed: int) -> str:
