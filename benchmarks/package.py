@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import zipfile
 from pathlib import Path
+
+from tests.docs.blocks import blocks_of
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = (
@@ -40,25 +43,36 @@ def main() -> None:
             raise SystemExit(f"the wheel holds {stray[:5]}")
         sizes = (f"{kind} {file.stat().st_size / 1024:,.0f} KiB" for kind, file in (("sdist", sdist), ("wheel", wheel)))
         print(f"{', '.join(sizes)}, {len(names)} files")
-        python = _installed(wheel, Path(scratch, "venv"))
-        for command in COMMANDS:
-            shown = _run(str(python.parent / "rota"), *command, at=Path(scratch)).splitlines()
-            print(f"$ rota {' '.join(command)}\n{shown[0]}")
-        example = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)[0]
+        for number, interpreter in enumerate(_interpreters()):
+            python = _installed(wheel, Path(scratch, f"venv{number}"), interpreter)
+            for command in COMMANDS:
+                shown = _run(str(python.parent / "rota"), *command, at=Path(scratch)).splitlines()
+                print(f"$ rota {' '.join(command)}\n{shown[0]}")
+        blocks = blocks_of((ROOT / "README.md").read_text("utf-8"))
+        example = next(block.text for block in blocks if block.language == "python" and block.excuse is None)
         print("README's first example:")
         print(_run(str(python), "-c", example, at=Path(scratch)), end="")
         path = os.pathsep.join((str(python.parent), os.environ["PATH"]))
         print(_run(sys.executable, "-m", "tests.docs.tutorial", at=ROOT, PATH=path).splitlines()[-1])
 
 
-def _installed(wheel: Path, venv: Path) -> Path:
+def _interpreters() -> list[str]:
+    """Every Python that rota supports and this machine has; the running one last, which tries the rest."""
+    own = f"python3.{sys.version_info.minor}"
+    others = (f"python3.{minor}" for minor in range(11, 14))
+    found = [path for name in others if name != own and (path := shutil.which(name)) is not None]
+    return [*found, sys.executable]
+
+
+def _installed(wheel: Path, venv: Path, interpreter: str) -> Path:
     """The interpreter of a fresh environment that holds the wheel and what it needs."""
     started = time.perf_counter()
-    _run(sys.executable, "-m", "venv", str(venv), at=ROOT)
+    _run(interpreter, "-m", "venv", str(venv), at=ROOT)
     python = venv / "bin" / "python"
     quiet = ("--quiet", "--disable-pip-version-check")
     _run(str(python), "-m", "pip", "install", *quiet, "-c", str(ROOT / "constraints.txt"), str(wheel), at=ROOT)
-    print(f"installed with all it needs in {time.perf_counter() - started:.0f} s")
+    version = _run(str(python), "--version", at=ROOT).strip()
+    print(f"installed for {version} with all it needs in {time.perf_counter() - started:.0f} s")
     return python
 
 

@@ -27,6 +27,8 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import NamedTuple
 
+from rota.markup import card, lines
+
 CODES: Mapping[str, str] = MappingProxyType(
     {
         "D101": "a kernel op's tag lies outside 0..127, the range that kernels own",
@@ -240,15 +242,19 @@ class Finding:
             raise AssertionError(f"{self.code} is not in CODES: every code has a meaning, a page and a test")
 
     def __str__(self) -> str:
-        lines = [f"{self.severity.value}[{self.code}]: {self.message}"]
-        lines += [str(concern) for concern in self.concerns]
-        lines += [f"   {name}: {value}" for name, value in self.evidence]
+        told = [f"{self.severity.value}[{self.code}]: {self.message}"]
+        told += [str(concern) for concern in self.concerns]
+        told += [f"   {name}: {value}" for name, value in self.evidence]
         if self.witness is not None:
-            lines.append(f"   witness: {self.witness}")
+            told.append(f"   witness: {self.witness}")
         if self.fixes:
-            lines.append("help:")
-            lines += [f"   {number}. {fix}" for number, fix in enumerate(self.fixes, 1)]
-        return "\n".join(lines)
+            told.append("help:")
+            told += [f"   {number}. {fix}" for number, fix in enumerate(self.fixes, 1)]
+        return "\n".join(told)
+
+    def _repr_html_(self) -> str:
+        head, _, rest = str(self).partition("\n")
+        return card(head, lines(rest), tone=self.severity.value)
 
 
 class RotaError(Exception):

@@ -1,3 +1,3 @@
 """The one place that states rota's version: the build reads it from here, and so does the package."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -3,8 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import click
 import pytest
 
+from rota.cli.output import text_columns
+from rota.cli.terminal_markdown import rendered
 from tests.cli.command import data, rota
 
 
@@ -86,3 +89,28 @@ def test_a_listing_is_no_picture(tmp_path: Path) -> None:
     result = rota(f"show four_wave --listing --svg {tmp_path / 'x.svg'}")
     assert result.exit_code == 2
     assert "--listing prints text" in result.output
+
+
+def test_in_a_terminal_the_picture_is_as_wide_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    for given, columns in ((150, 150), (20, 60), (900, 240)):
+        monkeypatch.setenv("COLUMNS", str(given))
+        assert text_columns() == columns
+    monkeypatch.setattr("sys.stdout.isatty", lambda: False, raising=False)
+    assert text_columns() == 100
+
+
+def test_a_page_is_rendered_for_a_terminal_and_plain_elsewhere() -> None:
+    page = rendered("# A `head`\n\nSome `code`, **more**, [](x.md) and 2 * 3 * 4.\n\n```python\nx = 1\n```\n")
+    assert "\x1b[" in page
+    assert not {"**", "```", "[]", "# "} & {page[at : at + size] for at in range(len(page)) for size in (2, 3)}
+    assert click.unstyle(page) == "A head\n\nSome code, more,  and 2 * 3 * 4.\n\n    x = 1"
+    assert rota("explain R102").stdout.count("```") > 0
+
+
+def test_races_are_drawn_on_a_page_of_their_own() -> None:
+    result = rota("check four_wave --set sync=strict --picture races.html")
+    assert result.exit_code == 1
+    page = Path("races.html").read_text("utf-8")
+    assert page.count("<svg xmlns") == 15
+    assert "error[R103]" in page

@@ -17,6 +17,8 @@ from tests.docs.blocks import PAGES, PICTURES, ROOT
 from tests.docs.running import run_page
 
 _HOME = re.compile(r"--> /\S*/(\w+\.py):\d+")  # where rota is installed, and its own lines, are nobody's business
+# Nor are a folder that is gone by now, and how many seconds a proof took.
+_SCRATCH = re.compile(r"--> /\S*/(?=\w+\.hip:)|(?<=concrete, )[\d.]+(?= s)")
 
 
 def refresh(page: Path) -> int:
@@ -32,8 +34,12 @@ def refresh(page: Path) -> int:
 
 
 def _ended(printed: str) -> str:
-    lines = "\n".join(_HOME.sub(r"--> .../\1:...", line.rstrip()) for line in printed.rstrip().splitlines())
+    lines = "\n".join(_hidden(line.rstrip()) for line in printed.rstrip().splitlines())
     return f"{lines}\n" if lines else ""
+
+
+def _hidden(line: str) -> str:
+    return _SCRATCH.sub(lambda found: "--> .../" if "-->" in found[0] else "...", _HOME.sub(r"--> .../\1:...", line))
 
 
 def redraw() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import naive
+from benchmarks import naive, reference_tables
 from benchmarks.predict import Row, line, rows
 from rota import GFX942, GFX950, Machine
 from rota.cycles.predict import predict
@@ -48,3 +48,8 @@ def test_what_the_compiler_makes_of_naive_source(capsys: pytest.CaptureFixture[s
     rows = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("| ---")]
     assert len(rows) == 7
     assert "\n".join(rows[1:]) in EMISSION
+
+
+def test_the_tables_of_the_reference_are_what_the_code_says() -> None:
+    kept = (ROOT / "docs" / "reference_tables.md").read_text("utf-8")
+    assert kept == reference_tables.page(), "python -m benchmarks.reference_tables > docs/reference_tables.md"

@@ -149,6 +149,7 @@ def test_the_headline_tells_interval_certificate_share_and_speed() -> None:
         mma_share = 0.961
         bound_by = "MMA unit"
         ceiling = "loop's ceiling at 2.4 GHz: 1,234 TFLOP/s (1,000 to 1,500)"
+        idle_causes = (("barrier", 60.2), ("issue turn", 20.0), ("LDS port", 8.0), ("a", 2.0), ("b", 1.4), ("c", 0.1))
 
     compiled, timeline = by_values()
     assert isinstance(compiled, CompiledLoop)
@@ -165,6 +166,9 @@ def test_the_headline_tells_interval_certificate_share_and_speed() -> None:
         "MMA 96 % busy",
         "bound by MMA unit",
         "loop's ceiling at 2.4 GHz: 1,234 TFLOP/s (1,000 to 1,500)",
+    )
+    assert arrange(compiled, timeline, Fast()).notes[0] == (
+        "of 2,345 clk a K-tile: MMA at work 2,254 · idle: barrier 60, issue turn 20, LDS port 8, other 3"
     )
 
 

@@ -134,7 +134,7 @@ def test_headline_iterations_buffers_and_notes_are_there() -> None:
     assert "MI355X · II 500 clk (proven least) · predicted, not measured" in said
     assert said.count("iteration, 250 clk") == 2
     assert SCENE.notes[0] in said
-    spans = [told(group) for group in groups(root, "global1")]
+    spans = [told(group) for group in groups(root, "global1") if told(group)]
     assert spans == ["A[0]: in use from 0 to 200", "A[0]: in use from 450 to 900"]
     assert root.get("aria-label") == SCENE.headline
 
@@ -197,3 +197,43 @@ def test_the_picture_fetches_nothing() -> None:
     addresses = re.findall(r"(?:https?:)?//[^\s\"'<>)]+", draw(SCENE))
     assert set(addresses) == {"http://www.w3.org/2000/svg"}
     assert set(re.findall(r"url\(([^)]*)\)", draw(SCENE))) == {"#rota-hatch"}
+
+
+def test_a_gauge_says_how_full_a_counter_is() -> None:
+    curves = (Curve("vmcnt", "tokens", ((0, 4),), 64), Curve("lgkmcnt", "tokens", ((0, 24),), 15))
+    root = parsed(replace(SCENE, bands=(replace(BAND, curves=curves),)))
+    names = next(group for group in groups(root, "names"))
+    gauges = [box for box in names.findall(f"{SVG}rect") if box.get("class") in ("gauge", "wait")]
+    whole, filled, *over = [float(box.get("width") or 0) for box in gauges]
+    assert filled == pytest.approx(whole / 16, abs=0.1)
+    assert over == [whole, whole]
+
+
+def test_every_colour_has_a_key() -> None:
+    root = parsed(SCENE)
+    head = next(group for group in groups(root, "head"))
+    keys = {shade for group in head.iter(f"{SVG}g") for shade in (group.get("class") or "").split()}
+    drawn = {
+        shade for group in groups(root, "bar") for shade in (group.get("class") or "").split() if shade[-1] in "01"
+    }
+    assert drawn <= keys
+    assert {"an LDS buffer in use", "stalled", "barrier", "a wait is passed"} <= set(texts(root))
+
+
+def test_the_name_of_a_load_stands_beside_a_barrier_not_under_it() -> None:
+    band = Stripe(name="w", lanes=((Lane.GLOBAL, (bar(0, 500, "A0"),)),), barriers=(Mark(250, "barrier", ()),))
+    root = parsed(replace(SCENE, bands=(band,), buffers=()))
+    label = next(text for text in root.iter(f"{SVG}text") if text.text == "A0")
+    assert percent(label, "x") in (25, 75)
+
+
+def test_the_name_of_a_wait_does_not_run_into_the_next_triangle() -> None:
+    marks = (Mark(100, "lgkmcnt(8)", ()), Mark(105, "lgkmcnt(0)", ()))
+    root = parsed(replace(SCENE, bands=(replace(BAND, waits=marks, stalls=()),)))
+    first, second = (
+        float(text.get("y") or 0)
+        for name in ("lgkmcnt(8)", "lgkmcnt(0)")
+        for text in root.iter(f"{SVG}text")
+        if text.text == name
+    )
+    assert first > second

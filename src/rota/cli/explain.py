@@ -7,6 +7,7 @@ from importlib import resources
 import click
 
 from rota.cli.output import give, json_option
+from rota.cli.terminal_markdown import rendered
 from rota.errors import CODES, did_you_mean
 
 _FAMILIES = {
@@ -42,4 +43,4 @@ def explain(code: str | None) -> None:
         raise click.UsageError("; ".join([f"no finding has the code {code!r}", *guesses, "`rota explain` lists them"]))
     page = resources.files("rota").joinpath("findings", f"{known}.md").read_text("utf-8")
     data = {"code": known, "meaning": CODES[known], "family": _FAMILIES[known[0]], "page": page}
-    give(page.removeprefix("# ").rstrip(), data)
+    give(page.removeprefix("# ").rstrip(), data, rendered=lambda: rendered(page))

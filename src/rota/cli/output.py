@@ -6,6 +6,8 @@ import enum
 import errno
 import json
 import re
+import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from math import isfinite
@@ -28,6 +30,11 @@ GITHUB = "rota.github"
 
 SARIF = "rota.sarif"
 """The same for SARIF."""
+
+PICTURE = "rota.picture"
+"""The file that pictures of races go to, if any."""
+
+_COLUMNS, _FEWEST_COLUMNS, _MOST_COLUMNS = 100, 60, 240
 
 _COLOURS = {"ok": "green", "error": "red", "warning": "yellow", "note": "blue"}
 _HEAD = re.compile(r"^(ok|error|warning|note)(?=  |\[)", re.MULTILINE)
@@ -53,6 +60,16 @@ def format_option(command: Command) -> Command:
         if value == "json":
             context.meta[JSON] = True
 
+    def keep(context: click.Context, _: click.Parameter, value: Path | None) -> None:
+        context.meta[PICTURE] = value
+
+    drawn = click.option(
+        "--picture",
+        type=click.Path(dir_okay=False, path_type=Path),
+        callback=keep,
+        expose_value=False,
+        help="Write a page with the findings, and a picture of each race between two waves.",
+    )(command)
     return click.option(
         "--format",
         type=click.Choice(["text", "json", "github", "sarif"]),
@@ -60,16 +77,27 @@ def format_option(command: Command) -> Command:
         callback=remember,
         expose_value=False,
         help="github: annotations of the lines that findings are about; sarif: a log for code scanning.",
-    )(json_option(command))
+    )(json_option(drawn))
 
 
-def give(text: str, data: object, found: Sequence[tuple[str, Finding]] | None = None) -> None:
+def give(
+    text: str,
+    data: object,
+    found: Sequence[tuple[str, Finding]] | None = None,
+    rendered: Callable[[], str] | None = None,
+) -> None:
     """Data on stdout: as text, or as JSON, annotations or SARIF where that was asked for.
 
     `found` are the findings with what each is about, a file or `file:kernel`, where the data don't hold them as such.
+    A terminal gets the text as it is `rendered`, if it can be.
     """
     meta = click.get_current_context().meta
     told = _found(data) if found is None else found
+    picture = meta.get(PICTURE)
+    if picture is not None and told is not None:
+        from rota.view.draw_race import race_page
+
+        write(picture, race_page(told))
     if meta.get(JSON, False):
         shown = json.dumps(plain(data), indent=2, ensure_ascii=False)
     elif meta.get(SARIF, False) and told is not None:
@@ -77,6 +105,8 @@ def give(text: str, data: object, found: Sequence[tuple[str, Finding]] | None = 
     elif meta.get(GITHUB, False) and told is not None and isinstance(data, Mapping):
         findings = annotated((finding for _, finding in told), [subject for subject, _ in told])
         shown = "\n".join([*([text] if data["ok"] or found is not None else []), *findings])
+    elif rendered is not None and sys.stdout.isatty():
+        shown = rendered()
     else:
         shown = coloured(text)
     try:
@@ -91,6 +121,13 @@ def _found(data: object) -> Sequence[tuple[str, Finding]] | None:
     if not isinstance(data, Mapping) or "findings" not in data:
         return None
     return [("", finding) for finding in data["findings"]]
+
+
+def text_columns() -> int:
+    """How wide a picture in the terminal may be: as wide as that is; 100 columns where there is none."""
+    if not sys.stdout.isatty():
+        return _COLUMNS
+    return min(max(shutil.get_terminal_size().columns, _FEWEST_COLUMNS), _MOST_COLUMNS)
 
 
 def tell(text: str) -> None:

@@ -12,7 +12,7 @@ from rota.cli.code_file import names_machine_code
 from rota.cli.kernel_argument import compiled_kernel, find_kernel, kernel_argument, set_option
 from rota.cli.lifted import lifted_program, predicted_code
 from rota.cli.machine_code import block_option, device_option
-from rota.cli.output import give, json_option, tell, write
+from rota.cli.output import give, json_option, tell, text_columns, write
 from rota.cli.picture import predicted
 from rota.cli.progress import progress
 from rota.cli.registered import registered
@@ -88,7 +88,10 @@ def show(
                 write(path, render())
         written = [str(path) for path in (html, svg) if path is not None]
         parts = [f"{shown.scene.headline}\n  {path}" for path in written]
-        drawn = expect(f"what view {form!r} gives", view(shown), str) if form or not written else None
+        if form or not written:
+            drawn = expect(f"what view {form!r} gives", view(shown), str) if form else shown.text(text_columns())
+        else:
+            drawn = None
     text = "\n".join([*parts, *([] if drawn is None else [drawn]), *([] if traced is None else [traced.table()])])
     data = {"headline": shown.scene.headline, "prediction": found.prediction, "written": written, "view": form}
     give(text, data if traced is None else {**data, "trace": traced})

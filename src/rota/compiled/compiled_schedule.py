@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from rota.errors import Finding, several
+from rota.markup import card, folded, lines
 from rota.program.entry import Op
 from rota.program.listing import listing
 from rota.program.lowered import LoweredProgram
@@ -146,3 +147,17 @@ class CompiledSchedule(ABC):
         if self.repairs:
             parts.append("\n".join([f"{self.name}: repairs", *(f"  {change}" for change in self.repairs)]))
         return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        """Proved or not, what was added, and the three phases to unfold."""
+        proof, _, terms = str(self.certificate or "not proved").partition("\n")
+        phases = (listing(phase.value.lower(), self.phase(phase)).partition("\n") for phase in Phase)
+        return card(
+            repr(self).strip("<>"),
+            lines("\n".join(filter(None, (self.quality, proof)))),
+            folded(f"waits and barriers that were added: {len(self.repairs)}", "\n".join(map(str, self.repairs))),
+            folded(several(len(self.findings), "finding"), "\n\n".join(map(str, self.findings))),
+            *(folded(head, entries) for head, _, entries in phases),
+            folded("terms of the proof", terms),
+            tone="ok" if self.certificate else "warning",
+        )

@@ -18,6 +18,7 @@ from rota.cycles.model import run
 from rota.cycles.parameters import Parameters, nominal, variants
 from rota.cycles.timeline import Cause, wait_for
 from rota.cycles.work import WorkSource, program_of, waves_of, work_of
+from rota.markup import card, folded, shares
 from rota.program.kinds import OpKind, Unit
 from rota.program.lowered import Lowerable, LoweredProgram
 from rota.program.phase import Phase
@@ -127,6 +128,12 @@ class Prediction:
         lines += [f"  {each.clocks:6.0f} clk a tile MMA idle: {each.cause} at {each.label}" for each in self.idle[:4]]
         lines += [f"  sensitive to {each.name}: {each.cycles:.0f} cycles if {each.value}" for each in self.hangs_on]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """What a K-tile's clocks are: the matrix unit at work, then why it was idle."""
+        head, _, books = str(self).partition("\n")
+        parts = (("MMA at work", self.mma_share * self.cycles), *self.idle_causes)
+        return card(head, shares(parts, "clk"), folded("the model's books", books))
 
 
 def predict(

@@ -42,7 +42,7 @@ def compile_source(path: Path, arch: str, *, compiler: str | None = None) -> Cod
     toolchain = find_toolchain(compiler)
     beside = (f"-I{path.parent.resolve()}", "-gline-tables-only")
     text = _read(path).decode("utf-8", errors="replace")
-    told = os.fspath(path).replace("\\", "\\\\").replace('"', '\\"')
+    told = os.fspath(path.resolve()).replace("\\", "\\\\").replace('"', '\\"')
     return replace(toolchain, compiler=(*toolchain.compiler, *beside)).compile(f'#line 1 "{told}"\n{text}', arch)
 
 

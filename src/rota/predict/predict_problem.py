@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.errors import Finding, MeasureError
+from rota.markup import card, shares
 from rota.predict.gemm_problem import GemmProblem
 from rota.predict.tiled_gemm import TiledGemm
 from rota.predict.time_model import KernelWork, ModelParameters, TimeParts, times_of, work_of_problem
@@ -80,6 +81,10 @@ class ProblemPrediction:
             f"{self.us:,.1f} us ({low:,.1f} to {high:,.1f}) · "
             f"{self.tflops:,.0f} TFLOP/s ({least:,.0f} to {most:,.0f}) · predicted, not measured"
         )
+
+    def _repr_html_(self) -> str:
+        """The line, and what the time consists of."""
+        return card(str(self), shares(((part.name, part.us) for part in self.parts), "us"))
 
 
 def predict_problem(kernel: TiledGemm, problem: GemmProblem, correction: Correction | None = None) -> ProblemPrediction:

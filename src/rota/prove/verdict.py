@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from rota.errors import Finding, Severity, several
+from rota.markup import card, lines
 from rota.prove.remedies import Remedy
 
 _EARLY = frozenset({"I401", "I402"})
@@ -18,6 +19,9 @@ class Status(enum.Enum):
     REFUTED = "refuted"
     ALARM = "alarm"
     INCONCLUSIVE = "inconclusive"
+
+
+_TONES = {Status.PROVED: "ok", Status.REFUTED: "error", Status.ALARM: "warning", Status.INCONCLUSIVE: "note"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,11 @@ class Verdict:
         if self.dropped:
             rests.insert(0, f"  {several(self.dropped, 'alarm')} on infeasible paths {_were(self.dropped)} dropped")
         return "\n".join((line, *rests))
+
+    def _repr_html_(self) -> str:
+        head, _, rests = str(self).partition("\n")
+        told = "".join(finding._repr_html_() for finding in self.findings)
+        return card(head, lines(rests), told, tone=_TONES[self.status])
 
 
 def status_of(findings: tuple[Finding, ...], *, complete: bool) -> Status:

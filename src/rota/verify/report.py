@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rota.errors import Finding, Severity
+from rota.errors import Finding, Severity, several
+from rota.markup import card, folded
 from rota.program.lowered import LoweredProgram
 
 REGISTER_WAITS = "register waits inserted by the compiler"
@@ -69,3 +70,10 @@ class Report:
     def __str__(self) -> str:
         parts = [str(finding) for finding in self.findings]
         return "\n\n".join([*parts, str(self.certificate)] if self.certificate else parts)
+
+    def _repr_html_(self) -> str:
+        told = "".join(finding._repr_html_() for finding in self.findings)
+        if self.certificate is None:
+            return card(several(len(self.errors), "error"), told, tone="error")
+        head, _, terms = str(self.certificate).partition("\n")
+        return card(head, told, folded("what was proved, on which facts, under which assumptions", terms), tone="ok")

@@ -49,6 +49,11 @@ class PredictedSpeed(Protocol):
         """The most that the loop alone could reach, in words, with the clock for which that holds."""
         ...
 
+    @property
+    def idle_causes(self) -> tuple[tuple[str, float], ...]:
+        """Why MMA units were idle, in clocks a K-tile, longest first."""
+        ...
+
 
 def arrange(
     schedule: Lowerable,
@@ -78,7 +83,7 @@ def arrange(
         bands=tuple(bands),
         windows=tuple(start + trip * number for number in range(timeline.tiles_per_trip + 1)),
         buffers=_buffers(timeline),
-        notes=(*_notes(timeline), *_readings(schedule)),
+        notes=(*_books(prediction, tile_word(schedule)), *_notes(timeline), *_readings(schedule)),
         tile=tile_word(schedule),
     )
 
@@ -147,6 +152,19 @@ def _facts(said: tuple[str, ...], timeline: Timeline, prediction: PredictedSpeed
         f"bound by {prediction.bound_by}",
         prediction.ceiling,
     )
+
+
+def _books(prediction: PredictedSpeed | None, tile: str) -> tuple[str, ...]:
+    """Where the clocks of a K-tile go, by the model's books: the matrix unit at work, and why it was idle."""
+    if prediction is None or not prediction.mma_share:
+        return ()
+    lost = [(cause, clocks) for cause, clocks in prediction.idle_causes if round(clocks)]
+    parts = [f"{cause} {clocks:,.0f}" for cause, clocks in lost[:_MOST_CAUSES]]
+    if rest := sum(clocks for _, clocks in lost[_MOST_CAUSES:]):
+        parts.append(f"other {rest:,.0f}")
+    idle = f" · idle: {', '.join(parts)}" if parts else ""
+    work = f"MMA at work {prediction.mma_share * prediction.cycles:,.0f}"
+    return (f"of {prediction.cycles:,.0f} clk {a_tile(tile)}: {work}{idle}",)
 
 
 def _notes(timeline: Timeline) -> tuple[str, ...]:

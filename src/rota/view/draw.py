@@ -6,6 +6,7 @@ MMA on top, then VALU, LDS and global memory; shade = K-tile of the trip, hatche
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from rota.cycles.timeline import Lane
 from rota.view.pack import pack
@@ -19,6 +20,7 @@ _TOP = 92
 _LANE, _STALL, _CURVE, _BUFFER, _ROW, _GAP = 24, 15, 34, 11, 13, 5
 _TRACK_HEIGHTS = ((1, 24.0), (4, 14.0), (10, 7.0), (1_000_000, 4.0))
 _MARK_ROWS = 3
+_GAUGE = 34
 
 
 def draw(scene: Scene, width: int = WIDTH) -> str:
@@ -54,7 +56,7 @@ class _Drawing:
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="rota" width="{self.width}" height="{height:g}" role="img"'
             f" aria-label={attribute(self.scene.headline)}>"
-            f"<style>{style_sheet()}</style>{_DEFS}"
+            f"<style>{style_sheet()}</style>{HATCH}"
             f'<rect class="ground" width="100%" height="100%"/>'
             f'<svg class="plot" x="{LEFT}" width="{inner:g}" height="{height:g}" overflow="visible">'
             f"{axis}{''.join(self.plot.parts)}</svg>"
@@ -65,11 +67,14 @@ class _Drawing:
     def _axis(self, bottom: float) -> str:
         """Round times, and a bracket over each iteration."""
         scene, plot = self.scene, self.plot
-        parts = []
+        marks = []
         for after in ticks(scene.end - scene.start, 12):
             time = scene.start + after
-            parts.append(plot.vertical(time, _TOP - 6, bottom, "grid"))
-            parts.append(f'<text x="{plot.x(time)}" y="{_TOP - 10}" class="tiny faint mid halo">{after:,}</text>')
+            marks.append(plot.vertical(time, _TOP - 6, bottom, "grid"))
+            marks.append(f'<text x="{plot.x(time)}" y="{_TOP - 10}" class="tiny faint mid halo">{after:,}</text>')
+        # A page that is stretched draws the marks anew, as close as they then fit.
+        where = f'data-span="{plot.span:g}" data-top="{_TOP}" data-bottom="{bottom:g}"'
+        parts = [f'<g class="axis" {where}>{"".join(marks)}</g>']
         for start, end in zip(scene.windows, scene.windows[1:], strict=False):
             inside = clipped(start, end, scene)
             if inside is not None:
@@ -130,8 +135,21 @@ class _Drawing:
             )
             if thin >= 11:
                 halo = " halo" if bar.pieces else ""
-                self.plot.add_label(f"bar {shade}{halo}", self.plot.label(bar.label, inside, y + thin / 2 + 5))
+                room = self._clear(bar.label, inside, band)
+                self.plot.add_label(f"bar {shade}{halo}", self.plot.label(bar.label, room, y + thin / 2 + 5))
         self.y += height + _GAP
+
+    def _clear(self, text: str, inside: tuple[float, float], band: Stripe) -> tuple[float, float]:
+        """The part of a stretch in whose middle a text is crossed by no barrier; the whole, if no part has room."""
+        need = (width_of(text) + 6) / self.plot.width * self.plot.span
+        cuts = [mark.at for mark in (*band.barriers, *band.arrivals) if inside[0] < mark.at < inside[1]]
+        middle = sum(inside) / 2
+        if all(abs(cut - middle) > need / 2 for cut in cuts):
+            return inside
+        parts = pairwise((inside[0], *sorted(cuts), inside[1]))
+        return max(
+            (part for part in parts if part[1] - part[0] >= need), key=lambda part: part[1] - part[0], default=inside
+        )
 
     def _shape(self, bar: Bar, inside: tuple[float, float], y: float, height: float) -> str:
         """One box with an edge where that doesn't eat it up, or a pale one around the pieces."""
@@ -154,19 +172,23 @@ class _Drawing:
                 self.plot.add(f'<g class="{"stall" if labelled else "idle"}">{title(stall.details)}{box}{label}</g>')
 
     def _marks(self, marks: Sequence[Mark]) -> None:
-        """Triangles with the wait's name, in the first of three rows that has room; the rest keep the triangle."""
+        """Triangles with the wait's name, in the first of three rows that has room; the rest keep the triangle.
+
+        Triangles stand in the first row, so a name that would run into the next one goes below.
+        """
         inside = sorted((mark for mark in marks if self.scene.start <= mark.at <= self.scene.end), key=lambda m: m.at)
         ends = [float("-inf")] * _MARK_ROWS
         used = 0
         for number, mark in enumerate(inside):
             at = self.plot.share(mark.at) * self.plot.width
             need = width_of(mark.label, 10) + 12
-            row = next((row for row, end in enumerate(ends) if at >= end), None)
+            after = inside[number + 1].at if number + 1 < len(inside) else self.scene.end
+            share = self.plot.share(after) - self.plot.share(mark.at)
+            beside = number + 1 == len(inside) or share * self.plot.width >= need
+            row = next((row for row, end in enumerate(ends) if at >= end and (row or beside)), None)
             if row is not None:
                 ends[row] = at + need
                 used = max(used, row + 1)
-            after = inside[number + 1].at if number + 1 < len(inside) else self.scene.end
-            share = self.plot.share(after) - self.plot.share(mark.at)
             tight = ' class="tight"' if row is None else ""
             place = f'data-share="{share:.5f}" data-need="{need:.0f}"' if row is None else ""
             y = self.y + 9 + _ROW * (row or 0)
@@ -200,6 +222,12 @@ class _Drawing:
         )
         self._name(curve.name, self.y + 14)
         self.names.append(f'<text x="16" y="{self.y + 27:g}" class="tiny faint">peak {peak:,}{bound}</text>')
+        if curve.limit:  # the curve is as high as its peak; how full that is the gauge says
+            full = min(peak / curve.limit, 1) * _GAUGE
+            where = f'x="{LEFT - 12 - _GAUGE}" y="{self.y + 21:g}" height="5"'
+            self.names.append(
+                f'<rect class="gauge" {where} width="{_GAUGE}"/><rect class="wait" {where} width="{full:.1f}"/>'
+            )
         self.y += _CURVE + _GAP
 
     def _buffers(self, buffers: Iterable[Buffer]) -> None:
@@ -218,19 +246,28 @@ class _Drawing:
             self.y += _BUFFER + 2
         self.y += 8
 
+    def _shades(self) -> Iterable[tuple[str, str]]:
+        """A key per shade, in the colour of every unit that is drawn."""
+        drawn = [(lane, bar) for band in self.scene.bands for lane, bars in band.lanes for bar in bars]
+        lanes = [lane for lane in Lane if any(own is lane for own, _ in drawn)]
+        shared = len(self.scene.bands) > 1 and not self.scene.bands[0].stalls and len(self.scene.bands[0].lanes) == 1
+        for stage in range(min(1 + max((bar.stage for _, bar in drawn), default=0), 4)):
+            boxes = (
+                f'<svg x="{{x}}" y="{{y}}" overflow="visible"><g class="bar {class_of(lane, stage)}">'
+                f'<rect x="{16 * place / len(lanes):g}" width="{16 / len(lanes):g}" height="10"/></g></svg>'
+                for place, lane in enumerate(lanes)
+            )
+            yield (
+                "".join(boxes),
+                f"{self.scene.tile} {stage}" + (" (in the first row: a wave)" if shared and not stage else ""),
+            )
+
     def _foot(self) -> str:
         """The legend, then the notes."""
         self.y += 16
         x = float(LEFT)
         parts = []
-        stages = 1 + max((bar.stage for band in self.scene.bands for _, bars in band.lanes for bar in bars), default=0)
-        keys = [
-            (
-                f'<g class="bar {class_of(Lane.LDS, stage)}"><rect x="{{x}}" y="{{y}}" width="16" height="10"/></g>',
-                f"{self.scene.tile} {stage}",
-            )
-            for stage in range(min(stages, 4))
-        ]
+        keys = [*self._shades()]
         keys += [
             ('<g class="stall"><rect x="{x}" y="{y}" width="16" height="10" fill="url(#rota-hatch)"/></g>', "stalled"),
             ('<rect class="wait" x="{bar}" y="{y}" width="2" height="11"/>', "barrier"),
@@ -248,12 +285,25 @@ class _Drawing:
                 "a wait is passed",
             ),
         ]
-        for shape, text in keys:
+        if self.scene.buffers:
+            pale = f'<g class="bar {class_of(Lane.GLOBAL, 1)}"><rect x="{{x}}" y="{{y}}" width="16" height="10"/></g>'
+            keys.append((pale, "an LDS buffer in use"))
+        if any(band.curves for band in self.scene.bands):
+            keys.append(
+                (
+                    '<rect class="gauge" x="{x}" y="{y}" width="16" height="10"/>',
+                    "under way or live; small bar: of how many",
+                )
+            )
+        for shape, text in (*keys, ("", "point at anything: entry, source line, why it stands there")):
+            wide = 22 + width_of(text, 10.5)
+            if x + wide > self.width - RIGHT and x > LEFT:
+                x, self.y = float(LEFT), self.y + 15
             parts.append(shape.format(x=f"{x:g}", y=f"{self.y - 9:g}", bar=f"{x + 8:g}"))
-            parts.append(f'<text x="{x + 22:g}" y="{self.y:g}" class="small faint">{text}</text>')
-            x += 22 + width_of(text, 10.5) + 18
-        hint = "point at anything: entry, source line, why it stands there"
-        parts.append(f'<text x="{x:g}" y="{self.y:g}" class="small faint">{hint}</text>')
+            parts.append(
+                f'<text x="{x + (22 if shape else 0):g}" y="{self.y:g}" class="small faint">{content(text)}</text>'
+            )
+            x += wide + 18
         for note in self.scene.notes:
             self.y += 15
             parts.append(f'<text x="{LEFT}" y="{self.y:g}" class="small faint">{content(note)}</text>')
@@ -262,7 +312,7 @@ class _Drawing:
 
 
 _TRIANGLE = '<path class="wait" d="M0,0l3,6h-6z"/>'
-_DEFS = (
+HATCH = (
     '<defs><pattern id="rota-hatch" width="5" height="5" patternTransform="rotate(45)" patternUnits="userSpaceOnUse">'
     '<line class="hatch" x1="0" y1="0" x2="0" y2="5" stroke-width="2"/></pattern></defs>'
 )

@@ -34,10 +34,11 @@ class Theme(NamedTuple):
     grid: str
     hatch: str
     barrier: str
+    clash: str
 
 
-LIGHT = Theme("#ffffff", "#f5f6f8", "#16191d", "#5b636d", "#e3e6ea", "#7d8690", "#16191d")
-DARK = Theme("#14171b", "#1d2126", "#e8eaed", "#9aa3ad", "#2c3138", "#8a939d", "#f4f5f6")
+LIGHT = Theme("#ffffff", "#f5f6f8", "#16191d", "#5b636d", "#e3e6ea", "#7d8690", "#16191d", "#e69f00")
+DARK = Theme("#14171b", "#1d2126", "#e8eaed", "#9aa3ad", "#2c3138", "#8a939d", "#f4f5f6", "#e69f00")
 
 
 def fill(lane: Lane, stage: int) -> str:

@@ -28,11 +28,18 @@ class Shown:
     def __str__(self) -> str:
         return text_timeline(self.scene)
 
+    def text(self, columns: int) -> str:
+        """The timeline as text, that wide."""
+        return text_timeline(self.scene, columns)
+
     def __repr__(self) -> str:
         return f"<Shown {self.scene.headline}>"
 
     def _repr_html_(self) -> str:
         return fragment(self.scene, self.compiled)
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
 
     def svg(self) -> str:
         """The picture alone."""

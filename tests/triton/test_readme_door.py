@@ -1,0 +1,29 @@
+"""The README's test of a Triton kernel fails with what the README shows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.docs.blocks import ROOT, blocks_of, commands_of, matches
+
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def test_the_race_is_found_as_shown(tmp_path: Path) -> None:
+    blocks = blocks_of(README)
+    (written,) = [block for block in blocks if block.file == "test_shift.py"]
+    (typed,) = [
+        command
+        for block in blocks
+        if block.language == "console"
+        for command in commands_of(block)
+        if "test_shift.py" in command.line
+    ]
+    (tmp_path / "test_shift.py").write_text(written.text, "utf-8")
+    line = typed.line.replace("python ", f"{sys.executable} ", 1)
+    done = subprocess.run(
+        line, shell=True, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    assert matches(typed.shown, done.stdout), done.stdout
