@@ -23,7 +23,7 @@ def _lines(table: DeviceTable, launchers: dict[str, str]) -> Iterator[str]:
     kernels = sorted({choice["kernel"] for choice in table.choices.values()})
     space = identifier(f"rota_{table.device.lower()}_{table.ranking.element}")
     yield f"// Which kernel for which GEMM of {table.ranking.element} on {table.device}: {len(table.choices)} problems,"
-    yield f"// {len(kernels)} kernels, each proved for every trip count.  Times are predicted unless `measured` is true."
+    yield f"// {len(kernels)} kernels, each proved for every trip count.  Times are predicted where not `measured`."
     yield "#pragma once"
     yield "#include <algorithm>"
     yield "#include <cstdio>"

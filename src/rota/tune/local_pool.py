@@ -12,7 +12,7 @@ from typing import IO, Protocol, cast
 
 from rota.tune.point_row import Job, Limits, PointRow, Status, row_of
 
-DEATHS = 5
+DEATHS = 3
 """Of workers over one job, before it is given up."""
 
 

@@ -1,0 +1,76 @@
+"""Loops that misbehave: takes a point, gives its shape, or does harm where a point is computed.
+
+A space names them with `make`, as an author names a loop of their own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from rota.tune.nursery import INSIDE
+from rota.tune.point import LoopPoint, ShapeOfLoop
+
+
+def well(point: LoopPoint) -> ShapeOfLoop:
+    return replace(point, make="").shape()
+
+
+def crashing(point: LoopPoint) -> ShapeOfLoop:
+    if _inside():
+        ctypes.string_at(0)
+    return well(point)
+
+
+def greedy(point: LoopPoint) -> ShapeOfLoop:
+    if _inside():
+        kept = [b"x" * (1 << 26)]
+        while kept:
+            kept.append(bytes(1 << 28))
+    return well(point)
+
+
+def hanging(point: LoopPoint) -> ShapeOfLoop:
+    if _inside():
+        time.sleep(3600)
+    return well(point)
+
+
+def slow(point: LoopPoint) -> ShapeOfLoop:
+    """Takes a while, so that something can happen to its process."""
+    if _inside():
+        time.sleep(0.2)
+    return well(point)
+
+
+def fatal_to_workers(point: LoopPoint) -> ShapeOfLoop:
+    """Kills its worker the first time, as the system would that runs out of memory; a file remembers."""
+    flag = os.environ.get("ROTA_TEST_FLAG", "")
+    if _inside() and flag and not Path(flag).exists():
+        Path(flag).touch()
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
+    return well(point)
+
+
+def never_ending_workers(point: LoopPoint) -> ShapeOfLoop:
+    """Kills every worker that touches it."""
+    if _inside():
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
+    return well(point)
+
+
+def unproved(point: LoopPoint) -> ShapeOfLoop:
+    """rota itself gives up."""
+    if _inside():
+        raise ValueError("a mistake of whoever made the loop")
+    return well(point)
+
+
+def _inside() -> bool:
+    return INSIDE in os.environ
