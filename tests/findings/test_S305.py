@@ -4,7 +4,6 @@ from rota.tune.local_pool import given_up
 from rota.tune.point import LoopPoint
 from rota.tune.point_row import Job, Kind, Status
 
-
 POINT = LoopPoint(device="MI355X", tile=(64, 64, 64), waves=4, instructions=False, effort=0.0)
 
 

@@ -57,6 +57,17 @@ def fatal_to_workers(point: LoopPoint) -> ShapeOfLoop:
     return well(point)
 
 
+def fatal_to_a_node(point: LoopPoint) -> ShapeOfLoop:
+    """Kills the process that started its worker, once: that of a Ray task."""
+    flag = os.environ.get("ROTA_TEST_FLAG", "")
+    if _inside() and flag and not Path(flag).exists():
+        Path(flag).touch()
+        status = Path(f"/proc/{os.getppid()}/stat").read_text()
+        os.kill(int(status.rpartition(")")[2].split()[1]), signal.SIGKILL)
+        time.sleep(60)
+    return well(point)
+
+
 def never_ending_workers(point: LoopPoint) -> ShapeOfLoop:
     """Kills every worker that touches it."""
     if _inside():

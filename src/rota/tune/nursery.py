@@ -141,7 +141,7 @@ def _compute_and_exit(job: Job, limits: Limits, writer: int, noise: int) -> NoRe
         status = 0
     except BaseException:  # noqa: BLE001  # a child ends here, whatever happened
         with contextlib.suppress(BaseException):
-            traceback.print_exc()
+            os.write(2, traceback.format_exc().encode())
     finally:
         os._exit(status)
 

@@ -7,6 +7,7 @@ task whose process or node dies is tried again by Ray; rows stream back batch by
 
 from __future__ import annotations
 
+import socket
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from rota.tune.point_row import Job, Limits, PointRow, job_of, row_of
 BATCH_SECONDS = 30.0
 """What a batch should take; its size follows the mean of the rows so far."""
 _FIRST_GUESS = 5.0  # seconds of a point, while nothing is known
+_PATIENCE = 10.0  # seconds for a cluster to answer
 _AHEAD = 2  # batches per worker that wait or run: no worker is idle while the driver writes
 
 
@@ -49,6 +51,7 @@ class RayPool:
     def _connect(self, ray: Any) -> None:  # noqa: ANN401  # Ray's module
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
         try:
+            _answers(self.address)
             if self.address is None:
                 ray.init(num_cpus=self._asked, include_dashboard=False, **options)
             else:
@@ -83,6 +86,13 @@ class RayPool:
                 for row in map(row_of, lines):
                     seconds, count = seconds + row.seconds, count + 1
                     yield row
+
+
+def _answers(address: str | None) -> None:
+    """Does anybody listen at host:port?  Ray itself would try for minutes."""
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
 
 
 class BatchLostError(Exception):
