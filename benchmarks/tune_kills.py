@@ -4,7 +4,8 @@
 
 Workers, the processes of points among them, and drivers get SIGKILL at moments drawn with a seed; a driver that was
 killed is started again on the same store.  In the end the table has to be that of an undisturbed run, byte for byte,
-and one more run has to compute nothing.  Then a process that only writes rows is killed, again and again, while it writes.
+and one more run has to compute nothing.  Then a process that only writes rows is killed, again and again, while it
+writes.
 """
 
 from __future__ import annotations
@@ -161,15 +162,15 @@ def main() -> None:
         drive(plain, asked.points)
         killed = disturbed(other, asked.points, asked.workers, asked.drivers, drawn)
         print(f"killed {killed.workers} workers and {killed.drivers} drivers; {killed.runs} runs", flush=True)
-        lost = content(plain).keys() - content(other).keys()
+        due, found = content(plain), content(other)
+        differ = sum(found[key] != due[key] for key in due.keys() & found.keys())
         print(
-            f"rows lost {len(lost)}, rows that differ {sum(map(_differ, content(plain).items(), content(other).items()))}"
+            f"rows lost {len(due.keys() - found.keys())}, too many {len(found.keys() - due.keys())}, changed {differ}"
         )
         same = json.dumps(table_files(library_in(plain))) == json.dumps(table_files(library_in(other)))
         again = tune_library(SHAPES, space(asked.points), other)
-        print(
-            f"final table identical: {same}; one more run computes {again.tally.done} loops, {again.tally.evaluated} points"
-        )
+        print(f"final table identical: {same}; one more run computes {again.tally.done} loops")
+        print(f"and evaluates {again.tally.evaluated} points", flush=True)
         rows = killed_while_writing(Path(scratch) / "written", asked.writers, drawn)
         print(f"a writer killed {asked.writers} times: {rows:,} rows, none lost, the store sound each time")
 
