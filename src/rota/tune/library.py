@@ -137,10 +137,11 @@ class _Runner:
         for row in found.values():
             self.tally.count(row, hit=True)
         self.tell(self.tally)
-        for row in self.pool.run([job for job in jobs if job.key not in found]):
-            self.store.put(row)
-            found[row.key] = row
-            self.tally.count(row, hit=False)
+        for rows in self.pool.run([job for job in jobs if job.key not in found]):
+            self.store.put(*rows)
+            for row in rows:
+                found[row.key] = row
+                self.tally.count(row, hit=False)
             self.tell(self.tally)
         return [found[job.key] for job in jobs]
 

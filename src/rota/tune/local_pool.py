@@ -24,8 +24,8 @@ class Pool(Protocol):
         """How many jobs are computed at once."""
         ...
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[PointRow]:
-        """The row of each job, in any order, as soon as it is there."""
+    def run(self, jobs: Sequence[Job]) -> Iterator[Sequence[PointRow]]:
+        """The row of each job, in any order, as soon as it is there; rows that come together, together."""
         ...
 
 
@@ -77,7 +77,7 @@ class LocalPool:
         self.workers = workers
         self.limits = limits or Limits()
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[PointRow]:
+    def run(self, jobs: Sequence[Job]) -> Iterator[Sequence[PointRow]]:
         """The rows; whatever ends this, Ctrl-C included, ends all workers."""
         todo, died = deque(jobs), dict.fromkeys((job.key for job in jobs), 0)
         selector = selectors.DefaultSelector()
@@ -100,7 +100,7 @@ class LocalPool:
 
     def _heard(
         self, selector: selectors.BaseSelector, nursery: Nursery, todo: deque[Job], died: dict[str, int]
-    ) -> Iterator[PointRow]:
+    ) -> Iterator[Sequence[PointRow]]:
         row = nursery.row()
         if row is not None:
             if todo:
@@ -108,7 +108,7 @@ class LocalPool:
             else:
                 selector.unregister(nursery.rows)
                 nursery.end()
-            yield row
+            yield (row,)
             return
         selector.unregister(nursery.rows)
         nursery.end()
@@ -117,7 +117,7 @@ class LocalPool:
             if died[job.key] < DEATHS:
                 todo.appendleft(job)
             else:
-                yield given_up(job, died[job.key])
+                yield (given_up(job, died[job.key]),)
         self._start(selector, todo)
 
 

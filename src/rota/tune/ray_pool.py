@@ -34,7 +34,7 @@ class RayPool:
         """How many jobs are computed at once."""
         return self._asked if self.address is None else max(1, int(_ray().cluster_resources().get("CPU", 1)))
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[PointRow]:
+    def run(self, jobs: Sequence[Job]) -> Iterator[Sequence[PointRow]]:
         """The rows; the cluster that was started here ends with this."""
         if not jobs:
             return
@@ -65,7 +65,7 @@ class RayPool:
                 )
             ) from error
 
-    def _rows(self, ray: Any, todo: deque[Job]) -> Iterator[PointRow]:  # noqa: ANN401  # Ray's module
+    def _rows(self, ray: Any, todo: deque[Job]) -> Iterator[Sequence[PointRow]]:  # noqa: ANN401  # Ray's module
         task = ray.remote(num_cpus=1, max_retries=DEATHS, retry_exceptions=[BatchLostError])(compute_batch)
         running: dict[Any, list[Job]] = {}
         seconds, count, workers = 0.0, 0, self.workers
@@ -81,11 +81,11 @@ class RayPool:
                 try:
                     lines = ray.get(done)
                 except (ray.exceptions.RayError, BatchLostError):
-                    yield from (given_up(job, DEATHS) for job in batch)
+                    yield tuple(given_up(job, DEATHS) for job in batch)
                     continue
-                for row in map(row_of, lines):
-                    seconds, count = seconds + row.seconds, count + 1
-                    yield row
+                rows = tuple(map(row_of, lines))
+                seconds, count = seconds + sum(row.seconds for row in rows), count + len(rows)
+                yield rows
 
 
 def _answers(address: str | None) -> None:

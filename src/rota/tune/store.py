@@ -101,24 +101,13 @@ class Store:
             self._lock.close()
             self._lock = None
 
-    def put(self, row: PointRow) -> None:
-        """A row, at once: whoever is killed afterwards leaves it there."""
-        values = (
-            row.key,
-            row.kind.value,
-            row.point.name,
-            json.dumps(row.point.data()),
-            row.status.value,
-            row.code,
-            row.message,
-            json.dumps(dict(row.facts)),
-            row.answer,
-            row.seconds,
-            row.attempts,
-            time.time(),
-        )
-        with self._findings():
-            self._base.execute(_POINT, values)
+    def put(self, *rows: PointRow) -> None:
+        """Rows, all or none of them: whoever is killed afterwards leaves them there.
+
+        What comes together is written together: the disk is waited for once.
+        """
+        with self._findings(), self._transaction():
+            self._base.executemany(_POINT, map(_values, rows))
 
     def rows(self, keys: Iterable[str] | None = None) -> dict[str, PointRow]:
         """Rows by key; all of them, or those of some keys as far as they are there."""
@@ -252,6 +241,12 @@ def _locked(folder: Path) -> IO[str]:
         lock.write(f"{os.getpid()}\n")
         lock.flush()
     return lock
+
+
+def _values(row: PointRow) -> tuple[object, ...]:
+    point, facts = json.dumps(row.point.data()), json.dumps(dict(row.facts))
+    told = row.status.value, row.code, row.message, facts, row.answer, row.seconds, row.attempts
+    return row.key, row.kind.value, row.point.name, point, *told, time.time()
 
 
 def _row(values: Sequence[Any]) -> PointRow:
