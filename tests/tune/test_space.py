@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from rota.tune.shapes import ProblemShape, read_shapes
 from rota.tune.space import Swizzle, TuneSpace, read_space, sift, space_of
+from rota.tune.space_example import EXAMPLE
 from tests.findings.smallest import raised
 
 
@@ -157,3 +160,10 @@ def test_a_malformed_file_of_shapes_says_where(tmp_path: Path, text: str, words:
 
 def test_a_file_of_shapes_that_is_missing(tmp_path: Path) -> None:
     raised("S103", lambda: read_shapes(tmp_path / "shapes.csv"))
+
+
+def test_the_example_has_every_dimension() -> None:
+    said = tomllib.loads(EXAMPLE)
+    assert set(said) == {each.name for each in fields(TuneSpace)} - {"make"}
+    found = sift(space_of(said))
+    assert {point.device for point in found.points} == {"MI355X", "MI300X"}

@@ -23,15 +23,13 @@ _STATUS = "status"
 
 
 @click.command(
-    epilog="\b\nSHAPES is a CSV with the columns M, N and K, AITER's untuned CSV, or a model's config.json."
-    "\n`rota tune status` and a folder says how far a run is, or what it found."
-    "\nA space is a file of TOML; every list is a dimension:"
-    '\n  tile = ["256x256x64", "128x128x64"]'
-    "\n  waves = [4, 8]"
-    "\n  split_k = [1, 4]"
-    "\nwith device, type, mma, depth, stagger, barriers, slack, grain, swizzle, seed and effort beside them."
+    epilog="\b\nExamples:\n  rota tune --example"
+    "\n\n\b\nSHAPES is a CSV with the columns M, N and K, AITER's untuned CSV, or a model's config.json."
+    "\nA space is a file of TOML in which every list is a dimension; --example prints one."
+    "\nThe word status and a folder, instead of SHAPES, say how far a run is or what it found."
 )
-@click.argument("what", metavar="SHAPES", nargs=-1, required=True)
+@click.argument("what", metavar="SHAPES", nargs=-1)
+@click.option("--example", is_flag=True, help="Print a space with every dimension.")
 @click.option("--space", type=_FILE, help="What is searched.")
 @click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="The library's folder.")
 @click.option("--workers", type=click.IntRange(1, 1024), default=1, show_default=True, help="Processes that search.")
@@ -54,6 +52,7 @@ _STATUS = "status"
 def tune(
     what: tuple[str, ...],
     *,
+    example: bool,
     space: Path | None,
     output: Path | None,
     workers: int,
@@ -72,7 +71,12 @@ def tune(
     Every distinct loop of the space is scheduled and proved once; every shape is put to every proved kernel by a
     formula. What the folder holds is not computed again. Times are predicted, not measured.
     """
-    if what[0] == _STATUS and len(what) == 2:
+    if example:
+        from rota.tune.space_example import EXAMPLE
+
+        give(EXAMPLE.rstrip(), {"space": EXAMPLE})
+        return
+    if len(what) == 2 and what[0] == _STATUS:
         _status(Path(what[1]))
         return
     if len(what) != 1 or space is None or output is None:

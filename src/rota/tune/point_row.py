@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from rota.errors import Finding
 from rota.tune.point import LoopPoint, point_of
 
 
@@ -74,6 +75,11 @@ class PointRow:
     answer: str = ""
     seconds: float = 0.0
     attempts: int = 1
+
+    @property
+    def finding(self) -> Finding | None:
+        """Why it isn't proved; None if it is."""
+        return Finding(code=self.code, message=f"{self.point.name}: {self.message}") if self.code else None
 
     def line(self) -> str:
         """As a worker writes it."""

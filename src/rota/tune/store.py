@@ -232,7 +232,7 @@ def _locked(folder: Path) -> IO[str]:
                 code="S203",
                 message=f"another process is tuning into {folder.name}",
                 evidence=(("process", holder),),
-                fixes=("wait for it: `rota tune status` says how far it is", "or take another folder: -o"),
+                fixes=("wait for it; `tune status` and its folder say how far it is", "or take another folder: -o"),
             )
         ) from error
     with contextlib.suppress(OSError):
