@@ -3,9 +3,9 @@
     python -m benchmarks.tune_cluster [--seconds 2.0] [--cores 64]
 
 Measured here first: what the driver takes to read a row of a batch from its line and to write it, a batch in one
-transaction, as a run does it; and beside it what it would take row by row.  The rest is given: seconds of a point (those of the points
-in a store, if a folder is named), what a Ray task costs the driver, cores of a node.  Batches go to free workers in
-turn; their rows wait for the one driver, which reads and writes them one after the other.
+transaction, as a run does it; and beside it what it would take row by row.  The rest is given: seconds of a point
+(those of the points in a store, if a folder is named), what a Ray task costs the driver, cores of a node.  Batches go
+to free workers in turn; their rows wait for the one driver, which reads and writes them one after the other.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def compute_batch(lines: Sequence[str], limits: tuple[float, int]) -> list[str]:
     """Runs on the cluster: the rows of a batch."""
     nursery = Nursery(Limits(*limits))
     try:
-        rows = []
+        rows: list[str] = []
         for line in lines:
             nursery.give(job_of(line))
             row = nursery.row()
