@@ -18,7 +18,7 @@ from rota.targets.registry import device_named
 from rota.tune.dispatch_table import by_kernel, coverage
 from rota.tune.library import DeviceTable, TunedLibrary
 from rota.tune.winners import MEASURED
-from rota.view.palette import DARK, LIGHT, SHADES, fill, ink
+from rota.view.palette import DARK, HUES, LIGHT, ink
 from rota.view.template import render
 
 _STEPS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
@@ -84,18 +84,17 @@ def report_page(library: TunedLibrary) -> str:
         refusals=[(code, count, CODES[code]) for code, count in sorted(refusals.items())],
         pruned=[(code, count, CODES[code]) for code, count in sorted(pruned.items())],
         refused=[(row.point.name, row.code, row.message) for row in library.rows if row.code][:_MOST_PRUNED],
-        shades=_shades(),
+        shades={"efficiency": _shades(Lane.LDS), "doubt": _shades(Lane.GLOBAL)},
         light=LIGHT,
         dark=DARK,
     )
 
 
-def _shades() -> list[tuple[str, str]]:
-    """From white to the hue, with the ink that reads on each."""
-    steps = [*reversed(SHADES)]
-    colours = ["#ffffff", *(fill(Lane.LDS, SHADES.index(each)) for each in steps)]
-    while len(colours) < len(_STEPS) + 1:
-        colours.insert(1, "#f0f7f4" if len(colours) % 2 else "#e0f0ea")
+def _shades(lane: Lane) -> list[tuple[str, str]]:
+    """Seven, from nearly white to the hue, each darker than the one before, with the ink that reads on each."""
+    hue = [int(HUES[lane][at : at + 2], 16) for at in (1, 3, 5)]
+    keeps = [(number + 0.3) / (len(_STEPS) + 0.3) for number in range(len(_STEPS) + 1)]
+    colours = ["#" + "".join(f"{round(255 - keep * (255 - part)):02x}" for part in hue) for keep in keeps]
     return [(colour, ink(colour)) for colour in colours]
 
 
