@@ -11,7 +11,10 @@ import signal
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
+from rota.pipeline.geometry import KernelGeometry
+from rota.program.loop_spec import LoopSpec
 from rota.tune.nursery import INSIDE
 from rota.tune.point import LoopPoint, ShapeOfLoop
 
@@ -74,6 +77,23 @@ def never_ending_workers(point: LoopPoint) -> ShapeOfLoop:
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(60)
     return well(point)
+
+
+class Misfit(NamedTuple):
+    """A loop that is proved, beside a geometry that is another kernel's: nothing can be emitted for it."""
+
+    shape: ShapeOfLoop
+
+    @property
+    def geometry(self) -> KernelGeometry:
+        return replace(self.shape.geometry, MMA_M=32, MMA_N=32, MMA_K=16)
+
+    def loop(self, *, instructions: bool = True) -> LoopSpec:
+        return self.shape.loop(instructions=instructions)
+
+
+def misfit(point: LoopPoint) -> ShapeOfLoop:
+    return Misfit(well(point))
 
 
 def unproved(point: LoopPoint) -> ShapeOfLoop:

@@ -16,14 +16,15 @@ from benchmarks.tune_emitted import audited, runs_right
 from rota.tune.dispatch_header import dispatch_header
 from rota.tune.dispatch_table import COLUMNS, table_files
 from rota.tune.emitted_library import emitted_kernels, library_files
-from rota.tune.library import DeviceTable, Tally, TunedLibrary, tune_library
+from rota.tune.library import DeviceTable, Tally, TunedLibrary, library_in, tune_library
 from rota.tune.point import LoopPoint
 from rota.tune.point_row import Kind, PointRow, Status
 from rota.tune.shapes import ProblemShape
 from rota.tune.space import Pruned, Swizzle
+from rota.tune.store import Store
 from rota.tune.tune_report import report_page
 from rota.tune.winners import choices, rank, shape_key
-from tests.tune.spaces import SHAPES, space
+from tests.tune.spaces import SHAPES, makers, space
 
 SWIZZLES = (Swizzle(8, 4), Swizzle(1, 1))
 
@@ -138,8 +139,15 @@ def test_the_report_shows_coverage_winners_and_refusals_and_escapes_names() -> N
 
 
 def test_emitted_winners_are_proved_compiled_audited_and_right(tmp_path: Path) -> None:
-    library = tune_library([SHAPES[0]], space(tile="64x64x64", split_k=1), tmp_path)
+    both = space(tile="64x64x64", split_k=1, make=makers("misfit", "well"))
+    library = tune_library([SHAPES[0]], both, tmp_path, audit=True)
+    assert [row.status for row in library.rows] == [Status.PROVED, Status.PROVED]
+    with Store(tmp_path) as store:
+        audits = [row for row in store.rows().values() if row.kind is Kind.AUDIT]
+    assert sorted((row.point.make.rpartition(":")[2], row.code) for row in audits) == [("misfit", "T203"), ("well", "")]
     (table,) = library.tables
+    assert {each.row.point.make for each in table.ranking.configurations} == set(makers("well"))  # only that may win
+    assert table_files(library_in(tmp_path)) == table_files(library)
     (emitted,) = emitted_kernels(table)
     assert emitted.compiled.certificate is not None
     code, findings = audited(emitted)

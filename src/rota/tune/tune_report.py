@@ -18,11 +18,12 @@ from rota.targets.registry import device_named
 from rota.tune.dispatch_table import by_kernel, coverage
 from rota.tune.library import DeviceTable, TunedLibrary
 from rota.tune.winners import MEASURED
-from rota.view.palette import DARK, HUES, LIGHT, ink
+from rota.view.palette import DARK, HUES, LIGHT, Theme, ink
 from rota.view.template import render
 
 _STEPS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 """From which share of the best rate on a cell gets the next shade."""
+_THEMES = (LIGHT, DARK)
 _MOST_KERNELS = 40
 _MOST_PRUNED = 12
 
@@ -84,17 +85,22 @@ def report_page(library: TunedLibrary) -> str:
         refusals=[(code, count, CODES[code]) for code, count in sorted(refusals.items())],
         pruned=[(code, count, CODES[code]) for code, count in sorted(pruned.items())],
         refused=[(row.point.name, row.code, row.message) for row in library.rows if row.code][:_MOST_PRUNED],
-        shades={"efficiency": _shades(Lane.LDS), "doubt": _shades(Lane.GLOBAL)},
         light=LIGHT,
         dark=DARK,
+        shades={
+            theme: {"efficiency": _shades(Lane.LDS, theme), "doubt": _shades(Lane.GLOBAL, theme)} for theme in _THEMES
+        },
     )
 
 
-def _shades(lane: Lane) -> list[tuple[str, str]]:
-    """Seven, from nearly white to the hue, each darker than the one before, with the ink that reads on each."""
-    hue = [int(HUES[lane][at : at + 2], 16) for at in (1, 3, 5)]
-    keeps = [(number + 0.3) / (len(_STEPS) + 0.3) for number in range(len(_STEPS) + 1)]
-    colours = ["#" + "".join(f"{round(255 - keep * (255 - part)):02x}" for part in hue) for keep in keeps]
+def _shades(lane: Lane, theme: Theme) -> list[tuple[str, str]]:
+    """Seven, from nearly the page's own colour to the hue, with the ink that reads on each."""
+    hue, page = ([int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in (HUES[lane], theme.background))
+    keeps = [(number + 0.4) / (len(_STEPS) + 0.4) for number in range(len(_STEPS) + 1)]
+    colours = [
+        "#" + "".join(f"{round(keep * own + (1 - keep) * back):02x}" for own, back in zip(hue, page, strict=True))
+        for keep in keeps
+    ]
     return [(colour, ink(colour)) for colour in colours]
 
 
