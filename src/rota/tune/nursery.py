@@ -30,6 +30,8 @@ INSIDE = "ROTA_TUNE_POINT"
 """Set in the environment of the process that computes a point."""
 _PR_SET_PDEATHSIG = 1
 _LONGEST = 300
+_NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "failed to map segment", "can't start new thread")
+"""What libraries say when they get none."""
 
 
 def main() -> None:
@@ -79,15 +81,16 @@ def _judged(job: Job, limits: Limits, *, ended: int, said: str, noise: str, took
         return row_of(said)
     if took >= limits.seconds:
         return _failed(job, "S303", f"it was not done after {limits.seconds:g} s", limits, took=took)
-    if "MemoryError" in noise or "bad_alloc" in noise or "Cannot allocate memory" in noise:
+    if any(words in noise for words in _NO_MEMORY):
         return _failed(job, "S302", f"it took more than {limits.megabytes:,} MiB", limits, took=took)
+    last = "".join(noise.strip().splitlines()[-1:])[:_LONGEST]
     if os.WIFSIGNALED(ended):
         number = os.WTERMSIG(ended)
         if number == signal.SIGKILL:
             return None
-        return _failed(job, "S301", f"its process ended with {signal.Signals(number).name}. {noise}", limits, took=took)
+        return _failed(job, "S301", f"its process ended with {signal.Signals(number).name}. {last}", limits, took=took)
     status = os.WEXITSTATUS(ended)
-    return _failed(job, "S301", f"its process ended with status {status}. {noise}", limits, took=took)
+    return _failed(job, "S301", f"its process ended with status {status}. {last}", limits, took=took)
 
 
 def _failed(job: Job, code: str, message: str, limits: Limits, *, took: float = 0.0, attempts: int = 1) -> PointRow:
@@ -105,7 +108,7 @@ def _failed(job: Job, code: str, message: str, limits: Limits, *, took: float = 
 
 
 def _in_child(job: Job, limits: Limits) -> tuple[int, str, str]:
-    """The wait status of a child that computes a job, the line that it wrote, and the last it said on stderr."""
+    """The wait status of a child that computes a job, the line that it wrote, and what it said on stderr."""
     with tempfile.TemporaryFile() as noise:
         reader, writer = os.pipe()
         child = os.fork()
@@ -124,8 +127,7 @@ def _in_child(job: Job, limits: Limits) -> tuple[int, str, str]:
         os.close(reader)
         ended = os.waitpid(child, 0)[1]
         noise.seek(0)
-        last = noise.read().decode(errors="replace").strip().splitlines()[-1:]
-        return ended, said.decode(errors="replace"), "".join(last)[:_LONGEST]
+        return ended, said.decode(errors="replace"), noise.read().decode(errors="replace")
 
 
 def _compute_and_exit(job: Job, limits: Limits, writer: int, noise: int) -> NoReturn:

@@ -136,16 +136,17 @@ def choices(ranking: Ranking, shapes: Sequence[ProblemShape]) -> list[tuple[str,
     if not ranking.configurations or not shapes:
         return []
     times = predicted(ranking.candidates, shapes)
-    place = {shape[:3]: number for number, shape in enumerate(shapes)}
+    places: dict[tuple[int, int, int], list[int]] = {}
+    for number, shape in enumerate(shapes):
+        places.setdefault((shape.m, shape.n, shape.k), []).append(number)
     columns: dict[tuple[str, int], list[int]] = {}
     for number, each in enumerate(ranking.configurations):
         columns.setdefault((each.kernel, each.split_k), []).append(number)
         columns.setdefault((each.row.point.name, each.split_k), []).append(number)
     measured: set[tuple[int, int]] = set()
     for run in ranking.runs:
-        at = place.get((run.m, run.n, run.k))
-        for column in columns.get((run.kernel, run.split_k), ()):
-            if at is not None:
+        for at in places.get((run.m, run.n, run.k), ()):
+            for column in columns.get((run.kernel, run.split_k), ()):
                 times[at, column] = run.us
                 measured.add((at, column))
     best = times.argmin(axis=1)
