@@ -122,7 +122,7 @@ def read_rows(device: str, cap: int | None = CAP) -> Rows:
     """One row per problem, kernel and split, the median of repeats; at most `cap` rows of a kind, drawn with a seed."""
     about = DEVICES[device]
     repeats: defaultdict[tuple[Any, ...], list[float]] = defaultdict(list)
-    for row in _measured_on(about):
+    for row in measured_on(about):
         if int(row["tile_m"]) > 0 and row["kernel"]:
             key = tuple(int(row[name]) if name in _NUMBERS else row[name] for name in _KEY)
             repeats[key].append(float(row["us"]))
@@ -186,14 +186,14 @@ def _rows(about: Measured, chosen: Sequence[tuple[str, tuple[Any, ...]]], us: Se
 def best_rates(device: str) -> dict[str, float]:
     """The most TFLOP/s that any row of a type has, whether or not it names its tile."""
     best: defaultdict[str, float] = defaultdict(float)
-    for row in _measured_on(DEVICES[device]):
+    for row in measured_on(DEVICES[device]):
         rate = 2 * int(row["M"]) * int(row["N"]) * int(row["K"]) / float(row["us"]) / 1e6
         best[row["a"]] = max(best[row["a"]], rate)
     return dict(best)
 
 
 @cache
-def _measured_on(about: Measured) -> tuple[dict[str, str], ...]:
+def measured_on(about: Measured) -> tuple[dict[str, str], ...]:
     """The table's rows of a device."""
     with gzip.open(table(), "rt", newline="") as file:
         return tuple(row for row in csv.DictReader(file) if (row["gfx"], row["cus"]) == (about.arch, str(about.units)))

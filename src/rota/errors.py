@@ -11,11 +11,12 @@ The exception tree (every one carries the findings that caused it)::
     ├── EmissionError       T   a schedule can't be written as source, or read from a document
     ├── ToolchainError      T   a compiler is missing or refuses its input
     ├── IsaError            I   machine code can't be read, or does what the machine forbids
-    └── MeasureError        M   a whole problem can't be predicted, or measured runs can't be used
+    ├── MeasureError        M   a whole problem can't be predicted, or measured runs can't be used
+    └── TuneError           S   a library can't be tuned: its space, its shapes, its store or its workers
 
 Code families: D declare, G graph, O order, P program and phases, W waits, B barriers, R races, V values,
-L limits (registers, LDS, counters), T toolchain, I isa audit, M measurements and whole problems.  `CODES` lists every
-code with its meaning.
+L limits (registers, LDS, counters), T toolchain, I isa audit, M measurements and whole problems, S spaces and stores of
+a tuned library.  `CODES` lists every code with its meaning.
 """
 
 from __future__ import annotations
@@ -165,6 +166,18 @@ CODES: Mapping[str, str] = MappingProxyType(
         "M204": "measured runs are too few, or not about one kernel",
         "M205": "a profile is not known, or is about another device or type",
         "M301": "an instruction trace can't be read, or doesn't show the schedule's loop",
+        "S101": "a space to be searched is malformed",
+        "S102": "no configuration of a space can be a kernel on the device",
+        "S103": "a file of problem shapes is malformed",
+        "S201": "a store can't be read or written",
+        "S202": "a store is damaged, or is not a store",
+        "S203": "another process is writing to the store",
+        "S301": "the process that computed a point crashed",
+        "S302": "a point took more memory than it was allowed",
+        "S303": "a point took longer than it was allowed",
+        "S304": "a worker's rota is not the one that asked it",
+        "S305": "workers end without a result",
+        "S401": "no kernel was proved for some shapes, or nothing was tuned yet",
     }
 )
 
@@ -299,6 +312,10 @@ class IsaError(RotaError):
 
 class MeasureError(RotaError):
     """A whole problem can't be predicted, or measured runs can't be used."""
+
+
+class TuneError(RotaError):
+    """A library can't be tuned: its space, its shapes, its store or its workers."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:

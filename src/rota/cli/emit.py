@@ -12,9 +12,10 @@ from types import MappingProxyType
 import click
 
 from rota.check import expect
-from rota.cli.kernel_argument import compiled_kernel, find_kernel, kernel_argument, set_option
+from rota.cli.kernel_argument import compiled_kernel, find_kernel, set_option
 from rota.cli.output import give, json_option, write
 from rota.cli.registered import registered
+from rota.cli.tuned_library import emit_library
 from rota.cli.with_options import told_options, with_option
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission
@@ -34,8 +35,15 @@ _WITH_SETTINGS = ("kernel", "launcher")
     "\n  rota emit gemm_small --form json -o gemm_small.json"
     "\n  rota emit four_wave --form kernel --with output=bf16 --with epilogue=column_bias,relu"
 )
-@kernel_argument
+@click.argument("kernel", required=False)
 @set_option
+@click.option(
+    "--from",
+    "library",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Instead of a KERNEL: the folder of a tuned library, whose kernels are written into the folder that -o names, "
+    "one per distinct schedule, with launchers and the dispatch table's header.",
+)
 @click.option(
     "--form",
     metavar="NAME",
@@ -53,18 +61,26 @@ _WITH_SETTINGS = ("kernel", "launcher")
     help="With --form kernel: a folder for the kernel, its launcher, a CMake project with test and benchmark, and an "
     "extension of PyTorch.",
 )
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="By default stdout.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="By default stdout.")
 @json_option
 def emit(
     *,
-    kernel: str,
+    kernel: str | None,
     settings: tuple[str, ...],
+    library: Path | None,
     form: str,
     options: tuple[str, ...],
     project: Path | None,
     output: Path | None,
 ) -> None:
     """Write KERNEL as source."""
+    if library is not None:
+        if kernel is not None or output is None:
+            raise click.UsageError("--from takes the folder to be written, -o, and no KERNEL")
+        emit_library(library, output)
+        return
+    if kernel is None:
+        raise click.UsageError("what is to be written? A KERNEL, or --from the folder of a tuned library")
     registered(EMITTERS, form)  # before anything is searched for
     told = told_options(options)
     if form in _WITH_SETTINGS:

@@ -32,6 +32,7 @@ COMMANDS = (
     "show",
     "targets",
     "trace",
+    "tune",
 )
 """Each in the module of its name, which is imported when the command is asked for."""
 

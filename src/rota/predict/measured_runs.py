@@ -25,13 +25,14 @@ _TRACE = ("Kernel_Name", "Start_Timestamp", "End_Timestamp")
 
 
 class MeasuredGemm(NamedTuple):
-    """A problem and how long it took; the tile and the type are empty where the file doesn't state them."""
+    """A problem and how long it took; tile, type and kernel are empty where the file doesn't state them."""
 
     problem: GemmProblem
     us: float
     tile: tuple[int, ...]
     element: str
     line: int
+    kernel: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +106,8 @@ class _Reader:
             tile = tuple(self._integer(number, "tile", part) for part in row["tile"].lower().split("x"))
             if len(tile) != 3:
                 raise self.malformed(number, f"its tile is {row['tile']!r}; expected as 256x256x64")
-            runs.append(
-                MeasuredGemm(self._problem(number, row, "split_k"), self._us(number, row), tile, row["type"], number)
-            )
+            problem, us = self._problem(number, row, "split_k"), self._us(number, row)
+            runs.append(MeasuredGemm(problem, us, tile, row["type"], number, row.get("kernel", "")))
         return RunFile(path=self.path.name, form="rota's CSV", runs=tuple(runs))
 
     def aiter(self, kernel_name: str | None) -> RunFile:
@@ -122,7 +122,7 @@ class _Reader:
                 split += 1  # libraries count splits differently in this column
             else:
                 problem = self._problem(number, {**row, "splitK": "1"}, "splitK")
-                runs.append(MeasuredGemm(problem, self._us(number, row), (), "", number))
+                runs.append(MeasuredGemm(problem, self._us(number, row), (), "", number, row["kernelName"]))
         left = f"{split} rows with a split K, {other} of other kernels" if split or other else ""
         return RunFile(path=self.path.name, form="AITER's tuned CSV", runs=tuple(runs), left_out=left)
 

@@ -72,7 +72,7 @@ def _file(question: object) -> Path | None:
     folder = _folder()
     if folder is None:
         return None
-    asked = json.dumps([_FORMAT, __version__, _code(), _plain(question)], sort_keys=True)
+    asked = json.dumps([_FORMAT, __version__, _code(), canonical(question)], sort_keys=True)
     return folder / f"{hashlib.sha256(asked.encode()).hexdigest()}.json"
 
 
@@ -90,29 +90,42 @@ def _folder() -> Path | None:
 @cache
 def _code() -> str:
     """The digest of all that an answer may depend on besides its question."""
+    return hashlib.sha256(f"{code_digest(_READ_BY_SEARCHES)}{solver_version()}".encode()).hexdigest()
+
+
+@cache
+def code_digest(folders: tuple[str, ...], without: frozenset[str] = frozenset()) -> str:
+    """The digest of rota's own code in some of its folders, except modules of certain names."""
     found = hashlib.sha256()
     root = Path(__file__).parent.parent
-    for folder in _READ_BY_SEARCHES:
+    for folder in folders:
         for file in sorted((root / folder).rglob("*.py")):
-            found.update(file.read_bytes())
-    with suppress(importlib.metadata.PackageNotFoundError):
-        found.update(importlib.metadata.version("ortools").encode())
+            if file.stem not in without:
+                found.update(file.read_bytes())
     return found.hexdigest()
 
 
-def _plain(value: object) -> object:
+@cache
+def solver_version() -> str:
+    """The version of the solver that is installed; nothing if it is not."""
+    with suppress(importlib.metadata.PackageNotFoundError):
+        return importlib.metadata.version("ortools")
+    return ""
+
+
+def canonical(value: object) -> object:
     """A value as JSON that is the same in every process: sets sorted, fields that don't count left out."""
     if value is None or type(value) in {str, int, float, bool}:
         return value
     if isinstance(value, enum.Enum | type):
         return value.name if isinstance(value, enum.Enum) else value.__qualname__
     if is_dataclass(value):
-        own = {field.name: _plain(getattr(value, field.name)) for field in fields(value) if field.compare}
+        own = {field.name: canonical(getattr(value, field.name)) for field in fields(value) if field.compare}
         return [type(value).__qualname__, own]
     if isinstance(value, Mapping):
-        return sorted(([_plain(key), _plain(of)] for key, of in value.items()), key=json.dumps)
+        return sorted(([canonical(key), canonical(of)] for key, of in value.items()), key=json.dumps)
     if isinstance(value, set | frozenset):
-        return sorted((_plain(each) for each in value), key=json.dumps)
+        return sorted((canonical(each) for each in value), key=json.dumps)
     if isinstance(value, tuple | list | range):
-        return [_plain(each) for each in value]
+        return [canonical(each) for each in value]
     raise TypeError(f"{type(value).__qualname__} can't be part of a question")

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from rota.check import bad_field
 from rota.errors import Concern, Finding, OrderError
 from rota.order.modulo.mii import derive_mii
 from rota.order.modulo.modulo_problem import LONGEST
@@ -35,8 +36,12 @@ _FIRST_LOOK = 4.0  # seconds
 _QUICK = 64  # ops
 
 
-def allowances(loop: LoopSpec, machine: Machine, times: LoopTimes) -> tuple[Allowance, Allowance]:
+def allowances(
+    loop: LoopSpec, machine: Machine, times: LoopTimes, most_copies: int | None = None
+) -> tuple[Allowance, Allowance]:
     """Copies as far as LDS, registers and the size of the unrolled loop go; and few.  An error if none leave an order.
+
+    No tile gets more than `most_copies`, where that is said.
 
     Every copy is given registers of its own.  Where even the fewest copies don't fit so, they are allowed all the same:
     not all of them need be live at once.
@@ -51,6 +56,11 @@ def allowances(loop: LoopSpec, machine: Machine, times: LoopTimes) -> tuple[Allo
     tiles = {value.name for value in loop.values if value.home is Home.LDS}
     few = {name: max(_OF_TILES if name in tiles else _OF_REGISTERS, *fewest.values()) for name in least}
     most = {name: max(count, min(_DEEPEST, entries)) for name, count in few.items()}
+    if most_copies is not None:
+        deepest = max((fewest[name] for name in tiles), default=1)
+        if most_copies < deepest:
+            raise bad_field(loop, "most_copies", most_copies, f"at least {deepest}: fewer leave no order")
+        few, most = ({**each, **dict.fromkeys(tiles, most_copies)} for each in (few, most))
     deep = replace(boundless, registers=registers, most=most)
     return deep, replace(deep, most=few)
 

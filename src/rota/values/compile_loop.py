@@ -49,6 +49,8 @@ def compile_loop(
     reentrant: bool = False,
     vmcnt_in_order: bool = True,
     polish: bool = True,
+    most_copies: int | None = None,
+    slack: int | None = None,
     scheduler: ModuloScheduler | None = None,
 ) -> CompiledLoop:
     """Find the least interval, derive the buffers, add slack, unroll, synchronise, polish, prove.
@@ -63,7 +65,8 @@ def compile_loop(
     Barriers are the fewest that are found to leave loads slack, or with `fewest_barriers` without regard to slack.
     With `polish`, entries of the kernel move where the cycle model finds that faster (`rota.values.polish`); without,
     they stand in the order of their starts.  No wait is taken out then, so one may be left that the new order could do
-    without.
+    without.  No tile in LDS gets more than `most_copies`, where that is said; `slack` is how many slots late a load
+    should be allowed to be, by default three quarters of its latency.
     `scheduler.time_limit` bounds all searches for the interval, for copies and for slack together; without a scheduler
     it is two minutes.
     """
@@ -72,6 +75,10 @@ def compile_loop(
     if not is_int(remainder) or remainder < 0:
         raise bad_field(loop, "remainder", remainder, "an integer, at least 0")
     check_count(f"a remainder of {remainder:,}", "entries", remainder * len(loop.ops), MOST_ENTRIES)
+    if most_copies is not None and (not is_int(most_copies) or most_copies < 1):
+        raise bad_field(loop, "most_copies", most_copies, "an integer, at least 1")
+    if slack is not None and (not is_int(slack) or slack < 0):
+        raise bad_field(loop, "slack", slack, "an integer, at least 0")
     if scheduler is not None:
         expect("the scheduler", scheduler, ModuloScheduler)
     impossibilities = tuple(impossible(loop, machine))
@@ -81,7 +88,7 @@ def compile_loop(
     patience = Patience(asked=scheduler or ModuloScheduler(time_limit=_TIME_LIMIT))
     times = time_loop(loop, timing_of(machine), groups=2 if stagger else 1)
     check_length(loop, times)
-    deep, few = allowances(loop, machine, times)
+    deep, few = allowances(loop, machine, times, most_copies)
     claim = Claim(loop=loop, machine=machine, times=times, deep=deep, few=few)
     question = (
         "loop",
@@ -93,11 +100,14 @@ def compile_loop(
         reentrant,
         vmcnt_in_order,
         polish,
+        most_copies,
+        slack,
         patience.asked,
     )
     before = placed_before(question, claim)
     if before is None:
-        landing = 0 if fewest_barriers else landing_wished(times)
+        wished = landing_wished(times) if slack is None else slack
+        landing = 0 if fewest_barriers else wished
         found, placement = _placed(claim, patience, landing)
     else:
         found, placement, _ = before

@@ -1,0 +1,250 @@
+"""Tuning a library: takes shapes, a space and a folder, gives a `TunedLibrary`; what is there isn't computed again.
+
+Two levels.  A loop's schedule doesn't depend on M, N and K: each distinct loop is scheduled and proved once, in
+seconds, by as many workers as there are.  Then every shape is put to every proved kernel by a closed formula, in
+microseconds each, in this process.  Only what was proved may win; with `audit` only what a compiler kept as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from rota.errors import Finding, TuneError
+from rota.targets.registry import device_named
+from rota.tune.compute_point import audit_key
+from rota.tune.local_pool import LocalPool, Pool
+from rota.tune.point_row import Job, Kind, Limits, PointRow, Status
+from rota.tune.shapes import ProblemShape
+from rota.tune.space import Pruned, Swizzle, TuneSpace, sift
+from rota.tune.store import Store
+from rota.tune.winners import Ranking, Run, choices, fits, rank, shape_key
+
+Tell = Callable[["Tally"], None]
+"""Hears how far the run is, after every row."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """How far a run is: counted up while it runs."""
+
+    asked: int = 0
+    hits: int = 0
+    done: int = 0
+    proved: int = 0
+    refused: int = 0
+    failed: int = 0
+    evaluated: int = 0
+    kept: int = 0
+    solve_seconds: float = 0.0
+    formula_seconds: float = 0.0
+    doing: str = "solving"
+    started: float = field(default_factory=perf_counter)
+
+    def count(self, row: PointRow, *, hit: bool) -> None:
+        """One more row."""
+        self.hits += hit
+        self.done += not hit
+        self.proved += row.status is Status.PROVED
+        self.refused += row.status is Status.REFUSED
+        self.failed += row.status is Status.FAILED
+
+
+class DeviceTable(NamedTuple):
+    """The choices of a device by shape; `untuned` are shapes that have none, with the reason."""
+
+    device: str
+    ranking: Ranking
+    choices: dict[ProblemShape, dict[str, Any]]
+    untuned: tuple[tuple[ProblemShape, str], ...]
+
+
+class TunedLibrary(NamedTuple):
+    """What a run found."""
+
+    folder: Path
+    tables: tuple[DeviceTable, ...]
+    rows: tuple[PointRow, ...]
+    pruned: tuple[Pruned, ...]
+    tally: Tally
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """S401 for each device on which shapes have no kernel."""
+        return tuple(
+            Finding(
+                code="S401",
+                message=f"{len(table.untuned)} of {len(table.untuned) + len(table.choices)} shapes have no proved "
+                f"kernel on {table.device}",
+                evidence=tuple((str(shape), why) for shape, why in table.untuned[:5]),
+                fixes=("widen the space", "untuned.csv lists them all"),
+            )
+            for table in self.tables
+            if table.untuned
+        )
+
+
+def tune_library(
+    shapes: Sequence[ProblemShape],
+    space: TuneSpace,
+    folder: Path,
+    *,
+    pool: Pool | None = None,
+    audit: bool = False,
+    measured: Sequence[Run] = (),
+    retry: bool = False,
+    tell: Tell = lambda _: None,
+) -> TunedLibrary:
+    """Tune; with `retry` points whose processes failed are computed once more."""
+    sifted = sift(space)
+    with Store(folder, write=True) as store:
+        store.say(
+            shapes=[list(shape) for shape in shapes],
+            points=[point.data() for point in sifted.points],
+            pruned=[list(each) for each in sifted.pruned],
+            split_k=list(space.split_k),
+            swizzle=[list(each) for each in space.swizzle],
+            audit=audit,
+        )
+        if measured:
+            store.measure(measured)
+        tally = Tally(asked=len(sifted.points))
+        runner = _Runner(store, pool or LocalPool(), tally, tell, retry=retry)
+        rows = runner.run([Job(point.key(), Kind.SOLVE, point) for point in sifted.points])
+        proved = [row for row in rows if row.status is Status.PROVED]
+        if audit:
+            proved = runner.audited(proved)
+        tally.solve_seconds = perf_counter() - tally.started
+        tables = _tables(store, proved, shapes, space, tally)
+        store.forget_rankings([table.ranking.digest for table in tables])
+        tell(tally)
+    return TunedLibrary(folder, tables, tuple(rows), sifted.pruned, tally)
+
+
+class _Runner:
+    """Rows from the store where they are there, from the pool where not."""
+
+    def __init__(self, store: Store, pool: Pool, tally: Tally, tell: Tell, *, retry: bool) -> None:
+        self.store, self.pool, self.tally, self.tell, self.retry = store, pool, tally, tell, retry
+
+    def run(self, jobs: Sequence[Job]) -> list[PointRow]:
+        """The rows of all jobs, in their order."""
+        there = self.store.rows(job.key for job in jobs)
+        found = {key: row for key, row in there.items() if not self._again(row)}
+        for row in found.values():
+            self.tally.count(row, hit=True)
+        self.tell(self.tally)
+        for rows in self.pool.run([job for job in jobs if job.key not in found]):
+            self.store.put(*rows)
+            for row in rows:
+                found[row.key] = row
+                self.tally.count(row, hit=False)
+            self.tell(self.tally)
+        return [found[job.key] for job in jobs]
+
+    def _again(self, row: PointRow) -> bool:
+        """A failure under narrower limits than now, or one that is to be tried again."""
+        if row.status is not Status.FAILED:
+            return False
+        now: Limits = getattr(self.pool, "limits", Limits())
+        return (
+            self.retry
+            or (row.code == "S303" and row.facts["seconds"] < now.seconds)
+            or (row.code == "S302" and row.facts["megabytes"] < now.megabytes)
+            or row.code in ("S304", "S305")
+        )
+
+    def audited(self, proved: Sequence[PointRow]) -> list[PointRow]:
+        """Those whose machine code is the schedule."""
+        from rota.isa.binary.toolchain import find_toolchain
+
+        toolchain = find_toolchain().name
+        keys = {audit_key(row.key, toolchain): row for row in proved}
+        self.tally.asked += len(keys)
+        self.tally.doing = "auditing"
+        rows = self.run([Job(key, Kind.AUDIT, row.point, row.answer) for key, row in keys.items()])
+        return [keys[row.key] for row in rows if row.status is Status.PROVED]
+
+
+def _tables(
+    store: Store, proved: Sequence[PointRow], shapes: Sequence[ProblemShape], space: TuneSpace, tally: Tally
+) -> tuple[DeviceTable, ...]:
+    """The formula level: what was chosen before under the same ranking is not evaluated again."""
+    runs = [Run(*values) for values in store.measured()]
+    tally.doing = "choosing"
+    tables = []
+    for name in dict.fromkeys(device_named(device).name for device in space.device):
+        for element in space.type:
+            mine = [row for row in proved if row.point.element == element]
+            ranking = rank(name, mine, space.split_k, space.swizzle, runs)
+            wanted = [shape for shape in shapes if fits(ranking, shape)] if ranking.configurations else []
+            there = store.chosen(ranking.digest)
+            missing = [shape for shape in wanted if shape_key(shape) not in there]
+            started = perf_counter()
+            new = dict(choices(ranking, missing))
+            tally.formula_seconds += perf_counter() - started
+            tally.evaluated += len(missing) * len(ranking.configurations)
+            tally.kept += (len(wanted) - len(missing)) * len(ranking.configurations)
+            store.choose(ranking.digest, new.items())
+            both = there | new
+            tables.append(_table(element, ranking, shapes, wanted, both))
+    return tuple(tables)
+
+
+def _table(
+    element: str,
+    ranking: Ranking,
+    shapes: Sequence[ProblemShape],
+    wanted: Iterable[ProblemShape],
+    found: dict[str, dict[str, Any]],
+) -> DeviceTable:
+    tuned = {shape: found[shape_key(shape)] for shape in wanted}
+    why = f"no loop of {element} was proved" if not ranking.configurations else f"the space is of {element}"
+    untuned = tuple(
+        (shape, why if not ranking.configurations or not shape.element else f"{why}, the shape of {shape.element}")
+        for shape in shapes
+        if shape not in tuned
+    )
+    return DeviceTable(ranking.device, ranking, tuned, untuned)
+
+
+def library_in(folder: Path) -> TunedLibrary:
+    """What a folder's last run found, read without computing anything but what the store lacks of choices."""
+    with Store(folder) as store:
+        points, shapes = store.said("points"), store.said("shapes")
+        if points is None or shapes is None:
+            raise TuneError(
+                Finding(code="S401", message=f"nothing was tuned into {folder.name} yet", fixes=("run `rota tune`",))
+            )
+        return _read(folder, store)
+
+
+def _read(folder: Path, store: Store) -> TunedLibrary:
+    from rota.tune.point import point_of
+
+    points = [point_of(data) for data in store.said("points")]
+    shapes = [ProblemShape(*data) for data in store.said("shapes")]
+    splits, swizzles = store.said("split_k"), [Swizzle(*each) for each in store.said("swizzle")]
+    rows = store.rows()
+    own = [rows[key] for key in (point.key() for point in points) if key in rows]
+    tally = Tally(asked=len(points))
+    for row in own:
+        tally.count(row, hit=True)
+    proved = [row for row in own if row.status is Status.PROVED]
+    if store.said("audit"):
+        exact = {row.point for row in rows.values() if row.kind is Kind.AUDIT and row.status is Status.PROVED}
+        proved = [row for row in proved if row.point in exact]
+    runs = [Run(*values) for values in store.measured()]
+    tables = []
+    for name in dict.fromkeys(point.device for point in points):
+        for element in dict.fromkeys(point.element for point in points if point.device == name):
+            mine = [row for row in proved if row.point.element == element]
+            ranking = rank(name, mine, splits, swizzles, runs)
+            there = store.chosen(ranking.digest)
+            wanted = [shape for shape in shapes if shape_key(shape) in there and fits(ranking, shape)]
+            tables.append(_table(element, ranking, shapes, wanted, there))
+    pruned = tuple(Pruned(*each) for each in store.said("pruned"))
+    return TunedLibrary(folder, tuple(tables), tuple(own), pruned, tally)

@@ -1,0 +1,134 @@
+"""Workers on this machine: takes jobs, gives rows as they are done; a worker that dies costs its start, not its job."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import IO, Protocol, cast
+
+from rota.tune.point_row import Job, Limits, PointRow, Status, row_of
+
+DEATHS = 3
+"""Of workers over one job, before it is given up."""
+
+
+class Pool(Protocol):
+    """What computes jobs: here, or on a cluster."""
+
+    @property
+    def workers(self) -> int:
+        """How many jobs are computed at once."""
+        ...
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[Sequence[PointRow]]:
+        """The row of each job, in any order, as soon as it is there; rows that come together, together."""
+        ...
+
+
+class Nursery:
+    """A process that computes jobs, one after the other, each in a child."""
+
+    def __init__(self, limits: Limits) -> None:
+        command = [sys.executable, "-m", "rota.tune.nursery", f"{limits.seconds:g}", str(limits.megabytes)]
+        self.process = subprocess.Popen(  # noqa: S603  # rota itself
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        )
+        self.jobs: deque[Job] = deque()
+
+    @property
+    def rows(self) -> IO[str]:
+        """Where its rows come from."""
+        return cast("IO[str]", self.process.stdout)
+
+    def give(self, job: Job) -> None:
+        """One more job."""
+        self.jobs.append(job)
+        into = cast("IO[str]", self.process.stdin)
+        with contextlib.suppress(BrokenPipeError):  # it is dead, which its rows will show
+            into.write(job.line())
+            into.flush()
+
+    def row(self) -> PointRow | None:
+        """The next row; None if it died."""
+        line = self.rows.readline()
+        if not line.endswith("\n"):
+            return None
+        self.jobs.popleft()
+        return row_of(line)
+
+    def end(self) -> None:
+        """Ends the process, and what it computes."""
+        self.process.kill()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+        self.process.wait()
+
+
+class LocalPool:
+    """So many workers on this machine."""
+
+    def __init__(self, workers: int = 1, limits: Limits | None = None) -> None:
+        self.workers = workers
+        self.limits = limits or Limits()
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[Sequence[PointRow]]:
+        """The rows; whatever ends this, Ctrl-C included, ends all workers."""
+        todo, died = deque(jobs), dict.fromkeys((job.key for job in jobs), 0)
+        selector = selectors.DefaultSelector()
+        try:
+            for _ in range(min(self.workers, len(jobs))):
+                self._start(selector, todo)
+            while selector.get_map():
+                for ready, _ in selector.select():
+                    yield from self._heard(selector, cast("Nursery", ready.data), todo, died)
+        finally:
+            for each in list(selector.get_map().values()):
+                cast("Nursery", each.data).end()
+            selector.close()
+
+    def _start(self, selector: selectors.BaseSelector, todo: deque[Job]) -> None:
+        if todo:
+            nursery = Nursery(self.limits)
+            nursery.give(todo.popleft())
+            selector.register(nursery.rows, selectors.EVENT_READ, nursery)
+
+    def _heard(
+        self, selector: selectors.BaseSelector, nursery: Nursery, todo: deque[Job], died: dict[str, int]
+    ) -> Iterator[Sequence[PointRow]]:
+        row = nursery.row()
+        if row is not None:
+            if todo:
+                nursery.give(todo.popleft())
+            else:
+                selector.unregister(nursery.rows)
+                nursery.end()
+            yield (row,)
+            return
+        selector.unregister(nursery.rows)
+        nursery.end()
+        for job in nursery.jobs:
+            died[job.key] += 1
+            if died[job.key] < DEATHS:
+                todo.appendleft(job)
+            else:
+                yield (given_up(job, died[job.key]),)
+        self._start(selector, todo)
+
+
+def given_up(job: Job, deaths: int) -> PointRow:
+    """The row of a job over which every worker died."""
+    return PointRow(
+        key=job.key,
+        kind=job.kind,
+        point=job.point,
+        status=Status.FAILED,
+        code="S305",
+        message=f"{deaths} workers ended over it without a row",
+        attempts=deaths,
+    )

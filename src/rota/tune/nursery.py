@@ -1,0 +1,168 @@
+"""A worker: takes jobs from standard input, computes each in a child of its own, gives rows on standard output.
+
+    python -m rota.tune.nursery SECONDS MEGABYTES
+
+A child has a limit on its memory and one on its time.  One that crashes, takes too much or hangs costs one row.  One
+that somebody else killed is tried again.  A worker whose rota isn't the one that asked it says so (S304): what it would
+compute belongs under another key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import sys
+import tempfile
+import traceback
+from dataclasses import replace
+from time import perf_counter
+from typing import NoReturn
+
+from rota.tune.compute_point import compute
+from rota.tune.point_row import Job, Kind, Limits, PointRow, Status, job_of, row_of
+
+ATTEMPTS = 3
+"""Of a point whose process somebody else killed."""
+INSIDE = "ROTA_TUNE_POINT"
+"""Set in the environment of the process that computes a point."""
+_PR_SET_PDEATHSIG = 1
+_LONGEST = 300
+_NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "failed to map segment", "can't start new thread")
+"""What libraries say when they get none."""
+
+
+def main() -> None:
+    """Until there are no more jobs."""
+    limits = Limits(float(sys.argv[1]), int(sys.argv[2]))
+    rows = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what others print is not a row
+    end_with_parent()
+    _load()
+    for line in sys.stdin:
+        try:
+            rows.write(nurse(job_of(line), limits).line())
+            rows.flush()
+        except BrokenPipeError:  # nobody reads any more
+            os._exit(0)
+
+
+def _load() -> None:
+    """What every child needs is loaded once."""
+    import rota.order.modulo.scheduler
+    import rota.predict.tiled_gemm
+    import rota.solver.cp_sat
+    import rota.values.compile_loop  # noqa: F401  # for the children
+
+
+def nurse(job: Job, limits: Limits) -> PointRow:
+    """The row of a job, whatever becomes of its process."""
+    if job.kind is Kind.SOLVE and (own := job.point.key()) != job.key:
+        message = f"the worker computes {own[:12]} where {job.key[:12]} was asked for"
+        return _failed(job, "S304", f"{message}: its rota, its solver or its facts differ", limits)
+    took = 0.0
+    for attempt in range(1, ATTEMPTS + 1):
+        started = perf_counter()
+        ended, said, noise = _in_child(job, limits)
+        took = perf_counter() - started
+        row = _judged(job, limits, ended=ended, said=said, noise=noise, took=took)
+        if row is not None:
+            return replace(row, attempts=attempt)
+    return _failed(
+        job, "S301", f"its process was killed {ATTEMPTS} times by somebody else", limits, took=took, attempts=ATTEMPTS
+    )
+
+
+def _judged(job: Job, limits: Limits, *, ended: int, said: str, noise: str, took: float) -> PointRow | None:
+    """The row; None if the process was killed by somebody else, and is to be tried again."""
+    if said.endswith("\n"):
+        return row_of(said)
+    if took >= limits.seconds:
+        return _failed(job, "S303", f"it was not done after {limits.seconds:g} s", limits, took=took)
+    if any(words in noise for words in _NO_MEMORY):
+        return _failed(job, "S302", f"it took more than {limits.megabytes:,} MiB", limits, took=took)
+    last = "".join(noise.strip().splitlines()[-1:])[:_LONGEST]
+    if os.WIFSIGNALED(ended):
+        number = os.WTERMSIG(ended)
+        if number == signal.SIGKILL:
+            return None
+        return _failed(job, "S301", f"its process ended with {signal.Signals(number).name}. {last}", limits, took=took)
+    status = os.WEXITSTATUS(ended)
+    return _failed(job, "S301", f"its process ended with status {status}. {last}", limits, took=took)
+
+
+def _failed(job: Job, code: str, message: str, limits: Limits, *, took: float = 0.0, attempts: int = 1) -> PointRow:
+    return PointRow(
+        key=job.key,
+        kind=job.kind,
+        point=job.point,
+        status=Status.FAILED,
+        code=code,
+        message=message.strip(),
+        facts={"seconds": limits.seconds, "megabytes": limits.megabytes},
+        seconds=took,
+        attempts=attempts,
+    )
+
+
+def _in_child(job: Job, limits: Limits) -> tuple[int, str, str]:
+    """The wait status of a child that computes a job, the line that it wrote, and what it said on stderr."""
+    with tempfile.TemporaryFile() as noise:
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reader)
+            _compute_and_exit(job, limits, writer, noise.fileno())
+        os.close(writer)
+        said, deadline = b"", perf_counter() + limits.seconds
+        while (left := deadline - perf_counter()) > 0 and select.select([reader], [], [], left)[0]:
+            part = os.read(reader, 1 << 16)
+            if not part:
+                break
+            said += part
+        else:
+            os.kill(child, signal.SIGKILL)
+        os.close(reader)
+        ended = os.waitpid(child, 0)[1]
+        noise.seek(0)
+        return ended, said.decode(errors="replace"), noise.read().decode(errors="replace")
+
+
+def _compute_and_exit(job: Job, limits: Limits, writer: int, noise: int) -> NoReturn:
+    status = 1
+    try:
+        os.dup2(noise, 2)
+        end_with_parent()
+        os.environ[INSIDE] = job.key
+        _bound(limits.megabytes)
+        line = compute(job).line().encode()
+        with os.fdopen(writer, "wb") as out:
+            out.write(line)
+        status = 0
+    except BaseException:  # noqa: BLE001  # a child ends here, whatever happened
+        with contextlib.suppress(BaseException):
+            os.write(2, traceback.format_exc().encode())
+    finally:
+        os._exit(status)
+
+
+def _bound(megabytes: int) -> None:
+    """Of address space; where the system has no such limit, none is set."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        size = megabytes << 20
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def end_with_parent() -> None:
+    """Whoever started this process takes it along, even when killed; on Linux alone."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""The space that is searched: takes a file of TOML, gives a `TuneSpace`, and its points as far as they can be kernels.
+
+Every list is a dimension.  What can't be a kernel is left out before any solver runs, by arithmetic: tiles that matrix
+instructions don't divide, LDS, registers, widths.  Each that is left out keeps the code of the finding that says why.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rota.check import is_int
+from rota.errors import Finding, RotaError, TuneError, did_you_mean
+from rota.program.kinds import Home
+from rota.targets.device import problem_facts_of
+from rota.targets.registry import DEFAULT_NAME, device_named
+from rota.tune.point import LoopPoint
+from rota.values.buffer_depth import check_registers
+from rota.verify.impossible import impossible
+
+_MOST = 1_000_000
+_AS_THEY_ARE = ("tile", "waves", "mma", "depth", "stagger", "slack", "seed", "make")
+_OF_LOOPS = ("device", "type", "barriers", "grain", *_AS_THEY_ARE)
+_BARRIERS = {"slack": False, "fewest": True}
+_GRAINS = {"instructions": True, "tiles": False}
+
+
+class Swizzle(NamedTuple):
+    """The order of workgroups: dies that each get a run of tiles, and rows of tiles that are taken together."""
+
+    xcds: int
+    group: int
+
+    def __str__(self) -> str:
+        return f"{self.xcds}x{self.group}"
+
+
+class Pruned(NamedTuple):
+    """A configuration that can't be a kernel, and the finding that says why."""
+
+    name: str
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuneSpace:
+    """Each field is a dimension: all its values are combined with all others.
+
+    `depth` and `slack` may hold None, which leaves them to rota; `barriers` are words, slack or fewest; `grain` is
+    instructions or tiles; `swizzle` the order of workgroups.  `seed`, `effort` and `make` are as of a `LoopPoint`.
+    """
+
+    device: tuple[str, ...] = (DEFAULT_NAME,)
+    type: tuple[str, ...] = ("bf16",)
+    tile: tuple[tuple[int, int, int], ...] = ((256, 256, 64),)
+    waves: tuple[int, ...] = (8,)
+    mma: tuple[int, ...] = (16,)
+    depth: tuple[int | None, ...] = (None,)
+    stagger: tuple[bool, ...] = (False,)
+    barriers: tuple[str, ...] = ("slack",)
+    slack: tuple[int | None, ...] = (None,)
+    grain: tuple[str, ...] = ("instructions",)
+    split_k: tuple[int, ...] = (1,)
+    swizzle: tuple[Swizzle, ...] = (Swizzle(8, 4),)
+    seed: tuple[int, ...] = (0,)
+    make: tuple[str, ...] = ("",)
+    effort: float = 60.0
+
+    def points(self) -> Iterator[LoopPoint]:
+        """Every loop of the space, whether or not it can be a kernel."""
+        dimensions = {name: getattr(self, name) for name in _OF_LOOPS}
+        for values in itertools.product(*dimensions.values()):
+            each: dict[str, Any] = dict(zip(dimensions, values, strict=True))
+            yield LoopPoint(
+                device=device_named(each["device"]).name,
+                element=each["type"],
+                fewest_barriers=_BARRIERS[each["barriers"]],
+                instructions=_GRAINS[each["grain"]],
+                effort=self.effort,
+                **{name: each[name] for name in _AS_THEY_ARE},
+            )
+
+    @property
+    def variants(self) -> int:
+        """Configurations of each loop: splits of K, and orders of workgroups."""
+        return len(self.split_k) * len(self.swizzle)
+
+
+class Sifted(NamedTuple):
+    """The loops that may be kernels, and those that can't."""
+
+    points: tuple[LoopPoint, ...]
+    pruned: tuple[Pruned, ...]
+
+
+def sift(space: TuneSpace) -> Sifted:
+    """The space's loops; S102 if none is left."""
+    points: dict[str, LoopPoint] = {}
+    pruned: list[Pruned] = []
+    for point in space.points():
+        try:
+            _check(point)
+        except RotaError as error:
+            worst = error.findings[0]
+            pruned.append(Pruned(point.name, worst.code, worst.message))
+        else:
+            points[point.name] = point
+    if not points:
+        raise TuneError(
+            Finding(
+                code="S102",
+                message=f"none of the {len(pruned)} loops of the space can be a kernel",
+                evidence=tuple((each.name, f"{each.code} {each.message}") for each in pruned[:5]),
+                fixes=("smaller tiles, or another number of waves",),
+            )
+        )
+    return Sifted(tuple(points.values()), tuple(pruned))
+
+
+def _check(point: LoopPoint) -> None:
+    """Arithmetic alone."""
+    loop, device = point.loop(), point.target
+    problem_facts_of(device)
+    found = next(impossible(loop, device), None)
+    if found is not None:
+        raise TuneError(found)
+    check_registers(loop, device)
+    one = sum(value.size for value in loop.values if value.home is Home.LDS)
+    copies = point.depth or 1
+    if copies * one > device.lds_bytes.value:
+        raise TuneError(
+            Finding(
+                code="L103",
+                message=f"{copies} copies of the tiles take {copies * one:,} bytes; {device.name} has "
+                f"{device.lds_bytes.value:,}",
+                evidence=(("bytes", copies * one), ("limit", device.lds_bytes.value)),
+                fixes=("a smaller tile, or fewer copies",),
+            )
+        )
+
+
+def read_space(path: Path) -> TuneSpace:
+    """A space from a file."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise _malformed(path.name, f"it can't be read: {error}") from error
+    return space_of(data, path.name)
+
+
+def space_of(data: Mapping[str, Any], name: str = "the space") -> TuneSpace:
+    """A space from a table; a value that is no list is a list of one."""
+    known = [each.name for each in fields(TuneSpace)]
+    for word in data:
+        if word not in known:
+            raise _malformed(name, f"it has no dimension {word!r:.40}", *did_you_mean(word, known))
+    given: dict[str, Any] = {
+        word: value if word == "effort" else tuple(_values(name, word, value)) for word, value in data.items()
+    }
+    found = TuneSpace(**given)
+    loops = math.prod(len(getattr(found, word)) for word in _OF_LOOPS)
+    if loops * found.variants > _MOST:
+        raise _malformed(name, f"it has {loops * found.variants:,} configurations; at most {_MOST:,} are searched")
+    try:
+        next(found.points())
+        for device in found.device:
+            device_named(device)
+    except RotaError as error:
+        worst = error.findings[0]
+        raise _malformed(name, worst.message, *worst.fixes) from error
+    return found
+
+
+def _values(name: str, word: str, value: object) -> list[object]:
+    """The values of a dimension."""
+    values = value if isinstance(value, list) else [value]
+    if not values:
+        raise _malformed(name, f"{word} is an empty list: nothing would be searched")
+    found = [_value(name, word, each) for each in values]
+    if len(set(found)) < len(found):
+        raise _malformed(name, f"{word} lists a value twice")
+    return found
+
+
+def _value(name: str, word: str, value: object) -> object:
+    """One value of a dimension."""
+    if word == "tile":
+        return tuple(_numbers(name, word, value, 3))
+    if word == "swizzle":
+        return Swizzle(*_numbers(name, word, value, 2))
+    if word in ("depth", "slack") and value == "auto":
+        return None
+    words: Sequence[str] = {"barriers": [*_BARRIERS], "grain": [*_GRAINS]}.get(word, ())
+    if words and value not in words:
+        raise _malformed(name, f"{word} is {value!r:.40}; expected {' or '.join(words)}")
+    kinds = {"device": str, "type": str, "make": str, "barriers": str, "grain": str, "stagger": bool}
+    if not (isinstance(value, kinds[word]) if word in kinds else is_int(value)):
+        wanted = {str: "a word", bool: "true or false"}.get(kinds.get(word, int), "a whole number")
+        raise _malformed(name, f"{word} is {value!r:.40}; expected {wanted}")
+    if word == "split_k" and isinstance(value, int) and value < 1:
+        raise _malformed(name, f"split_k is {value}; expected a whole number from 1 on")
+    return value
+
+
+def _numbers(name: str, word: str, value: object, count: int) -> Iterator[int]:
+    parts = value.lower().split("x") if isinstance(value, str) else []
+    if len(parts) != count or not all(part.isdecimal() and int(part) > 0 for part in parts):
+        example = {"tile": "256x256x64", "swizzle": "8x4"}[word]
+        raise _malformed(name, f'{word} is {value!r:.40}; expected as "{example}"')
+    yield from map(int, parts)
+
+
+def _malformed(name: str, why: str, *fixes: str) -> TuneError:
+    return TuneError(Finding(code="S101", message=f"{name}: {why}", fixes=fixes))

@@ -1,0 +1,197 @@
+"""Which kernel for which shape: takes proved rows, a space and measured runs, gives a choice for each shape.
+
+A predicted time decides unless the very kernel was measured on the very shape; then the measured one does.  Of a loop
+with three measured runs or more, the other shapes are predicted by the model as those runs correct it.  Kernels whose
+times are nearer to the winner's than the model can tell are counted with the choice, and the next ones named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rota.predict.calibrate import FEWEST, calibrate
+from rota.predict.gemm_problem import GemmProblem
+from rota.predict.measured_runs import MeasuredGemm
+from rota.predict.predict_problem import Correction
+from rota.predict.tiled_gemm import TiledGemm
+from rota.solver.memory import canonical, code_digest
+from rota.targets.device import problem_facts_of
+from rota.targets.registry import device_named
+from rota.tune.formula import Candidate, predicted
+from rota.tune.point_row import PointRow
+from rota.tune.shapes import ProblemShape
+from rota.tune.space import Swizzle
+
+FORMAT = 1
+_NAMED = 3
+_DECIDE = ("predict", "tune")
+MEASURED, CALIBRATED, PREDICTED = "measured", "calibrated", "predicted"
+
+
+class Run(NamedTuple):
+    """A measured run of a configuration, as the store has it."""
+
+    kernel: str
+    device: str
+    m: int
+    n: int
+    k: int
+    split_k: int
+    us: float
+    source: str
+
+
+class Configuration(NamedTuple):
+    """A proved loop, how K is split, and the order of workgroups."""
+
+    row: PointRow
+    split_k: int
+    swizzle: Swizzle
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel, whatever the split: the launch decides about that."""
+        return kernel_name(self.row.point.name, self.swizzle)
+
+
+class Ranking(NamedTuple):
+    """What choices of a device rest on, and its digest."""
+
+    device: str
+    element: str
+    configurations: tuple[Configuration, ...]
+    candidates: tuple[Candidate, ...]
+    runs: tuple[Run, ...]
+    apart: float
+    digest: str
+
+
+def kernel_name(loop: str, swizzle: Swizzle) -> str:
+    """Of an emitted kernel."""
+    return f"{loop}_xcds{swizzle.xcds}_group{swizzle.group}"
+
+
+def rank(
+    device: str, rows: Iterable[PointRow], splits: Sequence[int], swizzles: Sequence[Swizzle], runs: Sequence[Run]
+) -> Ranking:
+    """The configurations of a device and a type, all of them proved."""
+    proved = [row for row in rows if row.point.device == device]
+    own = tuple(run for run in runs if run.device == device)
+    known = device_named(device)
+    corrections = {row.key: _correction(row, swizzles, own) for row in proved}
+    configurations, candidates = [], []
+    for row in proved:
+        for swizzle in swizzles:
+            for split in splits:
+                configurations.append(Configuration(row, split, swizzle))
+                outside = int(row.facts["tiles_outside"])
+                candidates.append(Candidate(gemm_of(row), split, outside, corrections[row.key]))
+    said = [
+        FORMAT,
+        canonical(problem_facts_of(known)),
+        [[each.row.key, each.split_k, each.swizzle, each.row.facts] for each in configurations],
+        own,
+        code_digest(_DECIDE),
+    ]
+    return Ranking(
+        device=device,
+        element=proved[0].point.element if proved else "",
+        configurations=tuple(configurations),
+        candidates=tuple(candidates),
+        runs=own,
+        apart=problem_facts_of(known).apart,
+        digest=hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest(),
+    )
+
+
+def gemm_of(row: PointRow) -> TiledGemm:
+    """The kernel of a proved row."""
+    return TiledGemm(
+        name=row.point.name,
+        device=row.point.target,
+        tile=row.point.tile,
+        element=row.point.element,
+        loop_clocks=float(row.facts["loop_clocks"]),
+        matrix_clocks=float(row.facts["matrix_clocks"]),
+    )
+
+
+def _correction(row: PointRow, swizzles: Sequence[Swizzle], runs: Sequence[Run]) -> Correction | None:
+    names = {kernel_name(row.point.name, swizzle) for swizzle in swizzles} | {row.point.name}
+    own = [run for run in runs if run.kernel in names]
+    if len(own) < FEWEST:
+        return None
+    measured = [
+        MeasuredGemm(GemmProblem(m=run.m, n=run.n, k=run.k, split_k=run.split_k), run.us, (), "", number)
+        for number, run in enumerate(own)
+    ]
+    return calibrate(gemm_of(row), measured, "measured").correction
+
+
+def choices(ranking: Ranking, shapes: Sequence[ProblemShape]) -> list[tuple[str, dict[str, Any]]]:
+    """By shape, what was chosen, as the store keeps it."""
+    if not ranking.configurations or not shapes:
+        return []
+    times = predicted(ranking.candidates, shapes)
+    places: dict[tuple[int, int, int], list[int]] = {}
+    for number, shape in enumerate(shapes):
+        places.setdefault((shape.m, shape.n, shape.k), []).append(number)
+    columns: dict[tuple[str, int], list[int]] = {}
+    for number, each in enumerate(ranking.configurations):
+        columns.setdefault((each.kernel, each.split_k), []).append(number)
+        columns.setdefault((each.row.point.name, each.split_k), []).append(number)
+    measured: set[tuple[int, int]] = set()
+    for run in ranking.runs:
+        for at in places.get((run.m, run.n, run.k), ()):
+            for column in columns.get((run.kernel, run.split_k), ()):
+                times[at, column] = run.us
+                measured.add((at, column))
+    best = times.argmin(axis=1)
+    near = times <= times.min(axis=1, keepdims=True) * (1 + ranking.apart)
+    order = times.argsort(axis=1, kind="stable")[:, : _NAMED + 1]
+    found = []
+    for row, shape in enumerate(shapes):
+        column = int(best[row])
+        chosen = ranking.configurations[column]
+        corrected = ranking.candidates[column].correction is not None
+        found.append(
+            (
+                str(shape_key(shape)),
+                {
+                    "kernel": chosen.kernel,
+                    "key": chosen.row.key,
+                    "split_k": chosen.split_k,
+                    "swizzle": list(chosen.swizzle),
+                    "us": float(times[row, column]),
+                    "basis": MEASURED if (row, column) in measured else CALIBRATED if corrected else PREDICTED,
+                    "near": int(near[row].sum()),
+                    "next": [
+                        [ranking.configurations[int(each)].kernel, ranking.configurations[int(each)].split_k]
+                        for each in order[row][1:]
+                        if near[row, int(each)]
+                    ],
+                },
+            )
+        )
+    return found
+
+
+def shape_key(shape: ProblemShape) -> str:
+    """A shape as a word."""
+    return f"{shape.m}x{shape.n}x{shape.k}:{shape.result}"
+
+
+def fits(ranking: Ranking, shape: ProblemShape) -> bool:
+    """Is the shape of the type that the kernels multiply?"""
+    return shape.element in ("", ranking.element)
+
+
+def winners_used(chosen: Iterable[Mapping[str, Any]]) -> dict[tuple[str, Swizzle], list[Mapping[str, Any]]]:
+    """The distinct kernels among choices: a loop's key and its order of workgroups, with what they were chosen for."""
+    found: dict[tuple[str, Swizzle], list[Mapping[str, Any]]] = {}
+    for each in chosen:
+        found.setdefault((each["key"], Swizzle(*each["swizzle"])), []).append(each)
+    return found

@@ -1,0 +1,122 @@
+"""`rota tune` as a user types it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from rota.cli.tune import _Line
+from rota.tune.library import Tally, library_in
+from rota.tune.tune_progress import progress_line, summary
+from tests.cli.command import rota
+
+SPACE = 'tile = ["64x64x64", "48x64x64"]\nwaves = 4\ngrain = "tiles"\neffort = 0.0\nsplit_k = [1, 4]\n'
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("tuned")
+    (found / "shapes.csv").write_text("M,N,K\n1,4096,4096\n4096,4096,4096\n")
+    (found / "space.toml").write_text(SPACE)
+    result = rota(f"tune {found}/shapes.csv --space {found}/space.toml -o {found}/lib --parquet {found}/parquet")
+    assert result.exit_code == 0, result.output
+    assert "1 loops: 1 computed, 0 in the store; 1 proved" in result.output
+    assert "2 of 2 shapes have a kernel" in result.output
+    return found
+
+
+def test_the_files_are_there(folder: Path) -> None:
+    for name in ("dispatch.csv", "aiter_tuned_gemm.csv", "report.html", "library.sqlite"):
+        assert (folder / "lib" / name).stat().st_size > 0
+    assert not (folder / "lib" / "untuned.csv").exists()
+
+
+def test_parquet_holds_points_and_choices(folder: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    points = parquet.read_table(folder / "parquet" / "points.parquet").to_pylist()
+    assert [(row["status"], row["tile"]) for row in points] == [("proved", "64x64x64")]
+    choices = parquet.read_table(folder / "parquet" / "choices.parquet").to_pylist()
+    assert [(row["m"], row["basis"]) for row in choices] == [(1, "predicted"), (4096, "predicted")]
+
+
+def test_a_second_run_and_the_status(folder: Path) -> None:
+    result = rota(f"tune {folder}/shapes.csv --space {folder}/space.toml -o {folder}/lib --json")
+    data = json.loads(result.stdout)
+    assert (data["ok"], data["tally"]["done"], data["tally"]["evaluated"]) == (True, 0, 0)
+    assert [each["code"] for each in data["pruned"]] == ["D102"]
+    status = rota(f"tune status {folder}/lib")
+    assert status.exit_code == 0
+    assert "1 of 1 loops: 1 proved, 0 refused, 0 failed" in status.output
+
+
+def test_measured_times_come_back_in(folder: Path) -> None:
+    (choice,) = (c for shape, c in library_in(folder / "lib").tables[0].choices.items() if shape.m == 4096)
+    header = "device,M,N,K,type,layout,kernel,tile,split_k,us,runs"
+    (folder / "runs.csv").write_text(
+        f"{header}\nmi355x,4096,4096,4096,bf16,TN,{choice['kernel']},64x64x64,1,77.5,100\n"
+    )
+    line = f"tune {folder}/shapes.csv --space {folder}/space.toml -o {folder}/lib"
+    assert rota(f"{line} --measure {folder}/runs.csv").exit_code == 0
+    rows = (folder / "lib" / "dispatch.csv").read_text().splitlines()
+    assert ",1,77.500,,measured," in rows[-1]
+    (folder / "runs.csv").write_text(f"{header}\nmi355x,4096,4096,4096,bf16,TN,mine,64x64x64,1,77.5,100\n")
+    refused = rota(f"{line} --measure {folder}/runs.csv")
+    assert (refused.exit_code, "M204" in refused.output) == (1, True)
+    assert "M201" in rota(f"{line} --measure {folder}/nothing.csv").output
+
+
+def test_kernels_are_written_from_a_library(folder: Path) -> None:
+    result = rota(f"emit --from {folder}/lib -o {folder}/kernels")
+    assert result.exit_code == 0, result.output
+    names = sorted(path.name for path in (folder / "kernels").iterdir())
+    assert [name.rpartition(".")[2] for name in names] == ["h", "h", "hip"]
+    assert names[1] == "dispatch_mi355x_bf16.h"
+    assert f'#include "{names[0]}"' in (folder / "kernels" / names[1]).read_text()
+
+
+def test_shapes_that_nothing_serves_end_with_a_finding(folder: Path) -> None:
+    (folder / "fp8.csv").write_text("M,N,K,dtype\n1,4096,4096,torch.float8_e4m3fn\n")
+    result = rota(f"tune {folder}/fp8.csv --space {folder}/space.toml -o {folder}/lib")
+    assert result.exit_code == 1
+    assert "S401" in result.output
+    assert (folder / "lib" / "untuned.csv").exists()
+    rota(f"tune {folder}/shapes.csv --space {folder}/space.toml -o {folder}/lib")
+    assert not (folder / "lib" / "untuned.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("tune", "--space and -o"),
+        ("tune shapes.csv", "--space and -o"),
+        ("tune a b c --space s -o d", "--space and -o"),
+        ("tune shapes.csv --space s.toml -o d --tokens x", "--tokens"),
+        ("emit --from lib", "-o"),
+        ("emit four_wave --from lib -o d", "no KERNEL"),
+        ("emit", "KERNEL"),
+    ],
+)
+def test_usage_errors(line: str, words: str) -> None:
+    result = rota(line)
+    assert (result.exit_code, words in result.output) == (2, True)
+
+
+def test_a_folder_without_a_library(tmp_path: Path) -> None:
+    result = rota(f"tune status {tmp_path}")
+    assert (result.exit_code, "S401" in result.output) == (1, True)
+
+
+def test_the_live_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    tally = Tally(asked=8, hits=2, done=2, proved=3, refused=1)
+    tally.started -= 4.0
+    assert progress_line(tally).startswith(
+        "solving [############............] 4 of 8 loops: 3 proved, 1 refused, 0 failed, 0.5/s"
+    )
+    assert "s left" in progress_line(tally)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    _Line()(tally)
+    assert "4 of 8 loops" in capsys.readouterr().err
+    assert "0 points by formula" in summary(tally)

@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from rota.tune.nursery import nurse
+from rota.tune.point import LoopPoint
+from rota.tune.point_row import Job, Kind, Limits, Status
+
+POINT = LoopPoint(device="MI355X", tile=(64, 64, 64), waves=4, instructions=False, effort=0.0)
+
+
+def test_too_little_memory() -> None:
+    row = nurse(Job(POINT.key(), Kind.SOLVE, POINT), Limits(600, 64))
+    assert (row.status, row.code) == (Status.FAILED, "S302")
+    assert row.facts["megabytes"] == 64

@@ -1,0 +1,190 @@
+"""Tuning end to end: what is computed, what is not computed again, and what one bad point costs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rota.predict.gemm_problem import GemmProblem
+from rota.predict.predict_problem import predict_problem
+from rota.targets import registry
+from rota.tune import point as points
+from rota.tune import winners
+from rota.tune.dispatch_table import table_files
+from rota.tune.library import TunedLibrary, library_in, tune_library
+from rota.tune.local_pool import LocalPool
+from rota.tune.point_row import Limits, Status
+from rota.tune.shapes import ProblemShape
+from rota.tune.store import Store
+from rota.tune.winners import Run, gemm_of
+from tests.tune.spaces import SHAPES, makers, space
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> TunedLibrary:
+    return tune_library(SHAPES, space(), tmp_path_factory.mktemp("tune") / "lib")
+
+
+def test_every_shape_gets_a_proved_kernel(library: TunedLibrary) -> None:
+    (table,) = library.tables
+    assert set(table.choices) == set(SHAPES)
+    proved = {row.key for row in library.rows if row.status is Status.PROVED and "proved" in row.facts["certificate"]}
+    assert {choice["key"] for choice in table.choices.values()} <= proved
+    assert library.findings == ()
+    assert library.tally.done == 2
+    assert library.tally.evaluated == len(SHAPES) * 4
+
+
+def test_a_second_run_computes_nothing_and_gives_the_same_table(library: TunedLibrary) -> None:
+    again = tune_library(SHAPES, space(), library.folder)
+    assert (again.tally.done, again.tally.evaluated, again.tally.hits) == (0, 0, 2)
+    assert table_files(again) == table_files(library)
+    assert table_files(library_in(library.folder)) == table_files(library)
+
+
+def test_one_more_shape_evaluates_that_shape_alone(library: TunedLibrary, tmp_path: Path) -> None:
+    folder = _copy(library, tmp_path)
+    again = tune_library((*SHAPES, ProblemShape(17, 17, 170)), space(), folder)
+    assert (again.tally.done, again.tally.evaluated) == (0, 4)
+
+
+def test_a_changed_fact_about_whole_problems_solves_nothing_again(
+    library: TunedLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = registry.device_named("mi355x")
+    assert device.problems is not None
+    slower = replace(device.problems, hbm=device.problems.hbm._replace(value=1.0))
+    changed = replace(device, problems=slower)
+    for module in (points, winners, registry):
+        monkeypatch.setattr(module, "device_named", lambda name: changed)
+    again = tune_library(SHAPES, space(), _copy(library, tmp_path))
+    assert (again.tally.done, again.tally.evaluated) == (0, 4 * len(SHAPES))
+
+
+def test_a_key_depends_on_what_decides_and_on_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    (one, *_) = space().points()
+    other = replace(one, device="MI300X")
+    before, elsewhere = one.key(), other.key()
+    assert before == one.key() != elsewhere
+    changes: list[dict[str, Any]] = [
+        {"seed": 1},
+        {"stagger": True},
+        {"effort": 1.0},
+        {"depth": 2},
+        {"slack": 0},
+        {"mma": 32},
+    ]
+    for change in changes:
+        assert replace(one, **change).key() != before
+    device = registry.device_named("mi355x")
+    less = replace(device, lds_bytes=device.lds_bytes._replace(value=device.lds_bytes.value // 2))
+    known = {"mi355x": less, "mi300x": registry.device_named("mi300x")}
+    monkeypatch.setattr(points, "device_named", lambda name: known[name.lower()])
+    points._facts.cache_clear()
+    assert one.key() != before
+    assert other.key() == elsewhere  # another device's facts are none of its business
+    points._facts.cache_clear()
+    monkeypatch.undo()
+    monkeypatch.setattr(points, "solver_version", lambda: "0.0")
+    assert one.key() != before
+
+
+def test_the_table_says_what_predict_problem_says(library: TunedLibrary) -> None:
+    (table,) = library.tables
+    rows = {row.key: row for row in library.rows}
+    for shape, choice in table.choices.items():
+        kernel = gemm_of(rows[choice["key"]])
+        problem = GemmProblem(m=shape.m, n=shape.n, k=shape.k, split_k=choice["split_k"])
+        assert choice["us"] == pytest.approx(predict_problem(kernel, problem).us, rel=1e-12)
+
+
+def test_bad_points_cost_one_row_each(tmp_path: Path) -> None:
+    bad = space(tile="64x64x64", make=makers("well", "crashing", "greedy", "unproved"), split_k=1)
+    library = tune_library(SHAPES, bad, tmp_path, pool=LocalPool(2, Limits(600.0, 2048)))
+    found = {row.point.make.rpartition(":")[2]: row for row in library.rows}
+    assert {name: (row.status.value, row.code) for name, row in found.items()} == {
+        "well": ("proved", ""),
+        "crashing": ("failed", "S301"),
+        "greedy": ("failed", "S302"),
+        "unproved": ("failed", "S301"),
+    }
+    assert "SIGSEGV" in found["crashing"].message
+    assert "a mistake of whoever made the loop" in found["unproved"].message
+    worse = space(tile="64x64x64", make=makers("well", "crashing", "greedy", "unproved", "hanging"), split_k=1)
+    again = tune_library(SHAPES, worse, tmp_path, pool=LocalPool(1, Limits(1.0, 2048)))
+    assert again.tally.done == 1  # the others, failures among them, are rows already
+    assert [(row.status.value, row.code) for row in again.rows[-1:]] == [("failed", "S303")]
+    (table,) = again.tables
+    assert len(table.choices) == len(SHAPES)  # the rest is unaffected
+
+
+def test_a_killed_worker_is_replaced_and_its_point_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROTA_TEST_FLAG", str(tmp_path / "flag"))
+    one = space(tile="64x64x64", make=makers("fatal_to_workers"), split_k=1)
+    library = tune_library(SHAPES, one, tmp_path / "lib", pool=LocalPool(1))
+    assert (tmp_path / "flag").exists()
+    assert [row.status for row in library.rows] == [Status.PROVED]
+
+
+def test_a_point_over_which_all_workers_die_is_given_up(tmp_path: Path) -> None:
+    one = space(tile="64x64x64", make=makers("never_ending_workers"), split_k=1)
+    library = tune_library(SHAPES, one, tmp_path / "lib", pool=LocalPool(1))
+    assert [(row.status, row.code) for row in library.rows] == [(Status.FAILED, "S305")]
+    assert [finding.code for finding in library.findings] == ["S401"]
+    listed = list(csv.DictReader(io.StringIO(table_files(library)["untuned.csv"])))
+    assert len(listed) == len(SHAPES)
+
+
+def test_what_was_measured_decides(library: TunedLibrary, tmp_path: Path) -> None:
+    (table,) = library.tables
+    shape = SHAPES[-1]
+    loser = next(each for each in table.ranking.configurations if each.kernel != table.choices[shape]["kernel"])
+    run = Run(loser.kernel, "MI355X", shape.m, shape.n, shape.k, loser.split_k, 1.5, "lab.csv")
+    after = tune_library(SHAPES, space(), _copy(library, tmp_path), measured=[run])
+    assert after.tally.done == 0
+    choice = after.tables[0].choices[shape]
+    assert (choice["kernel"], choice["us"], choice["basis"]) == (loser.kernel, 1.5, "measured")
+    rows = list(csv.DictReader(io.StringIO(table_files(after)["aiter_tuned_gemm.csv"])))
+    measured = [row for row in rows if row["us"]]
+    assert [(row["us"], row["predicted_us"]) for row in measured] == [("1.500", "")]
+    assert all(row["predicted_us"] for row in rows if not row["us"])
+
+
+def test_three_runs_of_a_loop_correct_its_other_shapes(library: TunedLibrary, tmp_path: Path) -> None:
+    (table,) = library.tables
+    kernel = table.choices[SHAPES[-1]]["kernel"]
+    row = next(each.row for each in table.ranking.configurations if each.kernel == kernel)
+    problems = [GemmProblem(m=shape.m, n=shape.n, k=shape.k) for shape in SHAPES[:3]]
+    runs = [
+        Run(kernel, "MI355X", each.m, each.n, each.k, 1, 2 * predict_problem(gemm_of(row), each).us, "lab.csv")
+        for each in problems
+    ]
+    after = tune_library(SHAPES, space(), _copy(library, tmp_path), measured=runs)
+    (corrected,) = {each.correction for each in after.tables[0].ranking.candidates if each.correction is not None}
+    assert corrected.runs == 3
+    assert min(corrected.loop, corrected.start, corrected.memory) > 1.5  # slower, as measured
+
+
+def test_shapes_of_another_type_are_listed_not_dropped(library: TunedLibrary, tmp_path: Path) -> None:
+    other = ProblemShape(64, 64, 64, "fp8")
+    after = tune_library((*SHAPES, other), space(), _copy(library, tmp_path))
+    assert [shape for shape, _ in after.tables[0].untuned] == [other]
+    assert [finding.code for finding in after.findings] == ["S401"]
+
+
+def test_the_store_keeps_what_it_was_given(library: TunedLibrary) -> None:
+    with Store(library.folder) as store:
+        rows = store.rows()
+        assert {row.key for row in library.rows} == set(rows)
+        assert all(json.loads(row.answer) for row in rows.values())
+
+
+def _copy(library: TunedLibrary, folder: Path) -> Path:
+    return Path(shutil.copytree(library.folder, folder / "lib"))
