@@ -53,7 +53,6 @@ ATTENTION_FAULTS: tuple[AttentionFault, ...] = (
     AttentionFault("mask", r"causal \? own \+ shift \+ 1", "causal ? own + shift"),
     AttentionFault("mask", r"causal \? own \+ shift \+ 1", "causal ? own + 1"),
     AttentionFault("mask", r"causal \? own \+ shift \+ 1 : keys", "keys"),
-    AttentionFault("mask", r"sees < 0 \? 0 : sees < 32", "sees < 32"),
     AttentionFault("mask", r"lane_group \* 4;\n *// From", "0;\n // From"),
     AttentionFault("mask", r": -__builtin_inff\(\);\n *most", ": 0;\n most"),
     AttentionFault("tiles", r"\(int\)first_sees / 32", "(int)last_sees / 32"),

@@ -27,10 +27,12 @@ from rota.emit.sync_text import check_words
 from rota.errors import Finding, IsaError, Severity
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import KernelFacts
+from rota.isa.hazards.walk import check_spacing
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.kinds import OpKind
 from rota.program.machine import Machine
 from rota.program.phase import Phase
+from rota.targets.architecture import architecture_of
 from rota.targets.device import registers_per_lane
 from rota.verify.report import Certificate
 
@@ -160,7 +162,7 @@ def audit_skeleton(
 
 
 def audit_attention(compiled: CompiledSchedule, code: CodeObject, *, kernel: str | None = None) -> Audit:
-    """A whole attention forward: order, opcodes, waits, barriers, and what each instruction works on."""
+    """A whole attention forward: order, opcodes, waits, barriers, wait states, and what each instruction works on."""
     check_words(compiled.lowered)
     planned = with_register_waits(compiled)
     program = planned.lowered
@@ -175,7 +177,10 @@ def audit_attention(compiled: CompiledSchedule, code: CodeObject, *, kernel: str
         expected=expected,
         loop=loop,
         comparison=comparison,
-        wrong=wrong_values(comparison.pairs, ops),
+        wrong=[
+            *wrong_values(comparison.pairs, ops),
+            *check_spacing(loop.instructions, architecture_of(program.machine)),
+        ],
         prediction=PredictedUse(
             registers=program.registers or 0,
             limit=registers_per_lane(program.machine, ops.shape.waves),
