@@ -7,15 +7,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from rota.audit.announced import with_additions
+from rota.audit.attention_identity import VECTOR_OPCODES, wrong_values
 from rota.audit.compare import Comparison, WaitMatch, WaitVerdict, compare
 from rota.audit.descriptor import misfits
-from rota.audit.expected import Expected, expected_counts, expected_gemm
+from rota.audit.expected import Expected, expected_counts, expected_gemm, expected_opcodes
 from rota.audit.identity import wrong_operands
 from rota.audit.machine_loop import MachineLoop, read_machine_loop
 from rota.audit.reprove import reprove
 from rota.audit.wave_groups import wrong_groups
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.addition import Addition
+from rota.emit.attention_kernel import attention_shape
+from rota.emit.attention_ops import AttentionOps, copies_of
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_plan import Binder
 from rota.emit.gemm_tile import Element, GemmTile, gemm_tile
@@ -24,10 +27,12 @@ from rota.emit.sync_text import check_words
 from rota.errors import Finding, IsaError, Severity
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import KernelFacts
+from rota.isa.hazards.walk import check_spacing
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.kinds import OpKind
 from rota.program.machine import Machine
 from rota.program.phase import Phase
+from rota.targets.architecture import architecture_of
 from rota.targets.device import registers_per_lane
 from rota.verify.report import Certificate
 
@@ -153,6 +158,34 @@ def audit_skeleton(
         loop=loop,
         comparison=compare(expected, loop),
         wrong=wrong_groups(expected, loop, program.machine, program.waves or 0, as_emitted=False),
+    )
+
+
+def audit_attention(compiled: CompiledSchedule, code: CodeObject, *, kernel: str | None = None) -> Audit:
+    """A whole attention forward: order, opcodes, waits, barriers, wait states, and what each instruction works on."""
+    check_words(compiled.lowered)
+    planned = with_register_waits(compiled)
+    program = planned.lowered
+    ops = AttentionOps(attention_shape(planned), copies_of(program.entries))
+    expected = expected_opcodes(planned, lambda entry: ops.issued(entry, entry.phase).opcodes)
+    loop = read_machine_loop(code.instructions(kernel), VECTOR_OPCODES, {entry.op.kind for entry in program.entries})
+    comparison = compare(expected, loop)
+    return _audited(
+        planned,
+        code.kernel(kernel),
+        code.toolchain,
+        expected=expected,
+        loop=loop,
+        comparison=comparison,
+        wrong=[
+            *wrong_values(comparison.pairs, ops),
+            *check_spacing(loop.instructions, architecture_of(program.machine)),
+        ],
+        prediction=PredictedUse(
+            registers=program.registers or 0,
+            limit=registers_per_lane(program.machine, ops.shape.waves),
+            lds_bytes=ops.lds_bytes,
+        ),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rota.emit.gemm_binding import GemmBinding
@@ -23,13 +23,14 @@ _LIKE = {OpKind.TRANSCENDENTAL: OpKind.VALU}  # in machine code both are opcodes
 class ExpectedEvent:
     """One event of an entry; for a GEMM whose addresses are known, with what it is bound to.
 
-    What is `alone` isn't executed by every role.
+    What is `alone` isn't executed by every role; `opcode` is set where nothing is bound but the instruction is known.
     """
 
     kind: OpKind
     entry: Entry
     bound: Instruction | None = None
     alone: bool = False
+    opcode: str = ""
 
 
 Expected = Mapping[Phase, tuple[ExpectedEvent, ...]]
@@ -59,6 +60,16 @@ def expected_counts(planned: Lowerable) -> Expected:
             )
         for _ in range(entry.op.work.instructions):
             yield ExpectedEvent(kind=_LIKE.get(entry.op.kind, entry.op.kind), entry=entry)
+
+    return _expected(planned, events)
+
+
+def expected_opcodes(planned: Lowerable, opcodes: Callable[[Entry], Sequence[str]]) -> Expected:
+    """The events of source whose instructions are known one by one."""
+
+    def events(entry: Entry) -> Iterator[ExpectedEvent]:
+        for opcode in opcodes(entry):
+            yield ExpectedEvent(kind=_LIKE.get(entry.op.kind, entry.op.kind), entry=entry, opcode=opcode)
 
     return _expected(planned, events)
 

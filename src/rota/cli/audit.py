@@ -9,7 +9,7 @@ from rota.cli.machine_code import built, compiler_option
 from rota.cli.output import give, json_option
 from rota.cli.progress import progress
 from rota.cli.with_options import told_options, with_option
-from rota.emit.forms import gemm_form
+from rota.emit.forms import gemm_form, is_attention
 from rota.emit.whole_options import parse_options
 
 
@@ -35,7 +35,7 @@ def audit(*, kernel: str, settings: tuple[str, ...], form: str, options: tuple[s
     The emitted GEMM goes through a compiler; order, operands, waits, barriers, registers and spills of its machine code
     are compared with the schedule, and the proof is repeated on the machine code's own waits and barriers.
     """
-    from rota.audit.audit import audit_gemm
+    from rota.audit.audit import audit_attention, audit_gemm
 
     told = told_options(options)
     products = parse_options(told).products if form == "kernel" else 1
@@ -43,9 +43,12 @@ def audit(*, kernel: str, settings: tuple[str, ...], form: str, options: tuple[s
     compiled, code = built(chosen, compiler, form, told)
     name = code.kernels[0].name if form == "kernel" else None
     with progress(f"auditing {chosen.name}"):
-        found = audit_gemm(
-            compiled, chosen.geometry(), code, kernel=name, products=products, **gemm_form(chosen.shape())
-        )
+        if form == "kernel" and is_attention(compiled):
+            found = audit_attention(compiled, code, kernel=name)
+        else:
+            found = audit_gemm(
+                compiled, chosen.geometry(), code, kernel=name, products=products, **gemm_form(chosen.shape())
+            )
     give(str(found), {"ok": found.clean, "exact": found.exact, "audit": found})
     if not found.clean:
         click.get_current_context().exit(1)

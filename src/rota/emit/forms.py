@@ -1,11 +1,13 @@
-"""rota's own emitters: takes an `Emission`, gives a HIP GEMM, a skeleton for one's own ops, or a document."""
+"""rota's own emitters: takes an `Emission`, gives HIP, a skeleton for one's own ops, or a document."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
+from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission
 from rota.errors import EmissionError, Finding
+from rota.program.loop_spec import LoopSpec
 
 if TYPE_CHECKING:
     from rota.emit.gemm_tile import Element
@@ -36,20 +38,36 @@ def hip(asked: Emission) -> str:
     return emit_gemm(asked.named, asked.kernel.geometry(), **gemm_form(asked.kernel.shape()))
 
 
+def is_attention(compiled: CompiledSchedule) -> bool:
+    """Is it a loop of attention forward, which has a whole kernel of its own?"""
+    from rota.emit.attention_shape import forward_shape
+
+    loop = compiled.lowered.semantics
+    return isinstance(loop, LoopSpec) and forward_shape(loop) is not None
+
+
 def kernel(asked: Emission) -> str:
-    """A whole HIP GEMM, for any M, N and K."""
+    """A whole HIP GEMM, for any M, N and K; or a whole attention forward, for any numbers of queries and keys."""
+    from rota.emit.attention_kernel import emit_attention
     from rota.emit.whole_kernel import emit_whole
     from rota.emit.whole_options import parse_options
 
+    if is_attention(asked.compiled):
+        _no_options(asked, "kernel of attention", fixes=())
+        return emit_attention(asked.named)
     settings = parse_options(asked.options)
     return emit_whole(asked.named, asked.kernel.geometry(), settings, **gemm_form(asked.kernel.shape()))
 
 
 def launcher(asked: Emission) -> str:
-    """The host's side of a whole HIP GEMM."""
+    """The host's side of a whole HIP GEMM, or attention."""
+    from rota.emit.attention_host import emit_attention_launcher
     from rota.emit.whole_host import emit_launcher
     from rota.emit.whole_options import parse_options
 
+    if is_attention(asked.compiled):
+        _no_options(asked, "launcher of attention", fixes=())
+        return emit_attention_launcher(asked.named)
     settings = parse_options(asked.options)
     return emit_launcher(asked.named, asked.kernel.geometry(), settings, **gemm_form(asked.kernel.shape()))
 
@@ -59,6 +77,14 @@ def project_of(asked: Emission) -> dict[str, str]:
     from rota.emit.whole_options import parse_options
     from rota.emit.whole_project import emit_project
 
+    if is_attention(asked.compiled):
+        raise EmissionError(
+            Finding(
+                code="T209",
+                message="there is no project around an attention kernel yet",
+                fixes=("`--form kernel` and `--form launcher` write the kernel and the header that launches it",),
+            )
+        )
     settings = parse_options(asked.options)
     return emit_project(asked.named, asked.kernel.geometry(), settings, **gemm_form(asked.kernel.shape()))
 
@@ -79,7 +105,7 @@ def document(asked: Emission) -> str:
     return to_json(asked.compiled) + "\n"
 
 
-def _no_options(asked: Emission, form: str) -> None:
+def _no_options(asked: Emission, form: str, fixes: tuple[str, ...] = ("`--form kernel` takes them",)) -> None:
     """What was asked for is applied or refused."""
     if asked.options:
         raise EmissionError(
@@ -87,6 +113,6 @@ def _no_options(asked: Emission, form: str) -> None:
                 code="T209",
                 message=f"the form {form} has no settings",
                 evidence=tuple(asked.options.items()),
-                fixes=("`--form kernel` takes them",),
+                fixes=fixes,
             )
         )
