@@ -64,15 +64,15 @@ def needed(root: str, extras: frozenset[str]) -> Iterator[Licensed]:
 def licence_of(package: Distribution) -> str:
     """The SPDX expression, else the classifiers, else the first line of the free text."""
     metadata = package.metadata
-    if expression := metadata.get("License-Expression"):
-        return str(expression)
+    for expression in metadata.get_all("License-Expression") or ():
+        return expression
     classified = [
         each.removeprefix(_CLASSIFIER) for each in metadata.get_all("Classifier") or () if _CLASSIFIER in each
     ]
     if classified:
         return ", ".join(classified)
-    text = metadata.get("License") or ""
-    return str(text).strip().splitlines()[0][:60] if str(text).strip() else ""
+    text = "\n".join(metadata.get_all("License") or ()).strip()
+    return text.splitlines()[0][:60] if text else ""
 
 
 def _own(extras: frozenset[str]) -> list[str]:
