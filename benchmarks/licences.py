@@ -65,7 +65,7 @@ def licence_of(package: Distribution) -> str:
     """The SPDX expression, else the classifiers, else the first line of the free text."""
     metadata = package.metadata
     for expression in metadata.get_all("License-Expression") or ():
-        return expression
+        return str(expression)
     classified = [
         each.removeprefix(_CLASSIFIER) for each in metadata.get_all("Classifier") or () if _CLASSIFIER in each
     ]
