@@ -198,3 +198,38 @@ def test_what_two_paths_decided_alike_is_kept() -> None:
     far = Decisions()
     far.decide(small, holds=False, epoch=0)
     assert common(far, other, 0).arcs.get(argument, (0, M32)) == (4, M32 - 4)
+    assert common(one, other, 1, settled=True).arcs == {}  # what differs is given up, what doesn't is kept
+    assert common(one, one, 1, settled=True).arcs == one.arcs
+
+
+# Each wave for itself stores as many rounds as an argument says, and waits for a flag in each; then they meet.
+ROUNDS = (
+    START
+    + """
+s_mov_b32 s26, 0
+round:
+s_load_dword s27, s[4:5], 0x0 glc
+s_waitcnt lgkmcnt(0)
+s_cmp_eq_u32 s27, 0
+s_cbranch_scc1 round
+s_add_u32 s26, s26, 1
+s_cmp_lt_u32 s26, s8
+s_cbranch_scc1 round
+{late}
+"""
+    + HANDOVER
+)
+
+
+def test_bounds_that_grow_with_every_way_are_given_up() -> None:
+    """Each number of rounds is a way of its own to the barrier, for each wave: they are few states in the end."""
+    verdict = judged(ROUNDS.format(late="s_nop 0", meet="s_barrier"), waves=2)
+    assert verdict.proved
+    assert verdict.statistics.states < 300
+    assert codes(judged(ROUNDS.format(late="s_nop 0", meet="s_nop 0"), waves=2)) == ["I109"]
+
+
+def test_a_race_after_many_rounds_is_found() -> None:
+    """Only who has made more than 40 rounds goes past the barrier."""
+    skips = "s_cmp_gt_u32 s26, 40\ns_cbranch_scc1 past\ns_barrier\npast:\ns_nop 0"
+    assert "I109" in codes(judged(ROUNDS.format(late="s_nop 0", meet=skips), waves=2))

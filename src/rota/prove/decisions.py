@@ -92,8 +92,11 @@ class Decisions:
         self.arcs[key] = _both(held, wanted)
 
 
-def common(one: Decisions, other: Decisions, later: int) -> Decisions:
-    """What both have decided; the second was made so many barriers later."""
+def common(one: Decisions, other: Decisions, later: int, *, settled: bool = False) -> Decisions:
+    """What both have decided; the second was made so many barriers later.
+
+    If `settled`, an arc that differs is given up: joined again and again it would grow a little each time.
+    """
     both = Decisions()
     both.trail, both.path = other.trail, other.path
     for first, second in ((one, other), (other, one)):
@@ -107,7 +110,7 @@ def common(one: Decisions, other: Decisions, later: int) -> Decisions:
                 both.when[key] = min(whens)
     for key in one.arcs.keys() & other.arcs.keys():
         arc = _hull(one.arcs[key], other.arcs[key])
-        if arc[1] < M32:
+        if arc[1] < M32 and (not settled or one.arcs[key] == other.arcs[key]):
             both.arcs[key] = arc
     return both
 

@@ -7,6 +7,7 @@ that no address depends on, these become unknown.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -35,6 +36,8 @@ class MetStates:
 
     apart = 2
     """States with equal registers, of which some have been followed, that are kept apart by decisions."""
+    growing = 2
+    """How often states with equal registers are joined before what keeps growing in them is given up."""
     most = 12
     """States with equal addresses that are kept apart by other registers."""
 
@@ -42,6 +45,7 @@ class MetStates:
         self._one, self._namer, self._for_addresses, self._chronicle = one, namer, for_addresses, chronicle
         self._groups: dict[Hashable, dict[Hashable, list[_Entry]]] = {}
         self._general: dict[Hashable, _Entry] = {}
+        self._joined: Counter[Hashable] = Counter()
 
     def _place(self, product: ProductState, head: Key, shape: Shape) -> tuple[Hashable, Hashable]:
         keys = tuple(
@@ -87,8 +91,10 @@ class MetStates:
                 entry.waiting.known, entry.known = known, known.copy()
                 return entry.number, False
         if len(alike) >= self.apart:
+            often = self._joined[place, keys] >= self.growing
+            self._joined[place, keys] += 1
             for entry in alike:
-                product.known = common(entry.known, product.known, product.epoch - entry.epoch)
+                product.known = common(entry.known, product.known, product.epoch - entry.epoch, settled=often)
             alike.clear()
         elif len(group) > self.most:
             last = next(each for each in group.values() if each)[-1]
