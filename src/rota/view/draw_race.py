@@ -13,7 +13,7 @@ from rota.cycles.timeline import Lane
 from rota.errors import Finding
 from rota.view.draw import HATCH
 from rota.view.palette import DARK, LIGHT
-from rota.view.race import WaveAccess, Race, race_of, stretch_name
+from rota.view.race import Race, WaveAccess, race_of, stretch_name
 from rota.view.style import class_of, style_sheet
 from rota.view.svg import attribute, content, title, width_of
 from rota.view.template import render
