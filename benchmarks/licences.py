@@ -63,15 +63,13 @@ def needed(root: str, extras: frozenset[str]) -> Iterator[Licensed]:
 
 def licence_of(package: Distribution) -> str:
     """The SPDX expression, else the classifiers, else the first line of the free text."""
-    metadata = package.metadata
-    if expression := metadata.get("License-Expression"):
+    metadata = package.metadata.json  # which has a type for what a header may be
+    if expression := metadata.get("license_expression"):
         return str(expression)
-    classified = [
-        each.removeprefix(_CLASSIFIER) for each in metadata.get_all("Classifier") or () if _CLASSIFIER in each
-    ]
+    classified = [each.removeprefix(_CLASSIFIER) for each in metadata.get("classifier", ()) if _CLASSIFIER in each]
     if classified:
         return ", ".join(classified)
-    text = metadata.get("License") or ""
+    text = metadata.get("license") or ""
     return str(text).strip().splitlines()[0][:60] if str(text).strip() else ""
 
 
