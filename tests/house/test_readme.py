@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
+from tests.docs.blocks import ROOT, blocks_of
+
+README = (ROOT / "README.md").read_text("utf-8")
+PYTHON = [block for block in blocks_of(README) if block.language == "python" and block.excuse is None]
+EXAMPLES = [(block.text, block.output.text) for block in PYTHON if block.output is not None]
 DOORS = re.findall(r"^## (I \w+ .+)$", README, re.MULTILINE)
 SCREEN = 70
 """Lines; the text alone, as a browser shows it, takes fewer."""
 
 
 def test_every_block_of_code_has_its_output() -> None:
-    excused = len(re.findall(r"<!-- not run: [^\n]+ -->\n```python", README))
-    assert len(EXAMPLES) == README.count("```python") - excused == README.count("```text") == 1
+    assert len(EXAMPLES) == len(PYTHON) == README.count("```text") == 1
 
 
 @pytest.mark.parametrize(("code", "shown"), EXAMPLES, ids=["by values"])

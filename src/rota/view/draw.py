@@ -20,7 +20,7 @@ _TOP = 92
 _LANE, _STALL, _CURVE, _BUFFER, _ROW, _GAP = 24, 15, 34, 11, 13, 5
 _TRACK_HEIGHTS = ((1, 24.0), (4, 14.0), (10, 7.0), (1_000_000, 4.0))
 _MARK_ROWS = 3
-_GAUGE = 34
+_GAUGE = 22
 
 
 def draw(scene: Scene, width: int = WIDTH) -> str:
