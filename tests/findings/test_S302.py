@@ -8,6 +8,6 @@ POINT = LoopPoint(device="MI355X", tile=(64, 64, 64), waves=4, instructions=Fals
 
 
 def test_too_little_memory() -> None:
-    row = nurse(Job(POINT.key(), Kind.SOLVE, POINT), Limits(600, 64))
+    row = nurse(Job(POINT.key(), Kind.SOLVE, POINT), Limits(600, 16))
     assert (row.status, row.code) == (Status.FAILED, "S302")
-    assert row.facts["megabytes"] == 64
+    assert row.facts["megabytes"] == 16

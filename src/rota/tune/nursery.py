@@ -18,6 +18,7 @@ import sys
 import tempfile
 import traceback
 from dataclasses import replace
+from functools import cache
 from time import perf_counter
 from typing import NoReturn
 
@@ -40,7 +41,6 @@ def main() -> None:
     rows = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what others print is not a row
     end_with_parent()
-    _load()
     for line in sys.stdin:
         try:
             rows.write(nurse(job_of(line), limits).line())
@@ -49,16 +49,20 @@ def main() -> None:
             os._exit(0)
 
 
+@cache
 def _load() -> None:
-    """What every child needs is loaded once."""
+    """What every child needs is loaded once, and not under a child's limit of memory."""
     import rota.order.modulo.scheduler
     import rota.predict.tiled_gemm
-    import rota.solver.cp_sat
     import rota.values.compile_loop  # noqa: F401  # for the children
+    from rota.solver.cp_sat import make_ready
+
+    make_ready()
 
 
 def nurse(job: Job, limits: Limits) -> PointRow:
     """The row of a job, whatever becomes of its process."""
+    _load()
     if job.kind is Kind.SOLVE and (own := job.point.key()) != job.key:
         message = f"the worker computes {own[:12]} where {job.key[:12]} was asked for"
         return _failed(job, "S304", f"{message}: its rota, its solver or its facts differ", limits)
