@@ -31,6 +31,7 @@ INSIDE = "ROTA_TUNE_POINT"
 """Set in the environment of the process that computes a point."""
 _PR_SET_PDEATHSIG = 1
 _LONGEST = 300
+_MEMORY_STATUS = 87  # of a child that got no memory
 _NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "failed to map segment", "can't start new thread")
 """What libraries say when they get none."""
 
@@ -85,7 +86,8 @@ def _judged(job: Job, limits: Limits, *, ended: int, said: str, noise: str, took
         return row_of(said)
     if took >= limits.seconds:
         return _failed(job, "S303", f"it was not done after {limits.seconds:g} s", limits, took=took)
-    if any(words in noise for words in _NO_MEMORY):
+    short = os.WIFEXITED(ended) and os.WEXITSTATUS(ended) == _MEMORY_STATUS
+    if short or any(words in noise for words in _NO_MEMORY):
         return _failed(job, "S302", f"it took more than {limits.megabytes:,} MiB", limits, took=took)
     last = "".join(noise.strip().splitlines()[-1:])[:_LONGEST]
     if os.WIFSIGNALED(ended):
@@ -145,9 +147,13 @@ def _compute_and_exit(job: Job, limits: Limits, writer: int, noise: int) -> NoRe
         with os.fdopen(writer, "wb") as out:
             out.write(line)
         status = 0
+    except MemoryError:  # there may be too little left to say so
+        status = _MEMORY_STATUS
     except BaseException:  # noqa: BLE001  # a child ends here, whatever happened
-        with contextlib.suppress(BaseException):
+        try:
             os.write(2, traceback.format_exc().encode())
+        except MemoryError:
+            status = _MEMORY_STATUS
     finally:
         os._exit(status)
 
