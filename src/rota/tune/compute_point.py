@@ -56,6 +56,7 @@ def compute(job: Job) -> PointRow:
 
 
 def _solve(point: LoopPoint) -> tuple[dict[str, Any], str]:
+    from rota.emit.whole_kernel import emit_whole
     from rota.predict.tiled_gemm import tiled_gemm
 
     with tempfile.TemporaryDirectory() as folder, kept_in(Path(folder)):
@@ -65,6 +66,7 @@ def _solve(point: LoopPoint) -> tuple[dict[str, Any], str]:
     certificate, modulo = compiled.certificate, compiled.modulo
     if certificate is None or modulo is None:
         raise AssertionError(f"{point.name} was given back without a proof")
+    emit_whole(compiled, point.shape().geometry, whole_of())  # what can't be written may not win
     slot = rates_of(compiled.machine).clocks_per_slot.value
     facts = {
         "loop_clocks": gemm.loop_clocks,
