@@ -202,13 +202,17 @@ def _table(
     found: dict[str, dict[str, Any]],
 ) -> DeviceTable:
     tuned = {shape: found[shape_key(shape)] for shape in wanted}
-    why = f"no loop of {element} was proved" if not ranking.configurations else f"the space is of {element}"
-    untuned = tuple(
-        (shape, why if not ranking.configurations or not shape.element else f"{why}, the shape of {shape.element}")
-        for shape in shapes
-        if shape not in tuned
-    )
+    untuned = tuple((shape, _why(element, ranking, shape)) for shape in shapes if shape not in tuned)
     return DeviceTable(ranking.device, ranking, tuned, untuned)
+
+
+def _why(element: str, ranking: Ranking, shape: ProblemShape) -> str:
+    """Why a shape has no kernel."""
+    if not ranking.configurations:
+        return f"no loop of {element} was proved"
+    if not fits(ranking, shape):
+        return f"the space is of {element}, the shape of {shape.element}"
+    return "the run has not come so far"
 
 
 def library_in(folder: Path) -> TunedLibrary:
