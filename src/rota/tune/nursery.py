@@ -23,7 +23,7 @@ from time import perf_counter
 from typing import NoReturn
 
 from rota.tune.compute_point import compute
-from rota.tune.point_row import Job, Kind, Limits, PointRow, Status, job_of, row_of
+from rota.tune.point_row import Job, JobKind, PointLimits, PointRow, PointStatus, job_of, row_of
 
 ATTEMPTS = 3
 """Of a point whose process somebody else killed."""
@@ -38,7 +38,7 @@ _NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "failed to m
 
 def main() -> None:
     """Until there are no more jobs."""
-    limits = Limits(float(sys.argv[1]), int(sys.argv[2]))
+    limits = PointLimits(float(sys.argv[1]), int(sys.argv[2]))
     rows = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what others print is not a row
     end_with_parent()
@@ -62,10 +62,10 @@ def _load() -> None:
     make_ready()
 
 
-def nurse(job: Job, limits: Limits) -> PointRow:
+def nurse(job: Job, limits: PointLimits) -> PointRow:
     """The row of a job, whatever becomes of its process."""
     _load()
-    if job.kind is Kind.SOLVE and (own := job.point.key()) != job.key:
+    if job.kind is JobKind.SOLVE and (own := job.point.key()) != job.key:
         message = f"the worker computes {own[:12]} where {job.key[:12]} was asked for"
         return _failed(job, "S304", f"{message}: its rota, its solver or its facts differ", limits)
     took = 0.0
@@ -81,7 +81,7 @@ def nurse(job: Job, limits: Limits) -> PointRow:
     )
 
 
-def _judged(job: Job, limits: Limits, *, ended: int, said: str, noise: str, took: float) -> PointRow | None:
+def _judged(job: Job, limits: PointLimits, *, ended: int, said: str, noise: str, took: float) -> PointRow | None:
     """The row; None if the process was killed by somebody else, and is to be tried again."""
     if said.endswith("\n"):
         return row_of(said)
@@ -100,12 +100,14 @@ def _judged(job: Job, limits: Limits, *, ended: int, said: str, noise: str, took
     return _failed(job, "S301", f"its process ended with status {status}. {last}", limits, took=took)
 
 
-def _failed(job: Job, code: str, message: str, limits: Limits, *, took: float = 0.0, attempts: int = 1) -> PointRow:
+def _failed(
+    job: Job, code: str, message: str, limits: PointLimits, *, took: float = 0.0, attempts: int = 1
+) -> PointRow:
     return PointRow(
         key=job.key,
         kind=job.kind,
         point=job.point,
-        status=Status.FAILED,
+        status=PointStatus.FAILED,
         code=code,
         message=message.strip(),
         facts={"seconds": limits.seconds, "megabytes": limits.megabytes},
@@ -114,7 +116,7 @@ def _failed(job: Job, code: str, message: str, limits: Limits, *, took: float = 
     )
 
 
-def _in_child(job: Job, limits: Limits) -> tuple[int, str, str]:
+def _in_child(job: Job, limits: PointLimits) -> tuple[int, str, str]:
     """The wait status of a child that computes a job, the line that it wrote, and what it said on stderr."""
     with tempfile.TemporaryFile() as noise:
         reader, writer = os.pipe()
@@ -137,7 +139,7 @@ def _in_child(job: Job, limits: Limits) -> tuple[int, str, str]:
         return ended, said.decode(errors="replace"), noise.read().decode(errors="replace")
 
 
-def _compute_and_exit(job: Job, limits: Limits, writer: int, noise: int) -> NoReturn:
+def _compute_and_exit(job: Job, limits: PointLimits, writer: int, noise: int) -> NoReturn:
     status = 1
     try:
         os.dup2(noise, 2)
