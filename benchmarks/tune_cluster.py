@@ -20,7 +20,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from rota.tune.point import LoopPoint
-from rota.tune.point_row import Kind, PointRow, Status, row_of
+from rota.tune.point_row import JobKind, PointRow, PointStatus, row_of
 from rota.tune.ray_pool import BATCH_SECONDS
 from rota.tune.store import Store
 
@@ -29,9 +29,9 @@ TASK_SECONDS = 0.001  # of the driver for one Ray task: Ray's own figure is thou
 SEED = 19
 ROW = PointRow(
     key="k" * 64,
-    kind=Kind.SOLVE,
+    kind=JobKind.SOLVE,
     point=LoopPoint(device="MI355X"),
-    status=Status.PROVED,
+    status=PointStatus.PROVED,
     facts={"loop_clocks": 516.0, "matrix_clocks": 512.0, "certificate": "proved for every trip count" * 4},
     answer='{"k": {"starts": [' + ", ".join(["123"] * 100) + "]}}",
 )
@@ -113,7 +113,7 @@ def main() -> None:
     point = asked.seconds
     if asked.folder:
         with Store(asked.folder) as store:
-            times = [row.seconds for row in store.rows().values() if row.kind is Kind.SOLVE]
+            times = [row.seconds for row in store.rows().values() if row.kind is JobKind.SOLVE]
             point = sum(times) / len(times)
     print(f"{SCHEDULES:,} schedules of {point:.2f} s, {asked.cores} cores a node, batches of {BATCH_SECONDS:.0f} s")
     for batched in (True, False):

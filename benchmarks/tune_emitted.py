@@ -25,7 +25,7 @@ from rota.isa.decoded import load_program
 from rota.isa.launch.loaded_kernel import LoadedKernel
 from rota.tune.compute_point import whole_of
 from rota.tune.emitted_library import EmittedKernel, emitted_kernels
-from rota.tune.library import library_in
+from rota.tune.tune_library import library_in
 
 SEED = 19
 

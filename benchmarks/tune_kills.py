@@ -24,16 +24,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rota.tune.dispatch_table import table_files
-from rota.tune.library import library_in, tune_library
 from rota.tune.local_pool import LocalPool
 from rota.tune.point import LoopPoint
-from rota.tune.point_row import Kind, PointRow, Status
+from rota.tune.point_row import JobKind, PointRow, PointStatus
 from rota.tune.shapes import ProblemShape
 from rota.tune.space import TuneSpace, space_of
 from rota.tune.store import Store
+from rota.tune.tune_library import library_in, tune_library
 
 SHAPES = tuple(ProblemShape(m, n, 4096) for m in (1, 64, 4096) for n in range(1024, 8192, 512))
-ROW = PointRow(key="", kind=Kind.SOLVE, point=LoopPoint(device="MI355X"), status=Status.PROVED, message="x" * 5000)
+ROW = PointRow(
+    key="", kind=JobKind.SOLVE, point=LoopPoint(device="MI355X"), status=PointStatus.PROVED, message="x" * 5000
+)
 
 
 class Killed(NamedTuple):

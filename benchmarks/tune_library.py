@@ -20,10 +20,10 @@ from time import perf_counter
 from benchmarks.measured_rows import DEVICES, measured_on
 from rota.tune.dispatch_table import table_files
 from rota.tune.formula import predicted
-from rota.tune.library import TunedLibrary, tune_library
 from rota.tune.local_pool import LocalPool
 from rota.tune.shapes import ProblemShape
 from rota.tune.space import TuneSpace, sift, space_of
+from rota.tune.tune_library import TunedLibrary, tune_library
 from rota.tune.tune_progress import summary
 
 SHAPES = 10_000

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rota.cli.tune import _Line
-from rota.tune.library import Tally, library_in
+from rota.tune.tune_library import Tally, library_in
 from rota.tune.tune_progress import progress_line, summary
 from tests.cli.command import rota
 

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from rota.tune.nursery import nurse
 from rota.tune.point import LoopPoint
-from rota.tune.point_row import Job, Kind, Limits, Status
+from rota.tune.point_row import Job, JobKind, PointLimits, PointStatus
 
 POINT = LoopPoint(device="MI355X", tile=(64, 64, 64), waves=4, instructions=False, effort=0.0)
 
 
 def test_too_little_memory() -> None:
-    row = nurse(Job(POINT.key(), Kind.SOLVE, POINT), Limits(600, 64))
-    assert (row.status, row.code) == (Status.FAILED, "S302")
-    assert row.facts["megabytes"] == 64
+    row = nurse(Job(POINT.key(), JobKind.SOLVE, POINT), PointLimits(600, 16))
+    assert (row.status, row.code) == (PointStatus.FAILED, "S302")
+    assert row.facts["megabytes"] == 16

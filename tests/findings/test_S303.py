@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from rota.tune.nursery import nurse
 from rota.tune.point import LoopPoint
-from rota.tune.point_row import Job, Kind, Limits, Status
+from rota.tune.point_row import Job, JobKind, PointLimits, PointStatus
 
 POINT = LoopPoint(device="MI355X", tile=(64, 64, 64), waves=4, instructions=False, effort=0.0)
 
 
 def test_too_little_time() -> None:
-    row = nurse(Job(POINT.key(), Kind.SOLVE, POINT), Limits(0.001, 4096))
-    assert (row.status, row.code) == (Status.FAILED, "S303")
+    row = nurse(Job(POINT.key(), JobKind.SOLVE, POINT), PointLimits(0.001, 4096))
+    assert (row.status, row.code) == (PointStatus.FAILED, "S303")
     assert row.facts["seconds"] == 0.001

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from rota.tune.local_pool import given_up
 from rota.tune.point import LoopPoint
-from rota.tune.point_row import Job, Kind, Status
+from rota.tune.point_row import Job, JobKind, PointStatus
 
 POINT = LoopPoint(device="MI355X", tile=(64, 64, 64), waves=4, instructions=False, effort=0.0)
 
 
 def test_workers_that_die() -> None:
-    row = given_up(Job("key", Kind.SOLVE, POINT), 3)
-    assert (row.status, row.code, row.attempts) == (Status.FAILED, "S305", 3)
+    row = given_up(Job("key", JobKind.SOLVE, POINT), 3)
+    assert (row.status, row.code, row.attempts) == (PointStatus.FAILED, "S305", 3)

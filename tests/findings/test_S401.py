@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rota.tune.library import library_in
+from rota.tune.tune_library import library_in
 from tests.findings.smallest import raised
 
 

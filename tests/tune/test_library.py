@@ -18,12 +18,12 @@ from rota.targets import registry
 from rota.tune import point as points
 from rota.tune import winners
 from rota.tune.dispatch_table import table_files
-from rota.tune.library import TunedLibrary, library_in, tune_library
 from rota.tune.local_pool import LocalPool
-from rota.tune.point_row import Limits, Status
+from rota.tune.point_row import PointLimits, PointStatus
 from rota.tune.shapes import ProblemShape
 from rota.tune.store import Store
-from rota.tune.winners import Run, gemm_of
+from rota.tune.tune_library import TunedLibrary, library_in, tune_library
+from rota.tune.winners import KernelRun, gemm_of
 from tests.tune.spaces import SHAPES, makers, space
 
 
@@ -35,7 +35,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> TunedLibrary:
 def test_every_shape_gets_a_proved_kernel(library: TunedLibrary) -> None:
     (table,) = library.tables
     assert set(table.choices) == set(SHAPES)
-    proved = {row.key for row in library.rows if row.status is Status.PROVED and "proved" in row.facts["certificate"]}
+    proved = {
+        row.key for row in library.rows if row.status is PointStatus.PROVED and "proved" in row.facts["certificate"]
+    }
     assert {choice["key"] for choice in table.choices.values()} <= proved
     assert library.findings == ()
     assert library.tally.done == 2
@@ -107,7 +109,7 @@ def test_the_table_says_what_predict_problem_says(library: TunedLibrary) -> None
 
 def test_bad_points_cost_one_row_each(tmp_path: Path) -> None:
     bad = space(tile="64x64x64", make=makers("well", "crashing", "greedy", "unproved"), split_k=1)
-    library = tune_library(SHAPES, bad, tmp_path, pool=LocalPool(2, Limits(600.0, 2048)))
+    library = tune_library(SHAPES, bad, tmp_path, pool=LocalPool(2, PointLimits(600.0, 2048)))
     found = {row.point.make.rpartition(":")[2]: row for row in library.rows}
     assert {name: (row.status.value, row.code) for name, row in found.items()} == {
         "well": ("proved", ""),
@@ -118,7 +120,7 @@ def test_bad_points_cost_one_row_each(tmp_path: Path) -> None:
     assert "SIGSEGV" in found["crashing"].message
     assert "a mistake of whoever made the loop" in found["unproved"].message
     worse = space(tile="64x64x64", make=makers("well", "crashing", "greedy", "unproved", "hanging"), split_k=1)
-    again = tune_library(SHAPES, worse, tmp_path, pool=LocalPool(1, Limits(1.0, 2048)))
+    again = tune_library(SHAPES, worse, tmp_path, pool=LocalPool(1, PointLimits(1.0, 2048)))
     assert again.tally.done == 1  # the others, failures among them, are rows already
     assert [(row.status.value, row.code) for row in again.rows[-1:]] == [("failed", "S303")]
     (table,) = again.tables
@@ -130,13 +132,13 @@ def test_a_killed_worker_is_replaced_and_its_point_computed(tmp_path: Path, monk
     one = space(tile="64x64x64", make=makers("fatal_to_workers"), split_k=1)
     library = tune_library(SHAPES, one, tmp_path / "lib", pool=LocalPool(1))
     assert (tmp_path / "flag").exists()
-    assert [row.status for row in library.rows] == [Status.PROVED]
+    assert [row.status for row in library.rows] == [PointStatus.PROVED]
 
 
 def test_a_point_over_which_all_workers_die_is_given_up(tmp_path: Path) -> None:
     one = space(tile="64x64x64", make=makers("never_ending_workers"), split_k=1)
     library = tune_library(SHAPES, one, tmp_path / "lib", pool=LocalPool(1))
-    assert [(row.status, row.code) for row in library.rows] == [(Status.FAILED, "S305")]
+    assert [(row.status, row.code) for row in library.rows] == [(PointStatus.FAILED, "S305")]
     assert [finding.code for finding in library.findings] == ["S401"]
     listed = list(csv.DictReader(io.StringIO(table_files(library)["untuned.csv"])))
     assert len(listed) == len(SHAPES)
@@ -146,7 +148,7 @@ def test_what_was_measured_decides(library: TunedLibrary, tmp_path: Path) -> Non
     (table,) = library.tables
     shape = SHAPES[-1]
     loser = next(each for each in table.ranking.configurations if each.kernel != table.choices[shape]["kernel"])
-    run = Run(loser.kernel, "MI355X", shape.m, shape.n, shape.k, loser.split_k, 1.5, "lab.csv")
+    run = KernelRun(loser.kernel, "MI355X", shape.m, shape.n, shape.k, loser.split_k, 1.5, "lab.csv")
     after = tune_library(SHAPES, space(), _copy(library, tmp_path), measured=[run])
     assert after.tally.done == 0
     choice = after.tables[0].choices[shape]
@@ -163,7 +165,7 @@ def test_three_runs_of_a_loop_correct_its_other_shapes(library: TunedLibrary, tm
     row = next(each.row for each in table.ranking.configurations if each.kernel == kernel)
     problems = [GemmProblem(m=shape.m, n=shape.n, k=shape.k) for shape in SHAPES[:3]]
     runs = [
-        Run(kernel, "MI355X", each.m, each.n, each.k, 1, 2 * predict_problem(gemm_of(row), each).us, "lab.csv")
+        KernelRun(kernel, "MI355X", each.m, each.n, each.k, 1, 2 * predict_problem(gemm_of(row), each).us, "lab.csv")
         for each in problems
     ]
     after = tune_library(SHAPES, space(), _copy(library, tmp_path), measured=runs)

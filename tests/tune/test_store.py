@@ -14,12 +14,14 @@ import pytest
 
 from rota.errors import TuneError
 from rota.tune.point import LoopPoint
-from rota.tune.point_row import Kind, PointRow, Status
+from rota.tune.point_row import JobKind, PointRow, PointStatus
 from rota.tune.store import FILE, Store
 from tests.findings.smallest import raised
 
 POINT = LoopPoint(device="MI355X")
-ROW = PointRow(key="k0", kind=Kind.SOLVE, point=POINT, status=Status.PROVED, facts={"loop_clocks": 1.0}, answer="{}")
+ROW = PointRow(
+    key="k0", kind=JobKind.SOLVE, point=POINT, status=PointStatus.PROVED, facts={"loop_clocks": 1.0}, answer="{}"
+)
 
 
 def row(number: int, size: int = 0) -> PointRow:
@@ -29,10 +31,10 @@ def row(number: int, size: int = 0) -> PointRow:
 def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
     with Store(tmp_path, write=True) as store:
         store.put(ROW)
-        store.put(replace(ROW, key="k1", status=Status.FAILED, code="S301"))
-        store.put(replace(ROW, key="k1", status=Status.REFUSED, code="L103"))
+        store.put(replace(ROW, key="k1", status=PointStatus.FAILED, code="S301"))
+        store.put(replace(ROW, key="k1", status=PointStatus.REFUSED, code="L103"))
     with Store(tmp_path) as store:
-        assert store.rows() == {"k0": ROW, "k1": replace(ROW, key="k1", status=Status.REFUSED, code="L103")}
+        assert store.rows() == {"k0": ROW, "k1": replace(ROW, key="k1", status=PointStatus.REFUSED, code="L103")}
         assert store.rows(["k1", "k2"]).keys() == {"k1"}
 
 

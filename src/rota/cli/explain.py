@@ -23,6 +23,7 @@ _FAMILIES = {
     "T": "toolchain",
     "I": "isa audit",
     "M": "measurements and whole problems",
+    "S": "spaces and stores of a tuned library",
 }
 
 

@@ -11,11 +11,11 @@ import click
 from rota.cli.output import give, json_option, tell, write
 
 if TYPE_CHECKING:
-    from rota.tune.library import Tally, TunedLibrary
     from rota.tune.local_pool import Pool
-    from rota.tune.point_row import Limits
+    from rota.tune.point_row import PointLimits
     from rota.tune.space import TuneSpace
-    from rota.tune.winners import Run
+    from rota.tune.tune_library import Tally, TunedLibrary
+    from rota.tune.winners import KernelRun
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _CLEAR = "\r\x1b[K"
@@ -81,16 +81,16 @@ def tune(
         return
     if len(what) != 1 or space is None or output is None:
         raise click.UsageError("tuning takes one file of shapes, --space and -o; or status and a folder")
-    from rota.tune.library import tune_library
-    from rota.tune.point_row import Limits
+    from rota.tune.point_row import PointLimits
     from rota.tune.shapes import TOKENS, read_shapes
     from rota.tune.space import read_space
+    from rota.tune.tune_library import tune_library
 
     rows_of_a = TOKENS if tokens is None else _numbers(tokens)
     shapes = read_shapes(Path(what[0]), rows_of_a, parallel)
     searched = read_space(space)
     runs = [] if measure is None else _measured(measure, searched)
-    pool = _pool(workers, ray, Limits(seconds, megabytes))
+    pool = _pool(workers, ray, PointLimits(seconds, megabytes))
     library = tune_library(shapes, searched, output, pool=pool, audit=audit, measured=runs, retry=retry, tell=_Line())
     _finish(library, parquet)
 
@@ -168,7 +168,7 @@ def _data(library: TunedLibrary, written: list[str]) -> dict[str, Any]:
 
 def _status(folder: Path) -> None:
     """Read beside a run that is under way, which nothing here disturbs."""
-    from rota.tune.library import library_in
+    from rota.tune.tune_library import library_in
     from rota.tune.tune_progress import progress_line
 
     library = library_in(folder)
@@ -181,7 +181,7 @@ def _status(folder: Path) -> None:
     give("\n".join([progress_line(library.tally), *listed, *_tables(library)]), _data(library, []))
 
 
-def _pool(workers: int, ray: str | None, limits: Limits) -> Pool:
+def _pool(workers: int, ray: str | None, limits: PointLimits) -> Pool:
     if ray is not None:
         from rota.tune.ray_pool import RayPool
 
@@ -198,7 +198,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def _measured(path: Path, space: TuneSpace) -> list[Run]:
+def _measured(path: Path, space: TuneSpace) -> list[KernelRun]:
     from rota.tune.measured_file import read_measured
     from rota.tune.space import sift
     from rota.tune.winners import kernel_name

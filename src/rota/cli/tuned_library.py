@@ -11,7 +11,7 @@ from rota.cli.progress import progress
 def emit_library(library: Path, output: Path) -> None:
     """Write the files; every schedule is proved again before."""
     from rota.tune.emitted_library import library_files
-    from rota.tune.library import library_in
+    from rota.tune.tune_library import library_in
 
     found = library_in(library)
     output.mkdir(parents=True, exist_ok=True)

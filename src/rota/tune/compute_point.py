@@ -18,7 +18,7 @@ from rota.program.kinds import OpKind
 from rota.solver.memory import SETTING, code_digest, remembering
 from rota.targets.device import rates_of
 from rota.tune.point import LoopPoint
-from rota.tune.point_row import Job, Kind, PointRow, Status
+from rota.tune.point_row import Job, JobKind, PointRow, PointStatus
 
 if TYPE_CHECKING:
     from rota.emit.whole_options import WholeGemm
@@ -32,16 +32,16 @@ def compute(job: Job) -> PointRow:
     started = perf_counter()
     point = job.point
     try:
-        if job.kind is Kind.SOLVE:
+        if job.kind is JobKind.SOLVE:
             facts, answer = _solve(point)
             code, message = "", ""
         else:
             facts, answer = _audit(point, job.answer), ""
             code, message = facts.pop("code"), facts.pop("message")
-        status = Status.REFUSED if code else Status.PROVED
+        status = PointStatus.REFUSED if code else PointStatus.PROVED
     except RotaError as error:
         worst = error.findings[0]
-        facts, answer, status, code, message = {}, "", Status.REFUSED, worst.code, worst.message
+        facts, answer, status, code, message = {}, "", PointStatus.REFUSED, worst.code, worst.message
     return PointRow(
         key=job.key,
         kind=job.kind,
@@ -56,21 +56,23 @@ def compute(job: Job) -> PointRow:
 
 
 def _solve(point: LoopPoint) -> tuple[dict[str, Any], str]:
+    from rota.emit.whole_kernel import emit_whole
     from rota.predict.tiled_gemm import tiled_gemm
 
     with tempfile.TemporaryDirectory() as folder, kept_in(Path(folder)):
         compiled = schedule_of(point)
         answer = {file.stem: json.loads(file.read_text()) for file in Path(folder).glob("*.json")}
     gemm = tiled_gemm(compiled, point.tile)
-    certificate, modulo = compiled.certificate, compiled.modulo
-    if certificate is None or modulo is None:
+    certificate, found = compiled.certificate, compiled.modulo
+    if not (certificate and found):
         raise AssertionError(f"{point.name} was given back without a proof")
+    emit_whole(compiled, point.shape().geometry, whole_of())  # what can't be written may not win
     slot = rates_of(compiled.machine).clocks_per_slot.value
     facts = {
         "loop_clocks": gemm.loop_clocks,
         "matrix_clocks": gemm.matrix_clocks,
-        "interval": modulo.ii * slot,
-        "least": modulo.certificate.optimal,
+        "interval": found.ii * slot,
+        "least": found.certificate.optimal,
         "certificate": str(certificate).splitlines()[0],
         "lds_bytes": compiled.lds_bytes,
         "registers": compiled.registers,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from rota.emit.names import identifier
 from rota.tune.dispatch_table import shapes_in
-from rota.tune.library import DeviceTable
+from rota.tune.tune_library import DeviceTable
 from rota.tune.winners import MEASURED
 
 

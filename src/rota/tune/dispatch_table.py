@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rota.targets.registry import device_named
-from rota.tune.library import DeviceTable, TunedLibrary
 from rota.tune.shapes import ProblemShape
+from rota.tune.tune_library import DeviceTable, TunedLibrary
 from rota.tune.winners import MEASURED, Configuration
 
 COLUMNS = (

@@ -14,7 +14,7 @@ from rota.emit.whole_kernel import emit_whole, whole_name
 from rota.errors import Finding, TuneError
 from rota.tune.compute_point import schedule_again, whole_of
 from rota.tune.dispatch_header import dispatch_header
-from rota.tune.library import DeviceTable, TunedLibrary
+from rota.tune.tune_library import DeviceTable, TunedLibrary
 from rota.tune.winners import Configuration, winners_used
 from rota.values.compiled_loop import CompiledLoop
 

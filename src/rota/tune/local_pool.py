@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import IO, Protocol, cast
 
-from rota.tune.point_row import Job, Limits, PointRow, Status, row_of
+from rota.tune.point_row import Job, PointLimits, PointRow, PointStatus, row_of
 
 DEATHS = 3
 """Of workers over one job, before it is given up."""
@@ -32,7 +32,7 @@ class Pool(Protocol):
 class Nursery:
     """A process that computes jobs, one after the other, each in a child."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: PointLimits) -> None:
         command = [sys.executable, "-m", "rota.tune.nursery", f"{limits.seconds:g}", str(limits.megabytes)]
         self.process = subprocess.Popen(  # noqa: S603  # rota itself
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
@@ -73,9 +73,9 @@ class Nursery:
 class LocalPool:
     """So many workers on this machine."""
 
-    def __init__(self, workers: int = 1, limits: Limits | None = None) -> None:
+    def __init__(self, workers: int = 1, limits: PointLimits | None = None) -> None:
         self.workers = workers
-        self.limits = limits or Limits()
+        self.limits = limits or PointLimits()
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Sequence[PointRow]]:
         """The rows; whatever ends this, Ctrl-C included, ends all workers."""
@@ -127,7 +127,7 @@ def given_up(job: Job, deaths: int) -> PointRow:
         key=job.key,
         kind=job.kind,
         point=job.point,
-        status=Status.FAILED,
+        status=PointStatus.FAILED,
         code="S305",
         message=f"{deaths} workers ended over it without a row",
         attempts=deaths,

@@ -1,4 +1,4 @@
-"""Measured microseconds for a library: takes a CSV of runs, gives them as `Run`s of the library's own kernels.
+"""Measured microseconds for a library: takes a CSV of runs, gives them as `KernelRun`s of the library's own kernels.
 
 The column `kernel` names a kernel as the dispatch table does.  A row about another kernel ends in M204: a time that is
 put to the wrong kernel would decide wrongly from then on.
@@ -13,12 +13,12 @@ from pathlib import Path
 from rota.errors import Finding, MeasureError
 from rota.predict.measured_runs import read_runs
 from rota.targets.registry import device_named
-from rota.tune.winners import Run
+from rota.tune.winners import KernelRun
 
 
-def read_measured(path: Path, known: Collection[str]) -> list[Run]:
+def read_measured(path: Path, known: Collection[str]) -> list[KernelRun]:
     """The runs of a file, which may be of several devices."""
-    found: list[Run] = []
+    found: list[KernelRun] = []
     for device in _devices(path):
         for run in read_runs(path, device_named(device)).runs:
             if run.kernel not in known:
@@ -31,7 +31,7 @@ def read_measured(path: Path, known: Collection[str]) -> list[Run]:
                     )
                 )
             sides = run.problem.m, run.problem.n, run.problem.k, run.problem.split_k
-            found.append(Run(run.kernel, device_named(device).name, *sides, run.us, path.name))
+            found.append(KernelRun(run.kernel, device_named(device).name, *sides, run.us, path.name))
     return found
 
 

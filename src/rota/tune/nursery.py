@@ -18,11 +18,12 @@ import sys
 import tempfile
 import traceback
 from dataclasses import replace
+from functools import cache
 from time import perf_counter
 from typing import NoReturn
 
 from rota.tune.compute_point import compute
-from rota.tune.point_row import Job, Kind, Limits, PointRow, Status, job_of, row_of
+from rota.tune.point_row import Job, JobKind, PointLimits, PointRow, PointStatus, job_of, row_of
 
 ATTEMPTS = 3
 """Of a point whose process somebody else killed."""
@@ -30,17 +31,17 @@ INSIDE = "ROTA_TUNE_POINT"
 """Set in the environment of the process that computes a point."""
 _PR_SET_PDEATHSIG = 1
 _LONGEST = 300
+_MEMORY_STATUS = 87  # of a child that got no memory
 _NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "failed to map segment", "can't start new thread")
 """What libraries say when they get none."""
 
 
 def main() -> None:
     """Until there are no more jobs."""
-    limits = Limits(float(sys.argv[1]), int(sys.argv[2]))
+    limits = PointLimits(float(sys.argv[1]), int(sys.argv[2]))
     rows = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what others print is not a row
     end_with_parent()
-    _load()
     for line in sys.stdin:
         try:
             rows.write(nurse(job_of(line), limits).line())
@@ -49,17 +50,22 @@ def main() -> None:
             os._exit(0)
 
 
+@cache
 def _load() -> None:
-    """What every child needs is loaded once."""
+    """What every child needs is loaded once, and not under a child's limit of memory."""
+    import rota.emit.whole_kernel
     import rota.order.modulo.scheduler
     import rota.predict.tiled_gemm
-    import rota.solver.cp_sat
     import rota.values.compile_loop  # noqa: F401  # for the children
+    from rota.solver.cp_sat import make_ready
+
+    make_ready()
 
 
-def nurse(job: Job, limits: Limits) -> PointRow:
+def nurse(job: Job, limits: PointLimits) -> PointRow:
     """The row of a job, whatever becomes of its process."""
-    if job.kind is Kind.SOLVE and (own := job.point.key()) != job.key:
+    _load()
+    if job.kind is JobKind.SOLVE and (own := job.point.key()) != job.key:
         message = f"the worker computes {own[:12]} where {job.key[:12]} was asked for"
         return _failed(job, "S304", f"{message}: its rota, its solver or its facts differ", limits)
     took = 0.0
@@ -75,13 +81,14 @@ def nurse(job: Job, limits: Limits) -> PointRow:
     )
 
 
-def _judged(job: Job, limits: Limits, *, ended: int, said: str, noise: str, took: float) -> PointRow | None:
+def _judged(job: Job, limits: PointLimits, *, ended: int, said: str, noise: str, took: float) -> PointRow | None:
     """The row; None if the process was killed by somebody else, and is to be tried again."""
     if said.endswith("\n"):
         return row_of(said)
     if took >= limits.seconds:
         return _failed(job, "S303", f"it was not done after {limits.seconds:g} s", limits, took=took)
-    if any(words in noise for words in _NO_MEMORY):
+    short = os.WIFEXITED(ended) and os.WEXITSTATUS(ended) == _MEMORY_STATUS
+    if short or any(words in noise for words in _NO_MEMORY):
         return _failed(job, "S302", f"it took more than {limits.megabytes:,} MiB", limits, took=took)
     last = "".join(noise.strip().splitlines()[-1:])[:_LONGEST]
     if os.WIFSIGNALED(ended):
@@ -93,12 +100,14 @@ def _judged(job: Job, limits: Limits, *, ended: int, said: str, noise: str, took
     return _failed(job, "S301", f"its process ended with status {status}. {last}", limits, took=took)
 
 
-def _failed(job: Job, code: str, message: str, limits: Limits, *, took: float = 0.0, attempts: int = 1) -> PointRow:
+def _failed(
+    job: Job, code: str, message: str, limits: PointLimits, *, took: float = 0.0, attempts: int = 1
+) -> PointRow:
     return PointRow(
         key=job.key,
         kind=job.kind,
         point=job.point,
-        status=Status.FAILED,
+        status=PointStatus.FAILED,
         code=code,
         message=message.strip(),
         facts={"seconds": limits.seconds, "megabytes": limits.megabytes},
@@ -107,7 +116,7 @@ def _failed(job: Job, code: str, message: str, limits: Limits, *, took: float = 
     )
 
 
-def _in_child(job: Job, limits: Limits) -> tuple[int, str, str]:
+def _in_child(job: Job, limits: PointLimits) -> tuple[int, str, str]:
     """The wait status of a child that computes a job, the line that it wrote, and what it said on stderr."""
     with tempfile.TemporaryFile() as noise:
         reader, writer = os.pipe()
@@ -130,7 +139,7 @@ def _in_child(job: Job, limits: Limits) -> tuple[int, str, str]:
         return ended, said.decode(errors="replace"), noise.read().decode(errors="replace")
 
 
-def _compute_and_exit(job: Job, limits: Limits, writer: int, noise: int) -> NoReturn:
+def _compute_and_exit(job: Job, limits: PointLimits, writer: int, noise: int) -> NoReturn:
     status = 1
     try:
         os.dup2(noise, 2)
@@ -141,9 +150,13 @@ def _compute_and_exit(job: Job, limits: Limits, writer: int, noise: int) -> NoRe
         with os.fdopen(writer, "wb") as out:
             out.write(line)
         status = 0
+    except MemoryError:  # there may be too little left to say so
+        status = _MEMORY_STATUS
     except BaseException:  # noqa: BLE001  # a child ends here, whatever happened
-        with contextlib.suppress(BaseException):
+        try:
             os.write(2, traceback.format_exc().encode())
+        except MemoryError:
+            status = _MEMORY_STATUS
     finally:
         os._exit(status)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from rota.errors import Finding, ToolchainError, TuneError
-from rota.tune.library import TunedLibrary
+from rota.tune.tune_library import TunedLibrary
 
 
 def write_parquet(library: TunedLibrary, place: str) -> list[str]:

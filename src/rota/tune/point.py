@@ -30,7 +30,7 @@ from rota.version import __version__
 FORMAT = 1
 _ENDINGS = {"bf16": ("_bf16",), "fp16": ("_f16",), "fp8": ("_f8f6f4", "_fp8_fp8")}
 _WIDEST_READ = 16  # bytes that a lane gets with one LDS read
-_DECIDE = ("compiled", "cycles", "order", "predict", "program", "solver", "sync", "targets", "values", "verify")
+_DECIDE = ("compiled", "cycles", "emit", "order", "predict", "program", "solver", "sync", "targets", "values", "verify")
 """The folders whose code decides what becomes of a loop."""
 
 

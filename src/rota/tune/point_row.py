@@ -15,7 +15,7 @@ from rota.errors import Finding
 from rota.tune.point import LoopPoint, point_of
 
 
-class Status(enum.Enum):
+class PointStatus(enum.Enum):
     """How a point ended."""
 
     PROVED = "proved"  # scheduled, with a certificate; of an audit: the machine code is the schedule
@@ -23,14 +23,14 @@ class Status(enum.Enum):
     FAILED = "failed"  # the process ended without an answer: a crash, memory, time
 
 
-class Kind(enum.Enum):
+class JobKind(enum.Enum):
     """What is done with a point."""
 
     SOLVE = "solve"
     AUDIT = "audit"
 
 
-class Limits(NamedTuple):
+class PointLimits(NamedTuple):
     """What one point may take: seconds by the clock, and MiB of address space."""
 
     seconds: float = 600.0
@@ -41,7 +41,7 @@ class Job(NamedTuple):
     """A point to be computed; an audit is told what the search has found."""
 
     key: str
-    kind: Kind
+    kind: JobKind
     point: LoopPoint
     answer: str = ""
 
@@ -54,7 +54,7 @@ class Job(NamedTuple):
 def job_of(line: str) -> Job:
     """A job from its line."""
     said = json.loads(line)
-    return Job(said["key"], Kind(said["kind"]), point_of(said["point"]), said["answer"])
+    return Job(said["key"], JobKind(said["kind"]), point_of(said["point"]), said["answer"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +66,9 @@ class PointRow:
     """
 
     key: str
-    kind: Kind
+    kind: JobKind
     point: LoopPoint
-    status: Status
+    status: PointStatus
     code: str = ""
     message: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -102,5 +102,10 @@ def row_of(line: str) -> PointRow:
     """A row from its line."""
     said = json.loads(line)
     return PointRow(
-        **{**said, "kind": Kind(said["kind"]), "point": point_of(said["point"]), "status": Status(said["status"])}
+        **{
+            **said,
+            "kind": JobKind(said["kind"]),
+            "point": point_of(said["point"]),
+            "status": PointStatus(said["status"]),
+        }
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 from rota.errors import Finding, ToolchainError, TuneError
 from rota.tune.local_pool import DEATHS, Nursery, given_up
-from rota.tune.point_row import Job, Limits, PointRow, job_of, row_of
+from rota.tune.point_row import Job, PointLimits, PointRow, job_of, row_of
 
 BATCH_SECONDS = 30.0
 """What a batch should take; its size follows the mean of the rows so far."""
@@ -26,8 +26,8 @@ _AHEAD = 2  # batches per worker that wait or run: no worker is idle while the d
 class RayPool:
     """A cluster at an address, or one that is started on this machine with so many workers."""
 
-    def __init__(self, address: str | None = None, workers: int = 1, limits: Limits | None = None) -> None:
-        self.address, self.limits, self._asked = address, limits or Limits(), workers
+    def __init__(self, address: str | None = None, workers: int = 1, limits: PointLimits | None = None) -> None:
+        self.address, self.limits, self._asked = address, limits or PointLimits(), workers
 
     @property
     def workers(self) -> int:
@@ -101,7 +101,7 @@ class BatchLostError(Exception):
 
 def compute_batch(lines: Sequence[str], limits: tuple[float, int]) -> list[str]:
     """Runs on the cluster: the rows of a batch."""
-    nursery = Nursery(Limits(*limits))
+    nursery = Nursery(PointLimits(*limits))
     try:
         rows: list[str] = []
         for line in lines:

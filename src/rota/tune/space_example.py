@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-EXAMPLE = """\
+from rota.targets.registry import STANDS_FOR
+
+_DEVICES = ", ".join(f'"{name}"' for name in STANDS_FOR.values())
+
+EXAMPLE = f"""\
 # Every list is a dimension; all values are combined.  A single value needs no brackets.
-device = ["mi355x", "mi300x"]
+device = [{_DEVICES}]
 type = "bf16"                               # bf16, fp16 or fp8
 tile = ["256x256x64", "256x128x64", "128x128x64", "64x64x64"]
 waves = [4, 8]

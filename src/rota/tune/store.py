@@ -19,7 +19,7 @@ from typing import IO, Any, Self
 
 from rota.errors import Finding, TuneError
 from rota.tune.point import point_of
-from rota.tune.point_row import Kind, PointRow, Status
+from rota.tune.point_row import JobKind, PointRow, PointStatus
 
 FILE, LOCK = "library.sqlite", "library.lock"
 FORMAT = 1
@@ -253,9 +253,9 @@ def _row(values: Sequence[Any]) -> PointRow:
     key, kind, point, status, code, message, facts, answer, seconds, attempts = values
     return PointRow(
         key=key,
-        kind=Kind(kind),
+        kind=JobKind(kind),
         point=point_of(json.loads(point)),
-        status=Status(status),
+        status=PointStatus(status),
         code=code,
         message=message,
         facts=json.loads(facts),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import perf_counter
 
-from rota.tune.library import Tally
+from rota.tune.tune_library import Tally
 
 _WIDTH = 24
 

@@ -16,7 +16,7 @@ from rota.errors import CODES
 from rota.predict.predict_problem import type_facts_of
 from rota.targets.registry import device_named
 from rota.tune.dispatch_table import by_kernel, coverage
-from rota.tune.library import DeviceTable, TunedLibrary
+from rota.tune.tune_library import DeviceTable, TunedLibrary
 from rota.tune.winners import MEASURED
 from rota.view.palette import DARK, HUES, LIGHT, Theme, ink
 from rota.view.template import render

@@ -31,7 +31,7 @@ _DECIDE = ("predict", "tune")
 MEASURED, CALIBRATED, PREDICTED = "measured", "calibrated", "predicted"
 
 
-class Run(NamedTuple):
+class KernelRun(NamedTuple):
     """A measured run of a configuration, as the store has it."""
 
     kernel: str
@@ -64,7 +64,7 @@ class Ranking(NamedTuple):
     element: str
     configurations: tuple[Configuration, ...]
     candidates: tuple[Candidate, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[KernelRun, ...]
     apart: float
     digest: str
 
@@ -75,7 +75,7 @@ def kernel_name(loop: str, swizzle: Swizzle) -> str:
 
 
 def rank(
-    device: str, rows: Iterable[PointRow], splits: Sequence[int], swizzles: Sequence[Swizzle], runs: Sequence[Run]
+    device: str, rows: Iterable[PointRow], splits: Sequence[int], swizzles: Sequence[Swizzle], runs: Sequence[KernelRun]
 ) -> Ranking:
     """The configurations of a device and a type, all of them proved."""
     proved = [row for row in rows if row.point.device == device]
@@ -119,7 +119,7 @@ def gemm_of(row: PointRow) -> TiledGemm:
     )
 
 
-def _correction(row: PointRow, swizzles: Sequence[Swizzle], runs: Sequence[Run]) -> Correction | None:
+def _correction(row: PointRow, swizzles: Sequence[Swizzle], runs: Sequence[KernelRun]) -> Correction | None:
     names = {kernel_name(row.point.name, swizzle) for swizzle in swizzles} | {row.point.name}
     own = [run for run in runs if run.kernel in names]
     if len(own) < FEWEST:

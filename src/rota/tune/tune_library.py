@@ -17,11 +17,11 @@ from rota.errors import Finding, TuneError
 from rota.targets.registry import device_named
 from rota.tune.compute_point import audit_key
 from rota.tune.local_pool import LocalPool, Pool
-from rota.tune.point_row import Job, Kind, Limits, PointRow, Status
+from rota.tune.point_row import Job, JobKind, PointLimits, PointRow, PointStatus
 from rota.tune.shapes import ProblemShape
 from rota.tune.space import Pruned, Swizzle, TuneSpace, sift
 from rota.tune.store import Store
-from rota.tune.winners import Ranking, Run, choices, fits, rank, shape_key
+from rota.tune.winners import KernelRun, Ranking, choices, fits, rank, shape_key
 
 Tell = Callable[["Tally"], None]
 """Hears how far the run is, after every row."""
@@ -48,9 +48,9 @@ class Tally:
         """One more row."""
         self.hits += hit
         self.done += not hit
-        self.proved += row.status is Status.PROVED
-        self.refused += row.status is Status.REFUSED
-        self.failed += row.status is Status.FAILED
+        self.proved += row.status is PointStatus.PROVED
+        self.refused += row.status is PointStatus.REFUSED
+        self.failed += row.status is PointStatus.FAILED
 
 
 class DeviceTable(NamedTuple):
@@ -94,7 +94,7 @@ def tune_library(
     *,
     pool: Pool | None = None,
     audit: bool = False,
-    measured: Sequence[Run] = (),
+    measured: Sequence[KernelRun] = (),
     retry: bool = False,
     tell: Tell = lambda _: None,
 ) -> TunedLibrary:
@@ -113,8 +113,8 @@ def tune_library(
             store.measure(measured)
         tally = Tally(asked=len(sifted.points))
         runner = _Runner(store, pool or LocalPool(), tally, tell, retry=retry)
-        rows = runner.run([Job(point.key(), Kind.SOLVE, point) for point in sifted.points])
-        proved = [row for row in rows if row.status is Status.PROVED]
+        rows = runner.run([Job(point.key(), JobKind.SOLVE, point) for point in sifted.points])
+        proved = [row for row in rows if row.status is PointStatus.PROVED]
         if audit:
             proved = runner.audited(proved)
         tally.solve_seconds = perf_counter() - tally.started
@@ -147,9 +147,9 @@ class _Runner:
 
     def _again(self, row: PointRow) -> bool:
         """A failure under narrower limits than now, or one that is to be tried again."""
-        if row.status is not Status.FAILED:
+        if row.status is not PointStatus.FAILED:
             return False
-        now: Limits = getattr(self.pool, "limits", Limits())
+        now: PointLimits = getattr(self.pool, "limits", PointLimits())
         return (
             self.retry
             or (row.code == "S303" and row.facts["seconds"] < now.seconds)
@@ -165,15 +165,15 @@ class _Runner:
         keys = {audit_key(row.key, toolchain): row for row in proved}
         self.tally.asked += len(keys)
         self.tally.doing = "auditing"
-        rows = self.run([Job(key, Kind.AUDIT, row.point, row.answer) for key, row in keys.items()])
-        return [keys[row.key] for row in rows if row.status is Status.PROVED]
+        rows = self.run([Job(key, JobKind.AUDIT, row.point, row.answer) for key, row in keys.items()])
+        return [keys[row.key] for row in rows if row.status is PointStatus.PROVED]
 
 
 def _tables(
     store: Store, proved: Sequence[PointRow], shapes: Sequence[ProblemShape], space: TuneSpace, tally: Tally
 ) -> tuple[DeviceTable, ...]:
     """The formula level: what was chosen before under the same ranking is not evaluated again."""
-    runs = [Run(*values) for values in store.measured()]
+    runs = [KernelRun(*values) for values in store.measured()]
     tally.doing = "choosing"
     tables = []
     for name in dict.fromkeys(device_named(device).name for device in space.device):
@@ -202,13 +202,17 @@ def _table(
     found: dict[str, dict[str, Any]],
 ) -> DeviceTable:
     tuned = {shape: found[shape_key(shape)] for shape in wanted}
-    why = f"no loop of {element} was proved" if not ranking.configurations else f"the space is of {element}"
-    untuned = tuple(
-        (shape, why if not ranking.configurations or not shape.element else f"{why}, the shape of {shape.element}")
-        for shape in shapes
-        if shape not in tuned
-    )
+    untuned = tuple((shape, _why(element, ranking, shape)) for shape in shapes if shape not in tuned)
     return DeviceTable(ranking.device, ranking, tuned, untuned)
+
+
+def _why(element: str, ranking: Ranking, shape: ProblemShape) -> str:
+    """Why a shape has no kernel."""
+    if not ranking.configurations:
+        return f"no loop of {element} was proved"
+    if not fits(ranking, shape):
+        return f"the space is of {element}, the shape of {shape.element}"
+    return "the run has not come so far"
 
 
 def library_in(folder: Path) -> TunedLibrary:
@@ -233,11 +237,11 @@ def _read(folder: Path, store: Store) -> TunedLibrary:
     tally = Tally(asked=len(points))
     for row in own:
         tally.count(row, hit=True)
-    proved = [row for row in own if row.status is Status.PROVED]
+    proved = [row for row in own if row.status is PointStatus.PROVED]
     if store.said("audit"):
-        exact = {row.point for row in rows.values() if row.kind is Kind.AUDIT and row.status is Status.PROVED}
+        exact = {row.point for row in rows.values() if row.kind is JobKind.AUDIT and row.status is PointStatus.PROVED}
         proved = [row for row in proved if row.point in exact]
-    runs = [Run(*values) for values in store.measured()]
+    runs = [KernelRun(*values) for values in store.measured()]
     tables = []
     for name in dict.fromkeys(point.device for point in points):
         for element in dict.fromkeys(point.element for point in points if point.device == name):
