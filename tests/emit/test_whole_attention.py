@@ -16,7 +16,7 @@ from benchmarks.whole_attention_sabotage import ATTENTION_FAULTS, PROBLEMS, Atte
 from rota.audit.audit import audit_attention
 from rota.emit.attention_host import emit_attention_launcher
 from rota.emit.attention_kernel import attention_name, emit_attention
-from rota.emit.attention_ops import Issued, Maker
+from rota.emit.attention_ops import AttentionStatement, Maker
 from rota.emit.attention_shape import ForwardShape, forward_shape
 from rota.emit.attention_spacing import wait_states
 from rota.emit.emission import Emission
@@ -127,10 +127,10 @@ def test_settings_and_projects_are_refused() -> None:
 def test_wait_states_are_kept_on_every_way() -> None:
     """A product's result is read by a vector op of the next trip: the way around the loop is the shortest."""
     place = Place(Space.REGISTER, "s")
-    product = Issued("", ("v_mfma",), Maker.MATRIX, (), (place,))
-    reads = Issued("", ("v_max3_f32",), Maker.VECTOR, (place,), ())
-    other = Issued("", ("v_nop",) * 5, Maker.VECTOR, (), ())
-    phases: dict[Phase, list[Issued | None]] = {
+    product = AttentionStatement("", ("v_mfma",), Maker.MATRIX, (), (place,))
+    reads = AttentionStatement("", ("v_max3_f32",), Maker.VECTOR, (place,), ())
+    other = AttentionStatement("", ("v_nop",) * 5, Maker.VECTOR, (), ())
+    phases: dict[Phase, list[AttentionStatement | None]] = {
         Phase.PROLOGUE: [product, other],
         Phase.KERNEL: [reads, product, None],
         Phase.EPILOGUE: [other, reads],
