@@ -37,19 +37,14 @@ SHARE = ("small", "head128")
 
 
 @pytest.mark.parametrize("name", SHARE)
-def test_the_loop_is_the_schedule(name: str) -> None:
+def test_the_loop_is_the_schedule_and_problems_are_computed(name: str) -> None:
+    """A share of the campaign: `python -m benchmarks.whole_attention` has all of it."""
     made = built_attention(name, quick=True)
     audit = audit_attention(made.compiled, made.code)
     assert audit.exact, audit
     assert (audit.facts.spills, audit.facts.private_bytes) == (0, 0)
     assert audit.certificate is not None
-
-
-@pytest.mark.parametrize("name", SHARE)
-def test_problems_are_computed(name: str) -> None:
-    """A share of the campaign: `python -m benchmarks.whole_attention` has all of it."""
     problems = [problem for number, _, problem in drawn_attention(9, seed=3) if number % 3 == SHARE.index(name)]
-    made = built_attention(name, quick=True)
     assert {str(each): wrong for each in problems if (wrong := run_attention(made, each))} == {}
 
 
