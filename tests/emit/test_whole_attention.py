@@ -28,6 +28,7 @@ from rota.kernels.kernel import Kernel
 from rota.order.modulo.scheduler import ModuloScheduler
 from rota.program.effects import Place, Space
 from rota.program.phase import Phase
+from rota.prove.proved_object import prove_object
 from rota.targets.by_architecture import GFX950
 from rota.values.compile_loop import compile_loop
 from tests.emit.test_one_program import TOOLCHAINS, said
@@ -44,6 +45,8 @@ def test_the_loop_is_the_schedule_and_problems_are_computed(name: str) -> None:
     assert audit.exact, audit
     assert (audit.facts.spills, audit.facts.private_bytes) == (0, 0)
     assert audit.certificate is not None
+    (verdict,) = prove_object(made.code)  # from the machine code alone, for any arguments
+    assert verdict.proved, verdict.findings
     problems = [problem for number, _, problem in drawn_attention(9, seed=3) if number % 3 == SHARE.index(name)]
     assert {str(each): wrong for each in problems if (wrong := run_attention(made, each))} == {}
 
