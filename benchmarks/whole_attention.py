@@ -43,6 +43,7 @@ from rota.isa.launch.interleaving import some_interleavings
 from rota.isa.launch.loaded_kernel import LoadedKernel
 from rota.kernels.attention_forward import HEAD_64, HEAD_128, SMALL_TILE
 from rota.order.modulo.scheduler import ModuloScheduler
+from rota.prove.proved_object import prove_object
 from rota.values.compile_loop import compile_loop
 
 SHAPES: dict[str, ForwardShape] = {"head128": HEAD_128, "head64": HEAD_64, "small": SMALL_TILE}
@@ -194,8 +195,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.only in name:
             made = built_attention(name, quick=options.quick)
             audit = audit_attention(made.compiled, made.code)
+            (verdict,) = prove_object(made.code)
             tally["not the schedule"] += not audit.exact
-            print(audit, flush=True)
+            tally["not proved"] += not verdict.proved
+            print(audit, f"  from the machine code alone: {verdict.status.value}", sep="\n", flush=True)
     for number, name, problem in drawn_attention(options.count, options.seed):
         if options.only not in name:
             continue
@@ -204,7 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tally.update([name, "causal" if problem.causal else "all keys"])
         print(f"{number} {name}: {problem}: {'; '.join(wrong) or 'right'}", flush=True)
     print(f"{dict(sorted(tally.items()))} in {time.monotonic() - start:.0f} s", file=sys.stderr)
-    return 1 if tally["wrong"] or tally["not the schedule"] else 0
+    return 1 if tally["wrong"] or tally["not the schedule"] or tally["not proved"] else 0
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from benchmarks.whole_attention_sabotage import ATTENTION_FAULTS, PROBLEMS, Atte
 from rota.audit.audit import audit_attention
 from rota.emit.attention_host import emit_attention_launcher
 from rota.emit.attention_kernel import attention_name, emit_attention
-from rota.emit.attention_ops import Issued, Maker
+from rota.emit.attention_ops import AttentionStatement, Maker
 from rota.emit.attention_shape import ForwardShape, forward_shape
 from rota.emit.attention_spacing import wait_states
 from rota.emit.emission import Emission
@@ -28,6 +28,7 @@ from rota.kernels.kernel import Kernel
 from rota.order.modulo.scheduler import ModuloScheduler
 from rota.program.effects import Place, Space
 from rota.program.phase import Phase
+from rota.prove.proved_object import prove_object
 from rota.targets.by_architecture import GFX950
 from rota.values.compile_loop import compile_loop
 from tests.emit.test_one_program import TOOLCHAINS, said
@@ -37,19 +38,16 @@ SHARE = ("small", "head128")
 
 
 @pytest.mark.parametrize("name", SHARE)
-def test_the_loop_is_the_schedule(name: str) -> None:
+def test_the_loop_is_the_schedule_and_problems_are_computed(name: str) -> None:
+    """A share of the campaign: `python -m benchmarks.whole_attention` has all of it."""
     made = built_attention(name, quick=True)
     audit = audit_attention(made.compiled, made.code)
     assert audit.exact, audit
     assert (audit.facts.spills, audit.facts.private_bytes) == (0, 0)
     assert audit.certificate is not None
-
-
-@pytest.mark.parametrize("name", SHARE)
-def test_problems_are_computed(name: str) -> None:
-    """A share of the campaign: `python -m benchmarks.whole_attention` has all of it."""
+    (verdict,) = prove_object(made.code)  # from the machine code alone, for any arguments
+    assert verdict.proved, verdict.findings
     problems = [problem for number, _, problem in drawn_attention(9, seed=3) if number % 3 == SHARE.index(name)]
-    made = built_attention(name, quick=True)
     assert {str(each): wrong for each in problems if (wrong := run_attention(made, each))} == {}
 
 
@@ -127,10 +125,10 @@ def test_settings_and_projects_are_refused() -> None:
 def test_wait_states_are_kept_on_every_way() -> None:
     """A product's result is read by a vector op of the next trip: the way around the loop is the shortest."""
     place = Place(Space.REGISTER, "s")
-    product = Issued("", ("v_mfma",), Maker.MATRIX, (), (place,))
-    reads = Issued("", ("v_max3_f32",), Maker.VECTOR, (place,), ())
-    other = Issued("", ("v_nop",) * 5, Maker.VECTOR, (), ())
-    phases: dict[Phase, list[Issued | None]] = {
+    product = AttentionStatement("", ("v_mfma",), Maker.MATRIX, (), (place,))
+    reads = AttentionStatement("", ("v_max3_f32",), Maker.VECTOR, (place,), ())
+    other = AttentionStatement("", ("v_nop",) * 5, Maker.VECTOR, (), ())
+    phases: dict[Phase, list[AttentionStatement | None]] = {
         Phase.PROLOGUE: [product, other],
         Phase.KERNEL: [reads, product, None],
         Phase.EPILOGUE: [other, reads],

@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.attention_finish import end_lines, rest_tile_lines
-from rota.emit.attention_ops import AttentionOps, Issued, copies_of, named
+from rota.emit.attention_ops import AttentionOps, AttentionStatement, copies_of, named
 from rota.emit.attention_shape import BLOCK, DEPTH, ELEMENT_BYTES, SIDE, ForwardShape, forward_shape
 from rota.emit.attention_spacing import wait_states
 from rota.emit.attention_words import attention_types, attention_words
 from rota.emit.contract import contract
 from rota.emit.entry_reasons import sync_reason, sync_reasons
 from rota.emit.gemm_words import macros
+from rota.emit.loop_form import LoopForm
 from rota.emit.marks import FIRST_MARK, LAST_MARK
 from rota.emit.names import comment, identifier
 from rota.emit.program_form import form_of
@@ -26,7 +27,6 @@ from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import check_words, sync_text
 from rota.program.effects import Place, Space
 from rota.program.entry import Entry
-from rota.program.loop_spec import LoopSpec
 from rota.program.machine import LANES
 from rota.program.phase import Phase
 from rota.targets.architecture import architecture_of
@@ -81,10 +81,15 @@ def attention_name(planned: CompiledSchedule) -> str:
     return form_of(planned.lowered).symbol
 
 
+def shape_of(compiled: CompiledSchedule) -> ForwardShape | None:
+    """What attention a schedule computes, if any."""
+    form = form_of(compiled.lowered)
+    return forward_shape(form.loop) if isinstance(form, LoopForm) else None
+
+
 def attention_shape(compiled: CompiledSchedule) -> ForwardShape:
     """What the schedule computes; T203 if that isn't attention as it can be written."""
-    loop = compiled.lowered.semantics
-    shape = forward_shape(loop) if isinstance(loop, LoopSpec) else None
+    shape = shape_of(compiled)
     if shape is None:
         raise unfit(
             f"{compiled.name} isn't the loop of an attention forward as rota.emit.attention_shape declares it",
@@ -104,7 +109,7 @@ class AttentionKernel:
         self.ops = AttentionOps(self.shape, self.copies)
         self.reasons = sync_reasons(compiled)
         self.architecture = architecture_of(self.program.machine)
-        self.issued: dict[Phase, list[Issued | None]] = {
+        self.issued: dict[Phase, list[AttentionStatement | None]] = {
             phase: [
                 None if entry.op.is_framework else self.ops.issued(entry, phase) for entry in self.program.phase(phase)
             ]
@@ -360,7 +365,7 @@ class AttentionKernel:
                 yield f"{indent}ROTA_APART({states})"
             yield f"{indent}{self._statement(entry, issued)}".ljust(_FAR_APART) + comment(self._what(entry))
 
-    def _statement(self, entry: Entry, issued: Issued | None) -> str:
+    def _statement(self, entry: Entry, issued: AttentionStatement | None) -> str:
         return sync_text(self.program, entry) if issued is None else issued.text
 
     def _what(self, entry: Entry) -> str:

@@ -48,7 +48,7 @@ class Maker(enum.Enum):
     MEMORY = "a load"
 
 
-class Issued(NamedTuple):
+class AttentionStatement(NamedTuple):
     """A statement, the opcodes it is made of in order, what made its result, and the places read and written."""
 
     text: str
@@ -95,15 +95,15 @@ class AttentionOps:
         """Where the copies of a tile begin in LDS."""
         return 0 if tile == "K" else self.copies["K"] * self.shape.tile_bytes
 
-    def issued(self, entry: Entry, phase: Phase) -> Issued:
+    def issued(self, entry: Entry, phase: Phase) -> AttentionStatement:
         """What an op of the loop is."""
         kind, numbers = _parsed(entry)
         effect = entry.effect
         if kind in ("K", "V"):
-            return Issued(self._dma(kind, numbers[0], entry, phase), (DMA,), Maker.MEMORY, (), ())
+            return AttentionStatement(self._dma(kind, numbers[0], entry, phase), (DMA,), Maker.MEMORY, (), ())
         if kind in ("k", "v"):
             text, opcodes = self._fragment(kind, entry)
-            return Issued(text, opcodes, Maker.MEMORY, (), effect.writes)
+            return AttentionStatement(text, opcodes, Maker.MEMORY, (), effect.writes)
         own = stated_k_tile(entry)
         wants = {version.name: (named(place), version.iteration == own) for place, version in effect.wants}
         operands = _Operands(
@@ -112,7 +112,7 @@ class AttentionOps:
             named(effect.makes[0][0]),
         )
         text, opcodes, maker = self._makers[kind](numbers, operands)
-        return Issued(text, opcodes, maker, effect.reads, effect.writes)
+        return AttentionStatement(text, opcodes, maker, effect.reads, effect.writes)
 
     def lds(self, entry: Entry) -> int:
         """Where in LDS a DMA's bytes begin, those of the first wave."""

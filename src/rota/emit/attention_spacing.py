@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rota.emit.attention_ops import Issued, Maker
+from rota.emit.attention_ops import AttentionStatement, Maker
 from rota.emit.attention_shape import INSTRUCTION
 from rota.program.effects import Place
 from rota.program.phase import Phase
@@ -29,7 +29,7 @@ class _Made(NamedTuple):
 
 
 def wait_states(
-    phases: Mapping[Phase, Sequence[Issued | None]], architecture: Architecture
+    phases: Mapping[Phase, Sequence[AttentionStatement | None]], architecture: Architecture
 ) -> dict[tuple[Phase, int], int]:
     """By phase and entry, where any are due; the most that any way there asks for."""
     due: dict[tuple[Phase, int], int] = {}
@@ -47,11 +47,11 @@ def wait_states(
     return {where: states for where, states in due.items() if states}
 
 
-def _named(each: Issued) -> tuple[Place, ...]:
+def _named(each: AttentionStatement) -> tuple[Place, ...]:
     return (*each.reads, *each.writes)
 
 
-def _due(made: Mapping[Place, _Made], place: Place, then: Issued, architecture: Architecture) -> int:
+def _due(made: Mapping[Place, _Made], place: Place, then: AttentionStatement, architecture: Architecture) -> int:
     """When `then` may be issued, as far as one place is concerned."""
     if place not in made:
         return 0

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, TypedDict
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission
 from rota.errors import EmissionError, Finding
-from rota.program.loop_spec import LoopSpec
 
 if TYPE_CHECKING:
     from rota.emit.gemm_tile import Element
@@ -40,10 +39,9 @@ def hip(asked: Emission) -> str:
 
 def is_attention(compiled: CompiledSchedule) -> bool:
     """Is it a loop of attention forward, which has a whole kernel of its own?"""
-    from rota.emit.attention_shape import forward_shape
+    from rota.emit.attention_kernel import shape_of
 
-    loop = compiled.lowered.semantics
-    return isinstance(loop, LoopSpec) and forward_shape(loop) is not None
+    return shape_of(compiled) is not None
 
 
 def kernel(asked: Emission) -> str:
