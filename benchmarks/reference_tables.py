@@ -71,7 +71,7 @@ def _findings() -> Iterator[str]:
     yield "## Findings\n"
     yield "Every code has [a page](findings.md) with its smallest example.\n"
     yield "| code | |\n|---|---|"
-    yield from (f"| [{code}](findings/{code}.md) | {_cell(meaning)} |" for code, meaning in CODES.items())
+    yield from (f"| {{doc}}`{code} <findings/{code}>` | {_cell(meaning)} |" for code, meaning in CODES.items())
     yield ""
 
 
