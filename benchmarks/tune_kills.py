@@ -132,6 +132,7 @@ def killed_while_writing(folder: Path, times: int, drawn: random.Random) -> int:
             said = int(writer.stdout.readline())
         time.sleep(drawn.uniform(0, 0.005))
         writer.kill()
+        writer.stdout.close()
         writer.wait()
         with Store(folder, write=True) as store:
             keys = store.rows().keys()

@@ -72,9 +72,9 @@ def test_kernels_are_written_from_a_library(folder: Path) -> None:
     result = rota(f"emit --from {folder}/lib -o {folder}/kernels")
     assert result.exit_code == 0, result.output
     names = sorted(path.name for path in (folder / "kernels").iterdir())
-    assert [name.rpartition(".")[2] for name in names] == ["h", "h", "hip"]
-    assert names[1] == "dispatch_mi355x_bf16.h"
-    assert f'#include "{names[0]}"' in (folder / "kernels" / names[1]).read_text()
+    assert [name.rpartition(".")[2] for name in names] == ["h", "hip", "h"]
+    assert names[2] == "dispatch_mi355x_bf16.h"
+    assert f'#include "{names[0]}"' in (folder / "kernels" / names[2]).read_text()
 
 
 def test_shapes_that_nothing_serves_end_with_a_finding(folder: Path) -> None:

@@ -138,7 +138,7 @@ def test_the_report_shows_coverage_winners_and_refusals_and_escapes_names() -> N
     assert all(choice["kernel"] in page for choice in LIBRARY.tables[0].choices.values())
 
 
-def test_emitted_winners_are_proved_compiled_audited_and_right(tmp_path: Path) -> None:
+def test_a_winner_is_proved_compiled_and_audited_exact(tmp_path: Path) -> None:
     both = space(tile="64x64x64", split_k=1, make=makers("misfit", "well"))
     library = tune_library([SHAPES[0]], both, tmp_path, audit=True)
     assert [(row.status, row.code) for row in library.rows] == [(PointStatus.REFUSED, "T203"), (PointStatus.PROVED, "")]
@@ -150,8 +150,14 @@ def test_emitted_winners_are_proved_compiled_audited_and_right(tmp_path: Path) -
     assert table_files(library_in(tmp_path)) == table_files(library)
     (emitted,) = emitted_kernels(table)
     assert emitted.compiled.certificate is not None
+    names = [name for name, _ in library_files(library)]
+    assert names == [f"{emitted.symbol}.hip", f"{emitted.symbol}.h", "dispatch_mi355x_bf16.h"]
+
+
+@pytest.mark.slow
+def test_a_winners_kernel_computes_the_product(tmp_path: Path) -> None:
+    library = tune_library([SHAPES[0]], space(tile="64x64x64", split_k=1), tmp_path)
+    (emitted,) = emitted_kernels(library.tables[0])
     code, findings = audited(emitted)
     assert findings == ()
     assert runs_right(emitted, code, (50, 70, 200)) == []
-    names = [name for name, _ in library_files(library)]
-    assert names == [f"{emitted.symbol}.hip", f"{emitted.symbol}.h", "dispatch_mi355x_bf16.h"]
