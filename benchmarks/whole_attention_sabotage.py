@@ -81,7 +81,6 @@ ATTENTION_FAULTS: tuple[AttentionFault, ...] = (
     AttentionFault("softmax", r"best\[r\] = most;", ""),
     AttentionFault("softmax", r"permlane16_swap\(own_bits", "permlane32_swap(own_bits"),
     AttentionFault("softmax", r"const float base_two = scale \* 1.44\d+f", "const float base_two = scale"),
-    AttentionFault("softmax", r"best\[r\] = -__builtin_inff\(\)", "best[r] = 0"),
     AttentionFault("end", r"sum > 0 \? 1 / sum : 0", "1 / sum"),
     AttentionFault("end", r"sum > 0 \? sum_bits : -__builtin_inff\(\)", "0"),
     AttentionFault("end", r"0.69314718055994531f", "1.0f"),

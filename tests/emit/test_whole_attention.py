@@ -82,7 +82,7 @@ def test_the_launcher_refuses_what_it_must(tmp_path: Path) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("toolchain", [name for name in TOOLCHAINS if name != "ziglang"])
+@pytest.mark.parametrize("toolchain", TOOLCHAINS)
 def test_two_kernels_are_one_program(toolchain: str, tmp_path: Path) -> None:
     """No warnings, and nothing but kernels is left behind."""
     compiled = schedule_of("small", quick=True)
