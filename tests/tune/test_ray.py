@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -34,7 +35,8 @@ def test_a_cluster_of_two_workers_computes_all_though_one_is_killed(tmp_path: Pa
     )
     assert run.returncode == 0, run.stderr
     assert flag.exists()  # a worker was killed, once
-    assert run.stdout.splitlines() == ["fatal_to_a_node proved", "slow proved", "2 computed"]
+    # Ray may say before it that a worker died, and that it tries again.
+    assert run.stdout.splitlines()[-3:] == ["fatal_to_a_node proved", "slow proved", "2 computed"]
     again = tune_library(SHAPES, SPACE, folder)  # without Ray: the store is the same
     assert again.tally.done == 0
     assert table_files(again) == table_files(library_in(folder))
@@ -52,3 +54,4 @@ def test_no_cluster_at_an_address(tmp_path: Path) -> None:
     pool = RayPool("127.0.0.1:1", 1)
     finding = raised("S305", lambda: tune_library(SHAPES, space(tile="64x64x64"), tmp_path, pool=pool))
     assert "127.0.0.1:1" in finding.message
+    gc.collect()  # what importing Ray leaves open is warned about here, and not in another test
