@@ -61,7 +61,12 @@ def _interpreters() -> list[str]:
     own = f"python3.{sys.version_info.minor}"
     others = (f"python3.{minor}" for minor in range(11, 14))
     found = [path for name in others if name != own and (path := shutil.which(name)) is not None]
-    return [*found, sys.executable]
+    return [*filter(_runs, found), sys.executable]
+
+
+def _runs(interpreter: str) -> bool:
+    """A name on the path may stand for a version that isn't switched on."""
+    return subprocess.run([interpreter, "-c", ""], capture_output=True, check=False).returncode == 0
 
 
 def _installed(wheel: Path, venv: Path, interpreter: str) -> Path:
