@@ -42,7 +42,7 @@ UNTRACED = (
     "tests/mutation/",
     "tests/oracle/test_judged.py::test_the_proof_says_what_the_oracle_says[by stages",
     "tests/oracle/test_judged.py::test_the_proof_says_what_the_oracle_says[by values",
-    "tests/properties/",
+    "tests/properties/test_repair_random.py",
     "tests/values/test_claim.py",
     "tests/verify/test_speed.py",
 )

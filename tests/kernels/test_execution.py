@@ -51,7 +51,9 @@ def test_single_instructions_compute_the_same(spec: LoopSpec, machine: Machine, 
         assert ran.right, (trips, ran.first_wrong)
 
 
-@pytest.mark.parametrize(("shape", "machine"), [(ATTENTION, GFX950), (MI300X_ATTENTION, GFX942)])
+@pytest.mark.parametrize(
+    ("shape", "machine"), [(ATTENTION, GFX950), pytest.param(MI300X_ATTENTION, GFX942, marks=pytest.mark.slow)]
+)
 def test_attention_in_single_instructions_is_a_softmax(shape: AttentionShape, machine: Machine) -> None:
     spec = shape.loop(instructions=True)
     compiled = compile_loop(spec, machine)

@@ -138,6 +138,7 @@ def test_the_report_shows_coverage_winners_and_refusals_and_escapes_names() -> N
     assert all(choice["kernel"] in page for choice in LIBRARY.tables[0].choices.values())
 
 
+@pytest.mark.slow  # `python -m benchmarks.tune_emitted` has all of them
 def test_a_winner_is_proved_compiled_and_audited_exact(tmp_path: Path) -> None:
     both = space(tile="64x64x64", split_k=1, make=makers("misfit", "well"))
     library = tune_library([SHAPES[0]], both, tmp_path, audit=True)

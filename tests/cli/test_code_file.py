@@ -1,0 +1,54 @@
+"""Files that hold code, or source that is made into it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from rota.cli.code_file import named_code, read_code
+
+KERNEL = """
+.amdgcn_target "amdgcn-amd-amdhsa--gfx950"
+.text
+.globl k
+.type k,@function
+k:
+  s_endpgm
+.size k, .-k
+.rodata
+.amdhsa_kernel k
+  .amdhsa_next_free_vgpr 8
+  .amdhsa_next_free_sgpr 8
+  .amdhsa_accum_offset 8
+.end_amdhsa_kernel
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("nowhere.s", None, "there is no file"),
+        ("k.hip", "int x;", "--device says"),
+        ("k.s", "s_endpgm", "--device says"),
+    ],
+)
+def test_source_that_is_not_there_or_for_no_device(name: str, text: str | None, said: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    with pytest.raises(click.UsageError, match=said):
+        read_code(file)
+
+
+@pytest.mark.parametrize("device", [None, "mi355x"])
+def test_assembly_says_its_device_or_is_told(device: str | None, tmp_path: Path) -> None:
+    (tmp_path / "k.s").write_text(KERNEL, encoding="utf-8")
+    code, name = named_code(str(tmp_path / "k.s"), device=device)
+    assert (code.arch, name) == ("gfx950", None)
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(click.UsageError, match="is a folder: name one file"):
+        named_code(str(tmp_path))
