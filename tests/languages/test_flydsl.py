@@ -9,13 +9,14 @@ import pytest
 
 from rota.errors import ToolchainError
 from rota.isa.launch.interleaving import some_interleavings
-from rota.languages.flydsl_code import FlydslCode, compile_flydsl, read_dumped
+from rota.languages.flydsl_code import compile_flydsl, read_dumped
+from rota.languages.language_code import LanguageCode
 from tests.emit.kernels import SMALL, by_values
 from tests.languages import source_edits
 
 
 @cache
-def small() -> FlydslCode:
+def small() -> LanguageCode:
     return compile_flydsl(*by_values(SMALL))
 
 

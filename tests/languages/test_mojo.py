@@ -11,7 +11,8 @@ from rota import CompiledSchedule
 from rota.emit.gemm_plan import gemm_plan
 from rota.errors import EmissionError, ToolchainError
 from rota.isa.launch.interleaving import some_interleavings
-from rota.languages.mojo_code import MojoCode, compile_mojo, read_assembly, tables_by_mojo
+from rota.languages.language_code import LanguageCode
+from rota.languages.mojo_code import compile_mojo, read_assembly, tables_by_mojo
 from rota.languages.mojo_table import table_rows
 from rota.pipeline.op import OpDesc
 from rota.program.phase import Phase
@@ -19,7 +20,7 @@ from tests.emit.kernels import SMALL, Emitted, by_values, four_wave, ping_pong
 
 
 @cache
-def staggered() -> MojoCode:
+def staggered() -> LanguageCode:
     return compile_mojo(*ping_pong())
 
 

@@ -13,9 +13,10 @@ from itertools import groupby
 
 from rota.audit.expected import ExpectedEvent
 from rota.audit.machine_loop import MachineEvent
+from rota.audit.machine_operands import named_registers, wrong_operand
 from rota.emit.attention_ops import READ, READ_TRANSPOSED, VECTOR_WORDS, AttentionOps
 from rota.emit.attention_shape import INSTRUCTION
-from rota.errors import Concern, Finding
+from rota.errors import Finding
 from rota.program.effects import Place, Space
 from rota.program.kinds import OpKind
 from rota.program.phase import Phase
@@ -24,7 +25,6 @@ Pair = tuple[ExpectedEvent, MachineEvent]
 Registers = frozenset[str]
 VECTOR_OPCODES = frozenset(f"{word}{suffix}" for word in VECTOR_WORDS for suffix in ("", "_e32", "_e64"))
 """The vector instructions of the loop, as a disassembler may spell them."""
-_SPAN = re.compile(r"([va])(?:\[(\d+):(\d+)\]|(\d+))")
 _OFFSET = re.compile(r"offset:(\d+)")
 _SUFFIX = re.compile(r"_e(?:32|64)$")
 _PATHS = ((Phase.EPILOGUE,), (Phase.KERNEL, Phase.KERNEL, Phase.EPILOGUE))
@@ -39,9 +39,9 @@ def _wrong_opcodes(pairs: Sequence[Pair]) -> Iterator[Finding]:
     for planned, found in pairs:
         opcode = _SUFFIX.sub("", found.instruction.opcode)
         if opcode != planned.opcode:
-            yield _wrong(planned, found, "kind of value", planned.opcode, opcode)
+            yield wrong_operand(planned, found, "kind of value", planned.opcode, opcode)
         if opcode == INSTRUCTION and found.instruction.modifiers:
-            yield _wrong(planned, found, "kind of value", "no modifiers", " ".join(found.instruction.modifiers))
+            yield wrong_operand(planned, found, "kind of value", "no modifiers", " ".join(found.instruction.modifiers))
 
 
 def _wrong_tiles(pairs: Sequence[Pair], ops: AttentionOps) -> Iterator[Finding]:
@@ -53,12 +53,12 @@ def _wrong_tiles(pairs: Sequence[Pair], ops: AttentionOps) -> Iterator[Finding]:
     for planned, found in loads:
         due = ops.lds(planned.entry)
         if found.lds != due:
-            yield _wrong(planned, found, "LDS byte", due, found.lds)
+            yield wrong_operand(planned, found, "LDS byte", due, found.lds)
         usual = resources[planned.entry.effect.writes[0].name].most_common(1)[0][0]
         if found.instruction.operands[1] != usual:
-            yield _wrong(planned, found, "buffer resource", usual, found.instruction.operands[1])
+            yield wrong_operand(planned, found, "buffer resource", usual, found.instruction.operands[1])
     if len({counts.most_common(1)[0][0] for counts in resources.values()}) < len(resources):
-        yield _wrong(*loads[0], "buffer resource", "one for K and one for V", "the same")
+        yield wrong_operand(*loads[0], "buffer resource", "one for K and one for V", "the same")
 
 
 def _wrong_reads(pairs: Sequence[Pair], ops: AttentionOps) -> Iterator[Finding]:
@@ -75,12 +75,12 @@ def _wrong_reads(pairs: Sequence[Pair], ops: AttentionOps) -> Iterator[Finding]:
                 reads.append((planned, found, where, offset - starts[number]))
     for planned, found, where, distance in reads:
         if distance != (usual := distances[where].most_common(1)[0][0]):
-            yield _wrong(planned, found, "LDS byte", usual, distance)
+            yield wrong_operand(planned, found, "LDS byte", usual, distance)
     lanes: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for planned, found, (opcode, lane, register), _ in reads:
         lanes[register].add((opcode, lane))
         if len(lanes[register]) > 1:
-            yield _wrong(planned, found, "lane address", "one of its own", register)
+            yield wrong_operand(planned, found, "lane address", "one of its own", register)
 
 
 def _wrong_registers(pairs: Sequence[Pair]) -> Iterator[Finding]:
@@ -111,7 +111,7 @@ def _followed(group: Sequence[Pair], held: dict[Place, Registers], queries: dict
         if place.space is Space.REGISTER and place in held:
             known |= held[place]
             if not held[place] <= read:
-                yield _wrong(planned, found, str(place), _listed(held[place]), _listed(read))
+                yield wrong_operand(planned, found, str(place), _listed(held[place]), _listed(read))
     if planned.opcode == INSTRUCTION:
         yield from _products(planned, found, read - known, queries)
     for place in effect.writes:
@@ -130,14 +130,14 @@ def _products(
     name = planned.entry.op.name
     if name.startswith("mma_o"):
         if rest and all(place.name[0] != "o" for place in planned.entry.effect.reads):
-            yield _wrong(planned, found, "factor", "values of the loop", _listed(rest))
+            yield wrong_operand(planned, found, "factor", "values of the loop", _listed(rest))
         return
     row, _, step = name.removeprefix("mma_s").split("_")
     due = queries.setdefault(f"{row}_{step}", rest)
     if rest != due:
-        yield _wrong(planned, found, "part of Q", _listed(due), _listed(rest))
+        yield wrong_operand(planned, found, "part of Q", _listed(due), _listed(rest))
     elif any(rest & others for key, others in queries.items() if key != f"{row}_{step}"):
-        yield _wrong(planned, found, "part of Q", "one of its own", _listed(rest))
+        yield wrong_operand(planned, found, "part of Q", "one of its own", _listed(rest))
 
 
 def _operands(event: MachineEvent) -> tuple[Registers, Registers]:
@@ -155,24 +155,8 @@ def _by_entry(pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
 
 
 def _registers(operand: str) -> Registers:
-    match = _SPAN.fullmatch(operand)
-    if match is None:
-        return frozenset()
-    first, last = (match[2], match[3]) if match[2] else (match[4], match[4])
-    return frozenset(f"{match[1]}{number}" for number in range(int(first), int(last) + 1))
+    return frozenset(named_registers(operand))
 
 
 def _listed(registers: Registers) -> str:
     return " ".join(sorted(registers, key=lambda each: (each[0], int(each[1:])))) or "nothing"
-
-
-def _wrong(planned: ExpectedEvent, found: MachineEvent, what: str, due: object, have: object) -> Finding:
-    return Finding(
-        code="I203",
-        message=f"{planned.entry.op} works on another {what} than the schedule says",
-        concerns=(
-            planned.entry.concern(),
-            Concern(label=found.instruction.text, index=found.number, role="in machine code"),
-        ),
-        evidence=(("due", str(due)), ("found", str(have))),
-    )

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 
 from rota.audit.expected import ExpectedEvent
 from rota.audit.machine_loop import MachineEvent, MachineLoop
+from rota.audit.machine_operands import named_registers, wrong_operand
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_instructions import Dma, LdsRead, Mfma
 from rota.emit.gemm_tile import Factor
-from rota.errors import Concern, Finding
+from rota.errors import Finding
 from rota.isa.code.disassembly import Instruction
 from rota.program.phase import Phase
 
@@ -25,7 +26,6 @@ Register = str
 _Piece = tuple[Factor, int, int, int, int]  # operand, copy, part, piece, and which register of it
 _Sum = tuple[int, int, int]  # a block of C by its parts of A and B, and which register of it
 _Held = _Piece | _Sum
-_SPAN = re.compile(r"([va])(?:\[(\d+):(\d+)\]|(\d+))")
 _OFFSET = re.compile(r"offset:(\d+)")
 _COPIES = ("v_mov_b32", "v_mov_b64", "v_accvgpr_mov", "v_accvgpr_read", "v_accvgpr_write")
 _SUMS = ("v_or_b32", "v_add_u32")  # an OR with a constant adds it where the compiler knows that no bits meet
@@ -55,7 +55,7 @@ def _wrong_opcodes(pairs: Sequence[Pair], binding: GemmBinding) -> Iterator[Find
         wanted = due if isinstance(planned.bound, Mfma) else []
         if instruction.opcode != opcode or [*modifiers] != wanted:
             have = " ".join((instruction.opcode, *modifiers))
-            yield _wrong(planned, found, "kind of element", " ".join((opcode, *wanted)), have)
+            yield wrong_operand(planned, found, "kind of element", " ".join((opcode, *wanted)), have)
 
 
 def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding, products: int) -> Iterator[Finding]:
@@ -78,9 +78,9 @@ def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding, products: int) -> I
             continue
         lds = dma.lds + (binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
         if found.lds is not None and (have := _counted(found.lds - starts[found.lds_base, dma.operand])) != lds:
-            yield _wrong(planned, found, "LDS byte", lds, have)
+            yield wrong_operand(planned, found, "LDS byte", lds, have)
         if binding.states_addresses and found.instruction.operands[1] != usual[matrix(dma)]:
-            yield _wrong(planned, found, "buffer resource", usual[matrix(dma)], found.instruction.operands[1])
+            yield wrong_operand(planned, found, "buffer resource", usual[matrix(dma)], found.instruction.operands[1])
 
 
 def _starts(pairs: Sequence[Pair], binding: GemmBinding) -> dict[tuple[str, Factor], int]:
@@ -115,7 +115,7 @@ def _wrong_addresses(pairs: Sequence[Pair], loop: MachineLoop) -> Iterator[Findi
     for planned, found, where, lds, constant in reads:
         usual = distances[where].most_common(1)[0][0]
         if constant - lds != usual:
-            yield _wrong(planned, found, "LDS byte", lds, constant - usual)
+            yield wrong_operand(planned, found, "LDS byte", lds, constant - usual)
 
 
 def _bases(instructions: Sequence[Instruction], wanted: set[int]) -> dict[int, tuple[tuple[Register, int], int]]:
@@ -134,7 +134,7 @@ def _bases(instructions: Sequence[Instruction], wanted: set[int]) -> dict[int, t
             register = each.operands[2]
             base, constant = sums.get(register, ((register, defined[register]), 0))
             source = base, constant + int(each.operands[1], 0)
-        for register in _registers(each.operands[0]):
+        for register in named_registers(each.operands[0]):
             defined[register] += 1
             sums.pop(register, None)
             if source is not None:
@@ -172,22 +172,24 @@ def _follow(
 ) -> Iterator[Finding]:
     bound, operands = planned.bound, found.instruction.operands
     if isinstance(bound, LdsRead):
-        for index, register in enumerate(_registers(operands[0])):
+        for index, register in enumerate(named_registers(operands[0])):
             held[register] = (bound.operand, bound.copy, bound.part, bound.piece, index)
     elif isinstance(bound, Mfma):
         for operand, text in ((Factor.A, operands[1]), (Factor.B, operands[2])):
             due = list(_due(bound, operand, binding))
-            have = [held.get(register) for register in _registers(text)]
+            have = [held.get(register) for register in named_registers(text)]
             if have != due:
                 shown = ", ".join(sorted({_shown(piece) for piece in have}))
-                yield _wrong(planned, found, f"{operand.name} in {text}", _shown(due[0]), shown)
-        sums = [(bound.a_part, bound.b_part, index) for index, _ in enumerate(_registers(operands[0]))]
-        have = [held.get(register) for register in _registers(operands[3])]
+                yield wrong_operand(planned, found, f"{operand.name} in {text}", _shown(due[0]), shown)
+        sums = [(bound.a_part, bound.b_part, index) for index, _ in enumerate(named_registers(operands[0]))]
+        have = [held.get(register) for register in named_registers(operands[3])]
         if have != sums and (any(have) or set(sums) & set(held.values())):
             usual = " ".join(register for register, each in held.items() if each in sums)
-            yield _wrong(planned, found, "accumulator", usual or "a new one", f"{operands[0]} from {operands[3]}")
+            yield wrong_operand(
+                planned, found, "accumulator", usual or "a new one", f"{operands[0]} from {operands[3]}"
+            )
         _forget(held, sums)
-        held.update(zip(_registers(operands[0]), sums, strict=True))
+        held.update(zip(named_registers(operands[0]), sums, strict=True))
 
 
 def _due(mfma: Mfma, operand: Factor, binding: GemmBinding) -> Iterator[_Piece]:
@@ -205,20 +207,12 @@ def _forget(held: dict[Register, _Held], sums: Sequence[_Held]) -> None:
 
 
 def _copy(instruction: Instruction, held: dict[Register, _Held]) -> None:
-    targets, sources = _registers(instruction.operands[0]), list(_registers(instruction.operands[1]))
+    targets, sources = named_registers(instruction.operands[0]), list(named_registers(instruction.operands[1]))
     for target, source in zip(targets, sources or [""] * 2, strict=False):
         if source in held:
             held[target] = held[source]
         else:
             held.pop(target, None)
-
-
-def _registers(operand: str) -> Iterator[Register]:
-    match = _SPAN.fullmatch(operand)
-    if match is not None:
-        first, last = (match[2], match[3]) if match[2] else (match[4], match[4])
-        for number in range(int(first), int(last) + 1):
-            yield f"{match[1]}{number}"
 
 
 def _shown(piece: _Held | None) -> str:
@@ -227,15 +221,3 @@ def _shown(piece: _Held | None) -> str:
     if isinstance(piece[0], Factor):
         return f"{piece[0].value}[{piece[1]}][{piece[2]}][{piece[3]}]"
     return f"c[{piece[0]}][{piece[1]}]"
-
-
-def _wrong(planned: ExpectedEvent, found: MachineEvent, what: str, due: object, have: object) -> Finding:
-    return Finding(
-        code="I203",
-        message=f"{planned.entry.op} works on another {what} than the schedule says",
-        concerns=(
-            planned.entry.concern(),
-            Concern(label=found.instruction.text, index=found.number, role="in machine code"),
-        ),
-        evidence=(("due", str(due)), ("found", str(have))),
-    )

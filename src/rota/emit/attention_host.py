@@ -11,6 +11,7 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.attention_kernel import ATTENTION_PARAMETERS, AttentionKernel, attention_name
 from rota.emit.names import identifier
 from rota.emit.register_waits import with_register_waits
+from rota.emit.whole_host import launch_opening
 from rota.program.machine import LANES
 
 _MOST_Y = 65535  # workgroups in the grid's second and third dimension
@@ -113,15 +114,7 @@ def _conditions(kernel: AttentionKernel) -> Iterator[tuple[str, str]]:
 
 def _launch(name: str, kernel: AttentionKernel) -> Iterator[str]:
     threads = kernel.shape.waves * LANES
-    yield "// Checks and launches; `why` is told what doesn't hold, and then nothing was launched."
-    yield (
-        f"inline hipError_t {name}_launch({name}_problem p, hipStream_t stream = nullptr, "
-        "const char** why = nullptr) {"
-    )
-    yield f"  p = {name}_tight(p);"
-    yield f"  const char* const wrong = {name}_check(p);"
-    yield "  if (why != nullptr) *why = wrong;"
-    yield "  if (wrong != nullptr) return hipErrorInvalidValue;"
+    yield from launch_opening(name)
     listed = ", ".join(f"(void*)&p.{each.name}" for each in ATTENTION_PARAMETERS)
     yield f"  void* arguments[] = {{{listed}}};"
     yield (

@@ -7,7 +7,6 @@ of buffer resources, tiles at the end of the keys or across the diagonal, which 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.attention_finish import end_lines, rest_tile_lines
@@ -25,6 +24,7 @@ from rota.emit.program_form import form_of
 from rota.emit.refusal import unfit
 from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import check_words, sync_text
+from rota.emit.whole_options import Parameter
 from rota.program.effects import Place, Space
 from rota.program.entry import Entry
 from rota.program.machine import LANES
@@ -34,32 +34,24 @@ from rota.targets.architecture import architecture_of
 _FAR_APART = 100
 
 
-class AttentionParameter(NamedTuple):
-    """One parameter of the kernel."""
-
-    type: str
-    name: str
-    what: str
-
-
-ATTENTION_PARAMETERS: tuple[AttentionParameter, ...] = (
-    AttentionParameter("const void*", "Q", "queries x head, bf16"),
-    AttentionParameter("const void*", "K", "keys x head"),
-    AttentionParameter("const void*", "V", "keys x head"),
-    AttentionParameter("void*", "O", "queries x head"),
-    AttentionParameter("float*", "L", "log-sum-exp of each row, batches x heads x queries, or null"),
+ATTENTION_PARAMETERS: tuple[Parameter, ...] = (
+    Parameter("const void*", "Q", "queries x head, bf16"),
+    Parameter("const void*", "K", "keys x head"),
+    Parameter("const void*", "V", "keys x head"),
+    Parameter("void*", "O", "queries x head"),
+    Parameter("float*", "L", "log-sum-exp of each row, batches x heads x queries, or null"),
     *(
-        AttentionParameter("long long", f"{name}_{what}", f"elements from {one} of {name.upper()} to the next")
+        Parameter("long long", f"{name}_{what}", f"elements from {one} of {name.upper()} to the next")
         for name in "qkvo"
         for what, one in (("row", "a row"), ("head", "a head"), ("batch", "a batch"))
     ),
-    AttentionParameter("int", "queries", "rows of Q"),
-    AttentionParameter("int", "keys", "rows of K and V"),
-    AttentionParameter("int", "heads", "of Q"),
-    AttentionParameter("int", "kv_heads", "of K and V, of which `heads` is a multiple"),
-    AttentionParameter("int", "causal", "not 0: a query sees the keys up to its own number plus `shift`"),
-    AttentionParameter("int", "shift", "keys minus queries, to let the last query see all keys; or 0"),
-    AttentionParameter("float", "scale", "factor of the scores, more than 0"),
+    Parameter("int", "queries", "rows of Q"),
+    Parameter("int", "keys", "rows of K and V"),
+    Parameter("int", "heads", "of Q"),
+    Parameter("int", "kv_heads", "of K and V, of which `heads` is a multiple"),
+    Parameter("int", "causal", "not 0: a query sees the keys up to its own number plus `shift`"),
+    Parameter("int", "shift", "keys minus queries, to let the last query see all keys; or 0"),
+    Parameter("float", "scale", "factor of the scores, more than 0"),
 )
 """Of every attention kernel."""
 

@@ -198,8 +198,8 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
         yield "p.workgroups >= 1", "a persistent kernel is told how many workgroups to start"
 
 
-def _launch(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
-    threads, width = tile.waves * tile.lanes, asked.output.width
+def launch_opening(name: str) -> Iterator[str]:
+    """A launcher, up to where its problem has been checked."""
     yield "// Checks and launches; `why` is told what doesn't hold, and then nothing was launched."
     yield (
         f"inline hipError_t {name}_launch({name}_problem p, hipStream_t stream = nullptr, "
@@ -209,6 +209,11 @@ def _launch(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
     yield f"  const char* const wrong = {name}_check(p);"
     yield "  if (why != nullptr) *why = wrong;"
     yield "  if (wrong != nullptr) return hipErrorInvalidValue;"
+
+
+def _launch(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
+    threads, width = tile.waves * tile.lanes, asked.output.width
+    yield from launch_opening(name)
     yield f"  const long long tiles = {name}_tiles(p);"
     if asked.persistent:
         yield "  if (p.workgroups > tiles) p.workgroups = (int)tiles;"

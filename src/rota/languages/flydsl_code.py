@@ -12,20 +12,17 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rota.audit.audit import Audit, audit_gemm
-from rota.audit.execution import load_emitted
-from rota.audit.gemm_launch import GemmProgram
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.gemm_plan import gemm_plan
 from rota.errors import Finding, ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.load import read_object
 from rota.languages.flydsl_gemm import emit_flydsl
+from rota.languages.language_code import LanguageCode
 from rota.pipeline.geometry import KernelGeometry
 
 _BINARY = re.compile(r'bin = "((?:[^"\\]|\\.)*)"')
@@ -41,27 +38,9 @@ module.launch(null, null, null, *map(int, sys.argv[2:]))
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlydslCode:
-    """What FlyDSL made of a schedule."""
-
-    compiled: CompiledSchedule
-    geometry: KernelGeometry
-    source: str
-    code: CodeObject
-
-    def audit(self) -> Audit:
-        """Order, waits, barriers and operands against the schedule."""
-        return audit_gemm(self.compiled, self.geometry, self.code)
-
-    def program(self) -> GemmProgram:
-        """Ready to be run on numbers."""
-        return load_emitted(self.compiled, self.geometry, self.code)
-
-
 def compile_flydsl(
     compiled: CompiledSchedule, geometry: KernelGeometry, *, edit: Callable[[str], str] = str
-) -> FlydslCode:
+) -> LanguageCode:
     """The schedule as FlyDSL, compiled by the FlyDSL that is installed; `edit` changes the source before."""
     if find_spec("flydsl") is None:
         raise ToolchainError(
@@ -97,7 +76,7 @@ def compile_flydsl(
                 )
             )
         code = read_dumped(folder / "dumps")
-    return FlydslCode(compiled=compiled, geometry=geometry, source=source, code=code)
+    return LanguageCode(compiled=compiled, geometry=geometry, source=source, code=code)
 
 
 def read_dumped(folder: Path) -> CodeObject:

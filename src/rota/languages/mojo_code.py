@@ -7,18 +7,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rota.audit.audit import Audit, audit_gemm
-from rota.audit.execution import load_emitted
-from rota.audit.gemm_launch import GemmProgram
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.gemm_plan import gemm_plan
 from rota.errors import Finding, ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
+from rota.languages.language_code import LanguageCode
 from rota.languages.mojo_gemm import emit_mojo
 from rota.languages.mojo_table import TableRow
 from rota.languages.mojo_vocabulary import NO_OFFSET, emit_mojo_table
@@ -29,25 +26,9 @@ from rota.program.phase import Phase
 _TARGET = re.compile(r"\b\S+-amd-amdhsa-(?:unknown)?-(gfx\w+)")  # LLVM has several ways to spell it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MojoCode:
-    """What Mojo made of a schedule."""
-
-    compiled: CompiledSchedule
-    geometry: KernelGeometry
-    source: str
-    code: CodeObject
-
-    def audit(self) -> Audit:
-        """Order, waits, barriers and operands against the schedule."""
-        return audit_gemm(self.compiled, self.geometry, self.code)
-
-    def program(self) -> GemmProgram:
-        """Ready to be run on numbers."""
-        return load_emitted(self.compiled, self.geometry, self.code)
-
-
-def compile_mojo(compiled: CompiledSchedule, geometry: KernelGeometry, *, edit: Callable[[str], str] = str) -> MojoCode:
+def compile_mojo(
+    compiled: CompiledSchedule, geometry: KernelGeometry, *, edit: Callable[[str], str] = str
+) -> LanguageCode:
     """The schedule as Mojo, compiled by the Mojo that is installed; `edit` changes the source before."""
     plan = gemm_plan(compiled, geometry)
     source = edit(emit_mojo(compiled, geometry))
@@ -58,7 +39,7 @@ def compile_mojo(compiled: CompiledSchedule, geometry: KernelGeometry, *, edit: 
         path.write_text(source, encoding="utf-8")
         _run("build", "--emit", "asm", "--target-accelerator", arch, str(path), "-o", str(folder / "host.s"))
         code = read_assembly(folder, arch)
-    return MojoCode(compiled=compiled, geometry=geometry, source=source, code=code)
+    return LanguageCode(compiled=compiled, geometry=geometry, source=source, code=code)
 
 
 def read_assembly(folder: Path, arch: str) -> CodeObject:

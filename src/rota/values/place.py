@@ -199,17 +199,7 @@ def _placed(
     if isinstance(settled, Outcome):
         return settled
     choice, bound, turns_left = possible[settled.choice]
-    found = ModuloSchedule(
-        ii=ii,
-        starts=settled.starts,
-        certificate=ModuloCertificate(
-            proof=ModuloProof.MEETS_BOUND if bound.ii == ii else ModuloProof.OPEN,
-            mii=bound,
-            lower=bound.ii,
-            by="cpsat",
-            seconds=perf_counter() - started,
-        ),
-    )
+    found = by_bound(ii, settled.starts, bound, perf_counter() - started)
     check_starts(choice.problem, found)
     check_settled(choice, settled, ii)
     return found, Placement(
@@ -221,3 +211,10 @@ def _placed(
         read_slack=settled.read_slack,
         turns_left=turns_left,
     )
+
+
+def by_bound(ii: int, starts: tuple[int, ...], bound: MII, seconds: float) -> ModuloSchedule:
+    """A schedule that the solver found; its interval is the least if it is the bound."""
+    proof = ModuloProof.MEETS_BOUND if bound.ii == ii else ModuloProof.OPEN
+    certificate = ModuloCertificate(proof=proof, mii=bound, lower=bound.ii, by="cpsat", seconds=seconds)
+    return ModuloSchedule(ii=ii, starts=starts, certificate=certificate)

@@ -12,12 +12,13 @@ from rota.errors import RotaError
 from rota.order.modulo.handover import derive_deliveries, derive_handovers
 from rota.order.modulo.mii import derive_mii
 from rota.order.modulo.modulo_check import check_starts
-from rota.order.modulo.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSchedule
+from rota.order.modulo.modulo_schedule import ModuloSchedule
 from rota.order.modulo.slack import Choice, Settled
 from rota.order.modulo.slack_check import check_settled
 from rota.solver.memory import keep, recall, remembers
 from rota.values.claim import Claim
 from rota.values.loop_problem import modulo_problem, without_turns
+from rota.values.place import by_bound
 from rota.values.unroll import Placement
 
 
@@ -98,17 +99,7 @@ def _checked(claim: Claim, placement: Placement) -> ModuloSchedule:
     behind = barriers[1] - barriers[0] if times.groups > 1 and barriers[1:] else 0
     problem = modulo_problem(loop, times, dict(placement.copies), behind)
     mii = derive_mii(problem)
-    found = ModuloSchedule(
-        ii=ii,
-        starts=placement.starts,
-        certificate=ModuloCertificate(
-            proof=ModuloProof.MEETS_BOUND if mii.ii == ii else ModuloProof.OPEN,
-            mii=mii,
-            lower=mii.ii,
-            by="cpsat",
-            seconds=0.0,
-        ),
-    )
+    found = by_bound(ii, placement.starts, mii, seconds=0.0)
     check_starts(without_turns(problem) if placement.turns_left else problem, found)
     if barriers:
         choice = Choice(
