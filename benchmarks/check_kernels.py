@@ -1,7 +1,8 @@
 """Kernels that others compiled, proved: `python -m benchmarks.check_kernels [--seconds 30] [--folder ...] [PATTERN]`.
 
 Prints for each kernel the verdict, CPU seconds, the most memory so far, how many LDS sites have known addresses, and
-what was found; in the end how many proofs came to their end, by family.  With `--witness` alarms are executed.
+what was found; in the end by family how many proofs came to their end, their verdicts and the codes that were found.
+With `--witness` alarms are executed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import resource
 import sys
 from collections import Counter, defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.shared_folder import shared_folder
@@ -22,9 +24,13 @@ _ENDED_EARLY = frozenset({"I401", "I402"})
 
 
 def _family(file: Path) -> str:
-    """What a shipped object is of; the others by their folder."""
+    """What a shipped object is of: by its name, or by the folder below its device's; the others by their folder."""
     parts = file.stem.split("__")
-    return parts[1] if len(parts) > 1 else file.parent.name
+    if len(parts) > 1:
+        return parts[1]
+    *above, folder = file.parent.parts
+    below = [inner for outer, inner in pairwise((*above, folder)) if outer.startswith("gfx")]
+    return below[0] if below else folder
 
 
 def _row(file: Path, verdict: Verdict) -> str:
@@ -47,7 +53,8 @@ def main() -> None:
     options = parser.parse_args()
     files = sorted(each for each in options.folder.rglob("*") if each.suffix in {".co", ".hsaco"})
     complete: dict[str, list[bool]] = defaultdict(list)
-    states: Counter[str] = Counter()
+    states: dict[str, Counter[str]] = defaultdict(Counter)
+    found: dict[str, Counter[str]] = defaultdict(Counter)
     for file in files:
         if options.pattern not in str(file):
             continue
@@ -63,12 +70,15 @@ def main() -> None:
                 print(*verdict.findings, sep="\n")
             early = any(finding.code in _ENDED_EARLY for finding in verdict.findings)
             complete[_family(file)].append(not early)
-            states[verdict.status.value] += 1
+            states[_family(file)][verdict.status.value] += 1
+            found[_family(file)].update({finding.code for finding in verdict.findings})
     print()
     for family, ended in sorted(complete.items()):
-        print(f"{family:40} {sum(ended):3} of {len(ended):3} complete")
+        verdicts_of = ", ".join(f"{count} {status}" for status, count in states[family].most_common())
+        codes = " ".join(f"{code} in {count}" for code, count in sorted(found[family].items()))
+        print(f"{family:40} {sum(ended):4} of {len(ended):4} complete; {verdicts_of}; {codes}")
     done = sum(map(sum, complete.values()))
-    print(f"{done} of {sum(map(len, complete.values()))} complete; {dict(states)}")
+    print(f"{done} of {sum(map(len, complete.values()))} complete; {dict(sum(states.values(), Counter()))}")
     sys.exit(0)
 
 
