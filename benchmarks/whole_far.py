@@ -15,7 +15,7 @@ from rota.emit.whole_options import PARAMETERS, Output
 from rota.isa.launch.kernarg import Pointer, Value
 from rota.isa.launch.run import run_dispatch
 
-_STRIDE = (1 << 22) + 8  # elements: 128 rows take just over 1 GiB, 256 more than an int counts
+_STRIDE = (1 << 23) + 16  # bytes: 128 rows take just over 1 GiB, 256 more than an int counts
 _K = 40
 _PLACES = ("A", "B", "D")
 
@@ -27,15 +27,15 @@ def wrong_far_row(built: Built, far: str) -> list[str]:
     random = np.random.default_rng(5)
     a, b = (random.integers(-4, 4, (size, _K), endpoint=True).astype(np.float64) for size in (m, n))
     element = built.tile.element.value
-    strides = {"A": _K, "B": _K, "D": n} | {far: _STRIDE}
+    size = built.tile.element.bytes if far != "D" else built.asked.output.bytes
+    strides = {"A": _K, "B": _K, "D": n} | {far: _STRIDE // size}
     held: dict[str, NDArray[np.generic]] = {"A": packed(a, element), "B": packed(b, element)}
     held["D"] = np.full((m, n), np.nan, np.float32)
     if far != "D":
         held[far] = held[far][-1:]
     else:
         held["D"] = held["D"][-1:]
-    size = built.tile.element.bytes if far != "D" else built.asked.output.bytes
-    back = {name: (rows - 1) * _STRIDE * size if name == far else 0 for name in _PLACES}
+    back = {name: (rows - 1) * _STRIDE if name == far else 0 for name in _PLACES}
     numbers = {"M": m, "N": n, "K": _K, "splits": 1, "workgroups": 3, "alpha": 1.0}
     numbers |= {f"{name.lower()}_stride": stride for name, stride in strides.items()}
     values: list[Value] = []

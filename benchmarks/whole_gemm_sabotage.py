@@ -32,6 +32,7 @@ LAUNCHED = WholeGemm(
 )
 PROBLEMS: tuple[Problem, ...] = (
     Problem(m=130, n=258, k=71, gaps=(1, 1, 0, 0), seed=2),
+    Problem(m=77, n=300, k=71, gaps=(7, 15, 8, 4), seed=7),
     Problem(m=300, n=203, k=333, batches=2, gaps=(3, 3, 1, 3), seed=3),
     Problem(m=77, n=300, k=521, batches=2, splits=3, gaps=(7, 15, 8, 4), seed=4),
     Problem(m=650, n=270, k=71, gaps=(2, 1, 0, 2), splits=2, seed=5),

@@ -26,6 +26,7 @@ from rota.emit.whole_kernel import emit_whole, whole_name
 from rota.emit.whole_options import Output, WholeGemm, parse_options
 from rota.emit.whole_project import emit_project
 from rota.isa.binary.toolchain import find_toolchain
+from rota.prove.proved_object import prove_object
 from tests.emit.kernels import Emitted, four_wave, ping_pong
 from tests.emit.test_one_program import TOOLCHAINS, said
 from tests.findings.smallest import raised
@@ -45,7 +46,8 @@ def test_the_loop_is_the_schedule_and_problems_are_computed(number: int) -> None
     assert audit.facts.spills == 0
     if loop in ("small", "small_mi300x"):
         assert _is_that_of_the_loop_alone(loop, made)
-    assert "global_store_dwordx4" in {each.opcode for each in made.code.instructions(made.name)}
+    assert "buffer_store_dwordx4" in {each.opcode for each in made.code.instructions(made.name)}
+    assert [each for each in prove_object(made.code) if not each.proved] == []
     problems = _share()[number :: len(SHARE)]
     assert {str(each): wrong for each in problems if (wrong := run_problem(made, each))} == {}
 
@@ -73,6 +75,7 @@ def test_loops_by_stages_stand_in_whole_kernels_too(staged: Callable[[], Emitted
     code = find_toolchain().compile(emit_whole(compiled_, geometry), compiled_.machine.arch)
     audit = audit_gemm(compiled_, geometry, code, kernel=whole_name(compiled_, WholeGemm()))
     assert audit.exact, audit
+    assert [each for each in prove_object(code) if not each.proved] == []
 
 
 def _opcodes(loop: MachineLoop) -> list[str]:

@@ -115,9 +115,9 @@ def _value(step: EpilogueStep) -> str:
         EpilogueStep.ALPHA: "values[e] * alpha",
         EpilogueStep.BETA: "values[e] + beta * read[e]",
         EpilogueStep.ROW_SCALE: "values[e] * row_factor",
-        EpilogueStep.COLUMN_SCALE: "values[e] * column_scale[batch * N + column + ROTA_INSIDE(e)]",
+        EpilogueStep.COLUMN_SCALE: "values[e] * column_scale[batch * N + ROTA_COLUMN(e)]",
         EpilogueStep.ROW_BIAS: "values[e] + row_addend",
-        EpilogueStep.COLUMN_BIAS: "values[e] + (float)((const element*)bias)[column + ROTA_INSIDE(e)]",
+        EpilogueStep.COLUMN_BIAS: "values[e] + (float)((const element*)bias)[ROTA_COLUMN(e)]",
     }
     return plain[step] if step in plain else _activated(step)
 

@@ -171,7 +171,9 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
     yield "p.D != nullptr", "D is given"
     yield f"(std::uintptr_t)p.D % {out} == 0", "D is aligned to its elements"
     yield "p.d_stride >= p.N", "rows of D are at least N elements apart"
-    yield "p.d_stride < (1LL << 40) && p.d_batch < (1LL << 56)", "strides of D don't overflow"
+    rows = max(geometry.BM, REDUCTION_THREADS)
+    yield f"p.d_stride <= {(1 << 31) // (rows * out) - 1}", f"{rows} rows of D take less than 2 GiB"
+    yield "p.d_batch < (1LL << 56)", "strides of D don't overflow"
     yield "p.batches == 1 || p.d_batch >= (p.M - 1) * p.d_stride + p.N", "matrices of D don't overlap"
     if EpilogueStep.BETA in asked.epilogue:
         yield "p.C != nullptr", "C is given"
@@ -189,6 +191,10 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
     yield (
         "p.splits == 1 || (p.partial != nullptr && (std::uintptr_t)p.partial % 16 == 0)",
         "splits have a workspace, aligned to 16 bytes",
+    )
+    yield (
+        f"p.splits == 1 || p.N <= {(1 << 31) // (geometry.BM * 4 * asked.products) - PARTIAL_UNIT}",
+        f"{geometry.BM} rows of a split's sums take less than 2 GiB",
     )
     yield (
         f"p.splits == 1 || p.M * ((p.N + {width - 1}LL) / {width}) + {REDUCTION_THREADS} <= UINT_MAX",

@@ -174,12 +174,12 @@ class WholeKernel(GemmKernel):
         )
         yield f"// With splits > 1, {name}_reduce must follow; see there."
         yield (
-            f"// {max(geometry.BM, geometry.BN)} rows of A or B take less than 2 GiB; the launcher checks it, "
-            "the kernel doesn't."
+            f"// {max(geometry.BM, geometry.BN)} rows of A or B, {max(geometry.BM, REDUCTION_THREADS)} of D and "
+            f"{geometry.BM} of a split's sums take less than 2 GiB; the launcher checks it, the kernel doesn't."
         )
         yield (
-            "// Loads beyond a buffer resource give 0, in LDS too; the scalar offset counts, and a difference below 0 "
-            "is 0."
+            "// Loads beyond a buffer resource give 0, in LDS too, and stores have no effect; the scalar offset "
+            "counts, and a difference below 0 is 0."
         )
         yield f"// Compile with -O2 or -O3 (clang++ -x hip --offload-arch={tile.toolchain})."
         yield f"// LDS: {self.binding.lds_bytes} bytes."

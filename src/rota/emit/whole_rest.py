@@ -12,8 +12,7 @@ from typing import NamedTuple
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_tile import Factor, GemmTile
 from rota.emit.lds_layout import LdsLayout
-
-_NOWHERE = "0x80000000u"  # beyond any resource: a load from there gives 0
+from rota.emit.whole_finish import NOWHERE
 
 
 class Source(NamedTuple):
@@ -71,7 +70,7 @@ def _taken(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[
     yield '    _Pragma("unroll")'
     yield f"    for (int e = 0; e < {per_word}; ++e) {{"
     yield f"      const int from = byte + word * {tile.register_bytes} + e * {size};"
-    yield f"      const u32 offset = from < end ? (u32)(line + from) : {_NOWHERE};"
+    yield f"      const u32 offset = from < end ? (u32)(line + from) : {NOWHERE};"
     yield (
         f"      words[word] |= (u32)(unsigned {'char' if size == 1 else 'short'})"
         f"__builtin_amdgcn_raw_buffer_load_b{8 * size}({source.name}_bytes, offset, 0, 0) << ({8 * size} * e);"
