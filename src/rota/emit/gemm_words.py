@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from rota.emit.gemm_tile import GemmTile
+from rota.emit.gemm_tile import Factor, GemmTile
 from rota.emit.sync_text import sync_words
 
 _MACRO = re.compile(r"^#define (\w+)")
@@ -26,11 +26,19 @@ def gemm_words(tile: GemmTile) -> Iterator[str]:
         ': "s"(lds_wave), "i"(lds), "v"(lane_offset), "s"(rsrc), "s"(offset) : "memory", "scc"); } ROTA_FENCE'
     )
     yield "#define ROTA_READ(target, lane, lds) target = *(ROTA_LDS const piece*)((lane) + (lds)); ROTA_FENCE"
-    names, factors = "a, b", '"v"(a), "v"(b)'
-    if tile.pieces_per_step > 1:
+    if tile.by_columns(Factor.B):
+        yield (
+            "#define ROTA_READ_TRANSPOSED(target, lane, lds) target = __builtin_bit_cast(half, "
+            "__builtin_amdgcn_ds_read_tr16_b64_v4i16((ROTA_LDS shorts*)((lane) + (lds)))); ROTA_FENCE"
+        )
+    split = [tile.step_pieces(operand) > 1 for operand in Factor]
+    if any(split):
         joined = ", ".join(map(str, range(_factor_registers(tile))))
         yield f"#define ROTA_JOIN(x, y) ((factor)__builtin_shufflevector(x, y, {joined}))"
-        names, factors = "a, a_next, b, b_next", '"v"(ROTA_JOIN(a, a_next)), "v"(ROTA_JOIN(b, b_next))'
+    names = ", ".join(f"{name}, {name}_next" if two else name for name, two in zip("ab", split, strict=True))
+    factors = ", ".join(
+        f'"v"(ROTA_JOIN({name}, {name}_next))' if two else f'"v"({name})' for name, two in zip("ab", split, strict=True)
+    )
     yield (
         f'#define ROTA_MFMA(c, {names}) asm volatile("{tile.instruction} %0, %1, %2, %0" : "+{kept}"(c) : {factors}); '
         "ROTA_FENCE"
@@ -49,7 +57,10 @@ def gemm_types(tile: GemmTile) -> Iterator[str]:
     yield "typedef unsigned long long u64;"
     yield "typedef u32 resource __attribute__((ext_vector_type(4)));"
     yield f"typedef u32 piece __attribute__((ext_vector_type({tile.read_bytes // tile.register_bytes})));"
-    if tile.pieces_per_step > 1:
+    if tile.by_columns(Factor.B):
+        yield f"typedef u32 half __attribute__((ext_vector_type({tile.piece_bytes(Factor.B) // tile.register_bytes})));"
+        yield "typedef short shorts __attribute__((ext_vector_type(4)));"
+    if any(tile.step_pieces(operand) > 1 for operand in Factor):
         yield f"typedef u32 factor __attribute__((ext_vector_type({_factor_registers(tile)})));"
     yield f"typedef float part __attribute__((ext_vector_type({tile.part_registers})));"
 

@@ -13,7 +13,7 @@ from rota.emit.contract import contract
 from rota.emit.entry_reasons import sync_reason, sync_reasons
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
-from rota.emit.gemm_tile import Element, Factor, GemmTile, gemm_tile
+from rota.emit.gemm_tile import BLayout, Element, Factor, GemmTile, Piece, gemm_tile
 from rota.emit.gemm_words import gemm_types, gemm_words, macros
 from rota.emit.lds_layout import bank_conflicts, free_layout, plain_layout
 from rota.emit.names import comment, identifier
@@ -21,6 +21,7 @@ from rota.emit.program_form import form_of
 from rota.emit.refusal import unfit
 from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import check_words, sync_text
+from rota.emit.whole_columns import column_places
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.phase import Phase
 from rota.targets.architecture import architecture_of
@@ -53,6 +54,11 @@ def emit_gemm(
                 f"kernel itself {tile.instruction}, {tile.waves} and an {tile.machine.name}",
                 fixes=("tails are the same loop for the same machine, compiled with other remainders",),
             )
+    if tile.b_layout is not BLayout.NK:
+        raise unfit(
+            f"the loop reads B as {tile.b_layout.spoken}, which is written as a whole kernel alone",
+            fixes=("`rota emit KERNEL --form kernel` writes it", "b_layout=nk declares the loop for B as N x K"),
+        )
     kernels = [GemmKernel(each, tile) for each in variants]
     words = list(gemm_words(tile))
     taken = set(macros(words))
@@ -168,8 +174,9 @@ class GemmKernel:
         """Registers of A, B and C, the latter cleared."""
         tile, binding = self.tile, self.binding
         m, n = binding.parts(Factor.A), binding.parts(Factor.B)
-        pieces = tile.steps * tile.pieces_per_step
-        yield f"  piece a[{binding.copies}][{m}][{pieces}], b[{binding.copies}][{n}][{pieces}];"
+        a, b = (tile.steps * tile.step_pieces(operand) for operand in Factor)
+        kind = "; half" if tile.by_columns(Factor.B) else ","
+        yield f"  piece a[{binding.copies}][{m}][{a}]{kind} b[{binding.copies}][{n}][{b}];"
         yield f"  part c[{m}][{n}];"
         for row in range(m):
             yield "  " + " ".join(f"c[{row}][{column}] = 0; ROTA_PIN(c[{row}][{column}])" for column in range(n))
@@ -195,6 +202,9 @@ class GemmKernel:
     def _places(self) -> Iterator[str]:
         tile, layout, start = self.tile, self.layout, 0
         for operand, where in ((Factor.A, "wave_row"), (Factor.B, "wave_column")):
+            if tile.by_columns(operand):
+                yield from column_places(self.binding, start)
+                continue
             name = operand.value
             yield f"  const int {name}_row = {where} * {self.binding.wave_rows(operand)} + lane_row;"
             for piece in range(tile.steps * tile.pieces_per_step):
@@ -244,7 +254,9 @@ class GemmKernel:
         if isinstance(instruction, LdsRead):
             operand, piece = instruction.operand, instruction.piece
             target = self._register(operand, instruction.copy, instruction.part, piece)
-            return f"ROTA_READ({target}, {operand.value}_lane{piece}, {instruction.lds})"
+            word = "ROTA_READ_TRANSPOSED" if self.tile.by_columns(operand) else "ROTA_READ"
+            lane = self.binding.lane(Piece(operand, instruction.part, piece))
+            return f"{word}({target}, {operand.value}_lane{lane}, {instruction.lds})"
         factors = (*self._factor(instruction, Factor.A), *self._factor(instruction, Factor.B))
         return f"ROTA_MFMA(c[{instruction.a_part}][{instruction.b_part}], {', '.join(factors)})"
 
@@ -260,7 +272,7 @@ class GemmKernel:
     def _factor(self, mfma: Mfma, operand: Factor) -> list[str]:
         """The registers of one operand."""
         part, copies = mfma.factor(operand)
-        first = mfma.step * self.tile.pieces_per_step
+        first = mfma.step * len(copies)
         return [self._register(operand, copy, part, first + number) for number, copy in enumerate(copies)]
 
     @staticmethod
