@@ -151,7 +151,7 @@ def gemm_plan(
     if tile.b_layout is not BLayout.NK:
         raise unfit(
             f"the loop reads B as {tile.b_layout.spoken}, which is written in HIP alone",
-            fixes=("`rota emit KERNEL --form kernel` writes it", "b_layout=nk declares the loop for B as N x K"),
+            fixes=("`rota emit KERNEL --form kernel` writes it", "shape.b_layout=nk schedules the loop for B as N x K"),
         )
     return GemmPlan(
         compiled=planned,

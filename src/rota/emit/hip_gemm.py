@@ -57,7 +57,7 @@ def emit_gemm(
     if tile.b_layout is not BLayout.NK:
         raise unfit(
             f"the loop reads B as {tile.b_layout.spoken}, which is written as a whole kernel alone",
-            fixes=("`rota emit KERNEL --form kernel` writes it", "b_layout=nk declares the loop for B as N x K"),
+            fixes=("`rota emit KERNEL --form kernel` writes it", "shape.b_layout=nk schedules the loop for B as N x K"),
         )
     kernels = [GemmKernel(each, tile) for each in variants]
     words = list(gemm_words(tile))

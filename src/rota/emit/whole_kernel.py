@@ -140,13 +140,13 @@ class WholeKernel(GemmKernel):
         yield ""
         yield f"  int k = {trip};  // bytes of K before this trip's tiles"
         if tile.by_columns(Factor.B):
-            yield f"  int b_k = {program.tiles_per_trip} * b_tile;  // bytes of B's rows before them"
+            yield f"  int b_at = {program.tiles_per_trip} * b_tile;  // bytes of B's rows before them"
         yield "  #pragma clang loop unroll(disable)"
         yield "  for (; trips > 0; --trips) {"
         yield from self._phase(Phase.KERNEL)
         yield f"    k += {trip};"
         if tile.by_columns(Factor.B):
-            yield f"    b_k += {program.tiles_per_trip} * b_tile;"
+            yield f"    b_at += {program.tiles_per_trip} * b_tile;"
         yield "  }"
         yield ""
         yield from self._phase(Phase.EPILOGUE)
@@ -302,7 +302,7 @@ class WholeKernel(GemmKernel):
 
     def _dma(self, dma: Dma, phase: Phase) -> str:
         columns = self.tile.by_columns(dma.operand)
-        terms = ["b_k" if columns else "k"] if phase is not Phase.PROLOGUE else []
+        terms = ["b_at" if columns else "k"] if phase is not Phase.PROLOGUE else []
         ahead = f"{dma.k_tile} * b_tile" if columns else str(dma.k_tile * self.tile.row_bytes)
         terms += [ahead] if dma.k_tile else []
         return self._dma_text(dma, terms)

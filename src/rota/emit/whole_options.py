@@ -164,7 +164,7 @@ def check_layout(asked: BLayout | None, have: BLayout) -> None:
             f"the loop reads B as {have.spoken}, and is asked to read it as {asked.spoken}",
             ("of the loop", have.value),
             ("asked for", asked.value),
-            fixes=(f"--set b_layout={asked.value} schedules a loop that does, where the machine has one",),
+            fixes=(f"--set shape.b_layout={asked.value} schedules a loop that does",),
         )
 
 
