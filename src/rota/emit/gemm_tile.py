@@ -55,6 +55,9 @@ class BLayout(enum.Enum):
     NK = "nk"
     KN = "kn"
 
+    def __str__(self) -> str:
+        return self.value
+
     @property
     def spoken(self) -> str:
         """Its rows and columns."""

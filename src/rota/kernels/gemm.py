@@ -95,7 +95,7 @@ class GemmShape:
             if loaded % (self.dma_bytes * LANES * self.waves):
                 raise bad_field(self, "dma_bytes", self.dma_bytes, f"a divisor of {loaded / LANES / self.waves:g}")
         if self.b_layout is BLayout.KN and self.element_bytes != _TRANSPOSED_ELEMENT:
-            expected = f"nk with elements of {self.element_bytes} bytes: loops transpose those of {_TRANSPOSED_ELEMENT}"
+            expected = f"nk: loops transpose elements of {_TRANSPOSED_ELEMENT} bytes alone"
             raise bad_field(self, "b_layout", self.b_layout, expected)
         if side * line % (self.read_bytes * LANES):
             raise bad_field(self, "read_bytes", self.read_bytes, f"a divisor of {side * line / LANES:g}")
