@@ -56,6 +56,7 @@ LOOPS: dict[str, tuple[GemmShape, Machine]] = {
     ),
     "small_kn": (replace(_SMALL, name="gemm_bf16_128x128x64_4wave_kn", b_layout=BLayout.KN), GFX950),
     "low_kn": (_fp16(_SMALL, "gemm_f16_64x128x64_4wave_kn", rows=64, b_layout=BLayout.KN), GFX950),
+    "fp8_kn": (replace(_FP8, name="gemm_fp8_256x256x128_8wave_kn", b_layout=BLayout.KN), GFX950),
     "large_kn": (replace(_EIGHT, name="gemm_bf16_256x256x64_8wave_kn", b_layout=BLayout.KN), GFX950),
 }
 """Tiles of four and eight waves for both machines; of quadrants, which are quickly scheduled."""

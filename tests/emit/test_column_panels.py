@@ -18,6 +18,12 @@ SMALL = GemmTile(
 TILES = {
     "small": SMALL,
     "eight waves": replace(SMALL, geometry=KernelGeometry(), waves=8),
+    "fp8": replace(
+        SMALL,
+        geometry=KernelGeometry(BK=128, MMA_K=128, elem_bytes=1, is_fp8=True),
+        waves=8,
+        element=Element.FP8,
+    ),
     "32 columns": replace(SMALL, geometry=KernelGeometry(BN=128, MMA_M=32, MMA_N=32, MMA_K=16)),
 }
 
@@ -40,22 +46,24 @@ def test_every_element_has_a_place_of_its_own(tile: GemmTile) -> None:
     panels = column_panels(tile)
     depth, columns = tile.geometry.BK, tile.geometry.BN
     places = sorted(panels.place(k, column) for k in range(depth) for column in range(columns))
-    assert places == list(range(0, tile.tile_bytes(Factor.B), 2))
+    assert places == list(range(0, tile.tile_bytes(Factor.B), tile.element.bytes))
 
 
 @pytest.mark.parametrize("tile", TILES.values(), ids=TILES)
 def test_a_lane_gets_its_column_at_the_k_that_it_has_of_a(tile: GemmTile) -> None:
     """The instruction as the CDNA4 ISA tells it, by hand.
 
-    Of sixteen lanes, four hold one k in sixteen columns, and lane number l gets column l of four k.
+    Of sixteen lanes, four (of fp8 two) hold one k in sixteen columns; lane number l gets column l of four (eight) k.
+    A lane has 16 bytes of A in a row, and as many again from 64 k on if a step takes more.
     """
-    panels, side = column_panels(tile), tile.side
+    panels, side, size = column_panels(tile), tile.side, tile.element.bytes
+    reach = 8 // size
     held = {panels.place(k, column): (k, column) for k in range(tile.geometry.BK) for column in range(tile.geometry.BN)}
     flipped = [panels.flipped(panels.lane_k(lane)) for lane in range(64)]
     for part in range(2):
         for step in range(tile.steps):
             got: list[list[tuple[int, int]]] = [[] for _ in range(64)]
-            for piece in (2 * step, 2 * step + 1):
+            for piece in range(step * tile.step_pieces(Factor.B), (step + 1) * tile.step_pieces(Factor.B)):
                 starts = [
                     panels.place(panels.lane_k(lane), part * side + panels.lane_column(lane)) + panels.offset(piece)
                     for lane in range(64)
@@ -64,13 +72,19 @@ def test_a_lane_gets_its_column_at_the_k_that_it_has_of_a(tile: GemmTile) -> Non
                 for lane in range(64):
                     first, number = lane // 16 * 16, lane % 16
                     sixteen = [
-                        [held[starts[first + 4 * k + quarter] + 2 * e] for quarter in range(4) for e in range(4)]
-                        for k in range(4)
+                        [
+                            held[starts[first + 16 // reach * k + share] + size * e]
+                            for share in range(16 // reach)
+                            for e in range(reach)
+                        ]
+                        for k in range(reach)
                     ]
                     got[lane] += [column[number] for column in sixteen]
             for lane in range(64):
-                first_k = step * tile.geometry.MMA_K + lane // side * 8
-                assert got[lane] == [(first_k + k, part * side + lane % side) for k in range(8)]
+                first_k = step * tile.geometry.MMA_K + lane // side * (16 // size)
+                runs = [first_k + more for more in range(0, tile.geometry.MMA_K, 64 // side * (16 // size))]
+                due = [(run + k, part * side + lane % side) for run in runs for k in range(16 // size)]
+                assert got[lane] == due
 
 
 @pytest.mark.parametrize("tile", TILES.values(), ids=TILES)
@@ -96,7 +110,7 @@ def test_dmas_of_less_rows_than_the_exchange_repeats_after_fetch_by_several_patt
     ("fields", "said"),
     [
         ({"machine": GFX942, "geometry": KernelGeometry(MMA_K=16)}, "gfx942 has a read that transposes BF16"),
-        ({"geometry": KernelGeometry(BN=96)}, "half of BN elements are a power of 2 of bytes"),
+        ({"geometry": KernelGeometry(BN=96)}, "half of BN elements are a power of 2"),
         ({"geometry": KernelGeometry(BN=64, BK=32)}, "half of BN by BK elements are whole DMAs"),
     ],
 )

@@ -47,12 +47,6 @@ def test_a_tile_that_no_whole_instructions_make_is_refused(
         shape.loop(instructions=instructions)
 
 
-def test_loops_read_b_as_k_x_n_of_two_bytes_alone() -> None:
-    shape = replace(GEMM_SHAPES[3], b_layout=BLayout.KN)
-    with pytest.raises(DeclarationError, match=r"D102.*GemmShape\.b_layout "):
-        shape.loop()
-
-
 @pytest.mark.parametrize("instructions", [False, True])
 def test_a_transposed_read_brings_half_as_much(instructions: bool) -> None:
     plain, turned = (replace(GEMM_SHAPES[2], b_layout=layout).loop(instructions=instructions) for layout in BLayout)

@@ -123,11 +123,10 @@ class GemmTile:
         row, moved = self.geometry.BN // 2 * self.element.bytes, self.dma_bytes * self.lanes * self.waves
         return {
             f"{self.machine.arch} has a read that transposes {self.element.name}": (
-                self.element.bytes == 2  # of fp8, no loop is written
-                and self.read_instruction(Factor.B) in architecture_of(self.machine).transposed_reads
+                self.read_instruction(Factor.B) in architecture_of(self.machine).transposed_reads
             ),
-            f"half of BN elements are a power of 2 of bytes, at least 32 and at most {moved}, a DMA of all waves": (
-                row & (row - 1) == 0 and 32 <= row <= moved  # what four lanes read side by side
+            f"half of BN elements are a power of 2, at least 16, and at most {moved} bytes, a DMA of all waves": (
+                row & (row - 1) == 0 and 16 * self.element.bytes <= row <= moved
             ),
             f"half of BN by BK elements are whole DMAs of {moved} bytes": self.tile_bytes(Factor.B) % (2 * moved) == 0,
         }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rota.emit.gemm_tile import Factor, GemmTile
 from rota.emit.sync_text import sync_words
 
+_TWO = 2
+_TRANSPOSED = {1: "__builtin_amdgcn_ds_read_tr8_b64_v2i32", 2: "__builtin_amdgcn_ds_read_tr16_b64_v4i16"}
 _MACRO = re.compile(r"^#define (\w+)")
 
 
@@ -29,16 +31,16 @@ def gemm_words(tile: GemmTile) -> Iterator[str]:
     if tile.by_columns(Factor.B):
         yield (
             "#define ROTA_READ_TRANSPOSED(target, lane, lds) target = __builtin_bit_cast(half, "
-            "__builtin_amdgcn_ds_read_tr16_b64_v4i16((ROTA_LDS shorts*)((lane) + (lds)))); ROTA_FENCE"
+            f"{_TRANSPOSED[tile.element.bytes]}((ROTA_LDS turned*)((lane) + (lds)))); ROTA_FENCE"
         )
-    split = [tile.step_pieces(operand) > 1 for operand in Factor]
-    if any(split):
+        if tile.step_pieces(Factor.B) > _TWO:
+            yield "#define ROTA_PAIR(x, y) __builtin_shufflevector(x, y, 0, 1, 2, 3)"
+    if any(tile.step_pieces(operand) > 1 for operand in Factor):
         joined = ", ".join(map(str, range(_factor_registers(tile))))
         yield f"#define ROTA_JOIN(x, y) ((factor)__builtin_shufflevector(x, y, {joined}))"
-    names = ", ".join(f"{name}, {name}_next" if two else name for name, two in zip("ab", split, strict=True))
-    factors = ", ".join(
-        f'"v"(ROTA_JOIN({name}, {name}_next))' if two else f'"v"({name})' for name, two in zip("ab", split, strict=True)
-    )
+    named = {operand: _named(operand.value, tile.step_pieces(operand)) for operand in Factor}
+    names = ", ".join(name for each in named.values() for name in each)
+    factors = ", ".join(f'"v"({_joined(each)})' for each in named.values())
     yield (
         f'#define ROTA_MFMA(c, {names}) asm volatile("{tile.instruction} %0, %1, %2, %0" : "+{kept}"(c) : {factors}); '
         "ROTA_FENCE"
@@ -59,10 +61,23 @@ def gemm_types(tile: GemmTile) -> Iterator[str]:
     yield f"typedef u32 piece __attribute__((ext_vector_type({tile.read_bytes // tile.register_bytes})));"
     if tile.by_columns(Factor.B):
         yield f"typedef u32 half __attribute__((ext_vector_type({tile.piece_bytes(Factor.B) // tile.register_bytes})));"
-        yield "typedef short shorts __attribute__((ext_vector_type(4)));"
+        held, count = {1: ("int", 2), 2: ("short", 4)}[tile.element.bytes]
+        yield f"typedef {held} turned __attribute__((ext_vector_type({count})));"
     if any(tile.step_pieces(operand) > 1 for operand in Factor):
         yield f"typedef u32 factor __attribute__((ext_vector_type({_factor_registers(tile)})));"
     yield f"typedef float part __attribute__((ext_vector_type({tile.part_registers})));"
+
+
+def _named(name: str, count: int) -> list[str]:
+    """What the pieces of a factor are called in a macro."""
+    return [name, f"{name}_next", f"{name}_third", f"{name}_fourth"][:count]
+
+
+def _joined(names: Sequence[str]) -> str:
+    """One, two or four pieces as a factor; of four, each pair is as wide as a plain read first."""
+    if len(names) > _TWO:
+        return f"ROTA_JOIN(ROTA_PAIR({', '.join(names[:2])}), ROTA_PAIR({', '.join(names[2:])}))"
+    return f"ROTA_JOIN({', '.join(names)})" if len(names) == _TWO else names[0]
 
 
 def macros(words: Iterable[str]) -> list[str]:

@@ -99,7 +99,7 @@ def taken_columns(binding: GemmBinding, name: str, numbers: range) -> Iterator[s
         f"(u32)(from_row * b_row_bytes + from * {size}) : {_NOWHERE};"
     )
     yield (
-        f"      words[word] |= (u32)(unsigned short)"
+        f"      words[word] |= (u32)(unsigned {'char' if size == 1 else 'short'})"
         f"__builtin_amdgcn_raw_buffer_load_b{8 * size}({name}_bytes, offset, 0, 0) << ({8 * size} * e);"
     )
     yield "    }"

@@ -21,7 +21,6 @@ from rota.values.loop import Loop
 
 _HALVES = 2  # of A and of B, which make the quadrants of a wave's tile
 _TRANSPOSED_BYTES = 8  # that one lane gets with an LDS read that transposes
-_TRANSPOSED_ELEMENT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +93,6 @@ class GemmShape:
             loaded = extent // parts * line
             if loaded % (self.dma_bytes * LANES * self.waves):
                 raise bad_field(self, "dma_bytes", self.dma_bytes, f"a divisor of {loaded / LANES / self.waves:g}")
-        if self.b_layout is BLayout.KN and self.element_bytes != _TRANSPOSED_ELEMENT:
-            expected = f"nk: loops transpose elements of {_TRANSPOSED_ELEMENT} bytes alone"
-            raise bad_field(self, "b_layout", self.b_layout, expected)
         if side * line % (self.read_bytes * LANES):
             raise bad_field(self, "read_bytes", self.read_bytes, f"a divisor of {side * line / LANES:g}")
 
