@@ -68,6 +68,7 @@ def test_b_as_k_x_n_is_read_by_a_loop_of_its_own() -> None:
     assert audit.exact, audit
     assert (audit.certificate is not None, audit.facts.spills) == (True, 0)
     assert "ds_read_b64_tr_b16" in {each.opcode for each in made.code.instructions(made.name)}
+    assert _is_that_of_the_loop_alone(loop, made)
     assert {str(each): wrong for each in BY_COLUMNS if (wrong := run_problem(made, each))} == {}
 
 

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.epilogue_steps import EpilogueStep, spoken
 from rota.emit.gemm_tile import BLayout, Element, Factor, GemmTile, gemm_tile
+from rota.emit.hip_gemm import product_of
 from rota.emit.names import identifier
 from rota.emit.register_waits import with_register_waits
 from rota.emit.whole_finish import PARTIAL_UNIT
-from rota.emit.whole_kernel import WholeKernel, product_of, whole_name
+from rota.emit.whole_kernel import WholeKernel, whole_name
 from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm
 from rota.pipeline.geometry import KernelGeometry
 

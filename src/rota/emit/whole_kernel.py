@@ -12,9 +12,9 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.contract import contract
 from rota.emit.epilogue_steps import spoken
 from rota.emit.gemm_instructions import Dma
-from rota.emit.gemm_tile import BLayout, Element, Factor, GemmTile, gemm_tile
+from rota.emit.gemm_tile import Element, Factor, GemmTile, gemm_tile
 from rota.emit.gemm_words import gemm_types, gemm_words, macros
-from rota.emit.hip_gemm import GemmKernel, spoken_element
+from rota.emit.hip_gemm import GemmKernel, product_of, spoken_element
 from rota.emit.marks import FIRST_MARK, LAST_MARK
 from rota.emit.names import comment, identifier
 from rota.emit.program_form import form_of
@@ -60,11 +60,6 @@ def emit_whole(
     lines = [comment(f"D = epilogue({product_of(tile)}) on {tile.machine.name} ({tile.machine.arch})."), *words, ""]
     lines += [*kernel.lines(name), "", *kernel.reduction(f"{name}_reduce")]
     return "\n".join([*lines, "", *(f"#undef {macro}" for macro in macros(words)), ""])
-
-
-def product_of(tile: GemmTile) -> str:
-    """What is multiplied."""
-    return "A x B" if tile.b_layout is BLayout.KN else "A x B^T"
 
 
 def whole_name(planned: CompiledSchedule, asked: WholeGemm) -> str:

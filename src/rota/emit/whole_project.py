@@ -11,9 +11,10 @@ from importlib.resources import files
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.epilogue_steps import EpilogueStep
 from rota.emit.gemm_tile import BLayout, Element, GemmTile, gemm_tile
+from rota.emit.hip_gemm import product_of
 from rota.emit.register_waits import with_register_waits
 from rota.emit.whole_host import emit_launcher
-from rota.emit.whole_kernel import emit_whole, product_of, whole_name
+from rota.emit.whole_kernel import emit_whole, whole_name
 from rota.emit.whole_options import Output, WholeGemm
 from rota.pipeline.geometry import KernelGeometry
 from rota.targets.architecture import Float8, architecture_of
