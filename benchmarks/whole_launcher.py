@@ -82,9 +82,12 @@ def cases_by_columns() -> Iterator[Case]:
             yield Case("p.b_stride = p.N - 1;", "rows of B are at least N elements apart")
         elif words == "128 rows of B take less than 2 GiB":
             yield Case("p.b_stride = 1 << 24;", "the rows of B that a split sums take less than 2 GiB")
-            yield Case("p.K = 1 << 24; p.a_stride = 0;", "the rows of B that a split sums take less than 2 GiB")
+            yield Case(
+                "p.K = 1 << 22; p.a_stride = 0; p.b_stride = 1024;",
+                "the rows of B that a split sums take less than 2 GiB",
+            )
         else:
-            yield Case(f"p.b_stride = p.b_batch = 0; {edit}" if "p.N = " in edit else edit, words)
+            yield Case(f"p.b_stride = p.b_batch = 0; {edit}" if "p.N = 1" in edit else edit, words)
 
 
 RIGHT: tuple[tuple[str, str], ...] = (

@@ -126,8 +126,9 @@ def test_faults_are_found(fault: object) -> None:
     assert whole_gemm_sabotage.found_by(fault, fault.asked) is not None  # type: ignore[arg-type, attr-defined]
 
 
-def test_the_launcher_refuses_what_it_must(tmp_path: Path) -> None:
-    checks, wrong = whole_gemm_sabotage.launcher_faults(tmp_path)
+@pytest.mark.parametrize("loop", ["small", "small_kn"])
+def test_the_launcher_refuses_what_it_must(loop: str, tmp_path: Path) -> None:
+    checks, wrong = whole_gemm_sabotage.launcher_faults(tmp_path, loop)
     assert len(checks) > 30
     assert wrong == []
 

@@ -61,7 +61,12 @@ class BLayout(enum.Enum):
     @property
     def spoken(self) -> str:
         """Its rows and columns."""
-        return " x ".join(self.value.upper())
+        return " x ".join(self.sizes)
+
+    @property
+    def sizes(self) -> tuple[str, str]:
+        """Its number of rows, and of columns."""
+        return ("K", "N") if self is BLayout.KN else ("N", "K")
 
 
 class Piece(NamedTuple):

@@ -75,7 +75,7 @@ def _at_least_n(tile: GemmTile, name: str) -> str:
 def _tight(name: str, tile: GemmTile) -> Iterator[str]:
     yield "// The problem with every stride that is 0 set to what rows and matrices without gaps have."
     yield f"inline {name}_problem {name}_tight({name}_problem p) {{"
-    rows_of_b, row_of_b = tile.b_layout.value.upper()
+    rows_of_b, row_of_b = tile.b_layout.sizes
     for letter, row in (("a", "K"), ("b", row_of_b), ("c", "N"), ("d", "N")):
         yield f"  if (p.{letter}_stride == 0) p.{letter}_stride = p.{row};"
     for letter, rows in (("a", "M"), ("b", rows_of_b), ("c", "M"), ("d", "M")):
@@ -149,12 +149,12 @@ def _check(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
     yield ""
 
 
-def _factors(tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[str, str, str]]:
+def _factors(tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[str, str, tuple[str, str]]]:
     """Each factor's pointer, the letter of its strides, and its rows and their length."""
-    yield "A", "a", "MK"
-    yield "B", "b", tile.b_layout.value.upper()
+    yield "A", "a", ("M", "K")
+    yield "B", "b", tile.b_layout.sizes
     if asked.gate:
-        yield "B_up", "b", tile.b_layout.value.upper()
+        yield "B_up", "b", tile.b_layout.sizes
 
 
 def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[str, str]]:
@@ -173,9 +173,11 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
         yield f"p.{letter}_stride >= p.{row}", f"rows of {pointer} are at least {row} elements apart"
         rows = geometry.BM if letter == "a" else columns
         if tile.by_columns(Factor(letter)):
-            each = f"((p.K + {geometry.BK - 1}LL) / {geometry.BK} + p.splits - 1) / p.splits * {geometry.BK}"
+            most = (
+                (1 << 31) // size - geometry.BN - 1
+            ) // geometry.BK  # elements of a K-tile's rows that a split may have
             yield (
-                f"p.{letter}_stride <= {(1 << 31) // size - geometry.BN - 1} / ({each})",
+                f"(p.K + {geometry.BK - 1}LL) / {geometry.BK} <= {most} / p.{letter}_stride * p.splits",
                 f"the rows of {pointer} that a split sums take less than 2 GiB",
             )
         else:
