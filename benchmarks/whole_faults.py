@@ -278,7 +278,6 @@ FAULTS: tuple[Fault, ...] = (
         ("B has a whole tile of columns", "N - tile_column * 128 < 128 ? N - tile_column * 128 : 128", "128"),
         ("B's resource is a row too short", "(u32)(depth - 1) * b_row_bytes", "(u32)(depth - 2) * b_row_bytes"),
         ("DMAs fetch the end of the last row", "b_columns % 8 ? depth - 1 : depth", "depth"),
-        ("the DMAs' resource ends within 16 bytes", "b_size & ~15u", "b_size"),
         ("the last column is zero", "from < b_columns ?", "from < b_columns - 1 ?"),
         ("the last row is zero", "from_row < depth &&", "from_row < depth - 1 &&"),
         ("rows of the rest are those of the first DMA", "number % 2 * 32 + b_line,", "b_line,"),
