@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rota.emit.epilogue_steps import parse_epilogue
 from rota.emit.whole_options import Output, WholeGemm
 
-LOOP = "small"
+LOOP, BY_COLUMNS = "small", "small_kn"
 LINEAR = WholeGemm(
     output=Output.BF16,
     epilogue=parse_epilogue(["alpha", "row_scale", "column_scale", "column_bias", "relu", "beta"]),
@@ -49,8 +49,12 @@ class Fault:
         return text[:place] + self.new + text[place + len(self.old) :]
 
 
-def _faults(part: str, *edits: tuple[str, str, str], asked: WholeGemm = LINEAR, last: bool = False) -> list[Fault]:
-    return [Fault(part=part, name=name, old=old, new=new, asked=asked, last=last) for name, old, new in edits]
+def _faults(
+    part: str, *edits: tuple[str, str, str], asked: WholeGemm = LINEAR, last: bool = False, loop: str = LOOP
+) -> list[Fault]:
+    return [
+        Fault(part=part, name=name, old=old, new=new, asked=asked, last=last, loop=loop) for name, old, new in edits
+    ]
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -290,6 +294,33 @@ FAULTS: tuple[Fault, ...] = (
         old=".amdhsa_system_sgpr_workgroup_id_z 1",
         new=".amdhsa_system_sgpr_workgroup_id_z 0",
         assembly=True,
+    ),
+    *_faults(
+        "columns",
+        ("B has a whole tile of columns", "N - tile_column * 128 < 128 ? N - tile_column * 128 : 128", "128"),
+        ("B's resource is a row too short", "(u32)(depth - 1) * b_row_bytes", "(u32)(depth - 2) * b_row_bytes"),
+        ("DMAs fetch the end of the last row", "b_columns % 8 ? depth - 1 : depth", "depth"),
+        ("the last column is zero", "from < b_columns ?", "from < b_columns - 1 ?"),
+        ("the last row is zero", "from_row < depth &&", "from_row < depth - 1 &&"),
+        ("rows of the rest are those of the first DMA", "number % 2 * 32 + b_line,", "b_line,"),
+        ("columns of the rest are those of the first panel", "number / 2 * 64 + (b_chunk", "(b_chunk"),
+        ("the exchange of chunks is left out of the rest", "(b_chunk ^ ((k_row", "(b_chunk ^ 0 * ((k_row"),
+        ("the next K-tile of B is a row too near", "b_tile = 64 * b_row_bytes", "b_tile = 63 * b_row_bytes"),
+        ("all trips take the same rows of B", "b_at += 4 * b_tile", "b_at += 0 * b_tile"),
+        ("shares begin in B's first row", "k_first * b_stride", "0 * b_stride"),
+        ("shares begin so many columns on", "k_first * b_stride", "k_first"),
+        ("the second panel is the first", "b_fetch0, 128)", "b_fetch0, 0)"),
+        ("tiles of B are rows apart", "tile_column * 128 * 2", "tile_column * 128 * b_stride * 2"),
+        ("a DMA exchanges chunks by another bit", "(b_chunk ^ ((b_line >> 1", "(b_chunk ^ ((b_line >> 0"),
+        ("a part is read with another exchange", "(b_part0 % 4 ^ ((b_k >> 1", "(b_part0 % 4 ^ ((b_k >> 0"),
+        ("lanes read the next columns", "lane % 4 * 8", "(lane + 1) % 4 * 8"),
+        ("lanes read another k", "lane % 16 / 4", "lane % 16 / 8"),
+        ("groups of lanes read k of others", "lane_group * 8 + lane", "lane_group * 4 + lane"),
+        ("a part is read for its neighbour", "b_part1 = wave_column * 2 + 1", "b_part1 = wave_column * 2 + 0"),
+        ("waves share a part", "b_part2 = wave_column * 2 + 4", "b_part2 = 0 * wave_column + 4"),
+        ("a piece is another's", "b_lane0, 512)", "b_lane0, 1024)"),
+        ("the halves of a step are exchanged", "ROTA_JOIN(b, b_next)", "ROTA_JOIN(b_next, b)"),
+        loop=BY_COLUMNS,
     ),
 )
 """Each must be found by the audit, or by running the kernel on a few problems."""

@@ -17,9 +17,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.whole_far import wrong_far_row
-from benchmarks.whole_faults import FAULTS, LOOP, SUMS, Fault
+from benchmarks.whole_faults import BY_COLUMNS, FAULTS, LOOP, SUMS, Fault
 from benchmarks.whole_kernels import LOOPS, Built, built, loaded, loop_of, source_of
-from benchmarks.whole_launcher import compiled, missed, program
+from benchmarks.whole_launcher import CASES, COLUMNS, cases_by_columns, compiled, missed, program
 from benchmarks.whole_problems import Problem
 from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
@@ -42,15 +42,16 @@ PROBLEMS: tuple[Problem, ...] = (
     Problem(m=650, n=270, k=71, gaps=(2, 1, 0, 2), splits=2, seed=5),
     Problem(m=150, n=40, k=764, gaps=(4, 4, 0, 0), orders=5, seed=6),
     Problem(m=40, n=150, k=768, gaps=(0, 0, 0, 2), seed=8),
+    Problem(m=20, n=35, k=65, gaps=(7, 7, 0, 5), seed=9),
 )
 """Grids that aren't square, of several matrices; rows that DMAs can and can't fetch; whole trips, rests and parts."""
 
 
-def found_by(fault: Fault | None, asked: WholeGemm) -> str | None:
-    """How a fault is found; None if it isn't."""
+def found_by(fault: Fault | None, asked: WholeGemm, loop: str = LOOP) -> str | None:
+    """How a fault is found; None if it isn't.  Without a fault, what is found of a loop's kernel as it is."""
+    loop = fault.loop if fault is not None else loop
     try:
-        made = _damaged(fault, asked)
-        loop = fault.loop if fault is not None else LOOP
+        made = _damaged(fault, asked, loop)
         audit = audit_gemm(loop_of(loop), LOOPS[loop][0].geometry, made.code, kernel=made.name, products=asked.products)
     except RotaError as error:
         return f"refused: {error.findings[0].code}"
@@ -68,17 +69,17 @@ def found_by(fault: Fault | None, asked: WholeGemm) -> str | None:
     return None
 
 
-def launcher_faults(folder: Path) -> tuple[list[str], list[str]]:
+def launcher_faults(folder: Path, loop: str = LOOP) -> tuple[list[str], list[str]]:
     """The launcher's checks, each taken away in turn; and what is wrong with them."""
-    header = emit_launcher(loop_of(LOOP), LOOPS[LOOP][0].geometry, LAUNCHED)
-    source, words = program(header, whole_name(loop_of(LOOP), LAUNCHED))
-    return words, missed(compiled(find_toolchain(), source, folder), words)
+    header = emit_launcher(loop_of(loop), LOOPS[loop][0].geometry, LAUNCHED)
+    cases, given = (CASES, "") if loop == LOOP else (tuple(cases_by_columns()), COLUMNS)
+    source, words = program(header, whole_name(loop_of(loop), LAUNCHED), cases, given)
+    return words, missed(compiled(find_toolchain(), source, folder), words, cases)
 
 
-def _damaged(fault: Fault | None, asked: WholeGemm) -> Built:
+def _damaged(fault: Fault | None, asked: WholeGemm, loop: str) -> Built:
     if fault is None:
-        return built(LOOP, asked)
-    loop = fault.loop
+        return built(loop, asked)
     toolchain, arch = find_toolchain(), LOOPS[loop][1].arch
     if fault.assembly:
         return loaded(loop, asked, toolchain.assemble(fault.damage(built(loop, asked).code.assembly), arch))
@@ -93,20 +94,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     chosen = [fault for fault in FAULTS if options.only in f"{fault.part}: {fault.name}"][:: options.every]
     tally: Counter[str] = Counter()
-    for asked in dict.fromkeys(fault.asked for fault in chosen):
-        how = found_by(None, asked)
+    for loop, asked in dict.fromkeys((fault.loop, fault.asked) for fault in chosen):
+        how = found_by(None, asked, loop)
         tally["wrongly found"] += how is not None
-        print(f"without a fault, {' '.join(asked.words)}: {how or 'right'}", flush=True)
+        print(f"without a fault, {loop} {' '.join(asked.words)}: {how or 'right'}", flush=True)
     for fault in chosen:
         how = found_by(fault, fault.asked)
         tally["missed" if how is None else how.split(":", maxsplit=1)[0]] += 1
         print(f"{fault.part}: {fault.name}: {how or 'MISSED'}", flush=True)
     chosen_checks: list[str] = []
-    if options.only in "launcher":
+    for loop in (LOOP, BY_COLUMNS) if options.only in "launcher" else ():
         with TemporaryDirectory() as folder:
-            chosen_checks, missing = launcher_faults(Path(folder))
-        tally.update({"missed": len(missing), "launcher": len(chosen_checks)})
-        print("\n".join(f"launcher: {each}" for each in missing or ["every check is shown by a problem"]))
+            checks, missing = launcher_faults(Path(folder), loop)
+        chosen_checks += checks
+        tally.update({"missed": len(missing), "launcher": len(checks)})
+        print("\n".join(f"launcher, {loop}: {each}" for each in missing or ["every check is shown by a problem"]))
     print(f"{len(chosen) + len(chosen_checks)} faults: {dict(sorted(tally.items()))}")
     return 1 if tally["missed"] or tally["wrongly found"] else 0
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.gemm_tile import GemmTile, gemm_tile
+from rota.emit.gemm_tile import BLayout, GemmTile, gemm_tile
 from rota.emit.whole_kernel import emit_whole, whole_name
 from rota.emit.whole_options import WholeGemm
 from rota.isa.binary.code_object import CodeObject
@@ -54,6 +54,10 @@ LOOPS: dict[str, tuple[GemmShape, Machine]] = {
         ),
         GFX942,
     ),
+    "small_kn": (replace(_SMALL, name="gemm_bf16_128x128x64_4wave_kn", b_layout=BLayout.KN), GFX950),
+    "low_kn": (_fp16(_SMALL, "gemm_f16_64x128x64_4wave_kn", rows=64, b_layout=BLayout.KN), GFX950),
+    "fp8_kn": (replace(_FP8, name="gemm_fp8_256x256x128_8wave_kn", b_layout=BLayout.KN), GFX950),
+    "large_kn": (replace(_EIGHT, name="gemm_bf16_256x256x64_8wave_kn", b_layout=BLayout.KN), GFX950),
 }
 """Tiles of four and eight waves for both machines; of quadrants, which are quickly scheduled."""
 

@@ -74,6 +74,25 @@ CASES: tuple[Case, ...] = (
 )  # fmt: skip
 """For a bf16 kernel of 128 x 128 tiles with the epilogue alpha, row_scale, column_scale, column_bias, beta."""
 
+COLUMNS = "p.b_stride = 208, p.b_batch = 100 * 208;"
+"""What is different for B as K x N."""
+
+
+def cases_by_columns() -> Iterator[Case]:
+    """The same for B as K x N."""
+    for edit, words in CASES:
+        if words == "rows of B are at least K elements apart":
+            yield Case("p.b_stride = p.N - 1;", "rows of B are at least N elements apart")
+        elif words == "128 rows of B take less than 2 GiB":
+            yield Case("p.b_stride = 1 << 24;", "the rows of B that a split sums take less than 2 GiB")
+            yield Case(
+                "p.K = 1 << 22; p.a_stride = 0; p.b_stride = 1024;",
+                "the rows of B that a split sums take less than 2 GiB",
+            )
+        else:
+            yield Case(f"p.b_stride = p.b_batch = 0; {edit}" if "p.N = 1" in edit else edit, words)
+
+
 RIGHT: tuple[tuple[str, str], ...] = (
     ("", "launch 6x2x2 of 256, launch 30x1x2 of 256"),
     ("p.splits = 1;", "launch 6x1x2 of 256"),
@@ -86,8 +105,11 @@ RIGHT: tuple[tuple[str, str], ...] = (
 """Problems that must be launched, and how."""
 
 
-def program(header: str, name: str, cases: Sequence[Case] = CASES) -> tuple[str, list[str]]:
-    """A program that tries every case, with the checks of a header numbered; and the words of each check."""
+def program(header: str, name: str, cases: Sequence[Case] = CASES, given: str = "") -> tuple[str, list[str]]:
+    """A program that tries every case, with the checks of a header numbered; and the words of each check.
+
+    `given` is what the problem that all cases begin with has besides.
+    """
     words = [match[2] for match in _CHECK.finditer(header)]
     numbers = iter(range(len(words)))
     numbered = _CHECK.sub(
@@ -96,7 +118,7 @@ def program(header: str, name: str, cases: Sequence[Case] = CASES) -> tuple[str,
     parameters = ", ".join(each.type for each in PARAMETERS)
     lines = ["#include <cstdio>", "static int skipped = -1;", numbered.replace("#pragma once", "")]
     lines += [f'extern "C" void {kernel}({parameters}) {{}}' for kernel in (name, f"{name}_reduce")]
-    lines += [*_base(name), *_tried(name, cases), "int main(int count, char** words) {"]
+    lines += [*_base(name, given), *_tried(name, cases), "int main(int count, char** words) {"]
     lines += [
         "  if (count > 1) skipped = std::atoi(words[1]);",
         "  if (skipped < 0) right();",
@@ -106,7 +128,7 @@ def program(header: str, name: str, cases: Sequence[Case] = CASES) -> tuple[str,
     return "\n".join([*lines, ""]), words
 
 
-def _base(name: str) -> Iterator[str]:
+def _base(name: str, given: str) -> Iterator[str]:
     yield f"static {name}_problem base() {{"
     yield "  alignas(256) static char memory[8][1 << 20];"
     yield f"  {name}_problem p;"
@@ -115,7 +137,7 @@ def _base(name: str) -> Iterator[str]:
     yield "  p.a_batch = 300 * 104, p.b_batch = 200 * 104, p.c_batch = p.d_batch = 300 * 208;"
     yield "  p.A = memory[0] + 1024, p.B = memory[1] + 1024, p.C = memory[2] + 1024, p.bias = memory[3];"
     yield "  p.row_scale = (const float*)memory[4], p.column_scale = (const float*)memory[5], p.D = memory[6] + 1024;"
-    yield "  p.partial = (float*)memory[7];"
+    yield f"  p.partial = (float*)memory[7]; {given}"
     yield "  return p;"
     yield "}"
 

@@ -96,6 +96,12 @@ def draw_problem(random: Random, *, number: int) -> Problem:
     )
 
 
+def gap_by_columns(problem: Problem) -> int:
+    """The gap behind the rows of B as K x N: they are aligned where those of N x K would be."""
+    gap = problem.gaps[1]
+    return -problem.n % 8 + gap // 8 * 8 if (problem.k + gap) % 8 == 0 else gap
+
+
 class Operands(NamedTuple):
     """The numbers of a problem."""
 

@@ -20,11 +20,13 @@ from benchmarks.whole_problems import (
     Problem,
     draw_operands,
     expected,
+    gap_by_columns,
     is_exact,
     wrong_elements,
 )
 from rota.audit.gemm_launch import packed
 from rota.emit.epilogue_steps import EpilogueStep
+from rota.emit.gemm_tile import BLayout
 from rota.emit.whole_finish import PARTIAL_UNIT
 from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, Output, WholeGemm
 from rota.errors import Finding, IsaError
@@ -86,6 +88,8 @@ def _scalar(name: str, problem: Problem, given: Operands, built: Built) -> float
     gaps, k, n = problem.gaps, problem.k, problem.n
     strides = {"a": k + gaps[0], "b": k + gaps[1], "c": n + gaps[2], "d": n + gaps[3]}
     rows = {"a": problem.m, "b": n, "c": problem.m, "d": problem.m}
+    if built.tile.b_layout is BLayout.KN:
+        strides["b"], rows["b"] = n + gap_by_columns(problem), k
     known: dict[str, float | int | None] = {f"{each}_stride": stride for each, stride in strides.items()}
     known |= {f"{each}_batch": strides[each] * rows[each] for each in strides}
     known |= {"M": problem.m, "N": n, "K": k, "splits": problem.splits, "workgroups": grid_of(built, problem)[0][0]}
@@ -96,14 +100,17 @@ def _scalar(name: str, problem: Problem, given: Operands, built: Built) -> float
 def _arrays(built: Built, problem: Problem, given: Operands) -> dict[str, NDArray[Any]]:
     asked, element = built.asked, built.tile.element.value
     gaps, skew = problem.gaps, problem.skew
+    given_b, gap_b = (given.b, given.b_up), gaps[1]
+    if built.tile.b_layout is BLayout.KN:
+        given_b, gap_b = (given.b.transpose(0, 2, 1), given.b_up.transpose(0, 2, 1)), gap_by_columns(problem)
     d = np.full((problem.batches, problem.m, problem.n), np.nan)
     found: dict[str, NDArray[Any]] = {
         "A": _laid(given.a, gaps[0], skew[0], lambda each: packed(each, element), _NAN[element]),
-        "B": _laid(given.b, gaps[1], skew[1], lambda each: packed(each, element), _NAN[element]),
+        "B": _laid(given_b[0], gap_b, skew[1], lambda each: packed(each, element), _NAN[element]),
         "D": _laid(d, gaps[3], skew[2], lambda each: _packed_output(each, asked.output), _NAN[asked.output.value]),
     }
     if asked.gate:
-        found["B_up"] = _laid(given.b_up, gaps[1], skew[1], lambda each: packed(each, element), _NAN[element])
+        found["B_up"] = _laid(given_b[1], gap_b, skew[1], lambda each: packed(each, element), _NAN[element])
     if EpilogueStep.BETA in asked.epilogue:
         found["C"] = _laid(
             given.c, gaps[2], 0, lambda each: _packed_output(each, asked.output), _NAN[asked.output.value]

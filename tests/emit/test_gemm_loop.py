@@ -9,10 +9,14 @@ from dataclasses import replace
 import pytest
 
 from rota import KernelGeometry, RotaError
+from rota.emit.epilogue_steps import parse_epilogue
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_instructions import Mfma
-from rota.emit.gemm_tile import gemm_tile
+from rota.emit.gemm_plan import gemm_plan
+from rota.emit.gemm_tile import BLayout, gemm_tile
 from rota.emit.hip_gemm import emit_gemm
+from rota.emit.whole_kernel import emit_whole
+from rota.emit.whole_options import WholeGemm
 from rota.errors import EmissionError
 from rota.program.kinds import OpKind
 from rota.program.loop_spec import LoopSpec
@@ -21,9 +25,10 @@ from rota.values.compiled_loop import CompiledLoop
 from rota.values.unroll import Placement
 from tests.emit.gemm_oracle import GEOMETRY, SHAPE, edited, is_gemm
 from tests.emit.kernels import FP8, SHAPES
+from tests.findings.smallest import raised
 
 LOOPS = [SHAPE.loop(), SHAPE.loop(instructions=True)]
-_TURN = [OpKind.DMA, OpKind.LDS_READ, OpKind.MMA, OpKind.VALU]
+_TURN = [OpKind.DMA, OpKind.LDS_READ, OpKind.LDS_READ_TRANSPOSED, OpKind.MMA, OpKind.VALU]
 
 
 def one_by_one(loop: LoopSpec) -> CompiledLoop:
@@ -72,6 +77,27 @@ def draw_edits(loop: LoopSpec, seed: int, count: int) -> Counter[bool]:
         assert is_written(changed) == gemm, changes
         seen[gemm] += 1
     return seen
+
+
+@pytest.mark.parametrize("instructions", [False, True])
+def test_b_as_k_x_n_is_written_in_hip_alone(instructions: bool) -> None:
+    shape = replace(SHAPE, columns=128, b_layout=BLayout.KN)
+    compiled, geometry = one_by_one(shape.loop(instructions=instructions)), shape.geometry
+    source = emit_whole(compiled, geometry, WholeGemm(epilogue=parse_epilogue(["gated_silu"])))
+    assert "// A: M x K, B: K x N, bf16, row-major" in source
+    assert "ROTA_DMA(b_up_global" in source
+    assert "// A: M x K, B: K x N, bf16, row-major" in emit_gemm(compiled, geometry)
+    assert "reads B as K x N" in raised("T203", lambda: gemm_plan(compiled, geometry)).message
+
+
+@pytest.mark.parametrize("other", ["a0", "b0"])
+def test_all_reads_of_b_transpose_or_none_and_those_of_a_never(other: str) -> None:
+    loop = replace(SHAPE, columns=128, b_layout=BLayout.KN).loop(instructions=False)
+    turned = {OpKind.LDS_READ: OpKind.LDS_READ_TRANSPOSED, OpKind.LDS_READ_TRANSPOSED: OpKind.LDS_READ}
+    ops = tuple(replace(op, kind=turned[op.kind]) if op.writes == (other,) else op for op in loop.ops)
+    compiled = one_by_one(replace(loop, ops=ops))
+    tile = gemm_tile(compiled, KernelGeometry(BM=64, BN=128))
+    assert "all plain" in raised("T203", lambda: GemmBinding(compiled, tile)).message
 
 
 @pytest.mark.parametrize("loop", LOOPS)

@@ -28,11 +28,13 @@ from rota.emit.whole_project import emit_project
 from rota.isa.binary.toolchain import find_toolchain
 from rota.prove.proved_object import prove_object
 from tests.emit.kernels import Emitted, four_wave, ping_pong
+from tests.emit.test_gemm_loop import one_by_one
 from tests.emit.test_one_program import TOOLCHAINS, said
 from tests.findings.smallest import raised
 
 SHARE = [("small", LINEAR), *(VARIANTS[number] for number in (6, 12))]
 """Kernels of CI: tiles of 4 and 8 waves, both machines, every output."""
+TURNED = [fault for fault in FAULTS if fault.name == "lanes read the next columns"]
 PLAIN = ("s_add", "s_nop", "s_mov", "s_mul", "s_lshl", "s_sub")  # scalar arithmetic of addresses
 
 
@@ -50,6 +52,42 @@ def test_the_loop_is_the_schedule_and_problems_are_computed(number: int) -> None
     assert [each for each in prove_object(made.code) if not each.proved] == []
     problems = _share()[number :: len(SHARE)]
     assert {str(each): wrong for each in problems if (wrong := run_problem(made, each))} == {}
+
+
+BY_COLUMNS = (
+    Problem(m=130, n=200, k=333, gaps=(3, 3, 0, 0), seed=1),
+    Problem(m=20, n=36, k=65, gaps=(7, 7, 0, 4), whole=False, seed=2),
+    Problem(m=40, n=131, k=640, batches=2, splits=2, gaps=(0, 8, 0, 5), orders=3, seed=3),
+    Problem(m=9, n=150, k=70, gaps=(2, 3, 0, 2), skew=(0, 1, 0), seed=4),
+)
+"""Rows of B that DMAs can fetch and can't, tiles whose columns end within 16 bytes, rests and parts of a K-tile."""
+
+
+def test_b_as_k_x_n_is_read_by_a_loop_of_its_own() -> None:
+    """Every instruction is the schedule's; `python -m benchmarks.whole_gemm --only kn` runs more problems."""
+    loop = "small_kn"
+    made = built(loop, LINEAR)
+    audit = audit_gemm(loop_of(loop), LOOPS[loop][0].geometry, made.code, kernel=made.name)
+    assert audit.exact, audit
+    assert (audit.certificate is not None, audit.facts.spills) == (True, 0)
+    assert "ds_read_b64_tr_b16" in {each.opcode for each in made.code.instructions(made.name)}
+    assert _is_that_of_the_loop_alone(loop, made)
+    assert {str(each): wrong for each in BY_COLUMNS if (wrong := run_problem(made, each))} == {}
+
+
+def test_its_project_says_how_b_lies(tmp_path: Path) -> None:
+    shape = LOOPS["small_kn"][0]
+    compiled_ = one_by_one(shape.loop(instructions=False))
+    found = emit_project(compiled_, shape.geometry, parse_options({"output": "bf16", "layout": "kn"}))
+    header = next(text for name, text in found.items() if name.startswith("gemm_") and name.endswith(".h"))
+    assert "const void* B = nullptr;  // K x N" in header
+    assert "p.b_batch = p.b_stride * p.K;" in header
+    assert "torch.matmul(a, b)\n" in found["test_torch.py"]
+    for name, text in found.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    flags = ("-x", "c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{STAND_IN}")
+    command = (*find_toolchain().compiler, *flags, "test.cpp")
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stderr == ""
 
 
 def _share() -> list[Problem]:
@@ -86,14 +124,15 @@ def _opcodes(loop: MachineLoop) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("fault", FAULTS[7::60], ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", [*FAULTS[7::60], *TURNED], ids=lambda fault: fault.name)
 def test_faults_are_found(fault: object) -> None:
     """A few of them: `python -m benchmarks.whole_gemm_sabotage` has all."""
     assert whole_gemm_sabotage.found_by(fault, fault.asked) is not None  # type: ignore[arg-type, attr-defined]
 
 
-def test_the_launcher_refuses_what_it_must(tmp_path: Path) -> None:
-    checks, wrong = whole_gemm_sabotage.launcher_faults(tmp_path)
+@pytest.mark.parametrize("loop", ["small", "small_kn"])
+def test_the_launcher_refuses_what_it_must(loop: str, tmp_path: Path) -> None:
+    checks, wrong = whole_gemm_sabotage.launcher_faults(tmp_path, loop)
     assert len(checks) > 30
     assert wrong == []
 

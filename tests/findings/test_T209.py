@@ -4,6 +4,7 @@ import pytest
 
 from rota.emit.emission import Emission
 from rota.emit.forms import document, hip, skeleton
+from rota.emit.whole_kernel import emit_whole
 from rota.emit.whole_options import Output, WholeGemm, parse_options
 from rota.kernels.catalogue import kernel_named
 from tests.emit.kernels import SMALL, by_values
@@ -21,7 +22,7 @@ from tests.findings.smallest import raised
         ({"epilogue": "gated_silu,gated_gelu_tanh"}, "two gates"),
         ({"epilogue": "relu,gated_silu"}, "relu stands before a gate"),
         ({"xcds": "many"}, "xcds is 'many'"),
-        ({"layout": "kn"}, "no loop reads B as K x N"),
+        ({"layout": "mn"}, "no loop reads B as 'mn'"),
         ({"scales": "1x128"}, "no loop multiplies with scales of 1x128"),
         ({"persistent": "yes"}, "persistent is 'yes'"),
     ],
@@ -35,6 +36,14 @@ def test_forms_without_settings_refuse_them(form: object) -> None:
     asked = Emission(compiled=by_values(SMALL)[0], kernel=kernel_named("gemm_small"), options={"output": "bf16"})
     assert callable(form)
     assert "has no settings" in raised("T209", lambda: form(asked)).message
+
+
+def test_a_loop_reads_b_as_it_was_declared_to() -> None:
+    compiled, geometry = by_values(SMALL)
+    finding = raised("T209", lambda: emit_whole(compiled, geometry, parse_options({"layout": "kn"})))
+    assert finding.message == "the loop reads B as N x K, and is asked to read it as K x N"
+    assert finding.fixes == ("--set shape.b_layout=kn schedules a loop that does",)
+    assert emit_whole(compiled, geometry, parse_options({"layout": "nk"}))
 
 
 def test_settings_are_applied() -> None:

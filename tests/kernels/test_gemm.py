@@ -6,7 +6,11 @@ from typing import Any
 import pytest
 
 from rota import DeclarationError
+from rota.emit.gemm_tile import BLayout
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
+from rota.program.kinds import OpKind
+
+READS = (OpKind.LDS_READ, OpKind.LDS_READ_TRANSPOSED)
 
 
 @pytest.mark.parametrize("shape", [*GEMM_SHAPES, *MI300X_GEMM_SHAPES], ids=lambda shape: shape.name)
@@ -41,3 +45,14 @@ def test_a_tile_that_no_whole_instructions_make_is_refused(
         return
     with pytest.raises(DeclarationError, match=rf"D102.*GemmShape\.{field} "):
         shape.loop(instructions=instructions)
+
+
+@pytest.mark.parametrize("instructions", [False, True])
+def test_a_transposed_read_brings_half_as_much(instructions: bool) -> None:
+    plain, turned = (replace(GEMM_SHAPES[2], b_layout=layout).loop(instructions=instructions) for layout in BLayout)
+    counts = [
+        {kind: sum(op.instructions for op in loop.ops if op.kind is kind) for kind in READS} for loop in (plain, turned)
+    ]
+    assert counts[0][READS[1]] == 0
+    assert counts[1][READS[0]] * 2 == counts[0][READS[0]]
+    assert counts[1][READS[1]] == counts[0][READS[0]]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rota.audit.descriptor import misfits
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.gemm_tile import Element, gemm_tile
+from rota.emit.gemm_tile import Element, Factor, gemm_tile
 from rota.errors import IsaError
 from rota.isa.binary.code_object import CodeObject
 from rota.pipeline.geometry import KernelGeometry
@@ -40,4 +40,5 @@ def load_emitted(
         element=tile.element.value,
         waves=tile.waves,
         dynamic_lds=dynamic_lds,
+        b_by_columns=tile.by_columns(Factor.B),
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rota.emit.gemm_binding import GemmBinding
-from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
+from rota.emit.gemm_instructions import Instruction
 from rota.emit.sync_text import is_alone
 from rota.errors import Finding, IsaError
 from rota.program.entry import Entry
@@ -14,7 +14,6 @@ from rota.program.kinds import OpKind
 from rota.program.lowered import Lowerable
 from rota.program.phase import Phase
 
-_KINDS: dict[type, OpKind] = {Dma: OpKind.DMA, LdsRead: OpKind.LDS_READ, Mfma: OpKind.MMA}
 _SYNC = (OpKind.WAIT, OpKind.BARRIER, OpKind.PRIORITY)  # of those that synchronise, what is an instruction
 _LIKE = {OpKind.TRANSCENDENTAL: OpKind.VALU}  # in machine code both are opcodes that the author names
 
@@ -41,7 +40,7 @@ def expected_gemm(planned: Lowerable, binding: GemmBinding) -> Expected:
 
     def events(entry: Entry) -> Iterator[ExpectedEvent]:
         for bound in binding.instructions(entry):
-            yield ExpectedEvent(kind=_KINDS[type(bound)], entry=entry, bound=bound)
+            yield ExpectedEvent(kind=entry.op.kind, entry=entry, bound=bound)
 
     return _expected(planned, events)
 

@@ -1,8 +1,8 @@
 """A GEMM's machine code, launched on the CPU: takes a decoded kernel, gives C beside NumPy's for trips and turns.
 
-C = A x B^T: A is M x K, B is N x K, C is M x N in fp32.  Integers from -4 to 4 make every product and sum exact in
-fp32, so C has one right value in any order of summation; numbers with all the bits that an element has make C right
-within the rounding of that many sums.
+C = A x B^T: A is M x K, B is N x K, or lies in memory as K x N, C is M x N in fp32.  Integers from -4 to 4 make every
+product and sum exact in fp32, so C has one right value in any order of summation; numbers with all the bits that an
+element has make C right within the rounding of that many sums.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class GemmProgram:
     """One kernel, decoded once and run as often as wanted; `element` is how matrix instructions spell A's and B's.
 
     `dynamic_lds` is LDS that the launch asks for.  Behind the five parameters of a GEMM, `nulls` are pointers that a
-    compiler has for memory of its own, if it needs any.
+    compiler has for memory of its own, if it needs any.  `b_by_columns` is B as K x N.
     """
 
     program: KernelProgram
@@ -87,6 +87,7 @@ class GemmProgram:
     tiles_per_trip: int
     dynamic_lds: int = 0
     nulls: int = 0
+    b_by_columns: bool = False
 
     def depth(self, trips: int) -> int:
         """K for that many trips."""
@@ -108,7 +109,7 @@ class GemmProgram:
             self.program,
             args=[
                 packed(a, self.element),
-                packed(b, self.element),
+                packed(np.ascontiguousarray(b.T) if self.b_by_columns else b, self.element),
                 np.full((rows, columns), np.nan, np.float32),
                 columns,
                 depth,
@@ -152,6 +153,7 @@ def load_gemm(
     element: str,
     waves: int,
     dynamic_lds: int = 0,
+    b_by_columns: bool = False,
 ) -> GemmProgram:
     """The kernel that a loop became; of the loop only its numbers of K-tiles are used."""
     counts = loop.lowered
@@ -165,6 +167,7 @@ def load_gemm(
         tiles_per_trip=counts.tiles_per_trip,
         dynamic_lds=dynamic_lds,
         nulls=max(0, taken - _PARAMETERS),
+        b_by_columns=b_by_columns,
     )
 
 

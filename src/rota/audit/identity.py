@@ -16,7 +16,7 @@ from rota.audit.machine_loop import MachineEvent, MachineLoop
 from rota.audit.machine_operands import named_registers, wrong_operand
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_instructions import Dma, LdsRead, Mfma
-from rota.emit.gemm_tile import Factor
+from rota.emit.gemm_tile import Factor, Piece
 from rota.errors import Finding
 from rota.isa.code.disassembly import Instruction
 from rota.program.phase import Phase
@@ -38,7 +38,7 @@ def wrong_operands(
     return [
         *_wrong_opcodes(pairs, binding),
         *_wrong_dmas(pairs, binding, products),
-        *_wrong_addresses(pairs, loop),
+        *_wrong_addresses(pairs, loop, binding),
         *_wrong_registers(pairs, loop, binding),
     ]
 
@@ -47,10 +47,14 @@ def _wrong_opcodes(pairs: Sequence[Pair], binding: GemmBinding) -> Iterator[Find
     """Of the right kind, but of another width or element; no modifier of a matrix instruction means something else."""
     tile = binding.tile
     multiplies, *due = binding.matrix_instruction
-    opcodes = {Dma: tile.dma_instruction, LdsRead: f"ds_read_b{8 * tile.read_bytes}", Mfma: multiplies}
+    opcodes = {Dma: tile.dma_instruction, Mfma: multiplies}
     for planned, found in pairs:
         instruction = found.instruction
-        opcode = opcodes[type(planned.bound)] if planned.bound else instruction.opcode
+        opcode = instruction.opcode
+        if isinstance(planned.bound, LdsRead):
+            opcode = tile.read_instruction(planned.bound.operand)
+        elif planned.bound is not None:
+            opcode = opcodes[type(planned.bound)]
         modifiers = instruction.modifiers if isinstance(planned.bound, Mfma) else ()
         wanted = due if isinstance(planned.bound, Mfma) else []
         if instruction.opcode != opcode or [*modifiers] != wanted:
@@ -61,7 +65,7 @@ def _wrong_opcodes(pairs: Sequence[Pair], binding: GemmBinding) -> Iterator[Find
 def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding, products: int) -> Iterator[Finding]:
     """The LDS address is a constant of the instruction; the resource tells A from B, and one B from another."""
     tile = binding.tile
-    each_matrix = tile.rows(Factor.B) // tile.dma_rows // products
+    each_matrix = tile.dmas(Factor.B) // products
 
     def matrix(dma: Dma) -> tuple[Factor, int]:
         return dma.operand, dma.number // each_matrix if dma.operand is Factor.B else 0
@@ -99,8 +103,11 @@ def _counted(number: int) -> int:
     return number % 2**32
 
 
-def _wrong_addresses(pairs: Sequence[Pair], loop: MachineLoop) -> Iterator[Finding]:
-    """Reads of a piece through one lane address differ only by where their tiles and parts begin."""
+def _wrong_addresses(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBinding) -> Iterator[Finding]:
+    """Reads of a piece through one lane address differ only by where their tiles and parts begin.
+
+    What is read transposed has a lane address for each part, whose pieces are at constant distances.
+    """
     bases = _bases(loop.instructions, {found.number for planned, found in pairs if isinstance(planned.bound, LdsRead)})
     distances: dict[tuple[object, ...], Counter[int]] = defaultdict(Counter)
     reads: list[tuple[ExpectedEvent, MachineEvent, tuple[object, ...], int, int]] = []
@@ -109,7 +116,7 @@ def _wrong_addresses(pairs: Sequence[Pair], loop: MachineLoop) -> Iterator[Findi
         if isinstance(read, LdsRead):
             base, constant = bases[found.number]
             constant += sum(int(match[1]) for text in found.instruction.modifiers if (match := _OFFSET.match(text)))
-            key: tuple[object, ...] = (read.operand, read.piece, base)
+            key: tuple[object, ...] = (read.operand, binding.lane(Piece(read.operand, read.part, read.piece)), base)
             distances[key][constant - read.lds] += 1
             reads.append((planned, found, key, read.lds, constant))
     for planned, found, where, lds, constant in reads:
@@ -194,9 +201,8 @@ def _follow(
 
 def _due(mfma: Mfma, operand: Factor, binding: GemmBinding) -> Iterator[_Piece]:
     part, copies = mfma.factor(operand)
-    first = mfma.step * binding.tile.pieces_per_step
-    for piece, copy in enumerate(copies, first):
-        for index in range(binding.tile.read_bytes // 4):
+    for piece, copy in enumerate(copies, mfma.step * len(copies)):
+        for index in range(binding.tile.piece_bytes(operand) // 4):
             yield operand, copy, part, piece, index
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rota.emit.column_panels import column_panels
 from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
 from rota.emit.gemm_semantics import check_semantics
 from rota.emit.gemm_tile import Element, Factor, GemmTile, Piece
@@ -30,7 +31,8 @@ class GemmBinding:
         self.tile = tile
         self._operands = form_of(program).operands(tile)
         self.buffers = self._operands.buffers
-        self._makers = {OpKind.DMA: self._dmas, OpKind.LDS_READ: self._reads, OpKind.MMA: self._mfmas}
+        reads = (OpKind.LDS_READ, OpKind.LDS_READ_TRANSPOSED)
+        self._makers = {OpKind.DMA: self._dmas, OpKind.MMA: self._mfmas, **dict.fromkeys(reads, self._reads)}
         for entry in program.entries:
             if not entry.op.is_framework and entry.op.kind not in self._makers:
                 raise no_gemm_op(entry.op, entry.op.kind, entry.concern())
@@ -77,6 +79,25 @@ class GemmBinding:
         """How many rows further the next wave's parts begin."""
         return self.tile.own_rows(operand) // self.buffers[operand].slices
 
+    def lane(self, read: Piece) -> int:
+        """Which of an operand's lane addresses a piece is read through: one for each piece, or for each part."""
+        return read.part if self.tile.by_columns(read.operand) else read.piece
+
+    def read_offset(self, read: Piece) -> int:
+        """How far behind that address it lies, in the first buffer."""
+        if self.tile.by_columns(read.operand):
+            return column_panels(self.tile).offset(read.piece)
+        return self.first_row(read.operand, read.part) * self.tile.row_bytes
+
+    def brought_by(self, read: Piece) -> set[int]:
+        """The DMAs that bring a piece of all waves, by their numbers among the operand's."""
+        operand, tile = read.operand, self.tile
+        first = self.first_row(operand, read.part)
+        starts = (first + wave * self.wave_rows(operand) for wave in range(tile.across(operand)))
+        if tile.by_columns(operand):
+            return column_panels(tile).brought_by(read.piece, starts)
+        return {row // tile.dma_rows for start in starts for row in range(start, start + tile.side)}
+
     def instructions(self, entry: Entry) -> tuple[Instruction, ...]:
         """What an op stands for, in order; nothing for waits, barriers and fences."""
         if entry.op.is_framework:
@@ -115,10 +136,9 @@ class GemmBinding:
 
     def _reads(self, entry: Entry) -> Iterator[Instruction]:
         source, target = entry.effect.reads[0], entry.effect.writes[0]
-        for operand, part, piece in self._operands.pieces(entry, target):
-            stage = source.copy * self.tile.tile_bytes(operand)
-            lds = stage + self.first_row(operand, part) * self.tile.row_bytes
-            yield LdsRead(operand, lds, part, piece, self._operands.copy(target))
+        for read in self._operands.pieces(entry, target):
+            lds = source.copy * self.tile.tile_bytes(read.operand) + self.read_offset(read)
+            yield LdsRead(read.operand, lds, read.part, read.piece, self._operands.copy(target))
 
     def _mfmas(self, entry: Entry) -> Iterator[Instruction]:
         held = {
@@ -127,13 +147,15 @@ class GemmBinding:
             for piece in self._operands.pieces(entry, place)
         }
         parts = {operand: sorted({each.part for each in held if each.operand is operand}) for operand in Factor}
-        per_step = self.tile.pieces_per_step
-        for k in sorted({each.piece // per_step for each in held}):
-            pieces = range(k * per_step, (k + 1) * per_step)
+        per_step = {operand: self.tile.step_pieces(operand) for operand in Factor}
+        for k in sorted({each.piece // per_step[each.operand] for each in held}):
             for m in parts[Factor.A]:
                 for n in parts[Factor.B]:
                     a, b = (
-                        tuple(held[Piece(operand, part, piece)] for piece in pieces)
+                        tuple(
+                            held[Piece(operand, part, piece)]
+                            for piece in range(k * per_step[operand], (k + 1) * per_step[operand])
+                        )
                         for operand, part in ((Factor.A, m), (Factor.B, n))
                     )
                     yield Mfma(k, m, n, a, b)

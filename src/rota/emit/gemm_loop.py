@@ -19,6 +19,7 @@ from rota.program.loop_spec import LoopOp, LoopSpec
 _HOMES = {
     OpKind.DMA: (None, Home.LDS),
     OpKind.LDS_READ: (Home.LDS, Home.REGISTERS),
+    OpKind.LDS_READ_TRANSPOSED: (Home.LDS, Home.REGISTERS),
     OpKind.MMA: (Home.REGISTERS, Home.ACCUMULATOR),
 }
 _SAY = 'a GEMM\'s LDS tiles say whose rows they hold: loop.tile(..., operand="A"), or "B"'
@@ -66,7 +67,8 @@ class GemmLoop:
         name = op.writes[0]
         operand = Factor[self.loop.value(name).operand]
         names, writers = self.slices[operand], self.loop.writers(name)
-        each = self.tile.slice_rows(operand, len(names)) // self.tile.dma_rows
+        self.tile.slice_rows(operand, len(names))
+        each = self.tile.dmas(operand) // len(names)
         if each % len(writers):
             raise unfit(
                 f"{len(writers)} loads can't evenly share the {each} DMAs of each wave that bring {name}",
@@ -83,6 +85,7 @@ class GemmLoop:
             for number, name in enumerate(names):
                 readers = [op for op in self.loop.ops if any(read.value == name for read in op.reads)]
                 pieces = self.tile.slice_pieces(operand, number, len(names))
+                self._check_transposes(operand, name, readers)
                 if not readers:
                     raise no_product(f"nothing reads the tile {name}: a part of {operand.name} is never multiplied")
                 if len(pieces) % len(readers):
@@ -95,6 +98,17 @@ class GemmLoop:
                 share = len(pieces) // len(readers)
                 for index, reader in enumerate(readers):
                     yield reader.writes[0], pieces[index * share : (index + 1) * share]
+
+    def _check_transposes(self, operand: Factor, name: str, readers: Sequence[LoopOp]) -> None:
+        """All reads of B transpose, or none; those of A never do."""
+        due = OpKind.LDS_READ_TRANSPOSED if self.tile.by_columns(operand) else OpKind.LDS_READ
+        wrong = [op for op in readers if op.kind is not due]
+        if wrong:
+            raise unfit(
+                f"{wrong[0]} reads {name}, a tile of {operand.name}, by {wrong[0].kind.word}; a GEMM's reads of A are "
+                "plain, and those of B all plain, for B as N x K, or all transposed, for B as K x N",
+                concerns=(Concern(label=op.name, source=op.source) for op in wrong),
+            )
 
     def _product(self, op: LoopOp) -> _Product:
         """A's operands come before B's: the other way round is the transpose."""
@@ -123,7 +137,7 @@ class GemmLoop:
     def _factor(self, op: LoopOp, operand: Factor, names: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Parts and steps of one operand; every part must have every step, whole."""
         pieces = [piece for name in names for piece in self.pieces[name] if piece.operand is operand]
-        per_step = self.tile.pieces_per_step
+        per_step = self.tile.step_pieces(operand)
         parts = tuple(sorted({piece.part for piece in pieces}))
         steps = tuple(sorted({piece.piece // per_step for piece in pieces}))
         if len(pieces) != len(parts) * len(steps) * per_step:
@@ -207,7 +221,7 @@ class GemmLoop:
             if op.kind is OpKind.DMA:
                 self._check_moved(op)
         for name, pieces in self.pieces.items():
-            self._check_registers(name, len(pieces) * tile.read_bytes // tile.register_bytes)
+            self._check_registers(name, len(pieces) * tile.piece_bytes(pieces[0].operand) // tile.register_bytes)
         for product in products:
             self._check_registers(product.op.writes[0], len(product.blocks) * tile.part_registers)
 
@@ -257,7 +271,7 @@ def _check_kinds(loop: LoopSpec) -> None:
             raise no_gemm_op(op, op.kind, *concerns)
         source, target = _HOMES[op.kind]
         reads, writes = [homes[read.value] for read in op.reads], [homes[name] for name in op.writes]
-        count = {OpKind.DMA: 0, OpKind.LDS_READ: 1, OpKind.MMA: len(reads)}[op.kind]
+        count = {OpKind.DMA: 0, OpKind.MMA: len(reads)}.get(op.kind, 1)
         if writes != [target] or reads != [source] * count:
             raise no_product(
                 f"{op} is no {op.kind.word} op of a GEMM: there a load fills one LDS tile, a fragment is a read of "

@@ -13,9 +13,10 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.entry_reasons import Reasons, sync_reason, sync_reasons
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
-from rota.emit.gemm_tile import Element, Factor, GemmTile, gemm_tile
+from rota.emit.gemm_tile import BLayout, Element, Factor, GemmTile, gemm_tile
 from rota.emit.lds_layout import LdsLayout, bank_conflicts, free_layout, plain_layout
 from rota.emit.program_form import form_of
+from rota.emit.refusal import unfit
 from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import check_words
 from rota.pipeline.geometry import KernelGeometry
@@ -147,6 +148,11 @@ def gemm_plan(
     check_words(compiled.lowered)
     planned = with_register_waits(compiled)
     tile = gemm_tile(planned, geometry, element=element, waves=waves)
+    if tile.b_layout is not BLayout.NK:
+        raise unfit(
+            f"the loop reads B as {tile.b_layout.spoken}, which is written in HIP alone",
+            fixes=("`rota emit KERNEL --form kernel` writes it", "shape.b_layout=nk schedules the loop for B as N x K"),
+        )
     return GemmPlan(
         compiled=planned,
         tile=tile,

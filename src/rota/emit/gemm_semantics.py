@@ -40,8 +40,8 @@ class Binding(Protocol):
         """Where a part begins in the workgroup's tile, for the first wave."""
         ...
 
-    def wave_rows(self, operand: Factor) -> int:
-        """How many rows further the next wave's parts begin."""
+    def brought_by(self, read: Piece) -> set[int]:
+        """The DMAs that bring a piece of all waves, by their numbers among the operand's."""
         ...
 
 
@@ -110,25 +110,22 @@ class _Replay:
 
     def _read(self, read: LdsRead) -> None:
         """All waves' rows of the part, which several DMAs may have brought; of one K-tile, or of none."""
-        tile, binding = self.binding.tile, self.binding
+        tile = self.binding.tile
         stage = (read.lds // tile.tile_bytes(read.operand)) * tile.tile_bytes(read.operand)
-        first = binding.first_row(read.operand, read.part)
-        starts = (first + wave * binding.wave_rows(read.operand) for wave in range(tile.across(read.operand)))
-        numbers = {row // tile.dma_rows for start in starts for row in range(start, start + tile.side)}
+        piece = Piece(read.operand, read.part, read.piece)
         each = tile.dma_rows * tile.row_bytes
-        found = {self.lds.get((read.operand, stage + number * each)) for number in numbers}
-        place = Piece(read.operand, read.part, read.piece), read.copy
+        found = {self.lds.get((read.operand, stage + number * each)) for number in self.binding.brought_by(piece)}
+        place = piece, read.copy
         self.registers.pop(place, None)
         if len(found) == 1 and (k_tile := found.pop()) is not None:
             self.registers[place] = k_tile
 
     def _multiply(self, entry: Entry, mfma: Mfma) -> None:
-        first = mfma.step * self.binding.tile.pieces_per_step
         tiles = {
             self.registers.get((Piece(operand, part, piece), copy))
             for operand in Factor
             for part, copies in [mfma.factor(operand)]
-            for piece, copy in enumerate(copies, first)
+            for piece, copy in enumerate(copies, mfma.step * len(copies))
         }
         k_tile = tiles.pop()
         if tiles or k_tile is None:

@@ -1,6 +1,7 @@
 """A GEMM's tile on a machine: takes geometry, waves, element and machine, gives what one wave moves and computes.
 
-C = A x B^T: A is M x K, B is N x K, C is M x N, all row-major, C in fp32.
+C = A x B^T: A is M x K, B is N x K, C is M x N, all row-major, C in fp32.  A loop whose reads of B transpose takes B
+as K x N.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from rota.check import bad_field, check_types
 from rota.emit.refusal import unfit
 from rota.errors import EmissionError
 from rota.pipeline.geometry import WAVE_GRIDS, KernelGeometry, check_waves
+from rota.program.kinds import OpKind
 from rota.program.lowered import Lowerable
 from rota.program.machine import Machine
+from rota.targets.architecture import architecture_of
 from rota.targets.device import device_of, rates_of
 
 _WIDEST_READ = 16
+_TRANSPOSED_BYTES = 8
 _DMA_WORDS = {16: "dwordx4", 4: "dword"}
 
 
@@ -45,6 +49,26 @@ class Factor(enum.Enum):
     B = "b"
 
 
+class BLayout(enum.Enum):
+    """How B lies in memory, row-major in either case; the value is its word."""
+
+    NK = "nk"
+    KN = "kn"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def spoken(self) -> str:
+        """Its rows and columns."""
+        return " x ".join(self.sizes)
+
+    @property
+    def sizes(self) -> tuple[str, str]:
+        """Its number of rows, and of columns."""
+        return ("K", "N") if self is BLayout.KN else ("N", "K")
+
+
 class Piece(NamedTuple):
     """What one LDS read brings a wave: a part of its share of an operand, and a piece of that."""
 
@@ -65,9 +89,10 @@ class GemmTile:
     waves: int
     element: Element
     machine: Machine
+    b_layout: BLayout = BLayout.NK
 
     def __post_init__(self) -> None:
-        check_types(self, {"geometry": KernelGeometry, "element": Element, "machine": Machine})
+        check_types(self, {"geometry": KernelGeometry, "element": Element, "machine": Machine, "b_layout": BLayout})
         check_waves(self, self.waves)
         geometry = self.geometry
         if geometry.elem_bytes != self.element.bytes:
@@ -88,6 +113,8 @@ class GemmTile:
                 for operand, size in ((Factor.A, "BM"), (Factor.B, "BN"))
             },
         }
+        if self.b_layout is BLayout.KN:
+            whole |= self._transposed_rules()
         broken = tuple(rule for rule, holds in whole.items() if not holds)
         if broken:
             raise unfit(
@@ -95,6 +122,23 @@ class GemmTile:
                 f"{self.waves} waves with {self.instruction}",
                 evidence=(("must hold, but doesn't", rule) for rule in broken),
             )
+
+    def _transposed_rules(self) -> dict[str, bool]:
+        """B as K x N lies in LDS in two panels of columns; see `column_panels`."""
+        row, moved = self.geometry.BN // 2 * self.element.bytes, self.dma_bytes * self.lanes * self.waves
+        return {
+            f"{self.machine.arch} has a read that transposes {self.element.name}": (
+                self.read_instruction(Factor.B) in architecture_of(self.machine).transposed_reads
+            ),
+            f"half of BN elements are a power of 2, at least 16, and at most {moved} bytes, a DMA of all waves": (
+                row & (row - 1) == 0 and 16 * self.element.bytes <= row <= moved
+            ),
+            f"half of BN by BK elements are whole DMAs of {moved} bytes": self.tile_bytes(Factor.B) % (2 * moved) == 0,
+        }
+
+    def by_columns(self, operand: Factor) -> bool:
+        """Does an operand lie in memory, and in LDS, with K along its columns?"""
+        return operand is Factor.B and self.b_layout is BLayout.KN
 
     @property
     def instruction(self) -> str:
@@ -156,6 +200,19 @@ class GemmTile:
         """LDS reads that bring one lane's operand of a matrix instruction."""
         return self._lane_bytes // self.read_bytes
 
+    def piece_bytes(self, operand: Factor) -> int:
+        """What one lane gets of an operand with one LDS read."""
+        return _TRANSPOSED_BYTES if self.by_columns(operand) else self.read_bytes
+
+    def step_pieces(self, operand: Factor) -> int:
+        """LDS reads that bring a lane what a matrix instruction takes of an operand."""
+        return self._lane_bytes // self.piece_bytes(operand)
+
+    def read_instruction(self, operand: Factor) -> str:
+        """What reads a piece of an operand from LDS."""
+        bits = 8 * self.piece_bytes(operand)
+        return f"ds_read_b{bits}_tr_b{8 * self.element.bytes}" if self.by_columns(operand) else f"ds_read_b{bits}"
+
     @property
     def steps(self) -> int:
         """Matrix instructions along a K-tile."""
@@ -204,11 +261,21 @@ class GemmTile:
         """Parts that one wave multiplies."""
         return self.own_rows(operand) // self.side
 
+    def dmas(self, operand: Factor) -> int:
+        """DMAs of all waves that bring one K-tile of an operand."""
+        return self.tile_bytes(operand) // (self.dma_bytes * self.lanes * self.waves)
+
     def slice_rows(self, operand: Factor, slices: int) -> int:
         """Rows of each slice, if so many slices are whole DMAs and whole parts of every wave."""
         rows, left = divmod(self.rows(operand), slices)
         at_once = self.across(operand) * self.side
-        if left or rows % self.dma_rows or rows % at_once:
+        if self.by_columns(operand) and slices > 2:  # panels
+            raise unfit(
+                f"B as K x N can't be loaded in {slices} slices: it lies in LDS in two panels of columns",
+                evidence=(("slices", slices), ("panels", 2)),
+            )
+        whole = self.by_columns(operand) or rows % self.dma_rows == 0
+        if left or not whole or rows % at_once:
             raise unfit(
                 f"{operand.name}'s {self.rows(operand)} rows can't be loaded in {slices} slices: a slice is whole DMAs "
                 f"of {self.dma_rows} rows, which all waves bring, and whole parts of {at_once}, which they multiply",
@@ -223,7 +290,7 @@ class GemmTile:
     def slice_pieces(self, operand: Factor, slice_: int, slices: int) -> tuple[Piece, ...]:
         """What a wave reads of one of several slices: part after part, each over the whole depth of the K-tile."""
         own = self.parts(operand) // slices
-        pieces = range(self.steps * self.pieces_per_step)
+        pieces = range(self.steps * self.step_pieces(operand))
         return tuple(
             Piece(operand, part, piece) for part in range(slice_ * own, (slice_ + 1) * own) for piece in pieces
         )
@@ -263,7 +330,9 @@ def gemm_tile(
             f"multiply {element.name}; one kernel multiplies one kind of element",
             evidence=(("to be written with", _instruction(geometry, element)),),
         )
-    return GemmTile(geometry=geometry, waves=waves, element=element, machine=program.machine)
+    transposes = any(entry.op.kind is OpKind.LDS_READ_TRANSPOSED for entry in program.entries)
+    layout = BLayout.KN if transposes else BLayout.NK
+    return GemmTile(geometry=geometry, waves=waves, element=element, machine=program.machine, b_layout=layout)
 
 
 def element_of(instruction: str, geometry: KernelGeometry) -> Element:

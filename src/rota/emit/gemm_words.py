@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from rota.emit.gemm_tile import GemmTile
+from rota.emit.gemm_tile import Factor, GemmTile
 from rota.emit.sync_text import sync_words
 
+_TWO = 2
+_TRANSPOSED = {1: "__builtin_amdgcn_ds_read_tr8_b64_v2i32", 2: "__builtin_amdgcn_ds_read_tr16_b64_v4i16"}
 _MACRO = re.compile(r"^#define (\w+)")
 
 
@@ -26,11 +28,19 @@ def gemm_words(tile: GemmTile) -> Iterator[str]:
         ': "s"(lds_wave), "i"(lds), "v"(lane_offset), "s"(rsrc), "s"(offset) : "memory", "scc"); } ROTA_FENCE'
     )
     yield "#define ROTA_READ(target, lane, lds) target = *(ROTA_LDS const piece*)((lane) + (lds)); ROTA_FENCE"
-    names, factors = "a, b", '"v"(a), "v"(b)'
-    if tile.pieces_per_step > 1:
+    if tile.by_columns(Factor.B):
+        yield (
+            "#define ROTA_READ_TRANSPOSED(target, lane, lds) target = __builtin_bit_cast(half, "
+            f"{_TRANSPOSED[tile.element.bytes]}((ROTA_LDS turned*)((lane) + (lds)))); ROTA_FENCE"
+        )
+        if tile.step_pieces(Factor.B) > _TWO:
+            yield "#define ROTA_PAIR(x, y) __builtin_shufflevector(x, y, 0, 1, 2, 3)"
+    if any(tile.step_pieces(operand) > 1 for operand in Factor):
         joined = ", ".join(map(str, range(_factor_registers(tile))))
         yield f"#define ROTA_JOIN(x, y) ((factor)__builtin_shufflevector(x, y, {joined}))"
-        names, factors = "a, a_next, b, b_next", '"v"(ROTA_JOIN(a, a_next)), "v"(ROTA_JOIN(b, b_next))'
+    named = {operand: _named(operand.value, tile.step_pieces(operand)) for operand in Factor}
+    names = ", ".join(name for each in named.values() for name in each)
+    factors = ", ".join(f'"v"({_joined(each)})' for each in named.values())
     yield (
         f'#define ROTA_MFMA(c, {names}) asm volatile("{tile.instruction} %0, %1, %2, %0" : "+{kept}"(c) : {factors}); '
         "ROTA_FENCE"
@@ -49,9 +59,25 @@ def gemm_types(tile: GemmTile) -> Iterator[str]:
     yield "typedef unsigned long long u64;"
     yield "typedef u32 resource __attribute__((ext_vector_type(4)));"
     yield f"typedef u32 piece __attribute__((ext_vector_type({tile.read_bytes // tile.register_bytes})));"
-    if tile.pieces_per_step > 1:
+    if tile.by_columns(Factor.B):
+        yield f"typedef u32 half __attribute__((ext_vector_type({tile.piece_bytes(Factor.B) // tile.register_bytes})));"
+        held, count = {1: ("int", 2), 2: ("short", 4)}[tile.element.bytes]
+        yield f"typedef {held} turned __attribute__((ext_vector_type({count})));"
+    if any(tile.step_pieces(operand) > 1 for operand in Factor):
         yield f"typedef u32 factor __attribute__((ext_vector_type({_factor_registers(tile)})));"
     yield f"typedef float part __attribute__((ext_vector_type({tile.part_registers})));"
+
+
+def _named(name: str, count: int) -> list[str]:
+    """What the pieces of a factor are called in a macro."""
+    return [name, f"{name}_next", f"{name}_third", f"{name}_fourth"][:count]
+
+
+def _joined(names: Sequence[str]) -> str:
+    """One, two or four pieces as a factor; of four, each pair is as wide as a plain read first."""
+    if len(names) > _TWO:
+        return f"ROTA_JOIN(ROTA_PAIR({', '.join(names[:2])}), ROTA_PAIR({', '.join(names[2:])}))"
+    return f"ROTA_JOIN({', '.join(names)})" if len(names) == _TWO else names[0]
 
 
 def macros(words: Iterable[str]) -> list[str]:

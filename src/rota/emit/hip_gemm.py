@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.column_panels import ColumnPanels, column_panels
 from rota.emit.contract import contract
 from rota.emit.entry_reasons import sync_reason, sync_reasons
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
-from rota.emit.gemm_tile import Element, Factor, GemmTile, gemm_tile
+from rota.emit.gemm_tile import BLayout, Element, Factor, GemmTile, Piece, gemm_tile
 from rota.emit.gemm_words import gemm_types, gemm_words, macros
 from rota.emit.lds_layout import bank_conflicts, free_layout, plain_layout
 from rota.emit.names import comment, identifier
@@ -21,6 +22,7 @@ from rota.emit.program_form import form_of
 from rota.emit.refusal import unfit
 from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import check_words, sync_text
+from rota.emit.whole_columns import column_dma, column_fetches, column_places
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.phase import Phase
 from rota.targets.architecture import architecture_of
@@ -56,12 +58,17 @@ def emit_gemm(
     kernels = [GemmKernel(each, tile) for each in variants]
     words = list(gemm_words(tile))
     taken = set(macros(words))
-    lines = [comment(f"C = A x B^T on {tile.machine.name} ({tile.machine.arch})."), *words]
+    lines = [comment(f"C = {product_of(tile)} on {tile.machine.name} ({tile.machine.arch})."), *words]
     for kernel in kernels:
         name = identifier(form_of(kernel.program).symbol, taken)
         taken.add(name)
         lines += ["", *kernel.lines(name)]
     return "\n".join([*lines, "", *(f"#undef {name}" for name in macros(words)), ""])
+
+
+def product_of(tile: GemmTile) -> str:
+    """What is multiplied."""
+    return "A x B" if tile.b_layout is BLayout.KN else "A x B^T"
 
 
 def spoken_element(tile: GemmTile) -> str:
@@ -90,10 +97,14 @@ class GemmKernel:
         yield from self._phase(Phase.PROLOGUE)
         yield ""
         yield f"  int k = {trip};  // bytes of K before this trip's tiles"
+        if self.tile.by_columns(Factor.B):
+            yield f"  int b_at = {self.program.tiles_per_trip} * b_tile;  // bytes of B's rows before them"
         yield "  #pragma clang loop unroll(disable)"
         yield "  for (; trips > 0; --trips) {"
         yield from self._phase(Phase.KERNEL)
         yield f"    k += {trip};"
+        if self.tile.by_columns(Factor.B):
+            yield f"    b_at += {self.program.tiles_per_trip} * b_tile;"
         yield "  }"
         yield ""
         yield from self._phase(Phase.EPILOGUE)
@@ -103,7 +114,8 @@ class GemmKernel:
         geometry, program, tile = self.tile.geometry, self.program, self.tile
         free, plain = (bank_conflicts(tile, layout) for layout in (self.layout, plain_layout(tile)))
         yield f"// {name}"
-        yield f"// A: M x K, B: N x K, {spoken_element(tile)}, row-major; C: M x N, fp32, row-major, overwritten."
+        held = f"A: M x K, B: {tile.b_layout.spoken}, {spoken_element(tile)}, row-major"
+        yield f"// {held}; C: M x N, fp32, row-major, overwritten."
         yield "// Rows follow one another without gaps; A and B are aligned to 16 bytes."
         yield (
             f"// Launch: grid (M / {geometry.BM}, N / {geometry.BN}), {tile.waves * tile.lanes} threads, "
@@ -111,12 +123,17 @@ class GemmKernel:
         )
         yield (
             f"// K / {geometry.BK} = {program.tiles_outside} + {program.tiles_per_trip} * trips, for any trips >= 0; "
-            f"{max(geometry.BM, geometry.BN)} rows take less than 2 GiB."
+            f"{'B and ' if tile.by_columns(Factor.B) else ''}{max(geometry.BM, geometry.BN)} rows take less than 2 GiB."
         )
         yield "// The kernel checks none of these: where one doesn't hold, C is wrong."
         yield f"// Compile with -O2 or -O3 (clang++ -x hip --offload-arch={tile.toolchain})."
+        part = "a part's reads"
+        if tile.by_columns(Factor.B):
+            part = "the reads of a part of A and one of B"
+            free += column_panels(tile).conflicts
+            plain += ColumnPanels(tile=tile).conflicts
         yield (
-            f"// LDS: {self.binding.lds_bytes} bytes; bank conflicts of a part's reads: {free} clocks "
+            f"// LDS: {self.binding.lds_bytes} bytes; bank conflicts of {part}: {free} clocks "
             f"({plain} without the exchange of chunks)."
         )
         yield from contract(self.compiled)
@@ -147,16 +164,22 @@ class GemmKernel:
         yield "  // Buffer resources: base, size in bytes (beyond it loads give 0), raw format."
         for operand, where in ((Factor.A, "tile_row"), (Factor.B, "tile_column")):
             name, rows = operand.value, tile.rows(operand)
-            yield f"  const u64 {name}_base = (u64){operand.name} + (u64){where} * {rows} * row_bytes;"
+            row, taken = " * row_bytes", f"(u32){rows} * row_bytes"
+            if tile.by_columns(operand):
+                row, taken = f" * {size}", f"(u32)(K - 1) * b_row_bytes + {rows * size}"
+                yield f"  const int b_row_bytes = N * {size}, b_tile = {geometry.BK} * b_row_bytes;  // a K-tile on"
+            yield f"  const u64 {name}_base = (u64){operand.name} + (u64){where} * {rows}{row};"
             yield (
                 f"  const resource {name}_global = {{(u32){name}_base, (u32)({name}_base >> 32) & 0xffff, "
-                f"(u32){rows} * row_bytes, 0x00027000u}};"
+                f"{taken}, 0x00027000u}};"
             )
         yield ""
         yield f"  // A DMA of all waves fills {tile.dma_rows} rows; a lane fetches the chunk that belongs at its place."
         yield f"  const u32 lds_wave = (u32)(u64)(ROTA_LDS char*)memory + wave * {tile.lanes * tile.dma_bytes};"
         yield f"  const int dma_rows = {tile.dma_rows} * row_bytes;  // from one DMA to the next in global memory"
         yield from self._fetches()
+        if tile.by_columns(Factor.B):
+            yield from (f"  {line}" for line in column_fetches(tile))
         yield ""
         yield "  // Each lane's place in the first part of A and of B, for each piece of it."
         yield f"  const int lane_row = lane % {tile.side}, lane_group = lane / {tile.side};"
@@ -168,8 +191,9 @@ class GemmKernel:
         """Registers of A, B and C, the latter cleared."""
         tile, binding = self.tile, self.binding
         m, n = binding.parts(Factor.A), binding.parts(Factor.B)
-        pieces = tile.steps * tile.pieces_per_step
-        yield f"  piece a[{binding.copies}][{m}][{pieces}], b[{binding.copies}][{n}][{pieces}];"
+        a, b = (tile.steps * tile.step_pieces(operand) for operand in Factor)
+        kind = "; half" if tile.by_columns(Factor.B) else ","
+        yield f"  piece a[{binding.copies}][{m}][{a}]{kind} b[{binding.copies}][{n}][{b}];"
         yield f"  part c[{m}][{n}];"
         for row in range(m):
             yield "  " + " ".join(f"c[{row}][{column}] = 0; ROTA_PIN(c[{row}][{column}])" for column in range(n))
@@ -195,6 +219,9 @@ class GemmKernel:
     def _places(self) -> Iterator[str]:
         tile, layout, start = self.tile, self.layout, 0
         for operand, where in ((Factor.A, "wave_row"), (Factor.B, "wave_column")):
+            if tile.by_columns(operand):
+                yield from column_places(self.binding, start)
+                continue
             name = operand.value
             yield f"  const int {name}_row = {where} * {self.binding.wave_rows(operand)} + lane_row;"
             for piece in range(tile.steps * tile.pieces_per_step):
@@ -244,12 +271,16 @@ class GemmKernel:
         if isinstance(instruction, LdsRead):
             operand, piece = instruction.operand, instruction.piece
             target = self._register(operand, instruction.copy, instruction.part, piece)
-            return f"ROTA_READ({target}, {operand.value}_lane{piece}, {instruction.lds})"
+            word = "ROTA_READ_TRANSPOSED" if self.tile.by_columns(operand) else "ROTA_READ"
+            lane = self.binding.lane(Piece(operand, instruction.part, piece))
+            return f"{word}({target}, {operand.value}_lane{lane}, {instruction.lds})"
         factors = (*self._factor(instruction, Factor.A), *self._factor(instruction, Factor.B))
         return f"ROTA_MFMA(c[{instruction.a_part}][{instruction.b_part}], {', '.join(factors)})"
 
     def _dma(self, dma: Dma, phase: Phase) -> str:
         operand = dma.operand
+        if self.tile.by_columns(operand):
+            return self._column_dma(dma, phase)
         lds = dma.lds + (self.binding.buffer_bytes(Factor.A) if operand is Factor.B else 0)
         terms = ["k"] if phase is not Phase.PROLOGUE else []
         terms += [str(dma.k_tile * self.tile.row_bytes)] if dma.k_tile else []
@@ -257,10 +288,17 @@ class GemmKernel:
         offset = " + ".join(terms) or "0"
         return f"ROTA_DMA({operand.value}_global, {lds}, fetch{dma.number % self._patterns()}, {offset})"
 
+    def _column_dma(self, dma: Dma, phase: Phase) -> str:
+        rows, pattern = column_dma(self.tile, dma.number)
+        terms = [] if phase is Phase.PROLOGUE else ["b_at"]
+        terms += [f"{dma.k_tile} * b_tile"] if dma.k_tile else []
+        lds = dma.lds + self.binding.buffer_bytes(Factor.A)
+        return f"ROTA_DMA(b_global, {lds}, b_fetch{pattern}, {' + '.join([*terms, *rows]) or '0'})"
+
     def _factor(self, mfma: Mfma, operand: Factor) -> list[str]:
         """The registers of one operand."""
         part, copies = mfma.factor(operand)
-        first = mfma.step * self.tile.pieces_per_step
+        first = mfma.step * len(copies)
         return [self._register(operand, copy, part, first + number) for number, copy in enumerate(copies)]
 
     @staticmethod

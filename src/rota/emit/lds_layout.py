@@ -38,7 +38,7 @@ def bank_conflicts(tile: GemmTile, layout: LdsLayout) -> int:
     """Clocks that bank conflicts add to the LDS reads of one part of the tile, all its pieces together."""
     rule, word = architecture_of(tile.machine).bank_rule(tile.read_bytes), tile.register_bytes
     return sum(
-        _extra_clocks([address // word for lane in phase for address in addresses[lane]], rule.banks.value)
+        extra_clocks([address // word for lane in phase for address in addresses[lane]], rule.banks.value)
         for addresses in _reads(tile, layout)
         for phase in rule.phases
     )
@@ -74,7 +74,7 @@ def _reads(tile: GemmTile, layout: LdsLayout) -> Iterator[list[range]]:
         yield [range(start, start + tile.read_bytes, tile.register_bytes) for start in starts]
 
 
-def _extra_clocks(words: list[int], banks: int) -> int:
+def extra_clocks(words: list[int], banks: int) -> int:
     """A bank serves one address a clock; lanes that want the same one share it."""
     wanted = Counter(word % banks for word in set(words))
     return max(wanted.values()) - 1

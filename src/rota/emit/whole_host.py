@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.epilogue_steps import EpilogueStep, spoken
-from rota.emit.gemm_tile import Element, GemmTile, gemm_tile
+from rota.emit.gemm_tile import BLayout, Element, Factor, GemmTile, gemm_tile
+from rota.emit.hip_gemm import product_of
 from rota.emit.names import identifier
 from rota.emit.register_waits import with_register_waits
 from rota.emit.whole_finish import PARTIAL_UNIT
@@ -39,7 +40,7 @@ def emit_launcher(
 
 
 def _lines(name: str, tile: GemmTile, asked: WholeGemm, tiles_outside: int) -> Iterator[str]:
-    yield f"// Launches {name}: D = epilogue(A x B^T), {spoken(asked.epilogue)}."
+    yield f"// Launches {name}: D = epilogue({product_of(tile)}), {spoken(asked.epilogue)}."
     yield "#pragma once"
     yield "#include <hip/hip_runtime.h>"
     yield "#include <climits>"
@@ -54,23 +55,30 @@ def _lines(name: str, tile: GemmTile, asked: WholeGemm, tiles_outside: int) -> I
     yield f"struct {name}_problem {{"
     for each in PARAMETERS:
         start = {"alpha": "1", "splits": "1", "beta": "0"}.get(each.name, "nullptr" if "*" in each.type else "0")
-        yield f"  {each.type} {each.name} = {start};  // {each.what}"
+        what = each.what.replace(BLayout.NK.spoken, tile.b_layout.spoken)
+        yield f"  {each.type} {each.name} = {start};  // {what}{_at_least_n(tile, each.name)}"
     yield "  int batches = 1;  // matrices"
     yield "};"
     yield ""
-    yield from _tight(name)
+    yield from _tight(name, tile)
     yield from _counts(name, tile, asked)
     yield from _splits(name, tile, tiles_outside)
     yield from _check(name, tile, asked)
     yield from _launch(name, tile, asked)
 
 
-def _tight(name: str) -> Iterator[str]:
+def _at_least_n(tile: GemmTile, name: str) -> str:
+    """Behind the stride of A, which is at least K, that of B is 'the same'."""
+    return ", but at least N" if name == "b_stride" and tile.by_columns(Factor.B) else ""
+
+
+def _tight(name: str, tile: GemmTile) -> Iterator[str]:
     yield "// The problem with every stride that is 0 set to what rows and matrices without gaps have."
     yield f"inline {name}_problem {name}_tight({name}_problem p) {{"
-    for letter, row in (("a", "K"), ("b", "K"), ("c", "N"), ("d", "N")):
+    rows_of_b, row_of_b = tile.b_layout.sizes
+    for letter, row in (("a", "K"), ("b", row_of_b), ("c", "N"), ("d", "N")):
         yield f"  if (p.{letter}_stride == 0) p.{letter}_stride = p.{row};"
-    for letter, rows in (("a", "M"), ("b", "N"), ("c", "M"), ("d", "M")):
+    for letter, rows in (("a", "M"), ("b", rows_of_b), ("c", "M"), ("d", "M")):
         yield f"  if (p.{letter}_batch == 0) p.{letter}_batch = p.{letter}_stride * p.{rows};"
     yield "  return p;"
     yield "}"
@@ -125,9 +133,9 @@ def _check(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
     yield "  };"
     out = asked.output.bytes
     yield (f"  const long long d_bytes = ((p.batches - 1) * p.d_batch + (p.M - 1) * p.d_stride + p.N) * {out};")
-    for pointer, letter, rows in _factors(asked):
+    for pointer, letter, (rows, row) in _factors(tile, asked):
         yield (
-            f"  if (overlap(p.{pointer}, p.{rows}, p.{letter}_stride, p.K, p.{letter}_batch, p.batches, "
+            f"  if (overlap(p.{pointer}, p.{rows}, p.{letter}_stride, p.{row}, p.{letter}_batch, p.batches, "
             f'{tile.element.bytes}, p.D, d_bytes)) return "D overlaps {pointer}";'
         )
     if EpilogueStep.BETA in asked.epilogue:
@@ -141,11 +149,12 @@ def _check(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
     yield ""
 
 
-def _factors(asked: WholeGemm) -> Iterator[tuple[str, str, str]]:
-    yield "A", "a", "M"
-    yield "B", "b", "N"
+def _factors(tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[str, str, tuple[str, str]]]:
+    """Each factor's pointer, the letter of its strides, and its rows and their length."""
+    yield "A", "a", ("M", "K")
+    yield "B", "b", tile.b_layout.sizes
     if asked.gate:
-        yield "B_up", "b", "N"
+        yield "B_up", "b", tile.b_layout.sizes
 
 
 def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[str, str]]:
@@ -158,15 +167,24 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
     yield f"p.batches >= 1 && p.batches <= {_MOST_Y}", f"batches are 1 to {_MOST_Y}"
     yield f"p.splits >= 1 && p.splits <= {_MOST_Y}", f"splits are 1 to {_MOST_Y}"
     yield f"{name}_tiles(p) * {threads} <= UINT_MAX", "the grid has less than 2^32 threads"
-    for pointer, letter, _ in _factors(asked):
+    for pointer, letter, (_, row) in _factors(tile, asked):
         yield f"p.{pointer} != nullptr", f"{pointer} is given"
         yield f"(std::uintptr_t)p.{pointer} % {size} == 0", f"{pointer} is aligned to its elements"
-        yield f"p.{letter}_stride >= p.K", f"rows of {pointer} are at least K elements apart"
+        yield f"p.{letter}_stride >= p.{row}", f"rows of {pointer} are at least {row} elements apart"
         rows = geometry.BM if letter == "a" else columns
-        yield (
-            f"p.{letter}_stride <= {(1 << 31) // (rows * size) - 1}",
-            f"{rows} rows of {pointer} take less than 2 GiB",
-        )
+        if tile.by_columns(Factor(letter)):
+            most = (
+                (1 << 31) // size - geometry.BN - 1
+            ) // geometry.BK  # elements of a K-tile's rows that a split may have
+            yield (
+                f"(p.K + {geometry.BK - 1}LL) / {geometry.BK} <= {most} / p.{letter}_stride * p.splits",
+                f"the rows of {pointer} that a split sums take less than 2 GiB",
+            )
+        else:
+            yield (
+                f"p.{letter}_stride <= {(1 << 31) // (rows * size) - 1}",
+                f"{rows} rows of {pointer} take less than 2 GiB",
+            )
         yield f"p.{letter}_batch >= 0", f"matrices of {pointer} follow one another"
     yield "p.D != nullptr", "D is given"
     yield f"(std::uintptr_t)p.D % {out} == 0", "D is aligned to its elements"

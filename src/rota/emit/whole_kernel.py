@@ -14,13 +14,14 @@ from rota.emit.epilogue_steps import spoken
 from rota.emit.gemm_instructions import Dma
 from rota.emit.gemm_tile import Element, Factor, GemmTile, gemm_tile
 from rota.emit.gemm_words import gemm_types, gemm_words, macros
-from rota.emit.hip_gemm import GemmKernel, spoken_element
+from rota.emit.hip_gemm import GemmKernel, product_of, spoken_element
 from rota.emit.marks import FIRST_MARK, LAST_MARK
 from rota.emit.names import comment, identifier
 from rota.emit.program_form import form_of
 from rota.emit.refusal import unfit
 from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import check_words
+from rota.emit.whole_columns import column_dma, column_fetches, column_sizes
 from rota.emit.whole_finish import (
     PARTIAL_UNIT,
     check_room,
@@ -31,7 +32,7 @@ from rota.emit.whole_finish import (
     matrix_lines,
     reduction_lines,
 )
-from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm
+from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm, check_layout
 from rota.emit.whole_order import count_lines, order_lines
 from rota.emit.whole_rest import Source, dma_numbers, rest_lines
 from rota.pipeline.geometry import KernelGeometry
@@ -56,7 +57,7 @@ def emit_whole(
     kernel = WholeKernel(planned, tile, asked)
     words = [*gemm_words(tile), *_own_words(), *finish_words(tile, asked)]
     name = identifier(whole_name(planned, asked), macros(words))
-    lines = [comment(f"D = epilogue(A x B^T) on {tile.machine.name} ({tile.machine.arch})."), *words, ""]
+    lines = [comment(f"D = epilogue({product_of(tile)}) on {tile.machine.name} ({tile.machine.arch})."), *words, ""]
     lines += [*kernel.lines(name), "", *kernel.reduction(f"{name}_reduce")]
     return "\n".join([*lines, "", *(f"#undef {macro}" for macro in macros(words)), ""])
 
@@ -79,6 +80,7 @@ class WholeKernel(GemmKernel):
     def __init__(self, compiled: CompiledSchedule, tile: GemmTile, asked: WholeGemm) -> None:
         super().__init__(compiled, tile)
         self.asked = asked
+        check_layout(asked.layout, tile.b_layout)
         check_room(tile, self.binding.lds_bytes)
         self.sources = tuple(self._sources())
 
@@ -121,7 +123,8 @@ class WholeKernel(GemmKernel):
         yield from self._lane_places()
         yield from self._registers()
         trip = program.tiles_per_trip * tile.row_bytes
-        yield f"const int whole_tiles = aligned ? depth / {geometry.BK} : 0;"
+        reached = "dma_depth" if tile.by_columns(Factor.B) else "depth"
+        yield f"const int whole_tiles = aligned ? {reached} / {geometry.BK} : 0;"
         yield f"const int end = depth * {tile.element.bytes};  // bytes of K"
         yield "int summed = 0;  // of which so many are in the sums"
         yield f"if (whole_tiles >= {program.tiles_outside}) {{"
@@ -131,10 +134,14 @@ class WholeKernel(GemmKernel):
         yield from self._phase(Phase.PROLOGUE)
         yield ""
         yield f"  int k = {trip};  // bytes of K before this trip's tiles"
+        if tile.by_columns(Factor.B):
+            yield f"  int b_at = {program.tiles_per_trip} * b_tile;  // bytes of B's rows before them"
         yield "  #pragma clang loop unroll(disable)"
         yield "  for (; trips > 0; --trips) {"
         yield from self._phase(Phase.KERNEL)
         yield f"    k += {trip};"
+        if tile.by_columns(Factor.B):
+            yield f"    b_at += {program.tiles_per_trip} * b_tile;"
         yield "  }"
         yield ""
         yield from self._phase(Phase.EPILOGUE)
@@ -159,7 +166,8 @@ class WholeKernel(GemmKernel):
     def _contract(self, name: str) -> Iterator[str]:
         geometry, program, tile, asked = self.tile.geometry, self.program, self.tile, self.asked
         yield f"// {name}"
-        yield f"// A: M x K, B: N x K, {spoken_element(tile)}, row-major; D: M x N, {asked.output.value}, row-major."
+        held = f"A: M x K, B: {tile.b_layout.spoken}, {spoken_element(tile)}, row-major"
+        yield f"// {held}; D: M x N, {asked.output.value}, row-major."
         yield f"// D: {spoken(asked.epilogue)}."
         yield "// Any M, N and K from 1 on.  Rows may be any number of elements apart, from their own length on."
         yield (
@@ -167,15 +175,21 @@ class WholeKernel(GemmKernel):
             f"({program.tiles_outside} + {program.tiles_per_trip} * trips) of K are summed by the schedule's loop, "
             "the rest unpipelined; else all of it."
         )
+        if tile.by_columns(Factor.B):
+            unit = tile.dma_bytes // tile.element.bytes
+            yield f"// So is the K-tile of B's last row, where a tile's columns are no multiple of {unit}."
         columns = geometry.BN // asked.products
         yield (
             f"// Launch: grid (ceil(M / {geometry.BM}) * ceil(N / {columns}), splits, batches), "
             f"{tile.waves * tile.lanes} threads, no dynamic LDS."
         )
         yield f"// With splits > 1, {name}_reduce must follow; see there."
+        rows = f"{max(geometry.BM, geometry.BN)} rows of A or B"
+        if tile.by_columns(Factor.B):
+            rows = f"{geometry.BM} rows of A, the rows of B that a split sums"
         yield (
-            f"// {max(geometry.BM, geometry.BN)} rows of A or B, {max(geometry.BM, REDUCTION_THREADS)} of D and "
-            f"{geometry.BM} of a split's sums take less than 2 GiB; the launcher checks it, the kernel doesn't."
+            f"// {rows}, {max(geometry.BM, REDUCTION_THREADS)} rows of D and {geometry.BM} of a split's sums take less "
+            "than 2 GiB; the launcher checks it, the kernel doesn't."
         )
         yield (
             "// Loads beyond a buffer resource give 0, in LDS too, and stores have no effect; the scalar offset "
@@ -215,8 +229,9 @@ class WholeKernel(GemmKernel):
         yield "  const int depth = K - k_first < k_each ? K - k_first : k_each;"
         for source in self.sources:
             pointer, letter = {"a": "A", "b": "B", "b_up": "B_up"}[source.name], source.operand.value
+            first = f"k_first{' * b_stride' if tile.by_columns(source.operand) else ''}"
             yield (
-                f"  const u64 {source.name}_matrix = (u64){pointer} + (u64)((batch * {letter}_batch + k_first) * "
+                f"  const u64 {source.name}_matrix = (u64){pointer} + (u64)((batch * {letter}_batch + {first}) * "
                 f"{tile.element.bytes});"
             )
         if not self.asked.persistent:
@@ -231,6 +246,9 @@ class WholeKernel(GemmKernel):
             yield f"int {name}_row_bytes = (int)({name}_stride * {size});"
             if self.asked.persistent:  # or all offsets would be computed before the first tile, and spilled
                 yield f'asm volatile("" : "+s"({name}_row_bytes));'
+            if tile.by_columns(operand):
+                yield from column_sizes(tile, extent)
+                continue
             yield (
                 f"const int {name}_rows = {limit} - {where} * {extent} < {extent} ? {limit} - {where} * {extent} : "
                 f"{extent};"
@@ -239,13 +257,13 @@ class WholeKernel(GemmKernel):
         for source in self.sources:
             letter, name = source.operand.value, source.name
             where, extent = ("tile_row", geometry.BM) if source.operand is Factor.A else ("tile_column", columns)
-            yield (
-                f"const u64 {name}_base = {name}_matrix + (u64)((long long){where} * {extent} * {letter}_stride * "
-                f"{size});"
-            )
+            columns_first = tile.by_columns(source.operand)
+            stride = "" if columns_first else f" * {letter}_stride"
+            yield f"const u64 {name}_base = {name}_matrix + (u64)((long long){where} * {extent}{stride} * {size});"
+            bound = f"{letter}_size & ~{tile.dma_bytes - 1}u" if columns_first else f"{letter}_size"
             yield (
                 f"const resource {name}_global = {{(u32){name}_base, (u32)({name}_base >> 32) & 0xffff, "
-                f"{letter}_size, 0x00027000u}};"
+                f"{bound}, 0x00027000u}};"
             )
             yield (
                 f"const __amdgpu_buffer_rsrc_t {name}_bytes = "
@@ -261,6 +279,9 @@ class WholeKernel(GemmKernel):
         yield f"const u32 lds_wave = (u32)(u64)(ROTA_LDS char*)memory + wave * {tile.lanes * tile.dma_bytes};"
         for operand in Factor:
             name = operand.value
+            if tile.by_columns(operand):
+                yield from column_fetches(tile)
+                continue
             yield f"const int {name}_dma_rows = {tile.dma_rows} * {name}_row_bytes;  // from one DMA to the next"
         yield from (line.removeprefix("  ") for line in self._fetches())
         yield ""
@@ -271,14 +292,17 @@ class WholeKernel(GemmKernel):
 
     def _fetch(self, pattern: int, place: str) -> Iterator[str]:
         for operand in Factor:
-            yield f"  const int {operand.value}_fetch{pattern} = row * {operand.value}_row_bytes + {place};"
+            if not self.tile.by_columns(operand):
+                yield f"  const int {operand.value}_fetch{pattern} = row * {operand.value}_row_bytes + {place};"
 
     def _registers(self) -> Iterator[str]:
         yield from (line.removeprefix("  ") for line in self._register_lines())
 
     def _dma(self, dma: Dma, phase: Phase) -> str:
-        terms = ["k"] if phase is not Phase.PROLOGUE else []
-        terms += [str(dma.k_tile * self.tile.row_bytes)] if dma.k_tile else []
+        columns = self.tile.by_columns(dma.operand)
+        terms = ["b_at" if columns else "k"] if phase is not Phase.PROLOGUE else []
+        ahead = f"{dma.k_tile} * b_tile" if columns else str(dma.k_tile * self.tile.row_bytes)
+        terms += [ahead] if dma.k_tile else []
         return self._dma_text(dma, terms)
 
     def _dma_text(self, dma: Dma, terms: list[str]) -> str:
@@ -286,16 +310,19 @@ class WholeKernel(GemmKernel):
         source = next(each for each in self.sources if each.operand is dma.operand and dma.number in each.numbers)
         lds = dma.lds + (self.binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
         number = dma.number - source.numbers.start
-        rows = [f"{number} * {operand}_dma_rows"] if number else []
+        rows, pattern = [f"{number} * {operand}_dma_rows"] if number else [], dma.number % self._patterns()
+        if self.tile.by_columns(dma.operand):
+            rows, pattern = column_dma(self.tile, number)
         offset = " + ".join([*terms, *rows]) or "0"
-        return f"ROTA_DMA({source.name}_global, {lds}, {operand}_fetch{dma.number % self._patterns()}, {offset})"
+        return f"ROTA_DMA({source.name}_global, {lds}, {operand}_fetch{pattern}, {offset})"
 
     def _plain_dmas(self) -> Iterator[str]:
         """One K-tile into the first buffers, at `at` bytes of K."""
         each = self.tile.dma_rows * self.tile.row_bytes
         for operand in Factor:
             for number in range(dma_numbers(self.tile, operand)):
-                yield self._dma_text(Dma(operand, number * each, number, 0), ["at"])
+                at = f"at / {self.tile.element.bytes} * b_row_bytes" if self.tile.by_columns(operand) else "at"
+                yield self._dma_text(Dma(operand, number * each, number, 0), [at])
 
     def reduction(self, name: str) -> Iterator[str]:
         """The kernel that adds the splits of K, under a name."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from rota.check import check_ints, check_types
 from rota.emit.epilogue_steps import EpilogueStep, Steps, check_epilogue, parse_epilogue
+from rota.emit.gemm_tile import BLayout
 from rota.errors import EmissionError, Finding
 
 _VECTOR_BYTES = 16  # the widest store
@@ -84,7 +85,7 @@ class WholeGemm:
 
     `xcds` are the dies among which the machine deals workgroups in turn: each gets a run of neighbouring tiles; 1
     leaves the order alone.  `group` is how many rows of tiles are taken together, so that the tiles under way share
-    rows of A and of B in a die's L2.
+    rows of A and of B in a die's L2.  `layout` is how B must lie, which is the loop's to say; None takes what it says.
     """
 
     output: Output = Output.F32
@@ -92,6 +93,7 @@ class WholeGemm:
     xcds: int = _XCDS
     group: int = _GROUP
     persistent: bool = False
+    layout: BLayout | None = None
 
     def __post_init__(self) -> None:
         check_types(self, {"output": Output, "epilogue": tuple, "persistent": bool})
@@ -129,12 +131,9 @@ def parse_options(told: Mapping[str, str]) -> WholeGemm:
     for name in told:
         if name not in known:
             raise _unknown(f"a whole kernel has no setting {name!r}", ("settings", ", ".join(sorted(known))))
-    if told.get("layout", "nk") != "nk":
-        raise _unknown(
-            "no loop reads B as K x N" if told["layout"] == "kn" else f"no loop reads B as {told['layout']!r}",
-            ("layouts", "nk"),
-            fixes=("transpose B, as weights are stored anyway, or write a loop with transposed LDS reads",),
-        )
+    layouts = {each.value: each for each in BLayout}
+    if told.get("layout", "nk") not in layouts:
+        raise _unknown(f"no loop reads B as {told['layout']!r}", ("layouts", ", ".join(layouts)))
     if told.get("scales", "none") != "none":
         raise _unknown(
             f"no loop multiplies with scales of {told['scales']}",
@@ -154,7 +153,19 @@ def parse_options(told: Mapping[str, str]) -> WholeGemm:
         xcds=_number(told, "xcds", _XCDS),
         group=_number(told, "group", _GROUP),
         persistent=persistent == "true",
+        layout=layouts[told["layout"]] if "layout" in told else None,
     )
+
+
+def check_layout(asked: BLayout | None, have: BLayout) -> None:
+    """A loop reads B as it was declared to, whatever is asked for around it."""
+    if asked not in (None, have):
+        raise _unknown(
+            f"the loop reads B as {have.spoken}, and is asked to read it as {asked.spoken}",
+            ("of the loop", have.value),
+            ("asked for", asked.value),
+            fixes=(f"--set shape.b_layout={asked.value} schedules a loop that does",),
+        )
 
 
 def _number(told: Mapping[str, str], name: str, default: int) -> int:

@@ -10,7 +10,8 @@ from importlib.resources import files
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.epilogue_steps import EpilogueStep
-from rota.emit.gemm_tile import Element, GemmTile, gemm_tile
+from rota.emit.gemm_tile import BLayout, Element, GemmTile, gemm_tile
+from rota.emit.hip_gemm import product_of
 from rota.emit.register_waits import with_register_waits
 from rota.emit.whole_host import emit_launcher
 from rota.emit.whole_kernel import emit_whole, whole_name
@@ -106,7 +107,13 @@ def _words(name: str, tile: GemmTile, asked: WholeGemm) -> dict[str, str]:
         held = architecture_of(tile.machine).float8
         put = _PUT_FLOAT8[architecture_of(tile.machine).float8]
     given, out = _TORCH[held], _TORCH[asked.output]
+    by_columns = tile.b_layout is BLayout.KN
     return {
+        "PRODUCT": product_of(tile),
+        "B_INDEX": "(std::size_t)k * p.N + column" if by_columns else "(std::size_t)column * p.K + k",
+        "B_SIZES": "k, n" if by_columns else "n, k",
+        "B_COLUMNS": "2" if by_columns else "1",
+        "B_FACTOR": "" if by_columns else ".transpose(1, 2)",
         "NAME": name,
         "ARCH": tile.toolchain,
         "PUT_INPUT": _indented(put),

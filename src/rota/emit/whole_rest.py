@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rota.emit.gemm_binding import GemmBinding
-from rota.emit.gemm_tile import Factor, GemmTile
+from rota.emit.gemm_tile import Factor, GemmTile, Piece
 from rota.emit.lds_layout import LdsLayout
+from rota.emit.whole_columns import taken_columns
 from rota.emit.whole_finish import NOWHERE
 
 
@@ -33,12 +34,15 @@ def rest_lines(
     yield "  ROTA_WAIT_VM(0) ROTA_WAIT_LGKM(0) ROTA_MEET"
     yield "  #pragma clang loop unroll(disable)"
     yield f"  for (int at = summed; at < end; at += {tile.row_bytes}) {{"
-    yield f"    if (aligned && at + {tile.row_bytes} <= end) {{"
+    last = f"dma_depth * {tile.element.bytes}" if tile.by_columns(Factor.B) else "end"
+    yield f"    if (aligned && at + {tile.row_bytes} <= {last}) {{"
     yield from (f"      {line}" for line in dmas)
     yield "      ROTA_WAIT_VM(0)"
     yield "    } else {"
     for source in sources:
-        yield from (f"      {line}" for line in _taken(binding, layout, source))
+        columns = tile.by_columns(source.operand)
+        taken = taken_columns(binding, source.name, source.numbers) if columns else _taken(binding, layout, source)
+        yield from (f"      {line}" for line in taken)
     yield "    }"
     yield "    ROTA_MEET"
     yield from (f"    {line}" for line in _multiplied(binding))
@@ -90,18 +94,23 @@ def _multiplied(binding: GemmBinding) -> Iterator[str]:
     """EpilogueStep by step of K: all pieces of a step, then all its products."""
     tile = binding.tile
     for step in range(tile.steps):
-        pieces = range(step * tile.pieces_per_step, (step + 1) * tile.pieces_per_step)
-        for operand in Factor:
+        a, b = (range(step * each, (step + 1) * each) for each in map(tile.step_pieces, Factor))
+        for operand, pieces in zip(Factor, (a, b), strict=True):
             for part in range(binding.parts(operand)):
-                lds = binding.first_row(operand, part) * tile.row_bytes
-                name = operand.value
-                yield " ".join(f"ROTA_READ({name}[0][{part}][{piece}], {name}_lane{piece}, {lds})" for piece in pieces)
+                yield " ".join(_read(binding, Piece(operand, part, piece)) for piece in pieces)
         yield "ROTA_WAIT_LGKM(0)"
         for row in range(binding.parts(Factor.A)):
             yield " ".join(
-                f"ROTA_MFMA(c[{row}][{column}], {_factors('a', row, pieces)}, {_factors('b', column, pieces)})"
+                f"ROTA_MFMA(c[{row}][{column}], {_factors('a', row, a)}, {_factors('b', column, b)})"
                 for column in range(binding.parts(Factor.B))
             )
+
+
+def _read(binding: GemmBinding, read: Piece) -> str:
+    word = "ROTA_READ_TRANSPOSED" if binding.tile.by_columns(read.operand) else "ROTA_READ"
+    name = read.operand.value
+    target = f"{name}[0][{read.part}][{read.piece}]"
+    return f"{word}({target}, {name}_lane{binding.lane(read)}, {binding.read_offset(read)})"
 
 
 def _factors(name: str, part: int, pieces: Sequence[int]) -> str:
@@ -110,4 +119,4 @@ def _factors(name: str, part: int, pieces: Sequence[int]) -> str:
 
 def dma_numbers(tile: GemmTile, operand: Factor) -> int:
     """DMAs that bring one K-tile of an operand."""
-    return tile.rows(operand) // tile.dma_rows
+    return tile.dmas(operand)

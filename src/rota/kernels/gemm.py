@@ -6,10 +6,12 @@ is an op of its own, as in hand-written kernels.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rota.check import bad_field, check_ints
+from rota.check import bad_field, check_ints, check_types
+from rota.emit.gemm_tile import BLayout
 from rota.kernels.fitting import check_fit
 from rota.kernels.wave_size import LANES, REGISTER_BYTES
 from rota.pipeline.geometry import WAVE_GRIDS, KernelGeometry, check_waves
@@ -18,6 +20,7 @@ from rota.targets.mfma import element_bytes_named
 from rota.values.loop import Loop
 
 _HALVES = 2  # of A and of B, which make the quadrants of a wave's tile
+_TRANSPOSED_BYTES = 8  # that one lane gets with an LDS read that transposes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +28,8 @@ class GemmShape:
     """A workgroup tile (rows x columns x depth of K), its waves, element size and matrix instruction.
 
     `dma_bytes` and `read_bytes` are what one lane moves with one DMA or LDS read instruction; `mma` is the shape of one
-    matrix instruction (rows and columns, depth of K).
+    matrix instruction (rows and columns, depth of K).  B as K x N (`b_layout`) is read by instructions that transpose,
+    of 8 bytes a lane.
     """
 
     name: str
@@ -38,8 +42,10 @@ class GemmShape:
     element_bytes: int = 2
     dma_bytes: int = 16
     read_bytes: int = 16
+    b_layout: BLayout = BLayout.NK
 
     def __post_init__(self) -> None:
+        check_types(self, {"b_layout": BLayout})
         check_ints(self, ("rows", "columns", "depth", "element_bytes", "dma_bytes", "read_bytes"), least=1)
         check_waves(self, self.waves)
 
@@ -48,6 +54,12 @@ class GemmShape:
         """Rows and columns that one wave computes."""
         down, across = WAVE_GRIDS[self.waves]
         return self.rows // down, self.columns // across
+
+    def read_by(self, loop: Loop, operand: str) -> tuple[Callable[..., str], int]:
+        """What declares a read of an operand from LDS, and the bytes that one lane gets with one."""
+        if operand == "B" and self.b_layout is BLayout.KN:
+            return loop.transposed, _TRANSPOSED_BYTES
+        return loop.fragment, self.read_bytes
 
     @property
     def geometry(self) -> KernelGeometry:
@@ -95,12 +107,13 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
         tiles = [loop.tile(f"{operand}{half}", size=size, operand=operand) for half in range(_HALVES)]
         for tile in tiles:
             loop.load(tile, instructions=size // (shape.dma_bytes * LANES * shape.waves), moved=size)
+        read, width = shape.read_by(loop, operand)
         fragments[operand] = [
-            loop.fragment(
+            read(
                 tile.lower(),
                 tile,
                 registers=part // (REGISTER_BYTES * LANES),
-                instructions=part // (shape.read_bytes * LANES),
+                instructions=part // (width * LANES),
             )
             for tile in tiles
         ]
@@ -120,16 +133,17 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
     loop = Loop(shape.name, waves=shape.waves)
     side, k = shape.mma
     per_dma = shape.dma_bytes * LANES * shape.waves
-    registers = shape.read_bytes // REGISTER_BYTES
     pieces: dict[str, list[list[str]]] = {}
     for operand, extent, own in zip("AB", (shape.rows, shape.columns), shape.wave_tile, strict=True):
         size = extent * shape.depth * shape.element_bytes
         tile = loop.tile(operand, size=size, operand=operand)
         for number in range(size // per_dma):
             loop.load(tile, name=f"load_{operand}{number}", moved=per_dma)
-        steps = shape.depth * side * shape.element_bytes // (shape.read_bytes * LANES)
+        read, width = shape.read_by(loop, operand)
+        steps = shape.depth * side * shape.element_bytes // (width * LANES)
+        registers = width // REGISTER_BYTES
         pieces[operand] = [
-            [loop.fragment(f"{operand.lower()}{part}_{step}", tile, registers=registers) for step in range(steps)]
+            [read(f"{operand.lower()}{part}_{step}", tile, registers=registers) for step in range(steps)]
             for part in range(own // side)
         ]
     for step in range(shape.depth // k):

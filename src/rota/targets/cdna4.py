@@ -42,6 +42,13 @@ CDNA4 = Architecture(
             phases_known=Confidence.MEASURED_BY_THIRD_PARTY,
             source=_HIPKITTENS,
         ),
+        BankRule(
+            read_bytes=8,
+            banks=Fact(64, "banks of 4 bytes", Confidence.MEASURED_BY_THIRD_PARTY, _HIPKITTENS),
+            phases=tuple(tuple(range(start, start + _HALF)) for start in range(0, cdna.LANES.value, _HALF)),
+            phases_known=Confidence.MEASURED_BY_THIRD_PARTY,
+            source=_HIPKITTENS,
+        ),
     ),
     extensions=EXTENSIONS,
     transposed_reads=("ds_read_b64_tr_b16", "ds_read_b64_tr_b8", "ds_read_b64_tr_b4", "ds_read_b96_tr_b6"),
