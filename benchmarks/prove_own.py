@@ -62,7 +62,8 @@ def main() -> None:
             took = verdict.statistics
             what = f"{name}, splits" if verdict.kernel.endswith("_reduce") else name
             print(f"{what:76.76} {verdict.status.value:12} {took.seconds:5.1f} s {took.states:6} states", flush=True)
-            print(*verdict.findings, sep="\n", end="")
+            for finding in verdict.findings:
+                print(finding)
             proved, wrong = proved + verdict.proved, wrong + (not verdict.proved)
     print(f"{proved} of {proved + wrong} kernels proved")
     sys.exit(1 if wrong else 0)
