@@ -4,8 +4,9 @@ import pytest
 
 from rota.emit.emission import Emission
 from rota.emit.forms import document, hip, skeleton
+from rota.emit.gemm_tile import BLayout
 from rota.emit.whole_kernel import emit_whole
-from rota.emit.whole_options import Output, WholeGemm, parse_options
+from rota.emit.whole_options import Output, WholeGemm, check_layout, parse_options
 from rota.kernels.catalogue import kernel_named
 from tests.emit.kernels import SMALL, by_values
 from tests.findings.smallest import raised
@@ -44,6 +45,13 @@ def test_a_loop_reads_b_as_it_was_declared_to() -> None:
     assert finding.message == "the loop reads B as N x K, and is asked to read it as K x N"
     assert finding.fixes == ("--set shape.b_layout=kn schedules a loop that does",)
     assert emit_whole(compiled, geometry, parse_options({"layout": "nk"}))
+
+
+def test_two_b_of_the_second_layout_have_no_persistent_kernel() -> None:
+    asked = parse_options({"epilogue": "gated_silu", "persistent": "true"})
+    assert "more scalar registers" in raised("T209", lambda: check_layout(asked, BLayout.KN)).message
+    check_layout(asked, BLayout.NK)
+    check_layout(parse_options({"persistent": "true"}), BLayout.KN)
 
 
 def test_settings_are_applied() -> None:

@@ -157,14 +157,20 @@ def parse_options(told: Mapping[str, str]) -> WholeGemm:
     )
 
 
-def check_layout(asked: BLayout | None, have: BLayout) -> None:
+def check_layout(asked: WholeGemm, have: BLayout) -> None:
     """A loop reads B as it was declared to, whatever is asked for around it."""
-    if asked not in (None, have):
+    if asked.layout not in (None, have):
         raise _unknown(
-            f"the loop reads B as {have.spoken}, and is asked to read it as {asked.spoken}",
+            f"the loop reads B as {have.spoken}, and is asked to read it as {asked.layout.spoken}",
             ("of the loop", have.value),
-            ("asked for", asked.value),
-            fixes=(f"--set shape.b_layout={asked.value} schedules a loop that does",),
+            ("asked for", asked.layout.value),
+            fixes=(f"--set shape.b_layout={asked.layout.value} schedules a loop that does",),
+        )
+    if have is BLayout.KN and asked.persistent and asked.gate:
+        raise _unknown(
+            "no persistent kernel of two B, each K x N, is written: it takes more scalar registers than there are",
+            ("epilogue", asked.gate.value),
+            fixes=("leave persistent=true out", "or take B as N x K"),
         )
 
 
