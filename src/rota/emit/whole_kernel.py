@@ -80,7 +80,7 @@ class WholeKernel(GemmKernel):
     def __init__(self, compiled: CompiledSchedule, tile: GemmTile, asked: WholeGemm) -> None:
         super().__init__(compiled, tile)
         self.asked = asked
-        check_layout(asked, tile.b_layout)
+        check_layout(asked, tile)
         check_room(tile, self.binding.lds_bytes)
         self.sources = tuple(self._sources())
 
