@@ -104,6 +104,7 @@ def test_dmas_of_less_rows_than_the_exchange_repeats_after_fetch_by_several_patt
     assert [line for line in column_fetches(tile) if "(b_line + 8) >> 3 & 1" in line]
     assert column_dma(tile, 1) == (["1 * b_dma_rows"], 1)
     assert column_dma(tile, panels.dmas + 2) == (["2 * b_dma_rows", "512"], 0)
+    assert column_dma(tile, 1, 3, "rows") == ([f"{3 * panels.dmas + 1} * rows"], 1)
 
 
 @pytest.mark.parametrize(

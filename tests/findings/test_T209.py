@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import pytest
 
+from rota import GFX950, KernelGeometry
 from rota.emit.emission import Emission
 from rota.emit.forms import document, hip, skeleton
+from rota.emit.gemm_tile import BLayout, Element, GemmTile
 from rota.emit.whole_kernel import emit_whole
-from rota.emit.whole_options import Output, WholeGemm, parse_options
+from rota.emit.whole_options import Output, WholeGemm, check_layout, parse_options
 from rota.kernels.catalogue import kernel_named
 from tests.emit.kernels import SMALL, by_values
 from tests.findings.smallest import raised
@@ -44,6 +49,20 @@ def test_a_loop_reads_b_as_it_was_declared_to() -> None:
     assert finding.message == "the loop reads B as N x K, and is asked to read it as K x N"
     assert finding.fixes == ("--set shape.b_layout=kn schedules a loop that does",)
     assert emit_whole(compiled, geometry, parse_options({"layout": "nk"}))
+
+
+def test_registers_of_a_persistent_kernel_that_reads_b_as_k_x_n_suffice_for_small_tiles_alone() -> None:
+    geometry = KernelGeometry(BM=128, BN=128)
+    small, plain = (
+        GemmTile(geometry=geometry, waves=4, element=Element.BF16, machine=GFX950, b_layout=each)
+        for each in (BLayout.KN, BLayout.NK)
+    )
+    turning, gated = ({"persistent": "true"} | more for more in ({}, {"epilogue": "gated_silu"}))
+    for asked, tile in ((gated, small), (turning, replace(small, geometry=KernelGeometry(), waves=8))):
+        finding = raised("T209", partial(check_layout, parse_options(asked), tile))
+        assert "registers don't suffice" in finding.message
+    check_layout(parse_options(gated), plain)
+    check_layout(parse_options(turning), small)
 
 
 def test_settings_are_applied() -> None:

@@ -85,7 +85,7 @@ class GemmLoop:
             for number, name in enumerate(names):
                 readers = [op for op in self.loop.ops if any(read.value == name for read in op.reads)]
                 pieces = self.tile.slice_pieces(operand, number, len(names))
-                self._check_transposes(operand, name, readers)
+                self._check_transposes(operand, readers)
                 if not readers:
                     raise no_product(f"nothing reads the tile {name}: a part of {operand.name} is never multiplied")
                 if len(pieces) % len(readers):
@@ -99,14 +99,14 @@ class GemmLoop:
                 for index, reader in enumerate(readers):
                     yield reader.writes[0], pieces[index * share : (index + 1) * share]
 
-    def _check_transposes(self, operand: Factor, name: str, readers: Sequence[LoopOp]) -> None:
+    def _check_transposes(self, operand: Factor, readers: Sequence[LoopOp]) -> None:
         """All reads of B transpose, or none; those of A never do."""
         due = OpKind.LDS_READ_TRANSPOSED if self.tile.by_columns(operand) else OpKind.LDS_READ
         wrong = [op for op in readers if op.kind is not due]
         if wrong:
             raise unfit(
-                f"{wrong[0]} reads {name}, a tile of {operand.name}, by {wrong[0].kind.word}; a GEMM's reads of A are "
-                "plain, and those of B all plain, for B as N x K, or all transposed, for B as K x N",
+                f"{wrong[0]} is a {wrong[0].kind.word} op of {operand.name}: a GEMM's reads of A are plain, those of B "
+                "all plain (B as N x K) or all transposed (B as K x N)",
                 concerns=(Concern(label=op.name, source=op.source) for op in wrong),
             )
 

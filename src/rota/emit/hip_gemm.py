@@ -289,9 +289,8 @@ class GemmKernel:
         return f"ROTA_DMA({operand.value}_global, {lds}, fetch{dma.number % self._patterns()}, {offset})"
 
     def _column_dma(self, dma: Dma, phase: Phase) -> str:
-        rows, pattern = column_dma(self.tile, dma.number)
+        rows, pattern = column_dma(self.tile, dma.number, dma.k_tile)
         terms = [] if phase is Phase.PROLOGUE else ["b_at"]
-        terms += [f"{dma.k_tile} * b_tile"] if dma.k_tile else []
         lds = dma.lds + self.binding.buffer_bytes(Factor.A)
         return f"ROTA_DMA(b_global, {lds}, b_fetch{pattern}, {' + '.join([*terms, *rows]) or '0'})"
 

@@ -17,12 +17,12 @@ from rota.emit.whole_finish import NOWHERE
 def column_sizes(tile: GemmTile, columns: int) -> Iterator[str]:
     """The resource ends with the last column of the last row; `dma_depth` of the rows may be fetched by DMAs.
 
-    A DMA moves 16 bytes of a lane or none: its own resource ends at a multiple of them, before the end of a last row
-    that isn't one, which is left to whoever fetches element by element.
+    Whether a lane gets any of the 16 bytes in which the resource ends is nothing to rest on: a last row that ends
+    within them is left to whoever fetches element by element.  Of no row at all, a split that has none fetches nothing.
     """
     size = tile.element.bytes
     yield f"const int b_columns = N - tile_column * {columns} < {columns} ? N - tile_column * {columns} : {columns};"
-    yield f"const u32 b_size = depth > 0 ? (u32)(depth - 1) * b_row_bytes + b_columns * {size} : 0;"
+    yield f"const u32 b_size = (u32)(depth - 1) * b_row_bytes + b_columns * {size};"
     yield f"const int dma_depth = b_columns % {tile.dma_bytes // size} ? depth - 1 : depth;  // K that DMAs may fetch"
     yield f"const int b_tile = {tile.geometry.BK} * b_row_bytes;  // from a K-tile to the next"
 
@@ -61,11 +61,12 @@ def column_places(binding: GemmBinding, start: int) -> Iterator[str]:
         )
 
 
-def column_dma(tile: GemmTile, number: int) -> tuple[list[str], int]:
-    """What a DMA's offset counts besides K, by its number among its matrix's, and which fetch it takes."""
+def column_dma(tile: GemmTile, number: int, k_tile: int = 0, rows: str = "b_dma_rows") -> tuple[list[str], int]:
+    """What a DMA's offset counts from the trip's rows, by its number among its matrix's, and which fetch it takes."""
     panels = column_panels(tile)
     panel, within = divmod(number, panels.dmas)
-    terms = [f"{within} * b_dma_rows"] if within else []
+    before = k_tile * panels.dmas + within
+    terms = [f"{before} * {rows}"] if before else []
     return terms + ([str(panel * panels.row_bytes)] if panel else []), within % panels.patterns
 
 

@@ -80,7 +80,7 @@ class WholeKernel(GemmKernel):
     def __init__(self, compiled: CompiledSchedule, tile: GemmTile, asked: WholeGemm) -> None:
         super().__init__(compiled, tile)
         self.asked = asked
-        check_layout(asked.layout, tile.b_layout)
+        check_layout(asked, tile)
         check_room(tile, self.binding.lds_bytes)
         self.sources = tuple(self._sources())
 
@@ -138,6 +138,8 @@ class WholeKernel(GemmKernel):
             yield f"  int b_at = {program.tiles_per_trip} * b_tile;  // bytes of B's rows before them"
         yield "  #pragma clang loop unroll(disable)"
         yield "  for (; trips > 0; --trips) {"
+        if tile.by_columns(Factor.B) and self.asked.persistent:  # or all multiples would be kept, and spilled
+            yield '    int rows_now = b_dma_rows; asm volatile("" : "+s"(rows_now));'
         yield from self._phase(Phase.KERNEL)
         yield f"    k += {trip};"
         if tile.by_columns(Factor.B):
@@ -257,13 +259,11 @@ class WholeKernel(GemmKernel):
         for source in self.sources:
             letter, name = source.operand.value, source.name
             where, extent = ("tile_row", geometry.BM) if source.operand is Factor.A else ("tile_column", columns)
-            columns_first = tile.by_columns(source.operand)
-            stride = "" if columns_first else f" * {letter}_stride"
+            stride = "" if tile.by_columns(source.operand) else f" * {letter}_stride"
             yield f"const u64 {name}_base = {name}_matrix + (u64)((long long){where} * {extent}{stride} * {size});"
-            bound = f"{letter}_size & ~{tile.dma_bytes - 1}u" if columns_first else f"{letter}_size"
             yield (
                 f"const resource {name}_global = {{(u32){name}_base, (u32)({name}_base >> 32) & 0xffff, "
-                f"{bound}, 0x00027000u}};"
+                f"{letter}_size, 0x00027000u}};"
             )
             yield (
                 f"const __amdgpu_buffer_rsrc_t {name}_bytes = "
@@ -299,20 +299,21 @@ class WholeKernel(GemmKernel):
         yield from (line.removeprefix("  ") for line in self._register_lines())
 
     def _dma(self, dma: Dma, phase: Phase) -> str:
-        columns = self.tile.by_columns(dma.operand)
-        terms = ["b_at" if columns else "k"] if phase is not Phase.PROLOGUE else []
-        ahead = f"{dma.k_tile} * b_tile" if columns else str(dma.k_tile * self.tile.row_bytes)
-        terms += [ahead] if dma.k_tile else []
+        if self.tile.by_columns(dma.operand):
+            now = "rows_now" if phase is Phase.KERNEL and self.asked.persistent else "b_dma_rows"
+            return self._dma_text(dma, [] if phase is Phase.PROLOGUE else ["b_at"], now)
+        terms = ["k"] if phase is not Phase.PROLOGUE else []
+        terms += [str(dma.k_tile * self.tile.row_bytes)] if dma.k_tile else []
         return self._dma_text(dma, terms)
 
-    def _dma_text(self, dma: Dma, terms: list[str]) -> str:
+    def _dma_text(self, dma: Dma, terms: list[str], rows_of_b: str = "b_dma_rows") -> str:
         operand = dma.operand.value
         source = next(each for each in self.sources if each.operand is dma.operand and dma.number in each.numbers)
         lds = dma.lds + (self.binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
         number = dma.number - source.numbers.start
         rows, pattern = [f"{number} * {operand}_dma_rows"] if number else [], dma.number % self._patterns()
         if self.tile.by_columns(dma.operand):
-            rows, pattern = column_dma(self.tile, number)
+            rows, pattern = column_dma(self.tile, number, dma.k_tile, rows_of_b)
         offset = " + ".join([*terms, *rows]) or "0"
         return f"ROTA_DMA({source.name}_global, {lds}, {operand}_fetch{pattern}, {offset})"
 

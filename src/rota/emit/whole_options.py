@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rota.check import check_ints, check_types
 from rota.emit.epilogue_steps import EpilogueStep, Steps, check_epilogue, parse_epilogue
-from rota.emit.gemm_tile import BLayout
+from rota.emit.gemm_tile import BLayout, GemmTile
 from rota.errors import EmissionError, Finding
 
 _VECTOR_BYTES = 16  # the widest store
@@ -157,14 +157,22 @@ def parse_options(told: Mapping[str, str]) -> WholeGemm:
     )
 
 
-def check_layout(asked: BLayout | None, have: BLayout) -> None:
+def check_layout(asked: WholeGemm, tile: GemmTile) -> None:
     """A loop reads B as it was declared to, whatever is asked for around it."""
-    if asked not in (None, have):
+    have = tile.b_layout
+    if asked.layout not in (None, have):
         raise _unknown(
-            f"the loop reads B as {have.spoken}, and is asked to read it as {asked.spoken}",
+            f"the loop reads B as {have.spoken}, and is asked to read it as {asked.layout.spoken}",
             ("of the loop", have.value),
-            ("asked for", asked.value),
-            fixes=(f"--set shape.b_layout={asked.value} schedules a loop that does",),
+            ("asked for", asked.layout.value),
+            fixes=(f"--set shape.b_layout={asked.layout.value} schedules a loop that does",),
+        )
+    if have is BLayout.KN and asked.persistent and (asked.gate or tile.waves > tile.simds):
+        raise _unknown(
+            "no persistent kernel of two waves on a SIMD, or of two B, takes B as K x N: registers don't suffice",
+            ("waves", f"{tile.waves} on {tile.simds} SIMDs"),
+            ("products", str(asked.products)),
+            fixes=("leave persistent=true out", "or take B as N x K"),
         )
 
 
