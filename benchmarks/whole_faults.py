@@ -34,6 +34,7 @@ class Fault:
     last: bool = False
     assembly: bool = False
     far: str = ""
+    loop: str = LOOP
 
     def damage(self, text: str) -> str:
         """The text with the fault."""
@@ -43,8 +44,12 @@ class Fault:
         return text[:place] + self.new + text[place + len(self.old) :]
 
 
-def _faults(part: str, *edits: tuple[str, str, str], asked: WholeGemm = LINEAR, last: bool = False) -> list[Fault]:
-    return [Fault(part=part, name=name, old=old, new=new, asked=asked, last=last) for name, old, new in edits]
+def _faults(
+    part: str, *edits: tuple[str, str, str], asked: WholeGemm = LINEAR, last: bool = False, loop: str = LOOP
+) -> list[Fault]:
+    return [
+        Fault(part=part, name=name, old=old, new=new, asked=asked, last=last, loop=loop) for name, old, new in edits
+    ]
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -215,6 +220,18 @@ FAULTS: tuple[Fault, ...] = (
         ("erf with another constant", "0.254829592f", "0.253829592f"),
         ("erf is odd", "(x < 0 ? rest : 2 - rest)", "(2 - rest)"),
         asked=ERF,
+    ),
+    *_faults(
+        "fp4",
+        ("factors of another format", "cbsz:4 blgp:4", "cbsz:4 blgp:2"),
+        ("A's resource is as long as K has elements", "* a_row_bytes + depth / 2;", "* a_row_bytes + depth;"),
+        ("a row of B is as many bytes as elements", "(int)(b_stride / 2)", "(int)b_stride"),
+        ("tiles of A are as many bytes apart as elements", "* 64 * a_stride / 2)", "* 64 * a_stride)"),
+        ("a share begins at as many bytes as elements", " + k_first) / 2);", " + k_first));"),
+        ("K ends after as many bytes as elements", "const int end = depth / 2;", "const int end = depth;"),
+        ("bytes of a word are exchanged", "<< (8 * e)", "<< (8 * (e ^ 1))"),
+        asked=SUMS,
+        loop="fp4_low",
     ),
     Fault(
         part="overflow",

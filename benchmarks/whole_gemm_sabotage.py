@@ -40,16 +40,17 @@ PROBLEMS: tuple[Problem, ...] = (
 """Grids that aren't square, of several matrices; rows that DMAs can and can't fetch; whole trips, rests and parts."""
 
 
-def found_by(fault: Fault | None, asked: WholeGemm) -> str | None:
+def found_by(fault: Fault | None, asked: WholeGemm, loop: str = LOOP) -> str | None:
     """How a fault is found; None if it isn't."""
+    loop = fault.loop if fault is not None else loop
     try:
-        made = _damaged(fault, asked)
-        audit = audit_gemm(loop_of(LOOP), LOOPS[LOOP][0].geometry, made.code, kernel=made.name, products=asked.products)
+        made = _damaged(fault, asked, loop)
+        audit = audit_gemm(loop_of(loop), LOOPS[loop][0].geometry, made.code, kernel=made.name, products=asked.products)
     except RotaError as error:
         return f"refused: {error.findings[0].code}"
     if not audit.exact:
         return f"audit: {audit.findings[0].code}"
-    if (fault is not None and fault.far) or (fault is None and asked == SUMS):
+    if (fault is not None and fault.far) or (fault is None and (asked, loop) == (SUMS, LOOP)):
         for far in fault.far if fault is not None else "ABD":
             if wrong := wrong_far_row(made, far):
                 return f"execution: {wrong[0]}"
@@ -66,13 +67,13 @@ def launcher_faults(folder: Path) -> tuple[list[str], list[str]]:
     return words, missed(compiled(find_toolchain(), source, folder), words)
 
 
-def _damaged(fault: Fault | None, asked: WholeGemm) -> Built:
+def _damaged(fault: Fault | None, asked: WholeGemm, loop: str) -> Built:
     if fault is None:
-        return built(LOOP, asked)
-    toolchain, arch = find_toolchain(), LOOPS[LOOP][1].arch
+        return built(loop, asked)
+    toolchain, arch = find_toolchain(), LOOPS[loop][1].arch
     if fault.assembly:
-        return loaded(LOOP, asked, toolchain.assemble(fault.damage(built(LOOP, asked).code.assembly), arch))
-    return loaded(LOOP, asked, toolchain.compile(fault.damage(source_of(LOOP, asked)), arch))
+        return loaded(loop, asked, toolchain.assemble(fault.damage(built(loop, asked).code.assembly), arch))
+    return loaded(loop, asked, toolchain.compile(fault.damage(source_of(loop, asked)), arch))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,10 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     chosen = [fault for fault in FAULTS if options.only in f"{fault.part}: {fault.name}"][:: options.every]
     tally: Counter[str] = Counter()
-    for asked in dict.fromkeys(fault.asked for fault in chosen):
-        how = found_by(None, asked)
+    for asked, loop in dict.fromkeys((fault.asked, fault.loop) for fault in chosen):
+        how = found_by(None, asked, loop)
         tally["wrongly found"] += how is not None
-        print(f"without a fault, {' '.join(asked.words)}: {how or 'right'}", flush=True)
+        print(f"without a fault, {loop}, {' '.join(asked.words)}: {how or 'right'}", flush=True)
     for fault in chosen:
         how = found_by(fault, fault.asked)
         tally["missed" if how is None else how.split(":", maxsplit=1)[0]] += 1

@@ -15,12 +15,14 @@ from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
 from rota.isa.launch.loaded_kernel import LoadedKernel
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
+from rota.kernels.narrow_gemm import FP4_LARGE, FP4_SMALL
 from rota.program.machine import Machine
 from rota.targets.by_architecture import GFX942, GFX950
 from rota.values.compile_loop import compile_loop
 
 _EIGHT, _, _SMALL, _FP8 = GEMM_SHAPES
 _SMALL_942 = MI300X_GEMM_SHAPES[-1]
+_FP4_LOW = replace(FP4_SMALL, name="gemm_fp4_64x128x256_4wave", rows=64)
 
 
 def _fp16(shape: GemmShape, name: str, **fields: Any) -> GemmShape:
@@ -54,6 +56,9 @@ LOOPS: dict[str, tuple[GemmShape, Machine]] = {
         ),
         GFX942,
     ),
+    "fp4": (FP4_LARGE, GFX950),
+    "fp4_small": (FP4_SMALL, GFX950),
+    "fp4_low": (_FP4_LOW, GFX950),
 }
 """Tiles of four and eight waves for both machines; of quadrants, which are quickly scheduled."""
 

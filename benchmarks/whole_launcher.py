@@ -71,6 +71,16 @@ CASES: tuple[Case, ...] = (
 )  # fmt: skip
 """For a bf16 kernel of 128 x 128 tiles with the epilogue alpha, row_scale, column_scale, column_bias, beta."""
 
+NARROW_CASES: tuple[Case, ...] = (
+    Case("p.K = 99;", "K is a multiple of 2, the elements of a byte"),
+    Case("p.a_stride = 105;", "rows and matrices of A begin at bytes, of 2 elements each"),
+    Case("p.a_batch += 1;", "rows and matrices of A begin at bytes, of 2 elements each"),
+    Case("p.b_stride = 105;", "rows and matrices of B begin at bytes, of 2 elements each"),
+    Case("p.b_stride = 1LL << 25;", "128 rows of B take less than 2 GiB"),
+    Case("p.D = (char*)p.A + 300 * 104 - 16;", "D overlaps A"),
+)
+"""For a kernel of fp4."""
+
 RIGHT: tuple[tuple[str, str], ...] = (
     ("", "launch 6x2x2 of 256, launch 30x1x2 of 256"),
     ("p.splits = 1;", "launch 6x1x2 of 256"),

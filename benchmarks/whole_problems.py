@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ AWKWARD = (1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 95, 96, 127, 128
            320, 321, 383, 384, 385, 447, 511, 512, 513, 639, 640, 641, 699, 700)  # fmt: skip
 MOST = 700
 _ODD, _SMALL = 0.08, (70, 60, 140)
+_FETCHED = 32  # elements of fp4 in the 16 bytes that a DMA moves for a lane
 EXACT = frozenset(
     {
         EpilogueStep.ALPHA,
@@ -96,6 +97,21 @@ def draw_problem(random: Random, *, number: int) -> Problem:
     )
 
 
+def fitted(problem: Problem, packed: int) -> Problem:
+    """The problem with rows of whole bytes, where so many elements share one.
+
+    Such K-tiles are deep: two of three problems get a K that has trips of the loop, in rows that DMAs can fetch.
+    """
+    if packed == 1:
+        return problem
+    gap_a, gap_b, gap_c, gap_d = problem.gaps
+    k = problem.k + problem.k % packed
+    if problem.seed % 3:
+        k *= 4
+        return replace(problem, k=k, gaps=(-k % _FETCHED, -k % _FETCHED, gap_c, gap_d), skew=(0, 0, problem.skew[2]))
+    return replace(problem, k=k, gaps=(gap_a + gap_a % packed, gap_b + gap_b % packed, gap_c, gap_d))
+
+
 class Operands(NamedTuple):
     """The numbers of a problem."""
 
@@ -125,6 +141,8 @@ def draw_operands(problem: Problem, bits: int, output: Output, epilogue: Steps) 
     def drawn(shape: tuple[int, ...], digits: int) -> Floats:
         if problem.whole:
             return random.integers(-4, 4, shape, endpoint=True).astype(np.float64)
+        if digits == LEAST_SIGNIFICANT["fp4"]:  # which has 0.5 to 6 alone
+            return np.asarray(np.ldexp(random.integers(-3, 3, shape, endpoint=True), random.integers(-1, 2, shape)))
         significands = random.integers(-(2**digits), 2**digits, shape, endpoint=True).astype(np.float64)
         scaled: Floats = np.ldexp(significands, random.integers(-digits - 4, -digits, shape, endpoint=True))
         return scaled
@@ -251,5 +269,5 @@ def rounded_to(values: Floats, output: Output) -> Floats:
     return even.astype(np.uint32).view(np.float32).astype(np.float64)
 
 
-LEAST_SIGNIFICANT: Mapping[str, int] = {"bf16": 8, "f16": 11, "f8f6f4": 4, "fp8_fp8": 4}
+LEAST_SIGNIFICANT: Mapping[str, int] = {"bf16": 8, "f16": 11, "f8f6f4": 4, "fp8_fp8": 4, "fp4": 2}
 """Bits of an element's significand."""

@@ -20,6 +20,7 @@ from benchmarks.whole_problems import (
     Problem,
     draw_operands,
     expected,
+    fitted,
     is_exact,
     wrong_elements,
 )
@@ -32,8 +33,8 @@ from rota.isa.launch.interleaving import some_interleavings
 
 _ALIGNED = 256  # bytes, as allocators of GPU memory align
 _UNTOUCHED = 0xA5
-_NAN: dict[str, float] = {"bf16": 0x7FC0, "f16": np.nan, "fp32": np.nan, "f8f6f4": 0x7F, "fp8_fp8": 0x80}
-"""A NaN as each type is held: bf16 and fp8 as their bits."""
+_NAN: dict[str, float] = {"bf16": 0x7FC0, "f16": np.nan, "fp32": np.nan, "f8f6f4": 0x7F, "fp8_fp8": 0x80, "fp4": 0x77}
+"""A NaN as each type is held: bf16 and fp8 as their bits; fp4 has none, and the largest instead."""
 
 Launch = tuple[tuple[int, int, int], int]
 """A grid and how many threads a workgroup has."""
@@ -42,6 +43,7 @@ Launch = tuple[tuple[int, int, int], int]
 def run_problem(built: Built, problem: Problem, shape: Callable[[Built, Problem], Launch] | None = None) -> list[str]:
     """What is wrong, in words; nothing if all is right."""
     asked, element = built.asked, built.tile.element.value
+    problem = fitted(problem, built.tile.element.packed)
     given = draw_operands(problem, LEAST_SIGNIFICANT[element], asked.output, asked.epilogue)
     arrays = _arrays(built, problem, given)
     orders = some_interleavings(built.tile.waves, max(3, problem.orders), problem.seed)
@@ -134,7 +136,7 @@ def _laid(matrices: Floats, gap: int, skew: int, pack: Callable[[Floats], NDArra
     with_gaps = np.concatenate([matrices, np.full((batches, rows, gap), np.nan)], axis=2)
     values = with_gaps.reshape(-1)[: with_gaps.size - gap]
     flat = pack(np.nan_to_num(values))
-    flat[np.isnan(values)] = nan
+    flat[np.isnan(values[:: values.size // flat.size])] = nan
     to = _aligned(flat.nbytes, skew * flat.itemsize).view(flat.dtype)
     to[:] = flat
     return to

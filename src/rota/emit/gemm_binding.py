@@ -47,7 +47,7 @@ class GemmBinding:
     @property
     def matrix_instruction(self) -> tuple[str, ...]:
         """What multiplies, and its modifiers."""
-        return (self.tile.instruction,)
+        return self.tile.instruction, *self.tile.element.modifiers
 
     @property
     def lds_bytes(self) -> int:

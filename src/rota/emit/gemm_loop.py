@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rota.emit.gemm_tile import Factor, GemmTile, Piece
+from rota.emit.gemm_tile import Element, Factor, GemmTile, Piece
 from rota.emit.refusal import miscounted, no_gemm_op, no_product, unfit
 from rota.errors import Concern
+from rota.program.element import takes_formats
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec
 
@@ -56,6 +57,7 @@ class GemmLoop:
         self.tile = tile
         self.slices = _slices(loop)
         _check_kinds(loop)
+        _check_formats(loop, tile)
         self.pieces: Mapping[str, Sequence[Piece]] = dict(self._shared_by_reads())
         products = [self._product(op) for op in loop.ops if op.kind is OpKind.MMA]
         self._check_blocks(products)
@@ -282,6 +284,21 @@ def _check_kinds(loop: LoopSpec) -> None:
                     concerns=concerns,
                     evidence=(("distance", read.distance), ("in a GEMM", 0)),
                 )
+
+
+def _check_formats(loop: LoopSpec, tile: GemmTile) -> None:
+    """Where an instruction takes several formats, the ops name the element's; without a name they have the widest."""
+    if not takes_formats(tile.instruction):
+        return
+    allowed = [("fp4",), ("fp4", "fp4")] if tile.element is Element.FP4 else [(), ("fp8",), ("fp8", "fp8")]
+    for op in loop.ops:
+        if op.kind is OpKind.MMA and op.formats not in allowed:
+            raise unfit(
+                f"{op} multiplies elements of {' and '.join(op.formats) or 'no stated format'}, and the kernel is to "
+                f"multiply {tile.element.name}",
+                concerns=[Concern(label=op.name, source=op.source)],
+                evidence=(("to be declared", f"formats={allowed[-2]}"),),
+            )
 
 
 def _slices(loop: LoopSpec) -> Mapping[Factor, Sequence[str]]:

@@ -16,6 +16,7 @@ from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
 from rota.emit.gemm_tile import Element, Factor, GemmTile, gemm_tile
 from rota.emit.lds_layout import LdsLayout, bank_conflicts, free_layout, plain_layout
 from rota.emit.program_form import form_of
+from rota.emit.refusal import unfit
 from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import check_words
 from rota.pipeline.geometry import KernelGeometry
@@ -25,6 +26,7 @@ from rota.program.phase import Phase
 
 Binder = Callable[[Lowerable, GemmTile], GemmBinding]
 SPOKEN = {Element.BF16: "bf16", Element.FP16: "fp16", Element.FP8: "fp8 (OCP E4M3)"}
+"""What languages other than HIP write."""
 
 
 class Register(NamedTuple):
@@ -147,6 +149,8 @@ def gemm_plan(
     check_words(compiled.lowered)
     planned = with_register_waits(compiled)
     tile = gemm_tile(planned, geometry, element=element, waves=waves)
+    if tile.element is Element.FP4:
+        raise unfit("fp4 is written in HIP alone", fixes=("emit it in the form hip or kernel",))
     return GemmPlan(
         compiled=planned,
         tile=tile,

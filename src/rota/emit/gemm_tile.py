@@ -19,10 +19,11 @@ from rota.targets.device import device_of, rates_of
 
 _WIDEST_READ = 16
 _DMA_WORDS = {16: "dwordx4", 4: "dword"}
+_FP4_FORMAT = 4
 
 
 class Element(enum.Enum):
-    """What A and B hold; the value is how matrix instructions spell it.
+    """What A and B hold; the value is how matrix instructions spell it, but for fp4, which they choose by a modifier.
 
     `FP8_PAIR` is e4m3 as the machine has it, OCP's or FNUZ, in the instructions that take nothing else.
     """
@@ -31,11 +32,31 @@ class Element(enum.Enum):
     FP16 = "f16"
     FP8 = "f8f6f4"
     FP8_PAIR = "fp8_fp8"
+    FP4 = "fp4"
+
+    @property
+    def spelled(self) -> str:
+        """How the name of a matrix instruction ends."""
+        return Element.FP8.value if self is Element.FP4 else self.value
 
     @property
     def bytes(self) -> int:
-        """Size of one."""
-        return 1 if self in (Element.FP8, Element.FP8_PAIR) else 2
+        """Size of one, or of as many as are packed."""
+        return 1 if self in (Element.FP8, Element.FP8_PAIR, Element.FP4) else 2
+
+    @property
+    def packed(self) -> int:
+        """How many share these bytes, the first one lowest."""
+        return 2 if self is Element.FP4 else 1
+
+    def in_bytes(self, count: str) -> str:
+        """So many elements, as source: a whole number of bytes."""
+        return f"{count} / {self.packed}" if self.packed > 1 else f"{count} * {self.bytes}"
+
+    @property
+    def modifiers(self) -> tuple[str, ...]:
+        """Of the matrix instruction, where both factors' format isn't the one that it takes by itself."""
+        return (f"cbsz:{_FP4_FORMAT}", f"blgp:{_FP4_FORMAT}") if self is Element.FP4 else ()
 
 
 class Factor(enum.Enum):
@@ -70,8 +91,9 @@ class GemmTile:
         check_types(self, {"geometry": KernelGeometry, "element": Element, "machine": Machine})
         check_waves(self, self.waves)
         geometry = self.geometry
-        if geometry.elem_bytes != self.element.bytes:
-            raise bad_field(self, "element", self.element, f"an element of {geometry.elem_bytes} bytes")
+        if (geometry.elem_bytes, geometry.packed) != (self.element.bytes, self.element.packed):
+            size = f"{geometry.elem_bytes} bytes" if geometry.packed == 1 else f"{geometry.packed} in a byte"
+            raise bad_field(self, "element", self.element, f"an element of {size}")
         rates_of(self.machine).passes(self.instruction)
         whole = {
             "a DMA moves 4 or 16 bytes a lane": self.dma_bytes in _DMA_WORDS,
@@ -139,7 +161,7 @@ class GemmTile:
     @property
     def row_bytes(self) -> int:
         """One row of a K-tile."""
-        return self.geometry.BK * self.element.bytes
+        return self.geometry.line_bytes
 
     @property
     def dma_bytes(self) -> int:
@@ -235,7 +257,7 @@ class GemmTile:
 
     @property
     def _lane_bytes(self) -> int:
-        return self.side * self.geometry.MMA_K * self.element.bytes // self.lanes
+        return self.side * self.geometry.MMA_K * self.element.bytes // self.element.packed // self.lanes
 
 
 def gemm_tile(
@@ -269,13 +291,13 @@ def gemm_tile(
 def element_of(instruction: str, geometry: KernelGeometry) -> Element:
     """The element that a matrix instruction multiplies, which must have the geometry's shape."""
     for element in Element:
-        if instruction == _instruction(geometry, element):
+        if element.packed == geometry.packed and instruction == _instruction(geometry, element):
             return element
     raise _another_instruction(instruction, geometry)
 
 
 def _instruction(geometry: KernelGeometry, element: Element) -> str:
-    return f"v_mfma_f32_{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}_{element.value}"
+    return f"v_mfma_f32_{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}_{element.spelled}"
 
 
 def _another_instruction(instruction: str, geometry: KernelGeometry) -> EmissionError:
@@ -285,7 +307,7 @@ def _another_instruction(instruction: str, geometry: KernelGeometry) -> Emission
         evidence=(
             ("of that shape", _instruction(geometry, element))
             for element in Element
-            if element.bytes == geometry.elem_bytes
+            if (element.bytes, element.packed) == (geometry.elem_bytes, geometry.packed)
         ),
         fixes=("give the geometry the shape of the instruction",),
     )

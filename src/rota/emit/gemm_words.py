@@ -31,8 +31,10 @@ def gemm_words(tile: GemmTile) -> Iterator[str]:
         joined = ", ".join(map(str, range(_factor_registers(tile))))
         yield f"#define ROTA_JOIN(x, y) ((factor)__builtin_shufflevector(x, y, {joined}))"
         names, factors = "a, a_next, b, b_next", '"v"(ROTA_JOIN(a, a_next)), "v"(ROTA_JOIN(b, b_next))'
+    modifiers = "".join(f" {each}" for each in tile.element.modifiers)
     yield (
-        f'#define ROTA_MFMA(c, {names}) asm volatile("{tile.instruction} %0, %1, %2, %0" : "+{kept}"(c) : {factors}); '
+        f'#define ROTA_MFMA(c, {names}) asm volatile("{tile.instruction} %0, %1, %2, %0{modifiers}" : "+{kept}"(c) '
+        f": {factors}); "
         "ROTA_FENCE"
     )
     yield f'#define ROTA_PIN(c) asm volatile("" : "+{kept}"(c));'

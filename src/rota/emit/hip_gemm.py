@@ -68,7 +68,11 @@ def spoken_element(tile: GemmTile) -> str:
     """What A and B hold, in words."""
     if tile.element in (Element.FP8, Element.FP8_PAIR):
         return f"fp8 ({architecture_of(tile.machine).float8.value} E4M3)"
-    return {Element.BF16: "bf16", Element.FP16: "fp16"}[tile.element]
+    return {
+        Element.BF16: "bf16",
+        Element.FP16: "fp16",
+        Element.FP4: "fp4 (OCP E2M1, the first of two in the low bits)",
+    }[tile.element]
 
 
 class GemmKernel:
@@ -125,7 +129,6 @@ class GemmKernel:
     def _opening(self, name: str) -> Iterator[str]:
         tile, binding, geometry = self.tile, self.binding, self.tile.geometry
         threads, per_simd = tile.waves * tile.lanes, -(-tile.waves // tile.simds)
-        size = tile.element.bytes
         yield (
             f'extern "C" __attribute__((global, amdgpu_flat_work_group_size({threads}, {threads}), '
             f"amdgpu_waves_per_eu({per_simd}, {per_simd})))"
@@ -141,7 +144,7 @@ class GemmKernel:
             yield f"  const int wave_group = wave / {tile.waves // len(self.program.roles)};"
         yield "  const int tile_row = __builtin_amdgcn_workgroup_id_x();"
         yield "  const int tile_column = __builtin_amdgcn_workgroup_id_y();"
-        yield f"  const int row_bytes = K * {size};"
+        yield f"  const int row_bytes = {tile.element.in_bytes('K')};"
         yield f"  int trips = (K / {geometry.BK} - {self.program.tiles_outside}) / {self.program.tiles_per_trip};"
         yield ""
         yield "  // Buffer resources: base, size in bytes (beyond it loads give 0), raw format."

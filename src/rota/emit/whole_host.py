@@ -125,9 +125,11 @@ def _check(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
     yield "  };"
     out = asked.output.bytes
     yield (f"  const long long d_bytes = ((p.batches - 1) * p.d_batch + (p.M - 1) * p.d_stride + p.N) * {out};")
+    half = f" / {tile.element.packed}" if tile.element.packed > 1 else ""
     for pointer, letter, rows in _factors(asked):
+        stride, length, batch = (f"p.{each}{half}" for each in (f"{letter}_stride", "K", f"{letter}_batch"))
         yield (
-            f"  if (overlap(p.{pointer}, p.{rows}, p.{letter}_stride, p.K, p.{letter}_batch, p.batches, "
+            f"  if (overlap(p.{pointer}, p.{rows}, {stride}, {length}, {batch}, p.batches, "
             f'{tile.element.bytes}, p.D, d_bytes)) return "D overlaps {pointer}";'
         )
     if EpilogueStep.BETA in asked.epilogue:
@@ -155,6 +157,8 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
     yield "p.M >= 1 && p.N >= 1 && p.K >= 1", "M, N and K are at least 1"
     yield f"p.M <= INT_MAX - {geometry.BM} && p.N <= INT_MAX - {geometry.BN}", "M and N leave room for a tile"
     yield f"p.K <= {_DEEPEST}", f"K is at most {_DEEPEST}"
+    if (packed := tile.element.packed) > 1:
+        yield f"p.K % {packed} == 0", f"K is a multiple of {packed}, the elements of a byte"
     yield f"p.batches >= 1 && p.batches <= {_MOST_Y}", f"batches are 1 to {_MOST_Y}"
     yield f"p.splits >= 1 && p.splits <= {_MOST_Y}", f"splits are 1 to {_MOST_Y}"
     yield f"{name}_tiles(p) * {threads} <= UINT_MAX", "the grid has less than 2^32 threads"
@@ -162,9 +166,14 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
         yield f"p.{pointer} != nullptr", f"{pointer} is given"
         yield f"(std::uintptr_t)p.{pointer} % {size} == 0", f"{pointer} is aligned to its elements"
         yield f"p.{letter}_stride >= p.K", f"rows of {pointer} are at least K elements apart"
+        if packed > 1:
+            yield (
+                f"p.{letter}_stride % {packed} == 0 && p.{letter}_batch % {packed} == 0",
+                f"rows and matrices of {pointer} begin at bytes, of {packed} elements each",
+            )
         rows = geometry.BM if letter == "a" else columns
         yield (
-            f"p.{letter}_stride <= {(1 << 31) // (rows * size) - 1}",
+            f"p.{letter}_stride <= {(1 << 31) // (rows * size) * packed - 1}",
             f"{rows} rows of {pointer} take less than 2 GiB",
         )
         yield f"p.{letter}_batch >= 0", f"matrices of {pointer} follow one another"

@@ -122,7 +122,7 @@ class WholeKernel(GemmKernel):
         yield from self._registers()
         trip = program.tiles_per_trip * tile.row_bytes
         yield f"const int whole_tiles = aligned ? depth / {geometry.BK} : 0;"
-        yield f"const int end = depth * {tile.element.bytes};  // bytes of K"
+        yield f"const int end = {tile.element.in_bytes('depth')};  // bytes of K"
         yield "int summed = 0;  // of which so many are in the sums"
         yield f"if (whole_tiles >= {program.tiles_outside}) {{"
         yield f"  int trips = (whole_tiles - {program.tiles_outside}) / {program.tiles_per_trip};"
@@ -161,7 +161,10 @@ class WholeKernel(GemmKernel):
         yield f"// {name}"
         yield f"// A: M x K, B: N x K, {spoken_element(tile)}, row-major; D: M x N, {asked.output.value}, row-major."
         yield f"// D: {spoken(asked.epilogue)}."
-        yield "// Any M, N and K from 1 on.  Rows may be any number of elements apart, from their own length on."
+        if tile.element.packed > 1:
+            yield "// Any M and N from 1 on, any even K.  Rows are an even number of elements apart, from K on."
+        else:
+            yield "// Any M, N and K from 1 on.  Rows may be any number of elements apart, from their own length on."
         yield (
             f"// Where rows of A and B begin at multiples of {tile.dma_bytes} bytes, {geometry.BK} * "
             f"({program.tiles_outside} + {program.tiles_per_trip} * trips) of K are summed by the schedule's loop, "
@@ -215,34 +218,30 @@ class WholeKernel(GemmKernel):
         yield "  const int depth = K - k_first < k_each ? K - k_first : k_each;"
         for source in self.sources:
             pointer, letter = {"a": "A", "b": "B", "b_up": "B_up"}[source.name], source.operand.value
-            yield (
-                f"  const u64 {source.name}_matrix = (u64){pointer} + (u64)((batch * {letter}_batch + k_first) * "
-                f"{tile.element.bytes});"
-            )
+            offset = tile.element.in_bytes(f"(batch * {letter}_batch + k_first)")
+            yield f"  const u64 {source.name}_matrix = (u64){pointer} + (u64)({offset});"
         if not self.asked.persistent:
             yield from (f"  {line}" for line in matrix_lines(self.asked))
 
     def _resources(self) -> Iterator[str]:
-        tile, geometry, size = self.tile, self.tile.geometry, self.tile.element.bytes
+        tile, geometry, in_bytes = self.tile, self.tile.geometry, self.tile.element.in_bytes
         columns = geometry.BN // self.asked.products
         yield "// Buffer resources: base, size in bytes (beyond it loads give 0), raw format."
         for operand, extent, where in ((Factor.A, geometry.BM, "tile_row"), (Factor.B, columns, "tile_column")):
             name, limit = operand.value, "M" if operand is Factor.A else "N"
-            yield f"int {name}_row_bytes = (int)({name}_stride * {size});"
+            yield f"int {name}_row_bytes = (int)({in_bytes(f'{name}_stride')});"
             if self.asked.persistent:  # or all offsets would be computed before the first tile, and spilled
                 yield f'asm volatile("" : "+s"({name}_row_bytes));'
             yield (
                 f"const int {name}_rows = {limit} - {where} * {extent} < {extent} ? {limit} - {where} * {extent} : "
                 f"{extent};"
             )
-            yield f"const u32 {name}_size = (u32)({name}_rows - 1) * {name}_row_bytes + depth * {size};"
+            yield f"const u32 {name}_size = (u32)({name}_rows - 1) * {name}_row_bytes + {in_bytes('depth')};"
         for source in self.sources:
             letter, name = source.operand.value, source.name
             where, extent = ("tile_row", geometry.BM) if source.operand is Factor.A else ("tile_column", columns)
-            yield (
-                f"const u64 {name}_base = {name}_matrix + (u64)((long long){where} * {extent} * {letter}_stride * "
-                f"{size});"
-            )
+            offset = in_bytes(f"(long long){where} * {extent} * {letter}_stride")
+            yield f"const u64 {name}_base = {name}_matrix + (u64)({offset});"
             yield (
                 f"const resource {name}_global = {{(u32){name}_base, (u32)({name}_base >> 32) & 0xffff, "
                 f"{letter}_size, 0x00027000u}};"

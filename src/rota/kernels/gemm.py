@@ -13,6 +13,7 @@ from rota.check import bad_field, check_ints
 from rota.kernels.fitting import check_fit
 from rota.kernels.wave_size import LANES, REGISTER_BYTES
 from rota.pipeline.geometry import WAVE_GRIDS, KernelGeometry, check_waves
+from rota.program.element import takes_formats
 from rota.program.loop_spec import LoopSpec
 from rota.targets.mfma import element_bytes_named
 from rota.values.loop import Loop
@@ -25,7 +26,7 @@ class GemmShape:
     """A workgroup tile (rows x columns x depth of K), its waves, element size and matrix instruction.
 
     `dma_bytes` and `read_bytes` are what one lane moves with one DMA or LDS read instruction; `mma` is the shape of one
-    matrix instruction (rows and columns, depth of K).
+    matrix instruction (rows and columns, depth of K).  `packed` elements share the `element_bytes`: two of fp4 a byte.
     """
 
     name: str
@@ -38,9 +39,10 @@ class GemmShape:
     element_bytes: int = 2
     dma_bytes: int = 16
     read_bytes: int = 16
+    packed: int = 1
 
     def __post_init__(self) -> None:
-        check_ints(self, ("rows", "columns", "depth", "element_bytes", "dma_bytes", "read_bytes"), least=1)
+        check_ints(self, ("rows", "columns", "depth", "element_bytes", "dma_bytes", "read_bytes", "packed"), least=1)
         check_waves(self, self.waves)
 
     @property
@@ -61,8 +63,14 @@ class GemmShape:
             MMA_N=side,
             MMA_K=k,
             elem_bytes=self.element_bytes,
-            is_fp8=self.element_bytes == 1,
+            is_fp8=self.element_bytes == self.packed == 1,
+            packed=self.packed,
         )
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """Of the factors, where the matrix instruction leaves them open and they aren't its widest."""
+        return ("fp4",) if self.packed > 1 else ()
 
     def loop(self, *, instructions: bool = True) -> LoopSpec:
         """The loop in single instructions, or in quadrants: coarser, and quicker to schedule."""
@@ -76,7 +84,9 @@ class GemmShape:
         check_fit(self, {"depth": k, "rows": down, "columns": across})
         if self.element_bytes != (wide := element_bytes_named(self.instruction)):
             raise bad_field(self, "element_bytes", self.element_bytes, f"{wide}, as {self.instruction} has it")
-        line = self.depth * self.element_bytes
+        if self.packed not in (allowed := (1, 2) if takes_formats(self.instruction) else (1,)):
+            raise bad_field(self, "packed", self.packed, " or ".join(map(str, allowed)))
+        line = self.geometry.line_bytes
         for extent in (self.rows, self.columns):
             loaded = extent // parts * line
             if loaded % (self.dma_bytes * LANES * self.waves):
@@ -90,8 +100,8 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
     loop = Loop(shape.name, waves=shape.waves)
     fragments: dict[str, list[str]] = {}
     for operand, extent, own in zip("AB", (shape.rows, shape.columns), shape.wave_tile, strict=True):
-        size = extent // _HALVES * shape.depth * shape.element_bytes
-        part = own // _HALVES * shape.depth * shape.element_bytes
+        size = extent // _HALVES * shape.geometry.line_bytes
+        part = own // _HALVES * shape.geometry.line_bytes
         tiles = [loop.tile(f"{operand}{half}", size=size, operand=operand) for half in range(_HALVES)]
         for tile in tiles:
             loop.load(tile, instructions=size // (shape.dma_bytes * LANES * shape.waves), moved=size)
@@ -111,7 +121,7 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
         for column in range(_HALVES):
             accumulator = loop.accumulator(f"c{row}{column}", registers=down * across // LANES)
             operands = fragments["A"][row], fragments["B"][column]
-            loop.mma(accumulator, *operands, instruction=shape.instruction, instructions=count)
+            loop.mma(accumulator, *operands, instruction=shape.instruction, instructions=count, formats=shape.formats)
     return loop.build()
 
 
@@ -123,11 +133,11 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
     registers = shape.read_bytes // REGISTER_BYTES
     pieces: dict[str, list[list[str]]] = {}
     for operand, extent, own in zip("AB", (shape.rows, shape.columns), shape.wave_tile, strict=True):
-        size = extent * shape.depth * shape.element_bytes
+        size = extent * shape.geometry.line_bytes
         tile = loop.tile(operand, size=size, operand=operand)
         for number in range(size // per_dma):
             loop.load(tile, name=f"load_{operand}{number}", moved=per_dma)
-        steps = shape.depth * side * shape.element_bytes // (shape.read_bytes * LANES)
+        steps = side * shape.geometry.line_bytes // (shape.read_bytes * LANES)
         pieces[operand] = [
             [loop.fragment(f"{operand.lower()}{part}_{step}", tile, registers=registers) for step in range(steps)]
             for part in range(own // side)
@@ -139,7 +149,13 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
                 if step == 0:
                     loop.accumulator(name, registers=side * side // LANES)
                 operands = (*_of_step(a, step, shape), *_of_step(b, step, shape))
-                loop.mma(name, *operands, instruction=shape.instruction, name=f"mma{step}_{row}_{column}")
+                loop.mma(
+                    name,
+                    *operands,
+                    instruction=shape.instruction,
+                    formats=shape.formats,
+                    name=f"mma{step}_{row}_{column}",
+                )
     return loop.build()
 
 

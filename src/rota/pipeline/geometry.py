@@ -24,7 +24,7 @@ class KernelGeometry:
 
     The upper-case names are the usual ones of kernel authors.  A cost of 0 tokens means "not counted": waits
     that would be derived from it become full drains, which is the safe reading.  None leaves a fragment's cost to the
-    kernel, which knows how many waves share the tile.
+    kernel, which knows how many waves share the tile.  `packed` elements share the `elem_bytes`: two of fp4 a byte.
     """
 
     BM: int = 256
@@ -40,28 +40,36 @@ class KernelGeometry:
     vm_per_load_b: int = 4
     lgkm_per_load_a: int | None = None
     lgkm_per_load_b: int | None = None
+    packed: int = 1
 
     def __post_init__(self) -> None:
-        check_ints(self, ("BM", "BN", "BK", "MMA_M", "MMA_N", "MMA_K", "elem_bytes", "simd_width"), least=1)
+        check_ints(self, ("BM", "BN", "BK", "MMA_M", "MMA_N", "MMA_K", "elem_bytes", "simd_width", "packed"), least=1)
         check_ints(self, ("vm_per_load_a", "vm_per_load_b"))
         stated = [name for name in ("lgkm_per_load_a", "lgkm_per_load_b") if getattr(self, name) is not None]
         check_ints(self, stated)
         check_types(self, {"is_fp8": bool})
 
+    @property
+    def line_bytes(self) -> int:
+        """One row of a K-tile."""
+        return self.BK * self.elem_bytes // self.packed
+
     def fragment_reads(self, waves: int, m_mmas: int = 2, n_mmas: int = 2) -> tuple[int, int]:
         """Instructions with which one wave reads its fragment of A, and of B: what each costs on lgkmcnt."""
         check_waves(self, waves)
         down, across = WAVE_GRIDS[waves]
-        operand = self.MMA_M * self.MMA_K * self.elem_bytes // LANES  # bytes that a lane gives to one instruction
+        operand = (
+            self.MMA_M * self.MMA_K * self.elem_bytes // self.packed // LANES
+        )  # bytes that a lane gives to one instruction
         width = min(_WIDEST, max(operand, 1)) * LANES
-        line = self.BK * self.elem_bytes
+        line = self.line_bytes
         return _whole(self.BM // (down * m_mmas) * line, width), _whole(self.BN // (across * n_mmas) * line, width)
 
     def dma_loads(self, waves: int, m_mmas: int = 2, n_mmas: int = 2) -> tuple[int, int]:
         """Instructions with which one wave loads its part of a tile of A, and of B: what each costs on vmcnt."""
         check_waves(self, waves)
         width = _WIDEST * LANES * waves
-        line = self.BK * self.elem_bytes
+        line = self.line_bytes
         return _whole(self.BM // m_mmas * line, width), _whole(self.BN // n_mmas * line, width)
 
 

@@ -1,0 +1,91 @@
+"""GEMMs of fp4: the loop is the schedule's, whole kernels compute any problem of whole bytes, others are refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.whole_gemm_sabotage import PROBLEMS
+from benchmarks.whole_kernels import LOOPS, built, loop_of
+from benchmarks.whole_launcher import NARROW_CASES, compiled, program, said
+from benchmarks.whole_problems import fitted
+from benchmarks.whole_run import run_problem
+from rota.audit.audit import audit_gemm
+from rota.audit.gemm_launch import FP4_VALUES, packed
+from rota.emit.epilogue_steps import parse_epilogue
+from rota.emit.gemm_loop import GemmLoop
+from rota.emit.gemm_plan import gemm_plan
+from rota.emit.gemm_tile import Element, GemmTile, gemm_tile
+from rota.emit.whole_host import emit_launcher
+from rota.emit.whole_kernel import emit_whole, whole_name
+from rota.emit.whole_options import Output, WholeGemm
+from rota.emit.whole_project import emit_project
+from rota.isa.binary.toolchain import find_toolchain
+from rota.isa.mfma.formats import small_float_table
+from rota.kernels.narrow_gemm import FP4_LARGE, FP4_SMALL
+from rota.program.loop_spec import LoopSpec
+from rota.targets.by_architecture import GFX942, GFX950
+from tests.findings.smallest import raised
+
+LOW = "fp4_low"
+GEOMETRY = LOOPS[LOW][0].geometry
+ASKED = WholeGemm(output=Output.BF16, epilogue=parse_epilogue(["alpha", "column_bias"]))
+
+
+def test_the_loop_is_the_schedule_and_problems_are_computed() -> None:
+    made = built(LOW, ASKED)
+    audit = audit_gemm(loop_of(LOW), GEOMETRY, made.code, kernel=made.name)
+    assert audit.exact, audit
+    assert audit.facts.spills == 0
+    deep, split = replace(PROBLEMS[0], m=70, k=300), replace(PROBLEMS[2], batches=1, whole=False)
+    assert fitted(deep, 2).k == 1200
+    assert {str(each): wrong for each in (deep, split) if (wrong := run_problem(made, each))} == {}
+
+
+def test_two_values_are_a_byte_the_first_one_lowest() -> None:
+    values = small_float_table(exponent=2, mantissa=1, bias=1)
+    assert values[:8].tolist() == [*FP4_VALUES]
+    codes = [2 * pair | (2 * pair + 1) << 4 for pair in range(8)]
+    codes[4] &= 0xF0  # of minus zero the sign is gone
+    assert packed(values[None], "fp4").tolist() == [codes]
+
+
+def test_the_launcher_refuses_half_bytes(tmp_path: Path) -> None:
+    compiled_ = loop_of(LOW)
+    header = emit_launcher(compiled_, GEOMETRY)
+    source, words = program(header, whole_name(compiled_, WholeGemm()), NARROW_CASES)
+    lines = said(compiled(find_toolchain(), source, tmp_path))
+    assert lines[-len(NARROW_CASES) :] == [case.words for case in NARROW_CASES]
+    assert "K is a multiple of 2, the elements of a byte" in words
+
+
+def _with_formats(*formats: str) -> LoopSpec:
+    loop = FP4_SMALL.loop(instructions=False)
+    return replace(loop, ops=tuple(replace(op, formats=formats if op.formats else ()) for op in loop.ops))
+
+
+@pytest.mark.parametrize("formats", [(), ("fp6",), ("fp4", "fp8")])
+def test_ops_name_the_format(formats: tuple[str, ...]) -> None:
+    tile = GemmTile(geometry=FP4_SMALL.geometry, waves=4, element=Element.FP4, machine=GFX950)
+    finding = raised("T203", lambda: GemmLoop(_with_formats(*formats), tile))
+    assert "the kernel is to multiply FP4" in finding.message
+
+
+def test_elements_of_bytes_are_no_fp4() -> None:
+    compiled_ = loop_of(LOW)
+    wide = replace(GEOMETRY, packed=1)
+    assert "FP8" in raised("T203", lambda: emit_whole(compiled_, wide)).message
+    raised("T203", lambda: gemm_tile(compiled_, replace(GEOMETRY, packed=4)))
+    raised("D102", lambda: GemmTile(geometry=wide, waves=4, element=Element.FP4, machine=GFX950))
+    raised("D102", lambda: replace(FP4_SMALL, packed=3).loop())
+    bf16 = replace(LOOPS["small"][0], packed=2)
+    raised("D102", bf16.loop)
+
+
+def test_what_has_no_fp4_says_so() -> None:
+    assert "no project around a kernel of fp4" in raised("T209", lambda: emit_project(loop_of(LOW), GEOMETRY)).message
+    assert "HIP alone" in raised("T203", lambda: gemm_plan(loop_of(LOW), GEOMETRY)).message
+    shape = FP4_LARGE.geometry
+    raised("D105", lambda: GemmTile(geometry=shape, waves=8, element=Element.FP4, machine=GFX942))
