@@ -15,7 +15,7 @@ from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
 from rota.isa.launch.loaded_kernel import LoadedKernel
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
-from rota.kernels.narrow_gemm import FP4_LARGE, FP4_SMALL
+from rota.kernels.narrow_gemm import FP4_LARGE, FP4_SMALL, MXFP4_LARGE, MXFP4_SMALL, MXFP8_LARGE, MXFP8_SMALL
 from rota.program.machine import Machine
 from rota.targets.by_architecture import GFX942, GFX950
 from rota.values.compile_loop import compile_loop
@@ -59,6 +59,11 @@ LOOPS: dict[str, tuple[GemmShape, Machine]] = {
     "fp4": (FP4_LARGE, GFX950),
     "fp4_small": (FP4_SMALL, GFX950),
     "fp4_low": (_FP4_LOW, GFX950),
+    "mxfp4": (MXFP4_LARGE, GFX950),
+    "mxfp4_low": (replace(MXFP4_SMALL, name="gemm_mxfp4_64x128x256_4wave", rows=64), GFX950),
+    "mxfp8": (MXFP8_LARGE, GFX950),
+    "mxfp8_small": (MXFP8_SMALL, GFX950),
+    "mxfp8_deep": (replace(MXFP8_SMALL, name="gemm_mxfp8_64x128x256_4wave", rows=64, depth=256), GFX950),
 }
 """Tiles of four and eight waves for both machines; of quadrants, which are quickly scheduled."""
 

@@ -81,6 +81,25 @@ NARROW_CASES: tuple[Case, ...] = (
 )
 """For a kernel of fp4."""
 
+SCALED_CASES: tuple[Case, ...] = (
+    Case("p.K = 100;", "K is a multiple of 32, a block that has a scale"),
+    *(
+        case
+        for name, letter, rows in (("A", "a", 64), ("B", "b", 128))
+        for case in (
+            Case(f"p.{name}_scale = nullptr;", f"{name}_scale is given"),
+            Case(
+                f"p.{letter}_scale_stride = 2;",
+                f"rows of {name}_scale are at least K / 32 bytes apart, {rows} of them less than 2 GiB",
+            ),
+            Case(f"p.{letter}_scale_batch = -1;", f"matrices of {name}_scale follow one another"),
+        )
+    ),
+    Case("p.D = (char*)p.A_scale + 600;", "D overlaps A_scale"),
+    Case("p.D = (char*)p.B_scale + 400;", "D overlaps B_scale"),
+)
+"""For a kernel with scales of blocks, of 64 x 128 tiles, whose K is 96."""
+
 RIGHT: tuple[tuple[str, str], ...] = (
     ("", "launch 6x2x2 of 256, launch 30x1x2 of 256"),
     ("p.splits = 1;", "launch 6x1x2 of 256"),

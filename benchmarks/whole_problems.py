@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rota.emit.epilogue_steps import EpilogueStep, Steps
 from rota.emit.whole_options import Output
+from rota.pipeline.geometry import SCALED_BLOCK
 
 Floats = NDArray[np.float64]
 AWKWARD = (1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 95, 96, 127, 128, 129, 191, 193, 255, 256, 257, 319,
@@ -97,19 +98,26 @@ def draw_problem(random: Random, *, number: int) -> Problem:
     )
 
 
-def fitted(problem: Problem, packed: int) -> Problem:
-    """The problem with rows of whole bytes, where so many elements share one.
+def fitted(problem: Problem, packed: int, *, scaled: bool = False) -> Problem:
+    """The problem with rows of whole bytes, where so many elements share one; of whole blocks, where they have scales.
 
-    Such K-tiles are deep: two of three problems get a K that has trips of the loop, in rows that DMAs can fetch.
+    K-tiles of fp4 are deep: two of three problems get a K that has trips of the loop, in rows that DMAs can fetch.
     """
-    if packed == 1:
+    if packed == 1 and not scaled:
         return problem
+    whole = SCALED_BLOCK if scaled else packed
     gap_a, gap_b, gap_c, gap_d = problem.gaps
-    k = problem.k + problem.k % packed
+    k = -(-problem.k // whole) * whole
     if problem.seed % 3:
-        k *= 4
-        return replace(problem, k=k, gaps=(-k % _FETCHED, -k % _FETCHED, gap_c, gap_d), skew=(0, 0, problem.skew[2]))
+        k *= 4 if packed > 1 else 1
+        gaps = (-k % _FETCHED, -k % _FETCHED, gap_c, gap_d)
+        return replace(problem, k=k, gaps=gaps, skew=(0, 0, problem.skew[2]))
     return replace(problem, k=k, gaps=(gap_a + gap_a % packed, gap_b + gap_b % packed, gap_c, gap_d))
+
+
+def scale_gap(problem: Problem) -> int:
+    """Bytes behind a row of scales: rows that DMAs can fetch, or any."""
+    return -(problem.k // SCALED_BLOCK) % 4 if problem.seed % 3 else problem.seed % 4
 
 
 class Operands(NamedTuple):
@@ -124,6 +132,8 @@ class Operands(NamedTuple):
     column_scale: Floats
     alpha: float
     beta: float
+    a_scale: Floats
+    b_scale: Floats
 
 
 class Bounded(NamedTuple):
@@ -159,6 +169,15 @@ def draw_operands(problem: Problem, bits: int, output: Output, epilogue: Steps) 
         column_scale=scales[1],
         alpha=float(random.choice([1, 2, -3, 0.5])),
         beta=float(random.choice([1, -2, 0.5])),
+        a_scale=np.ldexp(1.0, random.integers(-2, 3, (size, problem.m, problem.k // SCALED_BLOCK))),
+        b_scale=np.ldexp(1.0, random.integers(-2, 3, (size, problem.n, problem.k // SCALED_BLOCK))),
+    )
+
+
+def scaled_operands(given: Operands) -> Operands:
+    """A and B with the scales of their blocks."""
+    return given._replace(
+        a=given.a * given.a_scale.repeat(SCALED_BLOCK, axis=2), b=given.b * given.b_scale.repeat(SCALED_BLOCK, axis=2)
     )
 
 

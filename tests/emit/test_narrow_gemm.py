@@ -1,4 +1,4 @@
-"""GEMMs of fp4: the loop is the schedule's, whole kernels compute any problem of whole bytes, others are refused."""
+"""GEMMs of fp4 and with scales of blocks: the loop is the schedule's, and whole kernels compute any problem."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.whole_gemm_sabotage import PROBLEMS
+from benchmarks.whole_gemm_sabotage import DEEP, PROBLEMS
 from benchmarks.whole_kernels import LOOPS, built, loop_of
-from benchmarks.whole_launcher import NARROW_CASES, compiled, program, said
+from benchmarks.whole_launcher import NARROW_CASES, SCALED_CASES, Case, compiled, program, said
 from benchmarks.whole_problems import fitted
 from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
@@ -34,14 +34,17 @@ GEOMETRY = LOOPS[LOW][0].geometry
 ASKED = WholeGemm(output=Output.BF16, epilogue=parse_epilogue(["alpha", "column_bias"]))
 
 
-def test_the_loop_is_the_schedule_and_problems_are_computed() -> None:
-    made = built(LOW, ASKED)
-    audit = audit_gemm(loop_of(LOW), GEOMETRY, made.code, kernel=made.name)
+@pytest.mark.parametrize("name", [LOW, "mxfp4_low", "mxfp8_deep"])
+def test_the_loop_is_the_schedule_and_problems_are_computed(name: str) -> None:
+    """Scales of one register, two steps of K: a share of `python -m benchmarks.whole_gemm`."""
+    made = built(name, ASKED)
+    audit = audit_gemm(loop_of(name), LOOPS[name][0].geometry, made.code, kernel=made.name)
     assert audit.exact, audit
     assert audit.facts.spills == 0
-    deep, split = replace(PROBLEMS[0], m=70, k=300), replace(PROBLEMS[2], batches=1, whole=False)
-    assert fitted(deep, 2).k == 1200
-    assert {str(each): wrong for each in (deep, split) if (wrong := run_problem(made, each))} == {}
+    split, rest = replace(PROBLEMS[2], batches=1, whole=False), replace(PROBLEMS[1], m=40, n=70)
+    deep = replace(DEEP, splits=1, m=40, k=300 if made.tile.element.packed > 1 else 1200)
+    assert fitted(deep, made.tile.element.packed, scaled=made.tile.scaled).k >= 1200
+    assert {str(each): wrong for each in (deep, split, rest) if (wrong := run_problem(made, each))} == {}
 
 
 def test_two_values_are_a_byte_the_first_one_lowest() -> None:
@@ -59,6 +62,17 @@ def test_the_launcher_refuses_half_bytes(tmp_path: Path) -> None:
     lines = said(compiled(find_toolchain(), source, tmp_path))
     assert lines[-len(NARROW_CASES) :] == [case.words for case in NARROW_CASES]
     assert "K is a multiple of 2, the elements of a byte" in words
+
+
+def test_the_launcher_refuses_scales_that_are_not_there(tmp_path: Path) -> None:
+    compiled_ = loop_of("mxfp4_low")
+    header = emit_launcher(compiled_, LOOPS["mxfp4_low"][0].geometry)
+    scaled = "p.K = 96; p.A_scale = (char*)p.A + 500000; p.B_scale = (char*)p.B + 500000; "
+    cases = [case._replace(edit=scaled + case.edit) for case in (*SCALED_CASES, Case("", "launched"))]
+    source, words = program(header, whole_name(compiled_, WholeGemm()), cases)
+    lines = said(compiled(find_toolchain(), source, tmp_path))
+    assert lines[-len(cases) :] == [case.words for case in cases]
+    assert {case.words for case in SCALED_CASES} <= {*words}
 
 
 def _with_formats(*formats: str) -> LoopSpec:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rota.emit.gemm_binding import GemmBinding
-from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
+from rota.emit.gemm_instructions import BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
 from rota.emit.sync_text import is_alone
 from rota.errors import Finding, IsaError
 from rota.program.entry import Entry
@@ -14,7 +14,13 @@ from rota.program.kinds import OpKind
 from rota.program.lowered import Lowerable
 from rota.program.phase import Phase
 
-_KINDS: dict[type, OpKind] = {Dma: OpKind.DMA, LdsRead: OpKind.LDS_READ, Mfma: OpKind.MMA}
+_KINDS: dict[type, OpKind] = {
+    Dma: OpKind.DMA,
+    LdsRead: OpKind.LDS_READ,
+    Mfma: OpKind.MMA,
+    ScaleDma: OpKind.DMA,
+    ScaleRead: OpKind.LDS_READ,
+}
 _SYNC = (OpKind.WAIT, OpKind.BARRIER, OpKind.PRIORITY)  # of those that synchronise, what is an instruction
 _LIKE = {OpKind.TRANSCENDENTAL: OpKind.VALU}  # in machine code both are opcodes that the author names
 
@@ -28,7 +34,7 @@ class ExpectedEvent:
 
     kind: OpKind
     entry: Entry
-    bound: Instruction | None = None
+    bound: BoundInstruction | None = None
     alone: bool = False
     opcode: str = ""
 

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from rota.emit.gemm_tile import Element, Factor, GemmTile, Piece
 from rota.emit.refusal import miscounted, no_gemm_op, no_product, unfit
+from rota.emit.scale_loop import ScaleLoop
 from rota.errors import Concern
 from rota.program.element import takes_formats
 from rota.program.kinds import Home, OpKind
-from rota.program.loop_spec import LoopOp, LoopSpec
+from rota.program.loop_spec import SCALE_OPERANDS, LoopOp, LoopSpec
 
 _HOMES = {
     OpKind.DMA: (None, Home.LDS),
@@ -41,7 +42,7 @@ class _Product(NamedTuple):
     @property
     def text(self) -> str:
         """Its operands, as the author named them."""
-        return " x ".join(read.value for read in self.op.reads)
+        return " x ".join(read.value for read in self.op.reads if read.value not in self.op.scales)
 
     def concern(self, role: str = "") -> Concern:
         """The op as one end of a finding."""
@@ -58,6 +59,7 @@ class GemmLoop:
         self.slices = _slices(loop)
         _check_kinds(loop)
         _check_formats(loop, tile)
+        self.scales = ScaleLoop(loop, tile)
         self.pieces: Mapping[str, Sequence[Piece]] = dict(self._shared_by_reads())
         products = [self._product(op) for op in loop.ops if op.kind is OpKind.MMA]
         self._check_blocks(products)
@@ -100,7 +102,12 @@ class GemmLoop:
 
     def _product(self, op: LoopOp) -> _Product:
         """A's operands come before B's: the other way round is the transpose."""
-        names = [read.value for read in op.reads]
+        names = [read.value for read in op.reads if read.value not in op.scales]
+        if wrong := next((name for name in names if name not in self.pieces), ""):
+            raise no_product(
+                f"{op} multiplies {wrong}, which is no part of A or B",
+                concerns=[Concern(label=op.name, source=op.source)],
+            )
         operands = [self.pieces[name][0].operand for name in names]
         concern = Concern(label=op.name, source=op.source)
         if len(set(names)) < len(names):
@@ -120,6 +127,7 @@ class GemmLoop:
         a, b = (self._factor(op, operand, names) for operand in Factor)
         if a[1] != b[1]:
             raise no_product(f"{op} doesn't multiply the same steps of A and B", concerns=[concern])
+        self.scales.check_scaled(op, {Factor.A: a[0], Factor.B: b[0]})
         return _Product(op, a[0], b[0], a[1])
 
     def _factor(self, op: LoopOp, operand: Factor, names: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -206,7 +214,7 @@ class GemmLoop:
                         fixes=("give the geometry that the loop was made for",),
                     )
         for op in self.loop.ops:
-            if op.kind is OpKind.DMA:
+            if op.kind is OpKind.DMA and op.writes[0] not in self.scales.tiles:
                 self._check_moved(op)
         for name, pieces in self.pieces.items():
             self._check_registers(name, len(pieces) * tile.read_bytes // tile.register_bytes)
@@ -304,7 +312,7 @@ def _check_formats(loop: LoopSpec, tile: GemmTile) -> None:
 def _slices(loop: LoopSpec) -> Mapping[Factor, Sequence[str]]:
     found: dict[Factor, list[str]] = {operand: [] for operand in Factor}
     for value in loop.values:
-        if value.home is Home.LDS:
+        if value.home is Home.LDS and value.operand not in SCALE_OPERANDS:
             if not value.operand:
                 raise unfit(
                     f"the LDS tile {value.name} is neither A's nor B's: the full form writes GEMMs, C = A x B^T, alone",

@@ -48,6 +48,19 @@ class GemmOperands(Protocol):
         """Which copy of its pieces' registers a place is."""
         ...
 
+    @property
+    def scale_stages(self) -> Mapping[Factor, int]:
+        """Copies in LDS of the scales of each operand; nothing where there are none."""
+        ...
+
+    def scale_loads(self, entry: Entry) -> tuple[Factor, range] | None:
+        """Which DMAs a load of scales is, of all that bring its operand's; None for other loads."""
+        ...
+
+    def scale_parts(self, place: Place) -> tuple[Factor, Sequence[int]] | None:
+        """The parts whose scales a place in registers holds; None where it holds something else."""
+        ...
+
     def fix(self, entry: Entry, due: int) -> str:
         """How an op is declared as so many instructions."""
         ...

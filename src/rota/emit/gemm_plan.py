@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.entry_reasons import Reasons, sync_reason, sync_reasons
 from rota.emit.gemm_binding import GemmBinding
-from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
+from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma, ScaleDma, ScaleRead
 from rota.emit.gemm_tile import Element, Factor, GemmTile, gemm_tile
 from rota.emit.lds_layout import LdsLayout, bank_conflicts, free_layout, plain_layout
 from rota.emit.program_form import form_of
@@ -85,7 +85,12 @@ class GemmPlan:
             what = f"#{entry.time_slot} {entry.op}"
             if entry.op.is_framework and (why := sync_reason(self.program, entry, self.reasons)):
                 what = f"{what}: {why}"
-            yield Written(entry, self.binding.instructions(entry), what)
+            yield Written(entry, self.instructions(entry), what)
+
+    def instructions(self, entry: Entry) -> tuple[Instruction, ...]:
+        """What an op stands for; none are of scales, which no plan has."""
+        found = self.binding.instructions(entry)
+        return tuple(each for each in found if not isinstance(each, ScaleDma | ScaleRead))
 
     def factor(self, mfma: Mfma, operand: Factor) -> tuple[Register, ...]:
         """The registers that a matrix instruction takes of one operand."""
@@ -149,8 +154,8 @@ def gemm_plan(
     check_words(compiled.lowered)
     planned = with_register_waits(compiled)
     tile = gemm_tile(planned, geometry, element=element, waves=waves)
-    if tile.element is Element.FP4:
-        raise unfit("fp4 is written in HIP alone", fixes=("emit it in the form hip or kernel",))
+    if tile.element is Element.FP4 or tile.scaled:
+        raise unfit("fp4 and scales of blocks are written in HIP alone", fixes=("emit it in the form kernel",))
     return GemmPlan(
         compiled=planned,
         tile=tile,

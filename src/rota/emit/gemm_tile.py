@@ -12,7 +12,8 @@ from typing import NamedTuple
 from rota.check import bad_field, check_types
 from rota.emit.refusal import unfit
 from rota.errors import EmissionError
-from rota.pipeline.geometry import WAVE_GRIDS, KernelGeometry, check_waves
+from rota.pipeline.geometry import SCALED_BLOCK, WAVE_GRIDS, KernelGeometry, check_waves
+from rota.program.element import takes_scales
 from rota.program.lowered import Lowerable
 from rota.program.machine import Machine
 from rota.targets.device import device_of, rates_of
@@ -80,12 +81,16 @@ class GemmTile:
 
     A *part* is the rows (columns) that one matrix instruction takes, a *step* its depth of K, and a *piece* what one
     LDS read brings of a part: a step is one piece, or several where a lane needs more than 16 bytes of it.
+
+    Where it is `scaled`, a byte for each block of 32 along K scales that block of a row.  A lane reads the scales of
+    its blocks of all steps at once: those are side by side, so that steps take blocks of K in turn (`stored`).
     """
 
     geometry: KernelGeometry
     waves: int
     element: Element
     machine: Machine
+    scaled: bool = False
 
     def __post_init__(self) -> None:
         check_types(self, {"geometry": KernelGeometry, "element": Element, "machine": Machine})
@@ -110,6 +115,12 @@ class GemmTile:
                 for operand, size in ((Factor.A, "BM"), (Factor.B, "BN"))
             },
         }
+        if self.scaled:
+            whole |= {
+                "scales come four at a time, so that BK is a multiple of 128": geometry.BK % 128 == 0,
+                "the scales of a lane's blocks are one, two or four bytes": self.steps in (1, 2, 4),
+                "scales are those of f8f6f4": self.element in (Element.FP8, Element.FP4),
+            }
         broken = tuple(rule for rule, holds in whole.items() if not holds)
         if broken:
             raise unfit(
@@ -121,7 +132,15 @@ class GemmTile:
     @property
     def instruction(self) -> str:
         """The matrix instruction."""
-        return _instruction(self.geometry, self.element)
+        return _instruction(self.geometry, self.element, scaled=self.scaled)
+
+    def modifiers(self, step: int) -> tuple[str, ...]:
+        """Of the matrix instruction: which byte of its scales' registers it takes, and the format of its factors."""
+        if not self.scaled:
+            return self.element.modifiers
+        low, high = step % 2, step // 2
+        chosen = (f"op_sel:[{low},{low},0]",) if low else ()
+        return (*chosen, f"op_sel_hi:[{high},{high},0]", *self.element.modifiers)
 
     @property
     def dma_instruction(self) -> str:
@@ -183,6 +202,42 @@ class GemmTile:
         """Matrix instructions along a K-tile."""
         return self.geometry.BK // self.geometry.MMA_K
 
+    def stored(self, chunk: int) -> int:
+        """Which chunk of a row in memory, each what one lane reads at once, is a chunk of the row in LDS.
+
+        There pieces follow one another, and in a piece groups of lanes.  With scales, steps take blocks of K in turn.
+        """
+        if not self.scaled:
+            return chunk
+        step, place = divmod(chunk, self.pieces_per_step * self.lane_groups)
+        block, within = divmod(place, self._block_chunks)
+        return (block * self.steps + step) * self._block_chunks + within
+
+    def stored_text(self, chunk: str) -> str:
+        """The same as source."""
+        if not self.scaled or self.steps == 1:
+            return chunk
+        of_step, each = self.pieces_per_step * self.lane_groups, self._block_chunks
+        block = f"({chunk} % {of_step} / {each} * {self.steps} + {chunk} / {of_step})"
+        return f"({block} * {each} + {chunk} % {each})" if each > 1 else block
+
+    @property
+    def _block_chunks(self) -> int:
+        return SCALED_BLOCK * self.element.bytes // self.element.packed // self.read_bytes
+
+    @property
+    def scale_dma_bytes(self) -> int:
+        """What all waves bring with one DMA of scales."""
+        return self.register_bytes * self.lanes * self.waves
+
+    def scale_loads(self, operand: Factor) -> int:
+        """DMAs of each wave that bring the scales of a K-tile."""
+        return self.geometry.scale_loads(self.rows(operand), self.waves)
+
+    def scale_bytes(self, operand: Factor) -> int:
+        """LDS bytes of the scales of a K-tile, whole DMAs."""
+        return self.scale_loads(operand) * self.scale_dma_bytes
+
     @property
     def accumulator_registers(self) -> int:
         """Registers a lane holds of C."""
@@ -197,7 +252,8 @@ class GemmTile:
     def fragment_registers(self) -> int:
         """Registers a lane holds of one K-tile of A and B."""
         rows = sum(self.own_rows(operand) for operand in Factor)
-        return rows * self.row_bytes // (self.lanes * self.register_bytes)
+        scales = rows // self.side if self.scaled else 0
+        return rows * self.row_bytes // (self.lanes * self.register_bytes) + scales
 
     @property
     def accumulates_in_agprs(self) -> bool:
@@ -285,19 +341,27 @@ def gemm_tile(
             f"multiply {element.name}; one kernel multiplies one kind of element",
             evidence=(("to be written with", _instruction(geometry, element)),),
         )
-    return GemmTile(geometry=geometry, waves=waves, element=element, machine=program.machine)
+    scaled = {takes_scales(instruction) for instruction in named}
+    if len(scaled) > 1:
+        raise unfit("some matrix ops of the loop take scales, and some don't; one kernel multiplies in one way")
+    return GemmTile(geometry=geometry, waves=waves, element=element, machine=program.machine, scaled=scaled == {True})
 
 
 def element_of(instruction: str, geometry: KernelGeometry) -> Element:
     """The element that a matrix instruction multiplies, which must have the geometry's shape."""
     for element in Element:
-        if element.packed == geometry.packed and instruction == _instruction(geometry, element):
+        if element.packed == geometry.packed and instruction in (
+            _instruction(geometry, element),
+            _instruction(geometry, element, scaled=True),
+        ):
             return element
     raise _another_instruction(instruction, geometry)
 
 
-def _instruction(geometry: KernelGeometry, element: Element) -> str:
-    return f"v_mfma_f32_{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}_{element.spelled}"
+def _instruction(geometry: KernelGeometry, element: Element, *, scaled: bool = False) -> str:
+    return (
+        f"v_mfma_{'scale_' if scaled else ''}f32_{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}_{element.spelled}"
+    )
 
 
 def _another_instruction(instruction: str, geometry: KernelGeometry) -> EmissionError:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from rota.emit.gemm_tile import GemmTile
 from rota.emit.sync_text import sync_words
 
+SCALE_DMA = "buffer_load_dword"
+"""What brings scales to LDS."""
 _MACRO = re.compile(r"^#define (\w+)")
 
 
@@ -31,18 +33,48 @@ def gemm_words(tile: GemmTile) -> Iterator[str]:
         joined = ", ".join(map(str, range(_factor_registers(tile))))
         yield f"#define ROTA_JOIN(x, y) ((factor)__builtin_shufflevector(x, y, {joined}))"
         names, factors = "a, a_next, b, b_next", '"v"(ROTA_JOIN(a, a_next)), "v"(ROTA_JOIN(b, b_next))'
-    modifiers = "".join(f" {each}" for each in tile.element.modifiers)
-    yield (
-        f'#define ROTA_MFMA(c, {names}) asm volatile("{tile.instruction} %0, %1, %2, %0{modifiers}" : "+{kept}"(c) '
-        f": {factors}); "
-        "ROTA_FENCE"
-    )
+    if tile.scaled:
+        yield from _scale_words(tile)
+        names, factors = f"{names}, a_scale, b_scale", f'{factors}, "v"(a_scale), "v"(b_scale)'
+    for step in range(tile.steps if tile.scaled else 1):
+        yield _mfma_word(tile, step, names, factors)
     yield f'#define ROTA_PIN(c) asm volatile("" : "+{kept}"(c));'
     stores = " ".join(
         f"out[(u64)(row + {register // 4 * 4 * tile.lane_groups + register % 4}) * N + column] = value[{register}];"
         for register in range(tile.part_registers)
     )
     yield f"#define ROTA_STORE(value, row, column) {stores}"
+
+
+def _mfma_word(tile: GemmTile, step: int, names: str, factors: str) -> str:
+    kept = "a" if tile.accumulates_in_agprs else "v"
+    scales = ", %3, %4" if tile.scaled else ""
+    modifiers = "".join(f" {each}" for each in tile.modifiers(step))
+    return (
+        f'#define {_mfma_name(tile, step)}(c, {names}) asm volatile("{tile.instruction} %0, %1, %2, %0{scales}'
+        f'{modifiers}" : "+{kept}"(c) : {factors}); ROTA_FENCE'
+    )
+
+
+def _scale_words(tile: GemmTile) -> Iterator[str]:
+    """DMAs and reads of scales; `scale_wave` is where a wave's four bytes a lane begin."""
+    yield (
+        "#define ROTA_SCALE_DMA(rsrc, lds, lane_offset, offset) "
+        '{ u32 m0; asm volatile("s_add_u32 m0, %1, %2\\n\\ts_nop 0\\n\\t'
+        f'{SCALE_DMA} %3, %4, %5 offen lds" : "=&{{m0}}"(m0) '
+        ': "s"(scale_wave), "i"(lds), "v"(lane_offset), "s"(rsrc), "s"(offset) : "memory", "scc"); } ROTA_FENCE'
+    )
+    held = {1: "unsigned char", 2: "unsigned short", 4: "u32"}[tile.steps]
+    yield f"#define ROTA_SCALE_READ(target, lane, lds) target = *(ROTA_LDS const {held}*)((lane) + (lds)); ROTA_FENCE"
+
+
+def _mfma_name(tile: GemmTile, step: int) -> str:
+    return f"ROTA_MFMA{step}" if tile.scaled else "ROTA_MFMA"
+
+
+def mfma_text(tile: GemmTile, step: int, total: str, *operands: str) -> str:
+    """A matrix instruction: what it adds to, its factors, and their scales if it has any."""
+    return f"{_mfma_name(tile, step)}({', '.join([total, *operands])})"
 
 
 def gemm_types(tile: GemmTile) -> Iterator[str]:

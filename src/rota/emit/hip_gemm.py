@@ -12,9 +12,9 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.contract import contract
 from rota.emit.entry_reasons import sync_reason, sync_reasons
 from rota.emit.gemm_binding import GemmBinding
-from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
+from rota.emit.gemm_instructions import BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
 from rota.emit.gemm_tile import Element, Factor, GemmTile, gemm_tile
-from rota.emit.gemm_words import gemm_types, gemm_words, macros
+from rota.emit.gemm_words import gemm_types, gemm_words, macros, mfma_text
 from rota.emit.lds_layout import bank_conflicts, free_layout, plain_layout
 from rota.emit.names import comment, identifier
 from rota.emit.program_form import form_of
@@ -173,6 +173,8 @@ class GemmKernel:
         m, n = binding.parts(Factor.A), binding.parts(Factor.B)
         pieces = tile.steps * tile.pieces_per_step
         yield f"  piece a[{binding.copies}][{m}][{pieces}], b[{binding.copies}][{n}][{pieces}];"
+        if tile.scaled:
+            yield f"  u32 a_scale[{binding.copies}][{m}], b_scale[{binding.copies}][{n}];"
         yield f"  part c[{m}][{n}];"
         for row in range(m):
             yield "  " + " ".join(f"c[{row}][{column}] = 0; ROTA_PIN(c[{row}][{column}])" for column in range(n))
@@ -189,7 +191,7 @@ class GemmKernel:
         yield f"  const int row = thread / {lanes}, chunk = {chunk};"
         for pattern in range(self._patterns()):
             row = f"(row + {pattern * tile.dma_rows})" if pattern else "row"
-            place = f"{self._exchanged('chunk', row)} * {layout.chunk_bytes}{within}"
+            place = f"{tile.stored_text(self._exchanged('chunk', row))} * {layout.chunk_bytes}{within}"
             yield from self._fetch(pattern, place)
 
     def _fetch(self, pattern: int, place: str) -> Iterator[str]:
@@ -236,20 +238,44 @@ class GemmKernel:
             for each in self.binding.instructions(entry):
                 if isinstance(each, LdsRead):
                     unused[self._register(each.operand, each.copy, each.part, each.piece)] = None
+                elif isinstance(each, ScaleRead):
+                    unused[self._scale(each.operand, each.copy, each.part)] = None
                 elif isinstance(each, Mfma):
-                    for register in (*self._factor(each, Factor.A), *self._factor(each, Factor.B)):
+                    for register in self._operands(each):
                         unused.pop(register, None)
         return list(unused)
 
-    def _instruction(self, instruction: Instruction, phase: Phase) -> str:
+    def _instruction(self, instruction: BoundInstruction, phase: Phase) -> str:
         if isinstance(instruction, Dma):
             return self._dma(instruction, phase)
         if isinstance(instruction, LdsRead):
             operand, piece = instruction.operand, instruction.piece
             target = self._register(operand, instruction.copy, instruction.part, piece)
             return f"ROTA_READ({target}, {operand.value}_lane{piece}, {instruction.lds})"
-        factors = (*self._factor(instruction, Factor.A), *self._factor(instruction, Factor.B))
-        return f"ROTA_MFMA(c[{instruction.a_part}][{instruction.b_part}], {', '.join(factors)})"
+        if isinstance(instruction, ScaleDma):
+            return self._scale_dma(instruction, phase)
+        if isinstance(instruction, ScaleRead):
+            operand = instruction.operand
+            target = self._scale(operand, instruction.copy, instruction.part)
+            return f"ROTA_SCALE_READ({target}, {operand.value}_scale_lane, {instruction.lds})"
+        total = f"c[{instruction.a_part}][{instruction.b_part}]"
+        return mfma_text(self.tile, instruction.step, total, *self._operands(instruction))
+
+    def _scale_dma(self, dma: ScaleDma, phase: Phase) -> str:
+        del dma, phase
+        raise unfit("scales of blocks have no parameters in the form hip", fixes=("`--form kernel` has them",))
+
+    def _operands(self, mfma: Mfma) -> list[str]:
+        """Factors and their scales."""
+        scales = [
+            self._scale(operand, copy, mfma.factor(operand)[0])
+            for operand, copy in zip(Factor, mfma.scale_copies, strict=False)
+        ]
+        return [*self._factor(mfma, Factor.A), *self._factor(mfma, Factor.B), *scales]
+
+    @staticmethod
+    def _scale(operand: Factor, copy: int, part: int) -> str:
+        return f"{operand.value}_scale[{copy}][{part}]"
 
     def _dma(self, dma: Dma, phase: Phase) -> str:
         operand = dma.operand

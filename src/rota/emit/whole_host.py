@@ -15,7 +15,7 @@ from rota.emit.register_waits import with_register_waits
 from rota.emit.whole_finish import PARTIAL_UNIT
 from rota.emit.whole_kernel import WholeKernel, whole_name
 from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm
-from rota.pipeline.geometry import KernelGeometry
+from rota.pipeline.geometry import SCALED_BLOCK, KernelGeometry
 
 _MOST_Y = 65535  # workgroups in the grid's second and third dimension
 _DEEPEST = 1 << 30
@@ -72,6 +72,9 @@ def _tight(name: str) -> Iterator[str]:
         yield f"  if (p.{letter}_stride == 0) p.{letter}_stride = p.{row};"
     for letter, rows in (("a", "M"), ("b", "N"), ("c", "M"), ("d", "M")):
         yield f"  if (p.{letter}_batch == 0) p.{letter}_batch = p.{letter}_stride * p.{rows};"
+    for letter, rows in (("a", "M"), ("b", "N")):
+        yield f"  if (p.{letter}_scale_stride == 0) p.{letter}_scale_stride = p.K / {SCALED_BLOCK};"
+        yield f"  if (p.{letter}_scale_batch == 0) p.{letter}_scale_batch = p.{letter}_scale_stride * p.{rows};"
     yield "  return p;"
     yield "}"
     yield ""
@@ -132,6 +135,11 @@ def _check(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
             f"  if (overlap(p.{pointer}, p.{rows}, {stride}, {length}, {batch}, p.batches, "
             f'{tile.element.bytes}, p.D, d_bytes)) return "D overlaps {pointer}";'
         )
+    for pointer, letter, rows in (("A_scale", "a", "M"), ("B_scale", "b", "N")) if tile.scaled else ():
+        yield (
+            f"  if (overlap(p.{pointer}, p.{rows}, p.{letter}_scale_stride, p.K / {SCALED_BLOCK}, "
+            f'p.{letter}_scale_batch, p.batches, 1, p.D, d_bytes)) return "D overlaps {pointer}";'
+        )
     if EpilogueStep.BETA in asked.epilogue:
         yield "  const bool same = p.C == p.D && p.c_stride == p.d_stride && p.c_batch == p.d_batch;"
         yield (
@@ -177,6 +185,7 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
             f"{rows} rows of {pointer} take less than 2 GiB",
         )
         yield f"p.{letter}_batch >= 0", f"matrices of {pointer} follow one another"
+    yield from _scale_conditions(tile)
     yield "p.D != nullptr", "D is given"
     yield f"(std::uintptr_t)p.D % {out} == 0", "D is aligned to its elements"
     yield "p.d_stride >= p.N", "rows of D are at least N elements apart"
@@ -205,6 +214,20 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
     )
     if asked.persistent:
         yield "p.workgroups >= 1", "a persistent kernel is told how many workgroups to start"
+
+
+def _scale_conditions(tile: GemmTile) -> Iterator[tuple[str, str]]:
+    if not tile.scaled:
+        return
+    yield f"p.K % {SCALED_BLOCK} == 0", f"K is a multiple of {SCALED_BLOCK}, a block that has a scale"
+    for pointer, letter, rows in (("A", "a", tile.geometry.BM), ("B", "b", tile.geometry.BN)):
+        scale = f"p.{letter}_scale"
+        yield f"p.{pointer}_scale != nullptr", f"{pointer}_scale is given"
+        yield (
+            f"{scale}_stride >= p.K / {SCALED_BLOCK} && {scale}_stride <= {(1 << 31) // rows - 1}",
+            f"rows of {pointer}_scale are at least K / {SCALED_BLOCK} bytes apart, {rows} of them less than 2 GiB",
+        )
+        yield f"{scale}_batch >= 0", f"matrices of {pointer}_scale follow one another"
 
 
 def launch_opening(name: str) -> Iterator[str]:

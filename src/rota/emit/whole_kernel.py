@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.contract import contract
 from rota.emit.epilogue_steps import spoken
-from rota.emit.gemm_instructions import Dma
+from rota.emit.gemm_instructions import Dma, ScaleDma
 from rota.emit.gemm_tile import Element, Factor, GemmTile, gemm_tile
 from rota.emit.gemm_words import gemm_types, gemm_words, macros
 from rota.emit.hip_gemm import GemmKernel, spoken_element
@@ -31,9 +31,18 @@ from rota.emit.whole_finish import (
     matrix_lines,
     reduction_lines,
 )
-from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm
+from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm, check_scales
 from rota.emit.whole_order import count_lines, order_lines
 from rota.emit.whole_rest import Source, dma_numbers, rest_lines
+from rota.emit.whole_scales import (
+    plain_scale_dmas,
+    scale_dma_text,
+    scale_matrix_lines,
+    scale_place_lines,
+    scale_resource_lines,
+    scales_before,
+    taken_scales,
+)
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.phase import Phase
 
@@ -80,6 +89,7 @@ class WholeKernel(GemmKernel):
         super().__init__(compiled, tile)
         self.asked = asked
         check_room(tile, self.binding.lds_bytes)
+        check_scales(asked, scaled=tile.scaled)
         self.sources = tuple(self._sources())
 
     def _sources(self) -> Iterator[Source]:
@@ -144,7 +154,8 @@ class WholeKernel(GemmKernel):
         yield f"  ROTA_MARK({LAST_MARK:#x})"
         yield "}"
         yield ""
-        yield from rest_lines(self.binding, self.layout, self.sources, [*self._plain_dmas()])
+        dmas = (*self._plain_dmas(), *plain_scale_dmas(self.binding))
+        yield from rest_lines(self.binding, self.layout, self.sources, dmas, [*taken_scales(self.binding)])
         yield ""
         yield 'asm volatile("s_nop 15\\n\\ts_nop 3"); ROTA_FENCE  // the last results are in their registers'
         yield from self._pins()
@@ -160,6 +171,11 @@ class WholeKernel(GemmKernel):
         geometry, program, tile, asked = self.tile.geometry, self.program, self.tile, self.asked
         yield f"// {name}"
         yield f"// A: M x K, B: N x K, {spoken_element(tile)}, row-major; D: M x N, {asked.output.value}, row-major."
+        if tile.scaled:
+            yield (
+                "// A_scale: M x K / 32, B_scale: N x K / 32, E8M0 bytes, row-major: each scales 32 elements along K; "
+                "K is a multiple of 32."
+            )
         yield f"// D: {spoken(asked.epilogue)}."
         if tile.element.packed > 1:
             yield "// Any M and N from 1 on, any even K.  Rows are an even number of elements apart, from K on."
@@ -220,6 +236,7 @@ class WholeKernel(GemmKernel):
             pointer, letter = {"a": "A", "b": "B", "b_up": "B_up"}[source.name], source.operand.value
             offset = tile.element.in_bytes(f"(batch * {letter}_batch + k_first)")
             yield f"  const u64 {source.name}_matrix = (u64){pointer} + (u64)({offset});"
+        yield from (f"  {line}" for line in scale_matrix_lines(tile))
         if not self.asked.persistent:
             yield from (f"  {line}" for line in matrix_lines(self.asked))
 
@@ -251,7 +268,11 @@ class WholeKernel(GemmKernel):
                 f"__builtin_amdgcn_make_buffer_rsrc((void*){name}_base, 0, (int){letter}_size, 0x00027000);"
             )
         bases = " | ".join(f"(u32){source.name}_base" for source in self.sources)
-        yield f"const bool aligned = (({bases} | (u32)a_row_bytes | (u32)b_row_bytes) & {tile.dma_bytes - 1}) == 0;"
+        yield from scale_resource_lines(tile, persistent=self.asked.persistent)
+        also = "scales_aligned && " if tile.scaled else ""
+        yield (
+            f"const bool aligned = {also}(({bases} | (u32)a_row_bytes | (u32)b_row_bytes) & {tile.dma_bytes - 1}) == 0;"
+        )
         yield ""
 
     def _lane_places(self) -> Iterator[str]:
@@ -266,6 +287,7 @@ class WholeKernel(GemmKernel):
         yield "// Each lane's place in the first part of A and of B, for each piece of it."
         yield f"const int lane_row = lane % {tile.side}, lane_group = lane / {tile.side};"
         yield from (line.removeprefix("  ") for line in self._places())
+        yield from scale_place_lines(self.binding)
         yield ""
 
     def _fetch(self, pattern: int, place: str) -> Iterator[str]:
@@ -279,6 +301,11 @@ class WholeKernel(GemmKernel):
         terms = ["k"] if phase is not Phase.PROLOGUE else []
         terms += [str(dma.k_tile * self.tile.row_bytes)] if dma.k_tile else []
         return self._dma_text(dma, terms)
+
+    def _scale_dma(self, dma: ScaleDma, phase: Phase) -> str:
+        before = [scales_before(self.tile, "k")] if phase is not Phase.PROLOGUE else []
+        before += [str(dma.k_tile * self.tile.geometry.scale_line)] if dma.k_tile else []
+        return scale_dma_text(self.binding, dma, before)
 
     def _dma_text(self, dma: Dma, terms: list[str]) -> str:
         operand = dma.operand.value

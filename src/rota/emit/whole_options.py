@@ -57,6 +57,8 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter("const float*", "column_scale", "N values for each matrix of a batch"),
     Parameter("void*", "D", "M x N"),
     Parameter("float*", "partial", "the sums of each split, if there are several"),
+    Parameter("const void*", "A_scale", "M x K / 32 bytes (E8M0), the scales of A's blocks"),
+    Parameter("const void*", "B_scale", "N x K / 32 bytes, of B's"),
     Parameter("long long", "a_stride", "elements from a row of A to the next, at least K"),
     Parameter("long long", "b_stride", "the same of B"),
     Parameter("long long", "c_stride", "of C"),
@@ -65,6 +67,10 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter("long long", "b_batch", "of B"),
     Parameter("long long", "c_batch", "of C"),
     Parameter("long long", "d_batch", "of D"),
+    Parameter("long long", "a_scale_stride", "bytes from a row of A's scales to the next, at least K / 32"),
+    Parameter("long long", "b_scale_stride", "the same of B's"),
+    Parameter("long long", "a_scale_batch", "bytes from the scales of a matrix of a batch to the next, of A"),
+    Parameter("long long", "b_scale_batch", "of B"),
     Parameter("int", "M", "rows"),
     Parameter("int", "N", "columns"),
     Parameter("int", "K", "depth"),
@@ -76,6 +82,8 @@ PARAMETERS: tuple[Parameter, ...] = (
 """Of every kernel, whatever its epilogue uses of them."""
 
 REDUCTION_THREADS = 256
+BLOCKS = ("none", "1x32")
+"""Scales of blocks, without and with them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +92,7 @@ class WholeGemm:
 
     `xcds` are the dies among which the machine deals workgroups in turn: each gets a run of neighbouring tiles; 1
     leaves the order alone.  `group` is how many rows of tiles are taken together, so that the tiles under way share
-    rows of A and of B in a die's L2.
+    rows of A and of B in a die's L2.  `scales` are those of blocks, "none" or "1x32", if they are to be the loop's.
     """
 
     output: Output = Output.F32
@@ -92,6 +100,7 @@ class WholeGemm:
     xcds: int = _XCDS
     group: int = _GROUP
     persistent: bool = False
+    scales: str = ""
 
     def __post_init__(self) -> None:
         check_types(self, {"output": Output, "epilogue": tuple, "persistent": bool})
@@ -135,10 +144,10 @@ def parse_options(told: Mapping[str, str]) -> WholeGemm:
             ("layouts", "nk"),
             fixes=("transpose B, as weights are stored anyway, or write a loop with transposed LDS reads",),
         )
-    if told.get("scales", "none") != "none":
+    if told.get("scales", "none") not in BLOCKS:
         raise _unknown(
             f"no loop multiplies with scales of {told['scales']}",
-            ("scales", "none"),
+            ("scales", ", ".join(BLOCKS)),
             fixes=("scales of rows and columns are steps of the epilogue: row_scale, column_scale",),
         )
     outputs = {each.value: each for each in Output}
@@ -154,7 +163,21 @@ def parse_options(told: Mapping[str, str]) -> WholeGemm:
         xcds=_number(told, "xcds", _XCDS),
         group=_number(told, "group", _GROUP),
         persistent=persistent == "true",
+        scales=told.get("scales", ""),
     )
+
+
+def check_scales(asked: WholeGemm, *, scaled: bool) -> None:
+    """Has the loop the scales that are asked for, and is there a kernel around them?"""
+    has = BLOCKS[scaled]
+    if asked.scales not in ("", has):
+        raise _unknown(
+            f"the loop multiplies with scales of blocks: {has}; asked for: {asked.scales}",
+            ("loop", has),
+            fixes=("the matrix instruction decides: v_mfma_scale_f32_16x16x128_f8f6f4 takes scales of 1x32",),
+        )
+    if scaled and asked.gate:
+        raise _unknown(f"{asked.gate.value} takes two B, and there are scales of blocks for one", ("scales", has))
 
 
 def _number(told: Mapping[str, str], name: str, default: int) -> int:

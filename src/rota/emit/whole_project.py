@@ -85,11 +85,12 @@ def emit_project(
     asked = asked or WholeGemm()
     planned = with_register_waits(compiled)
     tile = gemm_tile(planned, geometry, element=element, waves=waves)
-    if tile.element is Element.FP4:
+    if tile.element is Element.FP4 or tile.scaled:
         raise EmissionError(
             Finding(
                 code="T209",
-                message="there is no project around a kernel of fp4 yet: its test and its binding fill whole bytes",
+                message="there is no project around a kernel of fp4, or with scales of blocks, yet: its test and its "
+                "binding fill whole bytes and have no such scales",
                 fixes=("`--form kernel` and `--form launcher` write the kernel and the header that launches it",),
             )
         )

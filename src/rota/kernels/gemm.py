@@ -13,7 +13,7 @@ from rota.check import bad_field, check_ints
 from rota.kernels.fitting import check_fit
 from rota.kernels.wave_size import LANES, REGISTER_BYTES
 from rota.pipeline.geometry import WAVE_GRIDS, KernelGeometry, check_waves
-from rota.program.element import takes_formats
+from rota.program.element import takes_formats, takes_scales
 from rota.program.loop_spec import LoopSpec
 from rota.targets.mfma import element_bytes_named
 from rota.values.loop import Loop
@@ -68,6 +68,11 @@ class GemmShape:
         )
 
     @property
+    def scaled(self) -> bool:
+        """Does the matrix instruction take the scales of blocks?"""
+        return takes_scales(self.instruction)
+
+    @property
     def formats(self) -> tuple[str, ...]:
         """Of the factors, where the matrix instruction leaves them open and they aren't its widest."""
         return ("fp4",) if self.packed > 1 else ()
@@ -114,6 +119,7 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
             )
             for tile in tiles
         ]
+    scales = {operand: _scales(loop, shape, operand, _HALVES) for operand in "AB"} if shape.scaled else {}
     down, across = (own // _HALVES for own in shape.wave_tile)
     side, k = shape.mma
     count = (down // side) * (across // side) * (shape.depth // k)
@@ -121,7 +127,14 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
         for column in range(_HALVES):
             accumulator = loop.accumulator(f"c{row}{column}", registers=down * across // LANES)
             operands = fragments["A"][row], fragments["B"][column]
-            loop.mma(accumulator, *operands, instruction=shape.instruction, instructions=count, formats=shape.formats)
+            loop.mma(
+                accumulator,
+                *operands,
+                instruction=shape.instruction,
+                instructions=count,
+                scales=(scales["A"][row], scales["B"][column]) if scales else (),
+                formats=shape.formats,
+            )
     return loop.build()
 
 
@@ -142,6 +155,8 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
             [loop.fragment(f"{operand.lower()}{part}_{step}", tile, registers=registers) for step in range(steps)]
             for part in range(own // side)
         ]
+    parts = {operand: own // side for operand, own in zip("AB", shape.wave_tile, strict=True)}
+    scales = {operand: _scales(loop, shape, operand, count) for operand, count in parts.items()} if shape.scaled else {}
     for step in range(shape.depth // k):
         for row, a in enumerate(pieces["A"]):
             for column, b in enumerate(pieces["B"]):
@@ -153,10 +168,24 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
                     name,
                     *operands,
                     instruction=shape.instruction,
+                    scales=(scales["A"][row], scales["B"][column]) if scales else (),
                     formats=shape.formats,
                     name=f"mma{step}_{row}_{column}",
                 )
     return loop.build()
+
+
+def _scales(loop: Loop, shape: GemmShape, operand: str, reads: int) -> list[str]:
+    """An operand's scales in LDS, and so many reads of them: a register for each row of matrix instructions."""
+    number = "AB".index(operand)
+    extent, own = (shape.rows, shape.columns)[number], shape.wave_tile[number]
+    loads = shape.geometry.scale_loads(extent, shape.waves)
+    size = loads * REGISTER_BYTES * LANES * shape.waves
+    tile = loop.tile(f"S{operand}", size=size, operand=f"{operand}_scale")
+    loop.load(tile, instructions=loads, moved=size)
+    count = own // shape.mma[0] // reads
+    name = f"s{operand.lower()}"
+    return [loop.fragment(f"{name}{each}", tile, registers=count, instructions=count) for each in range(reads)]
 
 
 def _of_step(pieces: list[str], step: int, shape: GemmShape) -> list[str]:

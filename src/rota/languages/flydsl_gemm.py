@@ -124,7 +124,7 @@ class _FlydslKernel:
 
     def _of(self, phase: Phase) -> Iterator[Instruction]:
         for entry in self.program.phase(phase):
-            yield from self.binding.instructions(entry)
+            yield from self.plan.instructions(entry)
 
     def lines(self, name: str) -> Iterator[str]:
         yield from (_remark(line) for line in self.plan.contract(name))

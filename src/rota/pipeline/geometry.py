@@ -8,6 +8,9 @@ from rota.check import bad_field, check_ints, check_types
 from rota.program.machine import LANES
 
 _WIDEST = 16  # bytes that one lane moves with one instruction: ds_read_b128, and a DMA of CDNA4
+_SCALE_WIDTH = 4  # bytes of scales that one lane moves with one instruction
+SCALED_BLOCK = 32
+"""Elements of K that share a scale (OCP microscaling formats)."""
 WAVE_GRIDS = {4: (2, 2), 8: (2, 4)}
 """How the waves of a workgroup share its tile, down and across."""
 
@@ -53,6 +56,15 @@ class KernelGeometry:
     def line_bytes(self) -> int:
         """One row of a K-tile."""
         return self.BK * self.elem_bytes // self.packed
+
+    @property
+    def scale_line(self) -> int:
+        """Bytes of scales of one row of a K-tile, one for each block of it."""
+        return self.BK // SCALED_BLOCK
+
+    def scale_loads(self, rows: int, waves: int) -> int:
+        """Instructions with which each wave loads its share of the scales of so many rows, four bytes a lane."""
+        return _whole(rows * self.scale_line, _SCALE_WIDTH * LANES * waves)
 
     def fragment_reads(self, waves: int, m_mmas: int = 2, n_mmas: int = 2) -> tuple[int, int]:
         """Instructions with which one wave reads its fragment of A, and of B: what each costs on lgkmcnt."""
