@@ -261,6 +261,19 @@ FAULTS: tuple[Fault, ...] = (
         loop="mxfp4_low",
         last=True,
     ),
+    *_faults(
+        "scales",
+        ("all waves have the first B's scales", "scales_up = wave >= 2;", "scales_up = wave >= 4;"),
+        ("the second B's scales begin a half too late", "scales_before = scales_up ? 64 : 0", "scales_before = 0"),
+        (
+            "tiles of scales are as far apart as those of one B",
+            "tile_column * 64 * b_scale",
+            "tile_column * 128 * b_scale",
+        ),
+        ("the second B's scales aren't where DMAs can fetch them", " | (u32)b_up_scale_matrix", ""),
+        asked=GATED,
+        loop="mxfp4_low",
+    ),
     Fault(
         part="overflow",
         name="a tile of A is at most 2 GiB behind the first",

@@ -18,7 +18,7 @@ from random import Random
 from benchmarks.whole_kernels import LOOPS, built
 from benchmarks.whole_problems import Problem, draw_problem
 from benchmarks.whole_run import run_problem
-from rota.emit.epilogue_steps import Steps, parse_epilogue
+from rota.emit.epilogue_steps import parse_epilogue
 from rota.emit.whole_options import Output, WholeGemm
 
 EPILOGUES: tuple[tuple[str, ...], ...] = (
@@ -31,19 +31,12 @@ EPILOGUES: tuple[tuple[str, ...], ...] = (
     ("column_bias", "gelu_tanh", "beta"),
     ("row_scale", "gated_gelu_tanh", "column_bias"),
 )
-
-
-def _steps(words: Sequence[str], *, gated: bool) -> Steps:
-    """Scales of blocks are for one B alone."""
-    return parse_epilogue([word for word in words if gated or not word.startswith("gated")])
-
-
 VARIANTS: tuple[tuple[str, WholeGemm], ...] = tuple(
     (
         loop,
         WholeGemm(
             output=(Output.BF16, Output.F16, Output.F32)[(number + turn) % 3],
-            epilogue=_steps(EPILOGUES[(2 * number + turn * 3) % len(EPILOGUES)], gated=not LOOPS[loop][0].scaled),
+            epilogue=parse_epilogue(EPILOGUES[(2 * number + turn * 3) % len(EPILOGUES)]),
             xcds=(8, 8, 1, 8)[(number + turn) % 4],
             group=(4, 1, 4, 3)[(number + 2 * turn) % 4],
             persistent=(number + 3 * turn) % 7 == 6,

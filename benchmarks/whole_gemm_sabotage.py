@@ -38,8 +38,8 @@ PROBLEMS: tuple[Problem, ...] = (
     Problem(m=150, n=40, k=700, gaps=(4, 4, 0, 0), orders=5, seed=6),
 )
 """Grids that aren't square, of several matrices; rows that DMAs can and can't fetch; whole trips, rests and parts."""
-DEEP = Problem(m=70, n=140, k=600, splits=2, seed=7)
-"""Trips of the loop for fp4, whose K is four times that deep."""
+DEEP = (Problem(m=70, n=140, k=680, seed=8), Problem(m=70, n=40, k=680, seed=14))
+"""Trips of the loop for fp4, whose K is four times that deep; with scales that DMAs can fetch, and without."""
 
 
 def found_by(fault: Fault | None, asked: WholeGemm, loop: str = LOOP) -> str | None:
@@ -56,7 +56,7 @@ def found_by(fault: Fault | None, asked: WholeGemm, loop: str = LOOP) -> str | N
         for far in fault.far if fault is not None else "ABD":
             if wrong := wrong_far_row(made, far):
                 return f"execution: {wrong[0]}"
-    for problem in (*PROBLEMS, *([DEEP] if loop != LOOP else [])):
+    for problem in (*PROBLEMS, *(DEEP if loop != LOOP else ())):
         if wrong := run_problem(made, problem):
             return f"execution: {wrong[0][:80]}"
     return None

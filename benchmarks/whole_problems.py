@@ -117,7 +117,8 @@ def fitted(problem: Problem, packed: int, *, scaled: bool = False) -> Problem:
 
 def scale_gap(problem: Problem) -> int:
     """Bytes behind a row of scales: rows that DMAs can fetch, or any."""
-    return -(problem.k // SCALED_BLOCK) % 4 if problem.seed % 3 else problem.seed % 4
+    fetched = problem.seed % 3 and problem.seed % 7
+    return -(problem.k // SCALED_BLOCK) % 4 if fetched else problem.seed % 4
 
 
 class Operands(NamedTuple):
@@ -134,6 +135,7 @@ class Operands(NamedTuple):
     beta: float
     a_scale: Floats
     b_scale: Floats
+    b_up_scale: Floats
 
 
 class Bounded(NamedTuple):
@@ -171,14 +173,15 @@ def draw_operands(problem: Problem, bits: int, output: Output, epilogue: Steps) 
         beta=float(random.choice([1, -2, 0.5])),
         a_scale=np.ldexp(1.0, random.integers(-2, 3, (size, problem.m, problem.k // SCALED_BLOCK))),
         b_scale=np.ldexp(1.0, random.integers(-2, 3, (size, problem.n, problem.k // SCALED_BLOCK))),
+        b_up_scale=np.ldexp(1.0, random.integers(-2, 3, (size, problem.n, problem.k // SCALED_BLOCK))),
     )
 
 
 def scaled_operands(given: Operands) -> Operands:
     """A and B with the scales of their blocks."""
-    return given._replace(
-        a=given.a * given.a_scale.repeat(SCALED_BLOCK, axis=2), b=given.b * given.b_scale.repeat(SCALED_BLOCK, axis=2)
-    )
+    scales = given.a_scale, given.b_scale, given.b_up_scale
+    a, b, b_up = (scale.repeat(SCALED_BLOCK, axis=2) for scale in scales)
+    return given._replace(a=given.a * a, b=given.b * b, b_up=given.b_up * b_up)
 
 
 def expected(problem: Problem, given: Operands, epilogue: Steps) -> Bounded:

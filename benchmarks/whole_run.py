@@ -118,6 +118,8 @@ def _arrays(built: Built, problem: Problem, given: Operands) -> dict[str, NDArra
         gap, shift = scale_gap(problem), 0 if problem.seed % 3 else problem.seed % 4
         found["A_scale"] = _laid(given.a_scale, gap, shift, _packed_scales, _NAN_SCALE)
         found["B_scale"] = _laid(given.b_scale, gap, 0, _packed_scales, _NAN_SCALE)
+        if asked.gate:
+            found["B_up_scale"] = _laid(given.b_up_scale, gap, shift, _packed_scales, _NAN_SCALE)
     if asked.gate:
         found["B_up"] = _laid(given.b_up, gaps[1], skew[1], lambda each: packed(each, element), _NAN[element])
     if EpilogueStep.BETA in asked.epilogue:

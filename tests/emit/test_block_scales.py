@@ -21,6 +21,7 @@ from rota.emit.register_waits import with_register_waits
 from rota.emit.whole_kernel import emit_whole, whole_name
 from rota.emit.whole_options import WholeGemm, parse_options
 from rota.emit.whole_project import emit_project
+from rota.emit.whole_scales import check_halves
 from rota.isa.binary.toolchain import find_toolchain
 from rota.kernels.gemm import GemmShape
 from rota.kernels.narrow_gemm import FP4_SMALL, MXFP4_LARGE, MXFP4_SMALL, MXFP8_LARGE, MXFP8_SMALL
@@ -167,6 +168,13 @@ def test_what_has_no_scales_says_so() -> None:
     assert "no project" in raised("T209", lambda: emit_project(compiled, geometry)).message
     other = parse_options({"scales": "none"})
     assert "asked for: none" in raised("T209", lambda: emit_whole(compiled, geometry, other)).message
-    gated = parse_options({"epilogue": "gated_silu", "scales": "1x32"})
-    assert "takes two B" in raised("T209", lambda: emit_whole(compiled, geometry, gated)).message
-    assert "1x32" in raised("T209", lambda: emit_whole(loop_of("fp4_low"), LOOPS["fp4_low"][0].geometry, gated)).message
+    scaled = parse_options({"scales": "1x32"})
+    assert (
+        "1x32" in raised("T209", lambda: emit_whole(loop_of("fp4_low"), LOOPS["fp4_low"][0].geometry, scaled)).message
+    )
+
+
+def test_halves_of_scales_are_whole_waves() -> None:
+    check_halves(_tile(MXFP8_LARGE))
+    odd = replace(MXFP8_SMALL, columns=64)  # a half has 32 rows, and a wave brings 64
+    assert "waves bring 64 rows each" in raised("T203", lambda: check_halves(_tile(odd))).message

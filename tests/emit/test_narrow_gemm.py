@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.whole_faults import GATED
 from benchmarks.whole_gemm_sabotage import DEEP, PROBLEMS
 from benchmarks.whole_kernels import LOOPS, built, loop_of
 from benchmarks.whole_launcher import NARROW_CASES, SCALED_CASES, Case, compiled, program, said
@@ -34,15 +35,16 @@ GEOMETRY = LOOPS[LOW][0].geometry
 ASKED = WholeGemm(output=Output.BF16, epilogue=parse_epilogue(["alpha", "column_bias"]))
 
 
-@pytest.mark.parametrize("name", [LOW, "mxfp4_low", "mxfp8_deep"])
-def test_the_loop_is_the_schedule_and_problems_are_computed(name: str) -> None:
+@pytest.mark.parametrize(("name", "asked"), [(LOW, ASKED), ("mxfp4_low", GATED), ("mxfp8_deep", ASKED)])
+def test_the_loop_is_the_schedule_and_problems_are_computed(name: str, asked: WholeGemm) -> None:
     """Scales of one register, two steps of K: a share of `python -m benchmarks.whole_gemm`."""
-    made = built(name, ASKED)
-    audit = audit_gemm(loop_of(name), LOOPS[name][0].geometry, made.code, kernel=made.name)
+    made = built(name, asked)
+    products = asked.products
+    audit = audit_gemm(loop_of(name), LOOPS[name][0].geometry, made.code, kernel=made.name, products=products)
     assert audit.exact, audit
     assert audit.facts.spills == 0
     split, rest = replace(PROBLEMS[2], batches=1, whole=False), replace(PROBLEMS[1], m=40, n=70)
-    deep = replace(DEEP, splits=1, m=40, k=300 if made.tile.element.packed > 1 else 1200)
+    deep = replace(DEEP[0], m=40, k=300 if made.tile.element.packed > 1 else 1200)
     assert fitted(deep, made.tile.element.packed, scaled=made.tile.scaled).k >= 1200
     assert {str(each): wrong for each in (deep, split, rest) if (wrong := run_problem(made, each))} == {}
 

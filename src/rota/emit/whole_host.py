@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.epilogue_steps import EpilogueStep, spoken
-from rota.emit.gemm_tile import Element, GemmTile, gemm_tile
+from rota.emit.gemm_tile import Element, Factor, GemmTile, gemm_tile
 from rota.emit.names import identifier
 from rota.emit.register_waits import with_register_waits
 from rota.emit.whole_finish import PARTIAL_UNIT
@@ -135,10 +135,10 @@ def _check(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
             f"  if (overlap(p.{pointer}, p.{rows}, {stride}, {length}, {batch}, p.batches, "
             f'{tile.element.bytes}, p.D, d_bytes)) return "D overlaps {pointer}";'
         )
-    for pointer, letter, rows in (("A_scale", "a", "M"), ("B_scale", "b", "N")) if tile.scaled else ():
+    for pointer, letter, rows in _factors(asked) if tile.scaled else ():
         yield (
-            f"  if (overlap(p.{pointer}, p.{rows}, p.{letter}_scale_stride, p.K / {SCALED_BLOCK}, "
-            f'p.{letter}_scale_batch, p.batches, 1, p.D, d_bytes)) return "D overlaps {pointer}";'
+            f"  if (overlap(p.{pointer}_scale, p.{rows}, p.{letter}_scale_stride, p.K / {SCALED_BLOCK}, "
+            f'p.{letter}_scale_batch, p.batches, 1, p.D, d_bytes)) return "D overlaps {pointer}_scale";'
         )
     if EpilogueStep.BETA in asked.epilogue:
         yield "  const bool same = p.C == p.D && p.c_stride == p.d_stride && p.c_batch == p.d_batch;"
@@ -185,7 +185,7 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
             f"{rows} rows of {pointer} take less than 2 GiB",
         )
         yield f"p.{letter}_batch >= 0", f"matrices of {pointer} follow one another"
-    yield from _scale_conditions(tile)
+    yield from _scale_conditions(tile, asked)
     yield "p.D != nullptr", "D is given"
     yield f"(std::uintptr_t)p.D % {out} == 0", "D is aligned to its elements"
     yield "p.d_stride >= p.N", "rows of D are at least N elements apart"
@@ -216,11 +216,13 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
         yield "p.workgroups >= 1", "a persistent kernel is told how many workgroups to start"
 
 
-def _scale_conditions(tile: GemmTile) -> Iterator[tuple[str, str]]:
+def _scale_conditions(tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[str, str]]:
     if not tile.scaled:
         return
     yield f"p.K % {SCALED_BLOCK} == 0", f"K is a multiple of {SCALED_BLOCK}, a block that has a scale"
-    for pointer, letter, rows in (("A", "a", tile.geometry.BM), ("B", "b", tile.geometry.BN)):
+    for pointer, letter, _ in _factors(asked):
+        operand = Factor(letter)
+        rows = tile.scale_bytes(operand) // tile.geometry.scale_line  # which DMAs reach, if not get
         scale = f"p.{letter}_scale"
         yield f"p.{pointer}_scale != nullptr", f"{pointer}_scale is given"
         yield (

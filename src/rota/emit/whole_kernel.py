@@ -35,6 +35,7 @@ from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm, ch
 from rota.emit.whole_order import count_lines, order_lines
 from rota.emit.whole_rest import Source, dma_numbers, rest_lines
 from rota.emit.whole_scales import (
+    check_halves,
     plain_scale_dmas,
     scale_dma_text,
     scale_matrix_lines,
@@ -90,7 +91,14 @@ class WholeKernel(GemmKernel):
         self.asked = asked
         check_room(tile, self.binding.lds_bytes)
         check_scales(asked, scaled=tile.scaled)
+        if asked.gate:
+            check_halves(tile)
         self.sources = tuple(self._sources())
+
+    @property
+    def _ends_late(self) -> bool:
+        """Is what only the end needs read there?  Scalar registers would be short for it before."""
+        return self.asked.persistent or self.tile.scaled
 
     def _sources(self) -> Iterator[Source]:
         a, b = (dma_numbers(self.tile, operand) for operand in Factor)
@@ -159,7 +167,7 @@ class WholeKernel(GemmKernel):
         yield ""
         yield 'asm volatile("s_nop 15\\n\\ts_nop 3"); ROTA_FENCE  // the last results are in their registers'
         yield from self._pins()
-        if not self.asked.persistent:
+        if not self._ends_late:
             yield from closing_lines(self.binding, self.asked)
             return
         yield "{"
@@ -236,8 +244,8 @@ class WholeKernel(GemmKernel):
             pointer, letter = {"a": "A", "b": "B", "b_up": "B_up"}[source.name], source.operand.value
             offset = tile.element.in_bytes(f"(batch * {letter}_batch + k_first)")
             yield f"  const u64 {source.name}_matrix = (u64){pointer} + (u64)({offset});"
-        yield from (f"  {line}" for line in scale_matrix_lines(tile))
-        if not self.asked.persistent:
+        yield from (f"  {line}" for line in scale_matrix_lines(tile, self.asked))
+        if not self._ends_late:
             yield from (f"  {line}" for line in matrix_lines(self.asked))
 
     def _resources(self) -> Iterator[str]:
@@ -268,7 +276,7 @@ class WholeKernel(GemmKernel):
                 f"__builtin_amdgcn_make_buffer_rsrc((void*){name}_base, 0, (int){letter}_size, 0x00027000);"
             )
         bases = " | ".join(f"(u32){source.name}_base" for source in self.sources)
-        yield from scale_resource_lines(tile, persistent=self.asked.persistent)
+        yield from scale_resource_lines(tile, self.asked)
         also = "scales_aligned && " if tile.scaled else ""
         yield (
             f"const bool aligned = {also}(({bases} | (u32)a_row_bytes | (u32)b_row_bytes) & {tile.dma_bytes - 1}) == 0;"
@@ -287,7 +295,7 @@ class WholeKernel(GemmKernel):
         yield "// Each lane's place in the first part of A and of B, for each piece of it."
         yield f"const int lane_row = lane % {tile.side}, lane_group = lane / {tile.side};"
         yield from (line.removeprefix("  ") for line in self._places())
-        yield from scale_place_lines(self.binding)
+        yield from scale_place_lines(self.binding, self.asked)
         yield ""
 
     def _fetch(self, pattern: int, place: str) -> Iterator[str]:

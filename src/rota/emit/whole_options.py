@@ -59,6 +59,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter("float*", "partial", "the sums of each split, if there are several"),
     Parameter("const void*", "A_scale", "M x K / 32 bytes (E8M0), the scales of A's blocks"),
     Parameter("const void*", "B_scale", "N x K / 32 bytes, of B's"),
+    Parameter("const void*", "B_up_scale", "N x K / 32 bytes, of the second B's"),
     Parameter("long long", "a_stride", "elements from a row of A to the next, at least K"),
     Parameter("long long", "b_stride", "the same of B"),
     Parameter("long long", "c_stride", "of C"),
@@ -168,7 +169,7 @@ def parse_options(told: Mapping[str, str]) -> WholeGemm:
 
 
 def check_scales(asked: WholeGemm, *, scaled: bool) -> None:
-    """Has the loop the scales that are asked for, and is there a kernel around them?"""
+    """Has the loop the scales that are asked for?"""
     has = BLOCKS[scaled]
     if asked.scales not in ("", has):
         raise _unknown(
@@ -176,8 +177,6 @@ def check_scales(asked: WholeGemm, *, scaled: bool) -> None:
             ("loop", has),
             fixes=("the matrix instruction decides: v_mfma_scale_f32_16x16x128_f8f6f4 takes scales of 1x32",),
         )
-    if scaled and asked.gate:
-        raise _unknown(f"{asked.gate.value} takes two B, and there are scales of blocks for one", ("scales", has))
 
 
 def _number(told: Mapping[str, str], name: str, default: int) -> int:

@@ -78,7 +78,8 @@ def _taken(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[
     yield '    _Pragma("unroll")'
     yield f"    for (int e = 0; e < {per_word}; ++e) {{"
     yield f"      const int from = byte + word * {tile.register_bytes} + e * {size};"
-    yield f"      const u32 offset = from < end ? (u32)(line + from) : {NOWHERE};"
+    inside = "byte" if tile.scaled else "from"  # whole blocks end with a lane's bytes: one mask instead of many
+    yield f"      const u32 offset = {inside} < end ? (u32)(line + from) : {NOWHERE};"
     yield (
         f"      words[word] |= (u32)(unsigned {'char' if size == 1 else 'short'})"
         f"__builtin_amdgcn_raw_buffer_load_b{8 * size}({source.name}_bytes, offset, 0, 0) << ({8 * size} * e);"
