@@ -46,6 +46,8 @@ PROBLEMS: tuple[Problem, ...] = (
     Problem(m=20, n=72, k=840, seed=10),
 )
 """Grids that aren't square, of several matrices; rows that DMAs can and can't fetch; whole trips, rests and parts."""
+DEEP = (Problem(m=70, n=140, k=680, seed=8), Problem(m=70, n=40, k=680, seed=14))
+"""Trips of the loop for fp4, whose K is four times that deep; with scales that DMAs can fetch, and without."""
 
 
 def found_by(fault: Fault | None, asked: WholeGemm, loop: str = LOOP) -> str | None:
@@ -58,11 +60,11 @@ def found_by(fault: Fault | None, asked: WholeGemm, loop: str = LOOP) -> str | N
         return f"refused: {error.findings[0].code}"
     if not audit.exact:
         return f"audit: {audit.findings[0].code}"
-    if (fault is not None and fault.far) or (fault is None and asked == SUMS):
+    if (fault is not None and fault.far) or (fault is None and (asked, loop) == (SUMS, LOOP)):
         for far in fault.far if fault is not None else "ABD":
             if wrong := wrong_far_row(made, far):
                 return f"execution: {wrong[0]}"
-    for problem in PROBLEMS:
+    for problem in (*PROBLEMS, *(DEEP if loop != LOOP else ())):
         if wrong := run_problem(made, problem):
             return f"execution: {wrong[0][:80]}"
     if fault is not None and fault.order and all(each.proved for each in prove_object(made.code)):

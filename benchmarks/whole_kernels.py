@@ -7,7 +7,8 @@ from functools import cache
 from typing import Any
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.gemm_tile import BLayout, GemmTile, gemm_tile
+from rota.emit.gemm_factors import BLayout
+from rota.emit.gemm_tile import GemmTile, gemm_tile
 from rota.emit.whole_kernel import emit_whole, whole_name
 from rota.emit.whole_options import WholeGemm
 from rota.isa.binary.code_object import CodeObject
@@ -15,12 +16,14 @@ from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
 from rota.isa.launch.loaded_kernel import LoadedKernel
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
+from rota.kernels.narrow_gemm import FP4_LARGE, FP4_SMALL, MXFP4_LARGE, MXFP4_SMALL, MXFP8_LARGE, MXFP8_SMALL
 from rota.program.machine import Machine
 from rota.targets.by_architecture import GFX942, GFX950
 from rota.values.compile_loop import compile_loop
 
 _EIGHT, _, _SMALL, _FP8 = GEMM_SHAPES
 _SMALL_942 = MI300X_GEMM_SHAPES[-1]
+_FP4_LOW = replace(FP4_SMALL, name="gemm_fp4_64x128x256_4wave", rows=64)
 
 
 def _fp16(shape: GemmShape, name: str, **fields: Any) -> GemmShape:
@@ -58,6 +61,14 @@ LOOPS: dict[str, tuple[GemmShape, Machine]] = {
     "low_kn": (_fp16(_SMALL, "gemm_f16_64x128x64_4wave_kn", rows=64, b_layout=BLayout.KN), GFX950),
     "fp8_kn": (replace(_FP8, name="gemm_fp8_256x256x128_8wave_kn", b_layout=BLayout.KN), GFX950),
     "large_kn": (replace(_EIGHT, name="gemm_bf16_256x256x64_8wave_kn", b_layout=BLayout.KN), GFX950),
+    "fp4": (FP4_LARGE, GFX950),
+    "fp4_small": (FP4_SMALL, GFX950),
+    "fp4_low": (_FP4_LOW, GFX950),
+    "mxfp4": (MXFP4_LARGE, GFX950),
+    "mxfp4_low": (replace(MXFP4_SMALL, name="gemm_mxfp4_64x128x256_4wave", rows=64), GFX950),
+    "mxfp8": (MXFP8_LARGE, GFX950),
+    "mxfp8_small": (MXFP8_SMALL, GFX950),
+    "mxfp8_deep": (replace(MXFP8_SMALL, name="gemm_mxfp8_64x128x256_4wave", rows=64, depth=256), GFX950),
 }
 """Tiles of four and eight waves for both machines; of quadrants, which are quickly scheduled."""
 

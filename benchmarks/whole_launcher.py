@@ -77,6 +77,39 @@ CASES: tuple[Case, ...] = (
 COLUMNS = "p.b_stride = 208, p.b_batch = 100 * 208;"
 """What is different for B as K x N."""
 
+NARROW_CASES: tuple[Case, ...] = (
+    Case("p.K = 99;", "K is a multiple of 2, the elements of a byte"),
+    Case("p.a_stride = 105;", "rows and matrices of A begin at bytes, of 2 elements each"),
+    Case("p.a_batch += 1;", "rows and matrices of A begin at bytes, of 2 elements each"),
+    Case("p.b_stride = 105;", "rows and matrices of B begin at bytes, of 2 elements each"),
+    Case("p.b_stride = 1LL << 25;", "128 rows of B take less than 2 GiB"),
+    Case("p.D = (char*)p.A + 300 * 104 - 16;", "D overlaps A"),
+)
+"""For a kernel of fp4."""
+
+SCALED_CASES: tuple[Case, ...] = (
+    Case("p.K = 100;", "K is a multiple of 32, a block that has a scale"),
+    *(
+        case
+        for name, letter in (("A", "a"), ("B", "b"))
+        for case in (
+            Case(f"p.{name}_scale = nullptr;", f"{name}_scale is given"),
+            Case(
+                f"p.{letter}_scale_stride = 2;",
+                f"rows of {name}_scale are at least K / 32 bytes apart, 128 of them less than 2 GiB",
+            ),
+            Case(
+                f"p.{letter}_scale_stride = 1 << 24;",
+                f"rows of {name}_scale are at least K / 32 bytes apart, 128 of them less than 2 GiB",
+            ),
+            Case(f"p.{letter}_scale_batch = -1;", f"matrices of {name}_scale follow one another"),
+        )
+    ),
+    Case("p.D = (char*)p.A_scale + 600;", "D overlaps A_scale"),
+    Case("p.D = (char*)p.B_scale + 400;", "D overlaps B_scale"),
+)
+"""For a kernel with scales of blocks, of 64 x 128 tiles, whose K is 96."""
+
 
 def cases_by_columns() -> Iterator[Case]:
     """The same for B as K x N."""
@@ -90,7 +123,7 @@ def cases_by_columns() -> Iterator[Case]:
                 "the rows of B that a split sums take less than 2 GiB",
             )
         else:
-            yield Case(f"p.b_stride = p.b_batch = 0; {edit}" if "p.N = 1" in edit else edit, words)
+            yield Case(f"p.b_stride = p.b_batch = 0; {edit}" if "p.N = " in edit else edit, words)
 
 
 RIGHT: tuple[tuple[str, str], ...] = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import NamedTuple
 
@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from rota.emit.epilogue_steps import EpilogueStep, Steps
 from rota.emit.whole_options import Output
+from rota.pipeline.geometry import SCALED_BLOCK
 
 Floats = NDArray[np.float64]
 AWKWARD = (1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 95, 96, 127, 128, 129, 191, 193, 255, 256, 257, 319,
            320, 321, 383, 384, 385, 447, 511, 512, 513, 639, 640, 641, 699, 700)  # fmt: skip
 MOST = 700
 _ODD, _SMALL = 0.08, (70, 60, 140)
+_FETCHED = 32  # elements of fp4 in the 16 bytes that a DMA moves for a lane
 EXACT = frozenset(
     {
         EpilogueStep.ALPHA,
@@ -102,6 +104,29 @@ def gap_by_columns(problem: Problem) -> int:
     return -problem.n % 8 + gap // 8 * 8 if (problem.k + gap) % 8 == 0 else gap
 
 
+def fitted(problem: Problem, packed: int, *, scaled: bool = False) -> Problem:
+    """The problem with rows of whole bytes, where so many elements share one; of whole blocks, where they have scales.
+
+    K-tiles of fp4 are deep: two of three problems get a K that has trips of the loop, in rows that DMAs can fetch.
+    """
+    if packed == 1 and not scaled:
+        return problem
+    whole = SCALED_BLOCK if scaled else packed
+    gap_a, gap_b, gap_c, gap_d = problem.gaps
+    k = -(-problem.k // whole) * whole
+    if problem.seed % 3:
+        k *= 4 if packed > 1 else 1
+        gaps = (-k % _FETCHED, -k % _FETCHED, gap_c, gap_d)
+        return replace(problem, k=k, gaps=gaps, skew=(0, 0, problem.skew[2]))
+    return replace(problem, k=k, gaps=(gap_a + gap_a % packed, gap_b + gap_b % packed, gap_c, gap_d))
+
+
+def scale_gap(problem: Problem) -> int:
+    """Bytes behind a row of scales: rows that DMAs can fetch, or any."""
+    fetched = problem.seed % 3 and problem.seed % 7
+    return -(problem.k // SCALED_BLOCK) % 4 if fetched else problem.seed % 4
+
+
 class Operands(NamedTuple):
     """The numbers of a problem."""
 
@@ -114,6 +139,9 @@ class Operands(NamedTuple):
     column_scale: Floats
     alpha: float
     beta: float
+    a_scale: Floats
+    b_scale: Floats
+    b_up_scale: Floats
 
 
 class Bounded(NamedTuple):
@@ -131,6 +159,8 @@ def draw_operands(problem: Problem, bits: int, output: Output, epilogue: Steps) 
     def drawn(shape: tuple[int, ...], digits: int) -> Floats:
         if problem.whole:
             return random.integers(-4, 4, shape, endpoint=True).astype(np.float64)
+        if digits == LEAST_SIGNIFICANT["fp4"]:  # which has 0.5 to 6 alone
+            return np.asarray(np.ldexp(random.integers(-3, 3, shape, endpoint=True), random.integers(-1, 2, shape)))
         significands = random.integers(-(2**digits), 2**digits, shape, endpoint=True).astype(np.float64)
         scaled: Floats = np.ldexp(significands, random.integers(-digits - 4, -digits, shape, endpoint=True))
         return scaled
@@ -147,7 +177,17 @@ def draw_operands(problem: Problem, bits: int, output: Output, epilogue: Steps) 
         column_scale=scales[1],
         alpha=float(random.choice([1, 2, -3, 0.5])),
         beta=float(random.choice([1, -2, 0.5])),
+        a_scale=np.ldexp(1.0, random.integers(-2, 3, (size, problem.m, problem.k // SCALED_BLOCK))),
+        b_scale=np.ldexp(1.0, random.integers(-2, 3, (size, problem.n, problem.k // SCALED_BLOCK))),
+        b_up_scale=np.ldexp(1.0, random.integers(-2, 3, (size, problem.n, problem.k // SCALED_BLOCK))),
     )
+
+
+def scaled_operands(given: Operands) -> Operands:
+    """A and B with the scales of their blocks."""
+    scales = given.a_scale, given.b_scale, given.b_up_scale
+    a, b, b_up = (scale.repeat(SCALED_BLOCK, axis=2) for scale in scales)
+    return given._replace(a=given.a * a, b=given.b * b, b_up=given.b_up * b_up)
 
 
 def expected(problem: Problem, given: Operands, epilogue: Steps) -> Bounded:
@@ -257,5 +297,5 @@ def rounded_to(values: Floats, output: Output) -> Floats:
     return even.astype(np.uint32).view(np.float32).astype(np.float64)
 
 
-LEAST_SIGNIFICANT: Mapping[str, int] = {"bf16": 8, "f16": 11, "f8f6f4": 4, "fp8_fp8": 4}
+LEAST_SIGNIFICANT: Mapping[str, int] = {"bf16": 8, "f16": 11, "f8f6f4": 4, "fp8_fp8": 4, "fp4": 2}
 """Bits of an element's significand."""

@@ -20,22 +20,28 @@ from benchmarks.whole_problems import (
     Problem,
     draw_operands,
     expected,
+    fitted,
     gap_by_columns,
     is_exact,
+    scale_gap,
+    scaled_operands,
     wrong_elements,
 )
 from rota.audit.gemm_launch import packed
 from rota.emit.epilogue_steps import EpilogueStep
-from rota.emit.gemm_tile import BLayout
+from rota.emit.gemm_factors import BLayout
 from rota.emit.whole_finish import PARTIAL_UNIT
 from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, Output, WholeGemm
 from rota.errors import Finding, IsaError
 from rota.isa.launch.interleaving import some_interleavings
+from rota.pipeline.geometry import SCALED_BLOCK
 
 _ALIGNED = 256  # bytes, as allocators of GPU memory align
 _UNTOUCHED = 0xA5
-_NAN: dict[str, float] = {"bf16": 0x7FC0, "f16": np.nan, "fp32": np.nan, "f8f6f4": 0x7F, "fp8_fp8": 0x80}
-"""A NaN as each type is held: bf16 and fp8 as their bits."""
+_NAN: dict[str, float] = {"bf16": 0x7FC0, "f16": np.nan, "fp32": np.nan, "f8f6f4": 0x7F, "fp8_fp8": 0x80, "fp4": 0x77}
+"""A NaN as each type is held: bf16 and fp8 as their bits; fp4 has none, and the largest instead."""
+
+_NAN_SCALE = 0xFF
 
 Launch = tuple[tuple[int, int, int], int]
 """A grid and how many threads a workgroup has."""
@@ -44,6 +50,7 @@ Launch = tuple[tuple[int, int, int], int]
 def run_problem(built: Built, problem: Problem, shape: Callable[[Built, Problem], Launch] | None = None) -> list[str]:
     """What is wrong, in words; nothing if all is right."""
     asked, element = built.asked, built.tile.element.value
+    problem = fitted(problem, built.tile.element.packed, scaled=built.tile.scaled)
     given = draw_operands(problem, LEAST_SIGNIFICANT[element], asked.output, asked.epilogue)
     arrays = _arrays(built, problem, given)
     orders = some_interleavings(built.tile.waves, max(3, problem.orders), problem.seed)
@@ -59,7 +66,8 @@ def run_problem(built: Built, problem: Problem, shape: Callable[[Built, Problem]
             found += _said(_reduce(built, problem, values, chosen))
     except IsaError as error:
         found += [f"{each.code} {each.message}" for each in error.findings]
-    return [*found, *_wrong(built.asked, problem, given, arrays["D"])]
+    due = scaled_operands(given) if built.tile.scaled else given
+    return [*found, *_wrong(built.asked, problem, due, arrays["D"])]
 
 
 def grid_of(built: Built, problem: Problem) -> Launch:
@@ -94,7 +102,11 @@ def _scalar(name: str, problem: Problem, given: Operands, built: Built) -> float
     known |= {f"{each}_batch": strides[each] * rows[each] for each in strides}
     known |= {"M": problem.m, "N": n, "K": k, "splits": problem.splits, "workgroups": grid_of(built, problem)[0][0]}
     known |= {"alpha": given.alpha, "beta": given.beta}
-    return known.get(name)
+    if built.tile.scaled:
+        stride = k // SCALED_BLOCK + scale_gap(problem)
+        known |= {f"{each}_scale_stride": stride for each in "ab"}
+        known |= {f"{each}_scale_batch": stride * rows[each] for each in "ab"}
+    return known.get(name, 0 if name.endswith(("_stride", "_batch")) else None)
 
 
 def _arrays(built: Built, problem: Problem, given: Operands) -> dict[str, NDArray[Any]]:
@@ -109,6 +121,12 @@ def _arrays(built: Built, problem: Problem, given: Operands) -> dict[str, NDArra
         "B": _laid(given_b[0], gap_b, skew[1], lambda each: packed(each, element), _NAN[element]),
         "D": _laid(d, gaps[3], skew[2], lambda each: _packed_output(each, asked.output), _NAN[asked.output.value]),
     }
+    if built.tile.scaled:
+        gap, shift = scale_gap(problem), 0 if problem.seed % 3 else problem.seed % 4
+        found["A_scale"] = _laid(given.a_scale, gap, shift, _packed_scales, _NAN_SCALE)
+        found["B_scale"] = _laid(given.b_scale, gap, 0, _packed_scales, _NAN_SCALE)
+        if asked.gate:
+            found["B_up_scale"] = _laid(given.b_up_scale, gap, shift, _packed_scales, _NAN_SCALE)
     if asked.gate:
         found["B_up"] = _laid(given_b[1], gap_b, skew[1], lambda each: packed(each, element), _NAN[element])
     if EpilogueStep.BETA in asked.epilogue:
@@ -141,10 +159,15 @@ def _laid(matrices: Floats, gap: int, skew: int, pack: Callable[[Floats], NDArra
     with_gaps = np.concatenate([matrices, np.full((batches, rows, gap), np.nan)], axis=2)
     values = with_gaps.reshape(-1)[: with_gaps.size - gap]
     flat = pack(np.nan_to_num(values))
-    flat[np.isnan(values)] = nan
+    flat[np.isnan(values[:: values.size // flat.size])] = nan
     to = _aligned(flat.nbytes, skew * flat.itemsize).view(flat.dtype)
     to[:] = flat
     return to
+
+
+def _packed_scales(scales: Floats) -> NDArray[Any]:
+    """As E8M0; a gap has any."""
+    return np.asarray(127 + np.log2(np.where(scales == 0, 1, scales)), np.uint8)
 
 
 def _packed_output(values: Floats, output: Output) -> NDArray[Any]:

@@ -8,7 +8,8 @@ import pytest
 
 from rota import GFX942, GFX950, KernelGeometry
 from rota.emit.column_panels import ColumnPanels, column_panels
-from rota.emit.gemm_tile import BLayout, Element, Factor, GemmTile
+from rota.emit.gemm_factors import BLayout, Element, Factor
+from rota.emit.gemm_tile import GemmTile
 from rota.emit.whole_columns import column_dma, column_fetches
 from tests.findings.smallest import raised
 

@@ -11,9 +11,10 @@ import pytest
 from rota import KernelGeometry, RotaError
 from rota.emit.epilogue_steps import parse_epilogue
 from rota.emit.gemm_binding import GemmBinding
+from rota.emit.gemm_factors import BLayout
 from rota.emit.gemm_instructions import Mfma
 from rota.emit.gemm_plan import gemm_plan
-from rota.emit.gemm_tile import BLayout, gemm_tile
+from rota.emit.gemm_tile import gemm_tile
 from rota.emit.hip_gemm import emit_gemm
 from rota.emit.whole_kernel import emit_whole
 from rota.emit.whole_options import WholeGemm

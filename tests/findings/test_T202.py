@@ -6,7 +6,8 @@ import pytest
 
 from rota import DeclarativeSchedule, KernelGeometry, compile_schedule, mi355x_target
 from rota.emit.gemm_binding import GemmBinding
-from rota.emit.gemm_tile import Element, GemmTile, gemm_tile
+from rota.emit.gemm_factors import Element
+from rota.emit.gemm_tile import GemmTile, gemm_tile
 from rota.emit.hip_gemm import emit_gemm
 from rota.emit.program_form import form_of
 from rota.emit.skeleton import check_calls

@@ -20,8 +20,9 @@ from rota.emit.addition import Addition
 from rota.emit.attention_kernel import attention_shape
 from rota.emit.attention_ops import AttentionOps, copies_of
 from rota.emit.gemm_binding import GemmBinding
+from rota.emit.gemm_factors import Element
 from rota.emit.gemm_plan import Binder
-from rota.emit.gemm_tile import Element, GemmTile, gemm_tile
+from rota.emit.gemm_tile import GemmTile, gemm_tile
 from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import check_words
 from rota.errors import Finding, IsaError, Severity

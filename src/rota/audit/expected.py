@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rota.emit.gemm_binding import GemmBinding
-from rota.emit.gemm_instructions import Instruction
+from rota.emit.gemm_instructions import BoundInstruction
 from rota.emit.sync_text import is_alone
 from rota.errors import Finding, IsaError
 from rota.program.entry import Entry
@@ -27,7 +27,7 @@ class ExpectedEvent:
 
     kind: OpKind
     entry: Entry
-    bound: Instruction | None = None
+    bound: BoundInstruction | None = None
     alone: bool = False
     opcode: str = ""
 

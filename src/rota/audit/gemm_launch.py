@@ -28,9 +28,11 @@ Floats = NDArray[np.float64]
 
 _LARGEST = 4
 _PARAMETERS = 5  # A, B, C, N, K
-_SIGNIFICANT_BITS = {"bf16": 8, "f16": 11, "f8f6f4": 4, "fp8_fp8": 4}
+_SIGNIFICANT_BITS = {"bf16": 8, "f16": 11, "f8f6f4": 4, "fp8_fp8": 4, "fp4": 2}
 _SMALLER = 4  # powers of two between the largest number of full precision and the smallest
 _UNIT_ROUNDOFF = 2.0**-24  # of fp32
+FP4_VALUES = (0, 0.5, 1, 1.5, 2, 3, 4, 6)
+"""What e2m1 has, by its code; a bit above is the sign."""
 SEVERAL = (2, 3)
 """Workgroups: several rows and columns of them, and not as many of each, or ids that are exchanged wouldn't show."""
 
@@ -172,12 +174,19 @@ def load_gemm(
 
 
 def packed(matrix: Floats, element: str) -> NDArray[np.generic]:
-    """Numbers that the element can hold, as it holds them: bf16, fp16, OCP's e4m3 (gfx950) or FNUZ's (gfx942)."""
+    """Numbers that the element can hold, as it holds them: bf16, fp16, OCP's e4m3 (gfx950) or FNUZ's (gfx942).
+
+    Fp4, OCP's e2m1, has two values a byte, the first one in the low bits.
+    """
     if element == "f16":
         return matrix.astype(np.float16)
     if element == "bf16":
         return (matrix.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
     size = np.abs(matrix)
+    if element == "fp4":
+        codes = np.searchsorted(FP4_VALUES, size).astype(np.uint8) | np.where(matrix < 0, 8, 0).astype(np.uint8)
+        pairs = codes.reshape(*codes.shape[:-1], -1, 2)
+        return pairs[..., 0] | pairs[..., 1] << 4
     fraction, power = np.frexp(size)  # in [0.5, 1); e4m3 counts powers from -7 on, FNUZ from -8, for [1, 2)
     more = int(element == "fp8_fp8")
     field = power + 6 + more
@@ -189,6 +198,8 @@ def packed(matrix: Floats, element: str) -> NDArray[np.generic]:
 def _drawn(random: np.random.Generator, shape: tuple[int, int], numbers: Numbers, element: str) -> Floats:
     if numbers is Numbers.WHOLE:
         return random.integers(-_LARGEST, _LARGEST, shape, endpoint=True).astype(np.float64)
+    if element == "fp4":
+        return random.choice([*FP4_VALUES, *(-each for each in FP4_VALUES)], shape)
     bits = _SIGNIFICANT_BITS[element]
     significands = random.integers(-(2**bits), 2**bits, shape, endpoint=True).astype(np.float64)
     drawn: Floats = np.ldexp(significands, random.integers(-bits - _SMALLER, -bits, shape, endpoint=True))

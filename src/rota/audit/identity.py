@@ -15,8 +15,9 @@ from rota.audit.expected import ExpectedEvent
 from rota.audit.machine_loop import MachineEvent, MachineLoop
 from rota.audit.machine_operands import named_registers, wrong_operand
 from rota.emit.gemm_binding import GemmBinding
-from rota.emit.gemm_instructions import Dma, LdsRead, Mfma
-from rota.emit.gemm_tile import Factor, Piece
+from rota.emit.gemm_factors import Factor, Piece
+from rota.emit.gemm_instructions import Dma, LdsRead, Mfma, ScaleDma, ScaleRead
+from rota.emit.gemm_words import SCALE_DMA
 from rota.errors import Finding
 from rota.isa.code.disassembly import Instruction
 from rota.program.phase import Phase
@@ -46,8 +47,12 @@ def wrong_operands(
 def _wrong_opcodes(pairs: Sequence[Pair], binding: GemmBinding) -> Iterator[Finding]:
     """Of the right kind, but of another width or element; no modifier of a matrix instruction means something else."""
     tile = binding.tile
-    multiplies, *due = binding.matrix_instruction
-    opcodes = {Dma: tile.dma_instruction, Mfma: multiplies}
+    opcodes = {
+        Dma: tile.dma_instruction,
+        Mfma: tile.instruction,
+        ScaleDma: SCALE_DMA,
+        ScaleRead: {1: "ds_read_u8", 2: "ds_read_u16"}.get(tile.steps, "ds_read_b32"),
+    }
     for planned, found in pairs:
         instruction = found.instruction
         opcode = instruction.opcode
@@ -56,7 +61,9 @@ def _wrong_opcodes(pairs: Sequence[Pair], binding: GemmBinding) -> Iterator[Find
         elif planned.bound is not None:
             opcode = opcodes[type(planned.bound)]
         modifiers = instruction.modifiers if isinstance(planned.bound, Mfma) else ()
-        wanted = due if isinstance(planned.bound, Mfma) else []
+        wanted: list[str] = []
+        if isinstance(planned.bound, Mfma):
+            opcode, *wanted = binding.matrix_instruction(planned.bound.step)
         if instruction.opcode != opcode or [*modifiers] != wanted:
             have = " ".join((instruction.opcode, *modifiers))
             yield wrong_operand(planned, found, "kind of element", " ".join((opcode, *wanted)), have)
@@ -67,20 +74,22 @@ def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding, products: int) -> I
     tile = binding.tile
     each_matrix = tile.dmas(Factor.B) // products
 
-    def matrix(dma: Dma) -> tuple[Factor, int]:
+    def matrix(dma: Dma | ScaleDma) -> tuple[object, int]:
+        if isinstance(dma, ScaleDma):
+            return (ScaleDma, dma.operand), 0
         return dma.operand, dma.number // each_matrix if dma.operand is Factor.B else 0
 
-    resources: dict[tuple[Factor, int], Counter[str]] = defaultdict(Counter)
+    resources: dict[tuple[object, int], Counter[str]] = defaultdict(Counter)
     for planned, found in pairs:
-        if isinstance(planned.bound, Dma):
+        if isinstance(planned.bound, Dma | ScaleDma):
             resources[matrix(planned.bound)][found.instruction.operands[1]] += 1
     usual = {held: seen.most_common(1)[0][0] for held, seen in resources.items()}
     starts = _starts(pairs, binding)
     for planned, found in pairs:
         dma = planned.bound
-        if not isinstance(dma, Dma):
+        if not isinstance(dma, Dma | ScaleDma):
             continue
-        lds = dma.lds + (binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
+        lds = _start(dma, binding)
         if found.lds is not None and (have := _counted(found.lds - starts[found.lds_base, dma.operand])) != lds:
             yield wrong_operand(planned, found, "LDS byte", lds, have)
         if binding.states_addresses and found.instruction.operands[1] != usual[matrix(dma)]:
@@ -92,10 +101,17 @@ def _starts(pairs: Sequence[Pair], binding: GemmBinding) -> dict[tuple[str, Fact
     distances: dict[tuple[str, Factor], Counter[int]] = defaultdict(Counter)
     for planned, found in pairs:
         dma = planned.bound
-        if isinstance(dma, Dma) and found.lds is not None:
-            lds = dma.lds + (binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
+        if isinstance(dma, Dma | ScaleDma) and found.lds is not None:
+            lds = _start(dma, binding)
             distances[found.lds_base, dma.operand][_counted(found.lds - lds)] += 1
     return {key: 0 if binding.states_addresses else counts.most_common(1)[0][0] for key, counts in distances.items()}
+
+
+def _start(dma: Dma | ScaleDma, binding: GemmBinding) -> int:
+    """Its LDS byte: B's buffers lie behind A's, and scales behind both."""
+    if isinstance(dma, ScaleDma):
+        return dma.lds + binding.scale_start(dma.operand)
+    return dma.lds + (binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
 
 
 def _counted(number: int) -> int:
@@ -108,15 +124,17 @@ def _wrong_addresses(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBind
 
     What is read transposed has a lane address for each part, whose pieces are at constant distances.
     """
-    bases = _bases(loop.instructions, {found.number for planned, found in pairs if isinstance(planned.bound, LdsRead)})
+    reads_of = LdsRead | ScaleRead
+    bases = _bases(loop.instructions, {found.number for planned, found in pairs if isinstance(planned.bound, reads_of)})
     distances: dict[tuple[object, ...], Counter[int]] = defaultdict(Counter)
     reads: list[tuple[ExpectedEvent, MachineEvent, tuple[object, ...], int, int]] = []
     for planned, found in pairs:
         read = planned.bound
-        if isinstance(read, LdsRead):
+        if isinstance(read, reads_of):
             base, constant = bases[found.number]
             constant += sum(int(match[1]) for text in found.instruction.modifiers if (match := _OFFSET.match(text)))
-            key: tuple[object, ...] = (read.operand, binding.lane(Piece(read.operand, read.part, read.piece)), base)
+            lane = binding.lane(Piece(read.operand, read.part, read.piece)) if isinstance(read, LdsRead) else "scales"
+            key: tuple[object, ...] = (read.operand, lane, base)
             distances[key][constant - read.lds] += 1
             reads.append((planned, found, key, read.lds, constant))
     for planned, found, where, lds, constant in reads:
@@ -181,7 +199,11 @@ def _follow(
     if isinstance(bound, LdsRead):
         for index, register in enumerate(named_registers(operands[0])):
             held[register] = (bound.operand, bound.copy, bound.part, bound.piece, index)
+    elif isinstance(bound, ScaleRead):
+        for register in named_registers(operands[0]):
+            held[register] = _scale(bound.operand, bound.copy, bound.part)
     elif isinstance(bound, Mfma):
+        yield from _wrong_scales(planned, bound, found, held)
         for operand, text in ((Factor.A, operands[1]), (Factor.B, operands[2])):
             due = list(_due(bound, operand, binding))
             have = [held.get(register) for register in named_registers(text)]
@@ -197,6 +219,20 @@ def _follow(
             )
         _forget(held, sums)
         held.update(zip(named_registers(operands[0]), sums, strict=True))
+
+
+def _wrong_scales(
+    planned: ExpectedEvent, mfma: Mfma, found: MachineEvent, held: dict[Register, _Held]
+) -> Iterator[Finding]:
+    for operand, copy, text in zip(Factor, mfma.scale_copies, found.instruction.operands[4:], strict=False):
+        due = _scale(operand, copy, mfma.factor(operand)[0])
+        if (have := held.get(text)) != due:
+            yield wrong_operand(planned, found, f"scales of {operand.name} in {text}", _shown(due), _shown(have))
+
+
+def _scale(operand: Factor, copy: int, part: int) -> _Piece:
+    """The scales of a part, as a piece before its first."""
+    return operand, copy, part, -1, 0
 
 
 def _due(mfma: Mfma, operand: Factor, binding: GemmBinding) -> Iterator[_Piece]:
@@ -225,5 +261,7 @@ def _shown(piece: _Held | None) -> str:
     if piece is None:
         return "nothing that was read"
     if isinstance(piece[0], Factor):
+        if piece[3] < 0:
+            return f"{piece[0].value}_scale[{piece[1]}][{piece[2]}]"
         return f"{piece[0].value}[{piece[1]}][{piece[2]}][{piece[3]}]"
     return f"c[{piece[0]}][{piece[1]}]"

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
-from rota.emit.gemm_tile import Factor, GemmTile
+from rota.emit.gemm_factors import Factor
+from rota.emit.gemm_tile import GemmTile
 from rota.emit.lds_layout import extra_clocks
 from rota.targets.architecture import architecture_of
 

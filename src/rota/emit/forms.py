@@ -9,7 +9,7 @@ from rota.emit.emission import Emission
 from rota.errors import EmissionError, Finding
 
 if TYPE_CHECKING:
-    from rota.emit.gemm_tile import Element
+    from rota.emit.gemm_factors import Element
     from rota.pipeline.tile_shape import TileShape
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rota.emit.column_panels import column_panels
-from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
+from rota.emit.gemm_factors import Element, Factor, Piece
+from rota.emit.gemm_instructions import BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
 from rota.emit.gemm_semantics import check_semantics
-from rota.emit.gemm_tile import Element, Factor, GemmTile, Piece
+from rota.emit.gemm_tile import GemmTile
 from rota.emit.program_form import form_of
 from rota.emit.refusal import miscounted, no_gemm_op, unfit
 from rota.errors import EmissionError
@@ -31,6 +32,7 @@ class GemmBinding:
         self.tile = tile
         self._operands = form_of(program).operands(tile)
         self.buffers = self._operands.buffers
+        self.scale_stages = self._operands.scale_stages
         reads = (OpKind.LDS_READ, OpKind.LDS_READ_TRANSPOSED)
         self._makers = {OpKind.DMA: self._dmas, OpKind.MMA: self._mfmas, **dict.fromkeys(reads, self._reads)}
         for entry in program.entries:
@@ -46,15 +48,15 @@ class GemmBinding:
             )
         check_semantics(self, program)
 
-    @property
-    def matrix_instruction(self) -> tuple[str, ...]:
-        """What multiplies, and its modifiers."""
-        return (self.tile.instruction,)
+    def matrix_instruction(self, step: int) -> tuple[str, ...]:
+        """What multiplies a step of K, and its modifiers."""
+        return self.tile.instruction, *self.tile.modifiers(step)
 
     @property
     def lds_bytes(self) -> int:
         """LDS of all buffers."""
-        return sum(self.buffer_bytes(operand) for operand in Factor)
+        scales = sum(stages * self.tile.scale_bytes(operand) for operand, stages in self.scale_stages.items())
+        return sum(self.buffer_bytes(operand) for operand in Factor) + scales
 
     @property
     def copies(self) -> int:
@@ -64,6 +66,12 @@ class GemmBinding:
     def buffer_bytes(self, operand: Factor) -> int:
         """LDS of one operand."""
         return self.buffers[operand].stages * self.tile.tile_bytes(operand)
+
+    def scale_start(self, operand: Factor) -> int:
+        """Where an operand's scales begin in LDS: behind both operands, A's first."""
+        first = sum(self.buffer_bytes(each) for each in Factor)
+        before = self.scale_stages[Factor.A] * self.tile.scale_bytes(Factor.A) if operand is Factor.B else 0
+        return first + before
 
     def parts(self, operand: Factor) -> int:
         """Parts of one wave."""
@@ -98,7 +106,7 @@ class GemmBinding:
             return column_panels(tile).brought_by(read.piece, starts)
         return {row // tile.dma_rows for start in starts for row in range(start, start + tile.side)}
 
-    def instructions(self, entry: Entry) -> tuple[Instruction, ...]:
+    def instructions(self, entry: Entry) -> tuple[BoundInstruction, ...]:
         """What an op stands for, in order; nothing for waits, barriers and fences."""
         if entry.op.is_framework:
             return ()
@@ -127,24 +135,45 @@ class GemmBinding:
             ],
         )
 
-    def _dmas(self, entry: Entry) -> Iterator[Instruction]:
+    def _dmas(self, entry: Entry) -> Iterator[BoundInstruction]:
+        if (scales := self._operands.scale_loads(entry)) is not None:
+            operand, numbers = scales
+            stage = entry.effect.writes[0].copy * self.tile.scale_bytes(operand)
+            for number in numbers:
+                lds = stage + number * self.tile.scale_dma_bytes
+                yield ScaleDma(operand, lds, number, self._operands.k_tile(entry))
+            return
         operand, numbers = self._operands.loads(entry)
         stage = entry.effect.writes[0].copy * self.tile.tile_bytes(operand)
         bytes_each = self.tile.dma_rows * self.tile.row_bytes
         for number in numbers:
             yield Dma(operand, stage + number * bytes_each, number, self._operands.k_tile(entry))
 
-    def _reads(self, entry: Entry) -> Iterator[Instruction]:
+    def _reads(self, entry: Entry) -> Iterator[BoundInstruction]:
         source, target = entry.effect.reads[0], entry.effect.writes[0]
+        if (scales := self._operands.scale_parts(target)) is not None:
+            operand, parts = scales
+            start = source.copy * self.tile.scale_bytes(operand)
+            for part in parts:
+                lds = start + self.first_row(operand, part) * self.tile.geometry.scale_line
+                yield ScaleRead(operand, lds, part, self._operands.copy(target))
+            return
         for read in self._operands.pieces(entry, target):
             lds = source.copy * self.tile.tile_bytes(read.operand) + self.read_offset(read)
             yield LdsRead(read.operand, lds, read.part, read.piece, self._operands.copy(target))
 
-    def _mfmas(self, entry: Entry) -> Iterator[Instruction]:
+    def _mfmas(self, entry: Entry) -> Iterator[BoundInstruction]:
         held = {
             piece: self._operands.copy(place)
             for place in entry.effect.reads
+            if self._operands.scale_parts(place) is None
             for piece in self._operands.pieces(entry, place)
+        }
+        scales = {
+            (scaled[0], part): self._operands.copy(place)
+            for place in entry.effect.reads
+            if (scaled := self._operands.scale_parts(place)) is not None
+            for part in scaled[1]
         }
         parts = {operand: sorted({each.part for each in held if each.operand is operand}) for operand in Factor}
         per_step = {operand: self.tile.step_pieces(operand) for operand in Factor}
@@ -158,7 +187,8 @@ class GemmBinding:
                         )
                         for operand, part in ((Factor.A, m), (Factor.B, n))
                     )
-                    yield Mfma(k, m, n, a, b)
+                    copies = (scales[Factor.A, m], scales[Factor.B, n]) if scales else ()
+                    yield Mfma(k, m, n, a, b, copies)
 
 
 class InterleavedBinding(GemmBinding):
@@ -170,9 +200,9 @@ class InterleavedBinding(GemmBinding):
 
     states_addresses = False
 
-    @property
-    def matrix_instruction(self) -> tuple[str, ...]:
+    def matrix_instruction(self, step: int) -> tuple[str, ...]:
         """Of fp8 with scales, which are 1."""
+        del step
         if self.tile.element is Element.FP8:
             return self.tile.instruction.replace("v_mfma_", "v_mfma_scale_"), "op_sel_hi:[0,0,0]"
         return (self.tile.instruction,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rota.emit.gemm_tile import Factor
+from rota.emit.gemm_factors import Factor
 
 
 class Dma(NamedTuple):
@@ -27,17 +27,42 @@ class LdsRead(NamedTuple):
 
 
 class Mfma(NamedTuple):
-    """One matrix instruction: a step of K for a part of A and a part of B, each piece in a copy of its registers."""
+    """One matrix instruction: a step of K for a part of A and a part of B, each piece in a copy of its registers.
+
+    Where it is scaled, `scale_copies` are those of A's scales and of B's.
+    """
 
     step: int
     a_part: int
     b_part: int
     a_copies: tuple[int, ...]
     b_copies: tuple[int, ...]
+    scale_copies: tuple[int, ...] = ()
 
     def factor(self, operand: Factor) -> tuple[int, tuple[int, ...]]:
         """An operand's part, and the copies of its pieces."""
         return (self.a_part, self.a_copies) if operand is Factor.A else (self.b_part, self.b_copies)
 
 
+class ScaleDma(NamedTuple):
+    """One DMA of all waves that brings scales: its LDS byte within those of the operand, its number, and the K-tile."""
+
+    operand: Factor
+    lds: int
+    number: int
+    k_tile: int
+
+
+class ScaleRead(NamedTuple):
+    """One LDS read of a part's scales of all steps into a copy of their register; `lds` is where the part's begin."""
+
+    operand: Factor
+    lds: int
+    part: int
+    copy: int
+
+
 Instruction = Dma | LdsRead | Mfma
+"""Of a GEMM without scales."""
+BoundInstruction = Instruction | ScaleDma | ScaleRead
+"""Of any."""

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rota.emit.gemm_tile import Factor, GemmTile, Piece
+from rota.emit.gemm_factors import Element, Factor, Piece
+from rota.emit.gemm_tile import GemmTile
 from rota.emit.refusal import miscounted, no_gemm_op, no_product, unfit
+from rota.emit.scale_loop import ScaleLoop
 from rota.errors import Concern
+from rota.program.element import takes_formats
 from rota.program.kinds import Home, OpKind
-from rota.program.loop_spec import LoopOp, LoopSpec
+from rota.program.loop_spec import SCALE_OPERANDS, LoopOp, LoopSpec
 
 _HOMES = {
     OpKind.DMA: (None, Home.LDS),
@@ -41,7 +44,7 @@ class _Product(NamedTuple):
     @property
     def text(self) -> str:
         """Its operands, as the author named them."""
-        return " x ".join(read.value for read in self.op.reads)
+        return " x ".join(read.value for read in self.op.reads if read.value not in self.op.scales)
 
     def concern(self, role: str = "") -> Concern:
         """The op as one end of a finding."""
@@ -57,6 +60,8 @@ class GemmLoop:
         self.tile = tile
         self.slices = _slices(loop)
         _check_kinds(loop)
+        _check_formats(loop, tile)
+        self.scales = ScaleLoop(loop, tile)
         self.pieces: Mapping[str, Sequence[Piece]] = dict(self._shared_by_reads())
         products = [self._product(op) for op in loop.ops if op.kind is OpKind.MMA]
         self._check_blocks(products)
@@ -112,7 +117,12 @@ class GemmLoop:
 
     def _product(self, op: LoopOp) -> _Product:
         """A's operands come before B's: the other way round is the transpose."""
-        names = [read.value for read in op.reads]
+        names = [read.value for read in op.reads if read.value not in op.scales]
+        if wrong := next((name for name in names if name not in self.pieces), ""):
+            raise no_product(
+                f"{op} multiplies {wrong}, which is no part of A or B",
+                concerns=[Concern(label=op.name, source=op.source)],
+            )
         operands = [self.pieces[name][0].operand for name in names]
         concern = Concern(label=op.name, source=op.source)
         if len(set(names)) < len(names):
@@ -132,6 +142,7 @@ class GemmLoop:
         a, b = (self._factor(op, operand, names) for operand in Factor)
         if a[1] != b[1]:
             raise no_product(f"{op} doesn't multiply the same steps of A and B", concerns=[concern])
+        self.scales.check_scaled(op, {Factor.A: a[0], Factor.B: b[0]})
         return _Product(op, a[0], b[0], a[1])
 
     def _factor(self, op: LoopOp, operand: Factor, names: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -218,7 +229,7 @@ class GemmLoop:
                         fixes=("give the geometry that the loop was made for",),
                     )
         for op in self.loop.ops:
-            if op.kind is OpKind.DMA:
+            if op.kind is OpKind.DMA and op.writes[0] not in self.scales.tiles:
                 self._check_moved(op)
         for name, pieces in self.pieces.items():
             self._check_registers(name, len(pieces) * tile.piece_bytes(pieces[0].operand) // tile.register_bytes)
@@ -298,10 +309,25 @@ def _check_kinds(loop: LoopSpec) -> None:
                 )
 
 
+def _check_formats(loop: LoopSpec, tile: GemmTile) -> None:
+    """Where an instruction takes several formats, the ops name the element's; without a name they have the widest."""
+    if not takes_formats(tile.instruction):
+        return
+    allowed = [("fp4",), ("fp4", "fp4")] if tile.element is Element.FP4 else [(), ("fp8",), ("fp8", "fp8")]
+    for op in loop.ops:
+        if op.kind is OpKind.MMA and op.formats not in allowed:
+            raise unfit(
+                f"{op} multiplies elements of {' and '.join(op.formats) or 'no stated format'}, and the kernel is to "
+                f"multiply {tile.element.name}",
+                concerns=[Concern(label=op.name, source=op.source)],
+                evidence=(("to be declared", f"formats={allowed[-2]}"),),
+            )
+
+
 def _slices(loop: LoopSpec) -> Mapping[Factor, Sequence[str]]:
     found: dict[Factor, list[str]] = {operand: [] for operand in Factor}
     for value in loop.values:
-        if value.home is Home.LDS:
+        if value.home is Home.LDS and value.operand not in SCALE_OPERANDS:
             if not value.operand:
                 raise unfit(
                     f"the LDS tile {value.name} is neither A's nor B's: the full form writes GEMMs, C = A x B^T, alone",

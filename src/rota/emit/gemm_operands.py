@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rota.emit.gemm_tile import Factor, Piece
+from rota.emit.gemm_factors import Factor, Piece
 from rota.program.effects import Place
 from rota.program.entry import Entry
 
@@ -46,6 +46,19 @@ class GemmOperands(Protocol):
 
     def copy(self, place: Place) -> int:
         """Which copy of its pieces' registers a place is."""
+        ...
+
+    @property
+    def scale_stages(self) -> Mapping[Factor, int]:
+        """Copies in LDS of the scales of each operand; nothing where there are none."""
+        ...
+
+    def scale_loads(self, entry: Entry) -> tuple[Factor, range] | None:
+        """Which DMAs a load of scales is, of all that bring its operand's; None for other loads."""
+        ...
+
+    def scale_parts(self, place: Place) -> tuple[Factor, Sequence[int]] | None:
+        """The parts whose scales a place in registers holds; None where it holds something else."""
         ...
 
     def fix(self, entry: Entry, due: int) -> str:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.entry_reasons import Reasons, sync_reason, sync_reasons
 from rota.emit.gemm_binding import GemmBinding
-from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
-from rota.emit.gemm_tile import BLayout, Element, Factor, GemmTile, gemm_tile
+from rota.emit.gemm_factors import BLayout, Element, Factor
+from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma, ScaleDma, ScaleRead
+from rota.emit.gemm_tile import GemmTile, gemm_tile
 from rota.emit.lds_layout import LdsLayout, bank_conflicts, free_layout, plain_layout
 from rota.emit.program_form import form_of
 from rota.emit.refusal import unfit
@@ -26,6 +27,7 @@ from rota.program.phase import Phase
 
 Binder = Callable[[Lowerable, GemmTile], GemmBinding]
 SPOKEN = {Element.BF16: "bf16", Element.FP16: "fp16", Element.FP8: "fp8 (OCP E4M3)"}
+"""What languages other than HIP write."""
 
 
 class Register(NamedTuple):
@@ -84,7 +86,12 @@ class GemmPlan:
             what = f"#{entry.time_slot} {entry.op}"
             if entry.op.is_framework and (why := sync_reason(self.program, entry, self.reasons)):
                 what = f"{what}: {why}"
-            yield Written(entry, self.binding.instructions(entry), what)
+            yield Written(entry, self.instructions(entry), what)
+
+    def instructions(self, entry: Entry) -> tuple[Instruction, ...]:
+        """What an op stands for; none are of scales, which no plan has."""
+        found = self.binding.instructions(entry)
+        return tuple(each for each in found if not isinstance(each, ScaleDma | ScaleRead))
 
     def factor(self, mfma: Mfma, operand: Factor) -> tuple[Register, ...]:
         """The registers that a matrix instruction takes of one operand."""
@@ -153,6 +160,8 @@ def gemm_plan(
             f"the loop reads B as {tile.b_layout.spoken}, which is written in HIP alone",
             fixes=("`rota emit KERNEL --form kernel` writes it", "shape.b_layout=nk schedules the loop for B as N x K"),
         )
+    if tile.element is Element.FP4 or tile.scaled:
+        raise unfit("fp4 and scales of blocks are written in HIP alone", fixes=("emit it in the form kernel",))
     return GemmPlan(
         compiled=planned,
         tile=tile,

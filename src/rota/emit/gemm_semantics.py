@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
-from rota.emit.gemm_tile import Factor, GemmTile, Piece
+from rota.emit.gemm_factors import Factor, Piece
+from rota.emit.gemm_instructions import BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
+from rota.emit.gemm_tile import GemmTile
 from rota.emit.refusal import no_product
 from rota.program.effects import Place
 from rota.program.entry import Entry
@@ -20,7 +21,7 @@ from rota.program.phase import Phase
 _MOST_TRIPS = 64  # a loop whose LDS slots are constants comes back to the same state after the first trip or the next
 
 Block = tuple[int, int]
-Bound = tuple[Entry, tuple[Instruction, ...]]
+Bound = tuple[Entry, tuple[BoundInstruction, ...]]
 State = tuple[frozenset[object], ...]
 
 
@@ -32,12 +33,16 @@ class Binding(Protocol):
         """Parts, pieces and steps."""
         ...
 
-    def instructions(self, entry: Entry) -> tuple[Instruction, ...]:
+    def instructions(self, entry: Entry) -> tuple[BoundInstruction, ...]:
         """What an op stands for."""
         ...
 
     def first_row(self, operand: Factor, part: int) -> int:
         """Where a part begins in the workgroup's tile, for the first wave."""
+        ...
+
+    def wave_rows(self, operand: Factor) -> int:
+        """How many rows further the next wave's parts begin."""
         ...
 
     def brought_by(self, read: Piece) -> set[int]:
@@ -76,8 +81,8 @@ class _Replay:
     """Which K-tile each DMA's place in LDS and each register holds, and what each block of C has summed."""
 
     binding: Binding
-    lds: dict[tuple[Factor, int], int] = field(default_factory=dict)
-    registers: dict[tuple[Piece, int], int] = field(default_factory=dict)
+    lds: dict[tuple[object, int], int] = field(default_factory=dict)
+    registers: dict[tuple[object, int], int] = field(default_factory=dict)
     sums: dict[Block, set[tuple[int, int]]] = field(default_factory=dict)
 
     def fork(self) -> _Replay:
@@ -105,6 +110,10 @@ class _Replay:
                     self.lds[each.operand, each.lds] = k + each.k_tile
                 elif isinstance(each, LdsRead):
                     self._read(each)
+                elif isinstance(each, ScaleDma):
+                    self.lds[("scales", each.operand), each.lds] = k + each.k_tile
+                elif isinstance(each, ScaleRead):
+                    self._read_scales(each)
                 else:
                     self._multiply(entry, each)
 
@@ -115,7 +124,20 @@ class _Replay:
         piece = Piece(read.operand, read.part, read.piece)
         each = tile.dma_rows * tile.row_bytes
         found = {self.lds.get((read.operand, stage + number * each)) for number in self.binding.brought_by(piece)}
-        place = piece, read.copy
+        self._take((piece, read.copy), found)
+
+    def _read_scales(self, read: ScaleRead) -> None:
+        """The same of the scales of all waves' rows."""
+        tile, binding, line = self.binding.tile, self.binding, self.binding.tile.geometry.scale_line
+        stage = read.lds // tile.scale_bytes(read.operand) * tile.scale_bytes(read.operand)
+        first = binding.first_row(read.operand, read.part)
+        starts = (first + wave * binding.wave_rows(read.operand) for wave in range(tile.across(read.operand)))
+        each = tile.scale_dma_bytes
+        numbers = {row * line // each for start in starts for row in range(start, start + tile.side)}
+        found = {self.lds.get((("scales", read.operand), stage + number * each)) for number in numbers}
+        self._take((("scales", read.operand, read.part), read.copy), found)
+
+    def _take(self, place: tuple[object, int], found: set[int | None]) -> None:
         self.registers.pop(place, None)
         if len(found) == 1 and (k_tile := found.pop()) is not None:
             self.registers[place] = k_tile
@@ -126,6 +148,10 @@ class _Replay:
             for operand in Factor
             for part, copies in [mfma.factor(operand)]
             for piece, copy in enumerate(copies, mfma.step * len(copies))
+        }
+        tiles |= {
+            self.registers.get((("scales", operand, mfma.factor(operand)[0]), copy))
+            for operand, copy in zip(Factor, mfma.scale_copies, strict=False)
         }
         k_tile = tiles.pop()
         if tiles or k_tile is None:

@@ -6,14 +6,14 @@ as K x N.
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from rota.check import bad_field, check_types
+from rota.emit.gemm_factors import BLayout, Element, Factor, Piece
 from rota.emit.refusal import unfit
 from rota.errors import EmissionError
-from rota.pipeline.geometry import WAVE_GRIDS, KernelGeometry, check_waves
+from rota.pipeline.geometry import SCALED_BLOCK, WAVE_GRIDS, KernelGeometry, check_waves
+from rota.program.element import takes_scales
 from rota.program.kinds import OpKind
 from rota.program.lowered import Lowerable
 from rota.program.machine import Machine
@@ -25,64 +25,15 @@ _TRANSPOSED_BYTES = 8
 _DMA_WORDS = {16: "dwordx4", 4: "dword"}
 
 
-class Element(enum.Enum):
-    """What A and B hold; the value is how matrix instructions spell it.
-
-    `FP8_PAIR` is e4m3 as the machine has it, OCP's or FNUZ, in the instructions that take nothing else.
-    """
-
-    BF16 = "bf16"
-    FP16 = "f16"
-    FP8 = "f8f6f4"
-    FP8_PAIR = "fp8_fp8"
-
-    @property
-    def bytes(self) -> int:
-        """Size of one."""
-        return 1 if self in (Element.FP8, Element.FP8_PAIR) else 2
-
-
-class Factor(enum.Enum):
-    """The two factors; A has the rows of C, B its columns."""
-
-    A = "a"
-    B = "b"
-
-
-class BLayout(enum.Enum):
-    """How B lies in memory, row-major in either case; the value is its word."""
-
-    NK = "nk"
-    KN = "kn"
-
-    def __str__(self) -> str:
-        return self.value
-
-    @property
-    def spoken(self) -> str:
-        """Its rows and columns."""
-        return " x ".join(self.sizes)
-
-    @property
-    def sizes(self) -> tuple[str, str]:
-        """Its number of rows, and of columns."""
-        return ("K", "N") if self is BLayout.KN else ("N", "K")
-
-
-class Piece(NamedTuple):
-    """What one LDS read brings a wave: a part of its share of an operand, and a piece of that."""
-
-    operand: Factor
-    part: int
-    piece: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmTile:
     """One workgroup's tile: the geometry, split among waves in a grid of 2 x 2 or 2 x 4.
 
     A *part* is the rows (columns) that one matrix instruction takes, a *step* its depth of K, and a *piece* what one
     LDS read brings of a part: a step is one piece, or several where a lane needs more than 16 bytes of it.
+
+    Where it is `scaled`, a byte for each block of 32 along K scales that block of a row.  A lane reads the scales of
+    its blocks of all steps at once: those are side by side, so that steps take blocks of K in turn (`stored`).
     """
 
     geometry: KernelGeometry
@@ -90,13 +41,15 @@ class GemmTile:
     element: Element
     machine: Machine
     b_layout: BLayout = BLayout.NK
+    scaled: bool = False
 
     def __post_init__(self) -> None:
         check_types(self, {"geometry": KernelGeometry, "element": Element, "machine": Machine, "b_layout": BLayout})
         check_waves(self, self.waves)
         geometry = self.geometry
-        if geometry.elem_bytes != self.element.bytes:
-            raise bad_field(self, "element", self.element, f"an element of {geometry.elem_bytes} bytes")
+        if (geometry.elem_bytes, geometry.packed) != (self.element.bytes, self.element.packed):
+            size = f"{geometry.elem_bytes} bytes" if geometry.packed == 1 else f"{geometry.packed} in a byte"
+            raise bad_field(self, "element", self.element, f"an element of {size}")
         rates_of(self.machine).passes(self.instruction)
         whole = {
             "a DMA moves 4 or 16 bytes a lane": self.dma_bytes in _DMA_WORDS,
@@ -115,6 +68,12 @@ class GemmTile:
         }
         if self.b_layout is BLayout.KN:
             whole |= self._transposed_rules()
+        if self.scaled:
+            whole |= {
+                "scales come four at a time, so that BK is a multiple of 128": geometry.BK % 128 == 0,
+                "the scales of a lane's blocks are one, two or four bytes": self.steps in (1, 2, 4),
+                "scales are those of f8f6f4": self.element in (Element.FP8, Element.FP4),
+            }
         broken = tuple(rule for rule, holds in whole.items() if not holds)
         if broken:
             raise unfit(
@@ -134,6 +93,8 @@ class GemmTile:
                 row & (row - 1) == 0 and 16 * self.element.bytes <= row <= moved
             ),
             f"half of BN by BK elements are whole DMAs of {moved} bytes": self.tile_bytes(Factor.B) % (2 * moved) == 0,
+            "B as K x N has a byte or more for each element, and no scales": self.element.packed == 1
+            and not self.scaled,
         }
 
     def by_columns(self, operand: Factor) -> bool:
@@ -143,7 +104,15 @@ class GemmTile:
     @property
     def instruction(self) -> str:
         """The matrix instruction."""
-        return _instruction(self.geometry, self.element)
+        return _instruction(self.geometry, self.element, scaled=self.scaled)
+
+    def modifiers(self, step: int) -> tuple[str, ...]:
+        """Of the matrix instruction: which byte of its scales' registers it takes, and the format of its factors."""
+        if not self.scaled:
+            return self.element.modifiers
+        low, high = step % 2, step // 2
+        chosen = (f"op_sel:[{low},{low},0]",) if low else ()
+        return (*chosen, f"op_sel_hi:[{high},{high},0]", *self.element.modifiers)
 
     @property
     def dma_instruction(self) -> str:
@@ -183,7 +152,7 @@ class GemmTile:
     @property
     def row_bytes(self) -> int:
         """One row of a K-tile."""
-        return self.geometry.BK * self.element.bytes
+        return self.geometry.line_bytes
 
     @property
     def dma_bytes(self) -> int:
@@ -218,6 +187,42 @@ class GemmTile:
         """Matrix instructions along a K-tile."""
         return self.geometry.BK // self.geometry.MMA_K
 
+    def stored(self, chunk: int) -> int:
+        """Which chunk of a row in memory, each what one lane reads at once, is a chunk of the row in LDS.
+
+        There pieces follow one another, and in a piece groups of lanes.  With scales, steps take blocks of K in turn.
+        """
+        if not self.scaled:
+            return chunk
+        step, place = divmod(chunk, self.pieces_per_step * self.lane_groups)
+        block, within = divmod(place, self._block_chunks)
+        return (block * self.steps + step) * self._block_chunks + within
+
+    def stored_text(self, chunk: str) -> str:
+        """The same as source."""
+        if not self.scaled or self.steps == 1:
+            return chunk
+        of_step, each = self.pieces_per_step * self.lane_groups, self._block_chunks
+        block = f"({chunk} % {of_step} / {each} * {self.steps} + {chunk} / {of_step})"
+        return f"({block} * {each} + {chunk} % {each})" if each > 1 else block
+
+    @property
+    def _block_chunks(self) -> int:
+        return SCALED_BLOCK * self.element.bytes // self.element.packed // self.read_bytes
+
+    @property
+    def scale_dma_bytes(self) -> int:
+        """What all waves bring with one DMA of scales."""
+        return self.register_bytes * self.lanes * self.waves
+
+    def scale_loads(self, operand: Factor) -> int:
+        """DMAs of each wave that bring the scales of a K-tile."""
+        return self.geometry.scale_loads(self.rows(operand), self.waves)
+
+    def scale_bytes(self, operand: Factor) -> int:
+        """LDS bytes of the scales of a K-tile, whole DMAs."""
+        return self.scale_loads(operand) * self.scale_dma_bytes
+
     @property
     def accumulator_registers(self) -> int:
         """Registers a lane holds of C."""
@@ -232,7 +237,8 @@ class GemmTile:
     def fragment_registers(self) -> int:
         """Registers a lane holds of one K-tile of A and B."""
         rows = sum(self.own_rows(operand) for operand in Factor)
-        return rows * self.row_bytes // (self.lanes * self.register_bytes)
+        scales = rows // self.side if self.scaled else 0
+        return rows * self.row_bytes // (self.lanes * self.register_bytes) + scales
 
     @property
     def accumulates_in_agprs(self) -> bool:
@@ -302,7 +308,7 @@ class GemmTile:
 
     @property
     def _lane_bytes(self) -> int:
-        return self.side * self.geometry.MMA_K * self.element.bytes // self.lanes
+        return self.side * self.geometry.MMA_K * self.element.bytes // self.element.packed // self.lanes
 
 
 def gemm_tile(
@@ -330,21 +336,35 @@ def gemm_tile(
             f"multiply {element.name}; one kernel multiplies one kind of element",
             evidence=(("to be written with", _instruction(geometry, element)),),
         )
+    scaled = {takes_scales(instruction) for instruction in named}
+    if len(scaled) > 1:
+        raise unfit("some matrix ops of the loop take scales, and some don't; one kernel multiplies in one way")
     transposes = any(entry.op.kind is OpKind.LDS_READ_TRANSPOSED for entry in program.entries)
-    layout = BLayout.KN if transposes else BLayout.NK
-    return GemmTile(geometry=geometry, waves=waves, element=element, machine=program.machine, b_layout=layout)
+    return GemmTile(
+        geometry=geometry,
+        waves=waves,
+        element=element,
+        machine=program.machine,
+        b_layout=BLayout.KN if transposes else BLayout.NK,
+        scaled=scaled == {True},
+    )
 
 
 def element_of(instruction: str, geometry: KernelGeometry) -> Element:
     """The element that a matrix instruction multiplies, which must have the geometry's shape."""
     for element in Element:
-        if instruction == _instruction(geometry, element):
+        if element.packed == geometry.packed and instruction in (
+            _instruction(geometry, element),
+            _instruction(geometry, element, scaled=True),
+        ):
             return element
     raise _another_instruction(instruction, geometry)
 
 
-def _instruction(geometry: KernelGeometry, element: Element) -> str:
-    return f"v_mfma_f32_{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}_{element.value}"
+def _instruction(geometry: KernelGeometry, element: Element, *, scaled: bool = False) -> str:
+    return (
+        f"v_mfma_{'scale_' if scaled else ''}f32_{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}_{element.spelled}"
+    )
 
 
 def _another_instruction(instruction: str, geometry: KernelGeometry) -> EmissionError:
@@ -354,7 +374,7 @@ def _another_instruction(instruction: str, geometry: KernelGeometry) -> Emission
         evidence=(
             ("of that shape", _instruction(geometry, element))
             for element in Element
-            if element.bytes == geometry.elem_bytes
+            if (element.bytes, element.packed) == (geometry.elem_bytes, geometry.packed)
         ),
         fixes=("give the geometry the shape of the instruction",),
     )

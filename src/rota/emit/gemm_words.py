@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from rota.emit.gemm_tile import Factor, GemmTile
+from rota.emit.gemm_factors import Factor
+from rota.emit.gemm_tile import GemmTile
 from rota.emit.sync_text import sync_words
 
 _TWO = 2
 _TRANSPOSED = {1: "__builtin_amdgcn_ds_read_tr8_b64_v2i32", 2: "__builtin_amdgcn_ds_read_tr16_b64_v4i16"}
+SCALE_DMA = "buffer_load_dword"
+"""What brings scales to LDS."""
 _MACRO = re.compile(r"^#define (\w+)")
 
 
@@ -41,16 +44,48 @@ def gemm_words(tile: GemmTile) -> Iterator[str]:
     named = {operand: _named(operand.value, tile.step_pieces(operand)) for operand in Factor}
     names = ", ".join(name for each in named.values() for name in each)
     factors = ", ".join(f'"v"({_joined(each)})' for each in named.values())
-    yield (
-        f'#define ROTA_MFMA(c, {names}) asm volatile("{tile.instruction} %0, %1, %2, %0" : "+{kept}"(c) : {factors}); '
-        "ROTA_FENCE"
-    )
+    if tile.scaled:
+        yield from _scale_words(tile)
+        names, factors = f"{names}, a_scale, b_scale", f'{factors}, "v"(a_scale), "v"(b_scale)'
+    for step in range(tile.steps if tile.scaled else 1):
+        yield _mfma_word(tile, step, names, factors)
     yield f'#define ROTA_PIN(c) asm volatile("" : "+{kept}"(c));'
     stores = " ".join(
         f"out[(u64)(row + {register // 4 * 4 * tile.lane_groups + register % 4}) * N + column] = value[{register}];"
         for register in range(tile.part_registers)
     )
     yield f"#define ROTA_STORE(value, row, column) {stores}"
+
+
+def _mfma_word(tile: GemmTile, step: int, names: str, factors: str) -> str:
+    kept = "a" if tile.accumulates_in_agprs else "v"
+    scales = ", %3, %4" if tile.scaled else ""
+    modifiers = "".join(f" {each}" for each in tile.modifiers(step))
+    return (
+        f'#define {_mfma_name(tile, step)}(c, {names}) asm volatile("{tile.instruction} %0, %1, %2, %0{scales}'
+        f'{modifiers}" : "+{kept}"(c) : {factors}); ROTA_FENCE'
+    )
+
+
+def _scale_words(tile: GemmTile) -> Iterator[str]:
+    """DMAs and reads of scales; `scale_wave` is where a wave's four bytes a lane begin."""
+    yield (
+        "#define ROTA_SCALE_DMA(rsrc, lds, lane_offset, offset) "
+        '{ u32 m0; asm volatile("s_add_u32 m0, %1, %2\\n\\ts_nop 0\\n\\t'
+        f'{SCALE_DMA} %3, %4, %5 offen lds" : "=&{{m0}}"(m0) '
+        ': "s"(scale_wave), "i"(lds), "v"(lane_offset), "s"(rsrc), "s"(offset) : "memory", "scc"); } ROTA_FENCE'
+    )
+    held = {1: "unsigned char", 2: "unsigned short", 4: "u32"}[tile.steps]
+    yield f"#define ROTA_SCALE_READ(target, lane, lds) target = *(ROTA_LDS const {held}*)((lane) + (lds)); ROTA_FENCE"
+
+
+def _mfma_name(tile: GemmTile, step: int) -> str:
+    return f"ROTA_MFMA{step}" if tile.scaled else "ROTA_MFMA"
+
+
+def mfma_text(tile: GemmTile, step: int, total: str, *operands: str) -> str:
+    """A matrix instruction: what it adds to, its factors, and their scales if it has any."""
+    return f"{_mfma_name(tile, step)}({', '.join([total, *operands])})"
 
 
 def gemm_types(tile: GemmTile) -> Iterator[str]:

@@ -13,9 +13,10 @@ from rota.emit.column_panels import ColumnPanels, column_panels
 from rota.emit.contract import contract
 from rota.emit.entry_reasons import sync_reason, sync_reasons
 from rota.emit.gemm_binding import GemmBinding
-from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
-from rota.emit.gemm_tile import BLayout, Element, Factor, GemmTile, Piece, gemm_tile
-from rota.emit.gemm_words import gemm_types, gemm_words, macros
+from rota.emit.gemm_factors import BLayout, Element, Factor, Piece
+from rota.emit.gemm_instructions import BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
+from rota.emit.gemm_tile import GemmTile, gemm_tile
+from rota.emit.gemm_words import gemm_types, gemm_words, macros, mfma_text
 from rota.emit.lds_layout import bank_conflicts, free_layout, plain_layout
 from rota.emit.names import comment, identifier
 from rota.emit.program_form import form_of
@@ -75,7 +76,11 @@ def spoken_element(tile: GemmTile) -> str:
     """What A and B hold, in words."""
     if tile.element in (Element.FP8, Element.FP8_PAIR):
         return f"fp8 ({architecture_of(tile.machine).float8.value} E4M3)"
-    return {Element.BF16: "bf16", Element.FP16: "fp16"}[tile.element]
+    return {
+        Element.BF16: "bf16",
+        Element.FP16: "fp16",
+        Element.FP4: "fp4 (OCP E2M1, the first of two in the low bits)",
+    }[tile.element]
 
 
 class GemmKernel:
@@ -142,7 +147,6 @@ class GemmKernel:
     def _opening(self, name: str) -> Iterator[str]:
         tile, binding, geometry = self.tile, self.binding, self.tile.geometry
         threads, per_simd = tile.waves * tile.lanes, -(-tile.waves // tile.simds)
-        size = tile.element.bytes
         yield (
             f'extern "C" __attribute__((global, amdgpu_flat_work_group_size({threads}, {threads}), '
             f"amdgpu_waves_per_eu({per_simd}, {per_simd})))"
@@ -158,7 +162,7 @@ class GemmKernel:
             yield f"  const int wave_group = wave / {tile.waves // len(self.program.roles)};"
         yield "  const int tile_row = __builtin_amdgcn_workgroup_id_x();"
         yield "  const int tile_column = __builtin_amdgcn_workgroup_id_y();"
-        yield f"  const int row_bytes = K * {size};"
+        yield f"  const int row_bytes = {tile.element.in_bytes('K')};"
         yield f"  int trips = (K / {geometry.BK} - {self.program.tiles_outside}) / {self.program.tiles_per_trip};"
         yield ""
         yield "  // Buffer resources: base, size in bytes (beyond it loads give 0), raw format."
@@ -166,6 +170,7 @@ class GemmKernel:
             name, rows = operand.value, tile.rows(operand)
             row, taken = " * row_bytes", f"(u32){rows} * row_bytes"
             if tile.by_columns(operand):
+                size = tile.element.bytes
                 row, taken = f" * {size}", f"(u32)(K - 1) * b_row_bytes + {rows * size}"
                 yield f"  const int b_row_bytes = N * {size}, b_tile = {geometry.BK} * b_row_bytes;  // a K-tile on"
             yield f"  const u64 {name}_base = (u64){operand.name} + (u64){where} * {rows}{row};"
@@ -194,6 +199,8 @@ class GemmKernel:
         a, b = (tile.steps * tile.step_pieces(operand) for operand in Factor)
         kind = "; half" if tile.by_columns(Factor.B) else ","
         yield f"  piece a[{binding.copies}][{m}][{a}]{kind} b[{binding.copies}][{n}][{b}];"
+        if tile.scaled:
+            yield f"  u32 a_scale[{binding.copies}][{m}], b_scale[{binding.copies}][{n}];"
         yield f"  part c[{m}][{n}];"
         for row in range(m):
             yield "  " + " ".join(f"c[{row}][{column}] = 0; ROTA_PIN(c[{row}][{column}])" for column in range(n))
@@ -210,7 +217,7 @@ class GemmKernel:
         yield f"  const int row = thread / {lanes}, chunk = {chunk};"
         for pattern in range(self._patterns()):
             row = f"(row + {pattern * tile.dma_rows})" if pattern else "row"
-            place = f"{self._exchanged('chunk', row)} * {layout.chunk_bytes}{within}"
+            place = f"{tile.stored_text(self._exchanged('chunk', row))} * {layout.chunk_bytes}{within}"
             yield from self._fetch(pattern, place)
 
     def _fetch(self, pattern: int, place: str) -> Iterator[str]:
@@ -260,12 +267,14 @@ class GemmKernel:
             for each in self.binding.instructions(entry):
                 if isinstance(each, LdsRead):
                     unused[self._register(each.operand, each.copy, each.part, each.piece)] = None
+                elif isinstance(each, ScaleRead):
+                    unused[self._scale(each.operand, each.copy, each.part)] = None
                 elif isinstance(each, Mfma):
-                    for register in (*self._factor(each, Factor.A), *self._factor(each, Factor.B)):
+                    for register in self._operands(each):
                         unused.pop(register, None)
         return list(unused)
 
-    def _instruction(self, instruction: Instruction, phase: Phase) -> str:
+    def _instruction(self, instruction: BoundInstruction, phase: Phase) -> str:
         if isinstance(instruction, Dma):
             return self._dma(instruction, phase)
         if isinstance(instruction, LdsRead):
@@ -274,8 +283,30 @@ class GemmKernel:
             word = "ROTA_READ_TRANSPOSED" if self.tile.by_columns(operand) else "ROTA_READ"
             lane = self.binding.lane(Piece(operand, instruction.part, piece))
             return f"{word}({target}, {operand.value}_lane{lane}, {instruction.lds})"
-        factors = (*self._factor(instruction, Factor.A), *self._factor(instruction, Factor.B))
-        return f"ROTA_MFMA(c[{instruction.a_part}][{instruction.b_part}], {', '.join(factors)})"
+        if isinstance(instruction, ScaleDma):
+            return self._scale_dma(instruction, phase)
+        if isinstance(instruction, ScaleRead):
+            operand = instruction.operand
+            target = self._scale(operand, instruction.copy, instruction.part)
+            return f"ROTA_SCALE_READ({target}, {operand.value}_scale_lane, {instruction.lds})"
+        total = f"c[{instruction.a_part}][{instruction.b_part}]"
+        return mfma_text(self.tile, instruction.step, total, *self._operands(instruction))
+
+    def _scale_dma(self, dma: ScaleDma, phase: Phase) -> str:
+        del dma, phase
+        raise unfit("scales of blocks have no parameters in the form hip", fixes=("`--form kernel` has them",))
+
+    def _operands(self, mfma: Mfma) -> list[str]:
+        """Factors and their scales."""
+        scales = [
+            self._scale(operand, copy, mfma.factor(operand)[0])
+            for operand, copy in zip(Factor, mfma.scale_copies, strict=False)
+        ]
+        return [*self._factor(mfma, Factor.A), *self._factor(mfma, Factor.B), *scales]
+
+    @staticmethod
+    def _scale(operand: Factor, copy: int, part: int) -> str:
+        return f"{operand.value}_scale[{copy}][{part}]"
 
     def _dma(self, dma: Dma, phase: Phase) -> str:
         operand = dma.operand

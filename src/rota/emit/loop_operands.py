@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from rota.emit.gemm_factors import Factor, Piece
 from rota.emit.gemm_loop import GemmLoop
 from rota.emit.gemm_operands import Buffers
-from rota.emit.gemm_tile import Factor, GemmTile, Piece
+from rota.emit.gemm_tile import GemmTile
 from rota.emit.k_tiles import stated_k_tile
 from rota.emit.refusal import unfit
 from rota.program.effects import Place, Space
@@ -28,6 +29,20 @@ class LoopOperands:
     def loads(self, entry: Entry) -> tuple[Factor, range]:
         """Which DMAs a load is, of all that bring its operand's tile."""
         return self.gemm.loads(self.ops[entry.op.name])
+
+    @property
+    def scale_stages(self) -> Mapping[Factor, int]:
+        """Copies in LDS of the scales of each operand; nothing where there are none."""
+        return {operand: self.counts[Space.LDS, name] for name, operand in self.gemm.scales.tiles.items()}
+
+    def scale_loads(self, entry: Entry) -> tuple[Factor, range] | None:
+        """Which DMAs a load of scales is, of all that bring its operand's; None for other loads."""
+        op = self.ops[entry.op.name]
+        return self.gemm.scales.loads(op) if op.writes[0] in self.gemm.scales.tiles else None
+
+    def scale_parts(self, place: Place) -> tuple[Factor, Sequence[int]] | None:
+        """The parts whose scales a place in registers holds; None where it holds something else."""
+        return self.gemm.scales.parts.get(place.name)
 
     def k_tile(self, entry: Entry) -> int:
         """The K-tile that a load fetches, counted from the trip's k."""

@@ -7,10 +7,12 @@ slices that it was read from.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+from rota.emit.gemm_factors import Factor, Piece
 from rota.emit.gemm_operands import Buffers
-from rota.emit.gemm_tile import Factor, GemmTile, Piece
-from rota.emit.refusal import no_product
+from rota.emit.gemm_tile import GemmTile
+from rota.emit.refusal import no_product, unfit
 from rota.program.effects import Place, Space
 from rota.program.entry import Entry
 from rota.program.kinds import OpKind
@@ -23,10 +25,13 @@ class TileOperands:
     """Slices of A by the grid's rows, of B by its columns, in as many stages as are read."""
 
     copies = 1
+    scale_stages: Mapping[Factor, int] = MappingProxyType({})
 
     def __init__(self, program: LoweredProgram, semantics: TileSum, tile: GemmTile) -> None:
         self.tile = tile
         self.grid = semantics.grid
+        if tile.scaled:
+            raise unfit("a sum over K-tiles has no scales of blocks: such a loop is declared by values")
         read = (place for entry in program.entries for place in entry.effect.reads if place.space is Space.LDS)
         self.stages = 1 + max((place.copy for place in read), default=0)
         self.buffers: Mapping[Factor, Buffers] = {
@@ -53,6 +58,12 @@ class TileOperands:
     def copy(self, place: Place) -> int:
         """Every slice has registers of its own."""
         return 0
+
+    def scale_loads(self, entry: Entry) -> None:
+        """A sum over K-tiles has no scales."""
+
+    def scale_parts(self, place: Place) -> None:
+        """A sum over K-tiles has no scales."""
 
     def fix(self, entry: Entry, due: int) -> str:
         """How an op is declared as so many instructions."""

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from rota.emit.column_panels import TEAM, ColumnPanels, column_panels
 from rota.emit.gemm_binding import GemmBinding
-from rota.emit.gemm_tile import Factor, GemmTile
+from rota.emit.gemm_factors import Factor
+from rota.emit.gemm_tile import GemmTile
 from rota.emit.whole_finish import NOWHERE
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from rota.emit.epilogue_steps import EpilogueStep, also_before_a_gate, step_lines
 from rota.emit.gemm_binding import GemmBinding
-from rota.emit.gemm_tile import Factor, GemmTile
+from rota.emit.gemm_factors import Factor
+from rota.emit.gemm_tile import GemmTile
 from rota.emit.refusal import unfit
 from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, Output, WholeGemm
 

@@ -9,14 +9,15 @@ from collections.abc import Iterator
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.epilogue_steps import EpilogueStep, spoken
-from rota.emit.gemm_tile import BLayout, Element, Factor, GemmTile, gemm_tile
+from rota.emit.gemm_factors import BLayout, Element, Factor
+from rota.emit.gemm_tile import GemmTile, gemm_tile
 from rota.emit.hip_gemm import product_of
 from rota.emit.names import identifier
 from rota.emit.register_waits import with_register_waits
 from rota.emit.whole_finish import PARTIAL_UNIT
 from rota.emit.whole_kernel import WholeKernel, whole_name
 from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm
-from rota.pipeline.geometry import KernelGeometry
+from rota.pipeline.geometry import SCALED_BLOCK, KernelGeometry
 
 _MOST_Y = 65535  # workgroups in the grid's second and third dimension
 _DEEPEST = 1 << 30
@@ -80,6 +81,9 @@ def _tight(name: str, tile: GemmTile) -> Iterator[str]:
         yield f"  if (p.{letter}_stride == 0) p.{letter}_stride = p.{row};"
     for letter, rows in (("a", "M"), ("b", rows_of_b), ("c", "M"), ("d", "M")):
         yield f"  if (p.{letter}_batch == 0) p.{letter}_batch = p.{letter}_stride * p.{rows};"
+    for letter, rows in (("a", "M"), ("b", "N")):
+        yield f"  if (p.{letter}_scale_stride == 0) p.{letter}_scale_stride = p.K / {SCALED_BLOCK};"
+        yield f"  if (p.{letter}_scale_batch == 0) p.{letter}_scale_batch = p.{letter}_scale_stride * p.{rows};"
     yield "  return p;"
     yield "}"
     yield ""
@@ -133,10 +137,17 @@ def _check(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
     yield "  };"
     out = asked.output.bytes
     yield (f"  const long long d_bytes = ((p.batches - 1) * p.d_batch + (p.M - 1) * p.d_stride + p.N) * {out};")
+    half = f" / {tile.element.packed}" if tile.element.packed > 1 else ""
     for pointer, letter, (rows, row) in _factors(tile, asked):
+        stride, length, batch = (f"p.{each}{half}" for each in (f"{letter}_stride", row, f"{letter}_batch"))
         yield (
-            f"  if (overlap(p.{pointer}, p.{rows}, p.{letter}_stride, p.{row}, p.{letter}_batch, p.batches, "
+            f"  if (overlap(p.{pointer}, p.{rows}, {stride}, {length}, {batch}, p.batches, "
             f'{tile.element.bytes}, p.D, d_bytes)) return "D overlaps {pointer}";'
+        )
+    for pointer, letter, (rows, _) in _factors(tile, asked) if tile.scaled else ():
+        yield (
+            f"  if (overlap(p.{pointer}_scale, p.{rows}, p.{letter}_scale_stride, p.K / {SCALED_BLOCK}, "
+            f'p.{letter}_scale_batch, p.batches, 1, p.D, d_bytes)) return "D overlaps {pointer}_scale";'
         )
     if EpilogueStep.BETA in asked.epilogue:
         yield "  const bool same = p.C == p.D && p.c_stride == p.d_stride && p.c_batch == p.d_batch;"
@@ -164,6 +175,8 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
     yield "p.M >= 1 && p.N >= 1 && p.K >= 1", "M, N and K are at least 1"
     yield f"p.M <= INT_MAX - {geometry.BM} && p.N <= INT_MAX - {geometry.BN}", "M and N leave room for a tile"
     yield f"p.K <= {_DEEPEST}", f"K is at most {_DEEPEST}"
+    if (packed := tile.element.packed) > 1:
+        yield f"p.K % {packed} == 0", f"K is a multiple of {packed}, the elements of a byte"
     yield f"p.batches >= 1 && p.batches <= {_MOST_Y}", f"batches are 1 to {_MOST_Y}"
     yield f"p.splits >= 1 && p.splits <= {_MOST_Y}", f"splits are 1 to {_MOST_Y}"
     yield f"{name}_tiles(p) * {threads} <= UINT_MAX", "the grid has less than 2^32 threads"
@@ -171,6 +184,11 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
         yield f"p.{pointer} != nullptr", f"{pointer} is given"
         yield f"(std::uintptr_t)p.{pointer} % {size} == 0", f"{pointer} is aligned to its elements"
         yield f"p.{letter}_stride >= p.{row}", f"rows of {pointer} are at least {row} elements apart"
+        if packed > 1:
+            yield (
+                f"p.{letter}_stride % {packed} == 0 && p.{letter}_batch % {packed} == 0",
+                f"rows and matrices of {pointer} begin at bytes, of {packed} elements each",
+            )
         rows = geometry.BM if letter == "a" else columns
         if tile.by_columns(Factor(letter)):
             most = (
@@ -182,10 +200,11 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
             )
         else:
             yield (
-                f"p.{letter}_stride <= {(1 << 31) // (rows * size) - 1}",
+                f"p.{letter}_stride <= {(1 << 31) // (rows * size) * packed - 1}",
                 f"{rows} rows of {pointer} take less than 2 GiB",
             )
         yield f"p.{letter}_batch >= 0", f"matrices of {pointer} follow one another"
+    yield from _scale_conditions(tile, asked)
     yield "p.D != nullptr", "D is given"
     yield f"(std::uintptr_t)p.D % {out} == 0", "D is aligned to its elements"
     yield "p.d_stride >= p.N", "rows of D are at least N elements apart"
@@ -220,6 +239,22 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
     )
     if asked.persistent:
         yield "p.workgroups >= 1", "a persistent kernel is told how many workgroups to start"
+
+
+def _scale_conditions(tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[str, str]]:
+    if not tile.scaled:
+        return
+    yield f"p.K % {SCALED_BLOCK} == 0", f"K is a multiple of {SCALED_BLOCK}, a block that has a scale"
+    for pointer, letter, _ in _factors(tile, asked):
+        operand = Factor(letter)
+        rows = tile.scale_bytes(operand) // tile.geometry.scale_line  # which DMAs reach, if not get
+        scale = f"p.{letter}_scale"
+        yield f"p.{pointer}_scale != nullptr", f"{pointer}_scale is given"
+        yield (
+            f"{scale}_stride >= p.K / {SCALED_BLOCK} && {scale}_stride <= {(1 << 31) // rows - 1}",
+            f"rows of {pointer}_scale are at least K / {SCALED_BLOCK} bytes apart, {rows} of them less than 2 GiB",
+        )
+        yield f"{scale}_batch >= 0", f"matrices of {pointer}_scale follow one another"
 
 
 def launch_opening(name: str) -> Iterator[str]:

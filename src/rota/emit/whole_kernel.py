@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.contract import contract
 from rota.emit.epilogue_steps import spoken
-from rota.emit.gemm_instructions import Dma
-from rota.emit.gemm_tile import Element, Factor, GemmTile, gemm_tile
+from rota.emit.gemm_factors import Element, Factor
+from rota.emit.gemm_instructions import Dma, ScaleDma
+from rota.emit.gemm_tile import GemmTile, gemm_tile
 from rota.emit.gemm_words import gemm_types, gemm_words, macros
 from rota.emit.hip_gemm import GemmKernel, product_of, spoken_element
 from rota.emit.marks import FIRST_MARK, LAST_MARK
@@ -32,9 +33,19 @@ from rota.emit.whole_finish import (
     matrix_lines,
     reduction_lines,
 )
-from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm, check_layout
+from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm, check_layout, check_scales
 from rota.emit.whole_order import count_lines, order_lines
 from rota.emit.whole_rest import Source, dma_numbers, rest_lines
+from rota.emit.whole_scales import (
+    check_halves,
+    plain_scale_dmas,
+    scale_dma_text,
+    scale_matrix_lines,
+    scale_place_lines,
+    scale_resource_lines,
+    scales_before,
+    taken_scales,
+)
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.phase import Phase
 
@@ -82,7 +93,15 @@ class WholeKernel(GemmKernel):
         self.asked = asked
         check_layout(asked, tile)
         check_room(tile, self.binding.lds_bytes)
+        check_scales(asked, scaled=tile.scaled)
+        if asked.gate:
+            check_halves(tile)
         self.sources = tuple(self._sources())
+
+    @property
+    def _ends_late(self) -> bool:
+        """Is what only the end needs read there?  Scalar registers would be short for it before."""
+        return self.asked.persistent or self.tile.scaled
 
     def _sources(self) -> Iterator[Source]:
         a, b = (dma_numbers(self.tile, operand) for operand in Factor)
@@ -125,7 +144,7 @@ class WholeKernel(GemmKernel):
         trip = program.tiles_per_trip * tile.row_bytes
         reached = "dma_depth" if tile.by_columns(Factor.B) else "depth"
         yield f"const int whole_tiles = aligned ? {reached} / {geometry.BK} : 0;"
-        yield f"const int end = depth * {tile.element.bytes};  // bytes of K"
+        yield f"const int end = {tile.element.in_bytes('depth')};  // bytes of K"
         yield "int summed = 0;  // of which so many are in the sums"
         yield f"if (whole_tiles >= {program.tiles_outside}) {{"
         yield f"  int trips = (whole_tiles - {program.tiles_outside}) / {program.tiles_per_trip};"
@@ -153,11 +172,12 @@ class WholeKernel(GemmKernel):
         yield f"  ROTA_MARK({LAST_MARK:#x})"
         yield "}"
         yield ""
-        yield from rest_lines(self.binding, self.layout, self.sources, [*self._plain_dmas()])
+        dmas = (*self._plain_dmas(), *plain_scale_dmas(self.binding))
+        yield from rest_lines(self.binding, self.layout, self.sources, dmas, [*taken_scales(self.binding)])
         yield ""
         yield 'asm volatile("s_nop 15\\n\\ts_nop 3"); ROTA_FENCE  // the last results are in their registers'
         yield from self._pins()
-        if not self.asked.persistent:
+        if not self._ends_late:
             yield from closing_lines(self.binding, self.asked)
             return
         yield "{"
@@ -170,8 +190,16 @@ class WholeKernel(GemmKernel):
         yield f"// {name}"
         held = f"A: M x K, B: {tile.b_layout.spoken}, {spoken_element(tile)}, row-major"
         yield f"// {held}; D: M x N, {asked.output.value}, row-major."
+        if tile.scaled:
+            yield (
+                "// A_scale: M x K / 32, B_scale: N x K / 32, E8M0 bytes, row-major: each scales 32 elements along K; "
+                "K is a multiple of 32."
+            )
         yield f"// D: {spoken(asked.epilogue)}."
-        yield "// Any M, N and K from 1 on.  Rows may be any number of elements apart, from their own length on."
+        if tile.element.packed > 1:
+            yield "// Any M and N from 1 on, any even K.  Rows are an even number of elements apart, from K on."
+        else:
+            yield "// Any M, N and K from 1 on.  Rows may be any number of elements apart, from their own length on."
         yield (
             f"// Where rows of A and B begin at multiples of {tile.dma_bytes} bytes, {geometry.BK} * "
             f"({program.tiles_outside} + {program.tiles_per_trip} * trips) of K are summed by the schedule's loop, "
@@ -232,20 +260,19 @@ class WholeKernel(GemmKernel):
         for source in self.sources:
             pointer, letter = {"a": "A", "b": "B", "b_up": "B_up"}[source.name], source.operand.value
             first = f"k_first{' * b_stride' if tile.by_columns(source.operand) else ''}"
-            yield (
-                f"  const u64 {source.name}_matrix = (u64){pointer} + (u64)((batch * {letter}_batch + {first}) * "
-                f"{tile.element.bytes});"
-            )
-        if not self.asked.persistent:
+            offset = tile.element.in_bytes(f"(batch * {letter}_batch + {first})")
+            yield f"  const u64 {source.name}_matrix = (u64){pointer} + (u64)({offset});"
+        yield from (f"  {line}" for line in scale_matrix_lines(tile, self.asked))
+        if not self._ends_late:
             yield from (f"  {line}" for line in matrix_lines(self.asked))
 
     def _resources(self) -> Iterator[str]:
-        tile, geometry, size = self.tile, self.tile.geometry, self.tile.element.bytes
+        tile, geometry, in_bytes = self.tile, self.tile.geometry, self.tile.element.in_bytes
         columns = geometry.BN // self.asked.products
         yield "// Buffer resources: base, size in bytes (beyond it loads give 0), raw format."
         for operand, extent, where in ((Factor.A, geometry.BM, "tile_row"), (Factor.B, columns, "tile_column")):
             name, limit = operand.value, "M" if operand is Factor.A else "N"
-            yield f"int {name}_row_bytes = (int)({name}_stride * {size});"
+            yield f"int {name}_row_bytes = (int)({in_bytes(f'{name}_stride')});"
             if self.asked.persistent:  # or all offsets would be computed before the first tile, and spilled
                 yield f'asm volatile("" : "+s"({name}_row_bytes));'
             if tile.by_columns(operand):
@@ -255,12 +282,13 @@ class WholeKernel(GemmKernel):
                 f"const int {name}_rows = {limit} - {where} * {extent} < {extent} ? {limit} - {where} * {extent} : "
                 f"{extent};"
             )
-            yield f"const u32 {name}_size = (u32)({name}_rows - 1) * {name}_row_bytes + depth * {size};"
+            yield f"const u32 {name}_size = (u32)({name}_rows - 1) * {name}_row_bytes + {in_bytes('depth')};"
         for source in self.sources:
             letter, name = source.operand.value, source.name
             where, extent = ("tile_row", geometry.BM) if source.operand is Factor.A else ("tile_column", columns)
             stride = "" if tile.by_columns(source.operand) else f" * {letter}_stride"
-            yield f"const u64 {name}_base = {name}_matrix + (u64)((long long){where} * {extent}{stride} * {size});"
+            offset = in_bytes(f"(long long){where} * {extent}{stride}")
+            yield f"const u64 {name}_base = {name}_matrix + (u64)({offset});"
             yield (
                 f"const resource {name}_global = {{(u32){name}_base, (u32)({name}_base >> 32) & 0xffff, "
                 f"{letter}_size, 0x00027000u}};"
@@ -270,7 +298,11 @@ class WholeKernel(GemmKernel):
                 f"__builtin_amdgcn_make_buffer_rsrc((void*){name}_base, 0, (int){letter}_size, 0x00027000);"
             )
         bases = " | ".join(f"(u32){source.name}_base" for source in self.sources)
-        yield f"const bool aligned = (({bases} | (u32)a_row_bytes | (u32)b_row_bytes) & {tile.dma_bytes - 1}) == 0;"
+        yield from scale_resource_lines(tile, self.asked)
+        also = "scales_aligned && " if tile.scaled else ""
+        yield (
+            f"const bool aligned = {also}(({bases} | (u32)a_row_bytes | (u32)b_row_bytes) & {tile.dma_bytes - 1}) == 0;"
+        )
         yield ""
 
     def _lane_places(self) -> Iterator[str]:
@@ -288,6 +320,7 @@ class WholeKernel(GemmKernel):
         yield "// Each lane's place in the first part of A and of B, for each piece of it."
         yield f"const int lane_row = lane % {tile.side}, lane_group = lane / {tile.side};"
         yield from (line.removeprefix("  ") for line in self._places())
+        yield from scale_place_lines(self.binding, self.asked)
         yield ""
 
     def _fetch(self, pattern: int, place: str) -> Iterator[str]:
@@ -305,6 +338,11 @@ class WholeKernel(GemmKernel):
         terms = ["k"] if phase is not Phase.PROLOGUE else []
         terms += [str(dma.k_tile * self.tile.row_bytes)] if dma.k_tile else []
         return self._dma_text(dma, terms)
+
+    def _scale_dma(self, dma: ScaleDma, phase: Phase) -> str:
+        before = [scales_before(self.tile, "k")] if phase is not Phase.PROLOGUE else []
+        before += [str(dma.k_tile * self.tile.geometry.scale_line)] if dma.k_tile else []
+        return scale_dma_text(self.binding, dma, before)
 
     def _dma_text(self, dma: Dma, terms: list[str], rows_of_b: str = "b_dma_rows") -> str:
         operand = dma.operand.value

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from rota.check import check_ints, check_types
 from rota.emit.epilogue_steps import EpilogueStep, Steps, check_epilogue, parse_epilogue
-from rota.emit.gemm_tile import BLayout, GemmTile
+from rota.emit.gemm_factors import BLayout
+from rota.emit.gemm_tile import GemmTile
 from rota.errors import EmissionError, Finding
 
 _VECTOR_BYTES = 16  # the widest store
@@ -58,6 +59,9 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter("const float*", "column_scale", "N values for each matrix of a batch"),
     Parameter("void*", "D", "M x N"),
     Parameter("float*", "partial", "the sums of each split, if there are several"),
+    Parameter("const void*", "A_scale", "M x K / 32 bytes (E8M0), the scales of A's blocks"),
+    Parameter("const void*", "B_scale", "N x K / 32 bytes, of B's"),
+    Parameter("const void*", "B_up_scale", "N x K / 32 bytes, of the second B's"),
     Parameter("long long", "a_stride", "elements from a row of A to the next, at least K"),
     Parameter("long long", "b_stride", "the same of B"),
     Parameter("long long", "c_stride", "of C"),
@@ -66,6 +70,10 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter("long long", "b_batch", "of B"),
     Parameter("long long", "c_batch", "of C"),
     Parameter("long long", "d_batch", "of D"),
+    Parameter("long long", "a_scale_stride", "bytes from a row of A's scales to the next, at least K / 32"),
+    Parameter("long long", "b_scale_stride", "the same of B's"),
+    Parameter("long long", "a_scale_batch", "bytes from the scales of a matrix of a batch to the next, of A"),
+    Parameter("long long", "b_scale_batch", "of B"),
     Parameter("int", "M", "rows"),
     Parameter("int", "N", "columns"),
     Parameter("int", "K", "depth"),
@@ -77,6 +85,8 @@ PARAMETERS: tuple[Parameter, ...] = (
 """Of every kernel, whatever its epilogue uses of them."""
 
 REDUCTION_THREADS = 256
+BLOCKS = ("none", "1x32")
+"""Scales of blocks, without and with them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +95,8 @@ class WholeGemm:
 
     `xcds` are the dies among which the machine deals workgroups in turn: each gets a run of neighbouring tiles; 1
     leaves the order alone.  `group` is how many rows of tiles are taken together, so that the tiles under way share
-    rows of A and of B in a die's L2.  `layout` is how B must lie, which is the loop's to say; None takes what it says.
+    rows of A and of B in a die's L2.  `layout` is how B must lie, and `scales` are those of blocks, "none" or "1x32":
+    both are the loop's to say; None, and no word, take what it says.
     """
 
     output: Output = Output.F32
@@ -94,6 +105,7 @@ class WholeGemm:
     group: int = _GROUP
     persistent: bool = False
     layout: BLayout | None = None
+    scales: str = ""
 
     def __post_init__(self) -> None:
         check_types(self, {"output": Output, "epilogue": tuple, "persistent": bool})
@@ -134,10 +146,10 @@ def parse_options(told: Mapping[str, str]) -> WholeGemm:
     layouts = {each.value: each for each in BLayout}
     if told.get("layout", "nk") not in layouts:
         raise _unknown(f"no loop reads B as {told['layout']!r}", ("layouts", ", ".join(layouts)))
-    if told.get("scales", "none") != "none":
+    if told.get("scales", "none") not in BLOCKS:
         raise _unknown(
             f"no loop multiplies with scales of {told['scales']}",
-            ("scales", "none"),
+            ("scales", ", ".join(BLOCKS)),
             fixes=("scales of rows and columns are steps of the epilogue: row_scale, column_scale",),
         )
     outputs = {each.value: each for each in Output}
@@ -154,6 +166,7 @@ def parse_options(told: Mapping[str, str]) -> WholeGemm:
         group=_number(told, "group", _GROUP),
         persistent=persistent == "true",
         layout=layouts[told["layout"]] if "layout" in told else None,
+        scales=told.get("scales", ""),
     )
 
 
@@ -173,6 +186,17 @@ def check_layout(asked: WholeGemm, tile: GemmTile) -> None:
             ("waves", f"{tile.waves} on {tile.simds} SIMDs"),
             ("products", str(asked.products)),
             fixes=("leave persistent=true out", "or take B as N x K"),
+        )
+
+
+def check_scales(asked: WholeGemm, *, scaled: bool) -> None:
+    """Has the loop the scales that are asked for?"""
+    has = BLOCKS[scaled]
+    if asked.scales not in ("", has):
+        raise _unknown(
+            f"the loop multiplies with scales of blocks: {has}; asked for: {asked.scales}",
+            ("loop", has),
+            fixes=("the matrix instruction decides: v_mfma_scale_f32_16x16x128_f8f6f4 takes scales of 1x32",),
         )
 
 

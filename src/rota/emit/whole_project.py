@@ -10,12 +10,14 @@ from importlib.resources import files
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.epilogue_steps import EpilogueStep
-from rota.emit.gemm_tile import BLayout, Element, GemmTile, gemm_tile
+from rota.emit.gemm_factors import BLayout, Element
+from rota.emit.gemm_tile import GemmTile, gemm_tile
 from rota.emit.hip_gemm import product_of
 from rota.emit.register_waits import with_register_waits
 from rota.emit.whole_host import emit_launcher
 from rota.emit.whole_kernel import emit_whole, whole_name
 from rota.emit.whole_options import Output, WholeGemm
+from rota.errors import EmissionError, Finding
 from rota.pipeline.geometry import KernelGeometry
 from rota.targets.architecture import Float8, architecture_of
 
@@ -85,6 +87,15 @@ def emit_project(
     asked = asked or WholeGemm()
     planned = with_register_waits(compiled)
     tile = gemm_tile(planned, geometry, element=element, waves=waves)
+    if tile.element is Element.FP4 or tile.scaled:
+        raise EmissionError(
+            Finding(
+                code="T209",
+                message="there is no project around a kernel of fp4, or with scales of blocks, yet: its test and its "
+                "binding fill whole bytes and have no such scales",
+                fixes=("`--form kernel` and `--form launcher` write the kernel and the header that launches it",),
+            )
+        )
     name = whole_name(planned, asked)
     found = {
         f"{name}.hip": emit_whole(compiled, geometry, asked, element=element, waves=waves),

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rota.emit.gemm_binding import GemmBinding
-from rota.emit.gemm_tile import Factor, GemmTile, Piece
+from rota.emit.gemm_factors import Factor, Piece
+from rota.emit.gemm_tile import GemmTile
+from rota.emit.gemm_words import mfma_text
 from rota.emit.lds_layout import LdsLayout
 from rota.emit.whole_columns import taken_columns
 from rota.emit.whole_finish import NOWHERE
@@ -25,9 +27,12 @@ class Source(NamedTuple):
 
 
 def rest_lines(
-    binding: GemmBinding, layout: LdsLayout, sources: Sequence[Source], dmas: Sequence[str]
+    binding: GemmBinding, layout: LdsLayout, sources: Sequence[Source], dmas: Sequence[str], scales: Sequence[str] = ()
 ) -> Iterator[str]:
-    """The rest; `dmas` are the statements that bring one K-tile as the loop does, `at` being the bytes of K before."""
+    """The rest; `dmas` are the statements that bring one K-tile as the loop does, `at` being the bytes of K before.
+
+    `scales` bring the scales of blocks where a DMA can't.
+    """
     tile = binding.tile
     yield "// What whole trips leave of K: a K-tile at a time, loaded, awaited and multiplied."
     yield "if (summed < end) {"
@@ -43,6 +48,7 @@ def rest_lines(
         columns = tile.by_columns(source.operand)
         taken = taken_columns(binding, source.name, source.numbers) if columns else _taken(binding, layout, source)
         yield from (f"      {line}" for line in taken)
+    yield from (f"      {line}" for line in scales)
     yield "    }"
     yield "    ROTA_MEET"
     yield from (f"    {line}" for line in _multiplied(binding))
@@ -64,7 +70,8 @@ def _taken(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[
     yield "#pragma clang loop unroll(disable)"
     yield f"for (int number = 0; number < {len(source.numbers)}; ++number) {{"
     yield f"  const int place = {f'({first} + number)' if first else 'number'} * {tile.dma_rows} + row;"
-    yield f"  const int byte = at + (chunk ^ ({shifted} & {layout.mask})) * {layout.chunk_bytes}{within};"
+    exchanged = tile.stored_text(f"(chunk ^ ({shifted} & {layout.mask}))")
+    yield f"  const int byte = at + {exchanged} * {layout.chunk_bytes}{within};"
     yield f"  const int line = (number * {tile.dma_rows} + row) * {name}_row_bytes;"
     words = tile.dma_bytes // tile.register_bytes
     yield f"  u32 words[{words}];"
@@ -74,7 +81,8 @@ def _taken(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[
     yield '    _Pragma("unroll")'
     yield f"    for (int e = 0; e < {per_word}; ++e) {{"
     yield f"      const int from = byte + word * {tile.register_bytes} + e * {size};"
-    yield f"      const u32 offset = from < end ? (u32)(line + from) : {NOWHERE};"
+    inside = "byte" if tile.scaled else "from"  # whole blocks end with a lane's bytes: one mask instead of many
+    yield f"      const u32 offset = {inside} < end ? (u32)(line + from) : {NOWHERE};"
     yield (
         f"      words[word] |= (u32)(unsigned {'char' if size == 1 else 'short'})"
         f"__builtin_amdgcn_raw_buffer_load_b{8 * size}({source.name}_bytes, offset, 0, 0) << ({8 * size} * e);"
@@ -93,6 +101,10 @@ def _taken(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[
 def _multiplied(binding: GemmBinding) -> Iterator[str]:
     """EpilogueStep by step of K: all pieces of a step, then all its products."""
     tile = binding.tile
+    for operand in Factor if tile.scaled else ():
+        for part in range(binding.parts(operand)):
+            lds, name = binding.first_row(operand, part) * tile.geometry.scale_line, f"{operand.value}_scale"
+            yield f"ROTA_SCALE_READ({name}[0][{part}], {name}_lane, {lds})"
     for step in range(tile.steps):
         a, b = (range(step * each, (step + 1) * each) for each in map(tile.step_pieces, Factor))
         for operand, pieces in zip(Factor, (a, b), strict=True):
@@ -100,10 +112,10 @@ def _multiplied(binding: GemmBinding) -> Iterator[str]:
                 yield " ".join(_read(binding, Piece(operand, part, piece)) for piece in pieces)
         yield "ROTA_WAIT_LGKM(0)"
         for row in range(binding.parts(Factor.A)):
-            yield " ".join(
-                f"ROTA_MFMA(c[{row}][{column}], {_factors('a', row, a)}, {_factors('b', column, b)})"
-                for column in range(binding.parts(Factor.B))
-            )
+            for column in range(binding.parts(Factor.B)):
+                factors = (_factors("a", row, a), _factors("b", column, b))
+                scaled_by = (f"a_scale[0][{row}]", f"b_scale[0][{column}]") if tile.scaled else ()
+                yield mfma_text(tile, step, f"c[{row}][{column}]", *factors, *scaled_by)
 
 
 def _read(binding: GemmBinding, read: Piece) -> str:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rota.check import bad_field, check_ints, check_types
-from rota.emit.gemm_tile import BLayout
+from rota.emit.gemm_factors import BLayout
 from rota.kernels.fitting import check_fit
 from rota.kernels.wave_size import LANES, REGISTER_BYTES
 from rota.pipeline.geometry import WAVE_GRIDS, KernelGeometry, check_waves
+from rota.program.element import takes_formats, takes_scales
 from rota.program.loop_spec import LoopSpec
 from rota.targets.mfma import element_bytes_named
 from rota.values.loop import Loop
@@ -29,7 +30,7 @@ class GemmShape:
 
     `dma_bytes` and `read_bytes` are what one lane moves with one DMA or LDS read instruction; `mma` is the shape of one
     matrix instruction (rows and columns, depth of K).  B as K x N (`b_layout`) is read by instructions that transpose,
-    of 8 bytes a lane.
+    of 8 bytes a lane.  `packed` elements share the `element_bytes`: two of fp4 a byte.
     """
 
     name: str
@@ -43,10 +44,11 @@ class GemmShape:
     dma_bytes: int = 16
     read_bytes: int = 16
     b_layout: BLayout = BLayout.NK
+    packed: int = 1
 
     def __post_init__(self) -> None:
         check_types(self, {"b_layout": BLayout})
-        check_ints(self, ("rows", "columns", "depth", "element_bytes", "dma_bytes", "read_bytes"), least=1)
+        check_ints(self, ("rows", "columns", "depth", "element_bytes", "dma_bytes", "read_bytes", "packed"), least=1)
         check_waves(self, self.waves)
 
     @property
@@ -73,8 +75,19 @@ class GemmShape:
             MMA_N=side,
             MMA_K=k,
             elem_bytes=self.element_bytes,
-            is_fp8=self.element_bytes == 1,
+            is_fp8=self.element_bytes == self.packed == 1,
+            packed=self.packed,
         )
+
+    @property
+    def scaled(self) -> bool:
+        """Does the matrix instruction take the scales of blocks?"""
+        return takes_scales(self.instruction)
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """Of the factors, where the matrix instruction leaves them open and they aren't its widest."""
+        return ("fp4",) if self.packed > 1 else ()
 
     def loop(self, *, instructions: bool = True) -> LoopSpec:
         """The loop in single instructions, or in quadrants: coarser, and quicker to schedule."""
@@ -88,7 +101,9 @@ class GemmShape:
         check_fit(self, {"depth": k, "rows": down, "columns": across})
         if self.element_bytes != (wide := element_bytes_named(self.instruction)):
             raise bad_field(self, "element_bytes", self.element_bytes, f"{wide}, as {self.instruction} has it")
-        line = self.depth * self.element_bytes
+        if self.packed not in (allowed := (1, 2) if takes_formats(self.instruction) else (1,)):
+            raise bad_field(self, "packed", self.packed, " or ".join(map(str, allowed)))
+        line = self.geometry.line_bytes
         for extent in (self.rows, self.columns):
             loaded = extent // parts * line
             if loaded % (self.dma_bytes * LANES * self.waves):
@@ -102,8 +117,8 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
     loop = Loop(shape.name, waves=shape.waves)
     fragments: dict[str, list[str]] = {}
     for operand, extent, own in zip("AB", (shape.rows, shape.columns), shape.wave_tile, strict=True):
-        size = extent // _HALVES * shape.depth * shape.element_bytes
-        part = own // _HALVES * shape.depth * shape.element_bytes
+        size = extent // _HALVES * shape.geometry.line_bytes
+        part = own // _HALVES * shape.geometry.line_bytes
         tiles = [loop.tile(f"{operand}{half}", size=size, operand=operand) for half in range(_HALVES)]
         for tile in tiles:
             loop.load(tile, instructions=size // (shape.dma_bytes * LANES * shape.waves), moved=size)
@@ -117,6 +132,7 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
             )
             for tile in tiles
         ]
+    scales = {operand: _scales(loop, shape, operand, _HALVES) for operand in "AB"} if shape.scaled else {}
     down, across = (own // _HALVES for own in shape.wave_tile)
     side, k = shape.mma
     count = (down // side) * (across // side) * (shape.depth // k)
@@ -124,7 +140,14 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
         for column in range(_HALVES):
             accumulator = loop.accumulator(f"c{row}{column}", registers=down * across // LANES)
             operands = fragments["A"][row], fragments["B"][column]
-            loop.mma(accumulator, *operands, instruction=shape.instruction, instructions=count)
+            loop.mma(
+                accumulator,
+                *operands,
+                instruction=shape.instruction,
+                instructions=count,
+                scales=(scales["A"][row], scales["B"][column]) if scales else (),
+                formats=shape.formats,
+            )
     return loop.build()
 
 
@@ -135,17 +158,19 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
     per_dma = shape.dma_bytes * LANES * shape.waves
     pieces: dict[str, list[list[str]]] = {}
     for operand, extent, own in zip("AB", (shape.rows, shape.columns), shape.wave_tile, strict=True):
-        size = extent * shape.depth * shape.element_bytes
+        size = extent * shape.geometry.line_bytes
         tile = loop.tile(operand, size=size, operand=operand)
         for number in range(size // per_dma):
             loop.load(tile, name=f"load_{operand}{number}", moved=per_dma)
         read, width = shape.read_by(loop, operand)
-        steps = shape.depth * side * shape.element_bytes // (width * LANES)
+        steps = side * shape.geometry.line_bytes // (width * LANES)
         registers = width // REGISTER_BYTES
         pieces[operand] = [
             [read(f"{operand.lower()}{part}_{step}", tile, registers=registers) for step in range(steps)]
             for part in range(own // side)
         ]
+    parts = {operand: own // side for operand, own in zip("AB", shape.wave_tile, strict=True)}
+    scales = {operand: _scales(loop, shape, operand, count) for operand, count in parts.items()} if shape.scaled else {}
     for step in range(shape.depth // k):
         for row, a in enumerate(pieces["A"]):
             for column, b in enumerate(pieces["B"]):
@@ -153,8 +178,28 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
                 if step == 0:
                     loop.accumulator(name, registers=side * side // LANES)
                 operands = (*_of_step(a, step, shape), *_of_step(b, step, shape))
-                loop.mma(name, *operands, instruction=shape.instruction, name=f"mma{step}_{row}_{column}")
+                loop.mma(
+                    name,
+                    *operands,
+                    instruction=shape.instruction,
+                    scales=(scales["A"][row], scales["B"][column]) if scales else (),
+                    formats=shape.formats,
+                    name=f"mma{step}_{row}_{column}",
+                )
     return loop.build()
+
+
+def _scales(loop: Loop, shape: GemmShape, operand: str, reads: int) -> list[str]:
+    """An operand's scales in LDS, and so many reads of them: a register for each row of matrix instructions."""
+    number = "AB".index(operand)
+    extent, own = (shape.rows, shape.columns)[number], shape.wave_tile[number]
+    loads = shape.geometry.scale_loads(extent, shape.waves)
+    size = loads * REGISTER_BYTES * LANES * shape.waves
+    tile = loop.tile(f"S{operand}", size=size, operand=f"{operand}_scale")
+    loop.load(tile, instructions=loads, moved=size)
+    count = own // shape.mma[0] // reads
+    name = f"s{operand.lower()}"
+    return [loop.fragment(f"{name}{each}", tile, registers=count, instructions=count) for each in range(reads)]
 
 
 def _of_step(pieces: list[str], step: int, shape: GemmShape) -> list[str]:

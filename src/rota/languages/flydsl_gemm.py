@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission
 from rota.emit.forms import gemm_form
+from rota.emit.gemm_factors import Element, Factor
 from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
 from rota.emit.gemm_plan import GemmPlan, Register, gemm_plan, target
-from rota.emit.gemm_tile import Element, Factor
 from rota.emit.names import comment, identifier
 from rota.emit.sync_text import is_alone
 from rota.pipeline.geometry import KernelGeometry
@@ -124,7 +124,7 @@ class _FlydslKernel:
 
     def _of(self, phase: Phase) -> Iterator[Instruction]:
         for entry in self.program.phase(phase):
-            yield from self.binding.instructions(entry)
+            yield from self.plan.instructions(entry)
 
     def lines(self, name: str) -> Iterator[str]:
         yield from (_remark(line) for line in self.plan.contract(name))

@@ -15,9 +15,9 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission
 from rota.emit.forms import gemm_form
 from rota.emit.gemm_binding import InterleavedBinding
+from rota.emit.gemm_factors import Element, Factor
 from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
 from rota.emit.gemm_plan import GemmPlan, Register, gemm_plan, target
-from rota.emit.gemm_tile import Element, Factor
 from rota.emit.names import comment, identifier
 from rota.emit.refusal import unfit
 from rota.emit.sync_text import is_alone

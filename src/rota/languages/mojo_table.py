@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from rota.emit.gemm_factors import Factor
 from rota.emit.gemm_instructions import Dma, Instruction, LdsRead, Mfma
 from rota.emit.gemm_plan import GemmPlan
-from rota.emit.gemm_tile import Factor
 from rota.emit.program_form import form_of
 from rota.emit.refusal import unfit
 from rota.pipeline.op import OpDesc
@@ -181,7 +181,7 @@ def _of_values(plan: GemmPlan, entry: Entry, phase: Phase) -> TableRow:
     if entry.op.is_framework:
         role = OpRole.SYNC if entry.op.kind is OpKind.BARRIER else OpRole.FENCE
         return row._replace(tag=_FRAMEWORK[entry.op.kind], role=role.name)
-    return _data(plan, row, plan.binding.instructions(entry)[0])
+    return _data(plan, row, plan.instructions(entry)[0])
 
 
 def _data(plan: GemmPlan, row: TableRow, first: Instruction) -> TableRow:

@@ -8,6 +8,9 @@ from rota.check import bad_field, check_ints, check_types
 from rota.program.machine import LANES
 
 _WIDEST = 16  # bytes that one lane moves with one instruction: ds_read_b128, and a DMA of CDNA4
+_SCALE_WIDTH = 4  # bytes of scales that one lane moves with one instruction
+SCALED_BLOCK = 32
+"""Elements of K that share a scale (OCP microscaling formats)."""
 WAVE_GRIDS = {4: (2, 2), 8: (2, 4)}
 """How the waves of a workgroup share its tile, down and across."""
 
@@ -24,7 +27,7 @@ class KernelGeometry:
 
     The upper-case names are the usual ones of kernel authors.  A cost of 0 tokens means "not counted": waits
     that would be derived from it become full drains, which is the safe reading.  None leaves a fragment's cost to the
-    kernel, which knows how many waves share the tile.
+    kernel, which knows how many waves share the tile.  `packed` elements share the `elem_bytes`: two of fp4 a byte.
     """
 
     BM: int = 256
@@ -40,28 +43,45 @@ class KernelGeometry:
     vm_per_load_b: int = 4
     lgkm_per_load_a: int | None = None
     lgkm_per_load_b: int | None = None
+    packed: int = 1
 
     def __post_init__(self) -> None:
-        check_ints(self, ("BM", "BN", "BK", "MMA_M", "MMA_N", "MMA_K", "elem_bytes", "simd_width"), least=1)
+        check_ints(self, ("BM", "BN", "BK", "MMA_M", "MMA_N", "MMA_K", "elem_bytes", "simd_width", "packed"), least=1)
         check_ints(self, ("vm_per_load_a", "vm_per_load_b"))
         stated = [name for name in ("lgkm_per_load_a", "lgkm_per_load_b") if getattr(self, name) is not None]
         check_ints(self, stated)
         check_types(self, {"is_fp8": bool})
 
+    @property
+    def line_bytes(self) -> int:
+        """One row of a K-tile."""
+        return self.BK * self.elem_bytes // self.packed
+
+    @property
+    def scale_line(self) -> int:
+        """Bytes of scales of one row of a K-tile, one for each block of it."""
+        return self.BK // SCALED_BLOCK
+
+    def scale_loads(self, rows: int, waves: int) -> int:
+        """Instructions with which each wave loads its share of the scales of so many rows, four bytes a lane."""
+        return _whole(rows * self.scale_line, _SCALE_WIDTH * LANES * waves)
+
     def fragment_reads(self, waves: int, m_mmas: int = 2, n_mmas: int = 2) -> tuple[int, int]:
         """Instructions with which one wave reads its fragment of A, and of B: what each costs on lgkmcnt."""
         check_waves(self, waves)
         down, across = WAVE_GRIDS[waves]
-        operand = self.MMA_M * self.MMA_K * self.elem_bytes // LANES  # bytes that a lane gives to one instruction
+        operand = (
+            self.MMA_M * self.MMA_K * self.elem_bytes // self.packed // LANES
+        )  # bytes that a lane gives to one instruction
         width = min(_WIDEST, max(operand, 1)) * LANES
-        line = self.BK * self.elem_bytes
+        line = self.line_bytes
         return _whole(self.BM // (down * m_mmas) * line, width), _whole(self.BN // (across * n_mmas) * line, width)
 
     def dma_loads(self, waves: int, m_mmas: int = 2, n_mmas: int = 2) -> tuple[int, int]:
         """Instructions with which one wave loads its part of a tile of A, and of B: what each costs on vmcnt."""
         check_waves(self, waves)
         width = _WIDEST * LANES * waves
-        line = self.BK * self.elem_bytes
+        line = self.line_bytes
         return _whole(self.BM // m_mmas * line, width), _whole(self.BN // n_mmas * line, width)
 
 

@@ -135,6 +135,7 @@ def _check_fit(shape: TileShape, kinds: Collection[tuple[OpRole, int]], *, even:
         f"MMA_M, MMA_N and MMA_K, {'x'.join(map(str, sides))}, are those of {name}": named in (None, sides),
         f"elem_bytes, {geometry.elem_bytes}, is the size of {name}'s operands": named is None
         or geometry.elem_bytes == element_bytes_named(name),
+        "packed is 1: fp4 is declared by values alone": geometry.packed == 1,
         f"{shape.waves} waves, {down}x{across}, share BM x BN in whole MFMAs": (rows * down, columns * across)
         == (geometry.BM, geometry.BN)
         and rows % geometry.MMA_M == columns % geometry.MMA_N == 0,

@@ -17,6 +17,8 @@ from rota.program.limits import MOST_ITERATIONS_BACK, MOST_OPS, MOST_VALUES, che
 
 OPERANDS = ("A", "B")
 """The factors of C = A x B^T."""
+SCALE_OPERANDS = ("A_scale", "B_scale")
+"""The scales of their blocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +26,7 @@ class Value:
     """A named value of one iteration: bytes of LDS for the workgroup, or registers per lane.
 
     A register value may take over the registers of another one, `into` which it is then written.  An LDS tile of a GEMM
-    may say of which `operand` it holds rows, "A" or "B".
+    may say of which `operand` it holds rows, "A" or "B", or the scales of them, "A_scale" or "B_scale".
     """
 
     name: str
@@ -36,8 +38,8 @@ class Value:
     def __post_init__(self) -> None:
         check_types(self, {"name": str, "home": Home, "into": str, "operand": str})
         check_ints(self, ("size",), least=1)
-        if self.operand not in ("", *OPERANDS):
-            raise bad_field(self, "operand", self.operand, '"A" or "B", or nothing')
+        if self.operand not in ("", *OPERANDS, *SCALE_OPERANDS):
+            raise bad_field(self, "operand", self.operand, '"A" or "B", or nothing; of scales "A_scale" or "B_scale"')
         if self.operand and self.home is not Home.LDS:
             raise bad_field(self, "operand", self.operand, f"nothing: {self.name} is no LDS tile")
         if not self.name.isidentifier():

@@ -41,7 +41,10 @@ class Loop:
         self._inputs: set[str] = set()
 
     def tile(self, name: str, *, size: int, operand: str = "") -> str:
-        """An LDS tile of `size` bytes; that of a GEMM to be emitted says of which `operand` it has rows, "A" or "B"."""
+        """An LDS tile of `size` bytes; that of a GEMM to be emitted says of which `operand` it has rows, "A" or "B".
+
+        One with the scales of their blocks says "A_scale" or "B_scale".
+        """
         return self._value(name, Home.LDS, size, operand=operand)
 
     def accumulator(self, name: str, *, registers: int) -> str:

@@ -1,0 +1,80 @@
+"""What a GEMM multiplies: its two factors, the elements that they hold, how B lies in memory, and their pieces."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+_FP4_FORMAT = 4
+
+
+class Element(enum.Enum):
+    """What A and B hold; the value is how matrix instructions spell it, but for fp4, which they choose by a modifier.
+
+    `FP8_PAIR` is e4m3 as the machine has it, OCP's or FNUZ, in the instructions that take nothing else.
+    """
+
+    BF16 = "bf16"
+    FP16 = "f16"
+    FP8 = "f8f6f4"
+    FP8_PAIR = "fp8_fp8"
+    FP4 = "fp4"
+
+    @property
+    def spelled(self) -> str:
+        """How the name of a matrix instruction ends."""
+        return Element.FP8.value if self is Element.FP4 else self.value
+
+    @property
+    def bytes(self) -> int:
+        """Size of one, or of as many as are packed."""
+        return 1 if self in (Element.FP8, Element.FP8_PAIR, Element.FP4) else 2
+
+    @property
+    def packed(self) -> int:
+        """How many share these bytes, the first one lowest."""
+        return 2 if self is Element.FP4 else 1
+
+    def in_bytes(self, count: str) -> str:
+        """So many elements, as source: a whole number of bytes."""
+        return f"{count} / {self.packed}" if self.packed > 1 else f"{count} * {self.bytes}"
+
+    @property
+    def modifiers(self) -> tuple[str, ...]:
+        """Of the matrix instruction, where both factors' format isn't the one that it takes by itself."""
+        return (f"cbsz:{_FP4_FORMAT}", f"blgp:{_FP4_FORMAT}") if self is Element.FP4 else ()
+
+
+class Factor(enum.Enum):
+    """The two factors; A has the rows of C, B its columns."""
+
+    A = "a"
+    B = "b"
+
+
+class BLayout(enum.Enum):
+    """How B lies in memory, row-major in either case; the value is its word."""
+
+    NK = "nk"
+    KN = "kn"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def spoken(self) -> str:
+        """Its rows and columns."""
+        return " x ".join(self.sizes)
+
+    @property
+    def sizes(self) -> tuple[str, str]:
+        """Its number of rows, and of columns."""
+        return ("K", "N") if self is BLayout.KN else ("N", "K")
+
+
+class Piece(NamedTuple):
+    """What one LDS read brings a wave: a part of its share of an operand, and a piece of that."""
+
+    operand: Factor
+    part: int
+    piece: int
