@@ -123,7 +123,8 @@ def cases_by_columns() -> Iterator[Case]:
                 "the rows of B that a split sums take less than 2 GiB",
             )
         else:
-            yield Case(f"p.b_stride = p.b_batch = 0; {edit}" if "p.N = " in edit else edit, words)
+            wide = "p.N = 1" in edit or "p.N = (1" in edit
+            yield Case(f"p.b_stride = p.b_batch = 0; {edit}" if wide else edit, words)
 
 
 RIGHT: tuple[tuple[str, str], ...] = (
