@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from rota.emit.epilogue_steps import EpilogueStep, also_before_a_gate, step_lines
 from rota.emit.gemm_binding import GemmBinding
@@ -114,7 +114,7 @@ def matrix_lines(asked: WholeGemm) -> Iterator[str]:
         yield f"const bool wide_c = (((u64)c_matrix | (u64)(c_stride * {size})) & 15) == 0;"
 
 
-def late_lines() -> Iterator[str]:
+def late_lines(names: Collection[str] = _LATE) -> Iterator[str]:
     """What only the end of a tile needs, read from the arguments' memory: kept through the loop it would be spilled.
 
     A pointer that is read is cast from global memory's, as those of parameters are.
@@ -124,11 +124,11 @@ def late_lines() -> Iterator[str]:
     yield 'asm volatile("" : "+s"(late));'
     for each in PARAMETERS:
         size = 4 if each.type in ("int", "float") else 8
-        if each.name in _LATE:
+        if each.name in names:
             read = each.type.replace("*", " __attribute__((address_space(1)))*")
             yield f"{each.type} const {each.name} = ({each.type})*({read} const {constant}*)(late + {at});"
         at += size
-    yield " ".join(f"(void){name};" for name in sorted(_LATE))
+    yield " ".join(f"(void){name};" for name in sorted(names))
 
 
 def closing_lines(binding: GemmBinding, asked: WholeGemm) -> Iterator[str]:

@@ -35,6 +35,7 @@ from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm, ch
 from rota.emit.whole_order import count_lines, order_lines
 from rota.emit.whole_rest import Source, dma_numbers, rest_lines
 from rota.emit.whole_scales import (
+    SCALE_PARAMETERS,
     check_halves,
     plain_scale_dmas,
     scale_dma_text,
@@ -244,7 +245,8 @@ class WholeKernel(GemmKernel):
             pointer, letter = {"a": "A", "b": "B", "b_up": "B_up"}[source.name], source.operand.value
             offset = tile.element.in_bytes(f"(batch * {letter}_batch + k_first)")
             yield f"  const u64 {source.name}_matrix = (u64){pointer} + (u64)({offset});"
-        yield from (f"  {line}" for line in scale_matrix_lines(tile, self.asked))
+        if not self.asked.persistent:
+            yield from (f"  {line}" for line in scale_matrix_lines(tile, self.asked))
         if not self._ends_late:
             yield from (f"  {line}" for line in matrix_lines(self.asked))
 
@@ -276,6 +278,9 @@ class WholeKernel(GemmKernel):
                 f"__builtin_amdgcn_make_buffer_rsrc((void*){name}_base, 0, (int){letter}_size, 0x00027000);"
             )
         bases = " | ".join(f"(u32){source.name}_base" for source in self.sources)
+        if self.asked.persistent and tile.scaled:
+            yield from late_lines(SCALE_PARAMETERS)
+            yield from scale_matrix_lines(tile, self.asked)
         yield from scale_resource_lines(tile, self.asked)
         also = "scales_aligned && " if tile.scaled else ""
         yield (
