@@ -182,12 +182,13 @@ class WholeKernel(GemmKernel):
         yield f"// A: M x K, B: N x K, {spoken_element(tile)}, row-major; D: M x N, {asked.output.value}, row-major."
         if tile.scaled:
             yield (
-                "// A_scale: M x K / 32, B_scale: N x K / 32, E8M0 bytes, row-major: each scales 32 elements along K; "
-                "K is a multiple of 32."
+                "// A_scale: M x K / 32, B_scale: N x K / 32, E8M0 bytes, row-major: each scales 32 elements along K."
             )
         yield f"// D: {spoken(asked.epilogue)}."
-        if tile.element.packed > 1:
-            yield "// Any M and N from 1 on, any even K.  Rows are an even number of elements apart, from K on."
+        if tile.scaled or tile.element.packed > 1:
+            depth = "any K that is a multiple of 32" if tile.scaled else "any even K"
+            apart = "an even" if tile.element.packed > 1 else "any"
+            yield f"// Any M and N from 1 on, {depth}.  Rows are {apart} number of elements apart, from K on."
         else:
             yield "// Any M, N and K from 1 on.  Rows may be any number of elements apart, from their own length on."
         yield (
