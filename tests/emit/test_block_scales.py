@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -19,6 +21,7 @@ from rota.emit.gemm_tile import GemmTile, gemm_tile
 from rota.emit.hip_gemm import emit_gemm
 from rota.emit.lds_layout import bank_conflicts, free_layout
 from rota.emit.register_waits import with_register_waits
+from rota.emit.tile_operands import TileOperands
 from rota.emit.whole_kernel import emit_whole, whole_name
 from rota.emit.whole_options import WholeGemm, parse_options
 from rota.emit.whole_project import emit_project
@@ -27,10 +30,13 @@ from rota.isa.binary.toolchain import find_toolchain
 from rota.kernels.gemm import GemmShape
 from rota.kernels.narrow_gemm import FP4_SMALL, MXFP4_LARGE, MXFP4_SMALL, MXFP8_LARGE, MXFP8_SMALL
 from rota.pipeline.geometry import KernelGeometry
-from rota.program.entry import Entry
+from rota.program.entry import Entry, Work
 from rota.program.loop_spec import LoopOp, LoopSpec, Value
 from rota.targets.by_architecture import GFX950
 from tests.findings.smallest import raised
+
+if TYPE_CHECKING:
+    from rota.program.lowered import Lowerable, LoweredProgram, TileSum
 
 SHAPES = (MXFP4_LARGE, MXFP4_SMALL, MXFP8_LARGE, MXFP8_SMALL, replace(MXFP8_SMALL, name="deep", depth=256))
 LOOP = MXFP4_SMALL.loop(instructions=False)
@@ -136,6 +142,18 @@ def test_a_loop_without_scales_has_no_tiles_of_them() -> None:
 @pytest.mark.parametrize("geometry", [replace(MXFP4_SMALL.geometry, BK=1024), replace(FP4_SMALL.geometry, BK=64)])
 def test_tiles_that_scales_do_not_fit_are_refused(geometry: KernelGeometry) -> None:
     raised("T203", lambda: GemmTile(geometry=geometry, waves=4, element=Element.FP4, machine=GFX950, scaled=True))
+
+
+def test_one_kernel_multiplies_in_one_way() -> None:
+    ops = [SimpleNamespace(op=SimpleNamespace(work=Work(1, 0, each.instruction))) for each in (FP4_SMALL, MXFP4_SMALL)]
+    program = SimpleNamespace(waves=4, machine=GFX950, roles=(0,), entries=ops)
+    mixed = cast("Lowerable", SimpleNamespace(lowered=program))
+    assert "some don't" in raised("T203", lambda: gemm_tile(mixed, FP4_SMALL.geometry)).message
+
+
+def test_loops_by_stages_have_no_scales() -> None:
+    program, semantics = cast("LoweredProgram", None), cast("TileSum", SimpleNamespace(grid=(2, 2)))
+    assert "by values" in raised("T203", lambda: TileOperands(program, semantics, _tile(MXFP4_SMALL))).message
 
 
 class _Late(GemmBinding):

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.whole_faults import GATED
 from benchmarks.whole_gemm_sabotage import DEEP, PROBLEMS
-from benchmarks.whole_kernels import LOOPS, built, loop_of
+from benchmarks.whole_kernels import LOOPS, built, loop_of, source_of
 from benchmarks.whole_launcher import NARROW_CASES, SCALED_CASES, Case, compiled, program, said
 from benchmarks.whole_problems import fitted
 from benchmarks.whole_run import run_problem
@@ -29,21 +29,26 @@ from rota.isa.mfma.formats import small_float_table
 from rota.kernels.narrow_gemm import FP4_LARGE, FP4_SMALL
 from rota.program.loop_spec import LoopSpec
 from rota.targets.by_architecture import GFX942, GFX950
+from tests.emit.test_one_program import TOOLCHAINS
+from tests.emit.test_one_program import said as warnings_of
 from tests.findings.smallest import raised
 
 LOW = "fp4_low"
 GEOMETRY = LOOPS[LOW][0].geometry
+TURNS = WholeGemm(output=Output.F16, persistent=True)
 ASKED = WholeGemm(output=Output.BF16, epilogue=parse_epilogue(["alpha", "column_bias"]))
 
 
-@pytest.mark.parametrize(("name", "asked"), [(LOW, ASKED), ("mxfp4_low", GATED), ("mxfp8_deep", ASKED)])
-def test_the_loop_is_the_schedule_and_problems_are_computed(name: str, asked: WholeGemm) -> None:
+@pytest.mark.parametrize(("name", "asked"), [(LOW, ASKED), ("mxfp4_low", GATED), ("mxfp8_deep", TURNS)])
+def test_the_loop_is_the_schedule_and_problems_are_computed(name: str, asked: WholeGemm, tmp_path: Path) -> None:
     """Scales of one register, two steps of K: a share of `python -m benchmarks.whole_gemm`."""
     made = built(name, asked)
     products = asked.products
     audit = audit_gemm(loop_of(name), LOOPS[name][0].geometry, made.code, kernel=made.name, products=products)
     assert audit.exact, audit
     assert audit.facts.spills == 0
+    if asked.gate:
+        assert warnings_of(TOOLCHAINS["ziglang"], source_of(name, asked), "gfx950", tmp_path) == ""
     split, rest = replace(PROBLEMS[2], batches=1, whole=False), replace(PROBLEMS[1], m=40, n=70)
     deep = replace(DEEP[0], m=40, k=300 if made.tile.element.packed > 1 else 1200)
     assert fitted(deep, made.tile.element.packed, scaled=made.tile.scaled).k >= 1200

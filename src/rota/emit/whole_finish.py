@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from rota.emit.epilogue_steps import EpilogueStep, also_before_a_gate, step_lines
 from rota.emit.gemm_binding import GemmBinding
@@ -139,7 +139,7 @@ def _rows_of_d(asked: WholeGemm, first: str, rows: str) -> Iterator[str]:
     )
 
 
-def late_lines() -> Iterator[str]:
+def late_lines(names: Collection[str] = _LATE) -> Iterator[str]:
     """What only the end of a tile needs, read from the arguments' memory: kept through the loop it would be spilled.
 
     A pointer that is read is cast from global memory's, as those of parameters are.
@@ -149,11 +149,11 @@ def late_lines() -> Iterator[str]:
     yield 'asm volatile("" : "+s"(late));'
     for each in PARAMETERS:
         size = 4 if each.type in ("int", "float") else 8
-        if each.name in _LATE:
+        if each.name in names:
             read = each.type.replace("*", " __attribute__((address_space(1)))*")
             yield f"{each.type} const {each.name} = ({each.type})*({read} const {constant}*)(late + {at});"
         at += size
-    yield " ".join(f"(void){name};" for name in sorted(_LATE))
+    yield " ".join(f"(void){name};" for name in sorted(names))
 
 
 def closing_lines(binding: GemmBinding, asked: WholeGemm) -> Iterator[str]:

@@ -37,6 +37,7 @@ from rota.emit.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm, ch
 from rota.emit.whole_order import count_lines, order_lines
 from rota.emit.whole_rest import Source, dma_numbers, rest_lines
 from rota.emit.whole_scales import (
+    SCALE_PARAMETERS,
     check_halves,
     plain_scale_dmas,
     scale_dma_text,
@@ -192,12 +193,13 @@ class WholeKernel(GemmKernel):
         yield f"// {held}; D: M x N, {asked.output.value}, row-major."
         if tile.scaled:
             yield (
-                "// A_scale: M x K / 32, B_scale: N x K / 32, E8M0 bytes, row-major: each scales 32 elements along K; "
-                "K is a multiple of 32."
+                "// A_scale: M x K / 32, B_scale: N x K / 32, E8M0 bytes, row-major: each scales 32 elements along K."
             )
         yield f"// D: {spoken(asked.epilogue)}."
-        if tile.element.packed > 1:
-            yield "// Any M and N from 1 on, any even K.  Rows are an even number of elements apart, from K on."
+        if tile.scaled or tile.element.packed > 1:
+            depth = "any K that is a multiple of 32" if tile.scaled else "any even K"
+            apart = "an even" if tile.element.packed > 1 else "any"
+            yield f"// Any M and N from 1 on, {depth}.  Rows are {apart} number of elements apart, from K on."
         else:
             yield "// Any M, N and K from 1 on.  Rows may be any number of elements apart, from their own length on."
         yield (
@@ -262,7 +264,8 @@ class WholeKernel(GemmKernel):
             first = f"k_first{' * b_stride' if tile.by_columns(source.operand) else ''}"
             offset = tile.element.in_bytes(f"(batch * {letter}_batch + {first})")
             yield f"  const u64 {source.name}_matrix = (u64){pointer} + (u64)({offset});"
-        yield from (f"  {line}" for line in scale_matrix_lines(tile, self.asked))
+        if not self.asked.persistent:
+            yield from (f"  {line}" for line in scale_matrix_lines(tile, self.asked))
         if not self._ends_late:
             yield from (f"  {line}" for line in matrix_lines(self.asked))
 
@@ -298,6 +301,9 @@ class WholeKernel(GemmKernel):
                 f"__builtin_amdgcn_make_buffer_rsrc((void*){name}_base, 0, (int){letter}_size, 0x00027000);"
             )
         bases = " | ".join(f"(u32){source.name}_base" for source in self.sources)
+        if self.asked.persistent and tile.scaled:
+            yield from late_lines(SCALE_PARAMETERS)
+            yield from scale_matrix_lines(tile, self.asked)
         yield from scale_resource_lines(tile, self.asked)
         also = "scales_aligned && " if tile.scaled else ""
         yield (

@@ -14,10 +14,12 @@ from rota.emit.gemm_instructions import ScaleDma
 from rota.emit.gemm_tile import GemmTile
 from rota.emit.refusal import unfit
 from rota.emit.whole_finish import NOWHERE
-from rota.emit.whole_options import WholeGemm
+from rota.emit.whole_options import PARAMETERS, WholeGemm
 from rota.pipeline.geometry import SCALED_BLOCK
 
 _WORD = 4  # bytes that a lane moves
+SCALE_PARAMETERS = frozenset(each.name for each in PARAMETERS if "_scale" in each.name and each.type != "const float*")
+"""The kernel's parameters that are about scales of blocks."""
 
 
 def row_name(operand: Factor) -> str:

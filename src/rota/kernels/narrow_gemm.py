@@ -16,7 +16,8 @@ _SMALL: dict[str, Any] = {"rows": 128, "columns": 128, "waves": 4}
 
 FP4_LARGE = GemmShape(name="gemm_fp4_256x256x256_8wave", instruction="v_mfma_f32_16x16x128_f8f6f4", **_FP4)
 FP4_SMALL = GemmShape(name="gemm_fp4_128x128x256_4wave", instruction=FP4_LARGE.instruction, **_FP4, **_SMALL)
-MXFP4_LARGE = GemmShape(name="gemm_mxfp4_256x256x256_8wave", instruction=_SCALED, **_FP4)
+MXFP4_LARGE = GemmShape(name="gemm_mxfp4_256x256x128_8wave", instruction=_SCALED, **(_FP4 | {"depth": 128}))
 MXFP4_SMALL = GemmShape(name="gemm_mxfp4_128x128x256_4wave", instruction=_SCALED, **_FP4, **_SMALL)
-MXFP8_LARGE = GemmShape(name="gemm_mxfp8_256x256x128_8wave", instruction=_SCALED, **_FP8)
+MXFP8_LARGE = GemmShape(name="gemm_mxfp8_128x256x128_8wave", instruction=_SCALED, rows=128, **_FP8)
 MXFP8_SMALL = GemmShape(name="gemm_mxfp8_128x128x128_4wave", instruction=_SCALED, **_FP8, **_SMALL)
+"""Those with scales are smaller than those without: what a lane needs besides its data must fit into 256 registers."""
