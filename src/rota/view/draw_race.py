@@ -83,13 +83,18 @@ def draw_race(race: Race) -> str:
 def race_page(findings: Sequence[tuple[str, Finding]]) -> str:
     """A document with every finding, and a picture of those that are races; each with what it is about."""
     shown = [(subject, str(finding), race_of(finding)) for subject, finding in findings]
+    races = sum(race is not None for _, _, race in shown)
     return render(
         "races.html",
+        headline=f"{_counted(len(shown), 'finding')}, {_counted(races, 'race')}",
         findings=[(subject, text, draw_race(race) if race else "") for subject, text, race in shown],
-        races=sum(race is not None for _, _, race in shown),
         light=LIGHT,
         dark=DARK,
     )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _box_width(access: WaveAccess) -> float:
