@@ -11,6 +11,7 @@ from rota import Concern, Finding, KernelGeometry, Pipeline4Wave, compile_schedu
 from rota.errors import SourceLine
 from rota.view.draw_race import draw_race, race_page
 from rota.view.race import Race, WaveAccess, race_of
+from rota.view.svg import width_of
 from tests.prove.written import judged
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -101,6 +102,16 @@ def test_many_barriers_stay_in_the_picture() -> None:
     picture = draw_race(RACE._replace(then=RACE.then._replace(passed=1000)))
     assert len(lines(picture)) == 5  # four of them, and the missing wait
     assert "after 1,000 barriers" in texts(picture)
+
+
+@pytest.mark.parametrize("barriers", [0, 1, 4])
+def test_the_key_stays_in_the_picture(barriers: int) -> None:
+    picture = ET.fromstring(draw_race(RACE._replace(then=RACE.then._replace(passed=barriers))))
+    wide, high = (float(picture.get(name) or 0) for name in ("width", "height"))
+    for text in picture.iter(f"{SVG}text"):
+        if "faint" in (text.get("class") or ""):
+            assert float(text.get("x") or 0) + width_of(text.text or "", 10.5) <= wide
+            assert float(text.get("y") or 0) < high
 
 
 def test_names_are_escaped_in_picture_and_page() -> None:
