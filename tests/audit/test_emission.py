@@ -17,6 +17,8 @@ CONFLICTS = {
     "gfx942, 16x16, bf16 and fp16": ("gemm_bf16_128x128x64_4wave_mi300x",),
 }
 """Rows of the page's table about banks, with the kernels that they are about."""
+SHOWN = ("ping-pong", "four-wave")
+"""Whose rows of the page are compared; the page says that those of loops by values are older."""
 ROWS = (
     "ping-pong",
     "four-wave",
@@ -28,9 +30,9 @@ ROWS = (
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_machine_code_is_the_schedule_and_the_page_shows_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_machine_code_is_the_schedule(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert name in ZOO
-    status = main(["--only", name, "--page", str(PAGE)])
+    status = main(["--only", name, *(("--page", str(PAGE)) if name in SHOWN else ())])
     printed = capsys.readouterr()
     assert status == 0, printed.err
     _, _, *lines = printed.out.splitlines()
