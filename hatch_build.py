@@ -1,10 +1,12 @@
 """Builds the native core into the package, with the ziglang wheel as compiler, so that nobody needs one of their own.
 
-Where there is no build for a platform the wheel holds none, and the NumPy interpreter does the same work.
+Where there is no build for a platform, or with `ROTA_PURE=1`, the wheel holds none, and the NumPy interpreter does the
+same work.
 """
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
@@ -25,7 +27,7 @@ class NativeCore(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Before the files of the wheel are gathered."""
-        if not sys.platform.startswith("linux") or platform.machine() not in TARGETS:
+        if os.environ.get("ROTA_PURE") or not sys.platform.startswith("linux") or platform.machine() not in TARGETS:
             return
         target, machine = TARGETS[platform.machine()]
         folder = Path(self.root, FOLDER)
@@ -33,10 +35,15 @@ class NativeCore(BuildHookInterface[Any]):
         core.parent.mkdir(exist_ok=True)
         sources = sorted(folder.glob("*.c"))
         newest = max(path.stat().st_mtime for path in folder.glob("*.[ch]"))
-        if not core.exists() or core.stat().st_mtime < newest:
-            compiler = (sys.executable, "-m", "ziglang", "cc", "-target", target, "-mcpu=baseline")
-            command = (*compiler, *OPTIONS, "-o", str(core), *map(str, sources), "-lm")
+        options = ("-target", target, "-mcpu=baseline", *OPTIONS)
+        # A core that somebody built by hand may need a newer glibc than the wheel's name says.
+        built, how = core.with_suffix(".options"), " ".join(options)
+        fits = core.exists() and built.exists() and built.read_text("utf-8") == f"{how} {core.stat().st_size}"
+        if not fits or core.stat().st_mtime < newest:
+            compiler = (sys.executable, "-m", "ziglang", "cc")
+            command = (*compiler, *options, "-o", str(core), *map(str, sources), "-lm")
             subprocess.run(command, check=True)  # noqa: S603  # our own sources
+            built.write_text(f"{how} {core.stat().st_size}", "utf-8")
         build_data["artifacts"].append(f"{FOLDER}/{CORE}")
         build_data["pure_python"] = False
         if version != "editable":

@@ -1,9 +1,9 @@
 """The zoo as source and machine code: takes the shipped kernels, prints what each compiler made of them.
 
-Run `python -m benchmarks.emission [--only TEXT] [--compiler NAME]` from the repository's root.  Each kernel is emitted,
-compiled by every toolchain that is found, and audited; the exit status is 1 if any of them is not exactly its schedule.
-Bank conflicts are clocks that they add to the reads of one part, with and without the exchange of chunks.  The table is
-Markdown; progress goes to stderr.
+Run `python -m benchmarks.emission [--only TEXT] [--compiler NAME] [--page docs/emission.md]` from the repository's
+root.  Each kernel is emitted, compiled by every toolchain that is found, and audited; the exit status is 1 if any of
+them is not exactly its schedule, or if the page shows something else.  Bank conflicts are clocks that they add to the
+reads of one part, with and without the exchange of chunks.  The table is Markdown; progress goes to stderr.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from rota.audit.audit import Audit, audit_gemm
 from rota.audit.compare import WaitVerdict
@@ -43,7 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="kernels whose name contains this text")
     parser.add_argument("--compiler", help="one toolchain instead of all: a path, a name, or ziglang")
+    parser.add_argument("--page", type=Path, help="a page that must show every row")
     options = parser.parse_args(arguments)
+    kept = options.page.read_text("utf-8").splitlines() if options.page else None
     toolchains = [find_toolchain(options.compiler)] if options.compiler else list(found_toolchains())
     print("| " + " | ".join(HEAD) + " |")
     print("|" + " --- |" * len(HEAD))
@@ -53,11 +56,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for toolchain in toolchains:
             print(f"{name} by {toolchain.name}", file=sys.stderr)
             audit = _audited(emitted, toolchain)
-            wrong += not audit.exact
-            print("| " + " | ".join(_row(name, emitted, audit)) + " |", flush=True)
+            row = _row(name, emitted, audit)
+            stale = kept is not None and page_row(row) not in kept
+            wrong += not audit.exact or stale
+            print("| " + " | ".join(row) + " |", flush=True)
+            if stale:
+                print(f"{options.page} should show\n{page_row(row)}", file=sys.stderr)
             for finding in audit.findings:
                 print(finding, file=sys.stderr)
     return 1 if wrong else 0
+
+
+def page_row(row: Sequence[str]) -> str:
+    """A row as the page shows it: without the compiler, waits that aren't equal (there are none) and conflicts."""
+    kernel, target, _, entries, instructions, order, waits, *counts, _, proved = row
+    equal, *_, fused = waits.split()
+    return f"| {' | '.join((kernel, target, entries, instructions, order, f'{equal} {fused}', *counts, proved))} |"
 
 
 def _audited(emitted: Emitted, toolchain: Toolchain) -> Audit:

@@ -1,13 +1,15 @@
 """The package as users get it: takes nothing, builds it, installs it without the checkout, and tries what README shows.
 
-    python -m benchmarks.package
+    python -m benchmarks.package [--pure]
 
-Prints the sizes of sdist and wheel and how long the install took; ends with an error if the wheel holds what it
-shouldn't, or if a command, README's first example or the tutorial, typed literally, fails there.
+Prints the sizes of sdist and wheel and how long the install took, for every Python that is found; ends with an error
+if the wheel holds what it shouldn't, or if a command, README's first example or the tutorial, typed literally, fails
+there.  With --pure it does the same with the wheel for platforms that have no native core.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -33,27 +35,40 @@ COMMANDS = (
 
 def main() -> None:
     """Build, look inside, install, try."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pure", action="store_true", help="also the wheel without the native core")
+    tried = [True, False] if parser.parse_args().pure else [False]
     with tempfile.TemporaryDirectory() as scratch:
-        dist = Path(scratch, "dist")
-        _run(sys.executable, "-m", "hatchling", "build", "-d", str(dist), at=ROOT)
-        (wheel,), (sdist,) = dist.glob("*.whl"), dist.glob("*.tar.gz")
-        names = zipfile.ZipFile(wheel).namelist()
-        stray = [name for name in names if not re.match(r"rota/|rota-[^/]*\.dist-info/", name)]
-        if stray:
-            raise SystemExit(f"the wheel holds {stray[:5]}")
-        sizes = (f"{kind} {file.stat().st_size / 1024:,.0f} KiB" for kind, file in (("sdist", sdist), ("wheel", wheel)))
-        print(f"{', '.join(sizes)}, {len(names)} files")
-        for number, interpreter in enumerate(_interpreters()):
-            python = _installed(wheel, Path(scratch, f"venv{number}"), interpreter)
-            for command in COMMANDS:
-                shown = _run(str(python.parent / "rota"), *command, at=Path(scratch)).splitlines()
-                print(f"$ rota {' '.join(command)}\n{shown[0]}")
+        for pure in tried:
+            python = _tried(Path(scratch, "pure" if pure else "native"), pure=pure)
         blocks = blocks_of((ROOT / "README.md").read_text("utf-8"))
         example = next(block.text for block in blocks if block.language == "python" and block.excuse is None)
         print("README's first example:")
         print(_run(str(python), "-c", example, at=Path(scratch)), end="")
         path = os.pathsep.join((str(python.parent), os.environ["PATH"]))
         print(_run(sys.executable, "-m", "tests.docs.tutorial", at=ROOT, PATH=path).splitlines()[-1])
+
+
+def _tried(scratch: Path, *, pure: bool) -> Path:
+    """The last interpreter that the wheel was installed for."""
+    dist = scratch / "dist"
+    scratch.mkdir()
+    _run(sys.executable, "-m", "hatchling", "build", "-d", str(dist), at=ROOT, ROTA_PURE="1" if pure else "")
+    (wheel,), (sdist,) = dist.glob("*.whl"), dist.glob("*.tar.gz")
+    names = zipfile.ZipFile(wheel).namelist()
+    stray = [name for name in names if not re.match(r"rota/|rota-[^/]*\.dist-info/", name)]
+    if stray:
+        raise SystemExit(f"the wheel holds {stray[:5]}")
+    if any(name.endswith(".so") for name in names) is wheel.name.endswith("-none-any.whl"):
+        raise SystemExit(f"{wheel.name} is not for what it holds")
+    sizes = (f"{kind} {file.stat().st_size / 1024:,.0f} KiB" for kind, file in (("sdist", sdist), ("wheel", wheel)))
+    print(f"{wheel.name}: {', '.join(sizes)}, {len(names)} files")
+    for number, interpreter in enumerate(_interpreters()):
+        python = _installed(wheel, scratch / f"venv{number}", interpreter)
+        for command in COMMANDS:
+            shown = _run(str(python.parent / "rota"), *command, at=scratch).splitlines()
+            print(f"$ rota {' '.join(command)}\n{shown[0]}")
+    return python
 
 
 def _interpreters() -> list[str]:

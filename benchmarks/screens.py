@@ -1,8 +1,8 @@
 """Pictures of the shipped kernels: takes a folder, leaves SVG, HTML, traces and screenshots (light and dark) in it.
 
-    python -m benchmarks.screens FOLDER [--only ping_pong] [--chromium chromium]
+    python -m benchmarks.screens FOLDER [--only ping_pong] [--page site/index.html] [--chromium chromium]
 
-Nothing in them is measured on a GPU.
+With --page it photographs those pages instead, 600 and 1,600 pixels wide.  Nothing in them is measured on a GPU.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ OFFLINE = (
     "--disable-sync",
     "--hide-scrollbars",
 )
+SIZES = ((600, 1800), (1600, 1200))
 _SIZE = re.compile(r'width="(\d+)" height="(\d+)')
 
 
@@ -58,9 +59,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", choices=KERNELS, action="append")
+    parser.add_argument("--page", type=Path, action="append", help="photograph this page instead of the kernels")
     parser.add_argument("--chromium", default="chromium")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
+    for page in arguments.page or ():
+        for path in in_both_sizes(page, arguments.folder, arguments.chromium):
+            print(path)
+    if arguments.page:
+        return
     for name in arguments.only or KERNELS:
         for path in rendered(name, arguments.folder):
             print(path)
@@ -86,6 +93,14 @@ def _shown(name: str) -> tuple[Shown, bytes]:
     compiled = build()
     timeline = record(compiled, shape)
     return show(compiled, timeline, predict(compiled, shape)), perfetto_trace(compiled, timeline)
+
+
+def in_both_sizes(page: Path, folder: Path, chromium: str = "chromium") -> Iterator[Path]:
+    """A page as a phone and as a large screen show it, light and dark."""
+    for size in SIZES:
+        for dark in (False, True):
+            picture = photograph(page, dark=dark, chromium=chromium, size=size)
+            yield picture.replace(folder / f"{page.stem}_{size[0]}_{'dark' if dark else 'light'}.png")
 
 
 def photograph(page: Path, *, dark: bool, chromium: str = "chromium", size: tuple[int, int] | None = None) -> Path:

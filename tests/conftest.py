@@ -26,26 +26,6 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     _FOUND = TemporaryDirectory(prefix="rota-tests-")
     os.environ[SETTING] = _FOUND.name
 SEARCHED = ("tests/values", "tests/order")
-# Tracing triples the time of these, which run over the same lines thousands of times: campaigns, drawn inputs, pages.
-# What they execute counts as covered where it is tested by itself.
-UNTRACED = (
-    "tests/cli/test_fuzz.py",
-    "tests/cycles/test_speed.py",
-    "tests/cycles/test_steady.py",
-    "tests/docs/",
-    "tests/emit/test_fuzz.py",
-    "tests/emit/test_register_waits.py",
-    "tests/examples/",
-    "tests/isa/corpus/",
-    "tests/isa/test_decoding.py",
-    "tests/kernels/test_execution.py",
-    "tests/mutation/",
-    "tests/oracle/test_judged.py::test_the_proof_says_what_the_oracle_says[by stages",
-    "tests/oracle/test_judged.py::test_the_proof_says_what_the_oracle_says[by values",
-    "tests/properties/test_repair_random.py",
-    "tests/values/test_claim.py",
-    "tests/verify/test_speed.py",
-)
 # A landing must not hang on the luck of a draw; on developers' machines Hypothesis goes on looking for new examples.
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
@@ -62,12 +42,6 @@ def _recalled(request: pytest.FixtureRequest) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(SETTING, "off")
             yield
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.nodeid.startswith(UNTRACED):
-            item.add_marker("no_cover")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from tests.cli.fuzz import INTERNAL, tried
 
+pytestmark = pytest.mark.no_cover  # drawn command lines run over the same lines thousands of times
+
 
 @pytest.mark.parametrize("seed", range(100, 200, 25))
 def test_no_drawn_command_ends_in_an_internal_error(seed: int, tmp_path: Path) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.simulation import measure
 from benchmarks.undisturbed import slowdown
+
+pytestmark = pytest.mark.no_cover  # tracing is what would be measured
 
 
 def test_a_hundred_thousand_instructions_a_second_and_linear_growth() -> None:

@@ -15,6 +15,8 @@ from tests.cycles.programs import DMA, MFMA, PARAMETERS, READ, program, wait_vm
 from tests.cycles.test_cycles_random import KERNELS
 from tests.cycles.timed_loops import only_mfmas
 
+pytestmark = pytest.mark.no_cover  # long runs of the model, which other tests run shortly
+
 SETTINGS = st.builds(
     PARAMETERS.but,
     arbitration=st.sampled_from(Arbitration),

@@ -16,6 +16,8 @@ from tests.cli.command import rota
 from tests.docs.blocks import FINDINGS, PAGES, ROOT, blocks_of, commands_of, matches
 from tests.docs.running import run_page
 
+pytestmark = pytest.mark.no_cover  # what pages run counts as covered where it is tested by itself
+
 _COMPILER = re.compile(r"find_toolchain\(\)|rota (?:audit|run)|clang")
 _INLINE = re.compile(r"`(rota [a-z][^`]+)`")
 _PLACEHOLDER = re.compile(r"\b(?:CODE|KERNEL)\b|my_kernel\.py|examples/|--svg")  # pictures are drawn by test_pictures

@@ -5,8 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from benchmarks.doors import EXTRAS, Door, doors, type_door
 from tests.docs.blocks import ROOT
+
+pytestmark = pytest.mark.no_cover  # what pages run counts as covered where it is tested by itself
 
 
 def test_every_door_is_found_with_something_to_type() -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks import licences
 
+pytestmark = pytest.mark.no_cover  # what pages run counts as covered where it is tested by itself
+
 
 def test_what_rota_needs_is_listed_with_a_licence(capsys: pytest.CaptureFixture[str]) -> None:
     assert licences.main([]) == 0

@@ -10,6 +10,8 @@ import pytest
 from tests.cli.command import rota
 from tests.docs.blocks import PICTURES, ROOT
 
+pytestmark = pytest.mark.no_cover  # what pages run counts as covered where it is tested by itself
+
 FOLDER = ROOT / "docs"
 LINE = re.compile(r"(?<=\.py):\d+")  # of rota's own source, which moves with every change above it
 

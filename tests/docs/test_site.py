@@ -15,7 +15,10 @@ from benchmarks.screens import OFFLINE
 from tests.docs.blocks import ROOT
 from tests.view.png import Pixel, read_png
 
-pytestmark = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium"),
+    pytest.mark.no_cover,  # what pages run counts as covered where it is tested by itself
+]
 
 PAGES = ("index", "tutorial", "findings/R102")
 # The reference and the other findings take most of the time that the site takes, and are not photographed.

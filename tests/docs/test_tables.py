@@ -14,6 +14,8 @@ from tests.cycles.test_predict import INSTRUCTIONS, PUBLISHED
 from tests.cycles.timed_loops import only_mfmas
 from tests.docs.blocks import ROOT
 
+pytestmark = pytest.mark.no_cover  # what pages run counts as covered where it is tested by itself
+
 CYCLES, EMISSION = ((ROOT / "docs" / name).read_text("utf-8") for name in ("cycles.md", "emission.md"))
 
 

@@ -9,6 +9,8 @@ import pytest
 from rota.isa.binary.toolchain import found_toolchains
 from tests.docs.tutorial import type_tutorial
 
+pytestmark = pytest.mark.no_cover  # what pages run counts as covered where it is tested by itself
+
 MOST_SECONDS = 600
 
 

@@ -8,6 +8,8 @@ from click.testing import CliRunner
 from rota.cli.main import main
 from tests.emit.fuzzed import BASES, campaign, text_of
 
+pytestmark = pytest.mark.no_cover  # drawn schedules, whose emission other tests cover
+
 EACH = 30
 """Edits of each base; `python -m benchmarks.fuzz_json` runs tens of thousands."""
 

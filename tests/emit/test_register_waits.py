@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from rota.compiled.proved import repaired
 from rota.emit.entry_reasons import sync_reasons
 from rota.emit.register_waits import _twice, with_register_waits
@@ -14,6 +16,8 @@ from rota.values.compiled_loop import CompiledLoop
 from rota.verify.report import REGISTER_WAITS
 from tests.audit.tiny import tiny_loop
 from tests.emit.kernels import SMALL, by_values, four_wave, ping_pong
+
+pytestmark = pytest.mark.no_cover  # long executions in the interpreter, which its own tests cover
 
 
 def left_to_the_compiler() -> CompiledLoop:

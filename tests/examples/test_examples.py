@@ -16,6 +16,8 @@ from rota.execute.executor import execute, replay
 from rota.isa.binary.toolchain import find_toolchain, found_toolchains
 from tests.cli.command import rota
 
+pytestmark = pytest.mark.no_cover  # what examples run counts as covered where it is tested by itself
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = sorted(file.stem for file in EXAMPLES.glob("*.py"))
 needs_compiler = pytest.mark.skipif(not any(found_toolchains()), reason="no compiler for AMD GPUs")

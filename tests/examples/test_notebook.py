@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.examples.notebook import outputs_of, read_notebook, run_cells, shown
+
+pytestmark = pytest.mark.no_cover  # what examples run counts as covered where it is tested by itself
 
 
 def test_every_output_is_up_to_date() -> None:

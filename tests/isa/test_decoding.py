@@ -18,6 +18,8 @@ from rota.isa.code.misfit import told_otherwise
 from tests.isa.malformed import campaign
 from tests.shared import shared
 
+pytestmark = pytest.mark.no_cover  # hundreds of thousands of instructions through a few lines
+
 LEAST = {"compiled": 99.9, "aiter": 99.0}  # percent
 DRAWN = {"compiled": 8, "aiter": 3}
 SMALL = 12_000  # bytes

@@ -15,6 +15,8 @@ from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES
 from rota.program.loop_spec import LoopSpec
 from rota.values.compile_loop import compile_loop
 
+pytestmark = pytest.mark.no_cover  # long executions, which the tests of the executor cover shortly
+
 GEMMS = [(shape.loop(instructions=False), GFX950) for shape in GEMM_SHAPES] + [
     (shape.loop(instructions=False), GFX942) for shape in MI300X_GEMM_SHAPES
 ]

@@ -21,6 +21,8 @@ from tests.mutation import campaign
 from tests.mutation.campaign import Judgement, Outcome, Subject, judge, sampled, subjects
 from tests.mutation.mutants import Kind, Mutant, mutants_of
 
+pytestmark = pytest.mark.no_cover  # a campaign, thousands of times the same lines
+
 SAMPLE = 60
 STAGGERED = "ping-pong GREEDY, max_globals 1, vm 4/4, lgkm 8/4"
 

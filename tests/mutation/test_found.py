@@ -19,6 +19,8 @@ from tests.programs.edits import changed
 from tests.programs.made_up_machine import MADE_UP
 from tests.programs.producer_consumer import producer_consumer
 
+pytestmark = pytest.mark.no_cover  # a campaign, thousands of times the same lines
+
 
 def two_rows() -> LoweredProgram:
     """Two blocks of A times one of B, two tiles in all, every wait a full one."""

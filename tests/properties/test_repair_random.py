@@ -29,6 +29,8 @@ from rota.execute.executor import execute
 from rota.execute.policy import Latest, Random
 from tests.sync.minimality import with_less
 
+pytestmark = pytest.mark.no_cover  # drawn programs, thousands of times the same lines
+
 OFFSETS = (KOffsetKind.K0, KOffsetKind.K1, KOffsetKind.K_NEXT)
 KNOBS = st.builds(
     ScheduleConfig,

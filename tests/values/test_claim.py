@@ -17,6 +17,8 @@ from rota.values.loop_problem import modulo_problem
 from rota.values.op_times import time_loop
 from tests.values.all_copies import Drawn, better, drawn
 
+pytestmark = pytest.mark.no_cover  # searches, which the tests of the schedulers cover
+
 CLOCKS = GFX950.rates.clocks_per_slot.value
 SHARE = (*range(20), 31, 48)  # of the campaign: python -m benchmarks.optimality
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.no_cover  # tracing is what would be measured
+
 
 def test_a_proof_is_fast_and_grows_linearly_with_the_entries() -> None:
     ran = subprocess.run([sys.executable, "-m", "benchmarks.proof"], check=True, capture_output=True, text=True)

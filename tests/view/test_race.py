@@ -11,6 +11,7 @@ from rota import Concern, Finding, KernelGeometry, Pipeline4Wave, compile_schedu
 from rota.errors import SourceLine
 from rota.view.draw_race import draw_race, race_page
 from rota.view.race import Race, WaveAccess, race_of
+from rota.view.svg import width_of
 from tests.prove.written import judged
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -103,6 +104,16 @@ def test_many_barriers_stay_in_the_picture() -> None:
     assert "after 1,000 barriers" in texts(picture)
 
 
+@pytest.mark.parametrize("barriers", [0, 1, 4])
+def test_the_key_stays_in_the_picture(barriers: int) -> None:
+    picture = ET.fromstring(draw_race(RACE._replace(then=RACE.then._replace(passed=barriers))))
+    wide, high = (float(picture.get(name) or 0) for name in ("width", "height"))
+    for text in picture.iter(f"{SVG}text"):
+        if "faint" in (text.get("class") or ""):
+            assert float(text.get("x") or 0) + width_of(text.text or "", 10.5) <= wide
+            assert float(text.get("y") or 0) < high
+
+
 def test_names_are_escaped_in_picture_and_page() -> None:
     finding = Finding(
         code="I109",
@@ -112,7 +123,7 @@ def test_names_are_escaped_in_picture_and_page() -> None:
     )
     page = race_page([("<s>", finding), ("other", replace(finding, evidence=()))])
     assert not {"<b>", "<i>", "<u>", "<s>"} & {page[at : at + 3] for at in range(len(page))}
-    assert "2 findings, 1 races" in page
+    assert "2 findings, 1 race<" in page
 
 
 def test_the_text_has_two_lanes() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.screens import OFFLINE, photograph, rendered
+from benchmarks.screens import OFFLINE, SIZES, in_both_sizes, photograph, rendered
 from rota.cycles.timeline import Lane
 from rota.view.arrange import busy_share
 from rota.view.draw import LEFT, RIGHT, WIDTH
@@ -49,6 +49,20 @@ def test_the_picture_shows_what_the_timeline_says(theme: Theme, tmp_path: Path) 
     share = sum(pixel in bars[Lane.MMA] for pixel in inside) / len(inside)
     assert share == pytest.approx(busy_share(timeline), abs=0.03)
     assert not any(pixel in bars[Lane.MMA] for pixel in line[:LEFT])
+
+
+def test_a_page_is_photographed_in_both_sizes_and_colours(tmp_path: Path) -> None:
+    page, folder = tmp_path / "page.html", tmp_path / "pictures"
+    page.write_text('<meta name="color-scheme" content="light dark"><p>text', "utf-8")
+    folder.mkdir()
+    pictures = list(in_both_sizes(page, folder))
+    assert [path.name for path in pictures] == [
+        f"page_{width}_{colours}.png" for width in (600, 1600) for colours in ("light", "dark")
+    ]
+    for path, (width, height) in zip(pictures, (size for size in SIZES for _ in range(2)), strict=True):
+        rows = read_png(path)
+        assert (len(rows[0]), len(rows)) == (width, height)
+        assert (max(rows[-1][-1]) < 64) is path.stem.endswith("dark")
 
 
 def test_rendering_a_shipped_kernel_leaves_text_picture_page_and_trace(tmp_path: Path) -> None:

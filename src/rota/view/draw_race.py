@@ -18,7 +18,7 @@ from rota.view.style import class_of, style_sheet
 from rota.view.svg import attribute, content, title, width_of
 from rota.view.template import render
 
-WIDTH = 860
+WIDTH = 740
 _LEFT, _RIGHT, _TOP, _LANE, _BOX = 84, 20, 74, 62, 26
 _MOST_BARRIERS = 4
 _SMALL = 10.5
@@ -37,8 +37,9 @@ def draw_race(race: Race) -> str:
     wide = max(WIDTH, x_then + boxes[1] + 40 + _RIGHT)
     first, then = _TOP + 18, _TOP + 18 + _LANE
     bottom = then + _BOX + 22
-    notes = [*wrap(f"missing: {race.missing}", 120), f"same bytes: {race.place}"]
-    height = bottom + 46 + 15 * len(notes)
+    notes = [*wrap(f"missing: {race.missing}", 100), f"same bytes: {race.place}"]
+    legend, lowest = _legend(bottom + 26, wide - _RIGHT, barrier=bool(shown))
+    height = lowest + 20 + 15 * len(notes)
     parts = [
         f'<text x="16" y="26" class="title">{content(race.code)}</text>',
         f'<text x="{16 + width_of(race.code, 17) + 8:g}" y="26">{content(race.message)}</text>',
@@ -67,9 +68,9 @@ def draw_race(race: Race) -> str:
         _box(race.first, x_first, first, boxes[0], Lane.GLOBAL),
         _box(race.then, x_then, then, boxes[1], Lane.MMA),
     ]
-    parts.append(_legend(bottom + 26, barrier=bool(shown)))
+    parts.append(legend)
     parts += [
-        f'<text x="{_LEFT}" y="{bottom + 46 + 15 * number}" class="small">{content(note)}</text>'
+        f'<text x="{_LEFT}" y="{lowest + 20 + 15 * number}" class="small">{content(note)}</text>'
         for number, note in enumerate(notes)
     ]
     told = f"{race.code}: {race.message}"
@@ -83,13 +84,18 @@ def draw_race(race: Race) -> str:
 def race_page(findings: Sequence[tuple[str, Finding]]) -> str:
     """A document with every finding, and a picture of those that are races; each with what it is about."""
     shown = [(subject, str(finding), race_of(finding)) for subject, finding in findings]
+    races = sum(race is not None for _, _, race in shown)
     return render(
         "races.html",
+        headline=f"{_counted(len(shown), 'finding')}, {_counted(races, 'race')}",
         findings=[(subject, text, draw_race(race) if race else "") for subject, text, race in shown],
-        races=sum(race is not None for _, _, race in shown),
         light=LIGHT,
         dark=DARK,
     )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _box_width(access: WaveAccess) -> float:
@@ -123,7 +129,8 @@ def _missing_wait(x: float, y: float) -> str:
     return f'{line}<text x="{x:g}" y="{y + _BOX + 18}" class="small mid halo">missing</text>'
 
 
-def _legend(y: float, *, barrier: bool) -> str:
+def _legend(y: int, right: float, *, barrier: bool) -> tuple[str, int]:
+    """In as many lines as it takes; and where the last one stands."""
     keys = [
         (
             f'<g class="bar {class_of(Lane.GLOBAL, 0)}"><rect x="{{x}}" y="{{y}}" width="16" height="10"/></g>',
@@ -149,7 +156,10 @@ def _legend(y: float, *, barrier: bool) -> str:
         ]
     x, parts = float(_LEFT), []
     for shape, text in keys:
+        wide = 22 + width_of(text, _SMALL)
+        if x + wide > right:
+            x, y = float(_LEFT), y + 16
         parts.append(shape.format(x=f"{x:g}", y=f"{y - 9:g}", bar=f"{x + 8:g}"))
         parts.append(f'<text x="{x + 22:g}" y="{y:g}" class="small faint">{text}</text>')
-        x += 22 + width_of(text, _SMALL) + 14
-    return "".join(parts)
+        x += wide + 14
+    return "".join(parts), y

@@ -13,6 +13,8 @@ from tests.isa.corpus.cases import DUE, FOLDER, TOO_LARGE, Case, Verdict, cases,
 from tests.isa.corpus.problem import Expected, from_bf16, to_bf16, to_f8
 from tests.shared import shared
 
+pytestmark = pytest.mark.no_cover  # whole kernels, thousands of times the same lines
+
 QUICK = (
     *(f"races/{name}.gfx950" for name in (
         "barrier_only_nowait", "divergent_barrier", "global_raw_barrier_nowait", "oob_global", "oob_lds", "raw_nosync",
