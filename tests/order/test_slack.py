@@ -147,7 +147,7 @@ def test_several_workers_find_as_well() -> None:
     assert (len(found.barriers), found.landing_slack) == (2, 4)
 
 
-def without(request: Any) -> Choice:
+def without(request: Choice) -> Choice:
     """The same loop with one resource less, so that the other is the strict choice."""
     problem = request.problem
     ops = tuple(replace(op, uses=tuple(use for use in op.uses if use.resource != "unit")) for op in problem.ops)
