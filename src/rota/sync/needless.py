@@ -15,14 +15,14 @@ from rota.program.lowered import LoweredProgram
 from rota.sync.obligation import Obligation, all_obligations
 
 
-class Needed(NamedTuple):
+class Indispensable(NamedTuple):
     """How many tokens a wait may leave, 0 of a barrier, and what would be unmet with any less of it."""
 
     leaves: int
     reason: Obligation
 
 
-def derive_needed(program: LoweredProgram) -> dict[int, Needed | None]:
+def derive_needed(program: LoweredProgram) -> dict[int, Indispensable | None]:
     """By the identity of its entry, each wait and each barrier in one instruction; None if it isn't needed.
 
     All waves run the same entries, and the program meets its obligations.
@@ -57,7 +57,7 @@ class _Standing:
             self.counts[key] = count
         return reason
 
-    def weakened(self, key: int, reason: Obligation) -> Needed:
+    def weakened(self, key: int, reason: Obligation) -> Indispensable:
         """The largest count with which everything is met."""
         counter = self.counters[key]
         while counter is not None and self.counts[key] < self.machine.largest_wait(counter):
@@ -65,8 +65,8 @@ class _Standing:
             unmet = self._unmet(key)
             if unmet is not None:
                 self.counts[key] -= 1
-                return Needed(self.counts[key], unmet)
-        return Needed(self.counts[key], reason)
+                return Indispensable(self.counts[key], unmet)
+        return Indispensable(self.counts[key], reason)
 
     def _unmet(self, key: int) -> Obligation | None:
         return next((each for each in self.users[key] if not self._met(each)), None)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from rota.program.entry import Entry, wait_effect, wait_op
 from rota.program.lowered import numbered
 from rota.program.phase import Phase
-from rota.sync.needless import Needed, derive_needed
+from rota.sync.needless import Indispensable, derive_needed
 from rota.sync.repair import Repair, renumbered
 from rota.values.compiled_loop import CompiledLoop
 
@@ -40,7 +40,7 @@ def without_needless(written: CompiledLoop) -> CompiledLoop:
     )
 
 
-def _kept(entries: Iterable[Entry], needed: Mapping[int, Needed | None]) -> Iterator[Entry]:
+def _kept(entries: Iterable[Entry], needed: Mapping[int, Indispensable | None]) -> Iterator[Entry]:
     """Entries where they stood, without what is needless, waits as weak as they may be."""
     for entry in entries:
         why, counter = needed.get(id(entry)), entry.effect.counter
