@@ -24,7 +24,7 @@ def loop(*, waves: int) -> CompiledLoop:
 
 def wave_of(compiled: CompiledLoop) -> OrderPace:
     parameters = nominal(device_of(compiled.machine))
-    return OrderPace(encode(compiled, parameters), parameters, len(compiled.kernel))
+    return OrderPace(encode(compiled, parameters), parameters)
 
 
 @pytest.mark.parametrize("waves", [4, 8])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from rota.order.modulo import slack
+from rota.order.modulo.cpsat_modulo import Decision
 from rota.order.modulo.handover import Delivery, Handover
 from rota.order.modulo.modulo_problem import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
 from rota.order.modulo.scheduler import ModuloScheduler
@@ -142,3 +145,37 @@ def test_several_workers_find_as_well() -> None:
     assert isinstance(found, Settled)
     check_settled(choice(1), found, II)
     assert (len(found.barriers), found.landing_slack) == (2, 4)
+
+
+def without(request: Choice) -> Choice:
+    """The same loop with one resource less, so that the other is the strict choice."""
+    problem = request.problem
+    ops = tuple(replace(op, uses=tuple(use for use in op.uses if use.resource != "unit")) for op in problem.ops)
+    return replace(request, problem=replace(problem, ops=ops, resources=problem.resources[:2]))
+
+
+def gives_up(monkeypatch: pytest.MonkeyPatch, tired: Callable[[Any, Decision | None], bool]) -> None:
+    """Searches for some requests find nothing, as if they had taken too long."""
+    solve = slack._Search.solve
+
+    def tried(search: Any, request: Any, part: float = 1.0, **others: Any) -> Decision:
+        if tired(request, others.get("near")):
+            return Decision(outcome=Outcome.OPEN)
+        return solve(search, request, part, **others)
+
+    monkeypatch.setattr(slack._Search, "solve", tried)
+
+
+def test_where_a_long_horizon_takes_too_long_a_short_one_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    longest = max(choice(2).stages)
+    gives_up(monkeypatch, lambda request, _: request.stages == longest)
+    found = found_for([choice(2), without(choice(2))], landing=4)
+    assert (found.choice, found.landing_slack) == (0, 4)
+    check_settled(choice(2), found, II)
+
+
+def test_slack_is_found_from_a_schedule_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    gives_up(monkeypatch, lambda request, near: request.slack > 0 and near is None)
+    found = found_for([choice(2), without(choice(2))], landing=4)
+    assert (found.choice, found.landing_slack) == (0, 4)
+    check_settled(choice(2), found, II)

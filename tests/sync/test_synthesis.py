@@ -99,8 +99,7 @@ def test_every_wait_and_barrier_of_a_shipped_loop_in_single_instructions_is_need
 
 @pytest.mark.parametrize("seed", range(6))
 def test_every_wait_and_barrier_of_a_drawn_loop_is_needed(seed: int) -> None:
-    """Before polish, which moves entries but takes none out."""
-    compiled = compile_loop(drawn_loop(seed), GFX942, remainder=seed % 2, polish=False)
+    compiled = compile_loop(drawn_loop(seed), GFX942, remainder=seed % 2)
     needed(compiled, refused)
     needed(compiled, racy)
 

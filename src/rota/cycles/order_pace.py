@@ -7,14 +7,14 @@ Loads in front of the loop have landed when it begins.  This ranks orders; what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rota.cycles.instructions import CODE, EDGE, ENTER, SCALAR, Code, ModelInstruction
 from rota.cycles.parameters import Parameters
 from rota.program.kinds import OpKind, Unit
 
-_TRIPS = 3  # the last is taken; by then loads of the first have landed
+_TRIPS = 2  # ahead of the one that is taken; by then loads of the first have landed
 _MATH, _LDS, _GLOBAL, _WAIT, _TURNS = range(5)
 _FORMS = {Unit.MMA: _MATH, Unit.VALU: _MATH, Unit.LDS: _LDS, Unit.DMA: _GLOBAL}
 _KINDS = tuple(OpKind)
@@ -39,7 +39,7 @@ class IssueStep(NamedTuple):
 class OrderPace:
     """The kernel of a program whose waves all run the same entries, as one wave issues it."""
 
-    def __init__(self, code: Code, parameters: Parameters, entries: int) -> None:
+    def __init__(self, code: Code, parameters: Parameters) -> None:
         self.turn, self.latency = parameters.turn, parameters.dma_latency
         self.edge = parameters.turn * parameters.loop_edge
         self.holds = (*(counter.holds.value for counter in code.counters), 1 << 62)
@@ -58,26 +58,50 @@ class OrderPace:
         for step in self._steps(written[:begins]):
             if step.form in (_LDS, _GLOBAL):
                 self.pending[step.place] += 1
-        own: list[list[ModelInstruction]] = [[] for _ in range(entries)]
+        own: list[list[ModelInstruction]] = [[] for _ in range(code.keys[written[ends].key].slot)]
         for instruction in written[begins + 1 : ends]:
             own[code.keys[instruction.key].slot].append(instruction)
         self.entries = tuple(tuple(self._steps(each)) for each in own)
+        steps = [step for each in self.entries for step in each]
+        matrix = sum(step.held for step in steps if (step.form, step.place) == (_MATH, _MATRIX))
+        turns = sum(step.lead + self.turn * (step.form != _TURNS) for step in steps) + self.edge
+        self.turns_are_scarce, self.least = turns > matrix, max(turns, matrix)
 
-    def clocks(self, order: Sequence[int]) -> int:
-        """Clocks of the last of a few trips through the entries in this order."""
-        pace, start = WavePace(self), 0
-        for _ in range(_TRIPS):
-            start = pace.time
-            pace.trip(order)
+    def settled(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> WavePace:
+        """A wave that has run through `ahead`, a part of the order's end, or twice through the whole order."""
+        pace = WavePace(self)
+        for trip in [order] * _TRIPS if ahead is None else [ahead]:
+            pace.trip(trip)
+        pace.late.clear()
+        return pace
+
+    def clocks(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> int:
+        """Clocks of a trip through the entries in this order, when the wave has settled."""
+        pace = self.settled(order, ahead)
+        start = pace.time
+        pace.trip(order)
         return pace.time - start
 
-    def late(self, order: Sequence[int]) -> tuple[int, ...]:
-        """Entries of the last trip for which a matrix unit, or else the wave, stood idle."""
-        pace = WavePace(self)
-        for _ in range(_TRIPS):
-            pace.late.clear()
-            pace.trip(order)
+    def late(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> tuple[int, ...]:
+        """Entries that time is lost for: the matrix unit's, or the wave's where it is short of turns."""
+        pace = self.settled(order, ahead)
+        pace.trip(order)
         return tuple(pace.late)
+
+    def margins(
+        self, order: Sequence[int], ahead: Sequence[int] | None, entries: Collection[int]
+    ) -> tuple[tuple[int, int], ...]:
+        """Of these entries, when each is about to be issued, for how long its matrix unit is busy yet.
+
+        Less than 0 if the unit has been free for so long.
+        """
+        pace = self.settled(order, ahead)
+        found = []
+        for entry in order:
+            if entry in entries:
+                found.append((entry, pace.busy_yet(entry)))
+            pace.issue(entry)
+        return tuple(found)
 
     def _steps(self, instructions: Iterable[ModelInstruction]) -> Iterator[IssueStep]:
         """Instructions that only take turns count as time ahead of the next."""
@@ -166,6 +190,10 @@ class WavePace:
             return until - time
         return 0
 
+    def busy_yet(self, entry: int) -> int:
+        """Clocks until the matrix unit is free, when the wave comes to the first instruction of an entry."""
+        return self._free[_MATRIX] - self.time - sum(step.lead for step in self._wave.entries[entry][:1])
+
     def _given_back(self, place: int, token: int) -> int:
         """When a token comes back; of a load that has not landed, when it would if the port were free."""
         tokens = self._done[place]
@@ -175,14 +203,14 @@ class WavePace:
         return under_way[token - len(tokens)]
 
     def _math(self, step: IssueStep) -> bool:
-        """Late is a matrix instruction that the unit stood idle for."""
+        """Late is what the wave stood for, or a matrix instruction that the unit stood idle for."""
         _, _, held, after, needs, makes, place = step
         free, ready, turn, time = self._free, self._ready, self._wave.turn, self.time
         until = free[place] if free[place] > time else time  # noqa: FURB136  # in the innermost loop, a call counts
         for register, extra in needs:
             until = max(until, ready[register] + extra)
         until += -until % turn
-        late = until > free[place] if place == _MATRIX else until > time
+        late = until > (time if place != _MATRIX or self._wave.turns_are_scarce else free[place])
         free[place] = until + held
         for register in makes:
             ready[register] = until + after

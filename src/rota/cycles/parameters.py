@@ -75,6 +75,12 @@ def nominal(device: Device) -> Parameters:
     )
 
 
+def unlucky(device: Device) -> Parameters:
+    """Nominal but for loads and reads, which take as long as they are estimated to at most."""
+    timing = device.timing
+    return nominal(device).but(dma_latency=timing.dma_latency.high, lds_latency=timing.lds_latency.high)
+
+
 def variants(device: Device, base: Parameters, *, transposed: bool = False) -> Iterator[Variant]:
     """Every estimate at both ends of its range, and the other arbiter.
 

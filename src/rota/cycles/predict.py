@@ -190,10 +190,10 @@ def predict(
     )
 
 
-def clocks_per_tile(schedule: Lowerable) -> float:
-    """The cycles of a prediction alone, with nominal parameters."""
+def clocks_per_tile(schedule: Lowerable, parameters: Parameters | None = None) -> float:
+    """The cycles of a prediction alone, with nominal parameters unless others are given."""
     program = program_of(schedule, None)
-    return _cycles(program, nominal(device_of(program.machine)))
+    return _cycles(program, parameters or nominal(device_of(program.machine)))
 
 
 class Ranked(NamedTuple):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from rota.check import bad_field, expect, is_int
 from rota.compiled.proved import applied, certified, repaired
+from rota.cycles.predict import clocks_per_tile
 from rota.errors import OrderError
 from rota.order.modulo.modulo_schedule import ModuloSchedule
 from rota.order.modulo.scheduler import ModuloScheduler
@@ -27,6 +28,7 @@ from rota.values.buffer_depth import (
 from rota.values.claim import Claim
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.copies import least_borne
+from rota.values.lean_loop import without_needless
 from rota.values.op_times import time_loop
 from rota.values.patience import Patience
 from rota.values.place import in_lockstep, landing_wished, staggered
@@ -64,9 +66,8 @@ def compile_loop(
 
     Barriers are the fewest that are found to leave loads slack, or with `fewest_barriers` without regard to slack.
     With `polish`, entries of the kernel move where the cycle model finds that faster (`rota.values.polish`); without,
-    they stand in the order of their starts.  No wait is taken out then, so one may be left that the new order could do
-    without.  No tile in LDS gets more than `most_copies`, where that is said; `slack` is how many slots late a load
-    should be allowed to be, by default three quarters of its latency.
+    they stand in the order of their starts.  No tile in LDS gets more than `most_copies`, where that is said; `slack`
+    is how many slots late a load should be allowed to be, by default three quarters of its latency.
     `scheduler.time_limit` bounds all searches for the interval, for copies and for slack together; without a scheduler
     it is two minutes.
     """
@@ -136,10 +137,14 @@ def compile_loop(
 
 
 def _in_order(synchronised: CompiledLoop, order: tuple[int, ...]) -> CompiledLoop | None:
-    """The loop with its kernel in another order, if that is one, and proved."""
+    """The loop with its kernel in another order, if that is one, without waits that this can do without, and proved."""
     if sorted(order) != list(range(len(synchronised.kernel))):
         return None
-    return certified(reordered(synchronised, order))
+    moved = reordered(synchronised, order)
+    lean = without_needless(moved)
+    if lean is not moved and clocks_per_tile(lean) <= clocks_per_tile(moved):
+        return certified(lean) or certified(moved)
+    return certified(moved)
 
 
 def _placed(claim: Claim, patience: Patience, landing: int) -> tuple[ModuloSchedule, Placement]:

@@ -8,7 +8,7 @@ barriers, then stages; then for the most slack of the tightest LDS read, then fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from rota.order.modulo.barrier_constraints import (
@@ -91,21 +91,19 @@ def settle(
         for slack in levels:
             found = ladder.climb(slack, 0, _SHARES[0], ladder.strict, most=most)
             if found is not None:
-                return _settled(found.request, _roomiest(found.request, found.decision, reading, ladder.search(0)))
+                return _roomiest(found, levels, reading, ladder.search(0))
     for slack in levels:
         for attempt, part in enumerate(_SHARES if slack == landing else _SHARES[:1]):
             found = ladder.climb(slack, attempt, part, ladder.hopeful)
             if found is not None:
-                return _settled(
-                    found.request, _roomiest(found.request, found.decision, reading, ladder.search(attempt))
-                )
+                return _roomiest(found, levels, reading, ladder.search(attempt))
             ladder.ask_the_easiest()
             if not ladder.hopeful:
                 return ladder.ended
     found = ladder.fallback
     if found is None:
         return Outcome.OPEN
-    return _settled(found.request, _roomiest(found.request, found.decision, reading, ladder.search(0)))
+    return _roomiest(found, levels, reading, ladder.search(0))
 
 
 class _Found(NamedTuple):
@@ -144,11 +142,17 @@ class _Ladder:
             roomiest = max(asked, key=lambda each: (each.stages, sum(n for _, n in each.choice.copies), each.number))
             known = self._solve(roomiest, attempt, part)
             if known.outcome is Outcome.OPEN and slack and (self._asked or among != self.hopeful):
-                continue  # less than was wished for is not worth more
+                # A horizon that is too long makes for a long search.
+                alike = (each for each in asked if each.number == roomiest.number and each is not roomiest)
+                solved = (_Found(each, self._solve(each, attempt, part)) for each in alike)
+                found = next((each for each in solved if each.decision.outcome is not Outcome.INFEASIBLE), None)
+                if found is not None and found.decision.outcome is Outcome.FEASIBLE:
+                    return found
+                continue
             for request in asked:
-                found = known if request is roomiest else self._solve(request, attempt, part)
-                if found.outcome is Outcome.FEASIBLE:
-                    return _Found(request, found)
+                decision = known if request is roomiest else self._solve(request, attempt, part)
+                if decision.outcome is Outcome.FEASIBLE:
+                    return _Found(request, decision)
         return None
 
     def ask_the_easiest(self) -> None:
@@ -238,9 +242,14 @@ class _Search:
     deadline: float
     attempt: int
 
-    def solve(self, request: _Request, part: float = 1.0, *, reading: int = 0) -> Decision:
-        """A schedule as requested, with so much read slack, if some part of the effort it is worth finds one."""
-        found = Decision(outcome=Outcome.OPEN)
+    def solve(
+        self, request: _Request, part: float = 1.0, *, reading: int = 0, near: Decision | None = None
+    ) -> Decision:
+        """A schedule as requested, with so much read slack, if some part of the effort it is worth finds one.
+
+        `near` is one that was asked for less.
+        """
+        found = near or Decision(outcome=Outcome.OPEN)
         for contests in _rounds(request.choice):
             if self._over:
                 return Decision(outcome=Outcome.OPEN)
@@ -307,18 +316,33 @@ class _Request:
         )
 
 
-def _roomiest(request: _Request, found: Decision, reading: int, search: _Search) -> Decision:
-    """A schedule whose least read slack is as large as was found, and then its registers' lives short."""
+def _roomiest(found: _Found, levels: Sequence[int], reading: int, search: _Search) -> Settled:
+    """A schedule as found, or with more of the slack wished for; its least read slack as large as was found, too.
+
+    Then its registers' lives are short.
+    """
+    request, best = _landing_later(found, levels, search)
     # Asked for outright, slack is found far faster than when it is the solver's aim.
     wanted = reading
-    while wanted > found.named[READ_SLACK]:
+    while wanted > best.named[READ_SLACK]:
         better = search.solve(request, _SHARES[0], reading=wanted)
         if better.starts is not None:
-            found = better
+            best = better
             break
         wanted //= 2 if better.outcome is Outcome.INFEASIBLE else 4
-    found = search.polish(request, found, lengthen_slack)
-    return search.polish(request, found, shorten_lives(request.choice.deliveries))
+    best = search.polish(request, best, lengthen_slack)
+    return _settled(request, search.polish(request, best, shorten_lives(request.choice.deliveries)))
+
+
+def _landing_later(found: _Found, levels: Sequence[int], search: _Search) -> _Found:
+    """With more slack for loads, beginning with what was found without: that is often near."""
+    for slack in levels:
+        if slack > found.request.slack:
+            request = replace(found.request, slack=slack)
+            better = search.solve(request, _SHARES[0], near=found.decision)
+            if better.starts is not None:
+                return _Found(request, better)
+    return found
 
 
 def _rounds(choice: Choice) -> Iterator[tuple[Contest, ...]]:
