@@ -1,8 +1,7 @@
 """Faults in sources of other languages: takes a language, changes its source a line at a time, says who notices.
 
 A change is judged as a user would see it: the compiler refuses it, the audit finds the machine code to differ, its
-proof fails, or a run is wrong.  A wait or barrier that its compiler puts back is no fault: an exact audit says that the
-machine code has every one of the schedule's.
+proof fails, or a run is wrong.
 """
 
 from __future__ import annotations
@@ -66,8 +65,6 @@ WORDS = {
         compute=r"OpDesc\(MMA, (\d+)",
     ),
 }
-PUT_BACK = {"gluon": ("last barrier dropped",)}
-"""Triton sees that LDS is read and written again, and adds the barrier that is missing."""
 _SPACE = {"flydsl": 16384}  # in bytes where the others count in tiles
 
 
@@ -97,8 +94,6 @@ def missed(language: str, compile_: Callable[..., Any]) -> int:
     print("| language | fault | noticed by |\n| --- | --- | --- |")
     for name, edit in edits(language).items():
         who = noticed(emitted, compile_, edit)
-        if not who and name in PUT_BACK.get(language, ()):
-            who = "no fault: the compiler puts it back, the machine code is the schedule"
         count += not who
         print(f"| {language} | {name} | {who or 'nobody'} |", flush=True)
     return count

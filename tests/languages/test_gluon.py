@@ -72,16 +72,9 @@ def test_an_announced_wait_that_is_missing_is_found() -> None:
     assert [finding.code for finding in audit.findings] == ["I204"]
 
 
-@pytest.mark.parametrize("name", ["vm wait dropped"])
+@pytest.mark.parametrize("name", ["vm wait dropped", "last barrier dropped"])
 def test_a_change_of_the_source_is_noticed(name: str) -> None:
     assert source_edits.noticed(by_values(SMALL), compile_gluon, source_edits.edits("gluon")[name])
-
-
-def test_a_barrier_that_is_dropped_is_put_back_by_triton() -> None:
-    name, *_ = source_edits.PUT_BACK["gluon"]
-    changed = compile_gluon(*by_values(SMALL), edit=source_edits.edits("gluon")[name])
-    assert changed.source.count("gl.barrier()") == small().source.count("gl.barrier()") - 1
-    assert changed.audit().exact
 
 
 def test_a_barrier_of_one_wave_group_has_no_word() -> None:
