@@ -1,6 +1,6 @@
 """A library of 10,000 real shapes: takes the measured table's problems, prints what tuning them costs, level by level.
 
-    python -m benchmarks.tune_library [FOLDER] [--workers N] [--small]
+    python -m benchmarks.tune_library [FOLDER] [--workers N] [--small] [--audit]
 
 The shapes are those that AITER's tuners measured on MI355X and MI300X.  Printed are wall time, solves, proofs, what was
 in the store already, and points per second of the formula in one process; then the solve level alone, in fresh stores,
@@ -64,25 +64,28 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--small", action="store_true", help="a tenth of the shapes, two tiles")
+    parser.add_argument("--audit", action="store_true", help="only what a compiler kept may win")
     asked = parser.parse_args()
     shapes = real_shapes(SHAPES // 10 if asked.small else SHAPES)
     space = FEW if asked.small else SPACE
     with tempfile.TemporaryDirectory() as scratch:
         folder = asked.folder or Path(scratch) / "library"
         print(f"{len(shapes):,} real shapes, {os.cpu_count()} processors, {asked.workers} workers", flush=True)
-        library = run(shapes, space, folder, asked.workers)
-        again = run(shapes, space, folder, asked.workers)
+        library = run(shapes, space, folder, asked.workers, audit=asked.audit)
+        again = run(shapes, space, folder, asked.workers, audit=asked.audit)
         same = table_files(library) == table_files(again)
         print(f"second run: {again.tally.done} solves, {again.tally.evaluated} points by formula, same table: {same}")
         formula_rate(library, shapes)
         solve_rates(Path(scratch))
 
 
-def run(shapes: Sequence[ProblemShape], space: TuneSpace, folder: Path, workers: int) -> TunedLibrary:
+def run(
+    shapes: Sequence[ProblemShape], space: TuneSpace, folder: Path, workers: int, *, audit: bool = False
+) -> TunedLibrary:
     """One run, with its figures."""
     started = perf_counter()
     sifted = sift(space)
-    library = tune_library(shapes, space, folder, pool=LocalPool(workers))
+    library = tune_library(shapes, space, folder, pool=LocalPool(workers), audit=audit)
     took, tally = perf_counter() - started, library.tally
     loops = len(sifted.points)
     per_device = [len(table.ranking.configurations) for table in library.tables]
