@@ -16,7 +16,7 @@ from rota.audit.machine_loop import MachineEvent, MachineLoop
 from rota.audit.machine_operands import named_registers, wrong_operand
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_factors import Factor, Piece
-from rota.emit.gemm_instructions import Dma, LdsRead, Mfma, ScaleDma, ScaleRead
+from rota.emit.gemm_instructions import BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
 from rota.emit.gemm_words import SCALE_DMA
 from rota.errors import Finding
 from rota.isa.code.disassembly import Instruction
@@ -46,27 +46,31 @@ def wrong_operands(
 
 def _wrong_opcodes(pairs: Sequence[Pair], binding: GemmBinding) -> Iterator[Finding]:
     """Of the right kind, but of another width or element; no modifier of a matrix instruction means something else."""
-    tile = binding.tile
-    opcodes = {
-        Dma: tile.dma_instruction,
-        Mfma: tile.instruction,
-        ScaleDma: SCALE_DMA,
-        ScaleRead: {1: "ds_read_u8", 2: "ds_read_u16"}.get(tile.steps, "ds_read_b32"),
-    }
     for planned, found in pairs:
         instruction = found.instruction
-        opcode = instruction.opcode
-        if isinstance(planned.bound, LdsRead):
-            opcode = tile.read_instruction(planned.bound.operand)
-        elif planned.bound is not None:
-            opcode = opcodes[type(planned.bound)]
+        due, *wanted = _due_opcode(planned.bound, binding) or (instruction.opcode,)
         modifiers = instruction.modifiers if isinstance(planned.bound, Mfma) else ()
-        wanted: list[str] = []
-        if isinstance(planned.bound, Mfma):
-            opcode, *wanted = binding.matrix_instruction(planned.bound.step)
-        if instruction.opcode != opcode or [*modifiers] != wanted:
+        if instruction.opcode != due or [*modifiers] != wanted:
             have = " ".join((instruction.opcode, *modifiers))
-            yield wrong_operand(planned, found, "kind of element", " ".join((opcode, *wanted)), have)
+            yield wrong_operand(planned, found, "kind of element", " ".join((due, *wanted)), have)
+
+
+def _due_opcode(bound: BoundInstruction | None, binding: GemmBinding) -> tuple[str, ...]:
+    """The opcode that something bound has, and its modifiers; nothing if nothing is bound."""
+    tile = binding.tile
+    match bound:
+        case Mfma():
+            return binding.matrix_instruction(bound.step)
+        case LdsRead():
+            return (tile.read_instruction(bound.operand),)
+        case Dma():
+            return (tile.dma_instruction,)
+        case ScaleDma():
+            return (SCALE_DMA,)
+        case ScaleRead():
+            return ({1: "ds_read_u8", 2: "ds_read_u16"}.get(tile.steps, "ds_read_b32"),)
+        case None:
+            return ()
 
 
 def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding, products: int) -> Iterator[Finding]:

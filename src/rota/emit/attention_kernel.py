@@ -14,6 +14,7 @@ from rota.emit.attention_ops import AttentionOps, AttentionStatement, copies_of,
 from rota.emit.attention_shape import BLOCK, DEPTH, ELEMENT_BYTES, SIDE, ForwardShape, forward_shape
 from rota.emit.attention_spacing import wait_states
 from rota.emit.attention_words import attention_types, attention_words
+from rota.emit.buffer_resource import asm_resource, builtin_resource
 from rota.emit.contract import contract
 from rota.emit.entry_reasons import sync_reason, sync_reasons
 from rota.emit.gemm_words import macros
@@ -226,14 +227,8 @@ class AttentionKernel:
             yield f"const u64 {name}_base = {base};"
             yield f"const u32 {name}_size = (u32)({size});"
         for name in "kv":
-            yield (
-                f"const resource {name}_global = {{(u32){name}_base, (u32)({name}_base >> 32) & 0xffff, {name}_size, "
-                "0x00027000u};"
-            )
-        yield (
-            "const __amdgpu_buffer_rsrc_t q_bytes = "
-            "__builtin_amdgcn_make_buffer_rsrc((void*)q_base, 0, (int)q_size, 0x00027000);"
-        )
+            yield asm_resource(name, f"{name}_size")
+        yield builtin_resource("q", "q_size")
         yield ""
 
     def _places(self) -> Iterator[str]:

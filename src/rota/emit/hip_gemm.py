@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.buffer_resource import asm_resource
 from rota.emit.column_panels import ColumnPanels, column_panels
 from rota.emit.contract import contract
 from rota.emit.entry_reasons import sync_reason, sync_reasons
@@ -174,10 +175,7 @@ class GemmKernel:
                 row, taken = f" * {size}", f"(u32)(K - 1) * b_row_bytes + {rows * size}"
                 yield f"  const int b_row_bytes = N * {size}, b_tile = {geometry.BK} * b_row_bytes;  // a K-tile on"
             yield f"  const u64 {name}_base = (u64){operand.name} + (u64){where} * {rows}{row};"
-            yield (
-                f"  const resource {name}_global = {{(u32){name}_base, (u32)({name}_base >> 32) & 0xffff, "
-                f"{taken}, 0x00027000u}};"
-            )
+            yield f"  {asm_resource(name, taken)}"
         yield ""
         yield f"  // A DMA of all waves fills {tile.dma_rows} rows; a lane fetches the chunk that belongs at its place."
         yield f"  const u32 lds_wave = (u32)(u64)(ROTA_LDS char*)memory + wave * {tile.lanes * tile.dma_bytes};"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rota.emit.buffer_resource import NOWHERE, element_fetch
 from rota.emit.column_panels import TEAM, ColumnPanels, column_panels
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_factors import Factor
 from rota.emit.gemm_tile import GemmTile
-from rota.emit.whole_finish import NOWHERE
 
 
 def column_sizes(tile: GemmTile, columns: int) -> Iterator[str]:
@@ -75,11 +75,7 @@ def taken_columns(binding: GemmBinding, name: str, numbers: range) -> Iterator[s
     """The lanes that a DMA would have fetched for fetch their bytes one element at a time, with zeros beyond."""
     tile = binding.tile
     panels, size = column_panels(tile), tile.element.bytes
-    each, per_word, words = (
-        panels.chunk_bytes // tile.dma_bytes,
-        tile.register_bytes // size,
-        tile.dma_bytes // tile.register_bytes,
-    )
+    each = panels.chunk_bytes // tile.dma_bytes
     start = binding.buffer_bytes(Factor.A) + numbers.start * panels.dma_rows * panels.row_bytes
     yield "#pragma clang loop unroll(disable)"
     yield f"for (int number = 0; number < {len(numbers)}; ++number) {{"
@@ -88,29 +84,14 @@ def taken_columns(binding: GemmBinding, name: str, numbers: range) -> Iterator[s
         f"  const int column = number / {panels.dmas} * {panels.columns} + (b_chunk ^ {_flipped(panels, 'k_row')}) * "
         f"{TEAM} + thread % {each} * {tile.dma_bytes // size};"
     )
-    yield f"  u32 words[{words}];"
-    yield '  _Pragma("unroll")'
-    yield f"  for (int word = 0; word < {words}; ++word) {{"
-    yield "    words[word] = 0;"
-    yield '    _Pragma("unroll")'
-    yield f"    for (int e = 0; e < {per_word}; ++e) {{"
-    yield f"      const int from = column + word * {per_word} + e;"
-    yield (
-        "      const u32 offset = from_row < depth && from < b_columns ? "
-        f"(u32)(from_row * b_row_bytes + from * {size}) : {NOWHERE};"
+    fetch = element_fetch(
+        tile,
+        name,
+        element=f"column + word * {tile.register_bytes // size} + e",
+        offset=(f"from_row < depth && from < b_columns ? (u32)(from_row * b_row_bytes + from * {size}) : {NOWHERE}"),
+        lds=f"{start} + number * {panels.dma_rows * panels.row_bytes}",
     )
-    yield (
-        f"      words[word] |= (u32)(unsigned {'char' if size == 1 else 'short'})"
-        f"__builtin_amdgcn_raw_buffer_load_b{8 * size}({name}_bytes, offset, 0, 0) << ({8 * size} * e);"
-    )
-    yield "    }"
-    yield "  }"
-    yield (
-        f"  ROTA_LDS u32* const to = (ROTA_LDS u32*)(memory + {start} + number * {panels.dma_rows * panels.row_bytes} "
-        f"+ thread * {tile.dma_bytes});"
-    )
-    yield '  _Pragma("unroll")'
-    yield f"  for (int word = 0; word < {words}; ++word) to[word] = words[word];"
+    yield from (f"  {line}" for line in fetch)
     yield "}"
 
 

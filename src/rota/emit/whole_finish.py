@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from rota.emit.buffer_resource import NOWHERE, RAW
 from rota.emit.epilogue_steps import EpilogueStep, also_before_a_gate, step_lines
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_factors import Factor
@@ -15,10 +16,6 @@ _PAD = 4  # floats behind a row of sums in LDS, so that rows begin in different 
 _LATE = frozenset(
     "C bias row_scale column_scale D partial c_stride d_stride c_batch d_batch alpha beta".split()  # noqa: SIM905  # brief
 )
-NOWHERE = "0x80000000u"
-"""An offset beyond any buffer resource: a load from there gives 0, a store to it has no effect."""
-RAW = "0x00027000"
-"""The last word of a buffer resource of bytes."""
 PARTIAL_UNIT = 8
 """Columns of which the sums of a split are whole multiples: what any output stores at once."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.buffer_resource import asm_resource, builtin_resource
 from rota.emit.contract import contract
 from rota.emit.epilogue_steps import spoken
 from rota.emit.gemm_factors import Element, Factor
@@ -292,14 +293,8 @@ class WholeKernel(GemmKernel):
             stride = "" if tile.by_columns(source.operand) else f" * {letter}_stride"
             offset = in_bytes(f"(long long){where} * {extent}{stride}")
             yield f"const u64 {name}_base = {name}_matrix + (u64)({offset});"
-            yield (
-                f"const resource {name}_global = {{(u32){name}_base, (u32)({name}_base >> 32) & 0xffff, "
-                f"{letter}_size, 0x00027000u}};"
-            )
-            yield (
-                f"const __amdgpu_buffer_rsrc_t {name}_bytes = "
-                f"__builtin_amdgcn_make_buffer_rsrc((void*){name}_base, 0, (int){letter}_size, 0x00027000);"
-            )
+            yield asm_resource(name, f"{letter}_size")
+            yield builtin_resource(name, f"{letter}_size")
         bases = " | ".join(f"(u32){source.name}_base" for source in self.sources)
         if self.asked.persistent and tile.scaled:
             yield from late_lines(SCALE_PARAMETERS)

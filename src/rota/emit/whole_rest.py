@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from rota.emit.buffer_resource import NOWHERE, element_fetch
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_factors import Factor, Piece
 from rota.emit.gemm_tile import GemmTile
 from rota.emit.gemm_words import mfma_text
 from rota.emit.lds_layout import LdsLayout
 from rota.emit.whole_columns import taken_columns
-from rota.emit.whole_finish import NOWHERE
 
 
 class Source(NamedTuple):
@@ -60,12 +60,11 @@ def rest_lines(
 def _taken(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[str]:
     """The lanes that a DMA would have fetched for fetch their bytes one element at a time."""
     tile = binding.tile
-    size, name = tile.element.bytes, source.operand.value
+    name = source.operand.value
     start = binding.buffer_bytes(Factor.A) if source.operand is Factor.B else 0
     shifted = f"place >> {layout.shift}" if layout.shift else "place"
     lanes_per_chunk = layout.chunk_bytes // tile.dma_bytes
     within = f" + thread % {lanes_per_chunk} * {tile.dma_bytes}" if lanes_per_chunk > 1 else ""
-    per_word = tile.register_bytes // size
     first = source.numbers.start
     yield "#pragma clang loop unroll(disable)"
     yield f"for (int number = 0; number < {len(source.numbers)}; ++number) {{"
@@ -73,28 +72,15 @@ def _taken(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[
     exchanged = tile.stored_text(f"(chunk ^ ({shifted} & {layout.mask}))")
     yield f"  const int byte = at + {exchanged} * {layout.chunk_bytes}{within};"
     yield f"  const int line = (number * {tile.dma_rows} + row) * {name}_row_bytes;"
-    words = tile.dma_bytes // tile.register_bytes
-    yield f"  u32 words[{words}];"
-    yield '  _Pragma("unroll")'
-    yield f"  for (int word = 0; word < {words}; ++word) {{"
-    yield "    words[word] = 0;"
-    yield '    _Pragma("unroll")'
-    yield f"    for (int e = 0; e < {per_word}; ++e) {{"
-    yield f"      const int from = byte + word * {tile.register_bytes} + e * {size};"
     inside = "byte" if tile.scaled else "from"  # whole blocks end with a lane's bytes: one mask instead of many
-    yield f"      const u32 offset = {inside} < end ? (u32)(line + from) : {NOWHERE};"
-    yield (
-        f"      words[word] |= (u32)(unsigned {'char' if size == 1 else 'short'})"
-        f"__builtin_amdgcn_raw_buffer_load_b{8 * size}({source.name}_bytes, offset, 0, 0) << ({8 * size} * e);"
+    fetch = element_fetch(
+        tile,
+        source.name,
+        element=f"byte + word * {tile.register_bytes} + e * {tile.element.bytes}",
+        offset=f"{inside} < end ? (u32)(line + from) : {NOWHERE}",
+        lds=f"{start} + {f'({first} + number)' if first else 'number'} * {tile.dma_rows * tile.row_bytes}",
     )
-    yield "    }"
-    yield "  }"
-    yield (
-        f"  ROTA_LDS u32* const to = (ROTA_LDS u32*)(memory + {start} + {f'({first} + number)' if first else 'number'} "
-        f"* {tile.dma_rows * tile.row_bytes} + thread * {tile.dma_bytes});"
-    )
-    yield '  _Pragma("unroll")'
-    yield f"  for (int word = 0; word < {words}; ++word) to[word] = words[word];"
+    yield from (f"  {line}" for line in fetch)
     yield "}"
 
 

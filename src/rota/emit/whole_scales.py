@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rota.emit.buffer_resource import NOWHERE, asm_resource, builtin_resource
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_factors import Factor
 from rota.emit.gemm_instructions import ScaleDma
 from rota.emit.gemm_tile import GemmTile
 from rota.emit.refusal import unfit
-from rota.emit.whole_finish import NOWHERE
 from rota.emit.whole_options import PARAMETERS, WholeGemm
 from rota.pipeline.geometry import SCALED_BLOCK
 
@@ -77,14 +77,8 @@ def scale_resource_lines(tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
         matrix = "(scales_up ? b_up_scale_matrix : b_scale_matrix)" if gated else f"{name}_matrix"
         yield f"const u64 {name}_base = {matrix} + (u64)({before});"
         yield f"const u32 {name}_size = (u32)({operand.value}_rows - 1) * {row} + scale_end;"
-        yield (
-            f"const resource {name}_global = {{(u32){name}_base, (u32)({name}_base >> 32) & 0xffff, {name}_size, "
-            "0x00027000u};"
-        )
-        yield (
-            f"const __amdgpu_buffer_rsrc_t {name}_bytes = "
-            f"__builtin_amdgcn_make_buffer_rsrc((void*){name}_base, 0, (int){name}_size, 0x00027000);"
-        )
+        yield asm_resource(name, f"{name}_size")
+        yield builtin_resource(name, f"{name}_size")
     words = [*(f"{pointer.lower()}_matrix" for pointer, _ in _pointers(asked)), *map(row_name, Factor)]
     yield f"const bool scales_aligned = (({' | '.join(f'(u32){each}' for each in words)}) & {_WORD - 1}) == 0;"
 
