@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from benchmarks.zoo import Row, rows
-from rota.emit.exchange import to_json
+from rota.emit.document.exchange import to_json
 from rota.errors import OrderError
 from rota.values.compile_loop import compile_loop
 

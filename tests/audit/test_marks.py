@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.audit.machine_loop import MachineLoop, read_machine_loop
-from rota.emit.marks import FIRST_MARK, LAST_MARK
+from rota.emit.text.marks import FIRST_MARK, LAST_MARK
 from rota.isa.code.disassembly import read_listing
 from rota.isa.reach import waves_at
 from rota.program.kinds import OpKind

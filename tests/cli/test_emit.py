@@ -7,7 +7,7 @@ import pytest
 
 from rota import GFX942
 from rota.cli.emit import source_of
-from rota.emit.exchange import from_json
+from rota.emit.document.exchange import from_json
 from rota.kernels.catalogue import shipped_kernels
 from tests.cli.command import data, rota
 

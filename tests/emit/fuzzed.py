@@ -32,7 +32,7 @@ from rota import (
     verify,
 )
 from rota.cli.summary import summarise
-from rota.emit.exchange import from_json, to_json
+from rota.emit.document.exchange import from_json, to_json
 from rota.emit.skeleton import emit_skeleton
 from rota.execute.executor import execute
 from rota.program.loop_spec import Read

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from rota import GFX942, GFX950, KernelGeometry
-from rota.emit.column_panels import ColumnPanels, column_panels
-from rota.emit.gemm_factors import BLayout, Element, Factor
-from rota.emit.gemm_tile import GemmTile
-from rota.emit.whole_columns import column_dma, column_fetches
+from rota.emit.gemm.column_panels import ColumnPanels, column_panels
+from rota.emit.gemm.column_source import column_dma, column_fetches
+from rota.emit.gemm.factors import BLayout, Element, Factor
+from rota.emit.gemm.tile import GemmTile
 from tests.findings.smallest import raised
 
 SMALL = GemmTile(

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from rota.compiled.proved import repaired
-from rota.emit.entry_reasons import sync_reasons
 from rota.emit.register_waits import _twice, with_register_waits
+from rota.emit.text.entry_reasons import sync_reasons
 from rota.program.entry import Entry, wait_effect, wait_op
 from rota.program.kinds import OpKind
 from rota.program.phase import Phase

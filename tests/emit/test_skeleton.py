@@ -8,7 +8,7 @@ import pytest
 
 from rota import CompiledSchedule
 from rota.audit.audit import audit_skeleton
-from rota.emit.k_tiles import followed_k_tiles
+from rota.emit.gemm.k_tiles import followed_k_tiles
 from rota.emit.skeleton import emit_skeleton
 from rota.isa.binary.toolchain import find_toolchain
 from rota.kernels.attention import ATTENTION

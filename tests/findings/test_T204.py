@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rota import ScheduleConfig, SchedulingStrategy, compile_schedule
-from rota.emit.exchange import from_json, to_json
+from rota.emit.document.exchange import from_json, to_json
 from tests.emit.kernels import SMALL_MI300X, by_values, four_wave, ping_pong
 from tests.findings.smallest import Small, raised
 

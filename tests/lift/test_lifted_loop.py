@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.cycles.predict import predict
-from rota.emit.program_form import form_of
+from rota.emit.gemm.program_form import form_of
 from rota.errors import RotaError
 from rota.execute.executor import execute
 from rota.program.effects import Space

@@ -10,7 +10,7 @@ import pytest
 from rota import Loop, Machine, PipelineSchedule, compile_loop, compile_schedule, verify
 from rota.cycles.predict import predict
 from rota.cycles.record import record
-from rota.emit.exchange import from_json, to_json
+from rota.emit.document.exchange import from_json, to_json
 from rota.emit.skeleton import emit_skeleton
 from rota.execute.executor import execute
 from rota.execute.shipped_semantics import Gemm

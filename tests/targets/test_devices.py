@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from rota import GFX942, GFX950, DeclarationError, compile_loop
 from rota.cli.main import main
 from rota.cycles.predict import predict
-from rota.emit.exchange import from_json, to_json
+from rota.emit.document.exchange import from_json, to_json
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES
 from rota.program.kinds import OpKind
 from rota.program.machine import Confidence, Fact

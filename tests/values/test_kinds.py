@@ -12,8 +12,8 @@ from rota import GFX950, KernelGeometry, compile_loop
 from rota.compiled.proved import repaired
 from rota.cycles.predict import predict
 from rota.cycles.record import record
-from rota.emit.exchange import from_json, to_json
-from rota.emit.hip_gemm import emit_gemm
+from rota.emit.document.exchange import from_json, to_json
+from rota.emit.gemm.hip import emit_gemm
 from rota.emit.skeleton import emit_skeleton
 from rota.execute.executor import execute
 from rota.execute.policy import Earliest, Latest, Policy, Random

@@ -17,14 +17,14 @@ from rota.audit.reprove import reprove
 from rota.audit.wave_groups import wrong_groups
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.addition import Addition
-from rota.emit.attention_kernel import attention_shape
-from rota.emit.attention_ops import AttentionOps, copies_of
-from rota.emit.gemm_binding import GemmBinding
-from rota.emit.gemm_factors import Element
-from rota.emit.gemm_plan import Binder
-from rota.emit.gemm_tile import GemmTile, gemm_tile
+from rota.emit.attention.kernel import attention_shape
+from rota.emit.attention.ops import AttentionOps, copies_of
+from rota.emit.gemm.binding import GemmBinding
+from rota.emit.gemm.factors import Element
+from rota.emit.gemm.plan import Binder
+from rota.emit.gemm.tile import GemmTile, gemm_tile
 from rota.emit.register_waits import with_register_waits
-from rota.emit.sync_text import check_words
+from rota.emit.text.sync_text import check_words
 from rota.errors import Finding, IsaError, Severity
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import KernelFacts

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rota.emit.gemm_binding import GemmBinding
-from rota.emit.gemm_instructions import BoundInstruction
-from rota.emit.sync_text import is_alone
+from rota.emit.gemm.binding import GemmBinding
+from rota.emit.gemm.instructions import BoundInstruction
+from rota.emit.text.sync_text import is_alone
 from rota.errors import Finding, IsaError
 from rota.program.entry import Entry
 from rota.program.kinds import OpKind

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from rota.audit.expected import ExpectedEvent
 from rota.audit.machine_loop import MachineEvent, MachineLoop
 from rota.audit.machine_operands import named_registers, wrong_operand
-from rota.emit.gemm_binding import GemmBinding
-from rota.emit.gemm_factors import Factor, Piece
-from rota.emit.gemm_instructions import BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
-from rota.emit.gemm_words import SCALE_DMA
+from rota.emit.gemm.binding import GemmBinding
+from rota.emit.gemm.factors import Factor, Piece
+from rota.emit.gemm.instructions import BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
+from rota.emit.gemm.words import SCALE_DMA
 from rota.errors import Finding
 from rota.isa.code.disassembly import Instruction
 from rota.program.phase import Phase

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from rota.audit.scalar_sums import ScalarSums, constant
-from rota.emit.marks import FIRST_MARK, LAST_MARK
+from rota.emit.text.marks import FIRST_MARK, LAST_MARK
 from rota.errors import Finding, IsaError
 from rota.isa.code.disassembly import Instruction
 from rota.isa.code.flow import falls_through

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.contract import contract
-from rota.emit.entry_reasons import Reasons, sync_reason, sync_reasons
-from rota.emit.function_call import FunctionCall
-from rota.emit.gemm_words import macros
-from rota.emit.names import comment, identifier
-from rota.emit.program_form import ProgramForm, form_of
+from rota.emit.gemm.program_form import ProgramForm, form_of
+from rota.emit.gemm.words import macros
 from rota.emit.refusal import miscounted
 from rota.emit.register_waits import with_register_waits
-from rota.emit.sync_text import check_words, sync_text, sync_words
+from rota.emit.text.contract import contract
+from rota.emit.text.entry_reasons import Reasons, sync_reason, sync_reasons
+from rota.emit.text.function_call import FunctionCall
+from rota.emit.text.names import comment, identifier
+from rota.emit.text.sync_text import check_words, sync_text, sync_words
 from rota.program.entry import Entry
 from rota.program.lowered import LoweredProgram
 from rota.program.phase import Phase

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission
 from rota.emit.forms import gemm_form
-from rota.emit.gemm_factors import Element, Factor
-from rota.emit.gemm_plan import GemmPlan, gemm_plan
-from rota.emit.names import comment, identifier
+from rota.emit.gemm.factors import Element, Factor
+from rota.emit.gemm.plan import GemmPlan, gemm_plan
+from rota.emit.text.names import comment, identifier
 from rota.languages.mojo_table import (
     FRAGMENTS,
     LOADS,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rota.emit.names import identifier
+from rota.emit.text.names import identifier
 from rota.tune.dispatch_table import shapes_in
 from rota.tune.tune_library import DeviceTable
 from rota.tune.winners import MEASURED

@@ -1,0 +1,359 @@
+"""A GEMM kernel in HIP: takes a compiled schedule and a geometry, gives source whose machine code is the schedule.
+
+The idiom: a compiler fence after every instruction; DMAs and matrix instructions as opaque asm, to which the compiler
+adds no waits; LDS reads it can see, so that it still guards their registers; waits and barriers as builtins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.gemm.binding import GemmBinding
+from rota.emit.gemm.buffer_resource import asm_resource
+from rota.emit.gemm.column_panels import ColumnPanels, column_panels
+from rota.emit.gemm.column_source import column_dma, column_fetches, column_places
+from rota.emit.gemm.factors import BLayout, Element, Factor, Piece
+from rota.emit.gemm.instructions import BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
+from rota.emit.gemm.lds_layout import bank_conflicts, free_layout, plain_layout
+from rota.emit.gemm.program_form import form_of
+from rota.emit.gemm.tile import GemmTile, gemm_tile
+from rota.emit.gemm.words import gemm_types, gemm_words, macros, mfma_text
+from rota.emit.refusal import unfit
+from rota.emit.register_waits import with_register_waits
+from rota.emit.text.contract import contract
+from rota.emit.text.entry_reasons import sync_reason, sync_reasons
+from rota.emit.text.names import comment, identifier
+from rota.emit.text.sync_text import check_words, sync_text
+from rota.pipeline.geometry import KernelGeometry
+from rota.program.phase import Phase
+from rota.targets.architecture import architecture_of
+
+_FAR_APART = 100  # the column of comments
+
+
+def emit_gemm(
+    compiled: CompiledSchedule,
+    geometry: KernelGeometry,
+    *,
+    element: Element | None = None,
+    waves: int | None = None,
+    tails: Sequence[CompiledSchedule] = (),
+) -> str:
+    """A complete kernel; waits for registers are planned first where the schedule left them to the compiler.
+
+    `tails` are the same loop compiled with other remainders, for the numbers of K-tiles that whole trips don't reach:
+    one more kernel each.  A remainder is part of a kernel's name, so that several files can be one program; nothing
+    else of a file is seen outside of it.
+    """
+    for each in (compiled, *tails):
+        check_words(each.lowered)
+    variants = [with_register_waits(each) for each in (compiled, *tails)]
+    tile, *others = (gemm_tile(each, geometry, element=element, waves=waves) for each in variants)
+    for other, tail in zip(others, tails, strict=True):
+        if other != tile:
+            raise unfit(
+                f"the tail {tail.name} takes {other.instruction}, {other.waves} waves and an {other.machine.name}, the "
+                f"kernel itself {tile.instruction}, {tile.waves} and an {tile.machine.name}",
+                fixes=("tails are the same loop for the same machine, compiled with other remainders",),
+            )
+    kernels = [GemmKernel(each, tile) for each in variants]
+    words = list(gemm_words(tile))
+    taken = set(macros(words))
+    lines = [comment(f"C = {product_of(tile)} on {tile.machine.name} ({tile.machine.arch})."), *words]
+    for kernel in kernels:
+        name = identifier(form_of(kernel.program).symbol, taken)
+        taken.add(name)
+        lines += ["", *kernel.lines(name)]
+    return "\n".join([*lines, "", *(f"#undef {name}" for name in macros(words)), ""])
+
+
+def product_of(tile: GemmTile) -> str:
+    """What is multiplied."""
+    return "A x B" if tile.b_layout is BLayout.KN else "A x B^T"
+
+
+def spoken_element(tile: GemmTile) -> str:
+    """What A and B hold, in words."""
+    if tile.element in (Element.FP8, Element.FP8_PAIR):
+        return f"fp8 ({architecture_of(tile.machine).float8.value} E4M3)"
+    return {
+        Element.BF16: "bf16",
+        Element.FP16: "fp16",
+        Element.FP4: "fp4 (OCP E2M1, the first of two in the low bits)",
+    }[tile.element]
+
+
+class GemmKernel:
+    """Writes one kernel from top to bottom."""
+
+    def __init__(self, compiled: CompiledSchedule, tile: GemmTile) -> None:
+        self.compiled = compiled
+        self.tile = tile
+        self.layout = free_layout(tile)
+        self.binding = GemmBinding(compiled, tile)
+        self.program = compiled.lowered
+        self.reasons = sync_reasons(compiled)
+
+    def lines(self, name: str) -> Iterator[str]:
+        """The kernel under a name."""
+        trip = self.program.tiles_per_trip * self.tile.row_bytes
+        yield from self._contract(name)
+        yield from self._opening(name)
+        yield from self._phase(Phase.PROLOGUE)
+        yield ""
+        yield f"  int k = {trip};  // bytes of K before this trip's tiles"
+        if self.tile.by_columns(Factor.B):
+            yield f"  int b_at = {self.program.tiles_per_trip} * b_tile;  // bytes of B's rows before them"
+        yield "  #pragma clang loop unroll(disable)"
+        yield "  for (; trips > 0; --trips) {"
+        yield from self._phase(Phase.KERNEL)
+        yield f"    k += {trip};"
+        if self.tile.by_columns(Factor.B):
+            yield f"    b_at += {self.program.tiles_per_trip} * b_tile;"
+        yield "  }"
+        yield ""
+        yield from self._phase(Phase.EPILOGUE)
+        yield from self._closing()
+
+    def _contract(self, name: str) -> Iterator[str]:
+        geometry, program, tile = self.tile.geometry, self.program, self.tile
+        free, plain = (bank_conflicts(tile, layout) for layout in (self.layout, plain_layout(tile)))
+        yield f"// {name}"
+        held = f"A: M x K, B: {tile.b_layout.spoken}, {spoken_element(tile)}, row-major"
+        yield f"// {held}; C: M x N, fp32, row-major, overwritten."
+        yield "// Rows follow one another without gaps; A and B are aligned to 16 bytes."
+        yield (
+            f"// Launch: grid (M / {geometry.BM}, N / {geometry.BN}), {tile.waves * tile.lanes} threads, "
+            f"no dynamic LDS; M and N are multiples of {geometry.BM} and {geometry.BN}."
+        )
+        yield (
+            f"// K / {geometry.BK} = {program.tiles_outside} + {program.tiles_per_trip} * trips, for any trips >= 0; "
+            f"{'B and ' if tile.by_columns(Factor.B) else ''}{max(geometry.BM, geometry.BN)} rows take less than 2 GiB."
+        )
+        yield "// The kernel checks none of these: where one doesn't hold, C is wrong."
+        yield f"// Compile with -O2 or -O3 (clang++ -x hip --offload-arch={tile.toolchain})."
+        part = "a part's reads"
+        if tile.by_columns(Factor.B):
+            part = "the reads of a part of A and one of B"
+            free += column_panels(tile).conflicts
+            plain += ColumnPanels(tile=tile).conflicts
+        yield (
+            f"// LDS: {self.binding.lds_bytes} bytes; bank conflicts of {part}: {free} clocks "
+            f"({plain} without the exchange of chunks)."
+        )
+        yield from contract(self.compiled)
+        yield "// Comments give the entry: its number in its phase, its op, and why a wait or barrier stands there."
+
+    def _opening(self, name: str) -> Iterator[str]:
+        tile, binding, geometry = self.tile, self.binding, self.tile.geometry
+        threads, per_simd = tile.waves * tile.lanes, -(-tile.waves // tile.simds)
+        yield (
+            f'extern "C" __attribute__((global, amdgpu_flat_work_group_size({threads}, {threads}), '
+            f"amdgpu_waves_per_eu({per_simd}, {per_simd})))"
+        )
+        yield f"void {name}(const void* A, const void* B, float* C, int N, int K) {{"
+        yield from (f"  {line}" for line in gemm_types(tile))
+        yield f"  __attribute__((shared, aligned(16))) static char memory[{binding.lds_bytes}];"
+        yield "  const int thread = __builtin_amdgcn_workitem_id_x(), lane = thread & 63;"
+        yield "  const int wave = __builtin_amdgcn_readfirstlane(thread >> 6);"
+        across = tile.across(Factor.B)
+        yield f"  const int wave_row = wave / {across}, wave_column = wave % {across};"
+        if len(self.program.roles) > 1:
+            yield f"  const int wave_group = wave / {tile.waves // len(self.program.roles)};"
+        yield "  const int tile_row = __builtin_amdgcn_workgroup_id_x();"
+        yield "  const int tile_column = __builtin_amdgcn_workgroup_id_y();"
+        yield f"  const int row_bytes = {tile.element.in_bytes('K')};"
+        yield f"  int trips = (K / {geometry.BK} - {self.program.tiles_outside}) / {self.program.tiles_per_trip};"
+        yield ""
+        yield "  // Buffer resources: base, size in bytes (beyond it loads give 0), raw format."
+        for operand, where in ((Factor.A, "tile_row"), (Factor.B, "tile_column")):
+            name, rows = operand.value, tile.rows(operand)
+            row, taken = " * row_bytes", f"(u32){rows} * row_bytes"
+            if tile.by_columns(operand):
+                size = tile.element.bytes
+                row, taken = f" * {size}", f"(u32)(K - 1) * b_row_bytes + {rows * size}"
+                yield f"  const int b_row_bytes = N * {size}, b_tile = {geometry.BK} * b_row_bytes;  // a K-tile on"
+            yield f"  const u64 {name}_base = (u64){operand.name} + (u64){where} * {rows}{row};"
+            yield f"  {asm_resource(name, taken)}"
+        yield ""
+        yield f"  // A DMA of all waves fills {tile.dma_rows} rows; a lane fetches the chunk that belongs at its place."
+        yield f"  const u32 lds_wave = (u32)(u64)(ROTA_LDS char*)memory + wave * {tile.lanes * tile.dma_bytes};"
+        yield f"  const int dma_rows = {tile.dma_rows} * row_bytes;  // from one DMA to the next in global memory"
+        yield from self._fetches()
+        if tile.by_columns(Factor.B):
+            yield from (f"  {line}" for line in column_fetches(tile))
+        yield ""
+        yield "  // Each lane's place in the first part of A and of B, for each piece of it."
+        yield f"  const int lane_row = lane % {tile.side}, lane_group = lane / {tile.side};"
+        yield from self._places()
+        yield ""
+        yield from self._register_lines()
+
+    def _register_lines(self) -> Iterator[str]:
+        """Registers of A, B and C, the latter cleared."""
+        tile, binding = self.tile, self.binding
+        m, n = binding.parts(Factor.A), binding.parts(Factor.B)
+        a, b = (tile.steps * tile.step_pieces(operand) for operand in Factor)
+        kind = "; half" if tile.by_columns(Factor.B) else ","
+        yield f"  piece a[{binding.copies}][{m}][{a}]{kind} b[{binding.copies}][{n}][{b}];"
+        if tile.scaled:
+            yield f"  u32 a_scale[{binding.copies}][{m}], b_scale[{binding.copies}][{n}];"
+        yield f"  part c[{m}][{n}];"
+        for row in range(m):
+            yield "  " + " ".join(f"c[{row}][{column}] = 0; ROTA_PIN(c[{row}][{column}])" for column in range(n))
+        yield '  asm volatile("s_nop 1"); ROTA_FENCE  // a matrix instruction reads a register 2 slots after it was set'
+        yield ""
+
+    def _fetches(self) -> Iterator[str]:
+        """Where in a DMA's rows each lane fetches: as many offsets as DMAs until the exchange of chunks repeats."""
+        tile, layout = self.tile, self.layout
+        lanes, lanes_per_chunk = tile.row_bytes // tile.dma_bytes, layout.chunk_bytes // tile.dma_bytes
+        chunk, within = f"thread % {lanes}", ""
+        if lanes_per_chunk > 1:
+            chunk, within = f"{chunk} / {lanes_per_chunk}", f" + thread % {lanes_per_chunk} * {tile.dma_bytes}"
+        yield f"  const int row = thread / {lanes}, chunk = {chunk};"
+        for pattern in range(self._patterns()):
+            row = f"(row + {pattern * tile.dma_rows})" if pattern else "row"
+            place = f"{tile.stored_text(self._exchanged('chunk', row))} * {layout.chunk_bytes}{within}"
+            yield from self._fetch(pattern, place)
+
+    def _fetch(self, pattern: int, place: str) -> Iterator[str]:
+        yield f"  const int fetch{pattern} = row * row_bytes + {place};"
+
+    def _places(self) -> Iterator[str]:
+        tile, layout, start = self.tile, self.layout, 0
+        for operand, where in ((Factor.A, "wave_row"), (Factor.B, "wave_column")):
+            if tile.by_columns(operand):
+                yield from column_places(self.binding, start)
+                continue
+            name = operand.value
+            yield f"  const int {name}_row = {where} * {self.binding.wave_rows(operand)} + lane_row;"
+            for piece in range(tile.steps * tile.pieces_per_step):
+                chunk = f"({piece * tile.lane_groups} + lane_group)"
+                place = f"{self._exchanged(chunk, f'{name}_row')} * {layout.chunk_bytes}"
+                yield (
+                    f"  ROTA_LDS const char* const {name}_lane{piece} = "
+                    f"(ROTA_LDS const char*)memory + {start} + {name}_row * {tile.row_bytes} + {place};"
+                )
+            start += self.binding.buffer_bytes(operand)
+
+    def _exchanged(self, chunk: str, row: str) -> str:
+        layout = self.layout
+        shifted = f"{row} >> {layout.shift}" if layout.shift else row
+        return f"({chunk} ^ ({shifted} & {layout.mask}))"
+
+    def _patterns(self) -> int:
+        return max(1, self.layout.period // self.tile.dma_rows)
+
+    def _phase(self, phase: Phase) -> Iterator[str]:
+        indent = "    " if phase is Phase.KERNEL else "  "
+        yield f"{indent}// {phase.value.lower()}"
+        for entry in self.program.phase(phase):
+            what = f"#{entry.time_slot} {entry.op}"
+            texts = [self._instruction(each, phase) for each in self.binding.instructions(entry)]
+            if entry.op.is_framework:
+                texts, why = [sync_text(self.program, entry)], sync_reason(self.program, entry, self.reasons)
+                what = f"{what}: {why}" if why else what
+            for text in texts:
+                yield f"{indent}{text}".ljust(_FAR_APART) + comment(what)
+
+    def _read_for_nothing(self) -> list[str]:
+        """Registers that the epilogue reads once more than it uses them; the compiler would drop the read."""
+        unused: dict[str, None] = {}
+        for entry in self.program.epilogue:
+            for each in self.binding.instructions(entry):
+                if isinstance(each, LdsRead):
+                    unused[self._register(each.operand, each.copy, each.part, each.piece)] = None
+                elif isinstance(each, ScaleRead):
+                    unused[self._scale(each.operand, each.copy, each.part)] = None
+                elif isinstance(each, Mfma):
+                    for register in self._operands(each):
+                        unused.pop(register, None)
+        return list(unused)
+
+    def _instruction(self, instruction: BoundInstruction, phase: Phase) -> str:
+        if isinstance(instruction, Dma):
+            return self._dma(instruction, phase)
+        if isinstance(instruction, LdsRead):
+            operand, piece = instruction.operand, instruction.piece
+            target = self._register(operand, instruction.copy, instruction.part, piece)
+            word = "ROTA_READ_TRANSPOSED" if self.tile.by_columns(operand) else "ROTA_READ"
+            lane = self.binding.lane(Piece(operand, instruction.part, piece))
+            return f"{word}({target}, {operand.value}_lane{lane}, {instruction.lds})"
+        if isinstance(instruction, ScaleDma):
+            return self._scale_dma(instruction, phase)
+        if isinstance(instruction, ScaleRead):
+            operand = instruction.operand
+            target = self._scale(operand, instruction.copy, instruction.part)
+            return f"ROTA_SCALE_READ({target}, {operand.value}_scale_lane, {instruction.lds})"
+        total = f"c[{instruction.a_part}][{instruction.b_part}]"
+        return mfma_text(self.tile, instruction.step, total, *self._operands(instruction))
+
+    def _scale_dma(self, dma: ScaleDma, phase: Phase) -> str:
+        del dma, phase
+        raise unfit("scales of blocks have no parameters in the form hip", fixes=("`--form kernel` has them",))
+
+    def _operands(self, mfma: Mfma) -> list[str]:
+        """Factors and their scales."""
+        scales = [
+            self._scale(operand, copy, mfma.factor(operand)[0])
+            for operand, copy in zip(Factor, mfma.scale_copies, strict=False)
+        ]
+        return [*self._factor(mfma, Factor.A), *self._factor(mfma, Factor.B), *scales]
+
+    @staticmethod
+    def _scale(operand: Factor, copy: int, part: int) -> str:
+        return f"{operand.value}_scale[{copy}][{part}]"
+
+    def _dma(self, dma: Dma, phase: Phase) -> str:
+        operand = dma.operand
+        if self.tile.by_columns(operand):
+            return self._column_dma(dma, phase)
+        lds = dma.lds + (self.binding.buffer_bytes(Factor.A) if operand is Factor.B else 0)
+        terms = ["k"] if phase is not Phase.PROLOGUE else []
+        terms += [str(dma.k_tile * self.tile.row_bytes)] if dma.k_tile else []
+        terms += [f"{dma.number} * dma_rows"] if dma.number else []
+        offset = " + ".join(terms) or "0"
+        return f"ROTA_DMA({operand.value}_global, {lds}, fetch{dma.number % self._patterns()}, {offset})"
+
+    def _column_dma(self, dma: Dma, phase: Phase) -> str:
+        rows, pattern = column_dma(self.tile, dma.number, dma.k_tile)
+        terms = [] if phase is Phase.PROLOGUE else ["b_at"]
+        lds = dma.lds + self.binding.buffer_bytes(Factor.A)
+        return f"ROTA_DMA(b_global, {lds}, b_fetch{pattern}, {' + '.join([*terms, *rows]) or '0'})"
+
+    def _factor(self, mfma: Mfma, operand: Factor) -> list[str]:
+        """The registers of one operand."""
+        part, copies = mfma.factor(operand)
+        first = mfma.step * len(copies)
+        return [self._register(operand, copy, part, first + number) for number, copy in enumerate(copies)]
+
+    @staticmethod
+    def _register(operand: Factor, copy: int, part: int, piece: int) -> str:
+        return f"{operand.value}[{copy}][{part}][{piece}]"
+
+    def _closing(self) -> Iterator[str]:
+        tile, binding = self.tile, self.binding
+        a_rows, b_rows = binding.wave_rows(Factor.A), binding.wave_rows(Factor.B)
+        m, n = binding.parts(Factor.A), binding.parts(Factor.B)
+        yield ""
+        kept = " ".join(f'asm volatile("" :: "v"({each}));' for each in self._read_for_nothing())
+        if kept:
+            yield f"  {kept} ROTA_FENCE  // nothing uses these, but the schedule reads them"
+        yield '  asm volatile("s_nop 15\\n\\ts_nop 3"); ROTA_FENCE  // the last results are in their registers'
+        yield from (f"  {line}" for line in self._pins())
+        yield (
+            f"  float* const out = C + (u64)(tile_row * {tile.geometry.BM} + wave_row * {a_rows} + lane_group * 4) * N "
+            f"+ tile_column * {tile.geometry.BN} + wave_column * {b_rows} + lane_row;"
+        )
+        for row in range(m):
+            for column in range(n):
+                first, second = binding.first_row(Factor.A, row), binding.first_row(Factor.B, column)
+                yield f"  ROTA_STORE(c[{row}][{column}], {first}, {second})"
+        yield "}"
+
+    def _pins(self) -> Iterator[str]:
+        """Accumulators stay where the matrix instructions have them."""
+        for row in range(self.binding.parts(Factor.A)):
+            yield " ".join(f"ROTA_PIN(c[{row}][{column}])" for column in range(self.binding.parts(Factor.B)))

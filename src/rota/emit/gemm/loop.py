@@ -1,0 +1,352 @@
+"""A loop by values as GEMM: takes a loop and a tile, gives what its ops stand for, if they make C = A x B^T.
+
+The loop says what feeds what, and its LDS tiles of which operand they are: slices, in the order of their declaration,
+runs of its rows over the whole depth of a K-tile.  The loads of a tile bring its rows in their order, and its reads
+take them in theirs, part after part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rota.emit.gemm.factors import Element, Factor, Piece
+from rota.emit.gemm.scale_loop import ScaleLoop
+from rota.emit.gemm.tile import GemmTile
+from rota.emit.refusal import miscounted, no_gemm_op, no_product, unfit
+from rota.errors import Concern
+from rota.program.element import takes_formats
+from rota.program.kinds import Home, OpKind
+from rota.program.loop_spec import SCALE_OPERANDS, LoopOp, LoopSpec
+
+_HOMES = {
+    OpKind.DMA: (None, Home.LDS),
+    OpKind.LDS_READ: (Home.LDS, Home.REGISTERS),
+    OpKind.LDS_READ_TRANSPOSED: (Home.LDS, Home.REGISTERS),
+    OpKind.MMA: (Home.REGISTERS, Home.ACCUMULATOR),
+}
+_SAY = 'a GEMM\'s LDS tiles say whose rows they hold: loop.tile(..., operand="A"), or "B"'
+
+
+class _Product(NamedTuple):
+    """What one matrix op multiplies: parts of A and of B, along some steps of K."""
+
+    op: LoopOp
+    a_parts: tuple[int, ...]
+    b_parts: tuple[int, ...]
+    steps: tuple[int, ...]
+
+    @property
+    def blocks(self) -> set[tuple[int, int]]:
+        """The blocks of C that it adds to."""
+        return {(m, n) for m in self.a_parts for n in self.b_parts}
+
+    @property
+    def text(self) -> str:
+        """Its operands, as the author named them."""
+        return " x ".join(read.value for read in self.op.reads if read.value not in self.op.scales)
+
+    def concern(self, role: str = "") -> Concern:
+        """The op as one end of a finding."""
+        return Concern(label=self.op.name, role=role, source=self.op.source)
+
+
+class GemmLoop:
+    """The slices of A and B, the pieces of each register value, and the loads of each tile."""
+
+    def __init__(self, loop: LoopSpec, tile: GemmTile) -> None:
+        """What doesn't compute C = A x B^T, each product once, or says otherwise of itself, is refused."""
+        self.loop = loop
+        self.tile = tile
+        self.slices = _slices(loop)
+        _check_kinds(loop)
+        _check_formats(loop, tile)
+        self.scales = ScaleLoop(loop, tile)
+        self.pieces: Mapping[str, Sequence[Piece]] = dict(self._shared_by_reads())
+        products = [self._product(op) for op in loop.ops if op.kind is OpKind.MMA]
+        self._check_blocks(products)
+        self._check_sizes(products)
+
+    def loads(self, op: LoopOp) -> tuple[Factor, range]:
+        """Which DMAs a load is, of all that bring its operand's tile."""
+        name = op.writes[0]
+        operand = Factor[self.loop.value(name).operand]
+        names, writers = self.slices[operand], self.loop.writers(name)
+        self.tile.slice_rows(operand, len(names))
+        each = self.tile.dmas(operand) // len(names)
+        if each % len(writers):
+            raise unfit(
+                f"{len(writers)} loads can't evenly share the {each} DMAs of each wave that bring {name}",
+                concerns=(Concern(label=writer.name, source=writer.source) for writer in writers),
+                evidence=(("DMAs of each wave", each), ("loads", len(writers))),
+            )
+        share = each // len(writers)
+        first = names.index(name) * each + writers.index(op) * share
+        return operand, range(first, first + share)
+
+    def _shared_by_reads(self) -> Iterator[tuple[str, Sequence[Piece]]]:
+        for operand, names in self.slices.items():
+            self.tile.slice_rows(operand, len(names))
+            for number, name in enumerate(names):
+                readers = [op for op in self.loop.ops if any(read.value == name for read in op.reads)]
+                pieces = self.tile.slice_pieces(operand, number, len(names))
+                self._check_transposes(operand, readers)
+                if not readers:
+                    raise no_product(f"nothing reads the tile {name}: a part of {operand.name} is never multiplied")
+                if len(pieces) % len(readers):
+                    raise unfit(
+                        f"{len(readers)} reads can't evenly share the {len(pieces)} LDS reads of each wave that "
+                        f"{name} takes",
+                        concerns=(Concern(label=op.name, source=op.source) for op in readers),
+                        evidence=(("LDS reads of each wave", len(pieces)), ("ops that read", len(readers))),
+                    )
+                share = len(pieces) // len(readers)
+                for index, reader in enumerate(readers):
+                    yield reader.writes[0], pieces[index * share : (index + 1) * share]
+
+    def _check_transposes(self, operand: Factor, readers: Sequence[LoopOp]) -> None:
+        """All reads of B transpose, or none; those of A never do."""
+        due = OpKind.LDS_READ_TRANSPOSED if self.tile.by_columns(operand) else OpKind.LDS_READ
+        wrong = [op for op in readers if op.kind is not due]
+        if wrong:
+            raise unfit(
+                f"{wrong[0]} is a {wrong[0].kind.word} op of {operand.name}: a GEMM's reads of A are plain, those of B "
+                "all plain (B as N x K) or all transposed (B as K x N)",
+                concerns=(Concern(label=op.name, source=op.source) for op in wrong),
+            )
+
+    def _product(self, op: LoopOp) -> _Product:
+        """A's operands come before B's: the other way round is the transpose."""
+        names = [read.value for read in op.reads if read.value not in op.scales]
+        if wrong := next((name for name in names if name not in self.pieces), ""):
+            raise no_product(
+                f"{op} multiplies {wrong}, which is no part of A or B",
+                concerns=[Concern(label=op.name, source=op.source)],
+            )
+        operands = [self.pieces[name][0].operand for name in names]
+        concern = Concern(label=op.name, source=op.source)
+        if len(set(names)) < len(names):
+            raise no_product(f"{op} reads {_twice(names)} twice: a product has different factors", concerns=[concern])
+        if len(set(operands)) < len(Factor):
+            raise no_product(
+                f"{op} multiplies {' and '.join(names) or 'nothing'}: C = A x B^T takes one factor of A, one of B",
+                concerns=[concern],
+            )
+        if operands != sorted(operands, key=list(Factor).index):
+            ordered = sorted(names, key=lambda name: list(Factor).index(self.pieces[name][0].operand))
+            raise no_product(
+                f"{op} multiplies {' x '.join(names)}, B by A, which is no block of C = A x B^T but its transpose",
+                concerns=[concern],
+                fixes=(f"name A's registers first: {', '.join(ordered)}",),
+            )
+        a, b = (self._factor(op, operand, names) for operand in Factor)
+        if a[1] != b[1]:
+            raise no_product(f"{op} doesn't multiply the same steps of A and B", concerns=[concern])
+        self.scales.check_scaled(op, {Factor.A: a[0], Factor.B: b[0]})
+        return _Product(op, a[0], b[0], a[1])
+
+    def _factor(self, op: LoopOp, operand: Factor, names: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Parts and steps of one operand; every part must have every step, whole."""
+        pieces = [piece for name in names for piece in self.pieces[name] if piece.operand is operand]
+        per_step = self.tile.step_pieces(operand)
+        parts = tuple(sorted({piece.part for piece in pieces}))
+        steps = tuple(sorted({piece.piece // per_step for piece in pieces}))
+        if len(pieces) != len(parts) * len(steps) * per_step:
+            whole = f"a step takes {per_step} LDS reads of each part" if per_step > 1 else ""
+            raise no_product(
+                f"{op} doesn't multiply the same steps of {operand.name} for all of its rows",
+                concerns=[Concern(label=op.name, source=op.source)],
+                evidence=(("reads", ", ".join(names)), *((("whole", whole),) if whole else ())),
+            )
+        return parts, steps
+
+    def _check_blocks(self, products: Sequence[_Product]) -> None:
+        """Every block of C has one accumulator, which takes every step of K once."""
+        sums: dict[str, list[_Product]] = {}
+        for product in products:
+            sums.setdefault(product.op.writes[0], []).append(product)
+        owner: dict[tuple[int, int], _Product] = {}
+        for accumulator, added in sums.items():
+            self._check_sum(accumulator, added)
+            for block in added[0].blocks:
+                first = owner.setdefault(block, added[0])
+                if first is not added[0]:
+                    raise no_product(
+                        f"{first.op.writes[0]} and {accumulator} both sum a block of C, {added[0].text}",
+                        concerns=(first.concern("computes it"), added[0].concern("computes it too")),
+                    )
+        wanted = [(m, n) for m in range(self.tile.parts(Factor.A)) for n in range(self.tile.parts(Factor.B))]
+        for block in wanted:
+            if block not in owner:
+                a, b = (" and ".join(self._holders(*each)) for each in zip(Factor, block, strict=True))
+                raise no_product(
+                    f"nothing multiplies {a} with {b}: that block of C would stay 0",
+                    evidence=(("blocks of C that a wave has", len(wanted)), ("computed", len(owner))),
+                    fixes=(f"declare an accumulator and a matrix op for {a} x {b}",),
+                )
+
+    def _check_sum(self, accumulator: str, added: Sequence[_Product]) -> None:
+        first = added[0]
+        taken: dict[int, _Product] = {}
+        for product in added:
+            if product.blocks != first.blocks:
+                raise no_product(
+                    f"{accumulator} sums {first.text} and {product.text}, which are different blocks of C",
+                    concerns=(first.concern("adds one"), product.concern("adds another")),
+                    evidence=(("taken for", "runs of rows, in the order in which they are declared: " + self._rows()),),
+                    fixes=(
+                        "an accumulator of its own for each product of other rows",
+                        "a K-tile that is split along K is not written: declare one half as deep (BK) instead",
+                    ),
+                )
+            for step in product.steps:
+                before = taken.setdefault(step, product)
+                if before is not product:
+                    raise no_product(
+                        f"{product.op} adds {product.text} to {accumulator} a second time",
+                        concerns=(before.concern("adds it"), product.concern("adds it again")),
+                    )
+        if len(taken) < self.tile.steps:
+            raise no_product(
+                f"{accumulator} sums only some of a K-tile: {len(taken)} of its {self.tile.steps} steps of "
+                f"{self.tile.geometry.MMA_K}",
+                concerns=[product.concern() for product in added],
+            )
+
+    def _check_sizes(self, products: Sequence[_Product]) -> None:
+        tile = self.tile
+        for operand, names in self.slices.items():
+            due = tile.slice_rows(operand, len(names)) * tile.row_bytes
+            for name in names:
+                if (size := self.loop.value(name).size) != due:
+                    raise unfit(
+                        f"the tile {name} has {size} bytes, but a slice of {operand.name} takes {due} in this geometry",
+                        evidence=(
+                            ("declared", size),
+                            ("of this geometry", due),
+                            (operand.name, f"{tile.rows(operand)}x{tile.geometry.BK} elements in {len(names)} slices"),
+                        ),
+                        fixes=("give the geometry that the loop was made for",),
+                    )
+        for op in self.loop.ops:
+            if op.kind is OpKind.DMA and op.writes[0] not in self.scales.tiles:
+                self._check_moved(op)
+        for name, pieces in self.pieces.items():
+            self._check_registers(name, len(pieces) * tile.piece_bytes(pieces[0].operand) // tile.register_bytes)
+        for product in products:
+            self._check_registers(product.op.writes[0], len(product.blocks) * tile.part_registers)
+
+    def _check_moved(self, op: LoopOp) -> None:
+        _, dmas = self.loads(op)
+        due = len(dmas) * self.tile.dma_rows * self.tile.row_bytes
+        if op.moved != due:
+            raise miscounted(
+                f"{op} is declared to move {op.moved} bytes, but its DMAs, {len(dmas)} of each wave, move {due}",
+                concerns=[Concern(label=op.name, source=op.source)],
+                evidence=(("declared", op.moved), ("moved", due)),
+                fixes=(f"moved={due}",),
+            )
+
+    def _check_registers(self, name: str, due: int) -> None:
+        if (size := self.loop.value(name).size) != due:
+            writer = self.loop.writers(name)[0]
+            raise miscounted(
+                f"{name} is declared as {size} registers of each lane, but what {writer} brings takes {due}",
+                concerns=[Concern(label=writer.name, source=writer.source)],
+                evidence=(("declared", size), ("taken", due)),
+                fixes=(f"registers={due}",),
+            )
+
+    def _holders(self, operand: Factor, part: int) -> list[str]:
+        """The register values that hold a part."""
+        return [
+            name
+            for name, pieces in self.pieces.items()
+            if any((piece.operand, piece.part) == (operand, part) for piece in pieces)
+        ]
+
+    def _rows(self) -> str:
+        return "; ".join(", ".join(names) for names in self.slices.values())
+
+
+def _check_kinds(loop: LoopSpec) -> None:
+    """Loads, LDS reads and matrix ops, each from where and to where a GEMM has them."""
+    homes = {value.name: value.home for value in loop.values}
+    for value in loop.values:
+        if value.home is Home.INPUT or value.into:
+            what = "an input" if value.home is Home.INPUT else f"written into the registers of {value.into}"
+            raise unfit(f"{value.name} is {what}: the full form writes GEMMs, which have no such values")
+    for op in loop.ops:
+        concerns = [Concern(label=op.name, source=op.source)]
+        if op.kind not in _HOMES:
+            raise no_gemm_op(op, op.kind, *concerns)
+        source, target = _HOMES[op.kind]
+        reads, writes = [homes[read.value] for read in op.reads], [homes[name] for name in op.writes]
+        count = {OpKind.DMA: 0, OpKind.MMA: len(reads)}.get(op.kind, 1)
+        if writes != [target] or reads != [source] * count:
+            raise no_product(
+                f"{op} is no {op.kind.word} op of a GEMM: there a load fills one LDS tile, a fragment is a read of "
+                "one tile into registers, and a matrix op adds a product of registers to one accumulator",
+                concerns=concerns,
+                evidence=(
+                    ("reads", _listed((read.value, homes[read.value]) for read in op.reads)),
+                    ("writes", _listed((name, homes[name]) for name in op.writes)),
+                ),
+            )
+        for read in op.reads:
+            if read.parts:
+                raise unfit(
+                    f"{op} reads a slice of {read.value}: the full form reads whole tiles, once all of one has landed",
+                    concerns=concerns,
+                    evidence=(("parts", ", ".join(map(str, read.parts))), ("of", len(loop.writers(read.value)))),
+                )
+            if read.distance:
+                raise no_product(
+                    f"{op} reads {read.value} of {read.distance} iterations before: in a GEMM every op works on the "
+                    "K-tile of its own iteration",
+                    concerns=concerns,
+                    evidence=(("distance", read.distance), ("in a GEMM", 0)),
+                )
+
+
+def _check_formats(loop: LoopSpec, tile: GemmTile) -> None:
+    """Where an instruction takes several formats, the ops name the element's; without a name they have the widest."""
+    if not takes_formats(tile.instruction):
+        return
+    allowed = [("fp4",), ("fp4", "fp4")] if tile.element is Element.FP4 else [(), ("fp8",), ("fp8", "fp8")]
+    for op in loop.ops:
+        if op.kind is OpKind.MMA and op.formats not in allowed:
+            raise unfit(
+                f"{op} multiplies elements of {' and '.join(op.formats) or 'no stated format'}, and the kernel is to "
+                f"multiply {tile.element.name}",
+                concerns=[Concern(label=op.name, source=op.source)],
+                evidence=(("to be declared", f"formats={allowed[-2]}"),),
+            )
+
+
+def _slices(loop: LoopSpec) -> Mapping[Factor, Sequence[str]]:
+    found: dict[Factor, list[str]] = {operand: [] for operand in Factor}
+    for value in loop.values:
+        if value.home is Home.LDS and value.operand not in SCALE_OPERANDS:
+            if not value.operand:
+                raise unfit(
+                    f"the LDS tile {value.name} is neither A's nor B's: the full form writes GEMMs, C = A x B^T, alone",
+                    concerns=(Concern(label=op.name, source=op.source) for op in loop.writers(value.name)),
+                    fixes=(_SAY,),
+                )
+            found[Factor[value.operand]].append(value.name)
+    for operand, names in found.items():
+        if not names:
+            raise unfit(
+                f"the loop has no LDS tile of {operand.name}: the full form writes GEMMs, C = A x B^T, alone",
+                fixes=(_SAY,),
+            )
+    return found
+
+
+def _listed(values: Iterator[tuple[str, Home]]) -> str:
+    return ", ".join(f"{name} ({home.value})" for name, home in values) or "nothing"
+
+
+def _twice(names: Sequence[str]) -> str:
+    return next(name for name in names if names.count(name) > 1)

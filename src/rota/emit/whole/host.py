@@ -1,0 +1,294 @@
+"""The host's side of a whole GEMM: takes a schedule, a geometry and settings, gives a header that checks and launches.
+
+Every precondition that the kernel rests on has a line in `NAME_check`, which says which one doesn't hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.gemm.factors import BLayout, Element, Factor
+from rota.emit.gemm.hip import product_of
+from rota.emit.gemm.tile import GemmTile, gemm_tile
+from rota.emit.register_waits import with_register_waits
+from rota.emit.text.names import identifier
+from rota.emit.whole.epilogue_steps import EpilogueStep, spoken
+from rota.emit.whole.finish import PARTIAL_UNIT
+from rota.emit.whole.kernel import WholeKernel, whole_name
+from rota.emit.whole.options import PARAMETERS, REDUCTION_THREADS, WholeGemm
+from rota.pipeline.geometry import SCALED_BLOCK, KernelGeometry
+
+_MOST_Y = 65535  # workgroups in the grid's second and third dimension
+_DEEPEST = 1 << 30
+
+
+def emit_launcher(
+    compiled: CompiledSchedule,
+    geometry: KernelGeometry,
+    asked: WholeGemm | None = None,
+    *,
+    element: Element | None = None,
+    waves: int | None = None,
+) -> str:
+    """The header."""
+    asked = asked or WholeGemm()
+    planned = with_register_waits(compiled)
+    tile = gemm_tile(planned, geometry, element=element, waves=waves)
+    WholeKernel(planned, tile, asked)  # what can't be written has no launcher either
+    name = identifier(whole_name(planned, asked))
+    return "\n".join([*_lines(name, tile, asked, planned.lowered.tiles_outside), ""])
+
+
+def _lines(name: str, tile: GemmTile, asked: WholeGemm, tiles_outside: int) -> Iterator[str]:
+    yield f"// Launches {name}: D = epilogue({product_of(tile)}), {spoken(asked.epilogue)}."
+    yield "#pragma once"
+    yield "#include <hip/hip_runtime.h>"
+    yield "#include <climits>"
+    yield "#include <cstddef>"
+    yield "#include <cstdint>"
+    yield ""
+    parameters = ", ".join(f"{each.type} {each.name}" for each in PARAMETERS)
+    for kernel in (name, f"{name}_reduce"):
+        yield f'extern "C" __global__ void {kernel}({parameters});'
+    yield ""
+    yield "// What is to be computed; strides are in elements, and tight where they are 0."
+    yield f"struct {name}_problem {{"
+    for each in PARAMETERS:
+        start = {"alpha": "1", "splits": "1", "beta": "0"}.get(each.name, "nullptr" if "*" in each.type else "0")
+        what = each.what.replace(BLayout.NK.spoken, tile.b_layout.spoken)
+        yield f"  {each.type} {each.name} = {start};  // {what}{_at_least_n(tile, each.name)}"
+    yield "  int batches = 1;  // matrices"
+    yield "};"
+    yield ""
+    yield from _tight(name, tile)
+    yield from _counts(name, tile, asked)
+    yield from _splits(name, tile, tiles_outside)
+    yield from _check(name, tile, asked)
+    yield from _launch(name, tile, asked)
+
+
+def _at_least_n(tile: GemmTile, name: str) -> str:
+    """Behind the stride of A, which is at least K, that of B is 'the same'."""
+    return ", but at least N" if name == "b_stride" and tile.by_columns(Factor.B) else ""
+
+
+def _tight(name: str, tile: GemmTile) -> Iterator[str]:
+    yield "// The problem with every stride that is 0 set to what rows and matrices without gaps have."
+    yield f"inline {name}_problem {name}_tight({name}_problem p) {{"
+    rows_of_b, row_of_b = tile.b_layout.sizes
+    for letter, row in (("a", "K"), ("b", row_of_b), ("c", "N"), ("d", "N")):
+        yield f"  if (p.{letter}_stride == 0) p.{letter}_stride = p.{row};"
+    for letter, rows in (("a", "M"), ("b", rows_of_b), ("c", "M"), ("d", "M")):
+        yield f"  if (p.{letter}_batch == 0) p.{letter}_batch = p.{letter}_stride * p.{rows};"
+    for letter, rows in (("a", "M"), ("b", "N")):
+        yield f"  if (p.{letter}_scale_stride == 0) p.{letter}_scale_stride = p.K / {SCALED_BLOCK};"
+        yield f"  if (p.{letter}_scale_batch == 0) p.{letter}_scale_batch = p.{letter}_scale_stride * p.{rows};"
+    yield "  return p;"
+    yield "}"
+    yield ""
+
+
+def _counts(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
+    columns = tile.geometry.BN // asked.products
+    yield f"inline long long {name}_tiles(const {name}_problem& p) {{"
+    yield (
+        f"  return ((long long)p.M + {tile.geometry.BM - 1}) / {tile.geometry.BM} * "
+        f"(((long long)p.N + {columns - 1}) / {columns});"
+    )
+    yield "}"
+    yield ""
+    yield "// Bytes that `partial` must have; none without splits."
+    yield f"inline std::size_t {name}_workspace(const {name}_problem& p) {{"
+    yield "  if (p.splits <= 1) return 0;"
+    yield f"  const std::size_t across = ((std::size_t)p.N + {PARTIAL_UNIT - 1}) / {PARTIAL_UNIT} * {PARTIAL_UNIT};"
+    yield f"  return (std::size_t)p.batches * p.splits * p.M * across * {asked.products} * sizeof(float);"
+    yield "}"
+    yield ""
+
+
+def _splits(name: str, tile: GemmTile, tiles_outside: int) -> Iterator[str]:
+    yield "// How many splits keep so many compute units busy: none where the tiles do, or where K is too short to be"
+    yield "// shared by loops that are filled and drained once each."
+    yield f"inline int {name}_splits_for(const {name}_problem& p, int compute_units) {{"
+    yield f"  const long long tiles = {name}_tiles(p) * p.batches, k_tiles = p.K / {tile.geometry.BK};"
+    yield "  int splits = 1;"
+    yield (
+        "  while (splits < 16 && tiles * splits * 2 <= compute_units && "
+        f"k_tiles / (splits * 2) >= {2 * tiles_outside}) splits *= 2;"
+    )
+    yield "  return splits;"
+    yield "}"
+    yield ""
+
+
+def _check(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
+    yield "// The first precondition that doesn't hold, in words; nullptr if all do.  The problem's strides are set."
+    yield f"inline const char* {name}_check(const {name}_problem& p) {{"
+    for condition, words in _conditions(name, tile, asked):
+        yield f'  if (!({condition})) return "{words}";'
+    yield "  // D may be C itself, and overlaps nothing else that is read."
+    yield "  const auto overlap = [](const void* first, long long rows, long long stride, long long length,"
+    yield "                          long long batch, long long batches, int size, const void* other,"
+    yield "                          long long other_bytes) {"
+    yield "    const auto low = (std::uintptr_t)first, from = (std::uintptr_t)other;"
+    yield "    const auto high = low + (std::uintptr_t)(((batches - 1) * batch + (rows - 1) * stride + length) * size);"
+    yield "    return low < from + (std::uintptr_t)other_bytes && from < high;"
+    yield "  };"
+    out = asked.output.bytes
+    yield (f"  const long long d_bytes = ((p.batches - 1) * p.d_batch + (p.M - 1) * p.d_stride + p.N) * {out};")
+    half = f" / {tile.element.packed}" if tile.element.packed > 1 else ""
+    for pointer, letter, (rows, row) in _factors(tile, asked):
+        stride, length, batch = (f"p.{each}{half}" for each in (f"{letter}_stride", row, f"{letter}_batch"))
+        yield (
+            f"  if (overlap(p.{pointer}, p.{rows}, {stride}, {length}, {batch}, p.batches, "
+            f'{tile.element.bytes}, p.D, d_bytes)) return "D overlaps {pointer}";'
+        )
+    for pointer, letter, (rows, _) in _factors(tile, asked) if tile.scaled else ():
+        yield (
+            f"  if (overlap(p.{pointer}_scale, p.{rows}, p.{letter}_scale_stride, p.K / {SCALED_BLOCK}, "
+            f'p.{letter}_scale_batch, p.batches, 1, p.D, d_bytes)) return "D overlaps {pointer}_scale";'
+        )
+    if EpilogueStep.BETA in asked.epilogue:
+        yield "  const bool same = p.C == p.D && p.c_stride == p.d_stride && p.c_batch == p.d_batch;"
+        yield (
+            "  if (!same && overlap(p.C, p.M, p.c_stride, p.N, p.c_batch, p.batches, "
+            f'{out}, p.D, d_bytes)) return "D overlaps C without being C";'
+        )
+    yield "  return nullptr;"
+    yield "}"
+    yield ""
+
+
+def _factors(tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[str, str, tuple[str, str]]]:
+    """Each factor's pointer, the letter of its strides, and its rows and their length."""
+    yield "A", "a", ("M", "K")
+    yield "B", "b", tile.b_layout.sizes
+    if asked.gate:
+        yield "B_up", "b", tile.b_layout.sizes
+
+
+def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[str, str]]:
+    """Conditions in the order in which later ones rest on earlier ones."""
+    geometry, size, out = tile.geometry, tile.element.bytes, asked.output.bytes
+    columns, threads, width = geometry.BN // asked.products, tile.waves * tile.lanes, asked.output.width
+    yield "p.M >= 1 && p.N >= 1 && p.K >= 1", "M, N and K are at least 1"
+    yield f"p.M <= INT_MAX - {geometry.BM} && p.N <= INT_MAX - {geometry.BN}", "M and N leave room for a tile"
+    yield f"p.K <= {_DEEPEST}", f"K is at most {_DEEPEST}"
+    if (packed := tile.element.packed) > 1:
+        yield f"p.K % {packed} == 0", f"K is a multiple of {packed}, the elements of a byte"
+    yield f"p.batches >= 1 && p.batches <= {_MOST_Y}", f"batches are 1 to {_MOST_Y}"
+    yield f"p.splits >= 1 && p.splits <= {_MOST_Y}", f"splits are 1 to {_MOST_Y}"
+    yield f"{name}_tiles(p) * {threads} <= UINT_MAX", "the grid has less than 2^32 threads"
+    for pointer, letter, (_, row) in _factors(tile, asked):
+        yield f"p.{pointer} != nullptr", f"{pointer} is given"
+        yield f"(std::uintptr_t)p.{pointer} % {size} == 0", f"{pointer} is aligned to its elements"
+        yield f"p.{letter}_stride >= p.{row}", f"rows of {pointer} are at least {row} elements apart"
+        if packed > 1:
+            yield (
+                f"p.{letter}_stride % {packed} == 0 && p.{letter}_batch % {packed} == 0",
+                f"rows and matrices of {pointer} begin at bytes, of {packed} elements each",
+            )
+        rows = geometry.BM if letter == "a" else columns
+        if tile.by_columns(Factor(letter)):
+            most = (
+                (1 << 31) // size - geometry.BN - 1
+            ) // geometry.BK  # elements of a K-tile's rows that a split may have
+            yield (
+                f"(p.K + {geometry.BK - 1}LL) / {geometry.BK} <= {most} / p.{letter}_stride * p.splits",
+                f"the rows of {pointer} that a split sums take less than 2 GiB",
+            )
+        else:
+            yield (
+                f"p.{letter}_stride <= {(1 << 31) // (rows * size) * packed - 1}",
+                f"{rows} rows of {pointer} take less than 2 GiB",
+            )
+        yield f"p.{letter}_batch >= 0", f"matrices of {pointer} follow one another"
+    yield from _scale_conditions(tile, asked)
+    yield "p.D != nullptr", "D is given"
+    yield f"(std::uintptr_t)p.D % {out} == 0", "D is aligned to its elements"
+    yield "p.d_stride >= p.N", "rows of D are at least N elements apart"
+    rows = max(geometry.BM, REDUCTION_THREADS)
+    yield f"p.d_stride <= {(1 << 31) // (rows * out) - 1}", f"{rows} rows of D take less than 2 GiB"
+    yield "p.d_batch < (1LL << 56)", "strides of D don't overflow"
+    yield "p.batches == 1 || p.d_batch >= (p.M - 1) * p.d_stride + p.N", "matrices of D don't overlap"
+    if EpilogueStep.BETA in asked.epilogue:
+        yield "p.C != nullptr", "C is given"
+        yield f"(std::uintptr_t)p.C % {out} == 0", "C is aligned to its elements"
+        yield "p.c_stride >= p.N && p.c_stride < (1LL << 40)", "rows of C are at least N elements apart"
+        yield "p.c_batch >= 0 && p.c_batch < (1LL << 56)", "matrices of C follow one another"
+    if {EpilogueStep.ROW_BIAS, EpilogueStep.COLUMN_BIAS} & set(asked.epilogue):
+        yield f"p.bias != nullptr && (std::uintptr_t)p.bias % {out} == 0", "bias is given, and aligned to its elements"
+    for step, pointer in ((EpilogueStep.ROW_SCALE, "row_scale"), (EpilogueStep.COLUMN_SCALE, "column_scale")):
+        if step in asked.epilogue:
+            yield (
+                f"p.{pointer} != nullptr && (std::uintptr_t)p.{pointer} % 4 == 0",
+                f"{pointer} is given, and aligned to its elements",
+            )
+    yield (
+        "p.splits == 1 || (p.partial != nullptr && (std::uintptr_t)p.partial % 16 == 0)",
+        "splits have a workspace, aligned to 16 bytes",
+    )
+    yield (
+        f"p.splits == 1 || p.N <= {(1 << 31) // (geometry.BM * 4 * asked.products) - PARTIAL_UNIT}",
+        f"{geometry.BM} rows of a split's sums take less than 2 GiB",
+    )
+    yield (
+        f"p.splits == 1 || p.M * ((p.N + {width - 1}LL) / {width}) + {REDUCTION_THREADS} <= UINT_MAX",
+        "the sums of splits have less than 2^32 runs of columns",
+    )
+    if asked.persistent:
+        yield "p.workgroups >= 1", "a persistent kernel is told how many workgroups to start"
+
+
+def _scale_conditions(tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[str, str]]:
+    if not tile.scaled:
+        return
+    yield f"p.K % {SCALED_BLOCK} == 0", f"K is a multiple of {SCALED_BLOCK}, a block that has a scale"
+    for pointer, letter, _ in _factors(tile, asked):
+        operand = Factor(letter)
+        rows = tile.scale_bytes(operand) // tile.geometry.scale_line  # which DMAs reach, if not get
+        scale = f"p.{letter}_scale"
+        yield f"p.{pointer}_scale != nullptr", f"{pointer}_scale is given"
+        yield (
+            f"{scale}_stride >= p.K / {SCALED_BLOCK} && {scale}_stride <= {(1 << 31) // rows - 1}",
+            f"rows of {pointer}_scale are at least K / {SCALED_BLOCK} bytes apart, {rows} of them less than 2 GiB",
+        )
+        yield f"{scale}_batch >= 0", f"matrices of {pointer}_scale follow one another"
+
+
+def launch_opening(name: str) -> Iterator[str]:
+    """A launcher, up to where its problem has been checked."""
+    yield "// Checks and launches; `why` is told what doesn't hold, and then nothing was launched."
+    yield (
+        f"inline hipError_t {name}_launch({name}_problem p, hipStream_t stream = nullptr, "
+        "const char** why = nullptr) {"
+    )
+    yield f"  p = {name}_tight(p);"
+    yield f"  const char* const wrong = {name}_check(p);"
+    yield "  if (why != nullptr) *why = wrong;"
+    yield "  if (wrong != nullptr) return hipErrorInvalidValue;"
+
+
+def _launch(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
+    threads, width = tile.waves * tile.lanes, asked.output.width
+    yield from launch_opening(name)
+    yield f"  const long long tiles = {name}_tiles(p);"
+    if asked.persistent:
+        yield "  if (p.workgroups > tiles) p.workgroups = (int)tiles;"
+    else:
+        yield "  p.workgroups = (int)tiles;"
+    listed = ", ".join(f"(void*)&p.{each.name}" for each in PARAMETERS)
+    yield f"  void* arguments[] = {{{listed}}};"
+    yield (
+        f"  const hipError_t status = hipLaunchKernel((const void*)&{name}, dim3((unsigned)p.workgroups, "
+        f"(unsigned)p.splits, (unsigned)p.batches), dim3({threads}), arguments, 0, stream);"
+    )
+    yield "  if (status != hipSuccess || p.splits == 1) return status;"
+    yield f"  const long long units = (long long)p.M * ((p.N + {width - 1}LL) / {width});"
+    yield (
+        f"  return hipLaunchKernel((const void*)&{name}_reduce, "
+        f"dim3((unsigned)((units + {REDUCTION_THREADS - 1}) / {REDUCTION_THREADS}), 1, (unsigned)p.batches), "
+        f"dim3({REDUCTION_THREADS}), arguments, 0, stream);"
+    )
+    yield "}"

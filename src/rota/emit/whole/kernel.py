@@ -1,0 +1,392 @@
+"""A whole GEMM in HIP: takes a compiled schedule, a geometry and settings, gives a kernel for any M, N and K.
+
+The loop is the schedule's, as `hip_gemm` writes it.  Around it: edge tiles by the bounds of buffer resources, what
+whole trips leave of K, the order of workgroups, splits of K, and D with its epilogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.gemm.buffer_resource import asm_resource, builtin_resource
+from rota.emit.gemm.column_source import column_dma, column_fetches, column_sizes
+from rota.emit.gemm.factors import Element, Factor
+from rota.emit.gemm.hip import GemmKernel, product_of, spoken_element
+from rota.emit.gemm.instructions import Dma, ScaleDma
+from rota.emit.gemm.program_form import form_of
+from rota.emit.gemm.tile import GemmTile, gemm_tile
+from rota.emit.gemm.words import gemm_types, gemm_words, macros
+from rota.emit.refusal import unfit
+from rota.emit.register_waits import with_register_waits
+from rota.emit.text.contract import contract
+from rota.emit.text.marks import FIRST_MARK, LAST_MARK
+from rota.emit.text.names import comment, identifier
+from rota.emit.text.sync_text import check_words
+from rota.emit.whole.epilogue_steps import spoken
+from rota.emit.whole.finish import (
+    PARTIAL_UNIT,
+    check_room,
+    closing_lines,
+    finish_types,
+    finish_words,
+    late_lines,
+    matrix_lines,
+    reduction_lines,
+)
+from rota.emit.whole.options import PARAMETERS, REDUCTION_THREADS, WholeGemm, check_layout, check_scales
+from rota.emit.whole.order import count_lines, order_lines
+from rota.emit.whole.rest import Source, dma_numbers, rest_lines
+from rota.emit.whole.scales import (
+    SCALE_PARAMETERS,
+    check_halves,
+    plain_scale_dmas,
+    scale_dma_text,
+    scale_matrix_lines,
+    scale_place_lines,
+    scale_resource_lines,
+    scales_before,
+    taken_scales,
+)
+from rota.pipeline.geometry import KernelGeometry
+from rota.program.phase import Phase
+
+_DEVICE = "#ifdef __HIP_DEVICE_COMPILE__  // the host needs the name alone"
+
+
+def emit_whole(
+    compiled: CompiledSchedule,
+    geometry: KernelGeometry,
+    asked: WholeGemm | None = None,
+    *,
+    element: Element | None = None,
+    waves: int | None = None,
+) -> str:
+    """The kernel, and the one that adds the splits of K."""
+    asked = asked or WholeGemm()
+    check_words(compiled.lowered)
+    planned = with_register_waits(compiled)
+    tile = gemm_tile(planned, geometry, element=element, waves=waves)
+    kernel = WholeKernel(planned, tile, asked)
+    words = [*gemm_words(tile), *_own_words(), *finish_words(tile, asked)]
+    name = identifier(whole_name(planned, asked), macros(words))
+    lines = [comment(f"D = epilogue({product_of(tile)}) on {tile.machine.name} ({tile.machine.arch})."), *words, ""]
+    lines += [*kernel.lines(name), "", *kernel.reduction(f"{name}_reduce")]
+    return "\n".join([*lines, "", *(f"#undef {macro}" for macro in macros(words)), ""])
+
+
+def whole_name(planned: CompiledSchedule, asked: WholeGemm) -> str:
+    """What a kernel is called; the one that adds splits has `_reduce` behind it."""
+    return "_".join([form_of(planned.lowered).symbol, *asked.words])
+
+
+def _own_words() -> Iterator[str]:
+    yield (
+        '#define ROTA_MARK(n) { u32 m0; asm volatile("s_mov_b32 m0, %1" : "={m0}"(m0) : "i"(n) : "memory"); } '
+        "ROTA_FENCE  // where the schedule begins and ends, for whoever reads the machine code"
+    )
+
+
+class WholeKernel(GemmKernel):
+    """Writes the kernel from top to bottom."""
+
+    def __init__(self, compiled: CompiledSchedule, tile: GemmTile, asked: WholeGemm) -> None:
+        super().__init__(compiled, tile)
+        self.asked = asked
+        check_layout(asked, tile)
+        check_room(tile, self.binding.lds_bytes)
+        check_scales(asked, scaled=tile.scaled)
+        if asked.gate:
+            check_halves(tile)
+        self.sources = tuple(self._sources())
+
+    @property
+    def _ends_late(self) -> bool:
+        """Is what only the end needs read there?  Scalar registers would be short for it before."""
+        return self.asked.persistent or self.tile.scaled
+
+    def _sources(self) -> Iterator[Source]:
+        a, b = (dma_numbers(self.tile, operand) for operand in Factor)
+        yield Source("a", Factor.A, range(a))
+        if not self.asked.gate:
+            yield Source("b", Factor.B, range(b))
+            return
+        if b % 2:
+            raise unfit(
+                f"a gated epilogue takes half of a tile from each B; {b} DMAs of {self.tile.dma_rows} rows can't be "
+                "halved",
+                evidence=(("BN", self.tile.geometry.BN), ("rows of a DMA", self.tile.dma_rows)),
+            )
+        yield Source("b", Factor.B, range(b // 2))
+        yield Source("b_up", Factor.B, range(b // 2, b))
+
+    def lines(self, name: str) -> Iterator[str]:
+        """The kernel under a name."""
+        yield from self._contract(name)
+        yield from self._head(name)
+        yield from (f"  {line}" for line in count_lines(self.tile.geometry, self.asked))
+        if self.asked.persistent:
+            yield "  #pragma clang loop unroll(disable)"
+            yield "  for (u32 turn = __builtin_amdgcn_workgroup_id_x(); turn < tiles; turn += (u32)workgroups) {"
+        else:
+            yield "  const u32 turn = __builtin_amdgcn_workgroup_id_x();"
+        yield from (f"  {line}" for line in self._tile())
+        if self.asked.persistent:
+            yield "  }"
+        yield "#endif"
+        yield "}"
+
+    def _tile(self) -> Iterator[str]:
+        """One tile of D."""
+        geometry, program, tile = self.tile.geometry, self.program, self.tile
+        yield from order_lines(self.asked)
+        yield from self._resources()
+        yield from self._lane_places()
+        yield from self._registers()
+        trip = program.tiles_per_trip * tile.row_bytes
+        reached = "dma_depth" if tile.by_columns(Factor.B) else "depth"
+        yield f"const int whole_tiles = aligned ? {reached} / {geometry.BK} : 0;"
+        yield f"const int end = {tile.element.in_bytes('depth')};  // bytes of K"
+        yield "int summed = 0;  // of which so many are in the sums"
+        yield f"if (whole_tiles >= {program.tiles_outside}) {{"
+        yield f"  int trips = (whole_tiles - {program.tiles_outside}) / {program.tiles_per_trip};"
+        yield f"  summed = ({program.tiles_outside} + {program.tiles_per_trip} * trips) * {tile.row_bytes};"
+        yield f"  ROTA_MARK({FIRST_MARK:#x})"
+        yield from self._phase(Phase.PROLOGUE)
+        yield ""
+        yield f"  int k = {trip};  // bytes of K before this trip's tiles"
+        if tile.by_columns(Factor.B):
+            yield f"  int b_at = {program.tiles_per_trip} * b_tile;  // bytes of B's rows before them"
+        yield "  #pragma clang loop unroll(disable)"
+        yield "  for (; trips > 0; --trips) {"
+        if tile.by_columns(Factor.B) and self.asked.persistent:  # or all multiples would be kept, and spilled
+            yield '    int rows_now = b_dma_rows; asm volatile("" : "+s"(rows_now));'
+        yield from self._phase(Phase.KERNEL)
+        yield f"    k += {trip};"
+        if tile.by_columns(Factor.B):
+            yield f"    b_at += {program.tiles_per_trip} * b_tile;"
+        yield "  }"
+        yield ""
+        yield from self._phase(Phase.EPILOGUE)
+        kept = " ".join(f'asm volatile("" :: "v"({each}));' for each in self._read_for_nothing())
+        if kept:
+            yield f"  {kept} ROTA_FENCE  // nothing uses these, but the schedule reads them"
+        yield f"  ROTA_MARK({LAST_MARK:#x})"
+        yield "}"
+        yield ""
+        dmas = (*self._plain_dmas(), *plain_scale_dmas(self.binding))
+        yield from rest_lines(self.binding, self.layout, self.sources, dmas, [*taken_scales(self.binding)])
+        yield ""
+        yield 'asm volatile("s_nop 15\\n\\ts_nop 3"); ROTA_FENCE  // the last results are in their registers'
+        yield from self._pins()
+        if not self._ends_late:
+            yield from closing_lines(self.binding, self.asked)
+            return
+        yield "{"
+        closing = (*late_lines(), *matrix_lines(self.asked), *closing_lines(self.binding, self.asked))
+        yield from (f"  {line}" for line in closing)
+        yield "}"
+
+    def _contract(self, name: str) -> Iterator[str]:
+        geometry, program, tile, asked = self.tile.geometry, self.program, self.tile, self.asked
+        yield f"// {name}"
+        held = f"A: M x K, B: {tile.b_layout.spoken}, {spoken_element(tile)}, row-major"
+        yield f"// {held}; D: M x N, {asked.output.value}, row-major."
+        if tile.scaled:
+            yield (
+                "// A_scale: M x K / 32, B_scale: N x K / 32, E8M0 bytes, row-major: each scales 32 elements along K."
+            )
+        yield f"// D: {spoken(asked.epilogue)}."
+        if tile.scaled or tile.element.packed > 1:
+            depth = "any K that is a multiple of 32" if tile.scaled else "any even K"
+            apart = "an even" if tile.element.packed > 1 else "any"
+            yield f"// Any M and N from 1 on, {depth}.  Rows are {apart} number of elements apart, from K on."
+        else:
+            yield "// Any M, N and K from 1 on.  Rows may be any number of elements apart, from their own length on."
+        yield (
+            f"// Where rows of A and B begin at multiples of {tile.dma_bytes} bytes, {geometry.BK} * "
+            f"({program.tiles_outside} + {program.tiles_per_trip} * trips) of K are summed by the schedule's loop, "
+            "the rest unpipelined; else all of it."
+        )
+        if tile.by_columns(Factor.B):
+            unit = tile.dma_bytes // tile.element.bytes
+            yield f"// So is the K-tile of B's last row, where a tile's columns are no multiple of {unit}."
+        columns = geometry.BN // asked.products
+        yield (
+            f"// Launch: grid (ceil(M / {geometry.BM}) * ceil(N / {columns}), splits, batches), "
+            f"{tile.waves * tile.lanes} threads, no dynamic LDS."
+        )
+        yield f"// With splits > 1, {name}_reduce must follow; see there."
+        rows = f"{max(geometry.BM, geometry.BN)} rows of A or B"
+        if tile.by_columns(Factor.B):
+            rows = f"{geometry.BM} rows of A, the rows of B that a split sums"
+        yield (
+            f"// {rows}, {max(geometry.BM, REDUCTION_THREADS)} rows of D and {geometry.BM} of a split's sums take less "
+            "than 2 GiB; the launcher checks it, the kernel doesn't."
+        )
+        yield (
+            "// Loads beyond a buffer resource give 0, in LDS too, and stores have no effect; the scalar offset "
+            "counts, and a difference below 0 is 0."
+        )
+        yield f"// Compile with -O2 or -O3 (clang++ -x hip --offload-arch={tile.toolchain})."
+        yield f"// LDS: {self.binding.lds_bytes} bytes."
+        yield from contract(self.compiled)
+        yield "// Comments give the entry: its number in its phase, its op, and why a wait or barrier stands there."
+
+    def _head(self, name: str) -> Iterator[str]:
+        tile, binding, geometry = self.tile, self.binding, self.tile.geometry
+        threads, per_simd = tile.waves * tile.lanes, -(-tile.waves // tile.simds)
+        yield (
+            f'extern "C" __attribute__((global, amdgpu_flat_work_group_size({threads}, {threads}), '
+            f"amdgpu_waves_per_eu({per_simd}, {per_simd})))"
+        )
+        yield f"void {name}({_parameters()}) {{"
+        yield f"  {_unused()}"
+        yield _DEVICE
+        yield from (f"  {line}" for line in (*gemm_types(tile), *finish_types(self.asked)))
+        yield f"  __attribute__((shared, aligned(16))) static char memory[{binding.lds_bytes}];"
+        yield "  const int thread = __builtin_amdgcn_workitem_id_x(), lane = thread & 63;"
+        yield "  const int wave = __builtin_amdgcn_readfirstlane(thread >> 6);"
+        across = tile.across(Factor.B)
+        yield f"  const int wave_row = wave / {across}, wave_column = wave % {across};"
+        if len(self.program.roles) > 1:
+            yield f"  const int wave_group = wave / {tile.waves // len(self.program.roles)};"
+        yield "  const long long batch = __builtin_amdgcn_workgroup_id_z();"
+        yield "  const int split = __builtin_amdgcn_workgroup_id_y();"
+        yield "  // Each split sums a run of K-tiles; the last ones may have less, or nothing."
+        yield (
+            f"  const int k_each = __builtin_amdgcn_readfirstlane((int)(((u32)K + {geometry.BK - 1}) / {geometry.BK} "
+            f"+ splits - 1) / splits) * {geometry.BK};"
+        )
+        yield "  const int k_first = split * k_each < K ? split * k_each : K;"
+        yield "  const int depth = K - k_first < k_each ? K - k_first : k_each;"
+        for source in self.sources:
+            pointer, letter = {"a": "A", "b": "B", "b_up": "B_up"}[source.name], source.operand.value
+            first = f"k_first{' * b_stride' if tile.by_columns(source.operand) else ''}"
+            offset = tile.element.in_bytes(f"(batch * {letter}_batch + {first})")
+            yield f"  const u64 {source.name}_matrix = (u64){pointer} + (u64)({offset});"
+        if not self.asked.persistent:
+            yield from (f"  {line}" for line in scale_matrix_lines(tile, self.asked))
+        if not self._ends_late:
+            yield from (f"  {line}" for line in matrix_lines(self.asked))
+
+    def _resources(self) -> Iterator[str]:
+        tile, geometry, in_bytes = self.tile, self.tile.geometry, self.tile.element.in_bytes
+        columns = geometry.BN // self.asked.products
+        yield "// Buffer resources: base, size in bytes (beyond it loads give 0), raw format."
+        for operand, extent, where in ((Factor.A, geometry.BM, "tile_row"), (Factor.B, columns, "tile_column")):
+            name, limit = operand.value, "M" if operand is Factor.A else "N"
+            yield f"int {name}_row_bytes = (int)({in_bytes(f'{name}_stride')});"
+            if self.asked.persistent:  # or all offsets would be computed before the first tile, and spilled
+                yield f'asm volatile("" : "+s"({name}_row_bytes));'
+            if tile.by_columns(operand):
+                yield from column_sizes(tile, extent)
+                continue
+            yield (
+                f"const int {name}_rows = {limit} - {where} * {extent} < {extent} ? {limit} - {where} * {extent} : "
+                f"{extent};"
+            )
+            yield f"const u32 {name}_size = (u32)({name}_rows - 1) * {name}_row_bytes + {in_bytes('depth')};"
+        for source in self.sources:
+            letter, name = source.operand.value, source.name
+            where, extent = ("tile_row", geometry.BM) if source.operand is Factor.A else ("tile_column", columns)
+            stride = "" if tile.by_columns(source.operand) else f" * {letter}_stride"
+            offset = in_bytes(f"(long long){where} * {extent}{stride}")
+            yield f"const u64 {name}_base = {name}_matrix + (u64)({offset});"
+            yield asm_resource(name, f"{letter}_size")
+            yield builtin_resource(name, f"{letter}_size")
+        bases = " | ".join(f"(u32){source.name}_base" for source in self.sources)
+        if self.asked.persistent and tile.scaled:
+            yield from late_lines(SCALE_PARAMETERS)
+            yield from scale_matrix_lines(tile, self.asked)
+        yield from scale_resource_lines(tile, self.asked)
+        also = "scales_aligned && " if tile.scaled else ""
+        yield (
+            f"const bool aligned = {also}(({bases} | (u32)a_row_bytes | (u32)b_row_bytes) & {tile.dma_bytes - 1}) == 0;"
+        )
+        yield ""
+
+    def _lane_places(self) -> Iterator[str]:
+        tile = self.tile
+        yield f"// A DMA of all waves fills {tile.dma_rows} rows; a lane fetches the chunk that belongs at its place."
+        yield f"const u32 lds_wave = (u32)(u64)(ROTA_LDS char*)memory + wave * {tile.lanes * tile.dma_bytes};"
+        for operand in Factor:
+            name = operand.value
+            if tile.by_columns(operand):
+                yield from column_fetches(tile)
+                continue
+            yield f"const int {name}_dma_rows = {tile.dma_rows} * {name}_row_bytes;  // from one DMA to the next"
+        yield from (line.removeprefix("  ") for line in self._fetches())
+        yield ""
+        yield "// Each lane's place in the first part of A and of B, for each piece of it."
+        yield f"const int lane_row = lane % {tile.side}, lane_group = lane / {tile.side};"
+        yield from (line.removeprefix("  ") for line in self._places())
+        yield from scale_place_lines(self.binding, self.asked)
+        yield ""
+
+    def _fetch(self, pattern: int, place: str) -> Iterator[str]:
+        for operand in Factor:
+            if not self.tile.by_columns(operand):
+                yield f"  const int {operand.value}_fetch{pattern} = row * {operand.value}_row_bytes + {place};"
+
+    def _registers(self) -> Iterator[str]:
+        yield from (line.removeprefix("  ") for line in self._register_lines())
+
+    def _dma(self, dma: Dma, phase: Phase) -> str:
+        if self.tile.by_columns(dma.operand):
+            now = "rows_now" if phase is Phase.KERNEL and self.asked.persistent else "b_dma_rows"
+            return self._dma_text(dma, [] if phase is Phase.PROLOGUE else ["b_at"], now)
+        terms = ["k"] if phase is not Phase.PROLOGUE else []
+        terms += [str(dma.k_tile * self.tile.row_bytes)] if dma.k_tile else []
+        return self._dma_text(dma, terms)
+
+    def _scale_dma(self, dma: ScaleDma, phase: Phase) -> str:
+        before = [scales_before(self.tile, "k")] if phase is not Phase.PROLOGUE else []
+        before += [str(dma.k_tile * self.tile.geometry.scale_line)] if dma.k_tile else []
+        return scale_dma_text(self.binding, dma, before)
+
+    def _dma_text(self, dma: Dma, terms: list[str], rows_of_b: str = "b_dma_rows") -> str:
+        operand = dma.operand.value
+        source = next(each for each in self.sources if each.operand is dma.operand and dma.number in each.numbers)
+        lds = dma.lds + (self.binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
+        number = dma.number - source.numbers.start
+        rows, pattern = [f"{number} * {operand}_dma_rows"] if number else [], dma.number % self._patterns()
+        if self.tile.by_columns(dma.operand):
+            rows, pattern = column_dma(self.tile, number, dma.k_tile, rows_of_b)
+        offset = " + ".join([*terms, *rows]) or "0"
+        return f"ROTA_DMA({source.name}_global, {lds}, {operand}_fetch{pattern}, {offset})"
+
+    def _plain_dmas(self) -> Iterator[str]:
+        """One K-tile into the first buffers, at `at` bytes of K."""
+        each = self.tile.dma_rows * self.tile.row_bytes
+        for operand in Factor:
+            for number in range(dma_numbers(self.tile, operand)):
+                at = f"at / {self.tile.element.bytes} * b_row_bytes" if self.tile.by_columns(operand) else "at"
+                yield self._dma_text(Dma(operand, number * each, number, 0), [at])
+
+    def reduction(self, name: str) -> Iterator[str]:
+        """The kernel that adds the splits of K, under a name."""
+        width, threads = self.asked.output.width, REDUCTION_THREADS
+        yield f"// {name}: adds the splits of K, the first one first, whatever the order in which they ended."
+        yield f"// Launch: grid (ceil(M * ceil(N / {width}) / {threads}), 1, batches), {threads} threads."
+        yield (
+            f"// `partial` holds splits * M rows for each matrix of a batch, each of {self.asked.products} * N floats, "
+            f"N rounded up to a multiple of {PARTIAL_UNIT}; it is aligned to 16 bytes."
+        )
+        yield f'extern "C" __attribute__((global, amdgpu_flat_work_group_size({threads}, {threads})))'
+        yield f"void {name}({_parameters()}) {{"
+        yield f"  {_unused()}"
+        yield _DEVICE
+        yield "  typedef unsigned int u32;"
+        yield "  typedef unsigned long long u64;"
+        yield from (f"  {line}" for line in (*finish_types(self.asked), *reduction_lines(self.asked)))
+        yield "#endif"
+        yield "}"
+
+
+def _parameters() -> str:
+    return ", ".join(f"{each.type} {each.name}" for each in PARAMETERS)
+
+
+def _unused() -> str:
+    return " ".join(f"(void){each.name};" for each in PARAMETERS)

@@ -1,0 +1,120 @@
+"""What whole trips leave of K: takes a bound kernel, gives source that sums it, K-tile by K-tile and unpipelined.
+
+A K-tile that lies within K, of rows that a DMA can fetch, comes as in the loop; any other is fetched element by
+element, with zeros beyond K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rota.emit.gemm.binding import GemmBinding
+from rota.emit.gemm.buffer_resource import NOWHERE, element_fetch
+from rota.emit.gemm.column_source import taken_columns
+from rota.emit.gemm.factors import Factor, Piece
+from rota.emit.gemm.lds_layout import LdsLayout
+from rota.emit.gemm.tile import GemmTile
+from rota.emit.gemm.words import mfma_text
+
+
+class Source(NamedTuple):
+    """Some DMAs of an operand that have one resource: its name, the first and last but one, and the operand."""
+
+    name: str
+    operand: Factor
+    numbers: range
+
+
+def rest_lines(
+    binding: GemmBinding, layout: LdsLayout, sources: Sequence[Source], dmas: Sequence[str], scales: Sequence[str] = ()
+) -> Iterator[str]:
+    """The rest; `dmas` are the statements that bring one K-tile as the loop does, `at` being the bytes of K before.
+
+    `scales` bring the scales of blocks where a DMA can't.
+    """
+    tile = binding.tile
+    yield "// What whole trips leave of K: a K-tile at a time, loaded, awaited and multiplied."
+    yield "if (summed < end) {"
+    yield "  ROTA_WAIT_VM(0) ROTA_WAIT_LGKM(0) ROTA_MEET"
+    yield "  #pragma clang loop unroll(disable)"
+    yield f"  for (int at = summed; at < end; at += {tile.row_bytes}) {{"
+    last = f"dma_depth * {tile.element.bytes}" if tile.by_columns(Factor.B) else "end"
+    yield f"    if (aligned && at + {tile.row_bytes} <= {last}) {{"
+    yield from (f"      {line}" for line in dmas)
+    yield "      ROTA_WAIT_VM(0)"
+    yield "    } else {"
+    for source in sources:
+        columns = tile.by_columns(source.operand)
+        taken = taken_columns(binding, source.name, source.numbers) if columns else _taken(binding, layout, source)
+        yield from (f"      {line}" for line in taken)
+    yield from (f"      {line}" for line in scales)
+    yield "    }"
+    yield "    ROTA_MEET"
+    yield from (f"    {line}" for line in _multiplied(binding))
+    yield "    ROTA_MEET"
+    yield "  }"
+    yield "}"
+
+
+def _taken(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[str]:
+    """The lanes that a DMA would have fetched for fetch their bytes one element at a time."""
+    tile = binding.tile
+    name = source.operand.value
+    start = binding.buffer_bytes(Factor.A) if source.operand is Factor.B else 0
+    shifted = f"place >> {layout.shift}" if layout.shift else "place"
+    lanes_per_chunk = layout.chunk_bytes // tile.dma_bytes
+    within = f" + thread % {lanes_per_chunk} * {tile.dma_bytes}" if lanes_per_chunk > 1 else ""
+    first = source.numbers.start
+    yield "#pragma clang loop unroll(disable)"
+    yield f"for (int number = 0; number < {len(source.numbers)}; ++number) {{"
+    yield f"  const int place = {f'({first} + number)' if first else 'number'} * {tile.dma_rows} + row;"
+    exchanged = tile.stored_text(f"(chunk ^ ({shifted} & {layout.mask}))")
+    yield f"  const int byte = at + {exchanged} * {layout.chunk_bytes}{within};"
+    yield f"  const int line = (number * {tile.dma_rows} + row) * {name}_row_bytes;"
+    inside = "byte" if tile.scaled else "from"  # whole blocks end with a lane's bytes: one mask instead of many
+    fetch = element_fetch(
+        tile,
+        source.name,
+        element=f"byte + word * {tile.register_bytes} + e * {tile.element.bytes}",
+        offset=f"{inside} < end ? (u32)(line + from) : {NOWHERE}",
+        lds=f"{start} + {f'({first} + number)' if first else 'number'} * {tile.dma_rows * tile.row_bytes}",
+    )
+    yield from (f"  {line}" for line in fetch)
+    yield "}"
+
+
+def _multiplied(binding: GemmBinding) -> Iterator[str]:
+    """EpilogueStep by step of K: all pieces of a step, then all its products."""
+    tile = binding.tile
+    for operand in Factor if tile.scaled else ():
+        for part in range(binding.parts(operand)):
+            lds, name = binding.first_row(operand, part) * tile.geometry.scale_line, f"{operand.value}_scale"
+            yield f"ROTA_SCALE_READ({name}[0][{part}], {name}_lane, {lds})"
+    for step in range(tile.steps):
+        a, b = (range(step * each, (step + 1) * each) for each in map(tile.step_pieces, Factor))
+        for operand, pieces in zip(Factor, (a, b), strict=True):
+            for part in range(binding.parts(operand)):
+                yield " ".join(_read(binding, Piece(operand, part, piece)) for piece in pieces)
+        yield "ROTA_WAIT_LGKM(0)"
+        for row in range(binding.parts(Factor.A)):
+            for column in range(binding.parts(Factor.B)):
+                factors = (_factors("a", row, a), _factors("b", column, b))
+                scaled_by = (f"a_scale[0][{row}]", f"b_scale[0][{column}]") if tile.scaled else ()
+                yield mfma_text(tile, step, f"c[{row}][{column}]", *factors, *scaled_by)
+
+
+def _read(binding: GemmBinding, read: Piece) -> str:
+    word = "ROTA_READ_TRANSPOSED" if binding.tile.by_columns(read.operand) else "ROTA_READ"
+    name = read.operand.value
+    target = f"{name}[0][{read.part}][{read.piece}]"
+    return f"{word}({target}, {name}_lane{binding.lane(read)}, {binding.read_offset(read)})"
+
+
+def _factors(name: str, part: int, pieces: Sequence[int]) -> str:
+    return ", ".join(f"{name}[0][{part}][{piece}]" for piece in pieces)
+
+
+def dma_numbers(tile: GemmTile, operand: Factor) -> int:
+    """DMAs that bring one K-tile of an operand."""
+    return tile.dmas(operand)
