@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,6 +43,19 @@ def _recalled(request: pytest.FixtureRequest) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(SETTING, "off")
             yield
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """In a worker process pytest-cov has two collectors, and stops one: tests marked `no_cover` would be traced."""
+    traced = sys.gettrace() if item.get_closest_marker("no_cover") else None
+    if traced is None:
+        return (yield)
+    sys.settrace(None)
+    try:
+        return (yield)
+    finally:
+        sys.settrace(traced)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

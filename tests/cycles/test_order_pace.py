@@ -1,15 +1,18 @@
 """The pace of one wave against the cycle model, which runs all of them."""
 
+from collections.abc import Iterator
 from functools import cache
+from random import Random
 
 import pytest
 
 from rota import GFX950
 from rota.cycles.instructions import encode
-from rota.cycles.order_pace import OrderPace, WavePace
+from rota.cycles.order_pace import IssueRun, IssueStep, OrderPace, WavePace
 from rota.cycles.parameters import nominal
 from rota.cycles.predict import clocks_per_tile
-from rota.kernels.gemm import BF16, GemmShape
+from rota.kernels.attention import ATTENTION, AttentionShape
+from rota.kernels.gemm import BF16, GEMM_SHAPES, GemmShape
 from rota.program.kinds import OpKind
 from rota.targets.device import device_of
 from rota.values.compile_loop import compile_loop
@@ -55,3 +58,24 @@ def test_a_stall_is_what_issuing_then_takes() -> None:
         after = lead if compiled.kernel[entry].effect.kind is OpKind.BARRIER else lead + wave.turn
         if not waits or stall == 0:  # of a load that hasn't landed the port may be busy
             assert pace.time - before - after == stall + -stall % wave.turn
+
+
+def one_by_one(step: IssueStep | IssueRun) -> Iterator[IssueStep]:
+    if isinstance(step, IssueStep):
+        yield step
+        return
+    others = [step.first._replace(lead=0, needs=())] * (step.rest // step.every)
+    yield from (step.first, *others[1:], others[0]._replace(makes=step.makes))
+
+
+@pytest.mark.parametrize("shape", [GEMM_SHAPES[0], ATTENTION], ids=lambda shape: shape.name)
+def test_equal_instructions_are_paced_together_as_one_by_one(shape: GemmShape | AttentionShape) -> None:
+    """In tiles an entry has up to hundreds of them."""
+    compiled = compile_loop(shape.loop(instructions=False), GFX950, polish=False)
+    together, apart = wave_of(compiled), wave_of(compiled)
+    apart.entries = tuple(tuple(single for step in each for single in one_by_one(step)) for each in together.entries)
+    assert sum(map(len, together.entries)) * 2 < sum(map(len, apart.entries))
+    for seed in range(20):
+        order = Random(seed).sample(range(len(compiled.kernel)), len(compiled.kernel))
+        assert together.clocks(order) == apart.clocks(order)
+        assert set(together.late(order)) == set(apart.late(order))

@@ -7,15 +7,15 @@ Loads in front of the loop have landed when it begins.  This ranks orders; what 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from rota.cycles.instructions import CODE, EDGE, ENTER, SCALAR, Code, ModelInstruction
 from rota.cycles.parameters import Parameters
 from rota.program.kinds import OpKind, Unit
 
 _TRIPS = 2  # ahead of the one that is taken; by then loads of the first have landed
-_MATH, _LDS, _GLOBAL, _WAIT, _TURNS = range(5)
+_MATH, _LDS, _GLOBAL, _WAIT, _TURNS, _RUN = range(6)
 _FORMS = {Unit.MMA: _MATH, Unit.VALU: _MATH, Unit.LDS: _LDS, Unit.DMA: _GLOBAL}
 _KINDS = tuple(OpKind)
 _MATRIX, _VECTOR = 0, 1
@@ -34,6 +34,20 @@ class IssueStep(NamedTuple):
     needs: tuple[tuple[int, int], ...] = ()
     makes: tuple[int, ...] = ()
     place: int = 0
+
+
+class IssueRun(NamedTuple):
+    """Math instructions as one step: only the first may need something, and only the last makes something.
+
+    The last is issued `rest` clocks after the first, `every` clocks after the one before it.
+    """
+
+    form: int
+    lead: int
+    first: IssueStep
+    makes: tuple[int, ...]
+    rest: int
+    every: int
 
 
 class OrderPace:
@@ -61,8 +75,9 @@ class OrderPace:
         own: list[list[ModelInstruction]] = [[] for _ in range(code.keys[written[ends].key].slot)]
         for instruction in written[begins + 1 : ends]:
             own[code.keys[instruction.key].slot].append(instruction)
-        self.entries = tuple(tuple(self._steps(each)) for each in own)
-        steps = [step for each in self.entries for step in each]
+        single = [list(self._steps(each)) for each in own]
+        self.entries = tuple(tuple(self._gathered(each)) for each in single)
+        steps = [step for each in single for step in each]
         matrix = sum(step.held for step in steps if (step.form, step.place) == (_MATH, _MATRIX))
         turns = sum(step.lead + self.turn * (step.form != _TURNS) for step in steps) + self.edge
         self.turns_are_scarce, self.least = turns > matrix, max(turns, matrix)
@@ -116,6 +131,28 @@ class OrderPace:
         if lead:
             yield IssueStep(_TURNS, lead)
 
+    def _gathered(self, steps: Iterable[IssueStep]) -> Iterator[IssueStep | IssueRun]:
+        """A run of equal math instructions becomes one step: an entry may have hundreds of them."""
+        run: list[IssueStep] = []
+        for step in steps:
+            if run and not (
+                step.form == _MATH == run[-1].form
+                and (step.held, step.after, step.place) == (run[-1].held, run[-1].after, run[-1].place)
+                and not (step.lead or step.needs or run[-1].makes)
+            ):
+                yield self._as_one(run)
+                run = []
+            run.append(step)
+        if run:
+            yield self._as_one(run)
+
+    def _as_one(self, run: Sequence[IssueStep]) -> IssueStep | IssueRun:
+        first, *others = run
+        if not others:
+            return first
+        every = max(-(-first.held // self.turn), 1) * self.turn
+        return IssueRun(_RUN, first.lead, first, run[-1].makes, every * len(others), every)
+
     def _step(self, instruction: ModelInstruction) -> IssueStep:
         kind = None if instruction.kind >= SCALAR else _KINDS[instruction.kind]
         _, _, held, after, needs, makes, counter = instruction
@@ -158,7 +195,8 @@ class WavePace:
         self._free, self._ready = [0, 0], [0] * wave.registers
         self._done, self._issued = [[0] * count for count in wave.pending], list(wave.pending)
         self._arriving: list[tuple[int, int, list[int]]] = []  # when, how long it holds the port, whose token it is
-        self._issue = (self._math, self._memory, self._memory, self._wait, self._turns)
+        self._issue: tuple[Callable[[Any], bool], ...]  # by the step's form
+        self._issue = (self._math, self._memory, self._memory, self._wait, self._turns, self._run)
         self.late: list[int] = []
 
     def trip(self, order: Sequence[int]) -> None:
@@ -178,7 +216,7 @@ class WavePace:
     def stall(self, entry: int) -> int:
         """Clocks that the wave would stand before the first instruction of an entry if it came next."""
         for step in self._wave.entries[entry][:1]:
-            form, lead, held, _, needs, _, place = step
+            form, lead, held, _, needs, _, place = step.first if isinstance(step, IssueRun) else step
             time = until = self.time + lead
             if form == _MATH:
                 until = max(time, self._free[place])
@@ -216,6 +254,17 @@ class WavePace:
             ready[register] = until + after
         self.time = until + turn
         return late
+
+    def _run(self, step: IssueRun) -> bool:
+        """As `_math` would take them one by one."""
+        _, _, first, makes, rest, every = step
+        late = self._math(first)
+        self.time += rest
+        self._free[first.place] += rest
+        for register in makes:
+            self._ready[register] = self.time - self._wave.turn + first.after
+        waves_turn = first.place != _MATRIX or self._wave.turns_are_scarce
+        return late or every > (self._wave.turn if waves_turn else first.held)
 
     def _wait(self, step: IssueStep) -> bool:
         _, _, held, _, _, _, place = step
