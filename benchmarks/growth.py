@@ -2,9 +2,10 @@
 
     python -m benchmarks.growth
 
-rota's time is that of `compile_loop`: least interval, buffers, barriers and slack, phases, waits, proof.  Beside it the
-bare solver's on the same problem at the same interval, without barriers and slack, and 60 s at most; and the ratio of
-the two.  The machine holds several copies of the largest loop, so that registers and LDS don't end the growth.
+rota's time is that of `compile_loop`: least interval, buffers, barriers, slack, phases, waits, polish, proof.  Beside it
+the bare solver's on the same problem at the same interval, without barriers and slack, and 60 s at most; and the
+ratio of the two.  Seconds are the processor's.  The machine holds several copies of the largest loop, so that registers
+and LDS don't end the growth.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ def main() -> None:
 
 def _print_row(shape: GemmShape) -> None:
     loop = shape.loop(instructions=True)
-    start = time.perf_counter()
+    start = time.process_time()
     compiled = compile_loop(loop, ROOMY)
-    ours = time.perf_counter() - start
+    ours = time.process_time() - start
     found, placement = compiled.modulo, compiled.placement
     if found is None or compiled.certificate is None:
         raise AssertionError("a loop by values has an interval, a placement and a proof")
     problem = modulo_problem(loop, time_loop(loop, timing_of(ROOMY)), dict(placement.copies))
-    start = time.perf_counter()
+    start = time.process_time()
     decided = decide(derive_core(derive_structure(problem), found.ii), SOLVER_SECONDS)
-    bare = time.perf_counter() - start
+    bare = time.process_time() - start
     size = f"{shape.rows}x{shape.columns}x{shape.depth}"
     print(
         f"{size:12} {len(loop.ops):5} {found.ii:6} {ours:8.3f} {bare:9.3f} {ours / bare:7.2f}  "

@@ -38,6 +38,7 @@ AGREEMENT = 0.10
 _LDS_UNITS, _GLOBAL_UNITS = 5, 80
 _FIRST_FREE, _LAST = 8, 255  # vector registers; the first few hold addresses
 _ROUNDS = 12
+_WAIT = "s_waitcnt"
 
 
 def one_after_another(loop: LoopSpec, machine: Machine = GFX950) -> CompiledSchedule:
@@ -81,7 +82,8 @@ def assembly(code: Code, shape: GemmShape) -> str:
     start = next(n for n, each in enumerate(kernel) if each.kind == ENTER)
     end = next(n for n, each in enumerate(kernel) if each.kind == EDGE)
     width = shape.read_bytes // REGISTER_BYTES
-    return "\n".join(line for each in kernel[start + 1 : end] for line in _lines(each, code, shape, width)) + "\n"
+    text = "\n".join(line for each in kernel[start + 1 : end] for line in _lines(each, code, shape, width)) + "\n"
+    return text.replace(f")\n{_WAIT}", ")") if code.fused_waits else text
 
 
 def _lines(each: ModelInstruction, code: Code, shape: GemmShape, width: int) -> Iterator[str]:
@@ -97,7 +99,7 @@ def _lines(each: ModelInstruction, code: Code, shape: GemmShape, width: int) -> 
     elif each.kind == SCALAR:
         yield "s_mov_b32 m0, s4"
     elif each.kind == CODE[OpKind.WAIT]:
-        yield f"s_waitcnt {code.counters[each.counter].name}({each.held})"
+        yield f"{_WAIT} {code.counters[each.counter].name}({each.held})"
 
 
 def _vector(register: int, width: int) -> str:

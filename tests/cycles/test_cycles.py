@@ -77,6 +77,20 @@ def test_a_wait_for_some_leaves_the_younger_under_way() -> None:
     assert first_trip(result) == 16 + 800 + 8 + 4
 
 
+@pytest.mark.parametrize(
+    ("waits", "behind"), [((wait_vm(0), wait_lgkm(0)), 6), ((wait_lgkm(0), wait_vm(0)), 5)], ids=["vm", "lgkm"]
+)
+def test_waits_side_by_side_are_one_instruction_where_it_has_a_field_for_each(
+    waits: tuple[ModelInstruction, ModelInstruction], behind: int
+) -> None:
+    code = program([DMA, READ, *waits, VALU, waits[0], VALU, waits[1]])
+    landed = 16 + 800 + 8
+    apart, fused = (run(replace(code, fused_waits=each), PARAMETERS, trips=1) for each in (False, True))
+    assert first_trip(apart) == landed + behind * 4  # the second wait's turn counts if it comes after the landing
+    assert first_trip(fused) == landed + 5 * 4  # the two that stand alone keep their turns
+    assert (fused.issued, sum(lost(fused).values())) == (apart.issued - 1, landed - 2 * 4)
+
+
 def test_a_read_passes_the_port_then_the_latency() -> None:
     result = run(program([READ, wait_lgkm(0)]), PARAMETERS, trips=1)
     assert first_trip(result) == 4 + 60 + 4

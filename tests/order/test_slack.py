@@ -65,6 +65,19 @@ def test_one_buffer_needs_two_barriers_and_two_buffers_one() -> None:
     assert len(doubled.barriers) == 1
 
 
+def test_tiles_in_one_copy_may_have_a_barrier_each() -> None:
+    one, names = choice(1), "ABCD"
+    handovers = tuple(each._replace(value=name) for name in names for each in one.handovers)
+    counts = [
+        {barriers for asked in slack._by_barriers([many], II, 0, [0]) for barriers in {each.barriers for each in asked}}
+        for many in (
+            replace(one, handovers=handovers, copies=tuple((name, 1) for name in names)),
+            replace(one, handovers=handovers, copies=tuple((name, 2) for name in names)),
+        )
+    ]
+    assert counts == [{1, 2, 3, 4}, {1, 2, 3}]
+
+
 def test_slack_is_halved_until_there_is_room() -> None:
     # One buffer: 10 to land, 4 to read, of 20 slots; of the 6 that are left a load can't have 8.
     found = found_for([choice(1)], landing=8, reading=0)
@@ -96,6 +109,26 @@ def test_a_group_behind_needs_the_time_until_it_arrives() -> None:
     assert waited + 10 <= starts[READ]
     apart = choice(1, barriers=(0, 10), behind=10)
     assert settle([apart], II, landing=0, reading=0, scheduler=ModuloScheduler()) is Outcome.INFEASIBLE
+
+
+def test_every_other_barrier_does_where_there_is_room_for_one_more() -> None:
+    found = found_for([replace(choice(4), behind=II)])
+    landed, freed = found.starts[LOAD] + 10, found.starts[READ] + 4
+    (barrier,) = found.barriers
+    assert sum(landed <= at <= found.starts[READ] for at in range(barrier, 8 * II, II)) >= 2
+    assert sum(freed <= at <= found.starts[LOAD] + 4 * II for at in range(barrier, 8 * II, II)) >= 2
+    pair = replace(choice(2), behind=II)
+    assert settle([pair], II, landing=0, reading=0, scheduler=ModuloScheduler()) is Outcome.INFEASIBLE
+
+
+def test_gathered_reads_are_over_at_a_barrier_before_their_use() -> None:
+    gathered = replace(choice(2), gathered=(Handover("reads", (READ,), (COMPUTE,), 0, lands=False),))
+    found = found_for([gathered])
+    (barrier,) = found.barriers
+    assert any(found.starts[READ] + 4 <= at <= found.starts[COMPUTE] for at in range(barrier, 8 * II, II))
+    early = Settled(choice=0, starts=(0, 12, 17), barriers=(11,), landing_slack=0, read_slack=0)
+    check_settled(choice(2), early, II)
+    assert "no barrier or wait" in raised("O102", lambda: check_settled(gathered, early, II)).message
 
 
 def test_nothing_to_hand_over_takes_no_barrier() -> None:

@@ -97,6 +97,16 @@ def test_every_wait_and_barrier_of_a_shipped_loop_in_single_instructions_is_need
     needed(compile_loop(shape.loop(instructions=True)), refused)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("remainder", [0, 1])
+def test_where_turns_are_scarce_a_barrier_stands_every_other_iteration(remainder: int) -> None:
+    """And its two waits are one instruction; an iteration more outside the loop doesn't change that."""
+    compiled = compile_loop(ATTENTION.loop(), polish=False, remainder=remainder)
+    own = [entry.effect.counter or entry.op.name for entry in compiled.kernel if entry.op.is_framework]
+    assert own == ["vmcnt", "lgkmcnt", "barrier", "lgkmcnt", "lgkmcnt", "lgkmcnt"] * (compiled.trip_tiles[0] // 2)
+    assert compiled.certificate is not None
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_every_wait_and_barrier_of_a_drawn_loop_is_needed(seed: int) -> None:
     compiled = compile_loop(drawn_loop(seed), GFX942, remainder=seed % 2)

@@ -16,6 +16,7 @@ from rota.program.limits import MOST_INSTRUCTIONS, check_count
 from rota.program.lowered import Lowerable, LoweredProgram
 from rota.program.machine import Counter
 from rota.program.phase import Phase
+from rota.targets.architecture import has_one_wait
 from rota.targets.device import rates_of
 from rota.targets.rates import Rates
 
@@ -84,7 +85,8 @@ class UnitLoad(NamedTuple):
 class Code:
     """Instructions per role, each wave's role, the entries that keys number, and what one trip asks of the units.
 
-    `register_counters` number, for each register, the counter of what fills it, or `NOBODY`.
+    `register_counters` number, for each register, the counter of what fills it, or `NOBODY`.  With `fused_waits`, waits
+    that stand side by side are one instruction.
     """
 
     name: str
@@ -98,6 +100,7 @@ class Code:
     register_counters: tuple[int, ...]
     tiles_per_trip: int
     load: UnitLoad
+    fused_waits: bool = False
 
     @property
     def waves(self) -> int:
@@ -150,6 +153,7 @@ def encode(schedule: Lowerable, parameters: Parameters, shape: WorkSource | None
         register_counters=tuple(encoder.counters[place] for place in encoder.registers),
         tiles_per_trip=program.tiles_per_trip,
         load=_load(program, kernels, waves, parameters),
+        fused_waits=has_one_wait(program.machine),
     )
 
 

@@ -252,8 +252,10 @@ class _Model(ComputeUnit):
         token = tokens.issued - instruction.held - 1
         if token >= 0 and (token >= len(tokens.done) or tokens.done[token] > time):
             return self._wait_until(wave, Waiting(tokens, token, time, instruction.key, full=False))
-        self.issued += 1
         wave.pc += 1
+        if self.code.fused_waits and wave.code[wave.pc].kind == instruction.kind:
+            return time  # the next is a field of the same instruction
+        self.issued += 1
         return time + self.turn
 
     def _barrier(self, wave: ModelWave, instruction: ModelInstruction, time: int) -> int:

@@ -58,6 +58,7 @@ class OrderPace:
         self.edge = parameters.turn * parameters.loop_edge
         self.holds = (*(counter.holds.value for counter in code.counters), 1 << 62)
         self.registers = len(code.registers)
+        self.fused_waits = code.fused_waits
         self._computed = [counter < 0 for counter in code.register_counters]
         self._waves, self._sharers = code.waves, -(-code.waves // parameters.simds)
         # A wave of the first SIMD leaves at its next turn after the last one's arrival and the barrier's own time; of
@@ -184,6 +185,7 @@ class WavePace:
         "_path",
         "_port",
         "_ready",
+        "_waited",
         "_wave",
         "late",
         "time",
@@ -192,6 +194,7 @@ class WavePace:
     def __init__(self, wave: OrderPace) -> None:
         self._wave = wave
         self.time = self._port = self._path = 0
+        self._waited = -1  # when the wave had last waited
         self._free, self._ready = [0, 0], [0] * wave.registers
         self._done, self._issued = [[0] * count for count in wave.pending], list(wave.pending)
         self._arriving: list[tuple[int, int, list[int]]] = []  # when, how long it holds the port, whose token it is
@@ -267,9 +270,13 @@ class WavePace:
         return late or every > (self._wave.turn if waves_turn else first.held)
 
     def _wait(self, step: IssueStep) -> bool:
+        """A wait directly behind another is a field of the same instruction, where there is such a one."""
         _, _, held, _, _, _, place = step
+        if self.time == self._waited and self._wave.fused_waits:
+            self.time -= self._wave.turn
         late = self._come_down(place, self._issued[place] - held - 1)
         self.time += self._wave.turn
+        self._waited = self.time
         return late
 
     def _memory(self, step: IssueStep) -> bool:

@@ -24,10 +24,14 @@ from rota.sync.repair import Repair, Repaired
 
 
 class Sites(NamedTuple):
-    """Slots of one iteration: of barriers, each with room for a wait on every counter, and of waits for one alone."""
+    """Slots of one iteration: of barriers, each with room for a wait on every counter, and of waits for one alone.
+
+    Barriers stand in one of `every` so many periods, the kernel's first among them; in the others there are the waits.
+    """
 
     barriers: tuple[int, ...]
     waits: Mapping[str, tuple[int, ...]]
+    every: int = 1
 
 
 @dataclass(slots=True, eq=False)
@@ -93,7 +97,13 @@ class _Offer:
         kinds: list[tuple[str | None, tuple[int, ...]]] = [(None, self.slots.barriers), *self.slots.waits.items()]
         places = sorted(((slot, kind) for kind, slots in kinds for slot in slots), key=itemgetter(0))
         periods = (times[phase][-1] // self.interval + 1) if times[phase] else 0
-        due = [(period * self.interval + slot, kind) for period in range(periods) for slot, kind in places]
+        ahead = -periods if phase is Phase.PROLOGUE else 0  # of the kernel's first
+        due = [
+            (period * self.interval + slot, each)
+            for period in range(periods)
+            for slot, kind in places
+            for each in self._due(kind, ahead + period)
+        ]
         found: list[Entry] = []
         for entry, time in zip(entries, chain(times[phase], repeat(periods * self.interval)), strict=False):
             here = [kind for at, kind in due if at <= time]
@@ -101,6 +111,12 @@ class _Offer:
             found += self._at_gap(phase, here)
             found.append(entry)
         return (*found, *self._at_gap(phase, [kind for _, kind in due]))
+
+    def _due(self, kind: str | None, period: int) -> tuple[str | None, ...]:
+        """What stands at a site in a period: where a barrier is left out, there is still room for waits."""
+        if kind is None and period % self.slots.every:
+            return tuple(counter.name for counter in self.machine.counters)
+        return (kind,)
 
     def met(self, obligation: Obligation) -> bool:
         """Do the sites that are needed anyway meet it?"""

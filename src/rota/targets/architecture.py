@@ -104,6 +104,11 @@ def lacks(machine: Machine, fact: str, *evidence: tuple[str, str | int]) -> Decl
     )
 
 
+def has_one_wait(machine: Machine) -> bool:
+    """Does one instruction wait for all counters, each in a field of its own?  A compiler makes one of several then."""
+    return isinstance(machine, Architecture) and machine.wait_encoding is not None
+
+
 def architecture_of(machine: Machine) -> Architecture:
     """The machine itself, if it knows its instruction set."""
     if not isinstance(machine, Architecture):

@@ -1,7 +1,8 @@
 """Room in a loop by values: takes the least interval found for it, gives a placement with barriers and slack.
 
 Loads get three quarters of their latency to spare where that can be had, with more copies of their tiles if LDS holds
-them: with that much the cycle model keeps its pace when latencies scatter by half.
+them: with that much the cycle model keeps its pace when latencies scatter by half.  Where a wave's turns are scarce,
+barriers and waits cost most, and loads get less slack if a barrier does every other iteration.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from rota.errors import Finding, OrderError
-from rota.order.modulo.handover import derive_deliveries, derive_handovers
+from rota.order.modulo.handover import Handover, derive_deliveries, derive_handovers
 from rota.order.modulo.longest import Cycle, longest_starts
 from rota.order.modulo.mii import MII, derive_mii
 from rota.order.modulo.modulo_check import check_starts
@@ -30,6 +31,8 @@ from rota.values.patience import Patience
 from rota.values.unroll import Placement
 
 _READING = 4  # times its latency is the slack wished for a read of LDS
+_PAIRS = 4  # copies of each tile, if barriers stand every other iteration: two are read while two are loaded
+_LESS = 2 / 3  # of the slack wished for a load is asked for then
 _CLUSTERS = 2  # turns of a staggered wave group at the matrix unit per iteration; each takes two barriers
 
 
@@ -59,6 +62,11 @@ def in_lockstep(
 
     Registers in several copies unroll the loop, so they are left for when tiles alone don't do.
     """
+    seldom = list(_seldom(loop, times, ii, depths))
+    if seldom:
+        placed = _placed(seldom, ii, times, patience, int(landing * _LESS))
+        if not isinstance(placed, Outcome):
+            return placed
     fewest = min((loop.registers(each) for each in depths), default=0)
     lean = [each for each in depths if loop.registers(each) == fewest]
     rich = [each for each in depths if loop.registers(each) > fewest]
@@ -87,6 +95,23 @@ def _ways(loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[st
             choice = replace(choice, problem=without_turns(problem))
         found.append(_Candidate(choice, bound, turns_left=issued > 0))
     return found
+
+
+def _seldom(loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]]) -> Iterator[_Candidate]:
+    """Where turns are scarce: barriers every other iteration, and a tile's reads waited for where barriers stand."""
+    tiles = [value.name for value in loop.values if value.home is Home.LDS]
+    deep = [each for each in depths if min((each[name] for name in tiles), default=0) >= _PAIRS]
+    for candidate in _ways(loop, times, ii, deep) if turns_are_scarce(times, ii) else ():
+        for reads in _gathered(candidate.choice):
+            yield candidate._replace(choice=replace(candidate.choice, behind=ii, gathered=(reads,)))
+
+
+def _gathered(choice: Choice) -> Iterator[Handover]:
+    """Of each tile all reads, which are over at a barrier when the first of their users starts."""
+    for readers in (handover.after for handover in choice.handovers if handover.lands):
+        users = {user: distance for reader, user, distance in choice.deliveries if reader in readers}
+        if len(set(users.values())) == 1:
+            yield Handover("reads", readers, tuple(users), max(users.values()), lands=False)
 
 
 def staggered(

@@ -51,7 +51,8 @@ def faster_order(written: CompiledLoop) -> tuple[int, ...] | None:
 def _found(written: CompiledLoop, waves: tuple[OrderPace, OrderPace]) -> list[tuple[int, ...]]:
     """Orders by the quick model; the same in all periods of the unrolled kernel if these are alike."""
     kernel = written.lowered.kernel
-    periods = written.placement.unroll if _alike(kernel, written.placement.unroll) else 1
+    unroll = written.placement.unroll
+    periods = next(count for count in range(unroll, 0, -1) if unroll % count == 0 and _alike(kernel, count))
     length = len(kernel) // periods
     behind = [set[int]() for _ in range(length)]
     for later, those in enumerate(derive_must_follow(written.lowered)):

@@ -52,7 +52,8 @@ class Placement:
         late = f"; loads may be {self.landing_slack} slots late, reads {self.read_slack}" if self.barriers else ""
         turns = "; issue turns left to the order" if self.turns_left else ""
         stages, barriers = several(self.stages, "stage"), several(len(self.barriers), "barrier")
-        return f"{stages}, unroll {self.unroll}, {barriers} an iteration{late}{turns}"
+        most = "at most " if self.turns_left else ""  # every other iteration may do
+        return f"{stages}, unroll {self.unroll}, {most}{barriers} an iteration{late}{turns}"
 
     @property
     def stages(self) -> int:

@@ -16,6 +16,7 @@ from rota.program.kinds import Home
 from rota.program.loop_spec import LoopSpec
 from rota.program.machine import Machine
 from rota.sync.synthesis import Sites
+from rota.values.mma_slots import turns_are_scarce
 from rota.values.op_times import LoopTimes
 from rota.values.unroll import Placement
 
@@ -38,8 +39,32 @@ def derive_sites(spec: LoopSpec, placement: Placement, times: LoopTimes, machine
     for reader, window in _until_freed(spec, placement, times):
         windows.setdefault(machine.counter_of(spec.ops[reader].kind) or "", []).append(window)
     windows.pop("", None)
+    every = 1
+    if turns_are_scarce(times, placement.interval):  # a wait where another stands takes no turn of its own
+        windows = {counter: [w for w in each if not _at_barrier(w, placement)] for counter, each in windows.items()}
+        every = 2 if _every_other(spec, placement, times) else 1
     stabs = {counter: fewest_stabs(each, placement.interval) for counter, each in windows.items()}
-    return Sites(barriers=placement.barriers, waits=stabs)
+    return Sites(barriers=placement.barriers, waits=stabs, every=every)
+
+
+def _every_other(spec: LoopSpec, placement: Placement, times: LoopTimes) -> bool:
+    """Does a barrier in every other period do, with the slack that loads have?  The unrolled loop has whole pairs."""
+    if times.groups > 1 or placement.unroll % 2:
+        return False
+    starts, interval = placement.starts, placement.interval
+    for handover in derive_handovers(spec, dict(placement.copies)):
+        slack = placement.landing_slack if handover.lands else 0
+        opens = max(starts[op] + times.timings[op].latency for op in handover.before) + slack
+        closes = min(starts[op] for op in handover.after) + (handover.distance - 1) * interval
+        if not _at_barrier(Window(opens, closes), placement):
+            return False
+    return True
+
+
+def _at_barrier(window: Window, placement: Placement) -> bool:
+    """Does it contain a barrier?"""
+    length = window.closes - window.opens
+    return any((slot - window.opens) % placement.interval <= length for slot in placement.barriers)
 
 
 def fewest_stabs(windows: Sequence[Window], interval: int) -> tuple[int, ...]:

@@ -33,7 +33,7 @@ from rota.solver.effort import spent
 from rota.solver.outcome import LARGEST_SEED, Outcome
 from rota.solver.stopping import stopped
 
-_MOST_BARRIERS = 3  # an iteration, where their slots are free
+_MOST_BARRIERS = 3  # an iteration, where their slots are free and tiles have several copies
 _FEW_BARRIERS = 2
 # In the solver's own, reproducible measure, of which one unit is about four seconds: to find, per op, at least and at
 # most; and to improve.
@@ -47,7 +47,8 @@ class Choice:
     """One way to run the loop: its problem, what it hands over, and what is settled beforehand.
 
     `pinned` ops have the given slot, all in the last stage unless they are `staged` freely; the ops of a chain start in
-    turn; `barriers` are slots, where they are not free, and groups of waves pass each of them `behind` slots apart.
+    turn; `barriers` are slots, where they are not free, and groups of waves pass each of them `behind` slots apart, or
+    a barrier so much later does as well.  Reads that are `gathered` are over at a barrier before their first use.
     """
 
     problem: ModuloProblem
@@ -60,6 +61,7 @@ class Choice:
     chains: tuple[tuple[int, ...], ...] = ()
     barriers: tuple[int, ...] | None = None
     behind: int = 0
+    gathered: tuple[Handover, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +135,11 @@ class _Ladder:
         return _Search(scheduler=self.scheduler, deadline=self.deadline, attempt=attempt)
 
     def climb(
-        self, slack: int, attempt: int, part: float, among: Sequence[int], *, most: int = _MOST_BARRIERS
+        self, slack: int, attempt: int, part: float, among: Sequence[int], *, most: int | None = None
     ) -> _Found | None:
         """The first request with so much slack that is found, in their order, of these choices."""
         for asked in _by_barriers(self.choices, self.ii, slack, among):
-            if asked[0].barriers > max(most, min(_barrier_counts(asked[0].choice))):
+            if most is not None and asked[0].barriers > max(most, min(_barrier_counts(asked[0].choice))):
                 continue
             roomiest = max(asked, key=lambda each: (each.stages, sum(n for _, n in each.choice.copies), each.number))
             known = self._solve(roomiest, attempt, part)
@@ -192,7 +194,7 @@ def _no_harder(one: _Request, other: _Request) -> bool:
         and (first.pinned, first.staged, first.barriers) == (second.pinned, second.staged, second.barriers)
         and set(first.problem.resources) <= set(second.problem.resources)
         and set(first.chains) <= set(second.chains)
-        and first.behind == second.behind
+        and (first.behind, first.gathered) == (second.behind, second.gathered)
         and all(more >= less for (_, more), (_, less) in zip(first.copies, second.copies, strict=True))
     )
 
@@ -231,7 +233,12 @@ def _barrier_counts(choice: Choice) -> range:
         return range(1)
     if choice.barriers is not None:
         return range(len(choice.barriers), len(choice.barriers) + 1)
-    return range(1, _MOST_BARRIERS + 1)
+    if choice.gathered:  # to save turns
+        return range(1, 2)
+    # A tile in one copy is handed over twice an iteration; those that take turns share barriers.
+    tiles = {handover.value for handover in choice.handovers}
+    alone = sum(count == 1 for name, count in choice.copies if name in tiles)
+    return range(1, max(_MOST_BARRIERS, alone) + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,6 +320,7 @@ class _Request:
             demand_read_slack(choice.deliveries, problem, reading),
             place_barriers(self.barriers) if choice.barriers is None else fix_barriers(choice.barriers),
             hand_over(choice.handovers, problem, self.slack, choice.behind),
+            hand_over(choice.gathered, problem, self.slack),
         )
 
 

@@ -13,20 +13,22 @@ from rota.order.modulo.slack import Choice, Settled
 def check_settled(choice: Choice, settled: Settled, ii: int) -> None:
     """Every handover has as many barriers in it as it needs, with the slack claimed; every read has its own."""
     for handover in choice.handovers:
-        _check_handover(choice, settled, handover, ii)
+        _check_handover(choice, settled, handover, ii, choice.behind)
+    for handover in choice.gathered:
+        _check_handover(choice, settled, handover, ii, 0)
     for reader, user, distance in choice.deliveries:
         ready = settled.starts[reader] + choice.problem.ops[reader].latency + settled.read_slack
         if settled.starts[user] + distance * ii < ready:
             raise _broken(choice, reader, user, "read slack", settled.read_slack)
 
 
-def _check_handover(choice: Choice, settled: Settled, handover: Handover, ii: int) -> None:
+def _check_handover(choice: Choice, settled: Settled, handover: Handover, ii: int, behind: int) -> None:
     starts, ops = settled.starts, choice.problem.ops
     slack = settled.landing_slack if handover.lands else settled.read_slack
     over = max(handover.before, key=lambda op: starts[op] + ops[op].latency)
     begins = min(handover.after, key=lambda op: starts[op])
     earliest = starts[over] + ops[over].latency + slack
-    latest = starts[begins] + handover.distance * ii - choice.behind
+    latest = starts[begins] + handover.distance * ii - behind
     if not any(earliest <= earliest + (slot - earliest) % ii <= latest for slot in settled.barriers):
         raise _broken(choice, over, begins, "landing slack" if handover.lands else "read slack", slack)
 
