@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from rota.emit.block_spacing import result_states
 from rota.emit.buffer_resource import NOWHERE, element_fetch
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_factors import Factor, Piece
+from rota.emit.gemm_instructions import block_adds
 from rota.emit.gemm_tile import GemmTile
-from rota.emit.gemm_words import mfma_text
+from rota.emit.gemm_words import block_add_text, mfma_text
 from rota.emit.lds_layout import LdsLayout
 from rota.emit.whole_columns import taken_columns
 
@@ -87,7 +89,7 @@ def _taken(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[
 def _multiplied(binding: GemmBinding) -> Iterator[str]:
     """EpilogueStep by step of K: all pieces of a step, then all its products."""
     tile = binding.tile
-    for operand in Factor if tile.scaled else ():
+    for operand in Factor if tile.has_scales else ():
         for part in range(binding.parts(operand)):
             lds, name = binding.first_row(operand, part) * tile.geometry.scale_line, f"{operand.value}_scale"
             yield f"ROTA_SCALE_READ({name}[0][{part}], {name}_lane, {lds})"
@@ -101,7 +103,22 @@ def _multiplied(binding: GemmBinding) -> Iterator[str]:
             for column in range(binding.parts(Factor.B)):
                 factors = (_factors("a", row, a), _factors("b", column, b))
                 scaled_by = (f"a_scale[0][{row}]", f"b_scale[0][{column}]") if tile.scaled else ()
-                yield mfma_text(tile, step, f"c[{row}][{column}]", *factors, *scaled_by)
+                total = f"sum[0][{row}][{column}]" if tile.block_sums else f"c[{row}][{column}]"
+                yield mfma_text(tile, step, total, *factors, *scaled_by)
+    if tile.block_sums:
+        yield from _added(binding)
+
+
+def _added(binding: GemmBinding) -> Iterator[str]:
+    """The sums of a K-tile's blocks, scaled and added."""
+    yield f"ROTA_APART({result_states(binding.tile)})"
+    for row in range(binding.parts(Factor.A)):
+        for column in range(binding.parts(Factor.B)):
+            total, scales = f"c[{row}][{column}]", (f"a_scale[0][{row}]", f"b_scale[0][{column}]")
+            yield " ".join(
+                block_add_text(each, total, f"sum[0][{row}][{column}]", scales)
+                for each in block_adds(row, column, 0, (0, 0))
+            )
 
 
 def _read(binding: GemmBinding, read: Piece) -> str:
