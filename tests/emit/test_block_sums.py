@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +38,7 @@ from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.program.phase import Phase
 from rota.prove.proved_object import prove_object
 from rota.targets.by_architecture import GFX942, GFX950
+from rota.values.compile_loop import compile_loop
 from tests.findings.smallest import raised
 
 LOW = "block_fp8_low"
@@ -60,6 +62,19 @@ def test_the_loop_is_the_schedule_and_problems_are_computed(name: str, asked: Wh
     deep, rest = replace(DEEP[0], m=40, whole=False), replace(PROBLEMS[2], m=40, n=70)
     split = replace(PROBLEMS[3], n=70, batches=1)
     assert {str(each): wrong for each in (deep, rest, split) if (wrong := run_problem(made, each))} == {}
+
+
+def test_single_instructions_keep_their_distance() -> None:
+    """Some sums are scaled as soon as they may be; without the wait states the audit says so."""
+    shape, machine = BLOCK_FP8_SMALL, GFX950
+    loop = compile_loop(shape.loop(), machine)
+    source, name = emit_whole(loop, shape.geometry), whole_name(loop, WholeGemm())
+    early = re.sub(r"ROTA_APART\(\d+\) (?=ROTA_BLOCK_SCALE)", "", source)
+    audits = [
+        audit_gemm(loop, shape.geometry, find_toolchain().compile(text, machine.arch), kernel=name)
+        for text in (source, early)
+    ]
+    assert [{finding.code for finding in audit.findings} for audit in audits] == [set(), {"I104"}]
 
 
 @pytest.mark.parametrize("fault", BLOCK_FAULTS[10::12], ids=lambda fault: fault.name)
