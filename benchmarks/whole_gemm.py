@@ -39,7 +39,7 @@ VARIANTS: tuple[tuple[str, WholeGemm], ...] = tuple(
             epilogue=parse_epilogue(EPILOGUES[(2 * number + turn * 3) % len(EPILOGUES)]),
             xcds=(8, 8, 1, 8)[(number + turn) % 4],
             group=(4, 1, 4, 3)[(number + 2 * turn) % 4],
-            persistent=(number + 3 * turn) % 7 == 6 and not loop.endswith("_kn"),
+            persistent=(number + 3 * turn) % 7 == 6 and not loop.endswith("_kn") and not loop.startswith("block_"),
         ),
     )
     for number, loop in enumerate(LOOPS)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.whole_block_faults import BLOCK_FAULTS
 from benchmarks.whole_far import wrong_far_row
 from benchmarks.whole_faults import BY_COLUMNS, FAULTS, LOOP, SUMS, Fault
 from benchmarks.whole_kernels import LOOPS, Built, built, loaded, loop_of, source_of
@@ -95,7 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="faults whose part or name contains this text")
     parser.add_argument("--every", type=int, default=1, help="each so-many-th fault alone")
     options = parser.parse_args(arguments)
-    chosen = [fault for fault in FAULTS if options.only in f"{fault.part}: {fault.name}"][:: options.every]
+    every = (*FAULTS, *BLOCK_FAULTS)
+    chosen = [fault for fault in every if options.only in f"{fault.part}: {fault.name}"][:: options.every]
     tally: Counter[str] = Counter()
     for loop, asked in dict.fromkeys((fault.loop, fault.asked) for fault in chosen):
         how = found_by(None, asked, loop)

@@ -16,13 +16,34 @@ from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
 from rota.isa.launch.loaded_kernel import LoadedKernel
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
-from rota.kernels.narrow_gemm import FP4_LARGE, FP4_SMALL, MXFP4_LARGE, MXFP4_SMALL, MXFP8_LARGE, MXFP8_SMALL
+from rota.kernels.narrow_gemm import (
+    BLOCK_FP8_LARGE,
+    BLOCK_FP8_SMALL,
+    FP4_LARGE,
+    FP4_SMALL,
+    MXFP4_LARGE,
+    MXFP4_SMALL,
+    MXFP8_LARGE,
+    MXFP8_SMALL,
+)
 from rota.program.machine import Machine
 from rota.targets.by_architecture import GFX942, GFX950
 from rota.values.compile_loop import compile_loop
 
 _EIGHT, _, _SMALL, _FP8 = GEMM_SHAPES
 _SMALL_942 = MI300X_GEMM_SHAPES[-1]
+_FP8_942 = GemmShape(
+    name="gemm_fp8_128x128x128_4wave_mi300x",
+    instruction="v_mfma_f32_16x16x32_fp8_fp8",
+    mma=(16, 32),
+    rows=128,
+    columns=128,
+    depth=128,
+    waves=4,
+    element_bytes=1,
+    dma_bytes=4,
+    read_bytes=8,
+)
 _FP4_LOW = replace(FP4_SMALL, name="gemm_fp4_64x128x256_4wave", rows=64)
 
 
@@ -42,21 +63,7 @@ LOOPS: dict[str, tuple[GemmShape, Machine]] = {
         GFX942,
     ),
     "fp8": (_FP8, GFX950),
-    "fp8_mi300x": (
-        GemmShape(
-            name="gemm_fp8_128x128x128_4wave_mi300x",
-            instruction="v_mfma_f32_16x16x32_fp8_fp8",
-            mma=(16, 32),
-            rows=128,
-            columns=128,
-            depth=128,
-            waves=4,
-            element_bytes=1,
-            dma_bytes=4,
-            read_bytes=8,
-        ),
-        GFX942,
-    ),
+    "fp8_mi300x": (_FP8_942, GFX942),
     "small_kn": (replace(_SMALL, name="gemm_bf16_128x128x64_4wave_kn", b_layout=BLayout.KN), GFX950),
     "low_kn": (_fp16(_SMALL, "gemm_f16_64x128x64_4wave_kn", rows=64, b_layout=BLayout.KN), GFX950),
     "fp8_kn": (replace(_FP8, name="gemm_fp8_256x256x128_8wave_kn", b_layout=BLayout.KN), GFX950),
@@ -69,6 +76,10 @@ LOOPS: dict[str, tuple[GemmShape, Machine]] = {
     "mxfp8": (MXFP8_LARGE, GFX950),
     "mxfp8_small": (MXFP8_SMALL, GFX950),
     "mxfp8_deep": (replace(MXFP8_SMALL, name="gemm_mxfp8_64x128x256_4wave", rows=64, depth=256), GFX950),
+    "block_fp8": (BLOCK_FP8_LARGE, GFX950),
+    "block_fp8_small": (BLOCK_FP8_SMALL, GFX950),
+    "block_fp8_low": (replace(BLOCK_FP8_SMALL, name="gemm_block_fp8_64x128x128_4wave", rows=64), GFX950),
+    "block_fp8_mi300x": (replace(_FP8_942, name="gemm_block_fp8_128x128x128_4wave_mi300x", block_scales=True), GFX942),
 }
 """Tiles of four and eight waves for both machines; of quadrants, which are quickly scheduled."""
 

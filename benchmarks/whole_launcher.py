@@ -110,6 +110,24 @@ SCALED_CASES: tuple[Case, ...] = (
 )
 """For a kernel with scales of blocks, of 64 x 128 tiles, whose K is 96."""
 
+FLOAT_CASES: tuple[Case, ...] = (
+    *(
+        case
+        for name, letter in (("A", "a"), ("B", "b"))
+        for far in (f"rows of {name}_scale are at least ceil(K / 128) floats apart, 256 of them less than 2 GiB",)
+        for case in (
+            Case(f"p.{name}_scale = nullptr;", f"{name}_scale is given"),
+            Case(f"p.{name}_scale = (const char*)p.{name}_scale + 2;", f"{name}_scale is aligned to its elements"),
+            Case(f"p.{letter}_scale_stride = 1;", far),
+            Case(f"p.{letter}_scale_stride = 1 << 21;", far),
+            Case(f"p.{letter}_scale_batch = -1;", f"matrices of {name}_scale follow one another"),
+        )
+    ),
+    Case("p.D = (char*)p.A_scale + 1600;", "D overlaps A_scale"),
+    Case("p.D = (char*)p.B_scale + 1200;", "D overlaps B_scale"),
+)
+"""For one with scales in fp32, whose K is 200."""
+
 
 def cases_by_columns() -> Iterator[Case]:
     """The same for B as K x N."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.emit.gemm.factors import BlockScales
 from rota.emit.whole.epilogue_steps import EpilogueStep, Steps
 from rota.emit.whole.options import Output
 from rota.pipeline.geometry import SCALED_BLOCK
@@ -104,25 +105,28 @@ def gap_by_columns(problem: Problem) -> int:
     return -problem.n % 8 + gap // 8 * 8 if (problem.k + gap) % 8 == 0 else gap
 
 
-def fitted(problem: Problem, packed: int, *, scaled: bool = False) -> Problem:
-    """The problem with rows of whole bytes, where so many elements share one; of whole blocks, where they have scales.
+def fitted(problem: Problem, packed: int, scales: BlockScales = BlockScales.NONE) -> Problem:
+    """The problem with rows of whole bytes, where so many elements share one; of whole blocks, if scales are bytes.
 
-    K-tiles of fp4 are deep: two of three problems get a K that has trips of the loop, in rows that DMAs can fetch.
+    K-tiles of fp4 are deep, and a trip sums several blocks with scales in fp32: two of three problems get a K that has
+    trips of the loop, in rows that DMAs can fetch.
     """
-    if packed == 1 and not scaled:
+    if packed == 1 and scales is BlockScales.NONE:
         return problem
-    whole = SCALED_BLOCK if scaled else packed
+    whole = SCALED_BLOCK if scales is BlockScales.MX else packed
     gap_a, gap_b, gap_c, gap_d = problem.gaps
     k = -(-problem.k // whole) * whole
     if problem.seed % 3:
-        k *= 4 if packed > 1 else 1
+        k *= 4 if packed > 1 else 2 if scales is BlockScales.FLOAT else 1
         gaps = (-k % _FETCHED, -k % _FETCHED, gap_c, gap_d)
         return replace(problem, k=k, gaps=gaps, skew=(0, 0, problem.skew[2]))
     return replace(problem, k=k, gaps=(gap_a + gap_a % packed, gap_b + gap_b % packed, gap_c, gap_d))
 
 
-def scale_gap(problem: Problem) -> int:
-    """Bytes behind a row of scales: rows that DMAs can fetch, or any."""
+def scale_gap(problem: Problem, scales: BlockScales) -> int:
+    """Bytes, or floats, behind a row of scales: rows that DMAs can fetch, or any."""
+    if scales is BlockScales.FLOAT:
+        return problem.seed % 4
     fetched = problem.seed % 3 and problem.seed % 7
     return -(problem.k // SCALED_BLOCK) % 4 if fetched else problem.seed % 4
 
@@ -151,7 +155,9 @@ class Bounded(NamedTuple):
     bound: Floats
 
 
-def draw_operands(problem: Problem, bits: int, output: Output, epilogue: Steps) -> Operands:
+def draw_operands(
+    problem: Problem, bits: int, output: Output, epilogue: Steps, scales: BlockScales = BlockScales.NONE
+) -> Operands:
     """Integers and powers of two, or numbers with all the bits that an element has."""
     random = np.random.default_rng(problem.seed)
     size = problem.batches
@@ -165,28 +171,34 @@ def draw_operands(problem: Problem, bits: int, output: Output, epilogue: Steps) 
         scaled: Floats = np.ldexp(significands, random.integers(-digits - 4, -digits, shape, endpoint=True))
         return scaled
 
+    def drawn_scales(rows: int) -> Floats:
+        powers: Floats = np.ldexp(1.0, random.integers(-2, 3, (size, rows, -(-problem.k // scales.block))))
+        if problem.whole or scales is not BlockScales.FLOAT:
+            return powers
+        return (powers * random.uniform(-2, 2, powers.shape)).astype(np.float32).astype(np.float64)
+
     digits = {Output.BF16: 8, Output.F16: 11, Output.F32: 24}[output]
-    scales = [np.ldexp(1.0, random.integers(-1, 1, (size, each), endpoint=True)) for each in (problem.m, problem.n)]
+    factors = [np.ldexp(1.0, random.integers(-1, 1, (size, each), endpoint=True)) for each in (problem.m, problem.n)]
     return Operands(
         a=drawn((size, problem.m, problem.k), bits),
         b=drawn((size, problem.n, problem.k), bits),
         b_up=drawn((size, problem.n, problem.k), bits),
         c=drawn((size, problem.m, problem.n), digits),
         bias=drawn((problem.m if EpilogueStep.ROW_BIAS in epilogue else problem.n,), digits),
-        row_scale=scales[0],
-        column_scale=scales[1],
+        row_scale=factors[0],
+        column_scale=factors[1],
         alpha=float(random.choice([1, 2, -3, 0.5])),
         beta=float(random.choice([1, -2, 0.5])),
-        a_scale=np.ldexp(1.0, random.integers(-2, 3, (size, problem.m, problem.k // SCALED_BLOCK))),
-        b_scale=np.ldexp(1.0, random.integers(-2, 3, (size, problem.n, problem.k // SCALED_BLOCK))),
-        b_up_scale=np.ldexp(1.0, random.integers(-2, 3, (size, problem.n, problem.k // SCALED_BLOCK))),
+        a_scale=drawn_scales(problem.m),
+        b_scale=drawn_scales(problem.n),
+        b_up_scale=drawn_scales(problem.n),
     )
 
 
-def scaled_operands(given: Operands) -> Operands:
-    """A and B with the scales of their blocks."""
-    scales = given.a_scale, given.b_scale, given.b_up_scale
-    a, b, b_up = (scale.repeat(SCALED_BLOCK, axis=2) for scale in scales)
+def scaled_operands(given: Operands, scales: BlockScales) -> Operands:
+    """A and B with the scales of their blocks, of which the last may be a part."""
+    each = given.a_scale, given.b_scale, given.b_up_scale
+    a, b, b_up = (scale.repeat(scales.block, axis=2)[:, :, : given.a.shape[2]] for scale in each)
     return given._replace(a=given.a * a, b=given.b * b, b_up=given.b_up * b_up)
 
 

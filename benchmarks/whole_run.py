@@ -34,7 +34,6 @@ from rota.emit.whole.finish import PARTIAL_UNIT
 from rota.emit.whole.options import PARAMETERS, REDUCTION_THREADS, Output, WholeGemm
 from rota.errors import Finding, IsaError
 from rota.isa.launch.interleaving import some_interleavings
-from rota.pipeline.geometry import SCALED_BLOCK
 
 _ALIGNED = 256  # bytes, as allocators of GPU memory align
 _UNTOUCHED = 0xA5
@@ -49,9 +48,9 @@ Launch = tuple[tuple[int, int, int], int]
 
 def run_problem(built: Built, problem: Problem, shape: Callable[[Built, Problem], Launch] | None = None) -> list[str]:
     """What is wrong, in words; nothing if all is right."""
-    asked, element = built.asked, built.tile.element.value
-    problem = fitted(problem, built.tile.element.packed, scaled=built.tile.scaled)
-    given = draw_operands(problem, LEAST_SIGNIFICANT[element], asked.output, asked.epilogue)
+    asked, element, scales = built.asked, built.tile.element.value, built.tile.scales
+    problem = fitted(problem, built.tile.element.packed, scales)
+    given = draw_operands(problem, LEAST_SIGNIFICANT[element], asked.output, asked.epilogue, scales)
     arrays = _arrays(built, problem, given)
     orders = some_interleavings(built.tile.waves, max(3, problem.orders), problem.seed)
     chosen = orders if problem.orders > 1 else [orders[problem.seed % len(orders)]]
@@ -66,7 +65,7 @@ def run_problem(built: Built, problem: Problem, shape: Callable[[Built, Problem]
             found += _said(_reduce(built, problem, values, chosen))
     except IsaError as error:
         found += [f"{each.code} {each.message}" for each in error.findings]
-    due = scaled_operands(given) if built.tile.scaled else given
+    due = scaled_operands(given, scales) if built.tile.has_scales else given
     return [*found, *_wrong(built.asked, problem, due, arrays["D"])]
 
 
@@ -102,8 +101,8 @@ def _scalar(name: str, problem: Problem, given: Operands, built: Built) -> float
     known |= {f"{each}_batch": strides[each] * rows[each] for each in strides}
     known |= {"M": problem.m, "N": n, "K": k, "splits": problem.splits, "workgroups": grid_of(built, problem)[0][0]}
     known |= {"alpha": given.alpha, "beta": given.beta}
-    if built.tile.scaled:
-        stride = k // SCALED_BLOCK + scale_gap(problem)
+    if built.tile.has_scales:
+        stride = given.a_scale.shape[2] + scale_gap(problem, built.tile.scales)
         known |= {f"{each}_scale_stride": stride for each in "ab"}
         known |= {f"{each}_scale_batch": stride * rows[each] for each in "ab"}
     return known.get(name, 0 if name.endswith(("_stride", "_batch")) else None)
@@ -121,12 +120,13 @@ def _arrays(built: Built, problem: Problem, given: Operands) -> dict[str, NDArra
         "B": _laid(given_b[0], gap_b, skew[1], lambda each: packed(each, element), _NAN[element]),
         "D": _laid(d, gaps[3], skew[2], lambda each: _packed_output(each, asked.output), _NAN[asked.output.value]),
     }
-    if built.tile.scaled:
-        gap, shift = scale_gap(problem), 0 if problem.seed % 3 else problem.seed % 4
-        found["A_scale"] = _laid(given.a_scale, gap, shift, _packed_scales, _NAN_SCALE)
-        found["B_scale"] = _laid(given.b_scale, gap, 0, _packed_scales, _NAN_SCALE)
+    if built.tile.has_scales:
+        gap, shift = scale_gap(problem, built.tile.scales), 0 if problem.seed % 3 else problem.seed % 4
+        pack, nan = (_packed_scales, _NAN_SCALE) if built.tile.scaled else (_packed_floats, np.nan)
+        found["A_scale"] = _laid(given.a_scale, gap, shift, pack, nan)
+        found["B_scale"] = _laid(given.b_scale, gap, 0, pack, nan)
         if asked.gate:
-            found["B_up_scale"] = _laid(given.b_up_scale, gap, shift, _packed_scales, _NAN_SCALE)
+            found["B_up_scale"] = _laid(given.b_up_scale, gap, shift, pack, nan)
     if asked.gate:
         found["B_up"] = _laid(given_b[1], gap_b, skew[1], lambda each: packed(each, element), _NAN[element])
     if EpilogueStep.BETA in asked.epilogue:
@@ -168,6 +168,10 @@ def _laid(matrices: Floats, gap: int, skew: int, pack: Callable[[Floats], NDArra
 def _packed_scales(scales: Floats) -> NDArray[Any]:
     """As E8M0; a gap has any."""
     return np.asarray(127 + np.log2(np.where(scales == 0, 1, scales)), np.uint8)
+
+
+def _packed_floats(scales: Floats) -> NDArray[Any]:
+    return scales.astype(np.float32)
 
 
 def _packed_output(values: Floats, output: Output) -> NDArray[Any]:

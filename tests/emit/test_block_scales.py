@@ -12,7 +12,7 @@ import pytest
 from benchmarks.whole_kernels import LOOPS, loop_of, source_of
 from rota.audit.audit import audit_gemm
 from rota.emit.gemm.binding import GemmBinding
-from rota.emit.gemm.factors import Element, Factor
+from rota.emit.gemm.factors import BlockScales, Element, Factor
 from rota.emit.gemm.hip import emit_gemm
 from rota.emit.gemm.instructions import BoundInstruction, ScaleDma
 from rota.emit.gemm.lds_layout import bank_conflicts, free_layout
@@ -42,9 +42,9 @@ SHAPES = (MXFP4_LARGE, MXFP4_SMALL, MXFP8_LARGE, MXFP8_SMALL, replace(MXFP8_SMAL
 LOOP = MXFP4_SMALL.loop(instructions=False)
 
 
-def _tile(shape: GemmShape, *, scaled: bool = True) -> GemmTile:
+def _tile(shape: GemmShape, scales: BlockScales = BlockScales.MX) -> GemmTile:
     element = Element.FP4 if shape.packed > 1 else Element.FP8
-    return GemmTile(geometry=shape.geometry, waves=shape.waves, element=element, machine=GFX950, scaled=scaled)
+    return GemmTile(geometry=shape.geometry, waves=shape.waves, element=element, machine=GFX950, scales=scales)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
@@ -136,12 +136,13 @@ def test_a_product_has_the_scales_of_its_own_rows(loop: LoopSpec, said: str) -> 
 
 
 def test_a_loop_without_scales_has_no_tiles_of_them() -> None:
-    assert "takes no scales" in raised("T203", lambda: GemmLoop(LOOP, _tile(MXFP4_SMALL, scaled=False))).message
+    assert "takes no scales" in raised("T203", lambda: GemmLoop(LOOP, _tile(MXFP4_SMALL, BlockScales.NONE))).message
 
 
 @pytest.mark.parametrize("geometry", [replace(MXFP4_SMALL.geometry, BK=1024), replace(FP4_SMALL.geometry, BK=64)])
 def test_tiles_that_scales_do_not_fit_are_refused(geometry: KernelGeometry) -> None:
-    raised("T203", lambda: GemmTile(geometry=geometry, waves=4, element=Element.FP4, machine=GFX950, scaled=True))
+    scales = BlockScales.MX
+    raised("T203", lambda: GemmTile(geometry=geometry, waves=4, element=Element.FP4, machine=GFX950, scales=scales))
 
 
 def test_one_kernel_multiplies_in_one_way() -> None:

@@ -51,7 +51,7 @@ def test_the_loop_is_the_schedule_and_problems_are_computed(name: str, asked: Wh
         assert warnings_of(TOOLCHAINS["ziglang"], source_of(name, asked), "gfx950", tmp_path) == ""
     split, rest = replace(PROBLEMS[2], batches=1, whole=False), replace(PROBLEMS[1], m=40, n=70)
     deep = replace(DEEP[0], m=40, k=300 if made.tile.element.packed > 1 else 1200)
-    assert fitted(deep, made.tile.element.packed, scaled=made.tile.scaled).k >= 1200
+    assert fitted(deep, made.tile.element.packed, made.tile.scales).k >= 1200
     assert {str(each): wrong for each in (deep, split, rest) if (wrong := run_problem(made, each))} == {}
 
 

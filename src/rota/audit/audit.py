@@ -21,6 +21,7 @@ from rota.emit.attention.kernel import attention_shape
 from rota.emit.attention.ops import AttentionOps, copies_of
 from rota.emit.gemm.binding import GemmBinding
 from rota.emit.gemm.factors import Element
+from rota.emit.gemm.instructions import SCALING_OPCODES
 from rota.emit.gemm.plan import Binder
 from rota.emit.gemm.tile import GemmTile, gemm_tile
 from rota.emit.register_waits import with_register_waits
@@ -119,12 +120,14 @@ def audit_gemm(
     tile = gemm_tile(planned, geometry, element=element, waves=waves)
     binding = bound(planned, tile)
     expected = with_additions(expected_gemm(planned, binding), additions)
-    loop = read_machine_loop(code.instructions(kernel))
+    loop = read_machine_loop(code.instructions(kernel), SCALING_OPCODES if tile.block_sums else ())
     comparison = compare(expected, loop)
     wrong = [
         *wrong_operands(comparison.pairs, loop, binding, products=products),
         *wrong_groups(expected, loop, planned.machine, tile.waves, as_emitted=True),
     ]
+    if tile.block_sums:
+        wrong += check_spacing(loop.instructions, architecture_of(planned.machine))
     prediction = _predicted(tile, binding, planned.machine, dynamic_lds)
     return _audited(
         planned,
@@ -192,7 +195,7 @@ def audit_attention(compiled: CompiledSchedule, code: CodeObject, *, kernel: str
 
 def _predicted(tile: GemmTile, binding: GemmBinding, machine: Machine, dynamic_lds: int) -> PredictedUse:
     return PredictedUse(
-        registers=tile.accumulator_registers + tile.fragment_registers * binding.copies,
+        registers=tile.accumulator_registers * (2 if tile.block_sums else 1) + tile.fragment_registers * binding.copies,
         limit=registers_per_lane(machine, tile.waves),
         lds_bytes=binding.lds_bytes - dynamic_lds,
     )

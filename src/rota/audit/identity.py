@@ -16,7 +16,7 @@ from rota.audit.machine_loop import MachineEvent, MachineLoop
 from rota.audit.machine_operands import named_registers, wrong_operand
 from rota.emit.gemm.binding import GemmBinding
 from rota.emit.gemm.factors import Factor, Piece
-from rota.emit.gemm.instructions import BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
+from rota.emit.gemm.instructions import BlockAdd, BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
 from rota.emit.gemm.words import SCALE_DMA
 from rota.errors import Finding
 from rota.isa.code.disassembly import Instruction
@@ -26,7 +26,8 @@ Pair = tuple[ExpectedEvent, MachineEvent]
 Register = str
 _Piece = tuple[Factor, int, int, int, int]  # operand, copy, part, piece, and which register of it
 _Sum = tuple[int, int, int]  # a block of C by its parts of A and B, and which register of it
-_Held = _Piece | _Sum
+_BlockSum = tuple[str, int, int, int, int]  # "sum", or what it is "scaled": parts, copy, and which register of it
+_Held = _Piece | _Sum | _BlockSum
 _OFFSET = re.compile(r"offset:(\d+)")
 _COPIES = ("v_mov_b32", "v_mov_b64", "v_accvgpr_mov", "v_accvgpr_read", "v_accvgpr_write")
 _SUMS = ("v_or_b32", "v_add_u32")  # an OR with a constant adds it where the compiler knows that no bits meet
@@ -49,7 +50,7 @@ def _wrong_opcodes(pairs: Sequence[Pair], binding: GemmBinding) -> Iterator[Find
     for planned, found in pairs:
         instruction = found.instruction
         due, *wanted = _due_opcode(planned.bound, binding) or (instruction.opcode,)
-        modifiers = instruction.modifiers if isinstance(planned.bound, Mfma) else ()
+        modifiers = instruction.modifiers if isinstance(planned.bound, Mfma | BlockAdd) else ()
         if instruction.opcode != due or [*modifiers] != wanted:
             have = " ".join((instruction.opcode, *modifiers))
             yield wrong_operand(planned, found, "kind of element", " ".join((due, *wanted)), have)
@@ -63,12 +64,12 @@ def _due_opcode(bound: BoundInstruction | None, binding: GemmBinding) -> tuple[s
             return binding.matrix_instruction(bound.step)
         case LdsRead():
             return (tile.read_instruction(bound.operand),)
-        case Dma():
-            return (tile.dma_instruction,)
-        case ScaleDma():
-            return (SCALE_DMA,)
+        case Dma() | ScaleDma():
+            return (tile.dma_instruction if isinstance(bound, Dma) else SCALE_DMA,)
         case ScaleRead():
-            return ({1: "ds_read_u8", 2: "ds_read_u16"}.get(tile.steps, "ds_read_b32"),)
+            return (tile.scale_read_instruction(bound.operand),)
+        case BlockAdd():
+            return bound.opcode, *bound.modifiers
         case None:
             return ()
 
@@ -204,25 +205,74 @@ def _follow(
         for index, register in enumerate(named_registers(operands[0])):
             held[register] = (bound.operand, bound.copy, bound.part, bound.piece, index)
     elif isinstance(bound, ScaleRead):
-        for register in named_registers(operands[0]):
-            held[register] = _scale(bound.operand, bound.copy, bound.part)
+        for index, register in enumerate(named_registers(operands[0])):
+            held[register] = _scale(bound.operand, bound.copy, bound.part, index)
+    elif isinstance(bound, BlockAdd):
+        yield from _follow_add(planned, bound, found, held)
     elif isinstance(bound, Mfma):
-        yield from _wrong_scales(planned, bound, found, held)
-        for operand, text in ((Factor.A, operands[1]), (Factor.B, operands[2])):
-            due = list(_due(bound, operand, binding))
-            have = [held.get(register) for register in named_registers(text)]
-            if have != due:
-                shown = ", ".join(sorted({_shown(piece) for piece in have}))
-                yield wrong_operand(planned, found, f"{operand.name} in {text}", _shown(due[0]), shown)
-        sums = [(bound.a_part, bound.b_part, index) for index, _ in enumerate(named_registers(operands[0]))]
-        have = [held.get(register) for register in named_registers(operands[3])]
-        if have != sums and (any(have) or set(sums) & set(held.values())):
-            usual = " ".join(register for register, each in held.items() if each in sums)
-            yield wrong_operand(
-                planned, found, "accumulator", usual or "a new one", f"{operands[0]} from {operands[3]}"
-            )
-        _forget(held, sums)
-        held.update(zip(named_registers(operands[0]), sums, strict=True))
+        yield from _follow_product(planned, bound, found, held, binding)
+
+
+def _follow_product(
+    planned: ExpectedEvent, mfma: Mfma, found: MachineEvent, held: dict[Register, _Held], binding: GemmBinding
+) -> Iterator[Finding]:
+    operands = found.instruction.operands
+    yield from _wrong_scales(planned, mfma, found, held)
+    for operand, text in ((Factor.A, operands[1]), (Factor.B, operands[2])):
+        due = list(_due(mfma, operand, binding))
+        have = [held.get(register) for register in named_registers(text)]
+        if have != due:
+            shown = ", ".join(sorted({_shown(piece) for piece in have}))
+            yield wrong_operand(planned, found, f"{operand.name} in {text}", _shown(due[0]), shown)
+    block, indices = (mfma.a_part, mfma.b_part), range(binding.tile.part_registers)
+    if mfma.sum_copy is None:
+        yield from _added(planned, found, held, [(*block, index) for index in indices])
+        return
+    summed: list[_Held] = [("sum", *block, mfma.sum_copy, index) for index in indices]
+    before = [held.get(register) for register in named_registers(operands[3])]
+    if (before != summed) if mfma.step else (operands[3] != "0"):
+        yield wrong_operand(planned, found, "sum of a block", _shown(summed[0]) if mfma.step else "0", operands[3])
+    _forget(held, summed)
+    held.update(zip(named_registers(operands[0]), summed, strict=True))
+
+
+def _added(
+    planned: ExpectedEvent, found: MachineEvent, held: dict[Register, _Held], sums: Sequence[_Held]
+) -> Iterator[Finding]:
+    """What an instruction adds to, its fourth operand, is where the sums stand; its result is, from then on."""
+    operands = found.instruction.operands
+    have = [held.get(register) for register in named_registers(operands[3])]
+    if have != [*sums] and (any(have) or set(sums) & set(held.values())):
+        usual = " ".join(register for register, each in held.items() if each in sums)
+        yield wrong_operand(planned, found, "accumulator", usual or "a new one", f"{operands[0]} from {operands[3]}")
+    _forget(held, sums)
+    held.update(zip(named_registers(operands[0]), sums, strict=True))
+
+
+def _follow_add(
+    planned: ExpectedEvent, add: BlockAdd, found: MachineEvent, held: dict[Register, _Held]
+) -> Iterator[Finding]:
+    """Half of a block's sum and B's scale, of which both take the first register; or what they made, and A's."""
+    operands = found.instruction.operands
+    if found.instruction.opcode != add.opcode:  # a finding of its own
+        return
+    target = [*named_registers(operands[0])]
+    indices = range(add.half * len(target), (add.half + 1) * len(target))
+    a_copy, b_copy = add.scale_copies
+    block = add.a_part, add.b_part, add.sum_copy
+    scales: list[_Held] = [_scale(Factor.A, a_copy, add.a_part, index) for index in indices]
+    if not add.adds:
+        scales = [_scale(Factor.B, b_copy, add.b_part)]
+    halves: list[_Held] = [("scaled" if add.adds else "sum", *block, index) for index in indices]
+    for what, due, text in (("sum of a block", halves, operands[1]), ("scales", scales, operands[2])):
+        have = [held.get(register) for register in named_registers(text)][: len(due)]
+        if have != due:
+            shown = ", ".join(sorted({_shown(each) for each in have}))
+            yield wrong_operand(planned, found, f"{what} in {text}", _shown(due[0]), shown)
+    if add.adds:
+        yield from _added(planned, found, held, [(add.a_part, add.b_part, index) for index in indices])
+        return
+    held.update(zip(target, (("scaled", *block, index) for index in indices), strict=True))
 
 
 def _wrong_scales(
@@ -234,9 +284,9 @@ def _wrong_scales(
             yield wrong_operand(planned, found, f"scales of {operand.name} in {text}", _shown(due), _shown(have))
 
 
-def _scale(operand: Factor, copy: int, part: int) -> _Piece:
+def _scale(operand: Factor, copy: int, part: int, index: int = 0) -> _Piece:
     """The scales of a part, as a piece before its first."""
-    return operand, copy, part, -1, 0
+    return operand, copy, part, -1, index
 
 
 def _due(mfma: Mfma, operand: Factor, binding: GemmBinding) -> Iterator[_Piece]:
@@ -268,4 +318,6 @@ def _shown(piece: _Held | None) -> str:
         if piece[3] < 0:
             return f"{piece[0].value}_scale[{piece[1]}][{piece[2]}]"
         return f"{piece[0].value}[{piece[1]}][{piece[2]}][{piece[3]}]"
+    if isinstance(piece[0], str):
+        return f"{piece[0]}[{piece[3]}][{piece[1]}][{piece[2]}]"
     return f"c[{piece[0]}][{piece[1]}]"

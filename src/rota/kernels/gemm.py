@@ -6,7 +6,7 @@ is an op of its own, as in hand-written kernels.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +14,13 @@ from rota.check import bad_field, check_ints, check_types
 from rota.emit.gemm.factors import BLayout
 from rota.kernels.fitting import check_fit
 from rota.kernels.wave_size import LANES, REGISTER_BYTES
-from rota.pipeline.geometry import WAVE_GRIDS, KernelGeometry, check_waves
+from rota.pipeline.geometry import FLOAT_BLOCK, WAVE_GRIDS, KernelGeometry, check_waves
 from rota.program.element import takes_formats, takes_scales
 from rota.program.loop_spec import LoopSpec
 from rota.targets.mfma import element_bytes_named
 from rota.values.loop import Loop
 
+_BLOCKED = f"false, unless elements are of fp8, depth is {FLOAT_BLOCK} and the instruction takes no scales itself"
 _HALVES = 2  # of A and of B, which make the quadrants of a wave's tile
 _TRANSPOSED_BYTES = 8  # that one lane gets with an LDS read that transposes
 
@@ -32,6 +33,9 @@ class GemmShape:
     matrix instruction (rows and columns, depth of K).  B as K x N (`b_layout`) is read by instructions that transpose,
     of 8 bytes a lane.  `packed` elements share the `element_bytes`: two of fp4 a byte.  By instruction, A and B lie in
     LDS in so many `slices` of their rows, each loaded anew when it has been read; that counts where LDS holds one copy.
+
+    With `block_scales` every row of a K-tile, a block of 128, has a scale in fp32: the products of a K-tile are summed
+    by themselves, and vector instructions scale these sums on their way to C.
     """
 
     name: str
@@ -47,9 +51,10 @@ class GemmShape:
     b_layout: BLayout = BLayout.NK
     packed: int = 1
     slices: int = 1
+    block_scales: bool = False
 
     def __post_init__(self) -> None:
-        check_types(self, {"b_layout": BLayout})
+        check_types(self, {"b_layout": BLayout, "block_scales": bool})
         counts = "rows", "columns", "depth", "element_bytes", "dma_bytes", "read_bytes", "packed", "slices"
         check_ints(self, counts, least=1)
         check_waves(self, self.waves)
@@ -88,6 +93,17 @@ class GemmShape:
         return takes_scales(self.instruction)
 
     @property
+    def has_scales(self) -> bool:
+        """Of blocks, whoever multiplies with them?"""
+        return self.scaled or self.block_scales
+
+    @property
+    def scale_registers(self) -> Mapping[str, int]:
+        """Of one row of matrix instructions: bytes of a register, or a float for each row, or column, of a lane's C."""
+        side = self.mma[0]
+        return {"A": side * side // LANES if self.block_scales else 1, "B": 1}
+
+    @property
     def formats(self) -> tuple[str, ...]:
         """Of the factors, where the matrix instruction leaves them open and they aren't its widest."""
         return ("fp4",) if self.packed > 1 else ()
@@ -106,6 +122,8 @@ class GemmShape:
             raise bad_field(self, "element_bytes", self.element_bytes, f"{wide}, as {self.instruction} has it")
         if self.packed not in (allowed := (1, 2) if takes_formats(self.instruction) else (1,)):
             raise bad_field(self, "packed", self.packed, " or ".join(map(str, allowed)))
+        if self.block_scales and (self.scaled or self.depth != FLOAT_BLOCK or self.element_bytes > 1):
+            raise bad_field(self, "block_scales", self.block_scales, _BLOCKED)
         line = self.geometry.line_bytes
         for extent in (self.rows, self.columns):
             loaded = extent // parts * line
@@ -135,7 +153,7 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
             )
             for tile in tiles
         ]
-    scales = {operand: _scales(loop, shape, operand, _HALVES) for operand in "AB"} if shape.scaled else {}
+    scales = {operand: _scales(loop, shape, operand, _HALVES) for operand in "AB"} if shape.has_scales else {}
     down, across = (own // _HALVES for own in shape.wave_tile)
     side, k = shape.mma
     count = (down // side) * (across // side) * (shape.depth // k)
@@ -143,12 +161,17 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
         for column in range(_HALVES):
             accumulator = loop.accumulator(f"c{row}{column}", registers=down * across // LANES)
             operands = fragments["A"][row], fragments["B"][column]
+            scaled_by = (scales["A"][row], scales["B"][column]) if scales else ()
+            if shape.block_scales:
+                blocks = (down // side) * (across // side)
+                _add_block(loop, shape, accumulator, operands, scaled_by, blocks=blocks)
+                continue
             loop.mma(
                 accumulator,
                 *operands,
                 instruction=shape.instruction,
                 instructions=count,
-                scales=(scales["A"][row], scales["B"][column]) if scales else (),
+                scales=scaled_by,
                 formats=shape.formats,
             )
     return loop.build()
@@ -178,7 +201,14 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
             for part in range(own // side)
         ]
     parts = {operand: own // side for operand, own in zip("AB", shape.wave_tile, strict=True)}
-    scales = {operand: _scales(loop, shape, operand, count) for operand, count in parts.items()} if shape.scaled else {}
+    scales = {each: _scales(loop, shape, each, count) for each, count in parts.items()} if shape.has_scales else {}
+    if shape.block_scales:
+        for row, a in enumerate(pieces["A"]):
+            for column, b in enumerate(pieces["B"]):
+                name = loop.accumulator(f"c{row}_{column}", registers=side * side // LANES)
+                scaled_by = scales["A"][row], scales["B"][column]
+                _add_block(loop, shape, name, (*a, *b), scaled_by)
+        return loop.build()
     for step in range(shape.depth // k):
         for row, a in enumerate(pieces["A"]):
             for column, b in enumerate(pieces["B"]):
@@ -197,8 +227,28 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
     return loop.build()
 
 
+def _add_block(
+    loop: Loop, shape: GemmShape, accumulator: str, operands: Sequence[str], scales: Sequence[str], *, blocks: int = 1
+) -> None:
+    """The products of a K-tile as sums of their own, and the vector instructions that scale and add them.
+
+    `blocks` are those of C; each two registers of one take a product and a sum.
+    """
+    side, k = shape.mma
+    registers = blocks * side * side // LANES
+    sums = loop.product(
+        accumulator.replace("c", "p", 1),
+        operands,
+        registers=registers,
+        instruction=shape.instruction,
+        instructions=blocks * (shape.depth // k),
+        formats=shape.formats,
+    )
+    loop.add(accumulator, [sums, *scales], instructions=registers)
+
+
 def _scales(loop: Loop, shape: GemmShape, operand: str, reads: int) -> list[str]:
-    """An operand's scales in LDS, and so many reads of them: a register for each row of matrix instructions."""
+    """An operand's scales in LDS, and so many reads of them, one for each row of matrix instructions."""
     number = "AB".index(operand)
     extent, own = (shape.rows, shape.columns)[number], shape.wave_tile[number]
     loads = shape.geometry.scale_loads(extent, shape.waves)
@@ -206,8 +256,8 @@ def _scales(loop: Loop, shape: GemmShape, operand: str, reads: int) -> list[str]
     tile = loop.tile(f"S{operand}", size=size, operand=f"{operand}_scale")
     loop.load(tile, instructions=loads, moved=size)
     count = own // shape.mma[0] // reads
-    name = f"s{operand.lower()}"
-    return [loop.fragment(f"{name}{each}", tile, registers=count, instructions=count) for each in range(reads)]
+    name, registers = f"s{operand.lower()}", count * shape.scale_registers[operand]
+    return [loop.fragment(f"{name}{each}", tile, registers=registers, instructions=count) for each in range(reads)]
 
 
 def _of_step(pieces: list[str], step: int, shape: GemmShape) -> list[str]:

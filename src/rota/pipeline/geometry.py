@@ -11,6 +11,8 @@ _WIDEST = 16  # bytes that one lane moves with one instruction: ds_read_b128, an
 _SCALE_WIDTH = 4  # bytes of scales that one lane moves with one instruction
 SCALED_BLOCK = 32
 """Elements of K that share a scale (OCP microscaling formats)."""
+FLOAT_BLOCK = 128
+"""Elements of K that share a scale in fp32."""
 WAVE_GRIDS = {4: (2, 2), 8: (2, 4)}
 """How the waves of a workgroup share its tile, down and across."""
 

@@ -1,4 +1,4 @@
-"""The three parts of a pipelined loop: takes nothing, gives `Phase`."""
+"""The three parts of a pipelined loop: takes nothing, gives `Phase`, and the ways through them."""
 
 from __future__ import annotations
 
@@ -13,3 +13,11 @@ class Phase(enum.Enum):
     PROLOGUE = "PROLOGUE"
     KERNEL = "KERNEL"
     EPILOGUE = "EPILOGUE"
+
+
+PATHS = (
+    (Phase.PROLOGUE, Phase.KERNEL, Phase.KERNEL, Phase.EPILOGUE),
+    (Phase.PROLOGUE, Phase.KERNEL, Phase.EPILOGUE),
+    (Phase.PROLOGUE, Phase.EPILOGUE),
+)
+"""Every two parts that can follow one another, with what is before them."""

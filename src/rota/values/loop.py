@@ -222,6 +222,13 @@ class Loop:
         self._op(f"make_{name}", OpKind.VALU, _Work(instructions), reads=_reads(reads), writes=(name,))
         return name
 
+    def add(
+        self, accumulator: str, reads: Sequence[str | Read], *, instructions: int = 1, name: str | None = None
+    ) -> str:
+        """A vector op that adds what it makes of register values to an accumulator."""
+        work = _Work(instructions)
+        return self._op(name or f"add_{accumulator}", OpKind.VALU, work, reads=_reads(reads), writes=(accumulator,))
+
     def transcendental(
         self, name: str, reads: Sequence[str | Read], *, registers: int, instructions: int = 1, into: str = ""
     ) -> str:

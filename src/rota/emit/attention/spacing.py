@@ -12,15 +12,10 @@ from typing import NamedTuple
 from rota.emit.attention.ops import AttentionStatement, Maker
 from rota.emit.attention.shape import INSTRUCTION
 from rota.program.effects import Place
-from rota.program.phase import Phase
+from rota.program.phase import PATHS, Phase
 from rota.targets.architecture import Architecture
 
 _VECTOR = (Maker.TRANSCENDENTAL, Maker.PACKED, Maker.VECTOR)
-_PATHS = (
-    (Phase.PROLOGUE, Phase.KERNEL, Phase.KERNEL, Phase.EPILOGUE),
-    (Phase.PROLOGUE, Phase.KERNEL, Phase.EPILOGUE),
-    (Phase.PROLOGUE, Phase.EPILOGUE),
-)
 
 
 class _Made(NamedTuple):
@@ -33,7 +28,7 @@ def wait_states(
 ) -> dict[tuple[Phase, int], int]:
     """By phase and entry, where any are due; the most that any way there asks for."""
     due: dict[tuple[Phase, int], int] = {}
-    for path in _PATHS:
+    for path in PATHS:
         made: dict[Place, _Made] = {}
         now = 0
         for phase in path:

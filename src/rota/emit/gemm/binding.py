@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rota.emit.gemm.column_panels import column_panels
 from rota.emit.gemm.factors import Element, Factor, Piece
-from rota.emit.gemm.instructions import BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
+from rota.emit.gemm.instructions import BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead, block_adds
 from rota.emit.gemm.program_form import form_of
 from rota.emit.gemm.semantics import check_semantics
 from rota.emit.gemm.tile import GemmTile
@@ -35,6 +35,8 @@ class GemmBinding:
         self.scale_stages = self._operands.scale_stages
         reads = (OpKind.LDS_READ, OpKind.LDS_READ_TRANSPOSED)
         self._makers = {OpKind.DMA: self._dmas, OpKind.MMA: self._mfmas, **dict.fromkeys(reads, self._reads)}
+        if tile.block_sums:
+            self._makers[OpKind.VALU] = self._adds
         for entry in program.entries:
             if not entry.op.is_framework and entry.op.kind not in self._makers:
                 raise no_gemm_op(entry.op, entry.op.kind, entry.concern())
@@ -112,7 +114,7 @@ class GemmBinding:
             return ()
         found = tuple(self._makers[entry.op.kind](entry))
         counted = entry.effect.tokens
-        if entry.op.kind is OpKind.MMA:
+        if entry.op.kind.computes:
             counted = entry.op.work.instructions if entry.op.work else len(found)
         if counted != len(found):
             raise self._miscounted(entry, counted, len(found))
@@ -120,7 +122,7 @@ class GemmBinding:
 
     def _miscounted(self, entry: Entry, counted: int, due: int) -> EmissionError:
         geometry = self.tile.geometry
-        wrong = "its time is" if entry.op.kind is OpKind.MMA else "the waits behind it count"
+        wrong = "its time is" if entry.op.kind.computes else "the waits behind it count"
         return miscounted(
             f"{entry.op} is declared as {counted} instructions of each wave, but takes {due} here: {wrong} wrong",
             concerns=[entry.concern()],
@@ -169,12 +171,8 @@ class GemmBinding:
             if self._operands.scale_parts(place) is None
             for piece in self._operands.pieces(entry, place)
         }
-        scales = {
-            (scaled[0], part): self._operands.copy(place)
-            for place in entry.effect.reads
-            if (scaled := self._operands.scale_parts(place)) is not None
-            for part in scaled[1]
-        }
+        scales = self._scales(entry)
+        sum_copy = self._operands.copy(entry.effect.writes[0]) if self.tile.block_sums else None
         parts = {operand: sorted({each.part for each in held if each.operand is operand}) for operand in Factor}
         per_step = {operand: self.tile.step_pieces(operand) for operand in Factor}
         for k in sorted({each.piece // per_step[each.operand] for each in held}):
@@ -188,7 +186,26 @@ class GemmBinding:
                         for operand, part in ((Factor.A, m), (Factor.B, n))
                     )
                     copies = (scales[Factor.A, m], scales[Factor.B, n]) if scales else ()
-                    yield Mfma(k, m, n, a, b, copies)
+                    yield Mfma(k, m, n, a, b, copies, sum_copy)
+
+    def _adds(self, entry: Entry) -> Iterator[BoundInstruction]:
+        scales = self._scales(entry)
+        for place in entry.effect.reads:
+            if (parts := self._operands.sums(place)) is None:
+                continue
+            copy = self._operands.copy(place)
+            for m in parts[Factor.A]:
+                for n in parts[Factor.B]:
+                    yield from block_adds(m, n, copy, (scales[Factor.A, m], scales[Factor.B, n]))
+
+    def _scales(self, entry: Entry) -> dict[tuple[Factor, int], int]:
+        """The copy of each part's scales that an op reads."""
+        return {
+            (scaled[0], part): self._operands.copy(place)
+            for place in entry.effect.reads
+            if (scaled := self._operands.scale_parts(place)) is not None
+            for part in scaled[1]
+        }
 
 
 class InterleavedBinding(GemmBinding):

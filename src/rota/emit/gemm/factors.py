@@ -1,9 +1,11 @@
-"""What a GEMM multiplies: its two factors, the elements that they hold, how B lies in memory, and their pieces."""
+"""What a GEMM multiplies: its two factors, their elements, how B lies in memory, scales of blocks, and pieces."""
 
 from __future__ import annotations
 
 import enum
 from typing import NamedTuple
+
+from rota.pipeline.geometry import FLOAT_BLOCK, SCALED_BLOCK
 
 _FP4_FORMAT = 4
 
@@ -70,6 +72,44 @@ class BLayout(enum.Enum):
     def sizes(self) -> tuple[str, str]:
         """Its number of rows, and of columns."""
         return ("K", "N") if self is BLayout.KN else ("N", "K")
+
+
+class BlockScales(enum.Enum):
+    """Scales of blocks along K: bytes (E8M0) that matrix instructions take, or floats that scale sums; the word."""
+
+    NONE = "none"
+    MX = "1x32"
+    FLOAT = "1x128"
+
+    @property
+    def block(self) -> int:
+        """Elements of a row that share one."""
+        return FLOAT_BLOCK if self is BlockScales.FLOAT else SCALED_BLOCK
+
+    @property
+    def bytes(self) -> int:
+        """Size of one."""
+        return 4 if self is BlockScales.FLOAT else 1
+
+    @property
+    def spoken(self) -> str:
+        """What one is."""
+        return "fp32" if self is BlockScales.FLOAT else "E8M0 bytes"
+
+    @property
+    def columns(self) -> str:
+        """How many a row has, in words."""
+        return f"ceil(K / {self.block})" if self is BlockScales.FLOAT else f"K / {self.block}"
+
+    def in_bytes(self, count: str) -> str:
+        """So many scales, as source."""
+        return f"{count} * {self.bytes}" if self.bytes > 1 else count
+
+    def of_row(self, depth: str) -> str:
+        """How many so many elements of a row have, as source; those with scales in bytes are whole blocks."""
+        if self is BlockScales.FLOAT:
+            return f"({depth} + {self.block - 1}) / {self.block}"
+        return f"{depth} / {self.block}"
 
 
 class Piece(NamedTuple):

@@ -10,15 +10,16 @@ from collections.abc import Iterator, Sequence
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.gemm.binding import GemmBinding
+from rota.emit.gemm.block_spacing import block_wait_states
 from rota.emit.gemm.buffer_resource import asm_resource
 from rota.emit.gemm.column_panels import ColumnPanels, column_panels
 from rota.emit.gemm.column_source import column_dma, column_fetches, column_places
 from rota.emit.gemm.factors import BLayout, Element, Factor, Piece
-from rota.emit.gemm.instructions import BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
+from rota.emit.gemm.instructions import HALVES, BlockAdd, BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
 from rota.emit.gemm.lds_layout import bank_conflicts, free_layout, plain_layout
 from rota.emit.gemm.program_form import form_of
 from rota.emit.gemm.tile import GemmTile, gemm_tile
-from rota.emit.gemm.words import gemm_types, gemm_words, macros, mfma_text
+from rota.emit.gemm.words import block_add_text, gemm_types, gemm_words, macros, mfma_text
 from rota.emit.refusal import unfit
 from rota.emit.register_waits import with_register_waits
 from rota.emit.text.contract import contract
@@ -94,6 +95,10 @@ class GemmKernel:
         self.binding = GemmBinding(compiled, tile)
         self.program = compiled.lowered
         self.reasons = sync_reasons(compiled)
+        self.apart: dict[tuple[Phase, int, int], int] = {}
+        if tile.block_sums:
+            bound = {phase: [*map(self.binding.instructions, self.program.phase(phase))] for phase in Phase}
+            self.apart = block_wait_states(bound, tile)
 
     def lines(self, name: str) -> Iterator[str]:
         """The kernel under a name."""
@@ -199,6 +204,10 @@ class GemmKernel:
         yield f"  piece a[{binding.copies}][{m}][{a}]{kind} b[{binding.copies}][{n}][{b}];"
         if tile.scaled:
             yield f"  u32 a_scale[{binding.copies}][{m}], b_scale[{binding.copies}][{n}];"
+        if tile.block_sums:
+            yield f"  part a_scale[{binding.copies}][{m}], sum[{binding.copies}][{m}][{n}];"
+            yield f"  float b_scale[{binding.copies}][{n}];"
+            yield f"  pair scaled[{HALVES}];"
         yield f"  part c[{m}][{n}];"
         for row in range(m):
             yield "  " + " ".join(f"c[{row}][{column}] = 0; ROTA_PIN(c[{row}][{column}])" for column in range(n))
@@ -249,14 +258,22 @@ class GemmKernel:
     def _phase(self, phase: Phase) -> Iterator[str]:
         indent = "    " if phase is Phase.KERNEL else "  "
         yield f"{indent}// {phase.value.lower()}"
-        for entry in self.program.phase(phase):
+        for place, entry in enumerate(self.program.phase(phase)):
             what = f"#{entry.time_slot} {entry.op}"
-            texts = [self._instruction(each, phase) for each in self.binding.instructions(entry)]
+            texts = [
+                f"{self._apart(phase, place, number)}{self._instruction(each, phase)}"
+                for number, each in enumerate(self.binding.instructions(entry))
+            ]
             if entry.op.is_framework:
                 texts, why = [sync_text(self.program, entry)], sync_reason(self.program, entry, self.reasons)
                 what = f"{what}: {why}" if why else what
             for text in texts:
                 yield f"{indent}{text}".ljust(_FAR_APART) + comment(what)
+
+    def _apart(self, phase: Phase, entry: int, number: int) -> str:
+        """The wait states before an instruction."""
+        states = self.apart.get((phase, entry, number), 0)
+        return f"ROTA_APART({states}) " if states else ""
 
     def _read_for_nothing(self) -> list[str]:
         """Registers that the epilogue reads once more than it uses them; the compiler would drop the read."""
@@ -269,6 +286,9 @@ class GemmKernel:
                     unused[self._scale(each.operand, each.copy, each.part)] = None
                 elif isinstance(each, Mfma):
                     for register in self._operands(each):
+                        unused.pop(register, None)
+                elif isinstance(each, BlockAdd):
+                    for register in self._scales(each.a_part, each.b_part, each.scale_copies):
                         unused.pop(register, None)
         return list(unused)
 
@@ -287,8 +307,11 @@ class GemmKernel:
             operand = instruction.operand
             target = self._scale(operand, instruction.copy, instruction.part)
             return f"ROTA_SCALE_READ({target}, {operand.value}_scale_lane, {instruction.lds})"
-        total = f"c[{instruction.a_part}][{instruction.b_part}]"
-        return mfma_text(self.tile, instruction.step, total, *self._operands(instruction))
+        a_part, b_part, copy = instruction.a_part, instruction.b_part, instruction.sum_copy
+        total, summed = f"c[{a_part}][{b_part}]", f"sum[{copy}][{a_part}][{b_part}]"
+        if isinstance(instruction, BlockAdd):
+            return block_add_text(instruction, total, summed, self._scales(a_part, b_part, instruction.scale_copies))
+        return mfma_text(self.tile, instruction.step, total if copy is None else summed, *self._operands(instruction))
 
     def _scale_dma(self, dma: ScaleDma, phase: Phase) -> str:
         del dma, phase
@@ -296,11 +319,13 @@ class GemmKernel:
 
     def _operands(self, mfma: Mfma) -> list[str]:
         """Factors and their scales."""
-        scales = [
-            self._scale(operand, copy, mfma.factor(operand)[0])
-            for operand, copy in zip(Factor, mfma.scale_copies, strict=False)
-        ]
+        scales = self._scales(mfma.a_part, mfma.b_part, mfma.scale_copies)
         return [*self._factor(mfma, Factor.A), *self._factor(mfma, Factor.B), *scales]
+
+    def _scales(self, a_part: int, b_part: int, copies: Sequence[int]) -> list[str]:
+        """Of a part of A and one of B; none where there are none."""
+        parts = zip(Factor, (a_part, b_part), copies, strict=False)
+        return [self._scale(operand, copy, part) for operand, part, copy in parts]
 
     @staticmethod
     def _scale(operand: Factor, copy: int, part: int) -> str:

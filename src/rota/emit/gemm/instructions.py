@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from rota.emit.gemm.factors import Factor
@@ -29,7 +30,8 @@ class LdsRead(NamedTuple):
 class Mfma(NamedTuple):
     """One matrix instruction: a step of K for a part of A and a part of B, each piece in a copy of its registers.
 
-    Where it is scaled, `scale_copies` are those of A's scales and of B's.
+    Where it is scaled, `scale_copies` are those of A's scales and of B's.  Where it sums a block by itself, `sum_copy`
+    is the copy of that sum, which the first step begins.
     """
 
     step: int
@@ -38,6 +40,7 @@ class Mfma(NamedTuple):
     a_copies: tuple[int, ...]
     b_copies: tuple[int, ...]
     scale_copies: tuple[int, ...] = ()
+    sum_copy: int | None = None
 
     def factor(self, operand: Factor) -> tuple[int, tuple[int, ...]]:
         """An operand's part, and the copies of its pieces."""
@@ -62,7 +65,41 @@ class ScaleRead(NamedTuple):
     copy: int
 
 
+class BlockAdd(NamedTuple):
+    """One vector instruction on two registers of a block's sum: it scales them by B's, or adds them by A's to C."""
+
+    a_part: int
+    b_part: int
+    sum_copy: int
+    scale_copies: tuple[int, int]
+    half: int
+    adds: bool
+
+    @property
+    def opcode(self) -> str:
+        """A product, or a product and a sum."""
+        return SCALING_OPCODES[self.adds]
+
+    @property
+    def modifiers(self) -> tuple[str, ...]:
+        """B's scale is one for both registers."""
+        return () if self.adds else ("op_sel_hi:[1,0]",)
+
+
+SCALING_OPCODES = ("v_pk_mul_f32", "v_pk_fma_f32")
+"""What scales the sum of a block, and adds it."""
+HALVES = 2
+"""Of the registers that a lane has of a block's sum."""
+
+
+def block_adds(a_part: int, b_part: int, sum_copy: int, scale_copies: tuple[int, int]) -> Iterator[BlockAdd]:
+    """Both halves of a block's sum are scaled before the first is added: a packed result is read a slot later."""
+    for adds in (False, True):
+        for half in range(HALVES):
+            yield BlockAdd(a_part, b_part, sum_copy, scale_copies, half, adds)
+
+
 Instruction = Dma | LdsRead | Mfma
 """Of a GEMM without scales."""
-BoundInstruction = Instruction | ScaleDma | ScaleRead
+BoundInstruction = Instruction | ScaleDma | ScaleRead | BlockAdd
 """Of any."""

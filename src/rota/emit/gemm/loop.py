@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from rota.emit.gemm.block_sum_loop import SumParts, check_block_sums
 from rota.emit.gemm.factors import Element, Factor, Piece
 from rota.emit.gemm.scale_loop import ScaleLoop
 from rota.emit.gemm.tile import GemmTile
@@ -24,6 +25,10 @@ _HOMES = {
     OpKind.LDS_READ: (Home.LDS, Home.REGISTERS),
     OpKind.LDS_READ_TRANSPOSED: (Home.LDS, Home.REGISTERS),
     OpKind.MMA: (Home.REGISTERS, Home.ACCUMULATOR),
+}
+_BLOCK_HOMES = _HOMES | {
+    OpKind.MMA: (Home.REGISTERS, Home.REGISTERS),
+    OpKind.VALU: (Home.REGISTERS, Home.ACCUMULATOR),
 }
 _SAY = 'a GEMM\'s LDS tiles say whose rows they hold: loop.tile(..., operand="A"), or "B"'
 
@@ -59,13 +64,19 @@ class GemmLoop:
         self.loop = loop
         self.tile = tile
         self.slices = _slices(loop)
-        _check_kinds(loop)
+        _check_kinds(loop, tile)
         _check_formats(loop, tile)
         self.scales = ScaleLoop(loop, tile)
         self.pieces: Mapping[str, Sequence[Piece]] = dict(self._shared_by_reads())
         products = [self._product(op) for op in loop.ops if op.kind is OpKind.MMA]
         self._check_blocks(products)
         self._check_sizes(products)
+        self.sums: Mapping[str, SumParts] = {
+            product.op.writes[0]: {Factor.A: product.a_parts, Factor.B: product.b_parts}
+            for product in products
+            if tile.block_sums
+        }
+        check_block_sums(loop, self.scales, self.sums)
 
     def loads(self, op: LoopOp) -> tuple[Factor, range]:
         """Which DMAs a load is, of all that bring its operand's tile."""
@@ -269,24 +280,26 @@ class GemmLoop:
         return "; ".join(", ".join(names) for names in self.slices.values())
 
 
-def _check_kinds(loop: LoopSpec) -> None:
-    """Loads, LDS reads and matrix ops, each from where and to where a GEMM has them."""
+def _check_kinds(loop: LoopSpec, tile: GemmTile) -> None:
+    """Loads, LDS reads and matrix ops, each from where and to where a GEMM has them; vector ops of sums of blocks."""
     homes = {value.name: value.home for value in loop.values}
+    due = _BLOCK_HOMES if tile.block_sums else _HOMES
     for value in loop.values:
         if value.home is Home.INPUT or value.into:
             what = "an input" if value.home is Home.INPUT else f"written into the registers of {value.into}"
             raise unfit(f"{value.name} is {what}: the full form writes GEMMs, which have no such values")
     for op in loop.ops:
         concerns = [Concern(label=op.name, source=op.source)]
-        if op.kind not in _HOMES:
+        if op.kind not in due:
             raise no_gemm_op(op, op.kind, *concerns)
-        source, target = _HOMES[op.kind]
+        source, target = due[op.kind]
         reads, writes = [homes[read.value] for read in op.reads], [homes[name] for name in op.writes]
-        count = {OpKind.DMA: 0, OpKind.MMA: len(reads)}.get(op.kind, 1)
+        count = {OpKind.DMA: 0, OpKind.MMA: len(reads), OpKind.VALU: len(reads)}.get(op.kind, 1)
         if writes != [target] or reads != [source] * count:
             raise no_product(
                 f"{op} is no {op.kind.word} op of a GEMM: there a load fills one LDS tile, a fragment is a read of "
-                "one tile into registers, and a matrix op adds a product of registers to one accumulator",
+                "one tile into registers, and a matrix op adds a product of registers to one accumulator"
+                + (", or a vector op the sum of a block" if tile.block_sums else ""),
                 concerns=concerns,
                 evidence=(
                     ("reads", _listed((read.value, homes[read.value]) for read in op.reads)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from rota.emit.gemm.block_sum_loop import SumParts
 from rota.emit.gemm.factors import Factor, Piece
 from rota.emit.gemm.k_tiles import stated_k_tile
 from rota.emit.gemm.loop import GemmLoop
@@ -43,6 +44,10 @@ class LoopOperands:
     def scale_parts(self, place: Place) -> tuple[Factor, Sequence[int]] | None:
         """The parts whose scales a place in registers holds; None where it holds something else."""
         return self.gemm.scales.parts.get(place.name)
+
+    def sums(self, place: Place) -> SumParts | None:
+        """The parts of A and B whose products a place in registers sums; None where it holds something else."""
+        return self.gemm.sums.get(place.name)
 
     def k_tile(self, entry: Entry) -> int:
         """The K-tile that a load fetches, counted from the trip's k."""

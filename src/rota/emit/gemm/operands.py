@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from rota.emit.gemm.block_sum_loop import SumParts
 from rota.emit.gemm.factors import Factor, Piece
 from rota.program.effects import Place
 from rota.program.entry import Entry
@@ -59,6 +60,10 @@ class GemmOperands(Protocol):
 
     def scale_parts(self, place: Place) -> tuple[Factor, Sequence[int]] | None:
         """The parts whose scales a place in registers holds; None where it holds something else."""
+        ...
+
+    def sums(self, place: Place) -> SumParts | None:
+        """The parts of A and B whose products a place in registers sums; None where it holds something else."""
         ...
 
     def fix(self, entry: Entry, due: int) -> str:

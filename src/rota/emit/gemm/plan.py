@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.gemm.binding import GemmBinding
 from rota.emit.gemm.factors import BLayout, Element, Factor
-from rota.emit.gemm.instructions import Dma, Instruction, LdsRead, Mfma, ScaleDma, ScaleRead
+from rota.emit.gemm.instructions import BlockAdd, Dma, Instruction, LdsRead, Mfma, ScaleDma, ScaleRead
 from rota.emit.gemm.lds_layout import LdsLayout, bank_conflicts, free_layout, plain_layout
 from rota.emit.gemm.program_form import form_of
 from rota.emit.gemm.tile import GemmTile, gemm_tile
@@ -91,7 +91,7 @@ class GemmPlan:
     def instructions(self, entry: Entry) -> tuple[Instruction, ...]:
         """What an op stands for; none are of scales, which no plan has."""
         found = self.binding.instructions(entry)
-        return tuple(each for each in found if not isinstance(each, ScaleDma | ScaleRead))
+        return tuple(each for each in found if not isinstance(each, ScaleDma | ScaleRead | BlockAdd))
 
     def factor(self, mfma: Mfma, operand: Factor) -> tuple[Register, ...]:
         """The registers that a matrix instruction takes of one operand."""
@@ -160,7 +160,7 @@ def gemm_plan(
             f"the loop reads B as {tile.b_layout.spoken}, which is written in HIP alone",
             fixes=("`rota emit KERNEL --form kernel` writes it", "shape.b_layout=nk schedules the loop for B as N x K"),
         )
-    if tile.element is Element.FP4 or tile.scaled:
+    if tile.element is Element.FP4 or tile.has_scales:
         raise unfit("fp4 and scales of blocks are written in HIP alone", fixes=("emit it in the form kernel",))
     return GemmPlan(
         compiled=planned,

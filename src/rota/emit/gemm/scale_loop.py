@@ -1,7 +1,7 @@
 """The scales of a loop by values: takes a loop and a tile, gives which parts' scales its tiles and registers hold.
 
-Each operand's scales are one LDS tile, a row of bytes for each row of the operand, one byte for each block of K.  A
-read brings a lane the bytes of all steps of one part; the reads of a tile take its parts in their order.
+Each operand's scales are one LDS tile, a row of bytes for each row of the operand, one byte or float for each block of
+K.  A read brings a lane what it takes of one part; the reads of a tile take its parts in their order.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ class ScaleLoop:
         self.tiles: Mapping[str, Factor] = {
             value.name: _OPERAND[value.operand] for value in loop.values if value.operand in _OPERAND
         }
-        if sorted(self.tiles.values(), key=list(Factor).index) != (list(Factor) if tile.scaled else []):
-            due = "one LDS tile with the scales of A and one with those of B" if tile.scaled else "no scales"
+        if sorted(self.tiles.values(), key=list(Factor).index) != (list(Factor) if tile.has_scales else []):
+            due = "one LDS tile with the scales of A and one with those of B" if tile.has_scales else "no scales"
+            taker = "a sum of blocks" if tile.block_sums else tile.instruction
             raise unfit(
-                f"{tile.instruction} takes {due}, and the loop has {', '.join(self.tiles) or 'none'}",
-                fixes=('loop.tile(..., operand="A_scale"), or "B_scale"',) if tile.scaled else (),
+                f"{taker} takes {due}, and the loop has {', '.join(self.tiles) or 'none'}",
+                fixes=('loop.tile(..., operand="A_scale"), or "B_scale"',) if tile.has_scales else (),
             )
         self.parts: Mapping[str, Parts] = dict(self._read())
         for op in loop.ops:
@@ -53,26 +54,27 @@ class ScaleLoop:
         first = writers.index(op) * each
         return operand, range(first, first + each)
 
-    def check_scaled(self, op: LoopOp, due: Mapping[Factor, Sequence[int]]) -> None:
-        """Does a product read the scales of all its parts, and no others?"""
+    def check_scaled(
+        self, op: LoopOp, parts: Mapping[Factor, Sequence[int]], scales: Sequence[str] | None = None
+    ) -> None:
+        """Does a product, or what adds its sums by `scales`, read those of all its parts, and no others?"""
+        due = parts if self.tile.scaled or scales is not None else dict.fromkeys(Factor, ())
         held: dict[Factor, list[int]] = {operand: [] for operand in Factor}
-        for name in op.scales:
+        for name in op.scales if scales is None else scales:
             if name not in self.parts:
                 raise no_product(
                     f"{op} is scaled by {name}, which holds no scales",
                     concerns=[Concern(label=op.name, source=op.source)],
                 )
-            operand, parts = self.parts[name]
-            held[operand] += parts
-        for operand, multiplied in due.items():
-            if sorted(held[operand]) != (sorted(multiplied) if self.tile.scaled else []):
+            operand, own = self.parts[name]
+            held[operand] += own
+        for operand, multiplied in parts.items():
+            if sorted(held[operand]) != sorted(due[operand]):
                 raise no_product(
                     f"{op} multiplies parts {_listed(multiplied)} of {operand.name} with the scales of "
                     f"{_listed(held[operand])}",
                     concerns=[Concern(label=op.name, source=op.source)],
-                    fixes=(
-                        "scales=(...) names what was read of A's scales and of B's, for the rows that are multiplied",
-                    ),
+                    fixes=("name what was read of A's scales and of B's, for the rows that are multiplied",),
                 )
 
     def _read(self) -> Iterator[tuple[str, Parts]]:
@@ -86,14 +88,14 @@ class ScaleLoop:
                 )
             share = len(parts) // len(readers)
             for number, reader in enumerate(readers):
-                value = self.loop.value(reader.writes[0])
-                if value.size != share:
+                value, taken = self.loop.value(reader.writes[0]), share * self.tile.scale_registers(operand)
+                if value.size != taken:
                     raise miscounted(
                         f"{value.name} is declared as {value.size} registers of each lane, but the scales of {share} "
-                        f"parts take {share}",
+                        f"parts take {taken}",
                         concerns=[Concern(label=reader.name, source=reader.source)],
-                        evidence=(("declared", value.size), ("taken", share)),
-                        fixes=(f"registers={share}",),
+                        evidence=(("declared", value.size), ("taken", taken)),
+                        fixes=(f"registers={taken}",),
                     )
                 yield value.name, (operand, tuple(parts[number * share : (number + 1) * share]))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rota.emit.gemm.factors import Factor, Piece
-from rota.emit.gemm.instructions import BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
+from rota.emit.gemm.instructions import HALVES, BlockAdd, BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
 from rota.emit.gemm.tile import GemmTile
 from rota.emit.refusal import no_product
 from rota.program.effects import Place
@@ -114,6 +114,8 @@ class _Replay:
                     self.lds[("scales", each.operand), each.lds] = k + each.k_tile
                 elif isinstance(each, ScaleRead):
                     self._read_scales(each)
+                elif isinstance(each, BlockAdd):
+                    self._add(entry, each)
                 else:
                     self._multiply(entry, each)
 
@@ -153,29 +155,44 @@ class _Replay:
             self.registers.get((("scales", operand, mfma.factor(operand)[0]), copy))
             for operand, copy in zip(Factor, mfma.scale_copies, strict=False)
         }
-        k_tile = tiles.pop()
-        if tiles or k_tile is None:
-            held = sorted("none" if each is None else str(each) for each in (k_tile, *tiles))
-            raise no_product(
-                f"{entry.op} doesn't multiply A and B of one and the same K-tile",
-                concerns=[entry.concern()],
-                evidence=(("K-tiles in its registers", ", ".join(held)),),
-            )
-        taken = self.sums.setdefault((mfma.a_part, mfma.b_part), set())
-        if (k_tile, mfma.step) in taken:
+        k_tile = _one(entry, tiles, "multiply A and B")
+        block = mfma.a_part, mfma.b_part
+        if mfma.sum_copy is None:
+            self._sum(entry, block, k_tile, mfma.step)
+            return
+        if mfma.step == 0:  # which begins the sum
+            for step in range(self.binding.tile.steps):
+                self.registers.pop((("sum", *block, step), mfma.sum_copy), None)
+        self.registers[("sum", *block, mfma.step), mfma.sum_copy] = k_tile
+
+    def _add(self, entry: Entry, add: BlockAdd) -> None:
+        """A block's sum, whole, and the scales of its own K-tile; what is scaled is added behind it."""
+        block, steps = (add.a_part, add.b_part), range(self.binding.tile.steps)
+        tiles = {self.registers.get((("sum", *block, step), add.sum_copy)) for step in steps}
+        operand, part, copy = list(zip(Factor, block, add.scale_copies, strict=True))[not add.adds]
+        tiles.add(self.registers.get((("scales", operand, part), copy)))
+        k_tile = _one(entry, tiles, "scale a block's sum by the scales")
+        if add.adds and add.half == HALVES - 1:
+            for step in steps:
+                self._sum(entry, block, k_tile, step)
+
+    def _sum(self, entry: Entry, block: Block, k_tile: int, step: int) -> None:
+        taken = self.sums.setdefault(block, set())
+        if (k_tile, step) in taken:
             raise no_product(
                 f"{entry.op} adds a product to C that was added before",
                 concerns=[entry.concern()],
-                evidence=(("K-tile", k_tile), *self._where((mfma.a_part, mfma.b_part))),
+                evidence=(("K-tile", k_tile), *self._where(block)),
             )
-        taken.add((k_tile, mfma.step))
+        taken.add((k_tile, step))
 
     def check_owners(self, bound: list[Bound]) -> None:
         """An accumulator is some blocks of C, always the same ones, and no other accumulator's."""
         blocks_of: dict[Place, tuple[Entry, set[Block]]] = {}
         owner: dict[Block, tuple[Place, Entry]] = {}
         for entry, instructions in bound:
-            blocks = {(each.a_part, each.b_part) for each in instructions if isinstance(each, Mfma)}
+            summing = BlockAdd if self.binding.tile.block_sums else Mfma
+            blocks = {(each.a_part, each.b_part) for each in instructions if isinstance(each, summing)}
             for place in entry.effect.writes if blocks else ():
                 first, usual = blocks_of.setdefault(place, (entry, blocks))
                 if blocks != usual:
@@ -225,3 +242,15 @@ class _Replay:
             for start in (self.binding.first_row(operand, part) for operand, part in zip(Factor, block, strict=True))
         )
         return [("rows of C", f"{rows} of the first wave"), ("columns", columns)]
+
+
+def _one(entry: Entry, tiles: set[int | None], does: str) -> int:
+    """The K-tile that all of them are."""
+    if len(tiles) == 1 and (k_tile := next(iter(tiles))) is not None:
+        return k_tile
+    held = sorted("none" if each is None else str(each) for each in tiles)
+    raise no_product(
+        f"{entry.op} doesn't {does} of one and the same K-tile",
+        concerns=[entry.concern()],
+        evidence=(("K-tiles in its registers", ", ".join(held)),),
+    )

@@ -9,20 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rota.check import bad_field, check_types
-from rota.emit.gemm.factors import BLayout, Element, Factor, Piece
+from rota.emit.gemm.factors import BLayout, BlockScales, Element, Factor, Piece
+from rota.emit.gemm.tile_rules import DMA_WORDS, tile_rules
 from rota.emit.refusal import unfit
 from rota.errors import EmissionError
 from rota.pipeline.geometry import SCALED_BLOCK, WAVE_GRIDS, KernelGeometry, check_waves
+from rota.program.effects import Space
 from rota.program.element import takes_scales
 from rota.program.kinds import OpKind
 from rota.program.lowered import Lowerable
 from rota.program.machine import Machine
-from rota.targets.architecture import architecture_of
 from rota.targets.device import device_of, rates_of
 
 _WIDEST_READ = 16
 _TRANSPOSED_BYTES = 8
-_DMA_WORDS = {16: "dwordx4", 4: "dword"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,8 @@ class GemmTile:
     LDS read brings of a part: a step is one piece, or several where a lane needs more than 16 bytes of it.
 
     Where it is `scaled`, a byte for each block of 32 along K scales that block of a row.  A lane reads the scales of
-    its blocks of all steps at once: those are side by side, so that steps take blocks of K in turn (`stored`).
+    its blocks of all steps at once: those are side by side, so that steps take blocks of K in turn (`stored`).  With
+    scales in fp32 a K-tile is one block, whose products are summed by themselves (`block_sums`).
     """
 
     geometry: KernelGeometry
@@ -41,40 +42,18 @@ class GemmTile:
     element: Element
     machine: Machine
     b_layout: BLayout = BLayout.NK
-    scaled: bool = False
+    scales: BlockScales = BlockScales.NONE
 
     def __post_init__(self) -> None:
-        check_types(self, {"geometry": KernelGeometry, "element": Element, "machine": Machine, "b_layout": BLayout})
+        check_types(self, {"geometry": KernelGeometry, "element": Element, "machine": Machine})
+        check_types(self, {"b_layout": BLayout, "scales": BlockScales})
         check_waves(self, self.waves)
         geometry = self.geometry
         if (geometry.elem_bytes, geometry.packed) != (self.element.bytes, self.element.packed):
             size = f"{geometry.elem_bytes} bytes" if geometry.packed == 1 else f"{geometry.packed} in a byte"
             raise bad_field(self, "element", self.element, f"an element of {size}")
         rates_of(self.machine).passes(self.instruction)
-        whole = {
-            "a DMA moves 4 or 16 bytes a lane": self.dma_bytes in _DMA_WORDS,
-            "MMA_M equals MMA_N": geometry.MMA_M == geometry.MMA_N,
-            "MMA_M is 16 or 32": geometry.MMA_M in (16, 32),
-            "a lane's LDS read is at least as wide as its DMA": self.read_bytes >= self.dma_bytes,
-            "BK is a multiple of MMA_K": geometry.BK % geometry.MMA_K == 0,
-            f"BK elements are a power of 2 of bytes, at most {self.dma_bytes * self.lanes}, a DMA of one wave": (
-                self.row_bytes & (self.row_bytes - 1) == 0 and self.row_bytes <= self.dma_bytes * self.lanes
-            ),
-            **{
-                f"{size} is a multiple of {self.across(operand) * self.side}, one {geometry.MMA_M}x{geometry.MMA_N} "
-                "product of each wave": self.rows(operand) % (self.across(operand) * self.side) == 0
-                for operand, size in ((Factor.A, "BM"), (Factor.B, "BN"))
-            },
-        }
-        if self.b_layout is BLayout.KN:
-            whole |= self._transposed_rules()
-        if self.scaled:
-            whole |= {
-                "scales come four at a time, so that BK is a multiple of 128": geometry.BK % 128 == 0,
-                "the scales of a lane's blocks are one, two or four bytes": self.steps in (1, 2, 4),
-                "scales are those of f8f6f4": self.element in (Element.FP8, Element.FP4),
-            }
-        broken = tuple(rule for rule, holds in whole.items() if not holds)
+        broken = tuple(rule for rule, holds in tile_rules(self).items() if not holds)
         if broken:
             raise unfit(
                 f"no kernel is written for a tile of {geometry.BM}x{geometry.BN}x{geometry.BK} (BM, BN, BK) by "
@@ -82,24 +61,24 @@ class GemmTile:
                 evidence=(("must hold, but doesn't", rule) for rule in broken),
             )
 
-    def _transposed_rules(self) -> dict[str, bool]:
-        """B as K x N lies in LDS in two panels of columns; see `column_panels`."""
-        row, moved = self.geometry.BN // 2 * self.element.bytes, self.dma_bytes * self.lanes * self.waves
-        return {
-            f"{self.machine.arch} has a read that transposes {self.element.name}": (
-                self.read_instruction(Factor.B) in architecture_of(self.machine).transposed_reads
-            ),
-            f"half of BN elements are a power of 2, at least 16, and at most {moved} bytes, a DMA of all waves": (
-                row & (row - 1) == 0 and 16 * self.element.bytes <= row <= moved
-            ),
-            f"half of BN by BK elements are whole DMAs of {moved} bytes": self.tile_bytes(Factor.B) % (2 * moved) == 0,
-            "B as K x N has a byte or more for each element, and no scales": self.element.packed == 1
-            and not self.scaled,
-        }
-
     def by_columns(self, operand: Factor) -> bool:
         """Does an operand lie in memory, and in LDS, with K along its columns?"""
         return operand is Factor.B and self.b_layout is BLayout.KN
+
+    @property
+    def has_scales(self) -> bool:
+        """Have blocks along K scales?"""
+        return self.scales is not BlockScales.NONE
+
+    @property
+    def scaled(self) -> bool:
+        """Does the matrix instruction take them?"""
+        return self.scales is BlockScales.MX
+
+    @property
+    def block_sums(self) -> bool:
+        """Are the products of a block summed by themselves, and the sums scaled?"""
+        return self.scales is BlockScales.FLOAT
 
     @property
     def instruction(self) -> str:
@@ -117,7 +96,7 @@ class GemmTile:
     @property
     def dma_instruction(self) -> str:
         """What moves `dma_bytes` of each lane to LDS."""
-        return f"buffer_load_{_DMA_WORDS[self.dma_bytes]}"
+        return f"buffer_load_{DMA_WORDS[self.dma_bytes]}"
 
     @property
     def toolchain(self) -> str:
@@ -237,15 +216,27 @@ class GemmTile:
     def fragment_registers(self) -> int:
         """Registers a lane holds of one K-tile of A and B."""
         rows = sum(self.own_rows(operand) for operand in Factor)
-        scales = rows // self.side if self.scaled else 0
+        scales = sum(self.scale_registers(operand) * self.parts(operand) for operand in Factor)
         return rows * self.row_bytes // (self.lanes * self.register_bytes) + scales
+
+    def scale_registers(self, operand: Factor) -> int:
+        """Registers of the scales of one part: a lane's bytes, or a float for each of its rows or its column of C."""
+        if self.block_sums:
+            return self.part_registers if operand is Factor.A else 1
+        return 1 if self.scaled else 0
+
+    def scale_read_instruction(self, operand: Factor) -> str:
+        """What reads the scales of a part from LDS: a lane's bytes of all steps, or its floats."""
+        if self.block_sums:
+            return f"ds_read_b{8 * self.register_bytes * self.scale_registers(operand)}"
+        return {1: "ds_read_u8", 2: "ds_read_u16"}.get(self.steps, "ds_read_b32")
 
     @property
     def accumulates_in_agprs(self) -> bool:
         """Does C leave too little of the 256 registers that all instructions can name?"""
         addressable, addresses = 256, 40
         needed = self.accumulator_registers + self.fragment_registers + addresses
-        return self.waves <= self.simds and needed > addressable
+        return self.waves <= self.simds and needed > addressable and not self.block_sums
 
     def rows(self, operand: Factor) -> int:
         """Rows of the workgroup's tile of A, or of B (which are columns of C)."""
@@ -339,6 +330,10 @@ def gemm_tile(
     scaled = {takes_scales(instruction) for instruction in named}
     if len(scaled) > 1:
         raise unfit("some matrix ops of the loop take scales, and some don't; one kernel multiplies in one way")
+    adds = any(
+        entry.op.kind is OpKind.VALU and any(place.space is Space.ACCUMULATOR for place in entry.effect.writes)
+        for entry in program.entries
+    )
     transposes = any(entry.op.kind is OpKind.LDS_READ_TRANSPOSED for entry in program.entries)
     return GemmTile(
         geometry=geometry,
@@ -346,7 +341,7 @@ def gemm_tile(
         element=element,
         machine=program.machine,
         b_layout=BLayout.KN if transposes else BLayout.NK,
-        scaled=scaled == {True},
+        scales=BlockScales.MX if scaled == {True} else BlockScales.FLOAT if adds else BlockScales.NONE,
     )
 
 

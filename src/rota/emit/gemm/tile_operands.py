@@ -30,7 +30,7 @@ class TileOperands:
     def __init__(self, program: LoweredProgram, semantics: TileSum, tile: GemmTile) -> None:
         self.tile = tile
         self.grid = semantics.grid
-        if tile.scaled:
+        if tile.has_scales:
             raise unfit("a sum over K-tiles has no scales of blocks: such a loop is declared by values")
         read = (place for entry in program.entries for place in entry.effect.reads if place.space is Space.LDS)
         self.stages = 1 + max((place.copy for place in read), default=0)
@@ -64,6 +64,9 @@ class TileOperands:
 
     def scale_parts(self, place: Place) -> None:
         """A sum over K-tiles has no scales."""
+
+    def sums(self, place: Place) -> None:
+        """A sum over K-tiles has no other sums."""
 
     def fix(self, entry: Entry, due: int) -> str:
         """How an op is declared as so many instructions."""

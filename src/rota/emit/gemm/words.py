@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from rota.emit.gemm.factors import Factor
+from rota.emit.gemm.instructions import SCALING_OPCODES, BlockAdd
 from rota.emit.gemm.tile import GemmTile
 from rota.emit.text.sync_text import sync_words
 
@@ -44,10 +45,13 @@ def gemm_words(tile: GemmTile) -> Iterator[str]:
     named = {operand: _named(operand.value, tile.step_pieces(operand)) for operand in Factor}
     names = ", ".join(name for each in named.values() for name in each)
     factors = ", ".join(f'"v"({_joined(each)})' for each in named.values())
-    if tile.scaled:
+    if tile.has_scales:
         yield from _scale_words(tile)
+    if tile.block_sums:
+        yield from _block_words()
+    if tile.scaled:
         names, factors = f"{names}, a_scale, b_scale", f'{factors}, "v"(a_scale), "v"(b_scale)'
-    for step in range(tile.steps if tile.scaled else 1):
+    for step in range(_mfma_words(tile)):
         yield _mfma_word(tile, step, names, factors)
     yield f'#define ROTA_PIN(c) asm volatile("" : "+{kept}"(c));'
     stores = " ".join(
@@ -61,9 +65,10 @@ def _mfma_word(tile: GemmTile, step: int, names: str, factors: str) -> str:
     kept = "a" if tile.accumulates_in_agprs else "v"
     scales = ", %3, %4" if tile.scaled else ""
     modifiers = "".join(f" {each}" for each in tile.modifiers(step))
+    before, written = ("0", "=&") if tile.block_sums and step == 0 else ("%0", "+")
     return (
-        f'#define {_mfma_name(tile, step)}(c, {names}) asm volatile("{tile.instruction} %0, %1, %2, %0{scales}'
-        f'{modifiers}" : "+{kept}"(c) : {factors}); ROTA_FENCE'
+        f'#define {_mfma_name(tile, step)}(c, {names}) asm volatile("{tile.instruction} %0, %1, %2, {before}{scales}'
+        f'{modifiers}" : "{written}{kept}"(c) : {factors}); ROTA_FENCE'
     )
 
 
@@ -75,12 +80,42 @@ def _scale_words(tile: GemmTile) -> Iterator[str]:
         f'{SCALE_DMA} %3, %4, %5 offen lds" : "=&{{m0}}"(m0) '
         ': "s"(scale_wave), "i"(lds), "v"(lane_offset), "s"(rsrc), "s"(offset) : "memory", "scc"); } ROTA_FENCE'
     )
-    held = {1: "unsigned char", 2: "unsigned short", 4: "u32"}[tile.steps]
+    held = "__typeof__(target)" if tile.block_sums else {1: "unsigned char", 2: "unsigned short", 4: "u32"}[tile.steps]
     yield f"#define ROTA_SCALE_READ(target, lane, lds) target = *(ROTA_LDS const {held}*)((lane) + (lds)); ROTA_FENCE"
 
 
+def _block_words() -> Iterator[str]:
+    """Half of a block's sum scaled by B's scale, of which a lane has one, and added by A's to C."""
+    yield '#define ROTA_APART(n) asm volatile("s_nop %0" :: "i"((n) - 1)); ROTA_FENCE  // wait states'
+    yield "#define ROTA_FIRST(x) __builtin_shufflevector((single)(x), (single)(x), 0, -1)  // the other is never read"
+    scales, adds = SCALING_OPCODES
+    yield (
+        f'#define ROTA_BLOCK_SCALE(to, sum, half, scale) asm volatile("{scales} %0, %1, %2 op_sel_hi:[1,0]" : "=v"(to) '
+        ': "v"((sum).half), "v"(ROTA_FIRST(scale))); ROTA_FENCE'
+    )
+    yield (
+        "#define ROTA_BLOCK_ADD(c, half, scaled, scale) { pair w = (c).half; "
+        f'asm volatile("{adds} %0, %1, %2, %0" : "+v"(w) : "v"(scaled), "v"((scale).half)); (c).half = w; }} ROTA_FENCE'
+    )
+
+
+def _mfma_words(tile: GemmTile) -> int:
+    """How many differ: by the byte of their scales, or in that the first begins a sum."""
+    if tile.block_sums:
+        return min(2, tile.steps)
+    return tile.steps if tile.scaled else 1
+
+
 def _mfma_name(tile: GemmTile, step: int) -> str:
-    return f"ROTA_MFMA{step}" if tile.scaled else "ROTA_MFMA"
+    return f"ROTA_MFMA{min(step, _mfma_words(tile) - 1)}" if tile.has_scales else "ROTA_MFMA"
+
+
+def block_add_text(add: BlockAdd, total: str, summed: str, scales: Sequence[str]) -> str:
+    """One vector instruction on half of a block's sum, with A's scales and B's."""
+    half, scaled = ("xy", "zw")[add.half], f"scaled[{add.half}]"
+    if add.adds:
+        return f"ROTA_BLOCK_ADD({total}, {half}, {scaled}, {scales[0]})"
+    return f"ROTA_BLOCK_SCALE({scaled}, {summed}, {half}, {scales[1]})"
 
 
 def mfma_text(tile: GemmTile, step: int, total: str, *operands: str) -> str:
@@ -101,6 +136,9 @@ def gemm_types(tile: GemmTile) -> Iterator[str]:
     if any(tile.step_pieces(operand) > 1 for operand in Factor):
         yield f"typedef u32 factor __attribute__((ext_vector_type({_factor_registers(tile)})));"
     yield f"typedef float part __attribute__((ext_vector_type({tile.part_registers})));"
+    if tile.block_sums:
+        yield "typedef float pair __attribute__((ext_vector_type(2)));"
+        yield "typedef float single __attribute__((ext_vector_type(1)));"
 
 
 def _named(name: str, count: int) -> list[str]:

@@ -17,7 +17,7 @@ from rota.emit.whole.epilogue_steps import EpilogueStep, spoken
 from rota.emit.whole.finish import PARTIAL_UNIT
 from rota.emit.whole.kernel import WholeKernel, whole_name
 from rota.emit.whole.options import PARAMETERS, REDUCTION_THREADS, WholeGemm
-from rota.pipeline.geometry import SCALED_BLOCK, KernelGeometry
+from rota.pipeline.geometry import KernelGeometry
 
 _MOST_Y = 65535  # workgroups in the grid's second and third dimension
 _DEEPEST = 1 << 30
@@ -82,7 +82,7 @@ def _tight(name: str, tile: GemmTile) -> Iterator[str]:
     for letter, rows in (("a", "M"), ("b", rows_of_b), ("c", "M"), ("d", "M")):
         yield f"  if (p.{letter}_batch == 0) p.{letter}_batch = p.{letter}_stride * p.{rows};"
     for letter, rows in (("a", "M"), ("b", "N")):
-        yield f"  if (p.{letter}_scale_stride == 0) p.{letter}_scale_stride = p.K / {SCALED_BLOCK};"
+        yield f"  if (p.{letter}_scale_stride == 0) p.{letter}_scale_stride = {tile.scales.of_row('p.K')};"
         yield f"  if (p.{letter}_scale_batch == 0) p.{letter}_scale_batch = p.{letter}_scale_stride * p.{rows};"
     yield "  return p;"
     yield "}"
@@ -144,10 +144,11 @@ def _check(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
             f"  if (overlap(p.{pointer}, p.{rows}, {stride}, {length}, {batch}, p.batches, "
             f'{tile.element.bytes}, p.D, d_bytes)) return "D overlaps {pointer}";'
         )
-    for pointer, letter, (rows, _) in _factors(tile, asked) if tile.scaled else ():
+    for pointer, letter, (rows, _) in _factors(tile, asked) if tile.has_scales else ():
         yield (
-            f"  if (overlap(p.{pointer}_scale, p.{rows}, p.{letter}_scale_stride, p.K / {SCALED_BLOCK}, "
-            f'p.{letter}_scale_batch, p.batches, 1, p.D, d_bytes)) return "D overlaps {pointer}_scale";'
+            f"  if (overlap(p.{pointer}_scale, p.{rows}, p.{letter}_scale_stride, {tile.scales.of_row('p.K')}, "
+            f"p.{letter}_scale_batch, p.batches, {tile.scales.bytes}, p.D, d_bytes)) "
+            f'return "D overlaps {pointer}_scale";'
         )
     if EpilogueStep.BETA in asked.epilogue:
         yield "  const bool same = p.C == p.D && p.c_stride == p.d_stride && p.c_batch == p.d_batch;"
@@ -242,17 +243,25 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
 
 
 def _scale_conditions(tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[str, str]]:
-    if not tile.scaled:
+    if not tile.has_scales:
         return
-    yield f"p.K % {SCALED_BLOCK} == 0", f"K is a multiple of {SCALED_BLOCK}, a block that has a scale"
+    scales = tile.scales
+    if tile.scaled:
+        yield f"p.K % {scales.block} == 0", f"K is a multiple of {scales.block}, a block that has a scale"
     for pointer, letter, _ in _factors(tile, asked):
         operand = Factor(letter)
         rows = tile.scale_bytes(operand) // tile.geometry.scale_line  # which DMAs reach, if not get
         scale = f"p.{letter}_scale"
         yield f"p.{pointer}_scale != nullptr", f"{pointer}_scale is given"
+        if scales.bytes > 1:
+            yield (
+                f"(std::uintptr_t)p.{pointer}_scale % {scales.bytes} == 0",
+                f"{pointer}_scale is aligned to its elements",
+            )
+        least, unit = scales.columns, "floats" if tile.block_sums else "bytes"
         yield (
-            f"{scale}_stride >= p.K / {SCALED_BLOCK} && {scale}_stride <= {(1 << 31) // rows - 1}",
-            f"rows of {pointer}_scale are at least K / {SCALED_BLOCK} bytes apart, {rows} of them less than 2 GiB",
+            f"{scale}_stride >= {scales.of_row('p.K')} && {scale}_stride <= {(1 << 31) // (rows * scales.bytes) - 1}",
+            f"rows of {pointer}_scale are at least {least} {unit} apart, {rows} of them less than 2 GiB",
         )
         yield f"{scale}_batch >= 0", f"matrices of {pointer}_scale follow one another"
 

@@ -95,7 +95,7 @@ class WholeKernel(GemmKernel):
         self.asked = asked
         check_layout(asked, tile)
         check_room(tile, self.binding.lds_bytes)
-        check_scales(asked, scaled=tile.scaled)
+        check_scales(asked, tile)
         if asked.gate:
             check_halves(tile)
         self.sources = tuple(self._sources())
@@ -103,7 +103,7 @@ class WholeKernel(GemmKernel):
     @property
     def _ends_late(self) -> bool:
         """Is what only the end needs read there?  Scalar registers would be short for it before."""
-        return self.asked.persistent or self.tile.scaled
+        return self.asked.persistent or self.tile.has_scales
 
     def _sources(self) -> Iterator[Source]:
         a, b = (dma_numbers(self.tile, operand) for operand in Factor)
@@ -192,9 +192,11 @@ class WholeKernel(GemmKernel):
         yield f"// {name}"
         held = f"A: M x K, B: {tile.b_layout.spoken}, {spoken_element(tile)}, row-major"
         yield f"// {held}; D: M x N, {asked.output.value}, row-major."
-        if tile.scaled:
+        if tile.has_scales:
+            each, block = tile.scales.columns, tile.scales.block
             yield (
-                "// A_scale: M x K / 32, B_scale: N x K / 32, E8M0 bytes, row-major: each scales 32 elements along K."
+                f"// A_scale: M x {each}, B_scale: N x {each}, {tile.scales.spoken}, row-major: each scales {block} "
+                "elements along K."
             )
         yield f"// D: {spoken(asked.epilogue)}."
         if tile.scaled or tile.element.packed > 1:
@@ -296,7 +298,7 @@ class WholeKernel(GemmKernel):
             yield asm_resource(name, f"{letter}_size")
             yield builtin_resource(name, f"{letter}_size")
         bases = " | ".join(f"(u32){source.name}_base" for source in self.sources)
-        if self.asked.persistent and tile.scaled:
+        if self.asked.persistent and tile.has_scales:
             yield from late_lines(SCALE_PARAMETERS)
             yield from scale_matrix_lines(tile, self.asked)
         yield from scale_resource_lines(tile, self.asked)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.check import check_ints, check_types
-from rota.emit.gemm.factors import BLayout
+from rota.emit.gemm.factors import BLayout, BlockScales
 from rota.emit.gemm.tile import GemmTile
 from rota.emit.whole.epilogue_steps import EpilogueStep, Steps, check_epilogue, parse_epilogue
 from rota.errors import EmissionError, Finding
@@ -59,9 +59,9 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter("const float*", "column_scale", "N values for each matrix of a batch"),
     Parameter("void*", "D", "M x N"),
     Parameter("float*", "partial", "the sums of each split, if there are several"),
-    Parameter("const void*", "A_scale", "M x K / 32 bytes (E8M0), the scales of A's blocks"),
-    Parameter("const void*", "B_scale", "N x K / 32 bytes, of B's"),
-    Parameter("const void*", "B_up_scale", "N x K / 32 bytes, of the second B's"),
+    Parameter("const void*", "A_scale", "of A's blocks, M rows of K / 32 bytes (E8M0), or of ceil(K / 128) floats"),
+    Parameter("const void*", "B_scale", "of B's, N rows"),
+    Parameter("const void*", "B_up_scale", "of the second B's, N rows"),
     Parameter("long long", "a_stride", "elements from a row of A to the next, at least K"),
     Parameter("long long", "b_stride", "the same of B"),
     Parameter("long long", "c_stride", "of C"),
@@ -70,9 +70,9 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter("long long", "b_batch", "of B"),
     Parameter("long long", "c_batch", "of C"),
     Parameter("long long", "d_batch", "of D"),
-    Parameter("long long", "a_scale_stride", "bytes from a row of A's scales to the next, at least K / 32"),
+    Parameter("long long", "a_scale_stride", "bytes, or floats, from a row of A's scales to the next"),
     Parameter("long long", "b_scale_stride", "the same of B's"),
-    Parameter("long long", "a_scale_batch", "bytes from the scales of a matrix of a batch to the next, of A"),
+    Parameter("long long", "a_scale_batch", "the same from the scales of a matrix of a batch to the next, of A"),
     Parameter("long long", "b_scale_batch", "of B"),
     Parameter("int", "M", "rows"),
     Parameter("int", "N", "columns"),
@@ -85,8 +85,6 @@ PARAMETERS: tuple[Parameter, ...] = (
 """Of every kernel, whatever its epilogue uses of them."""
 
 REDUCTION_THREADS = 256
-BLOCKS = ("none", "1x32")
-"""Scales of blocks, without and with them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +93,8 @@ class WholeGemm:
 
     `xcds` are the dies among which the machine deals workgroups in turn: each gets a run of neighbouring tiles; 1
     leaves the order alone.  `group` is how many rows of tiles are taken together, so that the tiles under way share
-    rows of A and of B in a die's L2.  `layout` is how B must lie, and `scales` are those of blocks, "none" or "1x32":
-    both are the loop's to say; None, and no word, take what it says.
+    rows of A and of B in a die's L2.  `layout` is how B must lie, and `scales` are those of blocks: both are the loop's
+    to say; None takes what it says.
     """
 
     output: Output = Output.F32
@@ -105,7 +103,7 @@ class WholeGemm:
     group: int = _GROUP
     persistent: bool = False
     layout: BLayout | None = None
-    scales: str = ""
+    scales: BlockScales | None = None
 
     def __post_init__(self) -> None:
         check_types(self, {"output": Output, "epilogue": tuple, "persistent": bool})
@@ -146,10 +144,11 @@ def parse_options(told: Mapping[str, str]) -> WholeGemm:
     layouts = {each.value: each for each in BLayout}
     if told.get("layout", "nk") not in layouts:
         raise _unknown(f"no loop reads B as {told['layout']!r}", ("layouts", ", ".join(layouts)))
-    if told.get("scales", "none") not in BLOCKS:
+    scales = {each.value: each for each in BlockScales}
+    if told.get("scales", "none") not in scales:
         raise _unknown(
             f"no loop multiplies with scales of {told['scales']}",
-            ("scales", ", ".join(BLOCKS)),
+            ("scales", ", ".join(scales)),
             fixes=("scales of rows and columns are steps of the epilogue: row_scale, column_scale",),
         )
     outputs = {each.value: each for each in Output}
@@ -166,7 +165,7 @@ def parse_options(told: Mapping[str, str]) -> WholeGemm:
         group=_number(told, "group", _GROUP),
         persistent=persistent == "true",
         layout=layouts[told["layout"]] if "layout" in told else None,
-        scales=told.get("scales", ""),
+        scales=scales[told["scales"]] if "scales" in told else None,
     )
 
 
@@ -189,14 +188,23 @@ def check_layout(asked: WholeGemm, tile: GemmTile) -> None:
         )
 
 
-def check_scales(asked: WholeGemm, *, scaled: bool) -> None:
+def check_scales(asked: WholeGemm, tile: GemmTile) -> None:
     """Has the loop the scales that are asked for?"""
-    has = BLOCKS[scaled]
-    if asked.scales not in ("", has):
+    has = tile.scales
+    if asked.scales not in (None, has):
         raise _unknown(
-            f"the loop multiplies with scales of blocks: {has}; asked for: {asked.scales}",
-            ("loop", has),
-            fixes=("the matrix instruction decides: v_mfma_scale_f32_16x16x128_f8f6f4 takes scales of 1x32",),
+            f"the loop multiplies with scales of blocks: {has.value}; asked for: {asked.scales.value}",
+            ("loop", has.value),
+            fixes=(
+                "1x32 is decided by the matrix instruction: v_mfma_scale_f32_16x16x128_f8f6f4 takes them",
+                "1x128 by the shape: block_scales=True",
+            ),
+        )
+    if tile.block_sums and asked.persistent:
+        raise _unknown(
+            "no persistent kernel takes scales of blocks in fp32: scalar registers don't suffice",
+            ("scales", has.value),
+            fixes=("leave persistent=true out",),
         )
 
 

@@ -87,7 +87,7 @@ def emit_project(
     asked = asked or WholeGemm()
     planned = with_register_waits(compiled)
     tile = gemm_tile(planned, geometry, element=element, waves=waves)
-    if tile.element is Element.FP4 or tile.scaled:
+    if tile.element is Element.FP4 or tile.has_scales:
         raise EmissionError(
             Finding(
                 code="T209",

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rota.emit.gemm.binding import GemmBinding
+from rota.emit.gemm.block_spacing import result_states
 from rota.emit.gemm.buffer_resource import NOWHERE, element_fetch
 from rota.emit.gemm.column_source import taken_columns
 from rota.emit.gemm.factors import Factor, Piece
+from rota.emit.gemm.instructions import block_adds
 from rota.emit.gemm.lds_layout import LdsLayout
 from rota.emit.gemm.tile import GemmTile
-from rota.emit.gemm.words import mfma_text
+from rota.emit.gemm.words import block_add_text, mfma_text
 
 
 class Source(NamedTuple):
@@ -87,7 +89,7 @@ def _taken(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[
 def _multiplied(binding: GemmBinding) -> Iterator[str]:
     """EpilogueStep by step of K: all pieces of a step, then all its products."""
     tile = binding.tile
-    for operand in Factor if tile.scaled else ():
+    for operand in Factor if tile.has_scales else ():
         for part in range(binding.parts(operand)):
             lds, name = binding.first_row(operand, part) * tile.geometry.scale_line, f"{operand.value}_scale"
             yield f"ROTA_SCALE_READ({name}[0][{part}], {name}_lane, {lds})"
@@ -101,7 +103,22 @@ def _multiplied(binding: GemmBinding) -> Iterator[str]:
             for column in range(binding.parts(Factor.B)):
                 factors = (_factors("a", row, a), _factors("b", column, b))
                 scaled_by = (f"a_scale[0][{row}]", f"b_scale[0][{column}]") if tile.scaled else ()
-                yield mfma_text(tile, step, f"c[{row}][{column}]", *factors, *scaled_by)
+                total = f"sum[0][{row}][{column}]" if tile.block_sums else f"c[{row}][{column}]"
+                yield mfma_text(tile, step, total, *factors, *scaled_by)
+    if tile.block_sums:
+        yield from _added(binding)
+
+
+def _added(binding: GemmBinding) -> Iterator[str]:
+    """The sums of a K-tile's blocks, scaled and added."""
+    yield f"ROTA_APART({result_states(binding.tile)})"
+    for row in range(binding.parts(Factor.A)):
+        for column in range(binding.parts(Factor.B)):
+            total, scales = f"c[{row}][{column}]", (f"a_scale[0][{row}]", f"b_scale[0][{column}]")
+            yield " ".join(
+                block_add_text(each, total, f"sum[0][{row}][{column}]", scales)
+                for each in block_adds(row, column, 0, (0, 0))
+            )
 
 
 def _read(binding: GemmBinding, read: Piece) -> str:

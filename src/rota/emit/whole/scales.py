@@ -1,7 +1,8 @@
 """The scales of blocks in a whole kernel: takes a bound kernel, gives the source that brings and reads them.
 
-A's are M rows of K / 32 bytes, B's N rows; each byte is a power of two (E8M0) for a block of 32 elements along K.  They
-come to LDS as A and B do, by DMAs of four bytes a lane, in the order in which they lie in memory.
+A's are M rows of K / 32 bytes, B's N rows; each byte is a power of two (E8M0) for a block of 32 elements along K.  Or
+they are rows of floats, one for each block of 128.  They come to LDS as A and B do, by DMAs of four bytes a lane, in
+the order in which they lie in memory.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from rota.emit.gemm.instructions import ScaleDma
 from rota.emit.gemm.tile import GemmTile
 from rota.emit.refusal import unfit
 from rota.emit.whole.options import PARAMETERS, WholeGemm
-from rota.pipeline.geometry import SCALED_BLOCK
 
 _WORD = 4  # bytes that a lane moves
 SCALE_PARAMETERS = frozenset(each.name for each in PARAMETERS if "_scale" in each.name and each.type != "const float*")
@@ -30,7 +30,7 @@ def row_name(operand: Factor) -> str:
 def check_halves(tile: GemmTile) -> None:
     """Where half of a tile is another B's: is what each wave brings of its scales one B's?"""
     half, each = tile.rows(Factor.B) // 2, _wave_rows(tile)
-    if tile.scaled and (half % each or tile.scale_loads(Factor.B) > 1):
+    if tile.has_scales and (half % each or tile.scale_loads(Factor.B) > 1):
         raise unfit(
             f"a gated epilogue takes half of a tile's scales from each B; waves bring {each} rows each, and a half has "
             f"{half}",
@@ -44,11 +44,9 @@ def _wave_rows(tile: GemmTile) -> int:
 
 def scale_matrix_lines(tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
     """The batch's scales, from the split's first block on."""
-    for pointer, letter in _pointers(asked) if tile.scaled else ():
-        yield (
-            f"const u64 {pointer.lower()}_matrix = (u64){pointer} + "
-            f"(u64)(batch * {letter}_scale_batch + k_first / {SCALED_BLOCK});"
-        )
+    for pointer, letter in _pointers(asked) if tile.has_scales else ():
+        before = f"(batch * {letter}_scale_batch + k_first / {tile.scales.block})"
+        yield f"const u64 {pointer.lower()}_matrix = (u64){pointer} + (u64)({tile.scales.in_bytes(before)});"
 
 
 def _pointers(asked: WholeGemm) -> Iterator[tuple[str, str]]:
@@ -60,25 +58,28 @@ def _pointers(asked: WholeGemm) -> Iterator[tuple[str, str]]:
 
 def scale_resource_lines(tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
     """Buffer resources of a tile's scales; where half of it is another B's, each wave has those that it brings."""
-    if not tile.scaled:
+    if not tile.has_scales:
         return
-    half = tile.rows(Factor.B) // 2
+    half, scales = tile.rows(Factor.B) // 2, tile.scales
     if asked.gate:
         yield f"const bool scales_up = wave >= {half // _wave_rows(tile)};"
         yield f"const int scales_before = scales_up ? {half} : 0;"
-    yield f"const int scale_end = depth / {SCALED_BLOCK};  // scales of a row"
+    yield f"const int scale_end = {scales.in_bytes(scales.of_row('depth'))};  // bytes of a row's scales"
     for operand, where in ((Factor.A, "tile_row"), (Factor.B, "tile_column")):
         name, row = f"{operand.value}_scale", row_name(operand)
-        yield f"int {row} = (int){name}_stride;"
+        yield f"int {row} = (int){name}_stride;" if scales.bytes == 1 else f"int {row} = (int)({name}_stride * 4);"
         if asked.persistent:  # as for rows of A and B
             yield f'asm volatile("" : "+s"({row}));'
         gated = asked.gate and operand is Factor.B
-        before = f"(long long){where} * {half if gated else tile.rows(operand)} * {name}_stride"
+        before = scales.in_bytes(f"(long long){where} * {half if gated else tile.rows(operand)} * {name}_stride")
         matrix = "(scales_up ? b_up_scale_matrix : b_scale_matrix)" if gated else f"{name}_matrix"
         yield f"const u64 {name}_base = {matrix} + (u64)({before});"
         yield f"const u32 {name}_size = (u32)({operand.value}_rows - 1) * {row} + scale_end;"
         yield asm_resource(name, f"{name}_size")
-        yield builtin_resource(name, f"{name}_size")
+        if tile.scaled:
+            yield builtin_resource(name, f"{name}_size")
+    if tile.block_sums:  # floats are where DMAs can fetch them
+        return
     words = [*(f"{pointer.lower()}_matrix" for pointer, _ in _pointers(asked)), *map(row_name, Factor)]
     yield f"const bool scales_aligned = (({' | '.join(f'(u32){each}' for each in words)}) & {_WORD - 1}) == 0;"
 
@@ -86,10 +87,14 @@ def scale_resource_lines(tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
 def scale_place_lines(binding: GemmBinding, asked: WholeGemm) -> Iterator[str]:
     """Where a lane fetches scales, and where it reads those of the first part."""
     tile = binding.tile
-    if not tile.scaled:
+    if not tile.has_scales:
         return
     words = tile.geometry.scale_line // _WORD
-    yield "// Scales: a row's bytes side by side; a lane reads those of its blocks of all steps at once."
+    yield "// Scales: a row's bytes side by side; " + (
+        "a lane reads those of its rows of C at once, and that of its column."
+        if tile.block_sums
+        else "a lane reads those of its blocks of all steps at once."
+    )
     yield f"const u32 scale_wave = (u32)(u64)(ROTA_LDS char*)memory + wave * {tile.lanes * _WORD};"
     for operand in Factor:
         name = operand.value
@@ -97,9 +102,15 @@ def scale_place_lines(binding: GemmBinding, asked: WholeGemm) -> Iterator[str]:
         if asked.gate and operand is Factor.B:
             row = f"({row} - scales_before)"
         yield f"const int {name}_scale_fetch = {row} * {row_name(operand)} + thread % {words} * {_WORD};"
+        place = f"{name}_row * {tile.geometry.scale_line}"
+        if tile.scaled:
+            place += f" + lane_group * {tile.steps}"
+        elif operand is Factor.A:
+            first = f"wave_row * {binding.wave_rows(operand)} + lane_group * {tile.part_registers}"
+            place = f"({first}) * {tile.geometry.scale_line}"
         yield (
             f"ROTA_LDS const char* const {name}_scale_lane = (ROTA_LDS const char*)memory + "
-            f"{binding.scale_start(operand)} + {name}_row * {tile.geometry.scale_line} + lane_group * {tile.steps};"
+            f"{binding.scale_start(operand)} + {place};"
         )
 
 
@@ -127,15 +138,19 @@ def scales_before(tile: GemmTile, octets: str) -> str:
 def plain_scale_dmas(binding: GemmBinding) -> Iterator[str]:
     """The scales of one K-tile into the first buffers, at `at` bytes of K."""
     tile = binding.tile
-    for operand in Factor if tile.scaled else ():
+    for operand in Factor if tile.has_scales else ():
         for number in range(tile.scale_loads(operand)):
             dma = ScaleDma(operand, number * tile.scale_dma_bytes, number, 0)
             yield scale_dma_text(binding, dma, [scales_before(tile, "at")])
 
 
 def taken_scales(binding: GemmBinding) -> Iterator[str]:
-    """The same byte by byte, with zeros beyond K: what they scale there is 0, too."""
+    """The same byte by byte, with zeros beyond K: what they scale there is 0, too.  Floats can always come by DMA."""
     tile = binding.tile
+    if tile.block_sums:
+        yield from plain_scale_dmas(binding)
+        yield "ROTA_WAIT_VM(0)"
+        return
     words = tile.geometry.scale_line // _WORD
     for operand in Factor if tile.scaled else ():
         name, before = f"{operand.value}_scale", scales_before(tile, "at")
