@@ -49,16 +49,17 @@ class Fault:
         return text[:place] + self.new + text[place + len(self.old) :]
 
 
-def _faults(
+def faults(
     part: str, *edits: tuple[str, str, str], asked: WholeGemm = LINEAR, last: bool = False, loop: str = LOOP
 ) -> list[Fault]:
+    """Edits of a part, each with its name."""
     return [
         Fault(part=part, name=name, old=old, new=new, asked=asked, last=last, loop=loop) for name, old, new in edits
     ]
 
 
 FAULTS: tuple[Fault, ...] = (
-    *_faults(
+    *faults(
         "edges",
         ("rows beyond M are stored", "(a_rows - 1) * d_row_bytes + N * 2", "127 * d_row_bytes + N * 2"),
         ("the last row isn't stored", "(a_rows - 1) * d_row_bytes + N * 2", "(a_rows - 1) * d_row_bytes"),
@@ -75,7 +76,7 @@ FAULTS: tuple[Fault, ...] = (
         ("B's resource is a row too short", "(u32)(b_rows - 1) * b_row_bytes", "(u32)(b_rows - 2) * b_row_bytes"),
         ("A's resource ends before its K", "* a_row_bytes + depth * 2;", "* a_row_bytes + depth;"),
     ),
-    *_faults(
+    *faults(
         "remainders",
         ("a part of a K-tile is dropped", "at < end; at += 128", "at + 127 < end; at += 128"),
         ("a part of a K-tile counts as a whole one", "aligned ? depth / 64 : 0", "aligned ? (depth + 63) / 64 : 0"),
@@ -96,7 +97,7 @@ FAULTS: tuple[Fault, ...] = (
             "ROTA_WAIT_LGKM(0)\n      ROTA_PIN(c[0][0]) //",
         ),
     ),
-    *_faults(
+    *faults(
         "order",
         ("dies get no more than their share", " + more + turn / 8", " + turn / 8"),
         ("dies take tiles in turn", " + more + turn / 8", " + more + turn % 8"),
@@ -123,12 +124,12 @@ FAULTS: tuple[Fault, ...] = (
             f"const int tile_column = {_GROUPED}\n  const int tile_row =",
         ),
     ),
-    *_faults(
+    *faults(
         "order",
         ("rows go by columns", "readfirstlane(turn_of_tile / tile_columns)", "readfirstlane(turn_of_tile / tile_rows)"),
         asked=ERF,
     ),
-    *_faults(
+    *faults(
         "splits",
         ("shares are rounded down", " + splits - 1) / splits)", ") / splits)"),
         ("the last share goes beyond K", "K - k_first < k_each ? K - k_first : k_each", "k_each"),
@@ -141,7 +142,7 @@ FAULTS: tuple[Fault, ...] = (
         ("the last row of sums isn't stored", "a_rows * sums_row_bytes", "(a_rows - 1) * sums_row_bytes"),
         ("sums beyond N are stored", "const int at = column < N ?", "const int at = column < N + 8 ?"),
     ),
-    *_faults(
+    *faults(
         "splits",
         ("the first share isn't added", "for (int split = 0; split < splits", "for (int split = 1; split < splits"),
         ("the last share isn't added", "split < splits; ++split", "split < splits - 1; ++split"),
@@ -164,7 +165,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
         last=True,
     ),
-    *_faults(
+    *faults(
         "epilogue",
         ("no alpha", "values[e] * alpha", "values[e]"),
         ("alpha for beta", "beta * read[e]", "alpha * read[e]"),
@@ -201,7 +202,7 @@ FAULTS: tuple[Fault, ...] = (
             "    }\n    const int strip_row",
         ),
     ),
-    *_faults(
+    *faults(
         "epilogue",
         ("the gate is the other product", "* others[e];", "* values[e];"),
         ("silu with the wrong sign", "(y) * -1.4426950408889634f", "(y) * 1.4426950408889634f"),
@@ -215,20 +216,20 @@ FAULTS: tuple[Fault, ...] = (
         ),
         asked=GATED,
     ),
-    *_faults(
+    *faults(
         "epilogue",
         ("gelu with another constant", "0.044715f", "0.44715f"),
         ("gelu with another factor", "1.5957691216057308f", "0.7978845608028654f"),
         ("bias by column", "((const element*)bias)[row]", "((const element*)bias)[column % M]"),
         asked=CURVED,
     ),
-    *_faults(
+    *faults(
         "epilogue",
         ("erf with another constant", "0.254829592f", "0.253829592f"),
         ("erf is odd", "(x < 0 ? rest : 2 - rest)", "(2 - rest)"),
         asked=ERF,
     ),
-    *_faults(
+    *faults(
         "fp4",
         ("factors of another format", "cbsz:4 blgp:4", "cbsz:4 blgp:2"),
         ("A's resource is as long as K has elements", "* a_row_bytes + depth / 2;", "* a_row_bytes + depth;"),
@@ -240,7 +241,7 @@ FAULTS: tuple[Fault, ...] = (
         asked=SUMS,
         loop="fp4_low",
     ),
-    *_faults(
+    *faults(
         "scales",
         ("A's scale of another step", "op_sel:[1,1,0]", "op_sel:[0,1,0]"),
         ("scales of A and B are exchanged", "%0, %3, %4 op_sel_hi", "%0, %4, %3 op_sel_hi"),
@@ -259,7 +260,7 @@ FAULTS: tuple[Fault, ...] = (
         asked=SUMS,
         loop="mxfp4_low",
     ),
-    *_faults(
+    *faults(
         "scales",
         ("bytes of the rest's scales are exchanged", "<< (8 * e)", "<< (8 * (3 - e))"),
         ("the rest has another part's scales", "b_scale_lane, 128)", "b_scale_lane, 0)"),
@@ -267,7 +268,7 @@ FAULTS: tuple[Fault, ...] = (
         loop="mxfp4_low",
         last=True,
     ),
-    *_faults(
+    *faults(
         "scales",
         ("all waves have the first B's scales", "scales_up = wave >= 2;", "scales_up = wave >= 4;"),
         ("the second B's scales begin a half too late", "scales_before = scales_up ? 64 : 0", "scales_before = 0"),
@@ -346,7 +347,7 @@ FAULTS: tuple[Fault, ...] = (
         new=".amdhsa_system_sgpr_workgroup_id_z 0",
         assembly=True,
     ),
-    *_faults(
+    *faults(
         "columns",
         ("B has a whole tile of columns", "N - tile_column * 128 < 128 ? N - tile_column * 128 : 128", "128"),
         ("B's resource is a row too short", "(u32)(depth - 1) * b_row_bytes", "(u32)(depth - 2) * b_row_bytes"),

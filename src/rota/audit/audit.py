@@ -23,6 +23,7 @@ from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_factors import Element
 from rota.emit.gemm_plan import Binder
 from rota.emit.gemm_tile import GemmTile, gemm_tile
+from rota.emit.pair_words import PACK
 from rota.emit.register_waits import with_register_waits
 from rota.emit.sync_text import check_words
 from rota.errors import Finding, IsaError, Severity
@@ -119,11 +120,12 @@ def audit_gemm(
     tile = gemm_tile(planned, geometry, element=element, waves=waves)
     binding = bound(planned, tile)
     expected = with_additions(expected_gemm(planned, binding), additions)
-    loop = read_machine_loop(code.instructions(kernel))
+    loop = read_machine_loop(code.instructions(kernel), (PACK,) if tile.pairs else ())
     comparison = compare(expected, loop)
     wrong = [
         *wrong_operands(comparison.pairs, loop, binding, products=products),
         *wrong_groups(expected, loop, planned.machine, tile.waves, as_emitted=True),
+        *(check_spacing(loop.instructions, architecture_of(planned.machine)) if tile.pairs else ()),
     ]
     prediction = _predicted(tile, binding, planned.machine, dynamic_lds)
     return _audited(

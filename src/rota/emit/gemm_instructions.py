@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rota.emit.gemm_factors import Factor
+from rota.emit.gemm_factors import ColumnPair, Factor
 
 
 class Dma(NamedTuple):
@@ -23,6 +23,28 @@ class LdsRead(NamedTuple):
     lds: int
     part: int
     piece: int
+    copy: int
+
+
+class PairRead(NamedTuple):
+    """One LDS read of one k of a pair of parts of B into a copy of its register; `lds` counts as in an `LdsRead`."""
+
+    lds: int
+    pair: ColumnPair
+    copy: int
+
+
+class PairPack(NamedTuple):
+    """One vector instruction that makes a register of a piece of B: its column's halves of what two reads brought.
+
+    `sources` are what was read, the lower k first, and `copies` theirs.
+    """
+
+    part: int
+    piece: int
+    register: int
+    sources: tuple[ColumnPair, ColumnPair]
+    copies: tuple[int, int]
     copy: int
 
 
@@ -64,5 +86,5 @@ class ScaleRead(NamedTuple):
 
 Instruction = Dma | LdsRead | Mfma
 """Of a GEMM without scales."""
-BoundInstruction = Instruction | ScaleDma | ScaleRead
+BoundInstruction = Instruction | ScaleDma | ScaleRead | PairRead | PairPack
 """Of any."""

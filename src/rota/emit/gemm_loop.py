@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rota.emit.gemm_factors import Element, Factor, Piece
 from rota.emit.gemm_tile import GemmTile
+from rota.emit.pair_loop import PairLoop, shared
 from rota.emit.refusal import miscounted, no_gemm_op, no_product, unfit
 from rota.emit.scale_loop import ScaleLoop
 from rota.errors import Concern
@@ -24,6 +25,7 @@ _HOMES = {
     OpKind.LDS_READ: (Home.LDS, Home.REGISTERS),
     OpKind.LDS_READ_TRANSPOSED: (Home.LDS, Home.REGISTERS),
     OpKind.MMA: (Home.REGISTERS, Home.ACCUMULATOR),
+    OpKind.VALU: (Home.REGISTERS, Home.REGISTERS),
 }
 _SAY = 'a GEMM\'s LDS tiles say whose rows they hold: loop.tile(..., operand="A"), or "B"'
 
@@ -59,10 +61,12 @@ class GemmLoop:
         self.loop = loop
         self.tile = tile
         self.slices = _slices(loop)
-        _check_kinds(loop)
+        _check_kinds(loop, tile)
         _check_formats(loop, tile)
         self.scales = ScaleLoop(loop, tile)
-        self.pieces: Mapping[str, Sequence[Piece]] = dict(self._shared_by_reads())
+        pieces = dict(self._shared_by_reads())
+        self.pairs = PairLoop(loop, tile, self.slices[Factor.B] if tile.pairs else ())
+        self.pieces: Mapping[str, Sequence[Piece]] = pieces | self.pairs.pieces
         products = [self._product(op) for op in loop.ops if op.kind is OpKind.MMA]
         self._check_blocks(products)
         self._check_sizes(products)
@@ -93,20 +97,12 @@ class GemmLoop:
                 self._check_transposes(operand, readers)
                 if not readers:
                     raise no_product(f"nothing reads the tile {name}: a part of {operand.name} is never multiplied")
-                if len(pieces) % len(readers):
-                    raise unfit(
-                        f"{len(readers)} reads can't evenly share the {len(pieces)} LDS reads of each wave that "
-                        f"{name} takes",
-                        concerns=(Concern(label=op.name, source=op.source) for op in readers),
-                        evidence=(("LDS reads of each wave", len(pieces)), ("ops that read", len(readers))),
-                    )
-                share = len(pieces) // len(readers)
-                for index, reader in enumerate(readers):
-                    yield reader.writes[0], pieces[index * share : (index + 1) * share]
+                if operand is Factor.A or not self.tile.pairs:
+                    yield from shared(readers, pieces, "LDS reads", name)
 
     def _check_transposes(self, operand: Factor, readers: Sequence[LoopOp]) -> None:
         """All reads of B transpose, or none; those of A never do."""
-        due = OpKind.LDS_READ_TRANSPOSED if self.tile.by_columns(operand) else OpKind.LDS_READ
+        due = OpKind.LDS_READ_TRANSPOSED if self.tile.transposes(operand) else OpKind.LDS_READ
         wrong = [op for op in readers if op.kind is not due]
         if wrong:
             raise unfit(
@@ -119,8 +115,10 @@ class GemmLoop:
         """A's operands come before B's: the other way round is the transpose."""
         names = [read.value for read in op.reads if read.value not in op.scales]
         if wrong := next((name for name in names if name not in self.pieces), ""):
+            unturned = wrong in self.pairs.reads
+            what = "pairs of B's columns that no vector op has turned" if unturned else "no part of A or B"
             raise no_product(
-                f"{op} multiplies {wrong}, which is no part of A or B",
+                f"{op} multiplies {wrong}, which is {what}",
                 concerns=[Concern(label=op.name, source=op.source)],
             )
         operands = [self.pieces[name][0].operand for name in names]
@@ -233,6 +231,8 @@ class GemmLoop:
                 self._check_moved(op)
         for name, pieces in self.pieces.items():
             self._check_registers(name, len(pieces) * tile.piece_bytes(pieces[0].operand) // tile.register_bytes)
+        for name, pairs in self.pairs.reads.items():
+            self._check_registers(name, len(pairs))
         for product in products:
             self._check_registers(product.op.writes[0], len(product.blocks) * tile.part_registers)
 
@@ -269,8 +269,8 @@ class GemmLoop:
         return "; ".join(", ".join(names) for names in self.slices.values())
 
 
-def _check_kinds(loop: LoopSpec) -> None:
-    """Loads, LDS reads and matrix ops, each from where and to where a GEMM has them."""
+def _check_kinds(loop: LoopSpec, tile: GemmTile) -> None:
+    """Loads, LDS reads and matrix ops, each from where and to where a GEMM has them; vector ops, if they turn pairs."""
     homes = {value.name: value.home for value in loop.values}
     for value in loop.values:
         if value.home is Home.INPUT or value.into:
@@ -278,11 +278,11 @@ def _check_kinds(loop: LoopSpec) -> None:
             raise unfit(f"{value.name} is {what}: the full form writes GEMMs, which have no such values")
     for op in loop.ops:
         concerns = [Concern(label=op.name, source=op.source)]
-        if op.kind not in _HOMES:
+        if op.kind not in _HOMES or (op.kind is OpKind.VALU and not tile.pairs):
             raise no_gemm_op(op, op.kind, *concerns)
         source, target = _HOMES[op.kind]
         reads, writes = [homes[read.value] for read in op.reads], [homes[name] for name in op.writes]
-        count = {OpKind.DMA: 0, OpKind.MMA: len(reads)}.get(op.kind, 1)
+        count = {OpKind.DMA: 0, OpKind.MMA: len(reads), OpKind.VALU: len(reads)}.get(op.kind, 1)
         if writes != [target] or reads != [source] * count:
             raise no_product(
                 f"{op} is no {op.kind.word} op of a GEMM: there a load fills one LDS tile, a fragment is a read of "

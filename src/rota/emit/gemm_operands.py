@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rota.emit.gemm_factors import Factor, Piece
+from rota.emit.gemm_factors import ColumnPair, Factor, Piece
 from rota.program.effects import Place
 from rota.program.entry import Entry
 
@@ -42,6 +42,10 @@ class GemmOperands(Protocol):
 
     def pieces(self, entry: Entry, place: Place) -> Sequence[Piece]:
         """What a place in registers holds."""
+        ...
+
+    def pairs(self, place: Place) -> Sequence[ColumnPair]:
+        """What a place in registers holds of B in pairs of columns; nothing where it holds something else."""
         ...
 
     def copy(self, place: Place) -> int:

@@ -1,7 +1,7 @@
 """A GEMM's tile on a machine: takes geometry, waves, element and machine, gives what one wave moves and computes.
 
-C = A x B^T: A is M x K, B is N x K, C is M x N, all row-major, C in fp32.  A loop whose reads of B transpose takes B
-as K x N.
+C = A x B^T: A is M x K, B is N x K, C is M x N, all row-major, C in fp32.  A loop whose reads of B transpose, or whose
+vector ops do, takes B as K x N.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from rota.targets.device import device_of, rates_of
 
 _WIDEST_READ = 16
 _TRANSPOSED_BYTES = 8
+_TWO = 2  # elements of a register, and columns of a pair
 _DMA_WORDS = {16: "dwordx4", 4: "dword"}
 
 
@@ -34,6 +35,9 @@ class GemmTile:
 
     Where it is `scaled`, a byte for each block of 32 along K scales that block of a row.  A lane reads the scales of
     its blocks of all steps at once: those are side by side, so that steps take blocks of K in turn (`stored`).
+
+    B as K x N is read by instructions that transpose, or, where LDS has none, in `pairs` of columns: of two k vector
+    instructions make a register of the even column and one of the odd, so that the columns of two parts take turns.
     """
 
     geometry: KernelGeometry
@@ -85,12 +89,15 @@ class GemmTile:
     def _transposed_rules(self) -> dict[str, bool]:
         """B as K x N lies in LDS in two panels of columns; see `column_panels`."""
         row, moved = self.geometry.BN // 2 * self.element.bytes, self.dma_bytes * self.lanes * self.waves
+        least = _TWO * self.side if self.pairs else 16
         return {
-            f"{self.machine.arch} has a read that transposes {self.element.name}": (
-                self.read_instruction(Factor.B) in architecture_of(self.machine).transposed_reads
+            f"{self.machine.arch} has a read that transposes {self.element.name}, or a register holds a pair of them": (
+                self.element.bytes * _TWO == self.register_bytes
+                if self.pairs
+                else self.read_instruction(Factor.B) in architecture_of(self.machine).transposed_reads
             ),
-            f"half of BN elements are a power of 2, at least 16, and at most {moved} bytes, a DMA of all waves": (
-                row & (row - 1) == 0 and 16 * self.element.bytes <= row <= moved
+            f"half of BN elements are a power of 2, at least {least}, and at most {moved} bytes, a DMA of all waves": (
+                row & (row - 1) == 0 and least * self.element.bytes <= row <= moved
             ),
             f"half of BN by BK elements are whole DMAs of {moved} bytes": self.tile_bytes(Factor.B) % (2 * moved) == 0,
             "B as K x N has a byte or more for each element, and no scales": self.element.packed == 1
@@ -100,6 +107,15 @@ class GemmTile:
     def by_columns(self, operand: Factor) -> bool:
         """Does an operand lie in memory, and in LDS, with K along its columns?"""
         return operand is Factor.B and self.b_layout is BLayout.KN
+
+    @property
+    def pairs(self) -> bool:
+        """Is B read in pairs of columns, which vector instructions turn?"""
+        return self.by_columns(Factor.B) and not architecture_of(self.machine).transposed_reads
+
+    def transposes(self, operand: Factor) -> bool:
+        """Do the reads of an operand transpose?"""
+        return self.by_columns(operand) and not self.pairs
 
     @property
     def instruction(self) -> str:
@@ -171,7 +187,7 @@ class GemmTile:
 
     def piece_bytes(self, operand: Factor) -> int:
         """What one lane gets of an operand with one LDS read."""
-        return _TRANSPOSED_BYTES if self.by_columns(operand) else self.read_bytes
+        return _TRANSPOSED_BYTES if self.transposes(operand) else self.read_bytes
 
     def step_pieces(self, operand: Factor) -> int:
         """LDS reads that bring a lane what a matrix instruction takes of an operand."""
@@ -180,7 +196,7 @@ class GemmTile:
     def read_instruction(self, operand: Factor) -> str:
         """What reads a piece of an operand from LDS."""
         bits = 8 * self.piece_bytes(operand)
-        return f"ds_read_b{bits}_tr_b{8 * self.element.bytes}" if self.by_columns(operand) else f"ds_read_b{bits}"
+        return f"ds_read_b{bits}_tr_b{8 * self.element.bytes}" if self.transposes(operand) else f"ds_read_b{bits}"
 
     @property
     def steps(self) -> int:
@@ -238,6 +254,7 @@ class GemmTile:
         """Registers a lane holds of one K-tile of A and B."""
         rows = sum(self.own_rows(operand) for operand in Factor)
         scales = rows // self.side if self.scaled else 0
+        rows += self.own_rows(Factor.B) if self.pairs else 0  # as they are read, and as they are multiplied
         return rows * self.row_bytes // (self.lanes * self.register_bytes) + scales
 
     @property
@@ -274,7 +291,7 @@ class GemmTile:
     def slice_rows(self, operand: Factor, slices: int) -> int:
         """Rows of each slice, if so many slices are whole DMAs and whole parts of every wave."""
         rows, left = divmod(self.rows(operand), slices)
-        at_once = self.across(operand) * self.side
+        at_once = self.across(operand) * self.side * (_TWO if operand is Factor.B and self.pairs else 1)
         if self.by_columns(operand) and slices > 2:  # panels
             raise unfit(
                 f"B as K x N can't be loaded in {slices} slices: it lies in LDS in two panels of columns",
@@ -339,13 +356,16 @@ def gemm_tile(
     scaled = {takes_scales(instruction) for instruction in named}
     if len(scaled) > 1:
         raise unfit("some matrix ops of the loop take scales, and some don't; one kernel multiplies in one way")
-    transposes = any(entry.op.kind is OpKind.LDS_READ_TRANSPOSED for entry in program.entries)
+    kinds = {entry.op.kind for entry in program.entries}
+    turned = OpKind.LDS_READ_TRANSPOSED in kinds or (
+        OpKind.VALU in kinds and not architecture_of(program.machine).transposed_reads
+    )
     return GemmTile(
         geometry=geometry,
         waves=waves,
         element=element,
         machine=program.machine,
-        b_layout=BLayout.KN if transposes else BLayout.NK,
+        b_layout=BLayout.KN if turned else BLayout.NK,
         scaled=scaled == {True},
     )
 

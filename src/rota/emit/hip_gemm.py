@@ -15,11 +15,12 @@ from rota.emit.contract import contract
 from rota.emit.entry_reasons import sync_reason, sync_reasons
 from rota.emit.gemm_binding import GemmBinding
 from rota.emit.gemm_factors import BLayout, Element, Factor, Piece
-from rota.emit.gemm_instructions import BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
+from rota.emit.gemm_instructions import BoundInstruction, Dma, LdsRead, Mfma, PairPack, PairRead, ScaleDma, ScaleRead
 from rota.emit.gemm_tile import GemmTile, gemm_tile
 from rota.emit.gemm_words import gemm_types, gemm_words, macros, mfma_text
 from rota.emit.lds_layout import bank_conflicts, free_layout, plain_layout
 from rota.emit.names import comment, identifier
+from rota.emit.pair_words import PackSpacing, lane_column, pair_register, pair_text, space_text
 from rota.emit.program_form import form_of
 from rota.emit.refusal import unfit
 from rota.emit.register_waits import with_register_waits
@@ -195,8 +196,11 @@ class GemmKernel:
         tile, binding = self.tile, self.binding
         m, n = binding.parts(Factor.A), binding.parts(Factor.B)
         a, b = (tile.steps * tile.step_pieces(operand) for operand in Factor)
-        kind = "; half" if tile.by_columns(Factor.B) else ","
+        kind = "; half" if tile.transposes(Factor.B) else ","
         yield f"  piece a[{binding.copies}][{m}][{a}]{kind} b[{binding.copies}][{n}][{b}];"
+        if tile.pairs:
+            reads = tile.steps * column_panels(tile).step_reads
+            yield f"  u32 b_pairs[{binding.copies}][{n // 2}][{reads}];  // one k each, of the columns of two parts"
         if tile.scaled:
             yield f"  u32 a_scale[{binding.copies}][{m}], b_scale[{binding.copies}][{n}];"
         yield f"  part c[{m}][{n}];"
@@ -249,14 +253,20 @@ class GemmKernel:
     def _phase(self, phase: Phase) -> Iterator[str]:
         indent = "    " if phase is Phase.KERNEL else "  "
         yield f"{indent}// {phase.value.lower()}"
+        spacing = PackSpacing(self.tile)
         for entry in self.program.phase(phase):
             what = f"#{entry.time_slot} {entry.op}"
-            texts = [self._instruction(each, phase) for each in self.binding.instructions(entry)]
+            texts = []
+            for each in self.binding.instructions(entry):
+                texts += [space_text(states)] if (states := spacing.before(each)) else []
+                texts.append(self._instruction(each, phase))
             if entry.op.is_framework:
                 texts, why = [sync_text(self.program, entry)], sync_reason(self.program, entry, self.reasons)
                 what = f"{what}: {why}" if why else what
             for text in texts:
                 yield f"{indent}{text}".ljust(_FAR_APART) + comment(what)
+        if states := spacing.at_the_end():
+            yield f"{indent}{space_text(states)}  // a matrix instruction may follow"
 
     def _read_for_nothing(self) -> list[str]:
         """Registers that the epilogue reads once more than it uses them; the compiler would drop the read."""
@@ -267,6 +277,11 @@ class GemmKernel:
                     unused[self._register(each.operand, each.copy, each.part, each.piece)] = None
                 elif isinstance(each, ScaleRead):
                     unused[self._scale(each.operand, each.copy, each.part)] = None
+                elif isinstance(each, PairRead):
+                    unused[pair_register(each.pair, each.copy)] = None
+                elif isinstance(each, PairPack):
+                    for register in map(pair_register, each.sources, each.copies):
+                        unused.pop(register, None)
                 elif isinstance(each, Mfma):
                     for register in self._operands(each):
                         unused.pop(register, None)
@@ -278,9 +293,11 @@ class GemmKernel:
         if isinstance(instruction, LdsRead):
             operand, piece = instruction.operand, instruction.piece
             target = self._register(operand, instruction.copy, instruction.part, piece)
-            word = "ROTA_READ_TRANSPOSED" if self.tile.by_columns(operand) else "ROTA_READ"
+            word = "ROTA_READ_TRANSPOSED" if self.tile.transposes(operand) else "ROTA_READ"
             lane = self.binding.lane(Piece(operand, instruction.part, piece))
             return f"{word}({target}, {operand.value}_lane{lane}, {instruction.lds})"
+        if isinstance(instruction, PairRead | PairPack):
+            return pair_text(self.binding, instruction)
         if isinstance(instruction, ScaleDma):
             return self._scale_dma(instruction, phase)
         if isinstance(instruction, ScaleRead):
@@ -345,11 +362,11 @@ class GemmKernel:
         yield from (f"  {line}" for line in self._pins())
         yield (
             f"  float* const out = C + (u64)(tile_row * {tile.geometry.BM} + wave_row * {a_rows} + lane_group * 4) * N "
-            f"+ tile_column * {tile.geometry.BN} + wave_column * {b_rows} + lane_row;"
+            f"+ tile_column * {tile.geometry.BN} + wave_column * {b_rows} + {lane_column(binding)};"
         )
         for row in range(m):
             for column in range(n):
-                first, second = binding.first_row(Factor.A, row), binding.first_row(Factor.B, column)
+                first, second = binding.first_row(Factor.A, row), binding.column(column)
                 yield f"  ROTA_STORE(c[{row}][{column}], {first}, {second})"
         yield "}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rota.emit.gemm_factors import Factor, Piece
+from rota.emit.gemm_factors import ColumnPair, Factor, Piece
 from rota.emit.gemm_loop import GemmLoop
 from rota.emit.gemm_operands import Buffers
 from rota.emit.gemm_tile import GemmTile
@@ -51,6 +51,10 @@ class LoopOperands:
     def pieces(self, entry: Entry, place: Place) -> Sequence[Piece]:
         """What a place in registers holds."""
         return self.gemm.pieces[place.name]
+
+    def pairs(self, place: Place) -> Sequence[ColumnPair]:
+        """What a place in registers holds of B in pairs of columns; nothing where it holds something else."""
+        return self.gemm.pairs.reads.get(place.name, ())
 
     def copy(self, place: Place) -> int:
         """Which copy of its pieces' registers a place is."""

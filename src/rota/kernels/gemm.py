@@ -20,6 +20,7 @@ from rota.program.loop_spec import LoopSpec
 from rota.targets.mfma import element_bytes_named
 from rota.values.loop import Loop
 
+_PAIR = 2  # columns that one lane reads at once, where vector ops turn them
 _HALVES = 2  # of A and of B, which make the quadrants of a wave's tile
 _TRANSPOSED_BYTES = 8  # that one lane gets with an LDS read that transposes
 
@@ -30,7 +31,8 @@ class GemmShape:
 
     `dma_bytes` and `read_bytes` are what one lane moves with one DMA or LDS read instruction; `mma` is the shape of one
     matrix instruction (rows and columns, depth of K).  B as K x N (`b_layout`) is read by instructions that transpose,
-    of 8 bytes a lane.  `packed` elements share the `element_bytes`: two of fp4 a byte.
+    of 8 bytes a lane, or, with `b_pairs`, in pairs of columns that vector ops turn: for machines whose LDS has no such
+    reads.  `packed` elements share the `element_bytes`: two of fp4 a byte.
     """
 
     name: str
@@ -44,10 +46,11 @@ class GemmShape:
     dma_bytes: int = 16
     read_bytes: int = 16
     b_layout: BLayout = BLayout.NK
+    b_pairs: bool = False
     packed: int = 1
 
     def __post_init__(self) -> None:
-        check_types(self, {"b_layout": BLayout})
+        check_types(self, {"b_layout": BLayout, "b_pairs": bool})
         check_ints(self, ("rows", "columns", "depth", "element_bytes", "dma_bytes", "read_bytes", "packed"), least=1)
         check_waves(self, self.waves)
 
@@ -57,8 +60,14 @@ class GemmShape:
         down, across = WAVE_GRIDS[self.waves]
         return self.rows // down, self.columns // across
 
+    def in_pairs(self, operand: str) -> bool:
+        """Is an operand read in pairs of columns, which vector ops turn?"""
+        return operand == "B" and self.b_layout is BLayout.KN and self.b_pairs
+
     def read_by(self, loop: Loop, operand: str) -> tuple[Callable[..., str], int]:
         """What declares a read of an operand from LDS, and the bytes that one lane gets with one."""
+        if self.in_pairs(operand):
+            return loop.fragment, REGISTER_BYTES
         if operand == "B" and self.b_layout is BLayout.KN:
             return loop.transposed, _TRANSPOSED_BYTES
         return loop.fragment, self.read_bytes
@@ -103,6 +112,10 @@ class GemmShape:
             raise bad_field(self, "element_bytes", self.element_bytes, f"{wide}, as {self.instruction} has it")
         if self.packed not in (allowed := (1, 2) if takes_formats(self.instruction) else (1,)):
             raise bad_field(self, "packed", self.packed, " or ".join(map(str, allowed)))
+        if self.in_pairs("B") and self.element_bytes * _PAIR != REGISTER_BYTES:
+            raise bad_field(self, "b_pairs", self.b_pairs, "False: a register holds more than a pair of such elements")
+        if self.in_pairs("B"):
+            check_fit(self, {"columns": _PAIR * across})
         line = self.geometry.line_bytes
         for extent in (self.rows, self.columns):
             loaded = extent // parts * line
@@ -123,15 +136,15 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
         for tile in tiles:
             loop.load(tile, instructions=size // (shape.dma_bytes * LANES * shape.waves), moved=size)
         read, width = shape.read_by(loop, operand)
-        fragments[operand] = [
-            read(
-                tile.lower(),
-                tile,
-                registers=part // (REGISTER_BYTES * LANES),
-                instructions=part // (width * LANES),
-            )
-            for tile in tiles
-        ]
+        registers, reads = part // (REGISTER_BYTES * LANES), part // (width * LANES)
+        if shape.in_pairs(operand):
+            pairs = [read(f"{tile.lower()}_pairs", tile, registers=registers, instructions=reads) for tile in tiles]
+            fragments[operand] = [
+                loop.valu(tile.lower(), [each], registers=registers, instructions=registers)
+                for tile, each in zip(tiles, pairs, strict=True)
+            ]
+            continue
+        fragments[operand] = [read(tile.lower(), tile, registers=registers, instructions=reads) for tile in tiles]
     scales = {operand: _scales(loop, shape, operand, _HALVES) for operand in "AB"} if shape.scaled else {}
     down, across = (own // _HALVES for own in shape.wave_tile)
     side, k = shape.mma
@@ -162,6 +175,9 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
         tile = loop.tile(operand, size=size, operand=operand)
         for number in range(size // per_dma):
             loop.load(tile, name=f"load_{operand}{number}", moved=per_dma)
+        if shape.in_pairs(operand):
+            pieces[operand] = _turned(loop, shape, tile)
+            continue
         read, width = shape.read_by(loop, operand)
         steps = side * shape.geometry.line_bytes // (width * LANES)
         registers = width // REGISTER_BYTES
@@ -187,6 +203,26 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
                     name=f"mma{step}_{row}_{column}",
                 )
     return loop.build()
+
+
+def _turned(loop: Loop, shape: GemmShape, tile: str) -> list[list[str]]:
+    """B in pairs of columns: every read brings one k of two parts, and two of a part's k make a register."""
+    side, k = shape.mma
+    each = side * k // LANES  # k of one lane
+    pieces: list[list[str]] = []
+    for pair in range(shape.wave_tile[1] // side // _PAIR):
+        reads = [
+            [loop.fragment(f"b_pair{pair}_{step}_{number}", tile, registers=1) for number in range(each)]
+            for step in range(shape.depth // k)
+        ]
+        pieces += [
+            [
+                loop.valu(f"b{_PAIR * pair + part}_{step}", read, registers=each // 2, instructions=each // 2)
+                for step, read in enumerate(reads)
+            ]
+            for part in range(_PAIR)
+        ]
+    return pieces
 
 
 def _scales(loop: Loop, shape: GemmShape, operand: str, reads: int) -> list[str]:
@@ -225,7 +261,13 @@ GEMM_SHAPES: tuple[GemmShape, ...] = (
 )
 """The GEMMs that ship for MI355X."""
 
-_CDNA3: dict[str, Any] = {"instruction": "v_mfma_f32_16x16x16_bf16", "mma": (16, 16), "dma_bytes": 4, "read_bytes": 8}
+_CDNA3: dict[str, Any] = {
+    "instruction": "v_mfma_f32_16x16x16_bf16",
+    "mma": (16, 16),
+    "dma_bytes": 4,
+    "read_bytes": 8,
+    "b_pairs": True,
+}
 
 MI300X_GEMM_SHAPES: tuple[GemmShape, ...] = (
     GemmShape(name="gemm_bf16_256x256x64_8wave_mi300x", **_CDNA3),
