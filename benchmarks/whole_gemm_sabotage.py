@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.pair_faults import PAIR_FAULTS
 from benchmarks.whole_block_faults import BLOCK_FAULTS
 from benchmarks.whole_far import wrong_far_row
 from benchmarks.whole_faults import BY_COLUMNS, FAULTS, LOOP, SUMS, Fault
@@ -47,6 +48,7 @@ PROBLEMS: tuple[Problem, ...] = (
     Problem(m=20, n=72, k=840, seed=10),
 )
 """Grids that aren't square, of several matrices; rows that DMAs can and can't fetch; whole trips, rests and parts."""
+ALL_FAULTS = (*FAULTS, *PAIR_FAULTS, *BLOCK_FAULTS)
 DEEP = (Problem(m=70, n=140, k=680, seed=8), Problem(m=70, n=40, k=680, seed=14))
 """Trips of the loop for fp4, whose K is four times that deep; with scales that DMAs can fetch, and without."""
 
@@ -96,8 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="faults whose part or name contains this text")
     parser.add_argument("--every", type=int, default=1, help="each so-many-th fault alone")
     options = parser.parse_args(arguments)
-    every = (*FAULTS, *BLOCK_FAULTS)
-    chosen = [fault for fault in every if options.only in f"{fault.part}: {fault.name}"][:: options.every]
+    chosen = [fault for fault in ALL_FAULTS if options.only in f"{fault.part}: {fault.name}"][:: options.every]
     tally: Counter[str] = Counter()
     for loop, asked in dict.fromkeys((fault.loop, fault.asked) for fault in chosen):
         how = found_by(None, asked, loop)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rota import GFX942, GFX950, KernelGeometry
+from rota import GFX950, KernelGeometry
 from rota.emit.gemm.column_panels import ColumnPanels, column_panels
 from rota.emit.gemm.column_source import column_dma, column_fetches
 from rota.emit.gemm.factors import BLayout, Element, Factor
@@ -111,7 +111,6 @@ def test_dmas_of_less_rows_than_the_exchange_repeats_after_fetch_by_several_patt
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"machine": GFX942, "geometry": KernelGeometry(MMA_K=16)}, "gfx942 has a read that transposes BF16"),
         ({"geometry": KernelGeometry(BN=96)}, "half of BN elements are a power of 2"),
         ({"geometry": KernelGeometry(BN=64, BK=32)}, "half of BN by BK elements are whole DMAs"),
     ],

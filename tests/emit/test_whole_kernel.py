@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import whole_gemm_sabotage
+from benchmarks.pair_faults import PAIR_FAULTS
 from benchmarks.whole_faults import FAULTS, LINEAR
 from benchmarks.whole_gemm import VARIANTS, drawn
 from benchmarks.whole_kernels import LOOPS, Built, built, loop_of, source_of
@@ -35,6 +36,7 @@ from tests.findings.smallest import raised
 SHARE = [("small", LINEAR), *(VARIANTS[number] for number in (6, 12))]
 """Kernels of CI: tiles of 4 and 8 waves, both machines, every output."""
 TURNED = [fault for fault in FAULTS if fault.name == "lanes read the next columns"]
+PACKED = [fault for fault in PAIR_FAULTS if fault.name in ("a pack takes the other column", "waves share a pair")]
 PLAIN = ("s_add", "s_nop", "s_mov", "s_mul", "s_lshl", "s_sub")  # scalar arithmetic of addresses
 
 
@@ -63,14 +65,15 @@ BY_COLUMNS = (
 """Rows of B that DMAs can fetch and can't, tiles whose columns end within 16 bytes, rests and parts of a K-tile."""
 
 
-def test_b_as_k_x_n_is_read_by_a_loop_of_its_own() -> None:
+@pytest.mark.parametrize(("loop", "turns"), [("small_kn", "ds_read_b64_tr_b16"), ("small_mi300x_kn", "v_perm_b32")])
+def test_b_as_k_x_n_is_read_by_a_loop_of_its_own(loop: str, turns: str) -> None:
     """Every instruction is the schedule's; `python -m benchmarks.whole_gemm --only kn` runs more problems."""
-    loop = "small_kn"
     made = built(loop, LINEAR)
     audit = audit_gemm(loop_of(loop), LOOPS[loop][0].geometry, made.code, kernel=made.name)
     assert audit.exact, audit
     assert (audit.certificate is not None, audit.facts.spills) == (True, 0)
-    assert "ds_read_b64_tr_b16" in {each.opcode for each in made.code.instructions(made.name)}
+    assert turns in {each.opcode for each in made.code.instructions(made.name)}
+    assert [each for each in prove_object(made.code) if not each.proved] == []
     assert _is_that_of_the_loop_alone(loop, made)
     assert {str(each): wrong for each in BY_COLUMNS if (wrong := run_problem(made, each))} == {}
 
@@ -124,7 +127,7 @@ def _opcodes(loop: MachineLoop) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("fault", [*FAULTS[7::60], *TURNED], ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", [*FAULTS[7::60], *TURNED, *PACKED], ids=lambda fault: fault.name)
 def test_faults_are_found(fault: object) -> None:
     """A few of them: `python -m benchmarks.whole_gemm_sabotage` has all."""
     assert whole_gemm_sabotage.found_by(fault, fault.asked) is not None  # type: ignore[arg-type, attr-defined]

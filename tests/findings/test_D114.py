@@ -36,4 +36,4 @@ def test_how_lds_serves_reads_of_another_size_is_not_made_up() -> None:
     assert free_layout(tile).row_bytes == tile.row_bytes
     forgetful = replace(GFX950, bank_rules=GFX942.bank_rules)
     finding = raised("D114", lambda: free_layout(replace(tile, machine=forgetful)))
-    assert ("known for bytes a lane", "8") in finding.evidence
+    assert ("known for bytes a lane", "8, 4") in finding.evidence

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -70,3 +71,32 @@ def test_a_transposed_read_brings_half_as_much(instructions: bool) -> None:
     assert counts[0][READS[1]] == 0
     assert counts[1][READS[0]] * 2 == counts[0][READS[0]]
     assert counts[1][READS[1]] == counts[0][READS[0]]
+
+
+@pytest.mark.parametrize("instructions", [False, True])
+def test_pairs_of_columns_take_twice_the_reads_and_a_vector_instruction_a_register(instructions: bool) -> None:
+    """A lane gets 4 bytes of B with a read instead of 8; 64 columns of 64 k are 32 registers."""
+    shape = replace(MI300X_GEMM_SHAPES[-1], b_layout=BLayout.KN)
+    loop = shape.loop(instructions=instructions)
+    count = Counter[tuple[OpKind, str]]()
+    for op in loop.ops:
+        count[op.kind, op.writes[0][0]] += op.instructions
+    assert (count[OpKind.LDS_READ, "a"], count[OpKind.LDS_READ, "b"], count[OpKind.VALU, "b"]) == (16, 32, 32)
+    assert not count[OpKind.LDS_READ_TRANSPOSED, "b"]
+    assert sum(op.moved for op in loop.ops if op.kind is OpKind.LDS_READ) == 2 * 4 * 64 * 64 * 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        (
+            {"instruction": "v_mfma_f32_16x16x32_fp8_fp8", "mma": (16, 32), "element_bytes": 1, "depth": 128},
+            "b_pairs",
+        ),
+        ({"columns": 32}, "columns"),
+    ],
+)
+def test_pairs_that_no_register_or_wave_holds_are_refused(changes: dict[str, Any], field: str) -> None:
+    shape = replace(MI300X_GEMM_SHAPES[-1], b_layout=BLayout.KN, **changes)
+    with pytest.raises(DeclarationError, match=rf"D102.*GemmShape\.{field} "):
+        shape.loop()

@@ -22,6 +22,7 @@ from rota.emit.attention.ops import AttentionOps, copies_of
 from rota.emit.gemm.binding import GemmBinding
 from rota.emit.gemm.factors import Element
 from rota.emit.gemm.instructions import SCALING_OPCODES
+from rota.emit.gemm.pair_words import PACK
 from rota.emit.gemm.plan import Binder
 from rota.emit.gemm.tile import GemmTile, gemm_tile
 from rota.emit.register_waits import with_register_waits
@@ -120,13 +121,14 @@ def audit_gemm(
     tile = gemm_tile(planned, geometry, element=element, waves=waves)
     binding = bound(planned, tile)
     expected = with_additions(expected_gemm(planned, binding), additions)
-    loop = read_machine_loop(code.instructions(kernel), SCALING_OPCODES if tile.block_sums else ())
+    vector = (PACK,) if tile.pairs else SCALING_OPCODES if tile.block_sums else ()
+    loop = read_machine_loop(code.instructions(kernel), vector)
     comparison = compare(expected, loop)
     wrong = [
         *wrong_operands(comparison.pairs, loop, binding, products=products),
         *wrong_groups(expected, loop, planned.machine, tile.waves, as_emitted=True),
     ]
-    if tile.block_sums:
+    if vector:  # which the compiler doesn't look into
         wrong += check_spacing(loop.instructions, architecture_of(planned.machine))
     prediction = _predicted(tile, binding, planned.machine, dynamic_lds)
     return _audited(

@@ -14,9 +14,21 @@ from collections.abc import Iterator, Sequence
 from rota.audit.expected import ExpectedEvent
 from rota.audit.machine_loop import MachineEvent, MachineLoop
 from rota.audit.machine_operands import named_registers, wrong_operand
+from rota.audit.scalar_sums import constant, written_scalars
 from rota.emit.gemm.binding import GemmBinding
-from rota.emit.gemm.factors import Factor, Piece
-from rota.emit.gemm.instructions import BlockAdd, BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
+from rota.emit.gemm.factors import ColumnPair, Factor, Piece
+from rota.emit.gemm.instructions import (
+    BlockAdd,
+    BoundInstruction,
+    Dma,
+    LdsRead,
+    Mfma,
+    PairPack,
+    PairRead,
+    ScaleDma,
+    ScaleRead,
+)
+from rota.emit.gemm.pair_words import HALVES, PACK, PAIR_READ
 from rota.emit.gemm.words import SCALE_DMA
 from rota.errors import Finding
 from rota.isa.code.disassembly import Instruction
@@ -27,7 +39,8 @@ Register = str
 _Piece = tuple[Factor, int, int, int, int]  # operand, copy, part, piece, and which register of it
 _Sum = tuple[int, int, int]  # a block of C by its parts of A and B, and which register of it
 _BlockSum = tuple[str, int, int, int, int]  # "sum", or what it is "scaled": parts, copy, and which register of it
-_Held = _Piece | _Sum | _BlockSum
+_Read = tuple[ColumnPair, int]  # of B in pairs of columns, and its copy
+_Held = _Piece | _Sum | _BlockSum | _Read | int  # or a constant, in a scalar register
 _OFFSET = re.compile(r"offset:(\d+)")
 _COPIES = ("v_mov_b32", "v_mov_b64", "v_accvgpr_mov", "v_accvgpr_read", "v_accvgpr_write")
 _SUMS = ("v_or_b32", "v_add_u32")  # an OR with a constant adds it where the compiler knows that no bits meet
@@ -64,14 +77,13 @@ def _due_opcode(bound: BoundInstruction | None, binding: GemmBinding) -> tuple[s
             return binding.matrix_instruction(bound.step)
         case LdsRead():
             return (tile.read_instruction(bound.operand),)
-        case Dma() | ScaleDma():
-            return (tile.dma_instruction if isinstance(bound, Dma) else SCALE_DMA,)
         case ScaleRead():
             return (tile.scale_read_instruction(bound.operand),)
         case BlockAdd():
             return bound.opcode, *bound.modifiers
         case None:
             return ()
+    return ({Dma: tile.dma_instruction, ScaleDma: SCALE_DMA, PairRead: PAIR_READ, PairPack: PACK}[type(bound)],)
 
 
 def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding, products: int) -> Iterator[Finding]:
@@ -127,9 +139,10 @@ def _counted(number: int) -> int:
 def _wrong_addresses(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBinding) -> Iterator[Finding]:
     """Reads of a piece through one lane address differ only by where their tiles and parts begin.
 
-    What is read transposed has a lane address for each part, whose pieces are at constant distances.
+    What is read transposed, or in pairs of columns, has a lane address for each part, whose pieces are at constant
+    distances.
     """
-    reads_of = LdsRead | ScaleRead
+    reads_of = LdsRead | ScaleRead | PairRead
     bases = _bases(loop.instructions, {found.number for planned, found in pairs if isinstance(planned.bound, reads_of)})
     distances: dict[tuple[object, ...], Counter[int]] = defaultdict(Counter)
     reads: list[tuple[ExpectedEvent, MachineEvent, tuple[object, ...], int, int]] = []
@@ -138,14 +151,22 @@ def _wrong_addresses(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBind
         if isinstance(read, reads_of):
             base, constant = bases[found.number]
             constant += sum(int(match[1]) for text in found.instruction.modifiers if (match := _OFFSET.match(text)))
-            lane = binding.lane(Piece(read.operand, read.part, read.piece)) if isinstance(read, LdsRead) else "scales"
-            key: tuple[object, ...] = (read.operand, lane, base)
+            key: tuple[object, ...] = (*_lane(read, binding), base)
             distances[key][constant - read.lds] += 1
             reads.append((planned, found, key, read.lds, constant))
     for planned, found, where, lds, constant in reads:
         usual = distances[where].most_common(1)[0][0]
         if constant - lds != usual:
             yield wrong_operand(planned, found, "LDS byte", lds, constant - usual)
+
+
+def _lane(read: LdsRead | ScaleRead | PairRead, binding: GemmBinding) -> tuple[Factor, object]:
+    """Whose lane address a read goes by, and which of them."""
+    if isinstance(read, ScaleRead):
+        return read.operand, "scales"
+    if isinstance(read, PairRead):
+        return Factor.B, binding.lane(binding.read_of(read.pair))
+    return read.operand, binding.lane(Piece(read.operand, read.part, read.piece))
 
 
 def _bases(instructions: Sequence[Instruction], wanted: set[int]) -> dict[int, tuple[tuple[Register, int], int]]:
@@ -192,6 +213,8 @@ def _wrong_registers(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBind
                             yield finding
                 elif loop.instructions[number].opcode.startswith(_COPIES):
                     _copy(loop.instructions[number], held)
+                else:
+                    _set(loop.instructions[number], held)
 
 
 def _follow(
@@ -201,12 +224,12 @@ def _follow(
     binding: GemmBinding,
 ) -> Iterator[Finding]:
     bound, operands = planned.bound, found.instruction.operands
-    if isinstance(bound, LdsRead):
+    if isinstance(bound, LdsRead | ScaleRead | PairRead):
         for index, register in enumerate(named_registers(operands[0])):
-            held[register] = (bound.operand, bound.copy, bound.part, bound.piece, index)
-    elif isinstance(bound, ScaleRead):
-        for index, register in enumerate(named_registers(operands[0])):
-            held[register] = _scale(bound.operand, bound.copy, bound.part, index)
+            held[register] = _read(bound, index)
+    elif isinstance(bound, PairPack):
+        yield from _wrong_pairs(planned, bound, found, held)
+        held[operands[0]] = Factor.B, bound.copy, bound.part, bound.piece, bound.register
     elif isinstance(bound, BlockAdd):
         yield from _follow_add(planned, bound, found, held)
     elif isinstance(bound, Mfma):
@@ -275,6 +298,27 @@ def _follow_add(
     held.update(zip(target, (("scaled", *block, index) for index in indices), strict=True))
 
 
+def _read(bound: LdsRead | ScaleRead | PairRead, index: int) -> _Held:
+    """What a read brings a register."""
+    if isinstance(bound, PairRead):
+        return bound.pair, bound.copy
+    if isinstance(bound, ScaleRead):
+        return _scale(bound.operand, bound.copy, bound.part, index)
+    return bound.operand, bound.copy, bound.part, bound.piece, index
+
+
+def _wrong_pairs(
+    planned: ExpectedEvent, pack: PairPack, found: MachineEvent, held: dict[Register, _Held]
+) -> Iterator[Finding]:
+    high, low, halves = (held.get(register) for register in found.instruction.operands[1:])
+    due = list(zip(pack.sources, pack.copies, strict=True))
+    if [low, high] != due:
+        have = ", ".join(map(_shown, (low, high)))
+        yield wrong_operand(planned, found, "pair of columns", ", ".join(map(_shown, due)), have)
+    if halves != (column := HALVES[pack.part % 2]):
+        yield wrong_operand(planned, found, "column of a pair", _shown(column), _shown(halves))
+
+
 def _wrong_scales(
     planned: ExpectedEvent, mfma: Mfma, found: MachineEvent, held: dict[Register, _Held]
 ) -> Iterator[Finding]:
@@ -311,13 +355,24 @@ def _copy(instruction: Instruction, held: dict[Register, _Held]) -> None:
             held.pop(target, None)
 
 
+def _set(instruction: Instruction, held: dict[Register, _Held]) -> None:
+    """A scalar register has a constant until it is written again."""
+    for register in written_scalars(instruction):
+        held.pop(register, None)
+        if instruction.opcode == "s_mov_b32" and (number := constant(instruction.operands[1])) is not None:
+            held[register] = number
+
+
 def _shown(piece: _Held | None) -> str:
     if piece is None:
         return "nothing that was read"
+    if isinstance(piece, int):
+        return f"{piece:#x}"
+    if isinstance(piece[0], ColumnPair):
+        return f"b_pairs[{piece[1]}][{piece[0].pair}][{piece[0].number}]"
     if isinstance(piece[0], Factor):
-        if piece[3] < 0:
-            return f"{piece[0].value}_scale[{piece[1]}][{piece[2]}]"
-        return f"{piece[0].value}[{piece[1]}][{piece[2]}][{piece[3]}]"
+        scale = f"{piece[0].value}_scale[{piece[1]}][{piece[2]}]"
+        return scale if piece[3] < 0 else f"{piece[0].value}[{piece[1]}][{piece[2]}][{piece[3]}]"
     if isinstance(piece[0], str):
         return f"{piece[0]}[{piece[3]}][{piece[1]}][{piece[2]}]"
     return f"c[{piece[0]}][{piece[1]}]"

@@ -26,8 +26,8 @@ class ScalarSums:
 
     def step(self, each: Instruction) -> None:
         """Take note of one instruction."""
-        written = list(_registers(each.operands[0])) if each.operands else []
-        if not written or each.opcode.startswith(_WRITES_NOTHING):
+        written = written_scalars(each)
+        if not written:
             return
         found = self._sum(each) if len(written) == 1 else None
         for register in written:
@@ -45,6 +45,12 @@ class ScalarSums:
             base, before = self.of(sources[0])
             return base, before + sum(constants)
         return None
+
+
+def written_scalars(each: Instruction) -> list[str]:
+    """The scalar registers that an instruction writes by name."""
+    writes = each.operands and not each.opcode.startswith(_WRITES_NOTHING)
+    return list(_registers(each.operands[0])) if writes else []
 
 
 def constant(operand: str) -> int | None:

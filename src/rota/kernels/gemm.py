@@ -21,6 +21,7 @@ from rota.targets.mfma import element_bytes_named
 from rota.values.loop import Loop
 
 _BLOCKED = f"false, unless elements are of fp8, depth is {FLOAT_BLOCK} and the instruction takes no scales itself"
+_PAIR = 2  # columns that one lane reads at once, where vector ops turn them
 _HALVES = 2  # of A and of B, which make the quadrants of a wave's tile
 _TRANSPOSED_BYTES = 8  # that one lane gets with an LDS read that transposes
 
@@ -31,8 +32,11 @@ class GemmShape:
 
     `dma_bytes` and `read_bytes` are what one lane moves with one DMA or LDS read instruction; `mma` is the shape of one
     matrix instruction (rows and columns, depth of K).  B as K x N (`b_layout`) is read by instructions that transpose,
-    of 8 bytes a lane.  `packed` elements share the `element_bytes`: two of fp4 a byte.  By instruction, A and B lie in
-    LDS in so many `slices` of their rows, each loaded anew when it has been read; that counts where LDS holds one copy.
+    of 8 bytes a lane, or, with `b_pairs`, in pairs of columns that vector ops turn: for machines whose LDS has no such
+    reads.  `packed` elements share the `element_bytes`: two of fp4 a byte.
+
+    By instruction, A and B lie in LDS in so many `slices` of their rows, each loaded anew when it has been read; that
+    counts where LDS holds one copy.
 
     With `block_scales` every row of a K-tile, a block of 128, has a scale in fp32: the products of a K-tile are summed
     by themselves, and vector instructions scale these sums on their way to C.
@@ -49,12 +53,13 @@ class GemmShape:
     dma_bytes: int = 16
     read_bytes: int = 16
     b_layout: BLayout = BLayout.NK
+    b_pairs: bool = False
     packed: int = 1
     slices: int = 1
     block_scales: bool = False
 
     def __post_init__(self) -> None:
-        check_types(self, {"b_layout": BLayout, "block_scales": bool})
+        check_types(self, {"b_layout": BLayout, "b_pairs": bool, "block_scales": bool})
         counts = "rows", "columns", "depth", "element_bytes", "dma_bytes", "read_bytes", "packed", "slices"
         check_ints(self, counts, least=1)
         check_waves(self, self.waves)
@@ -65,8 +70,14 @@ class GemmShape:
         down, across = WAVE_GRIDS[self.waves]
         return self.rows // down, self.columns // across
 
+    def in_pairs(self, operand: str) -> bool:
+        """Is an operand read in pairs of columns, which vector ops turn?"""
+        return operand == "B" and self.b_layout is BLayout.KN and self.b_pairs
+
     def read_by(self, loop: Loop, operand: str) -> tuple[Callable[..., str], int]:
         """What declares a read of an operand from LDS, and the bytes that one lane gets with one."""
+        if self.in_pairs(operand):
+            return loop.fragment, REGISTER_BYTES
         if operand == "B" and self.b_layout is BLayout.KN:
             return loop.transposed, _TRANSPOSED_BYTES
         return loop.fragment, self.read_bytes
@@ -124,6 +135,12 @@ class GemmShape:
             raise bad_field(self, "packed", self.packed, " or ".join(map(str, allowed)))
         if self.block_scales and (self.scaled or self.depth != FLOAT_BLOCK or self.element_bytes > 1):
             raise bad_field(self, "block_scales", self.block_scales, _BLOCKED)
+        if self.in_pairs("B") and self.element_bytes * _PAIR != REGISTER_BYTES:
+            raise bad_field(self, "b_pairs", self.b_pairs, "False: a register holds more than a pair of such elements")
+        if self.in_pairs("B") and self.slices > 1:
+            raise bad_field(self, "slices", self.slices, "1: pairs of columns lie in one tile")
+        if self.in_pairs("B"):
+            check_fit(self, {"columns": _PAIR * across})
         line = self.geometry.line_bytes
         for extent in (self.rows, self.columns):
             loaded = extent // parts * line
@@ -144,15 +161,15 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
         for tile in tiles:
             loop.load(tile, instructions=size // (shape.dma_bytes * LANES * shape.waves), moved=size)
         read, width = shape.read_by(loop, operand)
-        fragments[operand] = [
-            read(
-                tile.lower(),
-                tile,
-                registers=part // (REGISTER_BYTES * LANES),
-                instructions=part // (width * LANES),
-            )
-            for tile in tiles
-        ]
+        registers, reads = part // (REGISTER_BYTES * LANES), part // (width * LANES)
+        if shape.in_pairs(operand):
+            pairs = [read(f"{tile.lower()}_pairs", tile, registers=registers, instructions=reads) for tile in tiles]
+            fragments[operand] = [
+                loop.valu(tile.lower(), [each], registers=registers, instructions=registers)
+                for tile, each in zip(tiles, pairs, strict=True)
+            ]
+            continue
+        fragments[operand] = [read(tile.lower(), tile, registers=registers, instructions=reads) for tile in tiles]
     scales = {operand: _scales(loop, shape, operand, _HALVES) for operand in "AB"} if shape.has_scales else {}
     down, across = (own // _HALVES for own in shape.wave_tile)
     side, k = shape.mma
@@ -181,25 +198,7 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
     """Every DMA, LDS read and MFMA of one wave is an op."""
     loop = Loop(shape.name, waves=shape.waves)
     side, k = shape.mma
-    per_dma = shape.dma_bytes * LANES * shape.waves
-    pieces: dict[str, list[list[str]]] = {}
-    for operand, extent, own in zip("AB", (shape.rows, shape.columns), shape.wave_tile, strict=True):
-        size = extent // shape.slices * shape.geometry.line_bytes
-        names = [operand] if shape.slices == 1 else [f"{operand}{number}" for number in range(shape.slices)]
-        tiles = [loop.tile(name, size=size, operand=operand) for name in names]
-        for number in range(len(tiles) * size // per_dma):
-            loop.load(tiles[number * per_dma // size], name=f"load_{operand}{number}", moved=per_dma)
-        read, width = shape.read_by(loop, operand)
-        steps = side * shape.geometry.line_bytes // (width * LANES)
-        registers = width // REGISTER_BYTES
-        parts_of = own // side // shape.slices
-        pieces[operand] = [
-            [
-                read(f"{operand.lower()}{part}_{step}", tiles[part // parts_of], registers=registers)
-                for step in range(steps)
-            ]
-            for part in range(own // side)
-        ]
+    pieces = {operand: _pieces(loop, shape, operand) for operand in "AB"}
     parts = {operand: own // side for operand, own in zip("AB", shape.wave_tile, strict=True)}
     scales = {each: _scales(loop, shape, each, count) for each, count in parts.items()} if shape.has_scales else {}
     if shape.block_scales:
@@ -227,6 +226,30 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
     return loop.build()
 
 
+def _pieces(loop: Loop, shape: GemmShape, operand: str) -> list[list[str]]:
+    """The loads of an operand, and its reads by part and step."""
+    of_a = operand == "A"
+    extent, own = shape.rows if of_a else shape.columns, shape.wave_tile[0 if of_a else 1]
+    side, per_dma = shape.mma[0], shape.dma_bytes * LANES * shape.waves
+    size = extent // shape.slices * shape.geometry.line_bytes
+    names = [operand] if shape.slices == 1 else [f"{operand}{number}" for number in range(shape.slices)]
+    tiles = [loop.tile(name, size=size, operand=operand) for name in names]
+    for number in range(len(tiles) * size // per_dma):
+        loop.load(tiles[number * per_dma // size], name=f"load_{operand}{number}", moved=per_dma)
+    if shape.in_pairs(operand):
+        return _turned(loop, shape, tiles[0])
+    read, width = shape.read_by(loop, operand)
+    steps = side * shape.geometry.line_bytes // (width * LANES)
+    parts_of = own // side // shape.slices
+    return [
+        [
+            read(f"{operand.lower()}{part}_{step}", tiles[part // parts_of], registers=width // REGISTER_BYTES)
+            for step in range(steps)
+        ]
+        for part in range(own // side)
+    ]
+
+
 def _add_block(
     loop: Loop, shape: GemmShape, accumulator: str, operands: Sequence[str], scales: Sequence[str], *, blocks: int = 1
 ) -> None:
@@ -245,6 +268,26 @@ def _add_block(
         formats=shape.formats,
     )
     loop.add(accumulator, [sums, *scales], instructions=registers)
+
+
+def _turned(loop: Loop, shape: GemmShape, tile: str) -> list[list[str]]:
+    """B in pairs of columns: every read brings one k of two parts, and two of a part's k make a register."""
+    side, k = shape.mma
+    each = side * k // LANES  # k of one lane
+    pieces: list[list[str]] = []
+    for pair in range(shape.wave_tile[1] // side // _PAIR):
+        reads = [
+            [loop.fragment(f"b_pair{pair}_{step}_{number}", tile, registers=1) for number in range(each)]
+            for step in range(shape.depth // k)
+        ]
+        pieces += [
+            [
+                loop.valu(f"b{_PAIR * pair + part}_{step}", read, registers=each // 2, instructions=each // 2)
+                for step, read in enumerate(reads)
+            ]
+            for part in range(_PAIR)
+        ]
+    return pieces
 
 
 def _scales(loop: Loop, shape: GemmShape, operand: str, reads: int) -> list[str]:
@@ -283,7 +326,13 @@ GEMM_SHAPES: tuple[GemmShape, ...] = (
 )
 """The GEMMs that ship for MI355X."""
 
-_CDNA3: dict[str, Any] = {"instruction": "v_mfma_f32_16x16x16_bf16", "mma": (16, 16), "dma_bytes": 4, "read_bytes": 8}
+_CDNA3: dict[str, Any] = {
+    "instruction": "v_mfma_f32_16x16x16_bf16",
+    "mma": (16, 16),
+    "dma_bytes": 4,
+    "read_bytes": 8,
+    "b_pairs": True,
+}
 
 MI300X_GEMM_SHAPES: tuple[GemmShape, ...] = (
     GemmShape(name="gemm_bf16_256x256x64_8wave_mi300x", **_CDNA3),

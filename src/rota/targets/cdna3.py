@@ -31,6 +31,13 @@ CDNA3 = Architecture(
             phases_known=Confidence.ESTIMATE,
             source="128 bytes a clock are 16 lanes of 8 bytes; taken as consecutive ones",
         ),
+        BankRule(
+            read_bytes=4,
+            banks=Fact(32, "banks of 4 bytes", Confidence.DOCUMENTED, "AMD, CDNA3 ISA manual, LDS"),
+            phases=tuple(tuple(range(start, start + 32)) for start in range(0, cdna.LANES.value, 32)),
+            phases_known=Confidence.ESTIMATE,
+            source="128 bytes a clock are 32 lanes of 4 bytes; taken as consecutive ones",
+        ),
     ),
     matrix_forms=CDNA3_FORMS,
 )

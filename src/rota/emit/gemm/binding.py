@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rota.emit.gemm.column_panels import column_panels
-from rota.emit.gemm.factors import Element, Factor, Piece
-from rota.emit.gemm.instructions import BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead, block_adds
+from rota.emit.gemm.factors import ColumnPair, Element, Factor, Piece
+from rota.emit.gemm.instructions import BoundInstruction, Dma, LdsRead, Mfma, PairRead, ScaleDma, ScaleRead, block_adds
+from rota.emit.gemm.pair_loop import packs_of
 from rota.emit.gemm.program_form import form_of
 from rota.emit.gemm.semantics import check_semantics
 from rota.emit.gemm.tile import GemmTile
@@ -37,6 +38,8 @@ class GemmBinding:
         self._makers = {OpKind.DMA: self._dmas, OpKind.MMA: self._mfmas, **dict.fromkeys(reads, self._reads)}
         if tile.block_sums:
             self._makers[OpKind.VALU] = self._adds
+        if tile.pairs:
+            self._makers[OpKind.VALU] = self._packs
         for entry in program.entries:
             if not entry.op.is_framework and entry.op.kind not in self._makers:
                 raise no_gemm_op(entry.op, entry.op.kind, entry.concern())
@@ -89,6 +92,15 @@ class GemmBinding:
         """How many rows further the next wave's parts begin."""
         return self.tile.own_rows(operand) // self.buffers[operand].slices
 
+    def column(self, part: int) -> int:
+        """The first column of a part of C, for the first wave; the others are a `column_step` apart."""
+        return self.first_row(Factor.B, part - part % self.column_step) + part % self.column_step
+
+    @property
+    def column_step(self) -> int:
+        """The columns of two parts take turns where B is read in pairs of them."""
+        return 2 if self.tile.pairs else 1
+
     def lane(self, read: Piece) -> int:
         """Which of an operand's lane addresses a piece is read through: one for each piece, or for each part."""
         return read.part if self.tile.by_columns(read.operand) else read.piece
@@ -107,6 +119,10 @@ class GemmBinding:
         if tile.by_columns(operand):
             return column_panels(tile).brought_by(read.piece, starts)
         return {row // tile.dma_rows for start in starts for row in range(start, start + tile.side)}
+
+    def read_of(self, pair: ColumnPair) -> Piece:
+        """A read of a pair of parts, as one of the first of them: so it is counted, addressed and brought."""
+        return Piece(Factor.B, 2 * pair.pair, pair.number)
 
     def instructions(self, entry: Entry) -> tuple[BoundInstruction, ...]:
         """What an op stands for, in order; nothing for waits, barriers and fences."""
@@ -160,9 +176,18 @@ class GemmBinding:
                 lds = start + self.first_row(operand, part) * self.tile.geometry.scale_line
                 yield ScaleRead(operand, lds, part, self._operands.copy(target))
             return
-        for read in self._operands.pieces(entry, target):
+        for pair in self._operands.pairs(target):
+            lds = source.copy * self.tile.tile_bytes(Factor.B) + self.read_offset(self.read_of(pair))
+            yield PairRead(lds, pair, self._operands.copy(target))
+        for read in () if self._operands.pairs(target) else self._operands.pieces(entry, target):
             lds = source.copy * self.tile.tile_bytes(read.operand) + self.read_offset(read)
             yield LdsRead(read.operand, lds, read.part, read.piece, self._operands.copy(target))
+
+    def _packs(self, entry: Entry) -> Iterator[BoundInstruction]:
+        operands, target = self._operands, entry.effect.writes[0]
+        held = {pair: operands.copy(place) for place in entry.effect.reads for pair in operands.pairs(place)}
+        for piece in operands.pieces(entry, target):
+            yield from packs_of(self.tile, piece, held, operands.copy(target))
 
     def _mfmas(self, entry: Entry) -> Iterator[BoundInstruction]:
         held = {

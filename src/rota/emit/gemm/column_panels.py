@@ -1,8 +1,9 @@
 """B as K x N in LDS: takes a tile, gives two panels of its columns, who brings their rows, and where lanes read them.
 
 A row of a panel is one k.  A transposing read has sixteen lanes work together: each reads a few elements of one k that
-lie side by side, and gets the elements of its own column, of as many k.  So the k that a lane reads and the column that
-it gets are its own, and reads of other k are at constant distances; each part of columns has a lane address of its own.
+lie side by side, and gets the elements of its own column, of as many k.  Where there is no such read, each lane reads a
+pair of columns of one k.  So the k that a lane reads and the column that it gets are its own, and reads of other k are
+at constant distances; each part of columns, or pair of parts, has a lane address of its own.
 In a row, chunks of sixteen columns change places by some bits of k, so that lanes don't meet in a bank: a DMA writes
 LDS in the order of its lanes, and each lane fetches the chunk that belongs at its place.
 """
@@ -74,14 +75,30 @@ class ColumnPanels:
         return max(1, period // self.dma_rows)
 
     @property
+    def read_bytes(self) -> int:
+        """What a lane reads at once."""
+        return self.tile.register_bytes if self.tile.pairs else self.tile.piece_bytes(Factor.B)
+
+    @property
+    def columns_each(self) -> int:
+        """So many columns of one k a lane reads."""
+        return self.read_bytes // self.tile.element.bytes
+
+    @property
     def side_by_side(self) -> int:
-        """Lanes that read the sixteen columns of one k."""
-        return TEAM // self.reach
+        """Lanes that read sixteen columns of one k."""
+        return TEAM // self.columns_each
 
     @property
     def reach(self) -> int:
         """So many k a lane gets with one read."""
-        return self.tile.piece_bytes(Factor.B) // self.tile.element.bytes
+        return 1 if self.tile.pairs else self.columns_each
+
+    @property
+    def step_reads(self) -> int:
+        """Reads that bring what a matrix instruction takes, of a part or of a pair of them."""
+        tile = self.tile
+        return tile.step_pieces(Factor.B) * tile.piece_bytes(Factor.B) // tile.element.bytes // self.reach
 
     @property
     def run(self) -> int:
@@ -100,17 +117,20 @@ class ColumnPanels:
         return start + (chunk ^ self.flipped(k)) * self.chunk_bytes + rest * self.tile.element.bytes
 
     def piece_k(self, piece: int) -> int:
-        """The first k of a piece, for the first lanes; as A has it, whose reads are wider."""
-        step, number = divmod(piece, self.tile.step_pieces(Factor.B))
+        """The first k of a read, for the first lanes; as A has it, whose reads are wider."""
+        step, number = divmod(piece, self.step_reads)
         wide, narrow = divmod(number * self.reach, self.run)
         return step * self.tile.geometry.MMA_K + wide * self.tile.lane_groups * self.run + narrow
 
     def lane_k(self, lane: int) -> int:
         """The k that a lane reads of a piece, from its first."""
-        return lane // self.tile.side * self.run + lane % TEAM // self.side_by_side
+        within = 0 if self.tile.pairs else lane % TEAM // self.side_by_side
+        return lane // self.tile.side * self.run + within
 
     def lane_column(self, lane: int) -> int:
-        """The first column that a lane reads of a part."""
+        """The first column that a lane reads of a part, or of a pair of them."""
+        if self.tile.pairs:
+            return lane % self.tile.side * self.columns_each
         return lane % self.tile.side // TEAM * TEAM + lane % self.side_by_side * self.reach
 
     def offset(self, piece: int) -> int:
@@ -129,12 +149,12 @@ class ColumnPanels:
 
     @property
     def conflicts(self) -> int:
-        """Clocks that bank conflicts add to the reads of a part, served as plain reads of that width are.
+        """Clocks that bank conflicts add to the reads of a part, or pair, served as plain reads of that width are.
 
         All lanes of another piece read as far behind as one another, and meet as often.
         """
         tile = self.tile
-        width, word = tile.piece_bytes(Factor.B), tile.register_bytes
+        width, word = self.read_bytes, tile.register_bytes
         rule = architecture_of(tile.machine).bank_rule(width)
         lanes = range(tile.lanes)
         starts = [
@@ -145,7 +165,7 @@ class ColumnPanels:
         for phase in rule.phases:
             words = [at // word for lane in phase for at in range(starts[lane], starts[lane] + width, word)]
             lost += extra_clocks(words, rule.banks.value)
-        return lost * tile.steps * tile.step_pieces(Factor.B)
+        return lost * tile.steps * self.step_reads
 
 
 @cache

@@ -46,13 +46,15 @@ def column_places(binding: GemmBinding, start: int) -> Iterator[str]:
     """Each lane's place in each part, from where B's buffers begin in LDS."""
     tile = binding.tile
     panels = column_panels(tile)
-    within = f" + lane_row / {TEAM}" if tile.side > TEAM else ""
-    yield f"  const int b_k = lane_group * {panels.run} + lane % {TEAM} / {panels.side_by_side};"
+    lanes = panels.side_by_side if tile.pairs else TEAM  # that read a chunk, or turn one
+    within = f" + lane_row / {lanes}" if tile.side > lanes else ""
+    k_within = "" if tile.pairs else f" + lane % {TEAM} / {panels.side_by_side}"
+    yield f"  const int b_k = lane_group * {panels.run}{k_within};"
     yield (
         f"  ROTA_LDS const char* const b_row = (ROTA_LDS const char*)memory + {start} + b_k * {panels.row_bytes} + "
-        f"lane % {panels.side_by_side} * {tile.piece_bytes(Factor.B)};"
+        f"lane % {panels.side_by_side} * {panels.read_bytes};"
     )
-    for part in range(binding.parts(Factor.B)):
+    for part in range(0, binding.parts(Factor.B), 2 if tile.pairs else 1):
         first = binding.first_row(Factor.B, part) // TEAM
         yield f"  const int b_part{part} = wave_column * {binding.wave_rows(Factor.B) // TEAM} + {first}{within};"
         yield (

@@ -118,3 +118,10 @@ class Piece(NamedTuple):
     operand: Factor
     part: int
     piece: int
+
+
+class ColumnPair(NamedTuple):
+    """What one LDS read brings of B in pairs of columns: one k, by its number among a lane's, of two parts' columns."""
+
+    pair: int
+    number: int

@@ -15,9 +15,21 @@ from rota.emit.gemm.buffer_resource import asm_resource
 from rota.emit.gemm.column_panels import ColumnPanels, column_panels
 from rota.emit.gemm.column_source import column_dma, column_fetches, column_places
 from rota.emit.gemm.factors import BLayout, Element, Factor, Piece
-from rota.emit.gemm.instructions import HALVES, BlockAdd, BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
+from rota.emit.gemm.instructions import (
+    HALVES,
+    BlockAdd,
+    BoundInstruction,
+    Dma,
+    LdsRead,
+    PairPack,
+    PairRead,
+    ScaleDma,
+    ScaleRead,
+)
 from rota.emit.gemm.lds_layout import bank_conflicts, free_layout, plain_layout
+from rota.emit.gemm.pair_words import PackSpacing, lane_column, pair_text, space_text
 from rota.emit.gemm.program_form import form_of
+from rota.emit.gemm.registers import filled, multiplied, read_for_nothing, scaling
 from rota.emit.gemm.tile import GemmTile, gemm_tile
 from rota.emit.gemm.words import block_add_text, gemm_types, gemm_words, macros, mfma_text
 from rota.emit.refusal import unfit
@@ -200,8 +212,11 @@ class GemmKernel:
         tile, binding = self.tile, self.binding
         m, n = binding.parts(Factor.A), binding.parts(Factor.B)
         a, b = (tile.steps * tile.step_pieces(operand) for operand in Factor)
-        kind = "; half" if tile.by_columns(Factor.B) else ","
+        kind = "; half" if tile.transposes(Factor.B) else ","
         yield f"  piece a[{binding.copies}][{m}][{a}]{kind} b[{binding.copies}][{n}][{b}];"
+        if tile.pairs:
+            reads = tile.steps * column_panels(tile).step_reads
+            yield f"  u32 b_pairs[{binding.copies}][{n // 2}][{reads}];  // one k each, of the columns of two parts"
         if tile.scaled:
             yield f"  u32 a_scale[{binding.copies}][{m}], b_scale[{binding.copies}][{n}];"
         if tile.block_sums:
@@ -258,78 +273,52 @@ class GemmKernel:
     def _phase(self, phase: Phase) -> Iterator[str]:
         indent = "    " if phase is Phase.KERNEL else "  "
         yield f"{indent}// {phase.value.lower()}"
+        spacing = PackSpacing(self.tile)
         for place, entry in enumerate(self.program.phase(phase)):
             what = f"#{entry.time_slot} {entry.op}"
-            texts = [
-                f"{self._apart(phase, place, number)}{self._instruction(each, phase)}"
-                for number, each in enumerate(self.binding.instructions(entry))
-            ]
+            texts = []
+            for number, each in enumerate(self.binding.instructions(entry)):
+                texts += [space_text(states)] if (states := spacing.before(each)) else []
+                texts.append(f"{self._apart(phase, place, number)}{self._instruction(each, phase)}")
             if entry.op.is_framework:
                 texts, why = [sync_text(self.program, entry)], sync_reason(self.program, entry, self.reasons)
                 what = f"{what}: {why}" if why else what
             for text in texts:
                 yield f"{indent}{text}".ljust(_FAR_APART) + comment(what)
+        if states := spacing.at_the_end():
+            yield f"{indent}{space_text(states)}  // a matrix instruction may follow"
 
     def _apart(self, phase: Phase, entry: int, number: int) -> str:
         """The wait states before an instruction."""
         states = self.apart.get((phase, entry, number), 0)
         return f"ROTA_APART({states}) " if states else ""
 
-    def _read_for_nothing(self) -> list[str]:
-        """Registers that the epilogue reads once more than it uses them; the compiler would drop the read."""
-        unused: dict[str, None] = {}
-        for entry in self.program.epilogue:
-            for each in self.binding.instructions(entry):
-                if isinstance(each, LdsRead):
-                    unused[self._register(each.operand, each.copy, each.part, each.piece)] = None
-                elif isinstance(each, ScaleRead):
-                    unused[self._scale(each.operand, each.copy, each.part)] = None
-                elif isinstance(each, Mfma):
-                    for register in self._operands(each):
-                        unused.pop(register, None)
-                elif isinstance(each, BlockAdd):
-                    for register in self._scales(each.a_part, each.b_part, each.scale_copies):
-                        unused.pop(register, None)
-        return list(unused)
-
     def _instruction(self, instruction: BoundInstruction, phase: Phase) -> str:
         if isinstance(instruction, Dma):
             return self._dma(instruction, phase)
-        if isinstance(instruction, LdsRead):
-            operand, piece = instruction.operand, instruction.piece
-            target = self._register(operand, instruction.copy, instruction.part, piece)
-            word = "ROTA_READ_TRANSPOSED" if self.tile.by_columns(operand) else "ROTA_READ"
-            lane = self.binding.lane(Piece(operand, instruction.part, piece))
-            return f"{word}({target}, {operand.value}_lane{lane}, {instruction.lds})"
         if isinstance(instruction, ScaleDma):
             return self._scale_dma(instruction, phase)
-        if isinstance(instruction, ScaleRead):
-            operand = instruction.operand
-            target = self._scale(operand, instruction.copy, instruction.part)
-            return f"ROTA_SCALE_READ({target}, {operand.value}_scale_lane, {instruction.lds})"
+        if isinstance(instruction, PairRead | PairPack):
+            return pair_text(self.binding, instruction)
+        if isinstance(instruction, LdsRead | ScaleRead):
+            return self._read(instruction)
         a_part, b_part, copy = instruction.a_part, instruction.b_part, instruction.sum_copy
         total, summed = f"c[{a_part}][{b_part}]", f"sum[{copy}][{a_part}][{b_part}]"
         if isinstance(instruction, BlockAdd):
-            return block_add_text(instruction, total, summed, self._scales(a_part, b_part, instruction.scale_copies))
-        return mfma_text(self.tile, instruction.step, total if copy is None else summed, *self._operands(instruction))
+            return block_add_text(instruction, total, summed, scaling(instruction))
+        return mfma_text(self.tile, instruction.step, total if copy is None else summed, *multiplied(instruction))
+
+    def _read(self, read: LdsRead | ScaleRead) -> str:
+        operand = read.operand
+        if isinstance(read, ScaleRead):
+            return f"ROTA_SCALE_READ({filled(read)}, {operand.value}_scale_lane, {read.lds})"
+        word = "ROTA_READ_TRANSPOSED" if self.tile.transposes(operand) else "ROTA_READ"
+        lane = self.binding.lane(Piece(operand, read.part, read.piece))
+        return f"{word}({filled(read)}, {operand.value}_lane{lane}, {read.lds})"
 
     def _scale_dma(self, dma: ScaleDma, phase: Phase) -> str:
         del dma, phase
         raise unfit("scales of blocks have no parameters in the form hip", fixes=("`--form kernel` has them",))
-
-    def _operands(self, mfma: Mfma) -> list[str]:
-        """Factors and their scales."""
-        scales = self._scales(mfma.a_part, mfma.b_part, mfma.scale_copies)
-        return [*self._factor(mfma, Factor.A), *self._factor(mfma, Factor.B), *scales]
-
-    def _scales(self, a_part: int, b_part: int, copies: Sequence[int]) -> list[str]:
-        """Of a part of A and one of B; none where there are none."""
-        parts = zip(Factor, (a_part, b_part), copies, strict=False)
-        return [self._scale(operand, copy, part) for operand, part, copy in parts]
-
-    @staticmethod
-    def _scale(operand: Factor, copy: int, part: int) -> str:
-        return f"{operand.value}_scale[{copy}][{part}]"
 
     def _dma(self, dma: Dma, phase: Phase) -> str:
         operand = dma.operand
@@ -348,15 +337,9 @@ class GemmKernel:
         lds = dma.lds + self.binding.buffer_bytes(Factor.A)
         return f"ROTA_DMA(b_global, {lds}, b_fetch{pattern}, {' + '.join([*terms, *rows]) or '0'})"
 
-    def _factor(self, mfma: Mfma, operand: Factor) -> list[str]:
-        """The registers of one operand."""
-        part, copies = mfma.factor(operand)
-        first = mfma.step * len(copies)
-        return [self._register(operand, copy, part, first + number) for number, copy in enumerate(copies)]
-
-    @staticmethod
-    def _register(operand: Factor, copy: int, part: int, piece: int) -> str:
-        return f"{operand.value}[{copy}][{part}][{piece}]"
+    def _read_for_nothing(self) -> list[str]:
+        """Registers that the epilogue reads once more than it uses them."""
+        return read_for_nothing(each for entry in self.program.epilogue for each in self.binding.instructions(entry))
 
     def _closing(self) -> Iterator[str]:
         tile, binding = self.tile, self.binding
@@ -370,11 +353,11 @@ class GemmKernel:
         yield from (f"  {line}" for line in self._pins())
         yield (
             f"  float* const out = C + (u64)(tile_row * {tile.geometry.BM} + wave_row * {a_rows} + lane_group * 4) * N "
-            f"+ tile_column * {tile.geometry.BN} + wave_column * {b_rows} + lane_row;"
+            f"+ tile_column * {tile.geometry.BN} + wave_column * {b_rows} + {lane_column(binding)};"
         )
         for row in range(m):
             for column in range(n):
-                first, second = binding.first_row(Factor.A, row), binding.first_row(Factor.B, column)
+                first, second = binding.first_row(Factor.A, row), binding.column(column)
                 yield f"  ROTA_STORE(c[{row}][{column}], {first}, {second})"
         yield "}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rota.emit.gemm.factors import Factor
+from rota.emit.gemm.factors import ColumnPair, Factor
 
 
 class Dma(NamedTuple):
@@ -24,6 +24,28 @@ class LdsRead(NamedTuple):
     lds: int
     part: int
     piece: int
+    copy: int
+
+
+class PairRead(NamedTuple):
+    """One LDS read of one k of a pair of parts of B into a copy of its register; `lds` counts as in an `LdsRead`."""
+
+    lds: int
+    pair: ColumnPair
+    copy: int
+
+
+class PairPack(NamedTuple):
+    """One vector instruction that makes a register of a piece of B: its column's halves of what two reads brought.
+
+    `sources` are what was read, the lower k first, and `copies` theirs.
+    """
+
+    part: int
+    piece: int
+    register: int
+    sources: tuple[ColumnPair, ColumnPair]
+    copies: tuple[int, int]
     copy: int
 
 
@@ -101,5 +123,5 @@ def block_adds(a_part: int, b_part: int, sum_copy: int, scale_copies: tuple[int,
 
 Instruction = Dma | LdsRead | Mfma
 """Of a GEMM without scales."""
-BoundInstruction = Instruction | ScaleDma | ScaleRead | BlockAdd
+BoundInstruction = Instruction | ScaleDma | ScaleRead | BlockAdd | PairRead | PairPack
 """Of any."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rota.emit.gemm.block_sum_loop import SumParts, check_block_sums
 from rota.emit.gemm.factors import Element, Factor, Piece
+from rota.emit.gemm.pair_loop import PairLoop, shared
 from rota.emit.gemm.scale_loop import ScaleLoop
 from rota.emit.gemm.tile import GemmTile
 from rota.emit.refusal import miscounted, no_gemm_op, no_product, unfit
@@ -25,6 +26,7 @@ _HOMES = {
     OpKind.LDS_READ: (Home.LDS, Home.REGISTERS),
     OpKind.LDS_READ_TRANSPOSED: (Home.LDS, Home.REGISTERS),
     OpKind.MMA: (Home.REGISTERS, Home.ACCUMULATOR),
+    OpKind.VALU: (Home.REGISTERS, Home.REGISTERS),
 }
 _BLOCK_HOMES = _HOMES | {
     OpKind.MMA: (Home.REGISTERS, Home.REGISTERS),
@@ -67,7 +69,9 @@ class GemmLoop:
         _check_kinds(loop, tile)
         _check_formats(loop, tile)
         self.scales = ScaleLoop(loop, tile)
-        self.pieces: Mapping[str, Sequence[Piece]] = dict(self._shared_by_reads())
+        pieces = dict(self._shared_by_reads())
+        self.pairs = PairLoop(loop, tile, self.slices[Factor.B] if tile.pairs else ())
+        self.pieces: Mapping[str, Sequence[Piece]] = pieces | self.pairs.pieces
         products = [self._product(op) for op in loop.ops if op.kind is OpKind.MMA]
         self._check_blocks(products)
         self._check_sizes(products)
@@ -76,7 +80,8 @@ class GemmLoop:
             for product in products
             if tile.block_sums
         }
-        check_block_sums(loop, self.scales, self.sums)
+        if tile.block_sums:
+            check_block_sums(loop, self.scales, self.sums)
 
     def loads(self, op: LoopOp) -> tuple[Factor, range]:
         """Which DMAs a load is, of all that bring its operand's tile."""
@@ -104,20 +109,12 @@ class GemmLoop:
                 self._check_transposes(operand, readers)
                 if not readers:
                     raise no_product(f"nothing reads the tile {name}: a part of {operand.name} is never multiplied")
-                if len(pieces) % len(readers):
-                    raise unfit(
-                        f"{len(readers)} reads can't evenly share the {len(pieces)} LDS reads of each wave that "
-                        f"{name} takes",
-                        concerns=(Concern(label=op.name, source=op.source) for op in readers),
-                        evidence=(("LDS reads of each wave", len(pieces)), ("ops that read", len(readers))),
-                    )
-                share = len(pieces) // len(readers)
-                for index, reader in enumerate(readers):
-                    yield reader.writes[0], pieces[index * share : (index + 1) * share]
+                if operand is Factor.A or not self.tile.pairs:
+                    yield from shared(readers, pieces, "LDS reads", name)
 
     def _check_transposes(self, operand: Factor, readers: Sequence[LoopOp]) -> None:
         """All reads of B transpose, or none; those of A never do."""
-        due = OpKind.LDS_READ_TRANSPOSED if self.tile.by_columns(operand) else OpKind.LDS_READ
+        due = OpKind.LDS_READ_TRANSPOSED if self.tile.transposes(operand) else OpKind.LDS_READ
         wrong = [op for op in readers if op.kind is not due]
         if wrong:
             raise unfit(
@@ -130,8 +127,10 @@ class GemmLoop:
         """A's operands come before B's: the other way round is the transpose."""
         names = [read.value for read in op.reads if read.value not in op.scales]
         if wrong := next((name for name in names if name not in self.pieces), ""):
+            unturned = wrong in self.pairs.reads
+            what = "pairs of B's columns that no vector op has turned" if unturned else "no part of A or B"
             raise no_product(
-                f"{op} multiplies {wrong}, which is no part of A or B",
+                f"{op} multiplies {wrong}, which is {what}",
                 concerns=[Concern(label=op.name, source=op.source)],
             )
         operands = [self.pieces[name][0].operand for name in names]
@@ -244,6 +243,8 @@ class GemmLoop:
                 self._check_moved(op)
         for name, pieces in self.pieces.items():
             self._check_registers(name, len(pieces) * tile.piece_bytes(pieces[0].operand) // tile.register_bytes)
+        for name, pairs in self.pairs.reads.items():
+            self._check_registers(name, len(pairs))
         for product in products:
             self._check_registers(product.op.writes[0], len(product.blocks) * tile.part_registers)
 
@@ -281,7 +282,7 @@ class GemmLoop:
 
 
 def _check_kinds(loop: LoopSpec, tile: GemmTile) -> None:
-    """Loads, LDS reads and matrix ops, each from where and to where a GEMM has them; vector ops of sums of blocks."""
+    """Loads, LDS reads and matrix ops, each from where and to where a GEMM has them; vector ops where it has any."""
     homes = {value.name: value.home for value in loop.values}
     due = _BLOCK_HOMES if tile.block_sums else _HOMES
     for value in loop.values:
@@ -290,7 +291,7 @@ def _check_kinds(loop: LoopSpec, tile: GemmTile) -> None:
             raise unfit(f"{value.name} is {what}: the full form writes GEMMs, which have no such values")
     for op in loop.ops:
         concerns = [Concern(label=op.name, source=op.source)]
-        if op.kind not in due:
+        if op.kind not in due or (op.kind is OpKind.VALU and not (tile.pairs or tile.block_sums)):
             raise no_gemm_op(op, op.kind, *concerns)
         source, target = due[op.kind]
         reads, writes = [homes[read.value] for read in op.reads], [homes[name] for name in op.writes]

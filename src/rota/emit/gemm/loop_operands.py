@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rota.emit.gemm.block_sum_loop import SumParts
-from rota.emit.gemm.factors import Factor, Piece
+from rota.emit.gemm.factors import ColumnPair, Factor, Piece
 from rota.emit.gemm.k_tiles import stated_k_tile
 from rota.emit.gemm.loop import GemmLoop
 from rota.emit.gemm.operands import Buffers
@@ -56,6 +56,10 @@ class LoopOperands:
     def pieces(self, entry: Entry, place: Place) -> Sequence[Piece]:
         """What a place in registers holds."""
         return self.gemm.pieces[place.name]
+
+    def pairs(self, place: Place) -> Sequence[ColumnPair]:
+        """What a place in registers holds of B in pairs of columns; nothing where it holds something else."""
+        return self.gemm.pairs.reads.get(place.name, ())
 
     def copy(self, place: Place) -> int:
         """Which copy of its pieces' registers a place is."""

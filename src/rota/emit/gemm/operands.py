@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rota.emit.gemm.block_sum_loop import SumParts
-from rota.emit.gemm.factors import Factor, Piece
+from rota.emit.gemm.factors import ColumnPair, Factor, Piece
 from rota.program.effects import Place
 from rota.program.entry import Entry
 
@@ -43,6 +43,10 @@ class GemmOperands(Protocol):
 
     def pieces(self, entry: Entry, place: Place) -> Sequence[Piece]:
         """What a place in registers holds."""
+        ...
+
+    def pairs(self, place: Place) -> Sequence[ColumnPair]:
+        """What a place in registers holds of B in pairs of columns; nothing where it holds something else."""
         ...
 
     def copy(self, place: Place) -> int:

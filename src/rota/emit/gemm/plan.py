@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.gemm.binding import GemmBinding
 from rota.emit.gemm.factors import BLayout, Element, Factor
-from rota.emit.gemm.instructions import BlockAdd, Dma, Instruction, LdsRead, Mfma, ScaleDma, ScaleRead
+from rota.emit.gemm.instructions import Dma, Instruction, LdsRead, Mfma
 from rota.emit.gemm.lds_layout import LdsLayout, bank_conflicts, free_layout, plain_layout
 from rota.emit.gemm.program_form import form_of
 from rota.emit.gemm.tile import GemmTile, gemm_tile
@@ -89,9 +89,9 @@ class GemmPlan:
             yield Written(entry, self.instructions(entry), what)
 
     def instructions(self, entry: Entry) -> tuple[Instruction, ...]:
-        """What an op stands for; none are of scales, which no plan has."""
+        """What an op stands for; none are of scales or of pairs of columns, which no plan has."""
         found = self.binding.instructions(entry)
-        return tuple(each for each in found if not isinstance(each, ScaleDma | ScaleRead | BlockAdd))
+        return tuple(each for each in found if isinstance(each, Dma | LdsRead | Mfma))
 
     def factor(self, mfma: Mfma, operand: Factor) -> tuple[Register, ...]:
         """The registers that a matrix instruction takes of one operand."""

@@ -9,8 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rota.emit.gemm.factors import Factor, Piece
-from rota.emit.gemm.instructions import HALVES, BlockAdd, BoundInstruction, Dma, LdsRead, Mfma, ScaleDma, ScaleRead
+from rota.emit.gemm.factors import ColumnPair, Factor, Piece
+from rota.emit.gemm.instructions import (
+    HALVES,
+    BlockAdd,
+    BoundInstruction,
+    Dma,
+    LdsRead,
+    Mfma,
+    PairPack,
+    PairRead,
+    ScaleDma,
+    ScaleRead,
+)
 from rota.emit.gemm.tile import GemmTile
 from rota.emit.refusal import no_product
 from rota.program.effects import Place
@@ -47,6 +58,10 @@ class Binding(Protocol):
 
     def brought_by(self, read: Piece) -> set[int]:
         """The DMAs that bring a piece of all waves, by their numbers among the operand's."""
+        ...
+
+    def read_of(self, pair: ColumnPair) -> Piece:
+        """A read of a pair of parts, as one of the first of them."""
         ...
 
 
@@ -109,7 +124,12 @@ class _Replay:
                 if isinstance(each, Dma):
                     self.lds[each.operand, each.lds] = k + each.k_tile
                 elif isinstance(each, LdsRead):
-                    self._read(each)
+                    piece = Piece(each.operand, each.part, each.piece)
+                    self._take((piece, each.copy), self._brought(piece, each.lds))
+                elif isinstance(each, PairRead):
+                    self._take((each.pair, each.copy), self._brought(self.binding.read_of(each.pair), each.lds))
+                elif isinstance(each, PairPack):
+                    self._pack(each)
                 elif isinstance(each, ScaleDma):
                     self.lds[("scales", each.operand), each.lds] = k + each.k_tile
                 elif isinstance(each, ScaleRead):
@@ -119,14 +139,20 @@ class _Replay:
                 else:
                     self._multiply(entry, each)
 
-    def _read(self, read: LdsRead) -> None:
-        """All waves' rows of the part, which several DMAs may have brought; of one K-tile, or of none."""
+    def _brought(self, piece: Piece, lds: int) -> set[int | None]:
+        """The K-tiles of all waves' rows of the part, which several DMAs may have brought."""
         tile = self.binding.tile
-        stage = (read.lds // tile.tile_bytes(read.operand)) * tile.tile_bytes(read.operand)
-        piece = Piece(read.operand, read.part, read.piece)
+        stage = (lds // tile.tile_bytes(piece.operand)) * tile.tile_bytes(piece.operand)
         each = tile.dma_rows * tile.row_bytes
-        found = {self.lds.get((read.operand, stage + number * each)) for number in self.binding.brought_by(piece)}
-        self._take((piece, read.copy), found)
+        return {self.lds.get((piece.operand, stage + number * each)) for number in self.binding.brought_by(piece)}
+
+    def _pack(self, pack: PairPack) -> None:
+        """A register is of one K-tile if both reads are, and a piece if all its registers are."""
+        piece, tile = Piece(Factor.B, pack.part, pack.piece), self.binding.tile
+        read = {self.registers.get((pair, copy)) for pair, copy in zip(pack.sources, pack.copies, strict=True)}
+        self._take(((piece, pack.register), pack.copy), read)
+        registers = range(tile.piece_bytes(Factor.B) // tile.register_bytes)
+        self._take((piece, pack.copy), {self.registers.get(((piece, each), pack.copy)) for each in registers})
 
     def _read_scales(self, read: ScaleRead) -> None:
         """The same of the scales of all waves' rows."""
@@ -140,6 +166,7 @@ class _Replay:
         self._take((("scales", read.operand, read.part), read.copy), found)
 
     def _take(self, place: tuple[object, int], found: set[int | None]) -> None:
+        """One K-tile, or none."""
         self.registers.pop(place, None)
         if len(found) == 1 and (k_tile := found.pop()) is not None:
             self.registers[place] = k_tile

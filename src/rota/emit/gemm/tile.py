@@ -1,7 +1,7 @@
 """A GEMM's tile on a machine: takes geometry, waves, element and machine, gives what one wave moves and computes.
 
-C = A x B^T: A is M x K, B is N x K, C is M x N, all row-major, C in fp32.  A loop whose reads of B transpose takes B
-as K x N.
+C = A x B^T: A is M x K, B is N x K, C is M x N, all row-major, C in fp32.  A loop whose reads of B transpose, or whose
+vector ops do, takes B as K x N.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from rota.program.element import takes_scales
 from rota.program.kinds import OpKind
 from rota.program.lowered import Lowerable
 from rota.program.machine import Machine
+from rota.targets.architecture import architecture_of
 from rota.targets.device import device_of, rates_of
 
 _WIDEST_READ = 16
@@ -35,6 +36,9 @@ class GemmTile:
     Where it is `scaled`, a byte for each block of 32 along K scales that block of a row.  A lane reads the scales of
     its blocks of all steps at once: those are side by side, so that steps take blocks of K in turn (`stored`).  With
     scales in fp32 a K-tile is one block, whose products are summed by themselves (`block_sums`).
+
+    B as K x N is read by instructions that transpose, or, where LDS has none, in `pairs` of columns: of two k vector
+    instructions make a register of the even column and one of the odd, so that the columns of two parts take turns.
     """
 
     geometry: KernelGeometry
@@ -79,6 +83,15 @@ class GemmTile:
     def block_sums(self) -> bool:
         """Are the products of a block summed by themselves, and the sums scaled?"""
         return self.scales is BlockScales.FLOAT
+
+    @property
+    def pairs(self) -> bool:
+        """Is B read in pairs of columns, which vector instructions turn?"""
+        return self.by_columns(Factor.B) and not architecture_of(self.machine).transposed_reads
+
+    def transposes(self, operand: Factor) -> bool:
+        """Do the reads of an operand transpose?"""
+        return self.by_columns(operand) and not self.pairs
 
     @property
     def instruction(self) -> str:
@@ -150,7 +163,7 @@ class GemmTile:
 
     def piece_bytes(self, operand: Factor) -> int:
         """What one lane gets of an operand with one LDS read."""
-        return _TRANSPOSED_BYTES if self.by_columns(operand) else self.read_bytes
+        return _TRANSPOSED_BYTES if self.transposes(operand) else self.read_bytes
 
     def step_pieces(self, operand: Factor) -> int:
         """LDS reads that bring a lane what a matrix instruction takes of an operand."""
@@ -159,7 +172,7 @@ class GemmTile:
     def read_instruction(self, operand: Factor) -> str:
         """What reads a piece of an operand from LDS."""
         bits = 8 * self.piece_bytes(operand)
-        return f"ds_read_b{bits}_tr_b{8 * self.element.bytes}" if self.by_columns(operand) else f"ds_read_b{bits}"
+        return f"ds_read_b{bits}_tr_b{8 * self.element.bytes}" if self.transposes(operand) else f"ds_read_b{bits}"
 
     @property
     def steps(self) -> int:
@@ -217,6 +230,7 @@ class GemmTile:
         """Registers a lane holds of one K-tile of A and B."""
         rows = sum(self.own_rows(operand) for operand in Factor)
         scales = sum(self.scale_registers(operand) * self.parts(operand) for operand in Factor)
+        rows += self.own_rows(Factor.B) if self.pairs else 0  # as they are read, and as they are multiplied
         return rows * self.row_bytes // (self.lanes * self.register_bytes) + scales
 
     def scale_registers(self, operand: Factor) -> int:
@@ -265,7 +279,7 @@ class GemmTile:
     def slice_rows(self, operand: Factor, slices: int) -> int:
         """Rows of each slice, if so many slices are whole DMAs and whole parts of every wave."""
         rows, left = divmod(self.rows(operand), slices)
-        at_once = self.across(operand) * self.side
+        at_once = self.across(operand) * self.side * (2 if operand is Factor.B and self.pairs else 1)
         if self.by_columns(operand) and slices > 2:  # panels
             raise unfit(
                 f"B as K x N can't be loaded in {slices} slices: it lies in LDS in two panels of columns",
@@ -330,17 +344,21 @@ def gemm_tile(
     scaled = {takes_scales(instruction) for instruction in named}
     if len(scaled) > 1:
         raise unfit("some matrix ops of the loop take scales, and some don't; one kernel multiplies in one way")
-    adds = any(
-        entry.op.kind is OpKind.VALU and any(place.space is Space.ACCUMULATOR for place in entry.effect.writes)
-        for entry in program.entries
+    adds, turns = (
+        any(
+            entry.op.kind is OpKind.VALU and any(place.space is space for place in entry.effect.writes)
+            for entry in program.entries
+        )
+        for space in (Space.ACCUMULATOR, Space.REGISTER)
     )
     transposes = any(entry.op.kind is OpKind.LDS_READ_TRANSPOSED for entry in program.entries)
+    turned = transposes or (turns and not architecture_of(program.machine).transposed_reads)
     return GemmTile(
         geometry=geometry,
         waves=waves,
         element=element,
         machine=program.machine,
-        b_layout=BLayout.KN if transposes else BLayout.NK,
+        b_layout=BLayout.KN if turned else BLayout.NK,
         scales=BlockScales.MX if scaled == {True} else BlockScales.FLOAT if adds else BlockScales.NONE,
     )
 

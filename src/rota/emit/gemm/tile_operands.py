@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from rota.emit.gemm.factors import Factor, Piece
+from rota.emit.gemm.factors import ColumnPair, Factor, Piece
 from rota.emit.gemm.operands import Buffers
 from rota.emit.gemm.tile import GemmTile
 from rota.emit.refusal import no_product, unfit
@@ -32,6 +32,10 @@ class TileOperands:
         self.grid = semantics.grid
         if tile.has_scales:
             raise unfit("a sum over K-tiles has no scales of blocks: such a loop is declared by values")
+        if tile.pairs:
+            raise unfit(
+                "a sum over K-tiles has no vector ops: a loop that turns pairs of columns is declared by values"
+            )
         read = (place for entry in program.entries for place in entry.effect.reads if place.space is Space.LDS)
         self.stages = 1 + max((place.copy for place in read), default=0)
         self.buffers: Mapping[Factor, Buffers] = {
@@ -54,6 +58,10 @@ class TileOperands:
         """What a place in registers holds."""
         operand = self._operand(entry, place)
         return self.tile.slice_pieces(operand, place.copy, self.buffers[operand].slices)
+
+    def pairs(self, place: Place) -> Sequence[ColumnPair]:
+        """A sum over K-tiles has no pairs of columns."""
+        return ()
 
     def copy(self, place: Place) -> int:
         """Every slice has registers of its own."""

@@ -11,6 +11,7 @@ from rota.targets.architecture import architecture_of
 if TYPE_CHECKING:
     from rota.emit.gemm.tile import GemmTile
 
+_TWO = 2  # elements of a register, and columns of a pair
 DMA_WORDS = {16: "dwordx4", 4: "dword"}
 """How a DMA is spelled, by the bytes that it moves for each lane."""
 
@@ -44,12 +45,15 @@ def tile_rules(tile: GemmTile) -> dict[str, bool]:
 def _of_columns(tile: GemmTile) -> dict[str, bool]:
     """B as K x N lies in LDS in two panels of columns; see `column_panels`."""
     row, moved = tile.geometry.BN // 2 * tile.element.bytes, tile.dma_bytes * tile.lanes * tile.waves
+    least = _TWO * tile.side if tile.pairs else 16
     return {
-        f"{tile.machine.arch} has a read that transposes {tile.element.name}": (
-            tile.read_instruction(Factor.B) in architecture_of(tile.machine).transposed_reads
+        f"{tile.machine.arch} has a read that transposes {tile.element.name}, or a register holds a pair of them": (
+            tile.element.bytes * _TWO == tile.register_bytes
+            if tile.pairs
+            else tile.read_instruction(Factor.B) in architecture_of(tile.machine).transposed_reads
         ),
-        f"half of BN elements are a power of 2, at least 16, and at most {moved} bytes, a DMA of all waves": (
-            row & (row - 1) == 0 and 16 * tile.element.bytes <= row <= moved
+        f"half of BN elements are a power of 2, at least {least}, and at most {moved} bytes, a DMA of all waves": (
+            row & (row - 1) == 0 and least * tile.element.bytes <= row <= moved
         ),
         f"half of BN by BK elements are whole DMAs of {moved} bytes": tile.tile_bytes(Factor.B) % (2 * moved) == 0,
         "B as K x N has a byte or more for each element, and no scales": (

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rota.emit.gemm.factors import Factor
 from rota.emit.gemm.instructions import SCALING_OPCODES, BlockAdd
+from rota.emit.gemm.pair_words import pair_words
 from rota.emit.gemm.tile import GemmTile
 from rota.emit.text.sync_text import sync_words
 
@@ -32,7 +33,9 @@ def gemm_words(tile: GemmTile) -> Iterator[str]:
         ': "s"(lds_wave), "i"(lds), "v"(lane_offset), "s"(rsrc), "s"(offset) : "memory", "scc"); } ROTA_FENCE'
     )
     yield "#define ROTA_READ(target, lane, lds) target = *(ROTA_LDS const piece*)((lane) + (lds)); ROTA_FENCE"
-    if tile.by_columns(Factor.B):
+    if tile.pairs:
+        yield from pair_words()
+    if tile.transposes(Factor.B):
         yield (
             "#define ROTA_READ_TRANSPOSED(target, lane, lds) target = __builtin_bit_cast(half, "
             f"{_TRANSPOSED[tile.element.bytes]}((ROTA_LDS turned*)((lane) + (lds)))); ROTA_FENCE"
@@ -129,7 +132,7 @@ def gemm_types(tile: GemmTile) -> Iterator[str]:
     yield "typedef unsigned long long u64;"
     yield "typedef u32 resource __attribute__((ext_vector_type(4)));"
     yield f"typedef u32 piece __attribute__((ext_vector_type({tile.read_bytes // tile.register_bytes})));"
-    if tile.by_columns(Factor.B):
+    if tile.transposes(Factor.B):
         yield f"typedef u32 half __attribute__((ext_vector_type({tile.piece_bytes(Factor.B) // tile.register_bytes})));"
         held, count = {1: ("int", 2), 2: ("short", 4)}[tile.element.bytes]
         yield f"typedef {held} turned __attribute__((ext_vector_type({count})));"

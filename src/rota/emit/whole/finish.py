@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from rota.emit.gemm.binding import GemmBinding
 from rota.emit.gemm.buffer_resource import NOWHERE, RAW
 from rota.emit.gemm.factors import Factor
+from rota.emit.gemm.pair_words import lane_column
 from rota.emit.gemm.tile import GemmTile
 from rota.emit.refusal import unfit
 from rota.emit.whole.epilogue_steps import EpilogueStep, also_before_a_gate, step_lines
@@ -168,7 +169,7 @@ def closing_lines(binding: GemmBinding, asked: WholeGemm) -> Iterator[str]:
     yield from _sums_of_a_split(asked, tile)
     yield (
         f"ROTA_LDS float* const keep = sums + (wave_row * {tile.side} + lane_group * 4) * {pitch(tile)} "
-        f"+ wave_column * {binding.wave_rows(Factor.B)} + lane_row;"
+        f"+ wave_column * {binding.wave_rows(Factor.B)} + {lane_column(binding)};"
     )
     yield "ROTA_MEET"
     yield "#pragma clang loop unroll(disable)"
@@ -176,7 +177,7 @@ def closing_lines(binding: GemmBinding, asked: WholeGemm) -> Iterator[str]:
     yield "  switch (strip) {"
     for row in range(m):
         label = f"case {row}:" if row < m - 1 else "default:"
-        kept = " ".join(f"ROTA_KEEP(c[{row}][{part}], {binding.first_row(Factor.B, part)})" for part in range(n))
+        kept = " ".join(f"ROTA_KEEP(c[{row}][{part}], {binding.column(part)})" for part in range(n))
         yield f"    {label} {kept} break;"
     yield "  }"
     yield "  ROTA_MEET"

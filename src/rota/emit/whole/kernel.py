@@ -105,6 +105,11 @@ class WholeKernel(GemmKernel):
         """Is what only the end needs read there?  Scalar registers would be short for it before."""
         return self.asked.persistent or self.tile.has_scales
 
+    @property
+    def _recounts(self) -> bool:
+        """Are the places of B's DMAs counted anew in every trip?  Scalar registers would be short for all of them."""
+        return self.tile.by_columns(Factor.B) and (self.tile.pairs or self.asked.persistent)
+
     def _sources(self) -> Iterator[Source]:
         a, b = (dma_numbers(self.tile, operand) for operand in Factor)
         yield Source("a", Factor.A, range(a))
@@ -159,7 +164,7 @@ class WholeKernel(GemmKernel):
             yield f"  int b_at = {program.tiles_per_trip} * b_tile;  // bytes of B's rows before them"
         yield "  #pragma clang loop unroll(disable)"
         yield "  for (; trips > 0; --trips) {"
-        if tile.by_columns(Factor.B) and self.asked.persistent:  # or all multiples would be kept, and spilled
+        if self._recounts:  # or all multiples would be kept, and spilled
             yield '    int rows_now = b_dma_rows; asm volatile("" : "+s"(rows_now));'
         yield from self._phase(Phase.KERNEL)
         yield f"    k += {trip};"
@@ -336,7 +341,7 @@ class WholeKernel(GemmKernel):
 
     def _dma(self, dma: Dma, phase: Phase) -> str:
         if self.tile.by_columns(dma.operand):
-            now = "rows_now" if phase is Phase.KERNEL and self.asked.persistent else "b_dma_rows"
+            now = "rows_now" if phase is Phase.KERNEL and self._recounts else "b_dma_rows"
             return self._dma_text(dma, [] if phase is Phase.PROLOGUE else ["b_at"], now)
         terms = ["k"] if phase is not Phase.PROLOGUE else []
         terms += [str(dma.k_tile * self.tile.row_bytes)] if dma.k_tile else []

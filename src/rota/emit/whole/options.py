@@ -179,9 +179,10 @@ def check_layout(asked: WholeGemm, tile: GemmTile) -> None:
             ("asked for", asked.layout.value),
             fixes=(f"--set shape.b_layout={asked.layout.value} schedules a loop that does",),
         )
-    if have is BLayout.KN and asked.persistent and (asked.gate or tile.waves > tile.simds):
+    if have is BLayout.KN and asked.persistent and (asked.gate or tile.waves > tile.simds or tile.pairs):
         raise _unknown(
-            "no persistent kernel of two waves on a SIMD, or of two B, takes B as K x N: registers don't suffice",
+            "no persistent kernel of two waves on a SIMD, of two B, or in pairs of columns takes B as K x N: registers "
+            "don't suffice",
             ("waves", f"{tile.waves} on {tile.simds} SIMDs"),
             ("products", str(asked.products)),
             fixes=("leave persistent=true out", "or take B as N x K"),

@@ -6,6 +6,7 @@ element, with zeros beyond K.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -14,8 +15,10 @@ from rota.emit.gemm.block_spacing import result_states
 from rota.emit.gemm.buffer_resource import NOWHERE, element_fetch
 from rota.emit.gemm.column_source import taken_columns
 from rota.emit.gemm.factors import Factor, Piece
-from rota.emit.gemm.instructions import block_adds
+from rota.emit.gemm.instructions import Mfma, PairRead, block_adds
 from rota.emit.gemm.lds_layout import LdsLayout
+from rota.emit.gemm.pair_loop import packs_of, pairs_of
+from rota.emit.gemm.pair_words import PackSpacing, pair_text, space_text
 from rota.emit.gemm.tile import GemmTile
 from rota.emit.gemm.words import block_add_text, mfma_text
 
@@ -99,8 +102,12 @@ def _multiplied(binding: GemmBinding) -> Iterator[str]:
             for part in range(binding.parts(operand)):
                 yield " ".join(_read(binding, Piece(operand, part, piece)) for piece in pieces)
         yield "ROTA_WAIT_LGKM(0)"
+        spacing = PackSpacing(tile)
+        yield from _turned(binding, b, spacing) if tile.pairs else ()
         for row in range(binding.parts(Factor.A)):
             for column in range(binding.parts(Factor.B)):
+                if states := spacing.before(Mfma(step, row, column, (0,) * len(a), (0,) * len(b))):
+                    yield space_text(states)
                 factors = (_factors("a", row, a), _factors("b", column, b))
                 scaled_by = (f"a_scale[0][{row}]", f"b_scale[0][{column}]") if tile.scaled else ()
                 total = f"sum[0][{row}][{column}]" if tile.block_sums else f"c[{row}][{column}]"
@@ -122,10 +129,24 @@ def _added(binding: GemmBinding) -> Iterator[str]:
 
 
 def _read(binding: GemmBinding, read: Piece) -> str:
-    word = "ROTA_READ_TRANSPOSED" if binding.tile.by_columns(read.operand) else "ROTA_READ"
+    if read.operand is Factor.B and binding.tile.pairs:
+        pairs = pairs_of(binding.tile, read) if read.part % 2 == 0 else ()
+        reads = (PairRead(binding.read_offset(binding.read_of(pair)), pair, 0) for pair in pairs)
+        return " ".join(pair_text(binding, each) for each in reads)
+    word = "ROTA_READ_TRANSPOSED" if binding.tile.transposes(read.operand) else "ROTA_READ"
     name = read.operand.value
     target = f"{name}[0][{read.part}][{read.piece}]"
     return f"{word}({target}, {name}_lane{binding.lane(read)}, {binding.read_offset(read)})"
+
+
+def _turned(binding: GemmBinding, pieces: Sequence[int], spacing: PackSpacing) -> Iterator[str]:
+    """Pairs of columns as the pieces of their parts."""
+    for part in range(binding.parts(Factor.B)):
+        for piece in pieces:
+            packs = list(packs_of(binding.tile, Piece(Factor.B, part, piece), Counter(), 0))
+            for pack in packs:
+                spacing.before(pack)
+            yield " ".join(pair_text(binding, pack) for pack in packs)
 
 
 def _factors(name: str, part: int, pieces: Sequence[int]) -> str:
