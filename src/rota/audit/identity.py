@@ -247,7 +247,7 @@ def _follow_product(
         if have != due:
             shown = ", ".join(sorted({_shown(piece) for piece in have}))
             yield wrong_operand(planned, found, f"{operand.name} in {text}", _shown(due[0]), shown)
-    block, indices = (mfma.a_part, mfma.b_part), range(binding.tile.part_registers)
+    block, indices = (mfma.a_part, mfma.b_part), range(len([*named_registers(operands[0])]))
     if mfma.sum_copy is None:
         yield from _added(planned, found, held, [(*block, index) for index in indices])
         return
