@@ -18,12 +18,14 @@ from rota.emit.gemm.pair_loop import pairs_of, slice_pairs
 from rota.emit.gemm.pair_words import HALVES, PackSpacing, space_text
 from rota.emit.gemm.plan import gemm_plan
 from rota.emit.gemm.tile import GemmTile, gemm_tile
+from rota.emit.gemm.tile_operands import TileOperands
 from rota.emit.whole.kernel import emit_whole
 from rota.emit.whole.options import parse_options
 from rota.isa.binary.toolchain import find_toolchain
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES
 from rota.program.kinds import OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read
+from rota.program.lowered import TileSum
 from rota.program.machine import Machine
 from rota.values.compile_loop import unsynchronised
 from rota.values.compiled_loop import CompiledLoop
@@ -243,6 +245,12 @@ def test_no_persistent_kernel_turns_pairs() -> None:
     asked = parse_options({"persistent": "true"})
     message = raised("T209", lambda: emit_whole(compiled, SHAPE.geometry, asked)).message
     assert "in pairs of columns" in message
+
+
+def test_a_sum_over_k_tiles_has_no_vector_ops() -> None:
+    program = one_by_one(SHAPE.loop(instructions=False)).lowered
+    finding = raised("T203", lambda: TileOperands(program, TileSum(products=(), grid=(2, 2)), SMALL))
+    assert "declared by values" in finding.message
 
 
 def test_vector_ops_are_refused_where_reads_transpose() -> None:

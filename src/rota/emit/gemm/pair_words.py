@@ -1,8 +1,8 @@
 """B in pairs of columns, as source: takes bound reads and packs, gives statements, and the wait states behind them.
 
 A read brings a lane two columns of one k; of two such k one v_perm_b32 makes a register of the even column, another one
-a register of the odd.  No load of half a register takes part: with ECC, as MI300X has it, such a load doesn't keep the
-other half (LLVM, `d16PreservesUnusedBits`).
+a register of the odd.  No load of half a register takes part: with ECC, as MI300X has it, LLVM doesn't count on such a
+load keeping the other half (`d16PreservesUnusedBits`).
 """
 
 from __future__ import annotations
