@@ -2,8 +2,8 @@
 
     python -m benchmarks.growth
 
-rota's time is that of `compile_loop`: least interval, buffers, barriers, slack, phases, waits, polish, proof.  Beside it
-the bare solver's on the same problem at the same interval, without barriers and slack, and 60 s at most; and the
+rota's time is that of `compile_loop`: least interval, buffers, barriers, slack, phases, waits, polish, proof.  Beside
+it the bare solver's on the same problem at the same interval, without barriers and slack, and 60 s at most; and the
 ratio of the two.  Seconds are the processor's.  The machine holds several copies of the largest loop, so that registers
 and LDS don't end the growth.
 """

@@ -65,19 +65,6 @@ def test_one_buffer_needs_two_barriers_and_two_buffers_one() -> None:
     assert len(doubled.barriers) == 1
 
 
-def test_tiles_in_one_copy_may_have_a_barrier_each() -> None:
-    one, names = choice(1), "ABCD"
-    handovers = tuple(each._replace(value=name) for name in names for each in one.handovers)
-    counts = [
-        {barriers for asked in slack._by_barriers([many], II, 0, [0]) for barriers in {each.barriers for each in asked}}
-        for many in (
-            replace(one, handovers=handovers, copies=tuple((name, 1) for name in names)),
-            replace(one, handovers=handovers, copies=tuple((name, 2) for name in names)),
-        )
-    ]
-    assert counts == [{1, 2, 3, 4}, {1, 2, 3}]
-
-
 def test_slack_is_halved_until_there_is_room() -> None:
     # One buffer: 10 to land, 4 to read, of 20 slots; of the 6 that are left a load can't have 8.
     found = found_for([choice(1)], landing=8, reading=0)
@@ -205,6 +192,23 @@ def test_where_a_long_horizon_takes_too_long_a_short_one_is_tried(monkeypatch: p
     found = found_for([choice(2), without(choice(2))], landing=4)
     assert (found.choice, found.landing_slack) == (0, 4)
     check_settled(choice(2), found, II)
+
+
+@pytest.mark.parametrize(("landing", "found"), [(0, True), (4, False)])
+def test_without_slack_the_easiest_request_has_fewer_stages_if_it_must(
+    monkeypatch: pytest.MonkeyPatch, landing: int, found: bool
+) -> None:
+    """Short searches find nothing, and longer ones nothing of the most stages."""
+    solve = slack._Search.solve
+
+    def tried(search: Any, request: Any, part: float = 1.0, **others: Any) -> Decision:
+        if part < 1 or request.stages == max(request.choice.stages):
+            return Decision(outcome=Outcome.OPEN)
+        return solve(search, request, part, **others)
+
+    monkeypatch.setattr(slack._Search, "solve", tried)
+    settled = settle([choice(2)], II, landing=landing, reading=0, scheduler=ModuloScheduler())
+    assert isinstance(settled, Settled) == found
 
 
 def test_slack_is_found_from_a_schedule_without(monkeypatch: pytest.MonkeyPatch) -> None:

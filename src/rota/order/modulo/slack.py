@@ -33,7 +33,7 @@ from rota.solver.effort import spent
 from rota.solver.outcome import LARGEST_SEED, Outcome
 from rota.solver.stopping import stopped
 
-_MOST_BARRIERS = 3  # an iteration, where their slots are free and tiles have several copies
+_MOST_BARRIERS = 3  # an iteration, where their slots are free
 _FEW_BARRIERS = 2
 # In the solver's own, reproducible measure, of which one unit is about four seconds: to find, per op, at least and at
 # most; and to improve.
@@ -99,7 +99,7 @@ def settle(
             found = ladder.climb(slack, attempt, part, ladder.hopeful)
             if found is not None:
                 return _roomiest(found, levels, reading, ladder.search(attempt))
-            ladder.ask_the_easiest()
+            ladder.ask_the_easiest(shorter=not landing)
             if not ladder.hopeful:
                 return ladder.ended
     found = ladder.fallback
@@ -135,11 +135,11 @@ class _Ladder:
         return _Search(scheduler=self.scheduler, deadline=self.deadline, attempt=attempt)
 
     def climb(
-        self, slack: int, attempt: int, part: float, among: Sequence[int], *, most: int | None = None
+        self, slack: int, attempt: int, part: float, among: Sequence[int], *, most: int = _MOST_BARRIERS
     ) -> _Found | None:
         """The first request with so much slack that is found, in their order, of these choices."""
         for asked in _by_barriers(self.choices, self.ii, slack, among):
-            if most is not None and asked[0].barriers > max(most, min(_barrier_counts(asked[0].choice))):
+            if asked[0].barriers > max(most, min(_barrier_counts(asked[0].choice))):
                 continue
             roomiest = max(asked, key=lambda each: (each.stages, sum(n for _, n in each.choice.copies), each.number))
             known = self._solve(roomiest, attempt, part)
@@ -157,18 +157,30 @@ class _Ladder:
                     return _Found(request, decision)
         return None
 
-    def ask_the_easiest(self) -> None:
-        """Give up choices for which not even the easiest request is found; once."""
+    def ask_the_easiest(self, *, shorter: bool) -> None:
+        """Give up choices for which not even the easiest request is found; once.
+
+        Where no slack is wished for, a schedule of fewer stages is as good, and its search `shorter`.
+        """
         if self._asked:
             return
         self._asked = True
-        found = {number: self._solve(_easiest(self.choices, number, self.ii), 0, 1.0) for number in self.hopeful}
-        self.hopeful = tuple(number for number, each in found.items() if each.outcome is Outcome.FEASIBLE)
-        if all(each.outcome is Outcome.INFEASIBLE for each in found.values()):
+        found = {number: self._easiest(number, shorter=shorter) for number in self.hopeful}
+        self.hopeful = tuple(number for number, each in found.items() if each.decision.outcome is Outcome.FEASIBLE)
+        if all(each.decision.outcome is Outcome.INFEASIBLE for each in found.values()):
             self.ended = Outcome.INFEASIBLE
         if self.hopeful:
-            first = self.hopeful[0]
-            self.fallback = _Found(_easiest(self.choices, first, self.ii), found[first])
+            self.fallback = found[self.hopeful[0]]
+
+    def _easiest(self, number: int, *, shorter: bool) -> _Found:
+        easiest = _easiest(self.choices, number, self.ii)
+        first = found = _Found(easiest, self._solve(easiest, 0, 1.0))
+        for stages in reversed(easiest.choice.stages[:-1] if shorter else ()):
+            if found.decision.outcome is not Outcome.OPEN:
+                break
+            request = replace(easiest, stages=stages)
+            found = _Found(request, self._solve(request, 0, 1.0))
+        return found if found.decision.outcome is Outcome.FEASIBLE else first
 
     def _solve(self, request: _Request, attempt: int, part: float) -> Decision:
         if any(_no_harder(each, request) for each in self.refuted):
@@ -233,12 +245,7 @@ def _barrier_counts(choice: Choice) -> range:
         return range(1)
     if choice.barriers is not None:
         return range(len(choice.barriers), len(choice.barriers) + 1)
-    if choice.gathered:  # to save turns
-        return range(1, 2)
-    # A tile in one copy is handed over twice an iteration; those that take turns share barriers.
-    tiles = {handover.value for handover in choice.handovers}
-    alone = sum(count == 1 for name, count in choice.copies if name in tiles)
-    return range(1, max(_MOST_BARRIERS, alone) + 1)
+    return range(1, 2 if choice.gathered else _MOST_BARRIERS + 1)  # reads are gathered to save turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
