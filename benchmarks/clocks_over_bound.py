@@ -47,17 +47,15 @@ BF16_TILES = (
     (256, 128, 8),
 )
 FP8_TILES = ((256, 256, 4), (128, 256, 4), (256, 128, 8))
-# LDS holds one copy of these.  They lie in it in two slices, and loads are asked for no slack, which there is none of.
-MI300X_TILES = ((256, 128, 4), (192, 128, 4), (192, 256, 4))
+MI300X_TILES = ((256, 128, 4), (192, 128, 4), (192, 256, 4))  # 32 deep: of tiles 64 deep, LDS holds one copy
 
 
 class Case(NamedTuple):
-    """A loop by instruction, the shape behind it if it is a GEMM, what a mean is taken over, and the slack wished."""
+    """A loop by instruction, the shape behind it if it is a GEMM, and what a mean is taken over."""
 
     group: str
     shape: GemmShape | None
     row: Row
-    slack: int | None = None
 
 
 def cases() -> Iterator[Case]:
@@ -70,7 +68,7 @@ def cases() -> Iterator[Case]:
     for rows, columns, waves in FP8_TILES:
         yield _gemm("further", _shape("fp8", rows, columns, waves), GFX950)
     for rows, columns, waves in MI300X_TILES:
-        yield _gemm("further", _shape("mi300x", rows, columns, waves), GFX942)._replace(slack=0)
+        yield _gemm("further", _shape("mi300x", rows, columns, waves), GFX942)
     for attention, machine in ((ATTENTION, GFX950), (MI300X_ATTENTION, GFX942)):
         yield Case(attention.name, None, Row(attention.loop(instructions=True), machine, "instruction"))
 
@@ -102,7 +100,7 @@ def _shape(kind: str, rows: int, columns: int, waves: int) -> GemmShape:
             waves=waves,
             dma_bytes=4,
             read_bytes=8,
-            slices=2,
+            depth=32,
         )
     return GemmShape(name=name, instruction=BF16, mma=(16, 32), rows=rows, columns=columns, waves=waves)
 
@@ -138,16 +136,14 @@ def main(arguments: Sequence[str]) -> int:
         if asked.parts and not any(part in case.row.loop.name for part in asked.parts):
             continue
         started = time.process_time()
-        compiled = compile_loop(case.row.loop, case.row.machine, slack=case.slack)
+        compiled = compile_loop(case.row.loop, case.row.machine)
         took = time.process_time() - started
         clocks, bound = clocks_per_tile(compiled), bound_of(compiled)
         ratios.setdefault(case.group if case.shape is None else "GEMM", []).append(clocks / bound)
         proved = compiled.certificate is not None
         fine = right(case.row, compiled) if asked.execute else None
         wrong = wrong or not proved or fine is False
-        plain = None
-        if asked.plain:
-            plain = clocks_per_tile(compile_loop(case.row.loop, case.row.machine, polish=False, slack=case.slack))
+        plain = clocks_per_tile(compile_loop(case.row.loop, case.row.machine, polish=False)) if asked.plain else None
         print(
             f"{case.row.loop.name:36} {bound:6.0f} {clocks:8.1f} {clocks / bound:6.4f} "
             f"{'-' if plain is None else f'{plain:.1f}':>8} {'yes' if proved else 'NO':>6} "

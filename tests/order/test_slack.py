@@ -194,23 +194,6 @@ def test_where_a_long_horizon_takes_too_long_a_short_one_is_tried(monkeypatch: p
     check_settled(choice(2), found, II)
 
 
-@pytest.mark.parametrize(("landing", "found"), [(0, True), (4, False)])
-def test_without_slack_the_easiest_request_has_fewer_stages_if_it_must(
-    monkeypatch: pytest.MonkeyPatch, landing: int, found: bool
-) -> None:
-    """Short searches find nothing, and longer ones nothing of the most stages."""
-    solve = slack._Search.solve
-
-    def tried(search: Any, request: Any, part: float = 1.0, **others: Any) -> Decision:
-        if part < 1 or request.stages == max(request.choice.stages):
-            return Decision(outcome=Outcome.OPEN)
-        return solve(search, request, part, **others)
-
-    monkeypatch.setattr(slack._Search, "solve", tried)
-    settled = settle([choice(2)], II, landing=landing, reading=0, scheduler=ModuloScheduler())
-    assert isinstance(settled, Settled) == found
-
-
 def test_slack_is_found_from_a_schedule_without(monkeypatch: pytest.MonkeyPatch) -> None:
     gives_up(monkeypatch, lambda request, near: request.slack > 0 and near is None)
     found = found_for([choice(2), without(choice(2))], landing=4)

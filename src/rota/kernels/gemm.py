@@ -30,8 +30,7 @@ class GemmShape:
 
     `dma_bytes` and `read_bytes` are what one lane moves with one DMA or LDS read instruction; `mma` is the shape of one
     matrix instruction (rows and columns, depth of K).  B as K x N (`b_layout`) is read by instructions that transpose,
-    of 8 bytes a lane.  `packed` elements share the `element_bytes`: two of fp4 a byte.  By instruction, A and B lie in
-    LDS in so many `slices` of their rows, each loaded anew when it has been read; that counts where LDS holds one copy.
+    of 8 bytes a lane.  `packed` elements share the `element_bytes`: two of fp4 a byte.
     """
 
     name: str
@@ -46,12 +45,10 @@ class GemmShape:
     read_bytes: int = 16
     b_layout: BLayout = BLayout.NK
     packed: int = 1
-    slices: int = 1
 
     def __post_init__(self) -> None:
         check_types(self, {"b_layout": BLayout})
-        counts = "rows", "columns", "depth", "element_bytes", "dma_bytes", "read_bytes", "packed", "slices"
-        check_ints(self, counts, least=1)
+        check_ints(self, ("rows", "columns", "depth", "element_bytes", "dma_bytes", "read_bytes", "packed"), least=1)
         check_waves(self, self.waves)
 
     @property
@@ -94,7 +91,7 @@ class GemmShape:
 
     def loop(self, *, instructions: bool = True) -> LoopSpec:
         """The loop in single instructions, or in quadrants: coarser, and quicker to schedule."""
-        self._check_whole(self.slices if instructions else _HALVES)
+        self._check_whole(1 if instructions else _HALVES)
         return _by_instruction(self) if instructions else _by_quadrant(self)
 
     def _check_whole(self, parts: int) -> None:
@@ -161,20 +158,15 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
     per_dma = shape.dma_bytes * LANES * shape.waves
     pieces: dict[str, list[list[str]]] = {}
     for operand, extent, own in zip("AB", (shape.rows, shape.columns), shape.wave_tile, strict=True):
-        size = extent // shape.slices * shape.geometry.line_bytes
-        names = [operand] if shape.slices == 1 else [f"{operand}{number}" for number in range(shape.slices)]
-        tiles = [loop.tile(name, size=size, operand=operand) for name in names]
-        for number in range(len(tiles) * size // per_dma):
-            loop.load(tiles[number * per_dma // size], name=f"load_{operand}{number}", moved=per_dma)
+        size = extent * shape.geometry.line_bytes
+        tile = loop.tile(operand, size=size, operand=operand)
+        for number in range(size // per_dma):
+            loop.load(tile, name=f"load_{operand}{number}", moved=per_dma)
         read, width = shape.read_by(loop, operand)
         steps = side * shape.geometry.line_bytes // (width * LANES)
         registers = width // REGISTER_BYTES
-        parts_of = own // side // shape.slices
         pieces[operand] = [
-            [
-                read(f"{operand.lower()}{part}_{step}", tiles[part // parts_of], registers=registers)
-                for step in range(steps)
-            ]
+            [read(f"{operand.lower()}{part}_{step}", tile, registers=registers) for step in range(steps)]
             for part in range(own // side)
         ]
     parts = {operand: own // side for operand, own in zip("AB", shape.wave_tile, strict=True)}

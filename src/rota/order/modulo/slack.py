@@ -99,7 +99,7 @@ def settle(
             found = ladder.climb(slack, attempt, part, ladder.hopeful)
             if found is not None:
                 return _roomiest(found, levels, reading, ladder.search(attempt))
-            ladder.ask_the_easiest(shorter=not landing)
+            ladder.ask_the_easiest()
             if not ladder.hopeful:
                 return ladder.ended
     found = ladder.fallback
@@ -157,30 +157,18 @@ class _Ladder:
                     return _Found(request, decision)
         return None
 
-    def ask_the_easiest(self, *, shorter: bool) -> None:
-        """Give up choices for which not even the easiest request is found; once.
-
-        Where no slack is wished for, a schedule of fewer stages is as good, and its search `shorter`.
-        """
+    def ask_the_easiest(self) -> None:
+        """Give up choices for which not even the easiest request is found; once."""
         if self._asked:
             return
         self._asked = True
-        found = {number: self._easiest(number, shorter=shorter) for number in self.hopeful}
-        self.hopeful = tuple(number for number, each in found.items() if each.decision.outcome is Outcome.FEASIBLE)
-        if all(each.decision.outcome is Outcome.INFEASIBLE for each in found.values()):
+        found = {number: self._solve(_easiest(self.choices, number, self.ii), 0, 1.0) for number in self.hopeful}
+        self.hopeful = tuple(number for number, each in found.items() if each.outcome is Outcome.FEASIBLE)
+        if all(each.outcome is Outcome.INFEASIBLE for each in found.values()):
             self.ended = Outcome.INFEASIBLE
         if self.hopeful:
-            self.fallback = found[self.hopeful[0]]
-
-    def _easiest(self, number: int, *, shorter: bool) -> _Found:
-        easiest = _easiest(self.choices, number, self.ii)
-        first = found = _Found(easiest, self._solve(easiest, 0, 1.0))
-        for stages in reversed(easiest.choice.stages[:-1] if shorter else ()):
-            if found.decision.outcome is not Outcome.OPEN:
-                break
-            request = replace(easiest, stages=stages)
-            found = _Found(request, self._solve(request, 0, 1.0))
-        return found if found.decision.outcome is Outcome.FEASIBLE else first
+            first = self.hopeful[0]
+            self.fallback = _Found(_easiest(self.choices, first, self.ii), found[first])
 
     def _solve(self, request: _Request, attempt: int, part: float) -> Decision:
         if any(_no_harder(each, request) for each in self.refuted):
