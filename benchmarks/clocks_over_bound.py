@@ -47,7 +47,7 @@ BF16_TILES = (
     (256, 128, 8),
 )
 FP8_TILES = ((256, 256, 4), (128, 256, 4), (256, 128, 8))
-MI300X_TILES = ((256, 128, 4), (192, 128, 4), (192, 256, 4))  # LDS holds one copy of these
+MI300X_TILES = ((256, 128, 4), (192, 128, 4), (192, 256, 4))  # 32 deep: of tiles 64 deep, LDS holds one copy
 
 
 class Case(NamedTuple):
@@ -100,7 +100,7 @@ def _shape(kind: str, rows: int, columns: int, waves: int) -> GemmShape:
             waves=waves,
             dma_bytes=4,
             read_bytes=8,
-            slices=2,
+            depth=32,
         )
     return GemmShape(name=name, instruction=BF16, mma=(16, 32), rows=rows, columns=columns, waves=waves)
 

@@ -28,7 +28,7 @@ from tests.emit.gemm_oracle import GEOMETRY, SHAPE, edited, is_gemm
 from tests.emit.kernels import FP8, SHAPES
 from tests.findings.smallest import raised
 
-LOOPS = [SHAPE.loop(instructions=False), SHAPE.loop(), replace(SHAPE, slices=2).loop()]
+LOOPS = [SHAPE.loop(), SHAPE.loop(instructions=True)]
 _TURN = [OpKind.DMA, OpKind.LDS_READ, OpKind.LDS_READ_TRANSPOSED, OpKind.MMA, OpKind.VALU]
 
 

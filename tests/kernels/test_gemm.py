@@ -9,8 +9,7 @@ import pytest
 from rota import DeclarationError
 from rota.emit.gemm.factors import BLayout
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
-from rota.program.kinds import Home, OpKind
-from rota.program.loop_spec import Read
+from rota.program.kinds import OpKind
 
 READS = (OpKind.LDS_READ, OpKind.LDS_READ_TRANSPOSED)
 
@@ -47,19 +46,6 @@ def test_a_tile_that_no_whole_instructions_make_is_refused(
         return
     with pytest.raises(DeclarationError, match=rf"D102.*GemmShape\.{field} "):
         shape.loop(instructions=instructions)
-
-
-def test_slices_are_tiles_of_their_own() -> None:
-    whole, sliced = (replace(GEMM_SHAPES[2], slices=slices).loop() for slices in (1, 2))
-    tiles = {value.name: value.size for value in sliced.values if value.home is Home.LDS}
-    assert tiles == dict.fromkeys(("A0", "A1", "B0", "B1"), 64 * 64 * 2)
-    assert [(op.name, op.kind) for op in whole.ops] == [(op.name, op.kind) for op in sliced.ops]
-    for loop in (whole, sliced):
-        for tile in (value.name for value in loop.values if value.home is Home.LDS):
-            read = sum(op.reads == (Read(value=tile),) for op in loop.ops)
-            assert read == 2 * len(loop.writers(tile))  # each of four waves reads half of what all of them load
-    with pytest.raises(DeclarationError, match=r"D102.*GemmShape\.rows "):
-        replace(GEMM_SHAPES[2], slices=3).loop()
 
 
 @pytest.mark.parametrize("instructions", [False, True])

@@ -65,19 +65,6 @@ def test_one_buffer_needs_two_barriers_and_two_buffers_one() -> None:
     assert len(doubled.barriers) == 1
 
 
-def test_tiles_in_one_copy_may_have_a_barrier_each() -> None:
-    one, names = choice(1), "ABCD"
-    handovers = tuple(each._replace(value=name) for name in names for each in one.handovers)
-    counts = [
-        {barriers for asked in slack._by_barriers([many], II, 0, [0]) for barriers in {each.barriers for each in asked}}
-        for many in (
-            replace(one, handovers=handovers, copies=tuple((name, 1) for name in names)),
-            replace(one, handovers=handovers, copies=tuple((name, 2) for name in names)),
-        )
-    ]
-    assert counts == [{1, 2, 3, 4}, {1, 2, 3}]
-
-
 def test_slack_is_halved_until_there_is_room() -> None:
     # One buffer: 10 to land, 4 to read, of 20 slots; of the 6 that are left a load can't have 8.
     found = found_for([choice(1)], landing=8, reading=0)

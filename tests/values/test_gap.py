@@ -6,7 +6,7 @@ import re
 
 from rota import GFX950
 from rota.cycles.predict import clocks_per_tile
-from rota.kernels.gemm import BF16, GemmShape
+from rota.kernels.gemm import BF16, GEMM_SHAPES, GemmShape
 from rota.values.compile_loop import compile_loop
 from rota.values.gap import gap_in_words
 
@@ -34,3 +34,10 @@ def test_a_loop_says_it_of_itself() -> None:
     compiled = compile_loop(SHAPE.loop(), GFX950)
     assert compiled.speed is not None
     assert compiled.speed.startswith("predicted ")
+
+
+def test_a_share_that_was_rounded_still_counts_as_what_binds() -> None:
+    """Matrix units are at work for 2,048 clocks, or by the rounded share for a little less."""
+    words = gap_in_words(compile_loop(GEMM_SHAPES[1].loop(instructions=False)), 2048)
+    assert words is not None
+    assert "more: issue turn " in words

@@ -96,6 +96,11 @@ class Prediction:
     steady: str
 
     @property
+    def mma_clocks(self) -> float:
+        """Clocks of a K-tile for which a matrix unit is at work, without what the share lost as a quotient."""
+        return round(self.mma_share * self.cycles, 6)
+
+    @property
     def causes(self) -> tuple[tuple[str, float], ...]:
         """Why waves stalled, longest first; waiting for a busy MMA unit is what a good loop does."""
         return _by_cause(self.lost)
@@ -132,7 +137,7 @@ class Prediction:
     def _repr_html_(self) -> str:
         """What a K-tile's clocks are: the matrix unit at work, then why it was idle."""
         head, _, books = str(self).partition("\n")
-        parts = (("MMA at work", self.mma_share * self.cycles), *self.idle_causes)
+        parts = (("MMA at work", self.mma_clocks), *self.idle_causes)
         return card(head, shares(parts, "clk"), folded("the model's books", books))
 
 

@@ -35,9 +35,6 @@ class GemmShape:
     of 8 bytes a lane, or, with `b_pairs`, in pairs of columns that vector ops turn: for machines whose LDS has no such
     reads.  `packed` elements share the `element_bytes`: two of fp4 a byte.
 
-    By instruction, A and B lie in LDS in so many `slices` of their rows, each loaded anew when it has been read; that
-    counts where LDS holds one copy.
-
     With `block_scales` every row of a K-tile, a block of 128, has a scale in fp32: the products of a K-tile are summed
     by themselves, and vector instructions scale these sums on their way to C.
     """
@@ -55,13 +52,11 @@ class GemmShape:
     b_layout: BLayout = BLayout.NK
     b_pairs: bool = False
     packed: int = 1
-    slices: int = 1
     block_scales: bool = False
 
     def __post_init__(self) -> None:
         check_types(self, {"b_layout": BLayout, "b_pairs": bool, "block_scales": bool})
-        counts = "rows", "columns", "depth", "element_bytes", "dma_bytes", "read_bytes", "packed", "slices"
-        check_ints(self, counts, least=1)
+        check_ints(self, ("rows", "columns", "depth", "element_bytes", "dma_bytes", "read_bytes", "packed"), least=1)
         check_waves(self, self.waves)
 
     @property
@@ -121,7 +116,7 @@ class GemmShape:
 
     def loop(self, *, instructions: bool = True) -> LoopSpec:
         """The loop in single instructions, or in quadrants: coarser, and quicker to schedule."""
-        self._check_whole(self.slices if instructions else _HALVES)
+        self._check_whole(1 if instructions else _HALVES)
         return _by_instruction(self) if instructions else _by_quadrant(self)
 
     def _check_whole(self, parts: int) -> None:
@@ -137,8 +132,6 @@ class GemmShape:
             raise bad_field(self, "block_scales", self.block_scales, _BLOCKED)
         if self.in_pairs("B") and self.element_bytes * _PAIR != REGISTER_BYTES:
             raise bad_field(self, "b_pairs", self.b_pairs, "False: a register holds more than a pair of such elements")
-        if self.in_pairs("B") and self.slices > 1:
-            raise bad_field(self, "slices", self.slices, "1: pairs of columns lie in one tile")
         if self.in_pairs("B"):
             check_fit(self, {"columns": _PAIR * across})
         line = self.geometry.line_bytes
@@ -231,21 +224,16 @@ def _pieces(loop: Loop, shape: GemmShape, operand: str) -> list[list[str]]:
     of_a = operand == "A"
     extent, own = shape.rows if of_a else shape.columns, shape.wave_tile[0 if of_a else 1]
     side, per_dma = shape.mma[0], shape.dma_bytes * LANES * shape.waves
-    size = extent // shape.slices * shape.geometry.line_bytes
-    names = [operand] if shape.slices == 1 else [f"{operand}{number}" for number in range(shape.slices)]
-    tiles = [loop.tile(name, size=size, operand=operand) for name in names]
-    for number in range(len(tiles) * size // per_dma):
-        loop.load(tiles[number * per_dma // size], name=f"load_{operand}{number}", moved=per_dma)
+    size = extent * shape.geometry.line_bytes
+    tile = loop.tile(operand, size=size, operand=operand)
+    for number in range(size // per_dma):
+        loop.load(tile, name=f"load_{operand}{number}", moved=per_dma)
     if shape.in_pairs(operand):
-        return _turned(loop, shape, tiles[0])
+        return _turned(loop, shape, tile)
     read, width = shape.read_by(loop, operand)
-    steps = side * shape.geometry.line_bytes // (width * LANES)
-    parts_of = own // side // shape.slices
+    steps, registers = side * shape.geometry.line_bytes // (width * LANES), width // REGISTER_BYTES
     return [
-        [
-            read(f"{operand.lower()}{part}_{step}", tiles[part // parts_of], registers=width // REGISTER_BYTES)
-            for step in range(steps)
-        ]
+        [read(f"{operand.lower()}{part}_{step}", tile, registers=registers) for step in range(steps)]
         for part in range(own // side)
     ]
 

@@ -81,7 +81,7 @@ def tiled_gemm(schedule: Lowerable, tile: tuple[int, int, int], shape: WorkSourc
         tile=tile,
         element=element_of(program),
         loop_clocks=loop.cycles,
-        matrix_clocks=loop.mma_share * loop.cycles,
+        matrix_clocks=loop.mma_clocks,
     )
 
 

@@ -33,7 +33,7 @@ from rota.solver.effort import spent
 from rota.solver.outcome import LARGEST_SEED, Outcome
 from rota.solver.stopping import stopped
 
-_MOST_BARRIERS = 3  # an iteration, where their slots are free and tiles have several copies
+_MOST_BARRIERS = 3  # an iteration, where their slots are free
 _FEW_BARRIERS = 2
 # In the solver's own, reproducible measure, of which one unit is about four seconds: to find, per op, at least and at
 # most; and to improve.
@@ -135,11 +135,11 @@ class _Ladder:
         return _Search(scheduler=self.scheduler, deadline=self.deadline, attempt=attempt)
 
     def climb(
-        self, slack: int, attempt: int, part: float, among: Sequence[int], *, most: int | None = None
+        self, slack: int, attempt: int, part: float, among: Sequence[int], *, most: int = _MOST_BARRIERS
     ) -> _Found | None:
         """The first request with so much slack that is found, in their order, of these choices."""
         for asked in _by_barriers(self.choices, self.ii, slack, among):
-            if most is not None and asked[0].barriers > max(most, min(_barrier_counts(asked[0].choice))):
+            if asked[0].barriers > max(most, min(_barrier_counts(asked[0].choice))):
                 continue
             roomiest = max(asked, key=lambda each: (each.stages, sum(n for _, n in each.choice.copies), each.number))
             known = self._solve(roomiest, attempt, part)
@@ -233,12 +233,7 @@ def _barrier_counts(choice: Choice) -> range:
         return range(1)
     if choice.barriers is not None:
         return range(len(choice.barriers), len(choice.barriers) + 1)
-    if choice.gathered:  # to save turns
-        return range(1, 2)
-    # A tile in one copy is handed over twice an iteration; those that take turns share barriers.
-    tiles = {handover.value for handover in choice.handovers}
-    alone = sum(count == 1 for name, count in choice.copies if name in tiles)
-    return range(1, max(_MOST_BARRIERS, alone) + 1)
+    return range(1, 2 if choice.gathered else _MOST_BARRIERS + 1)  # reads are gathered to save turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
