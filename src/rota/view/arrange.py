@@ -163,7 +163,7 @@ def _books(prediction: PredictedSpeed | None, tile: str) -> tuple[str, ...]:
     if rest := sum(clocks for _, clocks in lost[_MOST_CAUSES:]):
         parts.append(f"other {rest:,.0f}")
     idle = f" · idle: {', '.join(parts)}" if parts else ""
-    work = f"MMA at work {prediction.mma_clocks:,.0f}"
+    work = f"MMA at work {prediction.mma_share * prediction.cycles:,.0f}"
     return (f"of {prediction.cycles:,.0f} clk {a_tile(tile)}: {work}{idle}",)
 
 
