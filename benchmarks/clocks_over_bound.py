@@ -19,7 +19,7 @@ from typing import NamedTuple
 from benchmarks.zoo import Row, right
 from rota import GFX942, GFX950
 from rota.cycles.predict import clocks_per_tile, predict
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.errors import RotaError
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION
 from rota.kernels.gemm import BF16, GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from rota.audit.audit import Audit, audit_gemm
 from rota.audit.compare import WaitVerdict
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.gemm_tile import gemm_tile
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.gemm.lds_layout import bank_conflicts, free_layout, plain_layout
-from rota.emit.gemm.tile import gemm_tile
 from rota.isa.binary.toolchain import Toolchain, find_toolchain, found_toolchains
 from tests.emit.kernels import ZOO, Emitted
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from time import perf_counter
 
 from rota.audit.execution import load_emitted
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.toolchain import find_toolchain
 from tests.emit.kernels import ZOO
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from benchmarks import hazard_pairs
 from benchmarks.hazard_sources import sources
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.errors import RotaError
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.code.disassembly import Instruction, read_listing

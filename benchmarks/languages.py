@@ -23,7 +23,7 @@ from rota.audit.gemm_launch import GemmProgram
 from rota.audit.machine_loop import read_machine_loop
 from rota.audit.reprove import found_program
 from rota.cycles.predict import predict
-from rota.emit.gemm.plan import GemmPlan, gemm_plan
+from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.launch.interleaving import some_interleavings
 from rota.kernels.catalogue import kernel_named

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from rota.audit.audit import Audit, audit_gemm
 from rota.audit.machine_loop import read_machine_loop
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
 from rota.program.kinds import OpKind

@@ -197,7 +197,7 @@ def compiled_subject(case: Case) -> Subject:
 def own_subject(name: str) -> Subject:
     """A GEMM that rota emits, compiled."""
     from rota.audit.execution import load_emitted
-    from rota.emit.gemm.hip import emit_gemm
+    from rota.emit.gemm.hip_gemm import emit_gemm
     from rota.isa.binary.toolchain import find_toolchain
     from tests.emit.kernels import ZOO
 

@@ -15,8 +15,8 @@ from functools import partial
 from benchmarks.whole_attention import SHAPES, built_attention
 from benchmarks.whole_gemm import VARIANTS
 from benchmarks.whole_kernels import built
-from rota.emit.gemm.hip import emit_gemm
-from rota.emit.whole.options import WholeGemm
+from rota.emit.gemm.hip_gemm import emit_gemm
+from rota.emit.whole.whole_options import WholeGemm
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
 from rota.prove.paths import Budget

@@ -21,7 +21,7 @@ from unittest.mock import patch
 from benchmarks.shared_folder import shared_folder
 from rota import load_kernel
 from rota.audit.execution import load_emitted
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.launch import run as engine
 from rota.isa.launch.interleaving import LATEST, some_interleavings

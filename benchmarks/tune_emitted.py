@@ -17,7 +17,7 @@ from benchmarks.whole_kernels import Built
 from benchmarks.whole_problems import Problem
 from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
-from rota.emit.gemm.tile import gemm_tile
+from rota.emit.gemm.gemm_tile import gemm_tile
 from rota.errors import Finding
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain

@@ -33,8 +33,8 @@ from benchmarks.attention_problems import (
 from rota.audit.audit import audit_attention
 from rota.audit.gemm_launch import packed
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.attention.kernel import ATTENTION_PARAMETERS, attention_name, emit_attention
-from rota.emit.attention.shape import ForwardShape
+from rota.emit.attention.attention_kernel import ATTENTION_PARAMETERS, attention_name, emit_attention
+from rota.emit.attention.attention_shape import ForwardShape
 from rota.errors import IsaError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.whole_kernels import Built
 from rota.audit.gemm_launch import packed
-from rota.emit.whole.options import PARAMETERS, Output
+from rota.emit.whole.whole_options import PARAMETERS, Output
 from rota.isa.launch.kernarg import Pointer, Value
 from rota.isa.launch.run import run_dispatch
 

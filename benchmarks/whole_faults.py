@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rota.emit.whole.epilogue_steps import parse_epilogue
-from rota.emit.whole.options import Output, WholeGemm
+from rota.emit.whole.whole_options import Output, WholeGemm
 
 LOOP, BY_COLUMNS = "small", "small_kn"
 LINEAR = WholeGemm(

@@ -19,7 +19,7 @@ from benchmarks.whole_kernels import LOOPS, built
 from benchmarks.whole_problems import Problem, draw_problem
 from benchmarks.whole_run import run_problem
 from rota.emit.whole.epilogue_steps import parse_epilogue
-from rota.emit.whole.options import Output, WholeGemm
+from rota.emit.whole.whole_options import Output, WholeGemm
 
 EPILOGUES: tuple[tuple[str, ...], ...] = (
     (),

@@ -26,9 +26,9 @@ from benchmarks.whole_problems import Problem
 from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
 from rota.emit.whole.epilogue_steps import parse_epilogue
-from rota.emit.whole.host import emit_launcher
-from rota.emit.whole.kernel import whole_name
-from rota.emit.whole.options import Output, WholeGemm
+from rota.emit.whole.whole_host import emit_launcher
+from rota.emit.whole.whole_kernel import whole_name
+from rota.emit.whole.whole_options import Output, WholeGemm
 from rota.errors import RotaError
 from rota.isa.binary.toolchain import find_toolchain
 from rota.prove.proved_object import prove_object

@@ -7,10 +7,10 @@ from functools import cache
 from typing import Any
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.gemm.factors import BLayout
-from rota.emit.gemm.tile import GemmTile, gemm_tile
-from rota.emit.whole.kernel import emit_whole, whole_name
-from rota.emit.whole.options import WholeGemm
+from rota.emit.gemm.gemm_factors import BLayout
+from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
+from rota.emit.whole.whole_kernel import emit_whole, whole_name
+from rota.emit.whole.whole_options import WholeGemm
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rota.emit.whole.options import PARAMETERS
+from rota.emit.whole.whole_options import PARAMETERS
 from rota.isa.binary.toolchain import Toolchain
 
 STAND_IN = Path(__file__).parent.parent / "tests" / "emit" / "hip_stand_in"

@@ -46,7 +46,7 @@ def main() -> None:
     """Print what rota found, and write the kernel."""
     from pathlib import Path
 
-    from rota.emit.gemm.hip import emit_gemm
+    from rota.emit.gemm.hip_gemm import emit_gemm
 
     found = compiled()
     print(found.modulo)

@@ -8,7 +8,7 @@ from functools import cache
 
 from rota import CompiledSchedule, KernelGeometry
 from rota.audit.audit import Audit, audit_gemm
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.toolchain import find_toolchain
 
 _WAIT = re.compile(r"(WAIT_\w+)\((\d+)\)")

@@ -7,7 +7,7 @@ import pytest
 from rota import CompiledSchedule, KernelGeometry
 from rota.audit.audit import audit_gemm
 from rota.audit.compare import WaitVerdict
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.toolchain import find_toolchain
 from tests.audit import sabotage
 from tests.emit.kernels import FP8, SMALL, SMALL_MI300X, Emitted, by_values, staggered

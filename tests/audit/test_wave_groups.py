@@ -7,8 +7,8 @@ import pytest
 from rota.audit.expected import expected_gemm
 from rota.audit.machine_loop import read_machine_loop
 from rota.audit.wave_groups import wrong_groups
-from rota.emit.gemm.binding import GemmBinding
-from rota.emit.gemm.tile import gemm_tile
+from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_tile import gemm_tile
 from rota.emit.register_waits import with_register_waits
 from rota.isa.binary.toolchain import find_toolchain
 from tests.audit import sabotage

@@ -9,18 +9,18 @@ import pytest
 
 from rota import GFX942, GFX950, KernelGeometry
 from rota.audit.audit import audit_gemm
-from rota.emit.gemm.binding import GemmBinding
 from rota.emit.gemm.column_panels import ColumnPanels, column_panels
-from rota.emit.gemm.factors import BLayout, ColumnPair, Element, Factor, Piece
-from rota.emit.gemm.hip import emit_gemm
-from rota.emit.gemm.instructions import LdsRead, Mfma, PairPack, PairRead
+from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_factors import BLayout, ColumnPair, Element, Factor, Piece
+from rota.emit.gemm.gemm_instructions import LdsRead, Mfma, PairPack, PairRead
+from rota.emit.gemm.gemm_plan import gemm_plan
+from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.gemm.pair_loop import pairs_of, slice_pairs
 from rota.emit.gemm.pair_words import HALVES, PackSpacing, space_text
-from rota.emit.gemm.plan import gemm_plan
-from rota.emit.gemm.tile import GemmTile, gemm_tile
 from rota.emit.gemm.tile_operands import TileOperands
-from rota.emit.whole.kernel import emit_whole
-from rota.emit.whole.options import parse_options
+from rota.emit.whole.whole_kernel import emit_whole
+from rota.emit.whole.whole_options import parse_options
 from rota.isa.binary.toolchain import find_toolchain
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES
 from rota.program.kinds import OpKind

@@ -9,8 +9,8 @@ import pytest
 from rota import GFX950, KernelGeometry
 from rota.emit.gemm.column_panels import ColumnPanels, column_panels
 from rota.emit.gemm.column_source import column_dma, column_fetches
-from rota.emit.gemm.factors import BLayout, Element, Factor
-from rota.emit.gemm.tile import GemmTile
+from rota.emit.gemm.gemm_factors import BLayout, Element, Factor
+from rota.emit.gemm.gemm_tile import GemmTile
 from tests.findings.smallest import raised
 
 SMALL = GemmTile(

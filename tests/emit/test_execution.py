@@ -8,7 +8,7 @@ import pytest
 
 from rota.audit.execution import load_emitted
 from rota.audit.gemm_launch import GemmProgram
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.toolchain import find_toolchain
 from tests.emit.kernels import SMALL, by_values
 

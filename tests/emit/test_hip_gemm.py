@@ -7,8 +7,8 @@ import pytest
 
 from rota.audit.execution import load_emitted
 from rota.audit.gemm_launch import GemmProgram
-from rota.emit.gemm.factors import Element
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.gemm_factors import Element
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.launch.interleaving import LATEST, drawn
 from tests.emit.kernels import SMALL, SMALL_MI300X, Emitted, by_values, four_wave, ping_pong

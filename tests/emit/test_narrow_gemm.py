@@ -15,15 +15,15 @@ from benchmarks.whole_problems import fitted
 from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
 from rota.audit.gemm_launch import FP4_VALUES, packed
-from rota.emit.gemm.factors import Element
-from rota.emit.gemm.loop import GemmLoop
-from rota.emit.gemm.plan import gemm_plan
-from rota.emit.gemm.tile import GemmTile, gemm_tile
+from rota.emit.gemm.gemm_factors import Element
+from rota.emit.gemm.gemm_loop import GemmLoop
+from rota.emit.gemm.gemm_plan import gemm_plan
+from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
 from rota.emit.whole.epilogue_steps import parse_epilogue
-from rota.emit.whole.host import emit_launcher
-from rota.emit.whole.kernel import emit_whole, whole_name
-from rota.emit.whole.options import Output, WholeGemm
-from rota.emit.whole.project import emit_project
+from rota.emit.whole.whole_host import emit_launcher
+from rota.emit.whole.whole_kernel import emit_whole, whole_name
+from rota.emit.whole.whole_options import Output, WholeGemm
+from rota.emit.whole.whole_project import emit_project
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.mfma.formats import small_float_table
 from rota.kernels.narrow_gemm import FP4_LARGE, FP4_SMALL

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rota.audit.execution import load_emitted
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.skeleton import emit_skeleton
 from rota.isa.binary.toolchain import Toolchain, find_toolchain, found_toolchains
 from rota.isa.launch.interleaving import LATEST

@@ -14,11 +14,11 @@ from benchmarks.attention_problems import AttentionProblem, attention_due, draw_
 from benchmarks.whole_attention import built_attention, drawn_attention, run_attention, schedule_of
 from benchmarks.whole_attention_sabotage import ATTENTION_FAULTS, PROBLEMS, AttentionFault, attention_found_by
 from rota.audit.audit import audit_attention
-from rota.emit.attention.host import emit_attention_launcher
-from rota.emit.attention.kernel import attention_name, emit_attention
-from rota.emit.attention.ops import AttentionStatement, Maker
-from rota.emit.attention.shape import ForwardShape, forward_shape
-from rota.emit.attention.spacing import wait_states
+from rota.emit.attention.attention_host import emit_attention_launcher
+from rota.emit.attention.attention_kernel import attention_name, emit_attention
+from rota.emit.attention.attention_ops import AttentionStatement, Maker
+from rota.emit.attention.attention_shape import ForwardShape, forward_shape
+from rota.emit.attention.attention_spacing import wait_states
 from rota.emit.emission import Emission
 from rota.emit.forms import kernel, project_of
 from rota.isa.binary.toolchain import find_toolchain

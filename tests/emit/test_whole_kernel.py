@@ -19,13 +19,13 @@ from benchmarks.whole_problems import Problem
 from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
 from rota.audit.machine_loop import MachineLoop, read_machine_loop
-from rota.emit.gemm.hip import emit_gemm
-from rota.emit.gemm.tile import gemm_tile
-from rota.emit.whole.finish import check_room
-from rota.emit.whole.host import emit_launcher
-from rota.emit.whole.kernel import emit_whole, whole_name
-from rota.emit.whole.options import Output, WholeGemm, parse_options
-from rota.emit.whole.project import emit_project
+from rota.emit.gemm.gemm_tile import gemm_tile
+from rota.emit.gemm.hip_gemm import emit_gemm
+from rota.emit.whole.whole_finish import check_room
+from rota.emit.whole.whole_host import emit_launcher
+from rota.emit.whole.whole_kernel import emit_whole, whole_name
+from rota.emit.whole.whole_options import Output, WholeGemm, parse_options
+from rota.emit.whole.whole_project import emit_project
 from rota.isa.binary.toolchain import find_toolchain
 from rota.prove.proved_object import prove_object
 from tests.emit.kernels import Emitted, four_wave, ping_pong

@@ -11,7 +11,7 @@ import pytest
 
 from rota import ProofError, compile_loop, compile_schedule, verify
 from rota.audit.audit import audit_gemm
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.execute.executor import execute, replay
 from rota.isa.binary.toolchain import find_toolchain, found_toolchains
 from tests.cli.command import rota

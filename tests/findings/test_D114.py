@@ -5,9 +5,9 @@ from dataclasses import fields, replace
 import pytest
 
 from rota import GFX942, GFX950, Machine, compile_loop
-from rota.emit.gemm.factors import Element
+from rota.emit.gemm.gemm_factors import Element
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.emit.gemm.lds_layout import free_layout
-from rota.emit.gemm.tile import GemmTile
 from rota.kernels.gemm import GEMM_SHAPES
 from rota.pipeline.geometry import KernelGeometry
 from rota.targets.architecture import architecture_of

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from rota import DeclarativeSchedule, KernelGeometry, compile_schedule, mi355x_target
-from rota.emit.gemm.binding import GemmBinding
-from rota.emit.gemm.factors import Element
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_factors import Element
+from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.gemm.program_form import form_of
-from rota.emit.gemm.tile import GemmTile, gemm_tile
 from rota.emit.skeleton import check_calls
 from rota.errors import EmissionError, Finding
 from rota.program.loop_spec import LoopSpec

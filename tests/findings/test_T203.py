@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from rota import CompiledSchedule, KernelGeometry, SingleBufferSchedule, compile_schedule
-from rota.emit.gemm.binding import GemmBinding
-from rota.emit.gemm.factors import Element
-from rota.emit.gemm.hip import emit_gemm
-from rota.emit.gemm.tile import GemmTile, gemm_tile
+from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_factors import Element
+from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.skeleton import emit_skeleton
 from rota.kernels.attention import ATTENTION
 from rota.program.kinds import Home, OpKind

@@ -18,9 +18,9 @@ from rota import (
     mi355x_target,
 )
 from rota.audit.audit import audit_gemm
-from rota.emit.gemm.binding import GemmBinding
-from rota.emit.gemm.hip import emit_gemm
-from rota.emit.gemm.tile import gemm_tile
+from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_tile import gemm_tile
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.errors import Finding
 from rota.isa.binary.toolchain import find_toolchain
 from rota.pipeline.schedule_entry import ScheduleEntry
@@ -268,7 +268,7 @@ def test_sums_of_different_blocks_in_one_accumulator_are_refused() -> None:
 
 def test_a_loop_that_never_comes_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trips that are followed have a limit, whatever the schedule."""
-    monkeypatch.setattr("rota.emit.gemm.semantics._MOST_TRIPS", 1)
+    monkeypatch.setattr("rota.emit.gemm.gemm_semantics._MOST_TRIPS", 1)
     assert "after 1 trips" in raised("T206", lambda: bound(*ping_pong())).message
 
 

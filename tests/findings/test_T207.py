@@ -7,7 +7,7 @@ import pytest
 
 from rota import GFX950, CompiledSchedule
 from rota.audit.audit import audit_gemm, audit_skeleton
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.skeleton import emit_skeleton
 from rota.emit.text.sync_text import check_words, sync_text
 from rota.isa.binary.code_object import CodeObject

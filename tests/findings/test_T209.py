@@ -8,10 +8,10 @@ import pytest
 from rota import GFX950, KernelGeometry
 from rota.emit.emission import Emission
 from rota.emit.forms import document, hip, skeleton
-from rota.emit.gemm.factors import BLayout, Element
-from rota.emit.gemm.tile import GemmTile
-from rota.emit.whole.kernel import emit_whole
-from rota.emit.whole.options import Output, WholeGemm, check_layout, parse_options
+from rota.emit.gemm.gemm_factors import BLayout, Element
+from rota.emit.gemm.gemm_tile import GemmTile
+from rota.emit.whole.whole_kernel import emit_whole
+from rota.emit.whole.whole_options import Output, WholeGemm, check_layout, parse_options
 from rota.kernels.catalogue import kernel_named
 from tests.emit.kernels import SMALL, by_values
 from tests.findings.smallest import raised

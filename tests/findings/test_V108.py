@@ -7,7 +7,7 @@ import pytest
 
 from rota import GFX942, DeclarativeSchedule, Severity, compile_schedule, verify
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.register_waits import with_register_waits
 from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rota import CompiledSchedule, KernelGeometry, ScheduleConfig, mi355x_target, verify
-from rota.emit.gemm import hip
+from rota.emit.gemm import hip_gemm
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
 from rota.isa.launch.interleaving import LATEST, Interleaving, backwards
@@ -18,7 +18,7 @@ from tests.execute.loops import as_written
 @pytest.fixture(autouse=True)
 def unrepaired(monkeypatch: pytest.MonkeyPatch) -> None:
     """Emission plans register waits, and so mends what it can; here it must not."""
-    monkeypatch.setattr(hip, "with_register_waits", lambda compiled: compiled)
+    monkeypatch.setattr(hip_gemm, "with_register_waits", lambda compiled: compiled)
 
 
 def ping_pong(scheduling: str) -> CompiledSchedule:
@@ -28,7 +28,7 @@ def ping_pong(scheduling: str) -> CompiledSchedule:
 
 def faults(compiled: CompiledSchedule, interleavings: tuple[Interleaving, ...]) -> list[set[str]]:
     """What executions of the schedule's machine code do wrong, after two trips; a wrong product counts as V."""
-    source = hip.emit_gemm(compiled, KernelGeometry(vm_per_load_a=2, vm_per_load_b=2))
+    source = hip_gemm.emit_gemm(compiled, KernelGeometry(vm_per_load_a=2, vm_per_load_b=2))
     code = find_toolchain().compile(source, "gfx950")
     program = load_program(code.kernel(), code.instructions())
     depth = compiled.lowered.total_tiles(2) * 64

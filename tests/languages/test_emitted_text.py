@@ -8,7 +8,7 @@ import pytest
 
 from rota.emit.addition import Addition
 from rota.emit.emission import Emission
-from rota.emit.gemm.plan import gemm_plan
+from rota.emit.gemm.gemm_plan import gemm_plan
 from rota.emit.registry import EMITTERS
 from rota.errors import EmissionError
 from rota.kernels.catalogue import kernel_named

@@ -13,7 +13,7 @@ import rota.triton
 from rota.audit.audit import audit_gemm
 from rota.audit.gemm_launch import packed
 from rota.emit.addition import Addition
-from rota.emit.gemm.binding import InterleavedBinding
+from rota.emit.gemm.gemm_binding import InterleavedBinding
 from rota.errors import EmissionError
 from rota.isa.launch.interleaving import some_interleavings
 from rota.languages.gluon_additions import additions

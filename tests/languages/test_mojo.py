@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rota import CompiledSchedule
-from rota.emit.gemm.plan import gemm_plan
+from rota.emit.gemm.gemm_plan import gemm_plan
 from rota.errors import EmissionError, ToolchainError
 from rota.isa.launch.interleaving import some_interleavings
 from rota.languages.language_code import LanguageCode

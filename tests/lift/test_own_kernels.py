@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.cycles.predict import predict
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.toolchain import find_toolchain
 from rota.lift.lifted_loop import lift_kernel
 from rota.pipeline.tile_shape import TileShape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
 from rota.prove.proved_object import prove_object

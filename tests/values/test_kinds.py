@@ -13,7 +13,7 @@ from rota.compiled.proved import repaired
 from rota.cycles.predict import predict
 from rota.cycles.record import record
 from rota.emit.document.exchange import from_json, to_json
-from rota.emit.gemm.hip import emit_gemm
+from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.skeleton import emit_skeleton
 from rota.execute.executor import execute
 from rota.execute.policy import Earliest, Latest, Policy, Random

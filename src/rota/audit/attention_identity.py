@@ -14,8 +14,8 @@ from itertools import groupby
 from rota.audit.expected import ExpectedEvent
 from rota.audit.machine_loop import MachineEvent
 from rota.audit.machine_operands import named_registers, wrong_operand
-from rota.emit.attention.ops import READ, READ_TRANSPOSED, VECTOR_WORDS, AttentionOps
-from rota.emit.attention.shape import INSTRUCTION
+from rota.emit.attention.attention_ops import READ, READ_TRANSPOSED, VECTOR_WORDS, AttentionOps
+from rota.emit.attention.attention_shape import INSTRUCTION
 from rota.errors import Finding
 from rota.program.effects import Place, Space
 from rota.program.kinds import OpKind

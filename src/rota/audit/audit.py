@@ -17,14 +17,14 @@ from rota.audit.reprove import reprove
 from rota.audit.wave_groups import wrong_groups
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.addition import Addition
-from rota.emit.attention.kernel import attention_shape
-from rota.emit.attention.ops import AttentionOps, copies_of
-from rota.emit.gemm.binding import GemmBinding
-from rota.emit.gemm.factors import Element
-from rota.emit.gemm.instructions import SCALING_OPCODES
+from rota.emit.attention.attention_kernel import attention_shape
+from rota.emit.attention.attention_ops import AttentionOps, copies_of
+from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_factors import Element
+from rota.emit.gemm.gemm_instructions import SCALING_OPCODES
+from rota.emit.gemm.gemm_plan import Binder
+from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
 from rota.emit.gemm.pair_words import PACK
-from rota.emit.gemm.plan import Binder
-from rota.emit.gemm.tile import GemmTile, gemm_tile
 from rota.emit.register_waits import with_register_waits
 from rota.emit.text.sync_text import check_words
 from rota.errors import Finding, IsaError, Severity

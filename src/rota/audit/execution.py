@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rota.audit.descriptor import misfits
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.gemm.factors import Element, Factor
-from rota.emit.gemm.tile import gemm_tile
+from rota.emit.gemm.gemm_factors import Element, Factor
+from rota.emit.gemm.gemm_tile import gemm_tile
 from rota.errors import IsaError
 from rota.isa.binary.code_object import CodeObject
 from rota.pipeline.geometry import KernelGeometry

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rota.emit.gemm.binding import GemmBinding
-from rota.emit.gemm.instructions import BoundInstruction
+from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_instructions import BoundInstruction
 from rota.emit.text.sync_text import is_alone
 from rota.errors import Finding, IsaError
 from rota.program.entry import Entry

@@ -15,9 +15,9 @@ from rota.audit.expected import ExpectedEvent
 from rota.audit.machine_loop import MachineEvent, MachineLoop
 from rota.audit.machine_operands import named_registers, wrong_operand
 from rota.audit.scalar_sums import constant, written_scalars
-from rota.emit.gemm.binding import GemmBinding
-from rota.emit.gemm.factors import ColumnPair, Factor, Piece
-from rota.emit.gemm.instructions import (
+from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_factors import ColumnPair, Factor, Piece
+from rota.emit.gemm.gemm_instructions import (
     BlockAdd,
     BoundInstruction,
     Dma,
@@ -28,8 +28,8 @@ from rota.emit.gemm.instructions import (
     ScaleDma,
     ScaleRead,
 )
+from rota.emit.gemm.gemm_words import SCALE_DMA
 from rota.emit.gemm.pair_words import HALVES, PACK, PAIR_READ
-from rota.emit.gemm.words import SCALE_DMA
 from rota.errors import Finding
 from rota.isa.code.disassembly import Instruction
 from rota.program.phase import Phase

@@ -10,7 +10,7 @@ from rota.cli.output import give, json_option
 from rota.cli.progress import progress
 from rota.cli.with_options import told_options, with_option
 from rota.emit.forms import gemm_form, is_attention
-from rota.emit.whole.options import parse_options
+from rota.emit.whole.whole_options import parse_options
 
 
 @click.command(

@@ -21,7 +21,7 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission
 from rota.emit.forms import project_of
 from rota.emit.registry import EMITTERS
-from rota.emit.whole.options import parse_options
+from rota.emit.whole.whole_options import parse_options
 from rota.kernels.kernel import Kernel
 from rota.program.machine import Machine
 

@@ -9,7 +9,7 @@ from rota.emit.emission import Emission
 from rota.errors import EmissionError, Finding
 
 if TYPE_CHECKING:
-    from rota.emit.gemm.factors import Element
+    from rota.emit.gemm.gemm_factors import Element
     from rota.pipeline.tile_shape import TileShape
 
 
@@ -22,7 +22,7 @@ class GemmForm(TypedDict, total=False):
 
 def gemm_form(shape: TileShape | None) -> GemmForm:
     """The settings; nothing for a loop that says it itself."""
-    from rota.emit.gemm.tile import element_of
+    from rota.emit.gemm.gemm_tile import element_of
 
     if shape is None:
         return {}
@@ -31,7 +31,7 @@ def gemm_form(shape: TileShape | None) -> GemmForm:
 
 def hip(asked: Emission) -> str:
     """The loop of a HIP GEMM, with as much around it as runs it."""
-    from rota.emit.gemm.hip import emit_gemm
+    from rota.emit.gemm.hip_gemm import emit_gemm
 
     _no_options(asked, "hip")
     return emit_gemm(asked.named, asked.kernel.geometry(), **gemm_form(asked.kernel.shape()))
@@ -39,16 +39,16 @@ def hip(asked: Emission) -> str:
 
 def is_attention(compiled: CompiledSchedule) -> bool:
     """Is it a loop of attention forward, which has a whole kernel of its own?"""
-    from rota.emit.attention.kernel import shape_of
+    from rota.emit.attention.attention_kernel import shape_of
 
     return shape_of(compiled) is not None
 
 
 def kernel(asked: Emission) -> str:
     """A whole HIP GEMM, for any M, N and K; or a whole attention forward, for any numbers of queries and keys."""
-    from rota.emit.attention.kernel import emit_attention
-    from rota.emit.whole.kernel import emit_whole
-    from rota.emit.whole.options import parse_options
+    from rota.emit.attention.attention_kernel import emit_attention
+    from rota.emit.whole.whole_kernel import emit_whole
+    from rota.emit.whole.whole_options import parse_options
 
     if is_attention(asked.compiled):
         _no_options(asked, "kernel of attention", fixes=())
@@ -59,9 +59,9 @@ def kernel(asked: Emission) -> str:
 
 def launcher(asked: Emission) -> str:
     """The host's side of a whole HIP GEMM, or attention."""
-    from rota.emit.attention.host import emit_attention_launcher
-    from rota.emit.whole.host import emit_launcher
-    from rota.emit.whole.options import parse_options
+    from rota.emit.attention.attention_host import emit_attention_launcher
+    from rota.emit.whole.whole_host import emit_launcher
+    from rota.emit.whole.whole_options import parse_options
 
     if is_attention(asked.compiled):
         _no_options(asked, "launcher of attention", fixes=())
@@ -72,8 +72,8 @@ def launcher(asked: Emission) -> str:
 
 def project_of(asked: Emission) -> dict[str, str]:
     """The files of a project around a whole HIP GEMM."""
-    from rota.emit.whole.options import parse_options
-    from rota.emit.whole.project import emit_project
+    from rota.emit.whole.whole_options import parse_options
+    from rota.emit.whole.whole_project import emit_project
 
     if is_attention(asked.compiled):
         raise EmissionError(

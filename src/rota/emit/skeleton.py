@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.gemm.gemm_words import macros
 from rota.emit.gemm.program_form import ProgramForm, form_of
-from rota.emit.gemm.words import macros
 from rota.emit.refusal import miscounted
 from rota.emit.register_waits import with_register_waits
 from rota.emit.text.contract import contract

@@ -1,11 +1,11 @@
 """Attention forward to be shipped: takes nothing, gives a shape for each head size.
 
-`rota.emit.attention.shape` says how it is computed.
+`rota.emit.attention.attention_shape` says how it is computed.
 """
 
 from __future__ import annotations
 
-from rota.emit.attention.shape import ForwardShape
+from rota.emit.attention.attention_shape import ForwardShape
 
 HEAD_128 = ForwardShape(name="attention_forward_bf16_head128")
 """Attention forward for MI355X: four waves of 32 rows, 64 keys a tile, head size 128."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rota.check import bad_field, check_ints, check_types
-from rota.emit.gemm.factors import BLayout
+from rota.emit.gemm.gemm_factors import BLayout
 from rota.kernels.fitting import check_fit
 from rota.kernels.wave_size import LANES, REGISTER_BYTES
 from rota.pipeline.geometry import FLOAT_BLOCK, WAVE_GRIDS, KernelGeometry, check_waves

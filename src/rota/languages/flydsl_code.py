@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.gemm.plan import gemm_plan
+from rota.emit.gemm.gemm_plan import gemm_plan
 from rota.errors import Finding, ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.load import read_object

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission
 from rota.emit.forms import gemm_form
-from rota.emit.gemm.factors import Element, Factor
-from rota.emit.gemm.instructions import Dma, Instruction, LdsRead, Mfma
-from rota.emit.gemm.plan import GemmPlan, Register, gemm_plan, target
+from rota.emit.gemm.gemm_factors import Element, Factor
+from rota.emit.gemm.gemm_instructions import Dma, Instruction, LdsRead, Mfma
+from rota.emit.gemm.gemm_plan import GemmPlan, Register, gemm_plan, target
 from rota.emit.text.names import comment, identifier
 from rota.emit.text.sync_text import is_alone
 from rota.pipeline.geometry import KernelGeometry

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rota.emit.addition import Addition
-from rota.emit.gemm.factors import Factor
-from rota.emit.gemm.instructions import LdsRead, Mfma
-from rota.emit.gemm.plan import GemmPlan, Register, target
+from rota.emit.gemm.gemm_factors import Factor
+from rota.emit.gemm.gemm_instructions import LdsRead, Mfma
+from rota.emit.gemm.gemm_plan import GemmPlan, Register, target
 from rota.program.kinds import OpKind
 from rota.program.phase import Phase
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rota.audit.audit import Audit, audit_gemm
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.gemm.binding import InterleavedBinding
+from rota.emit.gemm.gemm_binding import InterleavedBinding
 from rota.isa.binary.code_object import CodeObject
 from rota.languages.gluon_additions import additions
 from rota.languages.gluon_gemm import emit_gluon, gluon_plan, gluon_signature

@@ -14,10 +14,10 @@ from itertools import groupby
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission
 from rota.emit.forms import gemm_form
-from rota.emit.gemm.binding import InterleavedBinding
-from rota.emit.gemm.factors import Element, Factor
-from rota.emit.gemm.instructions import Dma, Instruction, LdsRead, Mfma
-from rota.emit.gemm.plan import GemmPlan, Register, gemm_plan, target
+from rota.emit.gemm.gemm_binding import InterleavedBinding
+from rota.emit.gemm.gemm_factors import Element, Factor
+from rota.emit.gemm.gemm_instructions import Dma, Instruction, LdsRead, Mfma
+from rota.emit.gemm.gemm_plan import GemmPlan, Register, gemm_plan, target
 from rota.emit.refusal import unfit
 from rota.emit.text.names import comment, identifier
 from rota.emit.text.sync_text import is_alone

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission
 from rota.emit.forms import gemm_form
-from rota.emit.gemm.factors import Element, Factor
-from rota.emit.gemm.plan import GemmPlan, gemm_plan
+from rota.emit.gemm.gemm_factors import Element, Factor
+from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
 from rota.emit.text.names import comment, identifier
 from rota.languages.mojo_table import (
     FRAGMENTS,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from rota.emit.gemm.factors import Factor
-from rota.emit.gemm.instructions import Dma, Instruction, LdsRead, Mfma
-from rota.emit.gemm.plan import GemmPlan
+from rota.emit.gemm.gemm_factors import Factor
+from rota.emit.gemm.gemm_instructions import Dma, Instruction, LdsRead, Mfma
+from rota.emit.gemm.gemm_plan import GemmPlan
 from rota.emit.gemm.program_form import form_of
 from rota.emit.refusal import unfit
 from rota.pipeline.op import OpDesc

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.gemm.plan import GemmPlan, gemm_plan
+from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
 from rota.emit.text.names import comment
 from rota.languages.mojo_table import TableRow, table_rows
 from rota.pipeline.geometry import KernelGeometry

@@ -21,7 +21,7 @@ from rota.tune.point import LoopPoint
 from rota.tune.point_row import Job, JobKind, PointRow, PointStatus
 
 if TYPE_CHECKING:
-    from rota.emit.whole.options import WholeGemm
+    from rota.emit.whole.whole_options import WholeGemm
     from rota.values.compiled_loop import CompiledLoop
 
 _AUDITED_BY = ("audit", "emit", "isa")
@@ -56,7 +56,7 @@ def compute(job: Job) -> PointRow:
 
 
 def _solve(point: LoopPoint) -> tuple[dict[str, Any], str]:
-    from rota.emit.whole.kernel import emit_whole
+    from rota.emit.whole.whole_kernel import emit_whole
     from rota.predict.tiled_gemm import tiled_gemm
 
     with tempfile.TemporaryDirectory() as folder, kept_in(Path(folder)):
@@ -140,7 +140,7 @@ def audit_key(key: str, toolchain: str) -> str:
 def _audit(point: LoopPoint, answer: str) -> dict[str, Any]:
     """Emitted whole, compiled, and compared with the schedule; the first finding is why it may not win."""
     from rota.audit.audit import audit_gemm
-    from rota.emit.whole.kernel import emit_whole, whole_name
+    from rota.emit.whole.whole_kernel import emit_whole, whole_name
     from rota.isa.binary.toolchain import find_toolchain
 
     compiled, asked, geometry = schedule_again(point, answer), whole_of(), point.shape().geometry
@@ -161,7 +161,7 @@ def _audit(point: LoopPoint, answer: str) -> dict[str, Any]:
 
 def whole_of(xcds: int | None = None, group: int | None = None) -> WholeGemm:
     """The whole kernel that is audited and emitted: D in bf16, workgroups in the order of a swizzle."""
-    from rota.emit.whole.options import Output, WholeGemm
+    from rota.emit.whole.whole_options import Output, WholeGemm
 
     plain = WholeGemm(output=Output.BF16)
     return plain if xcds is None or group is None else WholeGemm(output=Output.BF16, xcds=xcds, group=group)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from rota.emit.whole.host import emit_launcher
-from rota.emit.whole.kernel import emit_whole, whole_name
+from rota.emit.whole.whole_host import emit_launcher
+from rota.emit.whole.whole_kernel import emit_whole, whole_name
 from rota.errors import Finding, TuneError
 from rota.tune.compute_point import schedule_again, whole_of
 from rota.tune.dispatch_header import dispatch_header

@@ -53,7 +53,7 @@ def main() -> None:
 @cache
 def _load() -> None:
     """What every child needs is loaded once, and not under a child's limit of memory."""
-    import rota.emit.whole.kernel
+    import rota.emit.whole.whole_kernel
     import rota.order.modulo.scheduler
     import rota.predict.tiled_gemm
     import rota.values.compile_loop  # noqa: F401  # for the children

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rota.emit.gemm.instructions import BlockAdd, BoundInstruction, Mfma
-from rota.emit.gemm.tile import GemmTile
+from rota.emit.gemm.gemm_instructions import BlockAdd, BoundInstruction, Mfma
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.program.phase import PATHS, Phase
 from rota.targets.architecture import architecture_of
 

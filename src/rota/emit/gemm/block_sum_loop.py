@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rota.emit.gemm.factors import Factor
+from rota.emit.gemm.gemm_factors import Factor
 from rota.emit.gemm.scale_loop import ScaleLoop
 from rota.emit.refusal import miscounted, no_product
 from rota.errors import Concern

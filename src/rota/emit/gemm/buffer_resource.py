@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rota.emit.gemm.tile import GemmTile
+from rota.emit.gemm.gemm_tile import GemmTile
 
 NOWHERE = "0x80000000u"
 """An offset beyond any buffer resource."""

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
-from rota.emit.gemm.factors import Factor
+from rota.emit.gemm.gemm_factors import Factor
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.emit.gemm.lds_layout import extra_clocks
-from rota.emit.gemm.tile import GemmTile
 from rota.targets.architecture import architecture_of
 
 TEAM = 16

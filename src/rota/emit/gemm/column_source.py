@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rota.emit.gemm.binding import GemmBinding
 from rota.emit.gemm.buffer_resource import NOWHERE, element_fetch
 from rota.emit.gemm.column_panels import TEAM, ColumnPanels, column_panels
-from rota.emit.gemm.factors import Factor
-from rota.emit.gemm.tile import GemmTile
+from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_factors import Factor
+from rota.emit.gemm.gemm_tile import GemmTile
 
 
 def column_sizes(tile: GemmTile, columns: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from rota.emit.gemm.tile import GemmTile
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.targets.architecture import architecture_of
 
 

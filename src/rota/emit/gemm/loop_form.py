@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from rota.emit.gemm.gemm_operands import GemmOperands
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.emit.gemm.k_tiles import KTiles, stated_k_tile, stated_k_tiles
 from rota.emit.gemm.loop_operands import LoopOperands
-from rota.emit.gemm.operands import GemmOperands
-from rota.emit.gemm.tile import GemmTile
 from rota.emit.text.function_call import FunctionCall
 from rota.emit.text.names import identifier
 from rota.program.entry import Entry

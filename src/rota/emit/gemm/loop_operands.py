@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rota.emit.gemm.block_sum_loop import SumParts
-from rota.emit.gemm.factors import ColumnPair, Factor, Piece
+from rota.emit.gemm.gemm_factors import ColumnPair, Factor, Piece
+from rota.emit.gemm.gemm_loop import GemmLoop
+from rota.emit.gemm.gemm_operands import Buffers
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.emit.gemm.k_tiles import stated_k_tile
-from rota.emit.gemm.loop import GemmLoop
-from rota.emit.gemm.operands import Buffers
-from rota.emit.gemm.tile import GemmTile
 from rota.emit.refusal import unfit
 from rota.program.effects import Place, Space
 from rota.program.entry import Entry

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from rota.emit.gemm.factors import ColumnPair, Factor, Piece
-from rota.emit.gemm.instructions import PairPack
-from rota.emit.gemm.tile import GemmTile
+from rota.emit.gemm.gemm_factors import ColumnPair, Factor, Piece
+from rota.emit.gemm.gemm_instructions import PairPack
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.emit.refusal import no_product, unfit
 from rota.errors import Concern
 from rota.program.kinds import OpKind

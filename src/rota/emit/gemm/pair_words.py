@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rota.emit.gemm.binding import GemmBinding
-from rota.emit.gemm.factors import Factor
-from rota.emit.gemm.instructions import BoundInstruction, Mfma, PairPack, PairRead
-from rota.emit.gemm.registers import of_pair
-from rota.emit.gemm.tile import GemmTile
+from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_factors import Factor
+from rota.emit.gemm.gemm_instructions import BoundInstruction, Mfma, PairPack, PairRead
+from rota.emit.gemm.gemm_registers import of_pair
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.targets.architecture import architecture_of
 
 PAIR_READ, PACK = "ds_read_b32", "v_perm_b32"

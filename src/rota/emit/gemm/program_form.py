@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from rota.emit.gemm.gemm_operands import GemmOperands
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.emit.gemm.k_tiles import KTiles
 from rota.emit.gemm.loop_form import LoopForm
-from rota.emit.gemm.operands import GemmOperands
-from rota.emit.gemm.tile import GemmTile
 from rota.emit.gemm.tile_form import TileForm
 from rota.emit.text.function_call import FunctionCall
 from rota.program.entry import Entry

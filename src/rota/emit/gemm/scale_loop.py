@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rota.emit.gemm.factors import Factor
-from rota.emit.gemm.tile import GemmTile
+from rota.emit.gemm.gemm_factors import Factor
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.emit.refusal import miscounted, no_product, unfit
 from rota.errors import Concern
 from rota.program.kinds import OpKind

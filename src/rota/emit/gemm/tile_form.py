@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from rota.emit.gemm.gemm_operands import GemmOperands
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.emit.gemm.k_tiles import KTiles, followed_k_tiles
-from rota.emit.gemm.operands import GemmOperands
-from rota.emit.gemm.tile import GemmTile
 from rota.emit.gemm.tile_operands import TileOperands
 from rota.emit.text.function_call import FunctionCall
 from rota.emit.text.names import identifier

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from rota.emit.gemm.factors import ColumnPair, Factor, Piece
-from rota.emit.gemm.operands import Buffers
-from rota.emit.gemm.tile import GemmTile
+from rota.emit.gemm.gemm_factors import ColumnPair, Factor, Piece
+from rota.emit.gemm.gemm_operands import Buffers
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.emit.refusal import no_product, unfit
 from rota.program.effects import Place, Space
 from rota.program.entry import Entry

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.emit.gemm.factors import BLayout, BlockScales, Element, Factor
+from rota.emit.gemm.gemm_factors import BLayout, BlockScales, Element, Factor
 from rota.pipeline.geometry import FLOAT_BLOCK
 from rota.targets.architecture import architecture_of
 
 if TYPE_CHECKING:
-    from rota.emit.gemm.tile import GemmTile
+    from rota.emit.gemm.gemm_tile import GemmTile
 
 _TWO = 2  # elements of a register, and columns of a pair
 DMA_WORDS = {16: "dwordx4", 4: "dword"}

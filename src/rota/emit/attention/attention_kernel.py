@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.attention.finish import end_lines, rest_tile_lines
-from rota.emit.attention.ops import AttentionOps, AttentionStatement, copies_of, named
-from rota.emit.attention.shape import BLOCK, DEPTH, ELEMENT_BYTES, SIDE, ForwardShape, forward_shape
-from rota.emit.attention.spacing import wait_states
-from rota.emit.attention.words import attention_types, attention_words
+from rota.emit.attention.attention_finish import end_lines, rest_tile_lines
+from rota.emit.attention.attention_ops import AttentionOps, AttentionStatement, copies_of, named
+from rota.emit.attention.attention_shape import BLOCK, DEPTH, ELEMENT_BYTES, SIDE, ForwardShape, forward_shape
+from rota.emit.attention.attention_spacing import wait_states
+from rota.emit.attention.attention_words import attention_types, attention_words
 from rota.emit.gemm.buffer_resource import asm_resource, builtin_resource
+from rota.emit.gemm.gemm_words import macros
 from rota.emit.gemm.loop_form import LoopForm
 from rota.emit.gemm.program_form import form_of
-from rota.emit.gemm.words import macros
 from rota.emit.refusal import unfit
 from rota.emit.register_waits import with_register_waits
 from rota.emit.text.contract import contract
@@ -25,7 +25,7 @@ from rota.emit.text.entry_reasons import sync_reason, sync_reasons
 from rota.emit.text.marks import FIRST_MARK, LAST_MARK
 from rota.emit.text.names import comment, identifier
 from rota.emit.text.sync_text import check_words, sync_text
-from rota.emit.whole.options import Parameter
+from rota.emit.whole.whole_options import Parameter
 from rota.program.effects import Place, Space
 from rota.program.entry import Entry
 from rota.program.machine import LANES
@@ -85,8 +85,8 @@ def attention_shape(compiled: CompiledSchedule) -> ForwardShape:
     shape = shape_of(compiled)
     if shape is None:
         raise unfit(
-            f"{compiled.name} isn't the loop of an attention forward as rota.emit.attention.shape declares it",
-            fixes=("a ForwardShape gives a loop that can be written",),
+            f"{compiled.name} isn't the loop of an attention forward as a ForwardShape declares it",
+            fixes=("rota.kernels.attention_forward has shapes whose loops can be written",),
         )
     return shape
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rota.emit.attention.shape import DEPTH, SIDE, ForwardShape
+from rota.emit.attention.attention_shape import DEPTH, SIDE, ForwardShape
 
 _UNROLL = '_Pragma("unroll")'
 _ACROSS = (32, 16)  # lanes of one row are so many apart

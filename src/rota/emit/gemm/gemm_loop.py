@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rota.emit.gemm.block_sum_loop import SumParts, check_block_sums
-from rota.emit.gemm.factors import Element, Factor, Piece
+from rota.emit.gemm.gemm_factors import Element, Factor, Piece
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.emit.gemm.pair_loop import PairLoop, shared
 from rota.emit.gemm.scale_loop import ScaleLoop
-from rota.emit.gemm.tile import GemmTile
 from rota.emit.refusal import miscounted, no_gemm_op, no_product, unfit
 from rota.errors import Concern
 from rota.program.element import takes_formats

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from rota.emit.gemm.factors import Factor
-from rota.emit.gemm.instructions import SCALING_OPCODES, BlockAdd
+from rota.emit.gemm.gemm_factors import Factor
+from rota.emit.gemm.gemm_instructions import SCALING_OPCODES, BlockAdd
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.emit.gemm.pair_words import pair_words
-from rota.emit.gemm.tile import GemmTile
 from rota.emit.text.sync_text import sync_words
 
 _TWO = 2

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rota.emit.attention.ops import AttentionStatement, Maker
-from rota.emit.attention.shape import INSTRUCTION
+from rota.emit.attention.attention_ops import AttentionStatement, Maker
+from rota.emit.attention.attention_shape import INSTRUCTION
 from rota.program.effects import Place
 from rota.program.phase import PATHS, Phase
 from rota.targets.architecture import Architecture

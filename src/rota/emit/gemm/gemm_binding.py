@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rota.emit.gemm.column_panels import column_panels
-from rota.emit.gemm.factors import ColumnPair, Element, Factor, Piece
-from rota.emit.gemm.instructions import BoundInstruction, Dma, LdsRead, Mfma, PairRead, ScaleDma, ScaleRead, block_adds
+from rota.emit.gemm.gemm_factors import ColumnPair, Element, Factor, Piece
+from rota.emit.gemm.gemm_instructions import (
+    BoundInstruction,
+    Dma,
+    LdsRead,
+    Mfma,
+    PairRead,
+    ScaleDma,
+    ScaleRead,
+    block_adds,
+)
+from rota.emit.gemm.gemm_semantics import check_semantics
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.emit.gemm.pair_loop import packs_of
 from rota.emit.gemm.program_form import form_of
-from rota.emit.gemm.semantics import check_semantics
-from rota.emit.gemm.tile import GemmTile
 from rota.emit.refusal import miscounted, no_gemm_op, unfit
 from rota.errors import EmissionError
 from rota.program.entry import Entry

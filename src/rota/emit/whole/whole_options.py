@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.check import check_ints, check_types
-from rota.emit.gemm.factors import BLayout, BlockScales
-from rota.emit.gemm.tile import GemmTile
+from rota.emit.gemm.gemm_factors import BLayout, BlockScales
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.emit.whole.epilogue_steps import EpilogueStep, Steps, check_epilogue, parse_epilogue
 from rota.errors import EmissionError, Finding
 

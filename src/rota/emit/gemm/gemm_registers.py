@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rota.emit.gemm.factors import ColumnPair, Factor
-from rota.emit.gemm.instructions import BlockAdd, BoundInstruction, LdsRead, Mfma, PairPack, PairRead, ScaleRead
+from rota.emit.gemm.gemm_factors import ColumnPair, Factor
+from rota.emit.gemm.gemm_instructions import BlockAdd, BoundInstruction, LdsRead, Mfma, PairPack, PairRead, ScaleRead
 
 
 def filled(read: LdsRead | ScaleRead | PairRead) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rota.emit.attention.ops import DMA
-from rota.emit.attention.shape import INSTRUCTION
+from rota.emit.attention.attention_ops import DMA
+from rota.emit.attention.attention_shape import INSTRUCTION
 from rota.emit.text.sync_text import sync_words
 
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.gemm.binding import GemmBinding
-from rota.emit.gemm.factors import BLayout, Element, Factor
-from rota.emit.gemm.instructions import Dma, Instruction, LdsRead, Mfma
+from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_factors import BLayout, Element, Factor
+from rota.emit.gemm.gemm_instructions import Dma, Instruction, LdsRead, Mfma
+from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
 from rota.emit.gemm.lds_layout import LdsLayout, bank_conflicts, free_layout, plain_layout
 from rota.emit.gemm.program_form import form_of
-from rota.emit.gemm.tile import GemmTile, gemm_tile
 from rota.emit.refusal import unfit
 from rota.emit.register_waits import with_register_waits
 from rota.emit.text.entry_reasons import Reasons, sync_reason, sync_reasons

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.gemm.factors import BLayout, Element
-from rota.emit.gemm.hip import product_of
-from rota.emit.gemm.tile import GemmTile, gemm_tile
+from rota.emit.gemm.gemm_factors import BLayout, Element
+from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
+from rota.emit.gemm.hip_gemm import product_of
 from rota.emit.register_waits import with_register_waits
 from rota.emit.whole.epilogue_steps import EpilogueStep
-from rota.emit.whole.host import emit_launcher
-from rota.emit.whole.kernel import emit_whole, whole_name
-from rota.emit.whole.options import Output, WholeGemm
+from rota.emit.whole.whole_host import emit_launcher
+from rota.emit.whole.whole_kernel import emit_whole, whole_name
+from rota.emit.whole.whole_options import Output, WholeGemm
 from rota.errors import EmissionError, Finding
 from rota.pipeline.geometry import KernelGeometry
 from rota.targets.architecture import Float8, architecture_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rota.emit.gemm.factors import ColumnPair, Factor
+from rota.emit.gemm.gemm_factors import ColumnPair, Factor
 
 
 class Dma(NamedTuple):

@@ -10,17 +10,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rota.emit.gemm.binding import GemmBinding
 from rota.emit.gemm.block_spacing import result_states
 from rota.emit.gemm.buffer_resource import NOWHERE, element_fetch
 from rota.emit.gemm.column_source import taken_columns
-from rota.emit.gemm.factors import Factor, Piece
-from rota.emit.gemm.instructions import Mfma, PairRead, block_adds
+from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_factors import Factor, Piece
+from rota.emit.gemm.gemm_instructions import Mfma, PairRead, block_adds
+from rota.emit.gemm.gemm_tile import GemmTile
+from rota.emit.gemm.gemm_words import block_add_text, mfma_text
 from rota.emit.gemm.lds_layout import LdsLayout
 from rota.emit.gemm.pair_loop import packs_of, pairs_of
 from rota.emit.gemm.pair_words import PackSpacing, pair_text, space_text
-from rota.emit.gemm.tile import GemmTile
-from rota.emit.gemm.words import block_add_text, mfma_text
 
 
 class Source(NamedTuple):

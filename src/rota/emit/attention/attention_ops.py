@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from rota.emit.attention.shape import DEPTH, INSTRUCTION, SIDE, ForwardShape
+from rota.emit.attention.attention_shape import DEPTH, INSTRUCTION, SIDE, ForwardShape
 from rota.emit.gemm.k_tiles import stated_k_tile
 from rota.program.effects import Place, Space
 from rota.program.entry import Entry

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rota.emit.whole.options import WholeGemm
+from rota.emit.whole.whole_options import WholeGemm
 from rota.pipeline.geometry import KernelGeometry
 
 

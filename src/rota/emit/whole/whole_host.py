@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.gemm.factors import BLayout, Element, Factor
-from rota.emit.gemm.hip import product_of
-from rota.emit.gemm.tile import GemmTile, gemm_tile
+from rota.emit.gemm.gemm_factors import BLayout, Element, Factor
+from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
+from rota.emit.gemm.hip_gemm import product_of
 from rota.emit.register_waits import with_register_waits
 from rota.emit.text.names import identifier
 from rota.emit.whole.epilogue_steps import EpilogueStep, spoken
-from rota.emit.whole.finish import PARTIAL_UNIT
-from rota.emit.whole.kernel import WholeKernel, whole_name
-from rota.emit.whole.options import PARAMETERS, REDUCTION_THREADS, WholeGemm
+from rota.emit.whole.whole_finish import PARTIAL_UNIT
+from rota.emit.whole.whole_kernel import WholeKernel, whole_name
+from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm
 from rota.pipeline.geometry import KernelGeometry
 
 _MOST_Y = 65535  # workgroups in the grid's second and third dimension

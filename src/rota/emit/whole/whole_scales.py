@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rota.emit.gemm.binding import GemmBinding
 from rota.emit.gemm.buffer_resource import NOWHERE, asm_resource, builtin_resource
-from rota.emit.gemm.factors import Factor
-from rota.emit.gemm.instructions import ScaleDma
-from rota.emit.gemm.tile import GemmTile
+from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_factors import Factor
+from rota.emit.gemm.gemm_instructions import ScaleDma
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.emit.refusal import unfit
-from rota.emit.whole.options import PARAMETERS, WholeGemm
+from rota.emit.whole.whole_options import PARAMETERS, WholeGemm
 
 _WORD = 4  # bytes that a lane moves
 SCALE_PARAMETERS = frozenset(each.name for each in PARAMETERS if "_scale" in each.name and each.type != "const float*")

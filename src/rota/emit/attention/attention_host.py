@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.attention.kernel import ATTENTION_PARAMETERS, AttentionKernel, attention_name
+from rota.emit.attention.attention_kernel import ATTENTION_PARAMETERS, AttentionKernel, attention_name
 from rota.emit.register_waits import with_register_waits
 from rota.emit.text.names import identifier
-from rota.emit.whole.host import launch_opening
+from rota.emit.whole.whole_host import launch_opening
 from rota.program.machine import LANES
 
 _MOST_Y = 65535  # workgroups in the grid's second and third dimension

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rota.check import bad_field, check_types
-from rota.emit.gemm.factors import BLayout, BlockScales, Element, Factor, Piece
+from rota.emit.gemm.gemm_factors import BLayout, BlockScales, Element, Factor, Piece
 from rota.emit.gemm.tile_rules import DMA_WORDS, tile_rules
 from rota.emit.refusal import unfit
 from rota.errors import EmissionError

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.gemm.buffer_resource import asm_resource, builtin_resource
 from rota.emit.gemm.column_source import column_dma, column_fetches, column_sizes
-from rota.emit.gemm.factors import Element, Factor
-from rota.emit.gemm.hip import GemmKernel, product_of, spoken_element
-from rota.emit.gemm.instructions import Dma, ScaleDma
+from rota.emit.gemm.gemm_factors import Element, Factor
+from rota.emit.gemm.gemm_instructions import Dma, ScaleDma
+from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
+from rota.emit.gemm.gemm_words import gemm_types, gemm_words, macros
+from rota.emit.gemm.hip_gemm import GemmKernel, product_of, spoken_element
 from rota.emit.gemm.program_form import form_of
-from rota.emit.gemm.tile import GemmTile, gemm_tile
-from rota.emit.gemm.words import gemm_types, gemm_words, macros
 from rota.emit.refusal import unfit
 from rota.emit.register_waits import with_register_waits
 from rota.emit.text.contract import contract
@@ -24,7 +24,7 @@ from rota.emit.text.marks import FIRST_MARK, LAST_MARK
 from rota.emit.text.names import comment, identifier
 from rota.emit.text.sync_text import check_words
 from rota.emit.whole.epilogue_steps import spoken
-from rota.emit.whole.finish import (
+from rota.emit.whole.whole_finish import (
     PARTIAL_UNIT,
     check_room,
     closing_lines,
@@ -34,10 +34,10 @@ from rota.emit.whole.finish import (
     matrix_lines,
     reduction_lines,
 )
-from rota.emit.whole.options import PARAMETERS, REDUCTION_THREADS, WholeGemm, check_layout, check_scales
-from rota.emit.whole.order import count_lines, order_lines
-from rota.emit.whole.rest import Source, dma_numbers, rest_lines
-from rota.emit.whole.scales import (
+from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm, check_layout, check_scales
+from rota.emit.whole.whole_order import count_lines, order_lines
+from rota.emit.whole.whole_rest import Source, dma_numbers, rest_lines
+from rota.emit.whole.whole_scales import (
     SCALE_PARAMETERS,
     check_halves,
     plain_scale_dmas,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rota.emit.gemm.factors import ColumnPair, Factor, Piece
-from rota.emit.gemm.instructions import (
+from rota.emit.gemm.gemm_factors import ColumnPair, Factor, Piece
+from rota.emit.gemm.gemm_instructions import (
     HALVES,
     BlockAdd,
     BoundInstruction,
@@ -22,7 +22,7 @@ from rota.emit.gemm.instructions import (
     ScaleDma,
     ScaleRead,
 )
-from rota.emit.gemm.tile import GemmTile
+from rota.emit.gemm.gemm_tile import GemmTile
 from rota.emit.refusal import no_product
 from rota.program.effects import Place
 from rota.program.entry import Entry

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.gemm.binding import GemmBinding
 from rota.emit.gemm.block_spacing import block_wait_states
 from rota.emit.gemm.buffer_resource import asm_resource
 from rota.emit.gemm.column_panels import ColumnPanels, column_panels
 from rota.emit.gemm.column_source import column_dma, column_fetches, column_places
-from rota.emit.gemm.factors import BLayout, Element, Factor, Piece
-from rota.emit.gemm.instructions import (
+from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_factors import BLayout, Element, Factor, Piece
+from rota.emit.gemm.gemm_instructions import (
     HALVES,
     BlockAdd,
     BoundInstruction,
@@ -26,12 +26,12 @@ from rota.emit.gemm.instructions import (
     ScaleDma,
     ScaleRead,
 )
+from rota.emit.gemm.gemm_registers import filled, multiplied, read_for_nothing, scaling
+from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
+from rota.emit.gemm.gemm_words import block_add_text, gemm_types, gemm_words, macros, mfma_text
 from rota.emit.gemm.lds_layout import bank_conflicts, free_layout, plain_layout
 from rota.emit.gemm.pair_words import PackSpacing, lane_column, pair_text, space_text
 from rota.emit.gemm.program_form import form_of
-from rota.emit.gemm.registers import filled, multiplied, read_for_nothing, scaling
-from rota.emit.gemm.tile import GemmTile, gemm_tile
-from rota.emit.gemm.words import block_add_text, gemm_types, gemm_words, macros, mfma_text
 from rota.emit.refusal import unfit
 from rota.emit.register_waits import with_register_waits
 from rota.emit.text.contract import contract

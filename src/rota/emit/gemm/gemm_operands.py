@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rota.emit.gemm.block_sum_loop import SumParts
-from rota.emit.gemm.factors import ColumnPair, Factor, Piece
+from rota.emit.gemm.gemm_factors import ColumnPair, Factor, Piece
 from rota.program.effects import Place
 from rota.program.entry import Entry
 
