@@ -29,7 +29,7 @@ from tests.findings.smallest import raised
         ({"epilogue": "relu,gated_silu"}, "relu stands before a gate"),
         ({"xcds": "many"}, "xcds is 'many'"),
         ({"layout": "mn"}, "no loop reads B as 'mn'"),
-        ({"scales": "1x128"}, "no loop multiplies with scales of 1x128"),
+        ({"scales": "1x64"}, "no loop multiplies with scales of 1x64"),
         ({"persistent": "yes"}, "persistent is 'yes'"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from rota.program.kinds import OpKind
 from rota.program.loop_spec import LoopSpec
 from rota.values.compile_loop import compile_loop
 from tests.execute.random_loops import specs
+
+pytestmark = pytest.mark.no_cover  # drawn loops, whose compilation and execution other tests cover
 
 MFMA = {GFX950.arch: "v_mfma_f32_16x16x32_bf16", GFX942.arch: "v_mfma_f32_16x16x16_bf16"}
 POLICY = (Latest(), Earliest(), Random(seeds=4))
