@@ -22,10 +22,10 @@ from rota.isa.binary.toolchain import find_toolchain
 
 NAME = "small"
 PROBLEMS: tuple[AttentionProblem, ...] = (
-    AttentionProblem(queries=67, keys=333, heads=4, kv_heads=2, gap=8, spiky=True, seed=1),
+    AttentionProblem(queries=67, keys=461, heads=4, kv_heads=2, gap=8, spiky=True, seed=1),
     AttentionProblem(queries=150, keys=289, heads=2, causal=True, shift=110, interleaved=True, orders=3, seed=2),
     AttentionProblem(queries=130, keys=40, batches=2, heads=3, causal=True, shift=-90, factor=6.0, seed=3),
-    AttentionProblem(queries=5, keys=7, heads=3, kv_heads=3, batches=2, gap=24, interleaved=True, seed=4),
+    AttentionProblem(queries=5, keys=7, heads=3, kv_heads=3, batches=2, gap=24, interleaved=True, lse=False, seed=4),
 )
 """Whole trips, rests and edges; rows that see nothing; heads, batches and rows at strides of their own."""
 
