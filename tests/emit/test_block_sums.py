@@ -37,6 +37,7 @@ from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.program.phase import Phase
 from rota.prove.proved_object import prove_object
+from rota.targets.architecture import architecture_of
 from rota.targets.by_architecture import GFX942, GFX950
 from rota.values.compile_loop import compile_loop
 from tests.findings.smallest import raised
@@ -183,7 +184,7 @@ def test_whole_sums_have_the_scales_of_their_own_k_tile(name: str, changed: type
 def test_a_sum_is_read_once_it_is_there() -> None:
     """Eight passes and four wait states; what stands between counts, on every way there."""
     tile = _tile()
-    assert result_states(tile) == 12
+    assert result_states(architecture_of(tile.machine), tile.instruction) == 12
     mfma, others = Mfma(0, 0, 0, (0, 0), (0, 0), (), 0), [Dma(Factor.A, 0, 0, 0)] * 5
     adds = [*block_adds(0, 0, 0, (0, 0))]
     assert [(each.half, each.adds) for each in adds] == [(0, False), (1, False), (0, True), (1, True)]

@@ -17,8 +17,9 @@ from rota.emit.gemm.gemm_plan import gemm_plan
 from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.gemm.pair_loop import pairs_of, slice_pairs
-from rota.emit.gemm.pair_words import HALVES, PackSpacing, space_text
+from rota.emit.gemm.pair_words import COLUMN_HALVES, PackSpacing
 from rota.emit.gemm.tile_operands import TileOperands
+from rota.emit.text.sync_text import apart_text
 from rota.emit.whole.whole_kernel import emit_whole
 from rota.emit.whole.whole_options import parse_options
 from rota.isa.binary.toolchain import find_toolchain
@@ -85,14 +86,6 @@ def test_what_rows_left_as_they_are_cost_by_hand() -> None:
 
 
 @pytest.mark.parametrize("tile", TILES.values(), ids=TILES)
-def test_every_element_has_a_place_of_its_own(tile: GemmTile) -> None:
-    panels = column_panels(tile)
-    depth, columns = tile.geometry.BK, tile.geometry.BN
-    places = sorted(panels.place(k, column) for k in range(depth) for column in range(columns))
-    assert places == list(range(0, tile.tile_bytes(Factor.B), tile.element.bytes))
-
-
-@pytest.mark.parametrize("tile", TILES.values(), ids=TILES)
 def test_a_lane_gets_its_column_at_the_k_that_it_has_of_a(tile: GemmTile) -> None:
     """v_perm_b32 by hand: a selector byte below 4 takes that byte of the lower k's register, from 4 on of the higher's.
 
@@ -113,7 +106,7 @@ def test_a_lane_gets_its_column_at_the_k_that_it_has_of_a(tile: GemmTile) -> Non
                 got = []
                 for low, high in ((at[0], at[1]), (at[2], at[3])):
                     octets = [low, low + 1, low + 2, low + 3, high, high + 1, high + 2, high + 3]
-                    taken = [octets[HALVES[part % 2] >> 8 * byte & 0xFF] for byte in range(4)]
+                    taken = [octets[COLUMN_HALVES[part % 2] >> 8 * byte & 0xFF] for byte in range(4)]
                     assert (taken[1], taken[3]) == (taken[0] + 1, taken[2] + 1)
                     got += [held[taken[0]], held[taken[2]]]
                 first = step * tile.geometry.MMA_K + lane // side * 4
@@ -233,7 +226,7 @@ def test_registers_that_pairs_take_are_declared() -> None:
 def test_wait_states_that_are_missing_behind_a_pack_are_found() -> None:
     compiled, toolchain = packed_last(), find_toolchain()
     source = emit_gemm(compiled, SHAPE.geometry)
-    (space,) = (line for line in source.splitlines() if line.strip().startswith(space_text(2)) and "mma" in line)
+    (space,) = (line for line in source.splitlines() if line.strip().startswith(apart_text(2)) and "mma" in line)
     audit = audit_gemm(compiled, SHAPE.geometry, toolchain.compile(source, "gfx942"))
     assert audit.exact, audit
     damaged = audit_gemm(compiled, SHAPE.geometry, toolchain.compile(source.replace(space, ""), "gfx942"))

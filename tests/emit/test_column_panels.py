@@ -11,6 +11,7 @@ from rota.emit.gemm.column_panels import ColumnPanels, column_panels
 from rota.emit.gemm.column_source import column_dma, column_fetches
 from rota.emit.gemm.gemm_factors import BLayout, Element, Factor
 from rota.emit.gemm.gemm_tile import GemmTile
+from tests.emit.test_column_pairs import TILES as PAIRS
 from tests.findings.smallest import raised
 
 SMALL = GemmTile(
@@ -42,7 +43,9 @@ def test_what_rows_left_as_they_are_cost_by_hand() -> None:
     assert ColumnPanels(tile=SMALL).conflicts == 3 * 2 * 4
 
 
-@pytest.mark.parametrize("tile", TILES.values(), ids=TILES)
+@pytest.mark.parametrize(
+    "tile", [*TILES.values(), *PAIRS.values()], ids=[*TILES, *(f"{name}, pairs" for name in PAIRS)]
+)
 def test_every_element_has_a_place_of_its_own(tile: GemmTile) -> None:
     panels = column_panels(tile)
     depth, columns = tile.geometry.BK, tile.geometry.BN

@@ -28,8 +28,9 @@ from rota.emit.gemm.gemm_instructions import (
     ScaleDma,
     ScaleRead,
 )
+from rota.emit.gemm.gemm_registers import of_pair, of_piece, of_scale
 from rota.emit.gemm.gemm_words import SCALE_DMA
-from rota.emit.gemm.pair_words import HALVES, PACK, PAIR_READ
+from rota.emit.gemm.pair_words import COLUMN_HALVES, PACK, PAIR_READ
 from rota.errors import Finding
 from rota.isa.code.disassembly import Instruction
 from rota.program.phase import Phase
@@ -315,7 +316,7 @@ def _wrong_pairs(
     if [low, high] != due:
         have = ", ".join(map(_shown, (low, high)))
         yield wrong_operand(planned, found, "pair of columns", ", ".join(map(_shown, due)), have)
-    if halves != (column := HALVES[pack.part % 2]):
+    if halves != (column := COLUMN_HALVES[pack.part % 2]):
         yield wrong_operand(planned, found, "column of a pair", _shown(column), _shown(halves))
 
 
@@ -369,10 +370,9 @@ def _shown(piece: _Held | None) -> str:
     if isinstance(piece, int):
         return f"{piece:#x}"
     if isinstance(piece[0], ColumnPair):
-        return f"b_pairs[{piece[1]}][{piece[0].pair}][{piece[0].number}]"
+        return of_pair(piece[0], piece[1])
     if isinstance(piece[0], Factor):
-        scale = f"{piece[0].value}_scale[{piece[1]}][{piece[2]}]"
-        return scale if piece[3] < 0 else f"{piece[0].value}[{piece[1]}][{piece[2]}][{piece[3]}]"
+        return of_scale(*piece[:3]) if piece[3] < 0 else of_piece(*piece[:4])
     if isinstance(piece[0], str):
         return f"{piece[0]}[{piece[3]}][{piece[1]}][{piece[2]}]"
     return f"c[{piece[0]}][{piece[1]}]"

@@ -28,6 +28,7 @@ _FEWEST_TRIPS, _MOST_TRIPS = 24, 256
 _PATIENCE = 50_000  # instructions to issue before a run that doesn't settle is given up
 _MATTERS = 0.01  # of the cycles
 _FULL = 0.9  # of the time, from which on a unit is what binds
+_MMA_UNIT = "MMA unit"
 _DMA_PATH = "DMA path"
 _AT_WORK = frozenset({Cause.MMA_BUSY, Cause.VALU_BUSY})
 _MOST_LIMITS = 2
@@ -97,8 +98,13 @@ class Prediction:
 
     @property
     def mma_clocks(self) -> float:
-        """Clocks of a K-tile for which a matrix unit is at work, without what the share lost as a quotient."""
-        return round(self.mma_share * self.cycles, 6)
+        """Clocks of a K-tile for which a matrix unit is at work."""
+        return self.mma_share * self.cycles
+
+    @property
+    def bound_by_mma(self) -> bool:
+        """Does no unit need longer for a K-tile than the matrix units?"""
+        return self.busiest == _MMA_UNIT
 
     @property
     def causes(self) -> tuple[tuple[str, float], ...]:
@@ -304,7 +310,7 @@ def _bounds(code: Code) -> dict[str, float]:
     """What each unit needs for a K-tile; MFMA and VALU ops share the turns in which they are issued."""
     tiles, load = code.tiles_per_trip, code.load
     return {
-        "MMA unit": load.mma_clocks / tiles,
+        _MMA_UNIT: load.mma_clocks / tiles,
         "VALU and MFMA issue": load.math_turns / tiles,
         "VALU": load.valu_clocks / tiles,
         "LDS port": load.lds_clocks / tiles,

@@ -65,6 +65,11 @@ class GemmShape:
         down, across = WAVE_GRIDS[self.waves]
         return self.rows // down, self.columns // across
 
+    def extents(self, operand: str) -> tuple[int, int]:
+        """Rows of A, or columns of B, that the workgroup's tile has, and that one wave's has."""
+        number = "AB".index(operand)
+        return (self.rows, self.columns)[number], self.wave_tile[number]
+
     def in_pairs(self, operand: str) -> bool:
         """Is an operand read in pairs of columns, which vector ops turn?"""
         return operand == "B" and self.b_layout is BLayout.KN and self.b_pairs
@@ -147,7 +152,8 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
     """Halves of A and B, and the four quadrants of the wave tile that they make."""
     loop = Loop(shape.name, waves=shape.waves)
     fragments: dict[str, list[str]] = {}
-    for operand, extent, own in zip("AB", (shape.rows, shape.columns), shape.wave_tile, strict=True):
+    for operand in "AB":
+        extent, own = shape.extents(operand)
         size = extent // _HALVES * shape.geometry.line_bytes
         part = own // _HALVES * shape.geometry.line_bytes
         tiles = [loop.tile(f"{operand}{half}", size=size, operand=operand) for half in range(_HALVES)]
@@ -192,8 +198,7 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
     loop = Loop(shape.name, waves=shape.waves)
     side, k = shape.mma
     pieces = {operand: _pieces(loop, shape, operand) for operand in "AB"}
-    parts = {operand: own // side for operand, own in zip("AB", shape.wave_tile, strict=True)}
-    scales = {each: _scales(loop, shape, each, count) for each, count in parts.items()} if shape.has_scales else {}
+    scales = {each: _scales(loop, shape, each, len(pieces[each])) for each in "AB"} if shape.has_scales else {}
     if shape.block_scales:
         for row, a in enumerate(pieces["A"]):
             for column, b in enumerate(pieces["B"]):
@@ -221,8 +226,7 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
 
 def _pieces(loop: Loop, shape: GemmShape, operand: str) -> list[list[str]]:
     """The loads of an operand, and its reads by part and step."""
-    of_a = operand == "A"
-    extent, own = shape.rows if of_a else shape.columns, shape.wave_tile[0 if of_a else 1]
+    extent, own = shape.extents(operand)
     side, per_dma = shape.mma[0], shape.dma_bytes * LANES * shape.waves
     size = extent * shape.geometry.line_bytes
     tile = loop.tile(operand, size=size, operand=operand)
@@ -280,8 +284,7 @@ def _turned(loop: Loop, shape: GemmShape, tile: str) -> list[list[str]]:
 
 def _scales(loop: Loop, shape: GemmShape, operand: str, reads: int) -> list[str]:
     """An operand's scales in LDS, and so many reads of them, one for each row of matrix instructions."""
-    number = "AB".index(operand)
-    extent, own = (shape.rows, shape.columns)[number], shape.wave_tile[number]
+    extent, own = shape.extents(operand)
     loads = shape.geometry.scale_loads(extent, shape.waves)
     size = loads * REGISTER_BYTES * LANES * shape.waves
     tile = loop.tile(f"S{operand}", size=size, operand=f"{operand}_scale")

@@ -31,6 +31,6 @@ def gap_in_words(schedule: Lowerable, interval: int) -> str | None:
 
 def _causes(found: Prediction) -> tuple[tuple[str, float], ...]:
     """Why matrix units stood idle, where they are what binds; else what the waves stood for."""
-    if found.mma_clocks >= found.least_cycles:
+    if found.bound_by_mma:
         return found.idle_causes
     return tuple(each for each in found.causes if each[0] not in _AT_WORK)

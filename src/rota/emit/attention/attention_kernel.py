@@ -24,7 +24,7 @@ from rota.emit.text.contract import contract
 from rota.emit.text.entry_reasons import sync_reason, sync_reasons
 from rota.emit.text.marks import FIRST_MARK, LAST_MARK
 from rota.emit.text.names import comment, identifier
-from rota.emit.text.sync_text import check_words, sync_text
+from rota.emit.text.sync_text import apart_text, check_words, sync_text
 from rota.emit.whole.whole_options import Parameter
 from rota.program.effects import Place, Space
 from rota.program.entry import Entry
@@ -349,7 +349,7 @@ class AttentionKernel:
         yield f"{indent}// {phase.value.lower()}"
         for number, (entry, issued) in enumerate(zip(self.program.phase(phase), self.issued[phase], strict=True)):
             if states := self.apart.get((phase, number)):
-                yield f"{indent}ROTA_APART({states})"
+                yield f"{indent}{apart_text(states)}"
             yield f"{indent}{self._statement(entry, issued)}".ljust(_FAR_APART) + comment(self._what(entry))
 
     def _statement(self, entry: Entry, issued: AttentionStatement | None) -> str:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from rota.emit.attention.attention_ops import AttentionStatement, Maker
 from rota.emit.attention.attention_shape import INSTRUCTION
+from rota.emit.gemm.block_spacing import result_states
 from rota.program.effects import Place
 from rota.program.phase import PATHS, Phase
 from rota.targets.architecture import Architecture
@@ -53,7 +54,7 @@ def _due(made: Mapping[Place, _Made], place: Place, then: AttentionStatement, ar
     first, at = made[place]
     hazards = architecture.hazards
     if first is Maker.MATRIX and then.maker is not Maker.MATRIX:
-        return at + _passes(architecture) + hazards.result.value
+        return at + result_states(architecture, INSTRUCTION)
     if first in _VECTOR and then.maker is Maker.MATRIX:
         return at + hazards.operand.value
     if first is Maker.TRANSCENDENTAL and then.maker in (Maker.PACKED, Maker.VECTOR):
@@ -61,7 +62,3 @@ def _due(made: Mapping[Place, _Made], place: Place, then: AttentionStatement, ar
     if first is Maker.PACKED and then.maker in _VECTOR:
         return at + hazards.packed.value
     return 0
-
-
-def _passes(architecture: Architecture) -> int:
-    return next(each.passes.value for each in architecture.matrix_forms if each.name == INSTRUCTION)

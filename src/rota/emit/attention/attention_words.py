@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from rota.emit.attention.attention_ops import DMA
 from rota.emit.attention.attention_shape import INSTRUCTION
-from rota.emit.text.sync_text import sync_words
+from rota.emit.text.sync_text import apart_words, sync_words
 
 
 def attention_words() -> Iterator[str]:
@@ -31,7 +31,7 @@ def attention_words() -> Iterator[str]:
         f'{DMA} %3, %4, %5 offen lds" : "=&{{m0}}"(m0) '
         ': "s"(lds_wave), "i"(lds), "v"(lane_offset), "s"(rsrc), "s"(offset) : "memory", "scc"); } ROTA_FENCE'
     )
-    yield '#define ROTA_APART(n) asm volatile("s_nop %0" :: "i"((n) - 1)); ROTA_FENCE  // wait states'
+    yield from apart_words()
     yield "#define ROTA_READ(target, lane, lds) target = *(ROTA_LDS const factor*)((lane) + (lds)); ROTA_FENCE"
     yield (
         "#define ROTA_HALF(lane, lds) "

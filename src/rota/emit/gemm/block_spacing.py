@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from rota.emit.gemm.gemm_instructions import BlockAdd, BoundInstruction, Mfma
 from rota.emit.gemm.gemm_tile import GemmTile
 from rota.program.phase import PATHS, Phase
-from rota.targets.architecture import architecture_of
+from rota.targets.architecture import Architecture, architecture_of
+from rota.targets.device import rates_of
 
 Bound = Sequence[Sequence[BoundInstruction]]
 """The instructions of each entry of a phase."""
@@ -20,7 +21,7 @@ Bound = Sequence[Sequence[BoundInstruction]]
 def block_wait_states(phases: Mapping[Phase, Bound], tile: GemmTile) -> dict[tuple[Phase, int, int], int]:
     """By phase, entry and instruction of it, where any are due; the most that any way there asks for."""
     due: dict[tuple[Phase, int, int], int] = {}
-    after = result_states(tile)
+    after = result_states(architecture_of(tile.machine), tile.instruction)
     for path in PATHS:
         ready: dict[tuple[int, int, int | None], int] = {}
         now = 0
@@ -38,8 +39,6 @@ def block_wait_states(phases: Mapping[Phase, Bound], tile: GemmTile) -> dict[tup
     return {where: states for where, states in due.items() if states}
 
 
-def result_states(tile: GemmTile) -> int:
+def result_states(architecture: Architecture, instruction: str) -> int:
     """Wait states from a matrix instruction to a vector one that reads its result."""
-    architecture = architecture_of(tile.machine)
-    passes = next(each.passes.value for each in architecture.matrix_forms if each.name == tile.instruction)
-    return passes + architecture.hazards.result.value
+    return rates_of(architecture).passes(instruction) + architecture.hazards.result.value

@@ -54,7 +54,7 @@ def column_places(binding: GemmBinding, start: int) -> Iterator[str]:
         f"  ROTA_LDS const char* const b_row = (ROTA_LDS const char*)memory + {start} + b_k * {panels.row_bytes} + "
         f"lane % {panels.side_by_side} * {panels.read_bytes};"
     )
-    for part in range(0, binding.parts(Factor.B), 2 if tile.pairs else 1):
+    for part in range(0, binding.parts(Factor.B), binding.column_step):
         first = binding.first_row(Factor.B, part) // TEAM
         yield f"  const int b_part{part} = wave_column * {binding.wave_rows(Factor.B) // TEAM} + {first}{within};"
         yield (

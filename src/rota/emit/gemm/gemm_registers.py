@@ -11,9 +11,9 @@ from rota.emit.gemm.gemm_instructions import BlockAdd, BoundInstruction, LdsRead
 def filled(read: LdsRead | ScaleRead | PairRead) -> str:
     """What a read of LDS fills."""
     if isinstance(read, LdsRead):
-        return _of_piece(read.operand, read.copy, read.part, read.piece)
+        return of_piece(read.operand, read.copy, read.part, read.piece)
     if isinstance(read, ScaleRead):
-        return _of_scale(read.operand, read.copy, read.part)
+        return of_scale(read.operand, read.copy, read.part)
     return of_pair(read.pair, read.copy)
 
 
@@ -25,11 +25,21 @@ def multiplied(mfma: Mfma) -> list[str]:
 def scaling(each: Mfma | BlockAdd) -> list[str]:
     """The scales of a part of A and of one of B; none where there are none."""
     parts = zip(Factor, (each.a_part, each.b_part), each.scale_copies, strict=False)
-    return [_of_scale(operand, copy, part) for operand, part, copy in parts]
+    return [of_scale(operand, copy, part) for operand, part, copy in parts]
+
+
+def of_piece(operand: Factor, copy: int, part: int, piece: int) -> str:
+    """A piece of a part of A or B."""
+    return f"{operand.value}[{copy}][{part}][{piece}]"
+
+
+def of_scale(operand: Factor, copy: int, part: int) -> str:
+    """The scales of a part of A or B."""
+    return f"{operand.value}_scale[{copy}][{part}]"
 
 
 def of_pair(pair: ColumnPair, copy: int) -> str:
-    """What a read fills with a pair of columns."""
+    """One k of a pair of columns of B, as it is read."""
     return f"b_pairs[{copy}][{pair.pair}][{pair.number}]"
 
 
@@ -57,12 +67,4 @@ def _used(instruction: BoundInstruction) -> Sequence[str]:
 def _of_factor(mfma: Mfma, operand: Factor) -> list[str]:
     part, copies = mfma.factor(operand)
     first = mfma.step * len(copies)
-    return [_of_piece(operand, copy, part, first + number) for number, copy in enumerate(copies)]
-
-
-def _of_piece(operand: Factor, copy: int, part: int, piece: int) -> str:
-    return f"{operand.value}[{copy}][{part}][{piece}]"
-
-
-def _of_scale(operand: Factor, copy: int, part: int) -> str:
-    return f"{operand.value}_scale[{copy}][{part}]"
+    return [of_piece(operand, copy, part, first + number) for number, copy in enumerate(copies)]

@@ -9,7 +9,7 @@ from rota.emit.gemm.gemm_factors import Factor
 from rota.emit.gemm.gemm_instructions import SCALING_OPCODES, BlockAdd
 from rota.emit.gemm.gemm_tile import GemmTile
 from rota.emit.gemm.pair_words import pair_words
-from rota.emit.text.sync_text import sync_words
+from rota.emit.text.sync_text import apart_words, sync_words
 
 _TWO = 2
 _TRANSPOSED = {1: "__builtin_amdgcn_ds_read_tr8_b64_v2i32", 2: "__builtin_amdgcn_ds_read_tr16_b64_v4i16"}
@@ -89,7 +89,7 @@ def _scale_words(tile: GemmTile) -> Iterator[str]:
 
 def _block_words() -> Iterator[str]:
     """Half of a block's sum scaled by B's scale, of which a lane has one, and added by A's to C."""
-    yield '#define ROTA_APART(n) asm volatile("s_nop %0" :: "i"((n) - 1)); ROTA_FENCE  // wait states'
+    yield from apart_words()
     yield "#define ROTA_FIRST(x) __builtin_shufflevector((single)(x), (single)(x), 0, -1)  // the other is never read"
     scales, adds = SCALING_OPCODES
     yield (

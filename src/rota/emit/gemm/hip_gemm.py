@@ -14,7 +14,7 @@ from rota.emit.gemm.buffer_resource import asm_resource
 from rota.emit.gemm.column_panels import ColumnPanels, column_panels
 from rota.emit.gemm.column_source import column_dma, column_fetches, column_places
 from rota.emit.gemm.gemm_binding import GemmBinding
-from rota.emit.gemm.gemm_factors import BLayout, Element, Factor, Piece
+from rota.emit.gemm.gemm_factors import BLayout, Element, Factor
 from rota.emit.gemm.gemm_instructions import (
     HALVES,
     BlockAdd,
@@ -26,18 +26,19 @@ from rota.emit.gemm.gemm_instructions import (
     ScaleDma,
     ScaleRead,
 )
-from rota.emit.gemm.gemm_registers import filled, multiplied, read_for_nothing, scaling
+from rota.emit.gemm.gemm_registers import multiplied, read_for_nothing, scaling
 from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
 from rota.emit.gemm.gemm_words import block_add_text, gemm_types, gemm_words, macros, mfma_text
 from rota.emit.gemm.lds_layout import bank_conflicts, free_layout, plain_layout
-from rota.emit.gemm.pair_words import PackSpacing, lane_column, pair_text, space_text
+from rota.emit.gemm.pair_words import PackSpacing, lane_column, pair_text
 from rota.emit.gemm.program_form import form_of
+from rota.emit.gemm.read_text import read_text
 from rota.emit.refusal import unfit
 from rota.emit.register_waits import with_register_waits
 from rota.emit.text.contract import contract
 from rota.emit.text.entry_reasons import sync_reason, sync_reasons
 from rota.emit.text.names import comment, identifier
-from rota.emit.text.sync_text import check_words, sync_text
+from rota.emit.text.sync_text import apart_text, check_words, sync_text
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.phase import Phase
 from rota.targets.architecture import architecture_of
@@ -162,22 +163,30 @@ class GemmKernel:
         yield from contract(self.compiled)
         yield "// Comments give the entry: its number in its phase, its op, and why a wait or barrier stands there."
 
-    def _opening(self, name: str) -> Iterator[str]:
-        tile, binding, geometry = self.tile, self.binding, self.tile.geometry
-        threads, per_simd = tile.waves * tile.lanes, -(-tile.waves // tile.simds)
-        yield (
+    def _attributes(self) -> str:
+        """What stands before a kernel's name: its threads, and how many waves share a SIMD."""
+        threads, per_simd = self.tile.waves * self.tile.lanes, -(-self.tile.waves // self.tile.simds)
+        return (
             f'extern "C" __attribute__((global, amdgpu_flat_work_group_size({threads}, {threads}), '
             f"amdgpu_waves_per_eu({per_simd}, {per_simd})))"
         )
-        yield f"void {name}(const void* A, const void* B, float* C, int N, int K) {{"
-        yield from (f"  {line}" for line in gemm_types(tile))
-        yield f"  __attribute__((shared, aligned(16))) static char memory[{binding.lds_bytes}];"
+
+    def _who_it_is(self) -> Iterator[str]:
+        """LDS, and the lane and wave that a thread belongs to."""
+        across = self.tile.across(Factor.B)
+        yield f"  __attribute__((shared, aligned(16))) static char memory[{self.binding.lds_bytes}];"
         yield "  const int thread = __builtin_amdgcn_workitem_id_x(), lane = thread & 63;"
         yield "  const int wave = __builtin_amdgcn_readfirstlane(thread >> 6);"
-        across = tile.across(Factor.B)
         yield f"  const int wave_row = wave / {across}, wave_column = wave % {across};"
         if len(self.program.roles) > 1:
-            yield f"  const int wave_group = wave / {tile.waves // len(self.program.roles)};"
+            yield f"  const int wave_group = wave / {self.tile.waves // len(self.program.roles)};"
+
+    def _opening(self, name: str) -> Iterator[str]:
+        tile, geometry = self.tile, self.tile.geometry
+        yield self._attributes()
+        yield f"void {name}(const void* A, const void* B, float* C, int N, int K) {{"
+        yield from (f"  {line}" for line in gemm_types(tile))
+        yield from self._who_it_is()
         yield "  const int tile_row = __builtin_amdgcn_workgroup_id_x();"
         yield "  const int tile_column = __builtin_amdgcn_workgroup_id_y();"
         yield f"  const int row_bytes = {tile.element.in_bytes('K')};"
@@ -278,7 +287,7 @@ class GemmKernel:
             what = f"#{entry.time_slot} {entry.op}"
             texts = []
             for number, each in enumerate(self.binding.instructions(entry)):
-                texts += [space_text(states)] if (states := spacing.before(each)) else []
+                texts += [apart_text(states)] if (states := spacing.before(each)) else []
                 texts.append(f"{self._apart(phase, place, number)}{self._instruction(each, phase)}")
             if entry.op.is_framework:
                 texts, why = [sync_text(self.program, entry)], sync_reason(self.program, entry, self.reasons)
@@ -286,35 +295,27 @@ class GemmKernel:
             for text in texts:
                 yield f"{indent}{text}".ljust(_FAR_APART) + comment(what)
         if states := spacing.at_the_end():
-            yield f"{indent}{space_text(states)}  // a matrix instruction may follow"
+            yield f"{indent}{apart_text(states)}  // a matrix instruction may follow"
 
     def _apart(self, phase: Phase, entry: int, number: int) -> str:
         """The wait states before an instruction."""
         states = self.apart.get((phase, entry, number), 0)
-        return f"ROTA_APART({states}) " if states else ""
+        return f"{apart_text(states)} " if states else ""
 
     def _instruction(self, instruction: BoundInstruction, phase: Phase) -> str:
         if isinstance(instruction, Dma):
             return self._dma(instruction, phase)
         if isinstance(instruction, ScaleDma):
             return self._scale_dma(instruction, phase)
-        if isinstance(instruction, PairRead | PairPack):
+        if isinstance(instruction, PairPack):
             return pair_text(self.binding, instruction)
-        if isinstance(instruction, LdsRead | ScaleRead):
-            return self._read(instruction)
+        if isinstance(instruction, LdsRead | ScaleRead | PairRead):
+            return read_text(self.binding, instruction)
         a_part, b_part, copy = instruction.a_part, instruction.b_part, instruction.sum_copy
         total, summed = f"c[{a_part}][{b_part}]", f"sum[{copy}][{a_part}][{b_part}]"
         if isinstance(instruction, BlockAdd):
             return block_add_text(instruction, total, summed, scaling(instruction))
         return mfma_text(self.tile, instruction.step, total if copy is None else summed, *multiplied(instruction))
-
-    def _read(self, read: LdsRead | ScaleRead) -> str:
-        operand = read.operand
-        if isinstance(read, ScaleRead):
-            return f"ROTA_SCALE_READ({filled(read)}, {operand.value}_scale_lane, {read.lds})"
-        word = "ROTA_READ_TRANSPOSED" if self.tile.transposes(operand) else "ROTA_READ"
-        lane = self.binding.lane(Piece(operand, read.part, read.piece))
-        return f"{word}({filled(read)}, {operand.value}_lane{lane}, {read.lds})"
 
     def _scale_dma(self, dma: ScaleDma, phase: Phase) -> str:
         del dma, phase

@@ -14,19 +14,21 @@ from rota.emit.gemm.gemm_factors import Factor
 from rota.emit.gemm.gemm_instructions import BoundInstruction, Mfma, PairPack, PairRead
 from rota.emit.gemm.gemm_registers import of_pair
 from rota.emit.gemm.gemm_tile import GemmTile
+from rota.emit.text.sync_text import apart_words
 from rota.targets.architecture import architecture_of
 
 PAIR_READ, PACK = "ds_read_b32", "v_perm_b32"
 """What reads a pair of columns of a k, and what makes of two of them a register of one column."""
-HALVES = (0x05040100, 0x07060302)
+COLUMN_HALVES = (0x05040100, 0x07060302)
 """The bytes that it takes, for the even column and for the odd one."""
 _NAMES = ("ROTA_EVEN", "ROTA_ODD")
 
 
 def pair_words() -> Iterator[str]:
     """Macros."""
+    yield from apart_words()
     yield "#define ROTA_READ_PAIR(target, lane, lds) target = *(ROTA_LDS const u32*)((lane) + (lds)); ROTA_FENCE"
-    for name, bytes_ in zip(_NAMES, HALVES, strict=True):
+    for name, bytes_ in zip(_NAMES, COLUMN_HALVES, strict=True):
         yield f"#define {name} {bytes_:#010x}u  // these halves of two registers"
     yield (
         "#define ROTA_PACK(target, low, high, halves) "
@@ -43,11 +45,6 @@ def pair_text(binding: GemmBinding, each: PairRead | PairPack) -> str:
     sources = ", ".join(map(of_pair, each.sources, each.copies))
     target = f"b[{each.copy}][{each.part}][{each.piece}][{each.register}]"
     return f"ROTA_PACK({target}, {sources}, {_NAMES[each.part % 2]})"
-
-
-def space_text(states: int) -> str:
-    """So many wait states."""
-    return f'asm volatile("s_nop {states - 1}"); ROTA_FENCE'
 
 
 def lane_column(binding: GemmBinding) -> str:

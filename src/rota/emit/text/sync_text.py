@@ -120,6 +120,16 @@ def sync_words() -> Iterator[str]:
     yield "#define ROTA_PRIORITY(n) __builtin_amdgcn_s_setprio(n); ROTA_FENCE"
 
 
+def apart_words() -> Iterator[str]:
+    """What `apart_text` takes, for kernels with vector instructions that the compiler doesn't look into."""
+    yield '#define ROTA_APART(n) asm volatile("s_nop %0" :: "i"((n) - 1)); ROTA_FENCE  // wait states'
+
+
+def apart_text(states: int) -> str:
+    """So many wait states."""
+    return f"ROTA_APART({states})"
+
+
 def sync_text(program: LoweredProgram, entry: Entry) -> str:
     """The statement; a barrier of one wave group alone asks the variable `wave_group`."""
     if entry.op.kind is OpKind.WAIT:

@@ -241,23 +241,13 @@ class WholeKernel(GemmKernel):
         yield "// Comments give the entry: its number in its phase, its op, and why a wait or barrier stands there."
 
     def _head(self, name: str) -> Iterator[str]:
-        tile, binding, geometry = self.tile, self.binding, self.tile.geometry
-        threads, per_simd = tile.waves * tile.lanes, -(-tile.waves // tile.simds)
-        yield (
-            f'extern "C" __attribute__((global, amdgpu_flat_work_group_size({threads}, {threads}), '
-            f"amdgpu_waves_per_eu({per_simd}, {per_simd})))"
-        )
+        tile, geometry = self.tile, self.tile.geometry
+        yield self._attributes()
         yield f"void {name}({_parameters()}) {{"
         yield f"  {_unused()}"
         yield _DEVICE
         yield from (f"  {line}" for line in (*gemm_types(tile), *finish_types(self.asked)))
-        yield f"  __attribute__((shared, aligned(16))) static char memory[{binding.lds_bytes}];"
-        yield "  const int thread = __builtin_amdgcn_workitem_id_x(), lane = thread & 63;"
-        yield "  const int wave = __builtin_amdgcn_readfirstlane(thread >> 6);"
-        across = tile.across(Factor.B)
-        yield f"  const int wave_row = wave / {across}, wave_column = wave % {across};"
-        if len(self.program.roles) > 1:
-            yield f"  const int wave_group = wave / {tile.waves // len(self.program.roles)};"
+        yield from self._who_it_is()
         yield "  const long long batch = __builtin_amdgcn_workgroup_id_z();"
         yield "  const int split = __builtin_amdgcn_workgroup_id_y();"
         yield "  // Each split sums a run of K-tiles; the last ones may have less, or nothing."

@@ -15,12 +15,16 @@ from rota.emit.gemm.buffer_resource import NOWHERE, element_fetch
 from rota.emit.gemm.column_source import taken_columns
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_factors import Factor, Piece
-from rota.emit.gemm.gemm_instructions import Mfma, PairRead, block_adds
+from rota.emit.gemm.gemm_instructions import LdsRead, Mfma, PairRead, ScaleRead, block_adds
+from rota.emit.gemm.gemm_registers import of_piece, of_scale
 from rota.emit.gemm.gemm_tile import GemmTile
 from rota.emit.gemm.gemm_words import block_add_text, mfma_text
 from rota.emit.gemm.lds_layout import LdsLayout
 from rota.emit.gemm.pair_loop import packs_of, pairs_of
-from rota.emit.gemm.pair_words import PackSpacing, pair_text, space_text
+from rota.emit.gemm.pair_words import PackSpacing, pair_text
+from rota.emit.gemm.read_text import read_text
+from rota.emit.text.sync_text import apart_text
+from rota.targets.architecture import architecture_of
 
 
 class Source(NamedTuple):
@@ -94,8 +98,8 @@ def _multiplied(binding: GemmBinding) -> Iterator[str]:
     tile = binding.tile
     for operand in Factor if tile.has_scales else ():
         for part in range(binding.parts(operand)):
-            lds, name = binding.first_row(operand, part) * tile.geometry.scale_line, f"{operand.value}_scale"
-            yield f"ROTA_SCALE_READ({name}[0][{part}], {name}_lane, {lds})"
+            lds = binding.first_row(operand, part) * tile.geometry.scale_line
+            yield read_text(binding, ScaleRead(operand, lds, part, 0))
     for step in range(tile.steps):
         a, b = (range(step * each, (step + 1) * each) for each in map(tile.step_pieces, Factor))
         for operand, pieces in zip(Factor, (a, b), strict=True):
@@ -107,9 +111,9 @@ def _multiplied(binding: GemmBinding) -> Iterator[str]:
         for row in range(binding.parts(Factor.A)):
             for column in range(binding.parts(Factor.B)):
                 if states := spacing.before(Mfma(step, row, column, (0,) * len(a), (0,) * len(b))):
-                    yield space_text(states)
-                factors = (_factors("a", row, a), _factors("b", column, b))
-                scaled_by = (f"a_scale[0][{row}]", f"b_scale[0][{column}]") if tile.scaled else ()
+                    yield apart_text(states)
+                factors = (_factors(Factor.A, row, a), _factors(Factor.B, column, b))
+                scaled_by = (of_scale(Factor.A, 0, row), of_scale(Factor.B, 0, column)) if tile.scaled else ()
                 total = f"sum[0][{row}][{column}]" if tile.block_sums else f"c[{row}][{column}]"
                 yield mfma_text(tile, step, total, *factors, *scaled_by)
     if tile.block_sums:
@@ -118,10 +122,11 @@ def _multiplied(binding: GemmBinding) -> Iterator[str]:
 
 def _added(binding: GemmBinding) -> Iterator[str]:
     """The sums of a K-tile's blocks, scaled and added."""
-    yield f"ROTA_APART({result_states(binding.tile)})"
+    tile = binding.tile
+    yield apart_text(result_states(architecture_of(tile.machine), tile.instruction))
     for row in range(binding.parts(Factor.A)):
         for column in range(binding.parts(Factor.B)):
-            total, scales = f"c[{row}][{column}]", (f"a_scale[0][{row}]", f"b_scale[0][{column}]")
+            total, scales = f"c[{row}][{column}]", (of_scale(Factor.A, 0, row), of_scale(Factor.B, 0, column))
             yield " ".join(
                 block_add_text(each, total, f"sum[0][{row}][{column}]", scales)
                 for each in block_adds(row, column, 0, (0, 0))
@@ -132,11 +137,8 @@ def _read(binding: GemmBinding, read: Piece) -> str:
     if read.operand is Factor.B and binding.tile.pairs:
         pairs = pairs_of(binding.tile, read) if read.part % 2 == 0 else ()
         reads = (PairRead(binding.read_offset(binding.read_of(pair)), pair, 0) for pair in pairs)
-        return " ".join(pair_text(binding, each) for each in reads)
-    word = "ROTA_READ_TRANSPOSED" if binding.tile.transposes(read.operand) else "ROTA_READ"
-    name = read.operand.value
-    target = f"{name}[0][{read.part}][{read.piece}]"
-    return f"{word}({target}, {name}_lane{binding.lane(read)}, {binding.read_offset(read)})"
+        return " ".join(read_text(binding, each) for each in reads)
+    return read_text(binding, LdsRead(read.operand, binding.read_offset(read), read.part, read.piece, 0))
 
 
 def _turned(binding: GemmBinding, pieces: Sequence[int], spacing: PackSpacing) -> Iterator[str]:
@@ -149,8 +151,8 @@ def _turned(binding: GemmBinding, pieces: Sequence[int], spacing: PackSpacing) -
             yield " ".join(pair_text(binding, pack) for pack in packs)
 
 
-def _factors(name: str, part: int, pieces: Sequence[int]) -> str:
-    return ", ".join(f"{name}[0][{part}][{piece}]" for piece in pieces)
+def _factors(operand: Factor, part: int, pieces: Sequence[int]) -> str:
+    return ", ".join(of_piece(operand, 0, part, piece) for piece in pieces)
 
 
 def dma_numbers(tile: GemmTile, operand: Factor) -> int:
