@@ -98,8 +98,8 @@ class Prediction:
 
     @property
     def mma_clocks(self) -> float:
-        """Clocks of a K-tile for which a matrix unit is at work."""
-        return self.mma_share * self.cycles
+        """Clocks of a K-tile for which a matrix unit is at work, without what the share lost as a quotient."""
+        return round(self.mma_share * self.cycles, 6)
 
     @property
     def bound_by_mma(self) -> bool:
