@@ -6,7 +6,7 @@ must wait for what.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rota.check import bad_field, check_elements, check_ints, check_types, is_int, known
@@ -119,6 +119,10 @@ class LoopSpec:
     waves: int
     values: tuple[Value, ...]
     ops: tuple[LoopOp, ...]
+    # By name, since derivations ask for them once per read and write.
+    _values: Mapping[str, Value] = field(init=False, repr=False, compare=False)
+    _writers: Mapping[str, tuple[LoopOp, ...]] = field(init=False, repr=False, compare=False)
+    _registers: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_types(self, {"name": str})
@@ -143,13 +147,20 @@ class LoopSpec:
                     )
         from rota.program.homes import check_homes  # which reads the values of this module
 
+        writers: dict[str, list[LoopOp]] = {name: [] for name in known}
+        for op in self.ops:
+            for name in dict.fromkeys(op.writes):
+                writers[name].append(op)
+        object.__setattr__(self, "_values", {value.name: value for value in self.values})
+        object.__setattr__(self, "_writers", {name: tuple(ops) for name, ops in writers.items()})
         check_homes(self)
         self._check_writers()
         self._check_shared_registers()
+        object.__setattr__(self, "_registers", dict(self._turns()))
 
     def value(self, name: str) -> Value:
         """The value of that name."""
-        return next(value for value in self.values if value.name == name)
+        return self._values[name]
 
     def lds_bytes(self, copies: Mapping[str, int]) -> int:
         """What the tiles take, with so many copies of each; one of those that aren't named."""
@@ -163,7 +174,7 @@ class LoopSpec:
 
     def writers(self, name: str) -> tuple[LoopOp, ...]:
         """The ops that make a value; several may each make a part of an LDS tile, or add to an accumulator."""
-        return tuple(op for op in self.ops if name in op.writes)
+        return self._writers[name]
 
     def writers_of(self, read: Read) -> tuple[LoopOp, ...]:
         """The ops that make what is read: of a tile, those of the parts that are."""
@@ -172,14 +183,15 @@ class LoopSpec:
 
     def registers_of(self, name: str) -> tuple[str, ...]:
         """The values that take turns in the registers of a value, in the order in which they do."""
-        first = self.value(name)
-        while first.into:
-            first = self.value(first.into)
-        turns = [first.name]
+        return self._registers[name]
+
+    def _turns(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         follower = {value.into: value.name for value in self.values if value.into}
-        while turns[-1] in follower:
-            turns.append(follower[turns[-1]])
-        return tuple(turns)
+        for first in (value.name for value in self.values if not value.into):
+            turns = [first]
+            while turns[-1] in follower:
+                turns.append(follower[turns[-1]])
+            yield from ((name, tuple(turns)) for name in turns)
 
     def _check_shared_registers(self) -> None:
         known = {value.name: value for value in self.values}

@@ -147,15 +147,17 @@ def shallowest(
     problems = [(copies, modulo_problem(allowed.loop, times, copies)) for copies in _searched(allowed, times, depths)]
     known = [(derive_mii(problem).ii, copies, problem) for copies, problem in problems]
     known = sorted(known, key=lambda each: each[0])[:_MOST_SEARCHED]
+    bounds = [bound for bound, _, _ in known]
     best: tuple[Mapping[str, int], ModuloSchedule] | None = None
     for first_look in (True, False):
-        for number, (bound, copies, problem) in enumerate(known):
+        for number, (_, copies, problem) in enumerate(known):
             # Without time left the heuristic alone looks at each depth once, if that is quick.
             over = not patience.left and (not first_look or len(problem.ops) > _QUICK)
-            if best is not None and (over or best[1].ii <= bound):
+            if best is not None and (over or best[1].ii <= bounds[number]):
                 continue
             share = _FIRST_LOOK if first_look else patience.left / (len(known) - number)
             found = patience.scheduler(share).schedule(problem)
+            bounds[number] = found.certificate.lower
             if best is None or found.ii < best[1].ii:
                 best = copies, found
         if stopped():

@@ -121,14 +121,14 @@ def precedences(
                     why = f"{taken_by.name} overwrites the copy of {read.value} that {op.name} reads"
                     between = later * copies.get(first, 1) - read.distance
                     yield Precedence(reader, writer, held, between, why, first if later else "")
+    read_by_some = {read.value for op in spec.ops for read in op.reads}
     for value in spec.values:
         first, after, later = turns[value.name]
-        is_read = any(each.value == value.name for op in spec.ops for each in op.reads)
         for made_by in spec.writers(value.name) if after != value.name else ():
             for taken_by in spec.writers(after):
                 writer, taker = number[made_by.name], number[taken_by.name]
                 # What is read is waited for by its readers; what nothing reads must still have landed.
-                delay = max(own[writer].occupancy if is_read else own[writer].latency, 1)
+                delay = max(own[writer].occupancy if value.name in read_by_some else own[writer].latency, 1)
                 why = f"{taken_by.name} writes the registers of {value.name} behind {made_by.name}"
                 yield Precedence(writer, taker, delay, later * copies.get(first, 1), why, first if later else "")
 

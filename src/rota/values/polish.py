@@ -43,9 +43,11 @@ def faster_order(written: CompiledLoop) -> tuple[int, ...] | None:
         return None
     found = _found(written, (OrderPace(code, parameters), OrderPace(encode(program, slow), slow)))
     tried = [written, *(reordered(written, order) for order in found)]
-    judged = [(clocks_per_tile(each), clocks_per_tile(each, slow)) for each in tried]
-    best = min(range(len(judged)), key=judged.__getitem__)
-    return found[best - 1] if best else None
+    clocks = [clocks_per_tile(each) for each in tried]
+    fastest = [number for number, each in enumerate(clocks) if each == min(clocks)]
+    if len(fastest) > 1:
+        fastest.sort(key=lambda number: clocks_per_tile(tried[number], slow))
+    return found[fastest[0] - 1] if fastest[0] else None
 
 
 def _found(written: CompiledLoop, waves: tuple[OrderPace, OrderPace]) -> list[tuple[int, ...]]:
