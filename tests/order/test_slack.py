@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from rota.order.modulo import slack
+from rota.order.modulo.choice import Choice
 from rota.order.modulo.cpsat_modulo import Decision
 from rota.order.modulo.handover import Delivery, Handover
 from rota.order.modulo.modulo_problem import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
 from rota.order.modulo.scheduler import ModuloScheduler
-from rota.order.modulo.slack import Choice, Settled, settle
+from rota.order.modulo.slack import Settled, settle
 from rota.order.modulo.slack_check import check_settled
 from rota.solver.outcome import Outcome
 from rota.solver.stopping import Stop
@@ -156,8 +157,17 @@ def test_a_stopped_search_finds_nothing_more() -> None:
 def test_a_search_without_time_proves_nothing() -> None:
     at_once = ModuloScheduler(time_limit=0)
     assert settle([choice(2)], II, landing=0, reading=0, scheduler=at_once) is Outcome.OPEN
+    load, read, _ = choice(2).problem.ops
+    busy = ModuloOp(name="compute", latency=1, uses=(Use(resource="path", occupancy=II),))
+    full = replace(choice(2), problem=replace(choice(2).problem, ops=(load, read, busy)))
+    assert settle([full], II, landing=0, reading=0, scheduler=at_once) is Outcome.OPEN
+    assert settle([full], II, landing=0, reading=0, scheduler=ModuloScheduler()) is Outcome.INFEASIBLE
+
+
+def test_what_precedences_rule_out_takes_no_time() -> None:
     impossible = choice(1, barriers=(0, 10), behind=10)
-    assert settle([impossible], II, landing=0, reading=0, scheduler=at_once) is Outcome.OPEN
+    at_once = ModuloScheduler(time_limit=0)
+    assert settle([impossible], II, landing=0, reading=0, scheduler=at_once) is Outcome.INFEASIBLE
 
 
 def test_several_workers_find_as_well() -> None:

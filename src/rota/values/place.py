@@ -13,13 +13,14 @@ from time import perf_counter
 from typing import NamedTuple
 
 from rota.errors import Finding, OrderError
+from rota.order.modulo.choice import Choice
 from rota.order.modulo.handover import Handover, derive_deliveries, derive_handovers
 from rota.order.modulo.longest import Cycle, longest_starts
 from rota.order.modulo.mii import MII, derive_mii
 from rota.order.modulo.modulo_check import check_starts
 from rota.order.modulo.modulo_problem import ModuloProblem
 from rota.order.modulo.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSchedule
-from rota.order.modulo.slack import Choice, settle
+from rota.order.modulo.slack import settle
 from rota.order.modulo.slack_check import check_settled
 from rota.program.kinds import Home, Unit
 from rota.program.loop_spec import LoopSpec
@@ -33,6 +34,7 @@ from rota.values.unroll import Placement
 _READING = 4  # times its latency is the slack wished for a read of LDS
 _PAIRS = 4  # copies of each tile, if barriers stand every other iteration: two are read while two are loaded
 _LESS = 2 / 3  # of the slack wished for a load is asked for then
+_SOUGHT_BY = "list, cpsat"  # one after the other
 _CLUSTERS = 2  # turns of a staggered wave group at the matrix unit per iteration; each takes two barriers
 
 
@@ -239,7 +241,7 @@ def _placed(
 
 
 def by_bound(ii: int, starts: tuple[int, ...], bound: MII, seconds: float) -> ModuloSchedule:
-    """A schedule that the solver found; its interval is the least if it is the bound."""
+    """A schedule that a list or the solver found; its interval is the least if it is the bound."""
     proof = ModuloProof.MEETS_BOUND if bound.ii == ii else ModuloProof.OPEN
-    certificate = ModuloCertificate(proof=proof, mii=bound, lower=bound.ii, by="cpsat", seconds=seconds)
+    certificate = ModuloCertificate(proof=proof, mii=bound, lower=bound.ii, by=_SOUGHT_BY, seconds=seconds)
     return ModuloSchedule(ii=ii, starts=starts, certificate=certificate)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rota.errors import RotaError
+from rota.order.modulo.choice import Choice
 from rota.order.modulo.handover import derive_deliveries, derive_handovers
 from rota.order.modulo.mii import derive_mii
 from rota.order.modulo.modulo_check import check_starts
 from rota.order.modulo.modulo_schedule import ModuloSchedule
-from rota.order.modulo.slack import Choice, Settled
+from rota.order.modulo.slack import Settled
 from rota.order.modulo.slack_check import check_settled
 from rota.solver.memory import keep, recall, remembers
 from rota.values.claim import Claim

@@ -9,11 +9,12 @@ from dataclasses import replace
 
 from rota.emit.document.derived_again import CLAIMED
 from rota.emit.document.disagreement import demand, derived_again, disagreement
+from rota.order.modulo.choice import Choice
 from rota.order.modulo.handover import derive_deliveries, derive_handovers
 from rota.order.modulo.modulo_check import check_starts
 from rota.order.modulo.modulo_problem import LONGEST, ModuloProblem
 from rota.order.modulo.modulo_schedule import ModuloSchedule
-from rota.order.modulo.slack import Choice, Settled
+from rota.order.modulo.slack import Settled
 from rota.order.modulo.slack_check import check_settled
 from rota.program.loop_spec import LoopSpec
 from rota.targets.device import timing_of

@@ -7,7 +7,7 @@ of a handover lies inside all others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -29,6 +29,11 @@ Named = TypeVar("Named")
 def of_barriers(named: Mapping[str, Named]) -> tuple[Named, ...]:
     """The solver's variables for the slots of barriers, picked out by name."""
     return tuple(what for name, what in named.items() if name.startswith(_BARRIER))
+
+
+def name_barriers(slots: Sequence[int]) -> dict[str, int]:
+    """The slots of barriers under the names of the solver's variables."""
+    return {f"{_BARRIER}{number}": slot for number, slot in enumerate(slots)}
 
 
 def place_barriers(count: int) -> Constraint:
@@ -100,13 +105,12 @@ def pin_slots(slots: Mapping[int, int]) -> Constraint:
     return constrain
 
 
-def keep_turns(chains: Sequence[Sequence[int]]) -> Constraint:
-    """Ops of a chain start one after the other."""
+def keep_turns(turns: Iterable[tuple[int, int, int]]) -> Constraint:
+    """Ops that start one after the other; units see to it how far apart."""
 
     def constrain(on: ModuloModel) -> None:
-        for chain in chains:
-            for first, second in pairwise(chain):
-                on.model.add(on.start[first] < on.start[second])
+        for first, second, _ in turns:
+            on.model.add(on.start[first] < on.start[second])
 
     return constrain
 

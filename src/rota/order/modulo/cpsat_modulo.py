@@ -57,13 +57,15 @@ _REFUTE = Turn(Encoding.COUNTS, linear=2, probing=0, share=1.0)
 class Decision:
     """How a search ended, and the starts of the core's ops where it found some.
 
-    `named` are the values of variables that constraints added under a name; `best` if no answer suits the aim better.
+    `named` are the values of variables that constraints added under a name; `best` if no answer suits the aim better;
+    `listed` if no solver was asked.
     """
 
     outcome: Outcome
     starts: Mapping[int, int] | None = None
     named: Mapping[str, int] = field(default_factory=dict)
     best: bool = False
+    listed: bool = False
 
 
 class ModuloModel:

@@ -6,8 +6,9 @@ Edges and units are looked at by `modulo_check`; here the barriers and the slack
 from __future__ import annotations
 
 from rota.errors import Concern, Finding, OrderError
+from rota.order.modulo.choice import Choice
 from rota.order.modulo.handover import Handover
-from rota.order.modulo.slack import Choice, Settled
+from rota.order.modulo.slack import Settled
 
 
 def check_settled(choice: Choice, settled: Settled, ii: int) -> None:
