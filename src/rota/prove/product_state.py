@@ -15,11 +15,12 @@ from rota.prove.conditions import Renamed
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.lane_mask import Mask, atoms_of
+from rota.prove.restatement import restated
 from rota.prove.squad import Half, Squad
 from rota.prove.symbol import M32, Linear, Symbol, Value, key_of, linear, parts_of, plus, times
 
 Shape = tuple[Hashable, ...]
-AGREED = 2
+AGREED = 4
 """Barriers that one wave may be behind another and still come to the same decision."""
 
 
@@ -227,36 +228,16 @@ class Namer:
 
     def _condition(self, condition: Symbol, names: dict[Symbol, tuple[Symbol, int]]) -> tuple[Symbol, bool] | None:
         """A comparison by the new names, if they say it, and whether it is the same or the contrary."""
-        if condition.op not in {"eq", "lt_u", "lt_i"}:
-            return None
-        sides = [self._again(side, names) for side in condition.args[:2]]
-        if sides[0] is None or sides[1] is None:
-            return None
-        made = self._one.compared(condition.op, sides[0], sides[1])
-        return (made.base, made.scale == 1) if isinstance(made, Linear) else None
 
-    def _again(self, key: object, names: dict[Symbol, tuple[Symbol, int]]) -> Value | None:  # noqa: PLR0911
-        """A value, of which the key is given, by the new names."""
-        if isinstance(key, int):
-            return key
-        if not isinstance(key, tuple) or len(key) != 3 or not isinstance(key[2], int) or not isinstance(key[0], Symbol):
-            return None
-        base, scale, offset = key
-        if base.stable:
-            return Linear(base, scale, offset)
-        if base in names:
-            new, shift = names[base]
-            return linear(new, scale, offset - scale * shift)
-        joint = self._joints.get(base)
-        if joint is not None:
-            return plus(self._one.symbols, times(joint, scale), offset)
-        if base.op != "+":
-            return None
-        parts = [self._again(each, names) for each in base.args[:2]]
-        if parts[0] is None or parts[1] is None:
-            return None
-        total = plus(self._one.symbols, parts[0], parts[1])
-        return plus(self._one.symbols, times(total, scale), offset)
+        def stands(base: Symbol, scale: int) -> Value | None:
+            if base in names:
+                new, shift = names[base]
+                return linear(new, scale, -scale * shift)
+            joint = self._joints.get(base)
+            return None if joint is None else times(joint, scale)
+
+        made = restated(self._one, condition, stands)
+        return (made.base, made.scale == 1) if isinstance(made, Linear) else None
 
     def _lives(self, symbol: Symbol, alive: set[Symbol], *, again: bool) -> bool:
         leaves = self.leaves(symbol)

@@ -15,6 +15,7 @@ from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.lane_mask import Mask, atoms_of
 from rota.prove.product_state import ProductState, register_key, symbols_in
+from rota.prove.restatement import Stands, restated, told, value_of
 from rota.prove.squad import Half
 from rota.prove.symbol import LANE, M32, Linear, Symbol, Value, bits_of, key_of, linear, plus, spread_of, times
 from rota.prove.widening import Bases, shift_between, stepped
@@ -82,9 +83,15 @@ class StateMatch:
     def holds(self, key: Hashable, *, wanted: bool) -> bool:
         """Has the later state decided the same?"""
         condition, wave = key if isinstance(key, tuple) else (key, None)
-        if not isinstance(condition, Symbol) or not self._means_itself(condition):
+        if not isinstance(condition, Symbol):
             return False
-        return self._product.known.decided(condition, wave) is wanted
+        if self._means_itself(condition):
+            return self._product.known.decided(condition, wave) is wanted
+        return wave is None and told(self._one, condition, self._meant, self._product.known) is wanted
+
+    def _meant(self, base: Symbol, scale: int) -> Value | None:
+        bound = self.bound.get(base)
+        return None if bound is None else times(bound, scale)
 
     def _means_itself(self, symbol: Symbol) -> bool:
         if symbol.stable:
@@ -140,7 +147,43 @@ def generalise(one: Evaluator, earlier: Registers, known: Decisions, epoch: int,
         squad.registers[row] = (
             _joint(one, old, value, len(squad.waves), fresh, bases) if (number, row) in failing else old
         )
+    _carry_over(one, known, product.known, made, fresh)
     product.known = made
+
+
+def _carry_over(
+    one: Evaluator, earlier: Decisions, later: Decisions, made: Decisions, fresh: dict[Hashable, Value | Mask]
+) -> None:
+    """What both have decided about values that have become one unknown is told of that."""
+    for pair, joint in fresh.items():
+        if not isinstance(joint, Linear) or not isinstance(pair, tuple):
+            continue
+        old, new = (value_of(each) for each in pair)
+        if old is None or new is None:
+            continue
+        for known, value in ((earlier, old), (later, new)):
+            if not isinstance(value, Linear) or value.base.stable:
+                continue
+            for condition, holds in known.known.items():
+                about = restated(one, condition, _becomes(value, joint)) if isinstance(condition, Symbol) else None
+                if not isinstance(about, Linear):
+                    continue
+                wanted = holds == (about.scale == 1)
+                if all(
+                    told(one, about.base, _becomes(joint, was), state) is wanted
+                    for was, state in ((old, earlier), (new, later))
+                ):
+                    made.known[about.base] = wanted
+                    made.when[about.base] = later.when.get(condition, 0)
+
+
+def _becomes(value: Linear, other: Value) -> Stands:
+    """A value without offset is another one now."""
+
+    def stands(base: Symbol, scale: int) -> Value | None:
+        return times(other, scale // value.scale) if base is value.base and not scale % value.scale else None
+
+    return stands
 
 
 def _joint(  # noqa: PLR0917
@@ -171,11 +214,20 @@ def _joint(  # noqa: PLR0917
     shift = shift_between(value, old)
     if shift is not None:
         return stepped(one.symbols, value, shift, bases)
+    bits = M32 if isinstance(old, Linear) else bits_of(old) | bits_of(value)
+    away = _offset(value, old) if bits == M32 else 0  # registers that are as far apart as they were share their unknown
+    old, value = (plus(one.symbols, each, -away & M32) for each in (old, value))
+    pair = (key_of(old), key_of(value))
     found = fresh.get(pair)
     if found is None or isinstance(found, Mask):
-        bits = M32 if isinstance(old, Linear) else bits_of(old) | bits_of(value)
         found = fresh[pair] = one.symbols.fresh("joint", max(spread_of(old), spread_of(value)), bits)
-    return found
+    return plus(one.symbols, found, away)
+
+
+def _offset(*values: Value) -> int:
+    """What is added to the first unknown among values."""
+    found = [each.offset for each in values if isinstance(each, Linear)]
+    return found[0] if found and isinstance(found[0], int) else 0
 
 
 def _divided(value: Value, scale: int) -> Value | None:

@@ -15,6 +15,7 @@ from rota.prove.conditions import Widened
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.product_state import AGREED, LoopVisit, ProductState, Shape, register_key
+from rota.prove.restatement import value_of
 from rota.prove.squad import Half
 from rota.prove.symbol import LANE, M32, Linear, Plain, Symbol, Symbols, Value, key_of, linear, plus, spread_of
 
@@ -123,7 +124,7 @@ class Widener:
                 if all(side is None for side in sides):
                     continue
                 values = [
-                    _value_of(side) if new is None else new for side, new in zip(about.args[:2], sides, strict=True)
+                    value_of(side) if new is None else new for side, new in zip(about.args[:2], sides, strict=True)
                 ]
                 if values[0] is None or values[1] is None:
                     continue
@@ -145,14 +146,6 @@ def _event(bases: Bases) -> Widened:
 
 
 _NEAR = 16  # steps of a counter within which a constant is taken for one of its values
-
-
-def _value_of(key: object) -> Value | None:
-    if isinstance(key, int):
-        return key
-    if isinstance(key, tuple) and len(key) == 3 and isinstance(key[2], int):
-        return Linear(key[0], key[1], key[2])
-    return None
 
 
 def _counted(  # noqa: PLR0917
