@@ -7,7 +7,7 @@ of a handover lies inside all others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -51,8 +51,8 @@ def fix_barriers(slots: Sequence[int]) -> Constraint:
     """Barriers whose slots are given."""
 
     def constrain(on: ModuloModel) -> None:
-        for number, slot in enumerate(slots):
-            on.name(f"{_BARRIER}{number}", slot, slot)
+        for name, slot in name_barriers(slots).items():
+            on.name(name, slot, slot)
 
     return constrain
 
@@ -105,12 +105,13 @@ def pin_slots(slots: Mapping[int, int]) -> Constraint:
     return constrain
 
 
-def keep_turns(turns: Iterable[tuple[int, int, int]]) -> Constraint:
-    """Ops that start one after the other; units see to it how far apart."""
+def keep_turns(chains: Sequence[Sequence[int]]) -> Constraint:
+    """Ops of a chain start one after the other."""
 
     def constrain(on: ModuloModel) -> None:
-        for first, second, _ in turns:
-            on.model.add(on.start[first] < on.start[second])
+        for chain in chains:
+            for first, second in pairwise(chain):
+                on.model.add(on.start[first] < on.start[second])
 
     return constrain
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rota.order.modulo.choice import Choice
-from rota.order.modulo.handover import Handover
+from rota.order.modulo.choice import Choice, Meeting
 from rota.order.modulo.longest import Arc, Cycle, longest_gaps, longest_starts
 
 
@@ -21,10 +20,10 @@ def out_of_reach(choice: Choice, ii: int, *, barriers: int, stages: int, landing
     False says nothing.
     """
     count = len(choice.problem.ops) + 1
-    arcs = [*choice.problem.arcs, *_within(choice, stages), *_apart(choice, reading)]
-    met = [(each, choice.behind) for each in choice.handovers] + [(each, 0) for each in choice.gathered]
-    for pivot, (handover, behind) in enumerate(met, count):
-        arcs += _around(pivot, handover, choice, landing if handover.lands else reading, behind)
+    arcs = [*choice.problem.arcs, *_within(choice, stages), *choice.apart(reading)]
+    met = choice.meetings(landing, reading)
+    for pivot, meeting in enumerate(met, count):
+        arcs += _around(pivot, meeting, choice)
     start = longest_starts(count + len(met), arcs, ii)
     if isinstance(start, Cycle):
         return True
@@ -41,14 +40,8 @@ def _within(choice: Choice, stages: int) -> Iterator[Arc]:
         yield Arc(op, last, 1 if slot is None else -slot, 1 if slot is None else 0)
 
 
-def _apart(choice: Choice, reading: int) -> Iterator[Arc]:
-    """Of chains, and from reads to those who use them."""
-    yield from (Arc(first, second, apart, 0) for first, second, apart in choice.turns())
-    for reader, user, distance in choice.deliveries:
-        yield Arc(reader, user, choice.problem.ops[reader].latency + reading, distance)
-
-
-def _around(pivot: int, handover: Handover, choice: Choice, slack: int, behind: int) -> Iterator[Arc]:
+def _around(pivot: int, meeting: Meeting, choice: Choice) -> Iterator[Arc]:
+    handover, slack, behind = meeting
     for op in handover.before:
         yield Arc(op, pivot, choice.problem.ops[op].latency + slack, 0)
     for op in handover.after:

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from rota.order.modulo.choice import Choice
-from rota.order.modulo.handover import Handover
+from rota.order.modulo.choice import Choice, Meeting
 
 _TRIED = 96  # places for the barriers
 _LISTS = 24  # where they leave windows: one of the first few does, or hardly any
@@ -30,14 +29,6 @@ class Listed(NamedTuple):
     starts: tuple[int, ...]
     barriers: tuple[int, ...]
     room: int
-
-
-class _Meeting(NamedTuple):
-    """A handover, what it adds to the latency of those before, and how far behind the others the last waves are."""
-
-    handover: Handover
-    slack: int
-    behind: int
 
 
 class _Tie(NamedTuple):
@@ -92,10 +83,7 @@ class SlackList:
         self.fixed = {op: last + slot for op, slot in choice.pinned.items()}
         self.free = [op for op in range(len(self.ops)) if op not in self.fixed]
         self.readers = {reader for reader, _, _ in choice.deliveries}
-        self.meetings = [
-            *(_Meeting(each, landing if each.lands else reading, choice.behind) for each in choice.handovers),
-            *(_Meeting(each, reading, 0) for each in choice.gathered),
-        ]
+        self.meetings = choice.meetings(landing, reading)
         self.uses = [[(use.resource, use.offset, (1 << use.occupancy) - 1) for use in op.uses] for op in self.ops]
         room, apart = _Room(ii, self.uses, {resource.name: 0 for resource in choice.problem.resources}), True
         for op, start in self.fixed.items():
@@ -141,9 +129,8 @@ class SlackList:
         for one, other, delay, distance in self.choice.problem.arcs:
             if one != other and delay > kept.get((one, other, distance), delay - 1):
                 yield _Tie(one, other, delay - distance * self.ii)
-        for reader, user, distance in self.choice.deliveries:
-            yield _Tie(reader, user, self.ops[reader].latency + reading - distance * self.ii)
-        yield from (_Tie(*turn) for turn in self.choice.turns())
+        for one, other, delay, distance in self.choice.apart(reading):
+            yield _Tie(one, other, delay - distance * self.ii)
 
     def _places(self, count: int) -> Iterator[tuple[int, ...]]:
         if not self.meetings:
@@ -160,7 +147,7 @@ class SlackList:
         if self.windows is not None:
             yield from islice(self._met(self.meetings, self.windows, barriers), _MEETINGS)
 
-    def _met(self, meetings: Sequence[_Meeting], windows: _Windows, barriers: Sequence[int]) -> Iterator[_Windows]:
+    def _met(self, meetings: Sequence[Meeting], windows: _Windows, barriers: Sequence[int]) -> Iterator[_Windows]:
         if not meetings:
             yield windows
             return

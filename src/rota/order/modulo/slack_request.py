@@ -80,7 +80,7 @@ class Request:
             pin_slots(choice.pinned),
             keep_gaps(gaps),
             *(share(contest, Encoding.INTERVALS) for contest in contests),
-            keep_turns(choice.turns()),
+            keep_turns(choice.chains),
             demand_read_slack(choice.deliveries, problem, reading),
             place_barriers(self.barriers) if choice.barriers is None else fix_barriers(choice.barriers),
             hand_over(choice.handovers, problem, self.slack, choice.behind),
