@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from rota import GFX942, GFX950, CompiledSchedule, Machine
 from rota.compiled.proved import repaired
+from rota.cycles.compute_unit import Steady
 from rota.cycles.instructions import CODE, EDGE, ENTER, SCALAR, Code, ModelInstruction, encode
 from rota.cycles.model import run
 from rota.cycles.parameters import Parameters, nominal
@@ -137,7 +138,7 @@ def compare(compiled: CompiledSchedule, shape: GemmShape) -> tuple[float, float]
     """Clocks per K-tile of one wave: llvm-mca's and the model's."""
     parameters = llvm_latencies(compiled.machine)
     code = one_wave(encode(compiled, parameters))
-    ours = run(code, parameters, trips=24, until_steady=True).clocks_per_trip
+    ours = run(code, parameters, trips=24, until=Steady.ACCOUNTS).clocks_per_trip
     theirs = mca_clocks(assembly(code, shape), compiled.machine)
     return theirs / code.tiles_per_trip, ours / code.tiles_per_trip
 

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.mca import one_after_another
 from rota import GFX950
+from rota.cycles.compute_unit import Steady
 from rota.cycles.instructions import CODE, ModelInstruction, encode
 from rota.cycles.model import run
 from rota.cycles.parameters import nominal
@@ -89,7 +90,7 @@ def test_without_order_a_wait_for_none_is_for_all() -> None:
 def test_what_has_repeated_goes_on_repeating(in_order: bool) -> None:
     both = counter("all", 7, OpKind.GLOBAL_STORE, *LDS_KINDS, in_order=in_order)
     code = program([on(0, STORE), on(0, READ), MFMA, wait(0, 3)], counters=[both])
-    short = run(code, PARAMETERS, trips=300, until_steady=True)
+    short = run(code, PARAMETERS, trips=300, until=Steady.ACCOUNTS)
     assert short.period
     long = run(code, PARAMETERS, trips=300)
     clocks = short.edges[0][-1] - short.edges[0][-1 - short.period]

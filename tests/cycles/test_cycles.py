@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rota import GFX950
+from rota.cycles.compute_unit import Steady
 from rota.cycles.instructions import CODE, NOBODY, ModelInstruction
 from rota.cycles.measured_run import MeasuredRun
 from rota.cycles.model import run
@@ -218,7 +219,7 @@ def test_the_loop_edge_takes_turns() -> None:
 def test_jitter_is_bounded_and_repeatable() -> None:
     code = program([DMA, wait_vm(0)])
     uneven = PARAMETERS.but(dma_jitter=400)
-    results = [run(code, uneven.but(seed=seed), trips=40, until_steady=True) for seed in (1, 1, 2)]
+    results = [run(code, uneven.but(seed=seed), trips=40, until=Steady.ACCOUNTS) for seed in (1, 1, 2)]
     assert results[0] == results[1] != results[2]
     even = run(code, PARAMETERS, trips=1).clocks_per_trip
     waits = [b - a for a, b in zip(results[0].edges[0], results[0].edges[0][1:], strict=False)]
@@ -247,7 +248,7 @@ def test_a_wait_for_all_ends_with_the_last_to_come() -> None:
 
 def test_the_run_stops_when_the_state_repeats() -> None:
     code = program([MFMA, VALU, DMA, READ, wait_lgkm(0), wait_vm(1)], roles=EIGHT)
-    short = run(code, PARAMETERS, trips=60, until_steady=True)
+    short = run(code, PARAMETERS, trips=60, until=Steady.ACCOUNTS)
     long = run(code, PARAMETERS, trips=60)
     assert short.period
     assert len(short.edges[0]) < 30

@@ -1,6 +1,7 @@
 """The pace of one wave against the cycle model, which runs all of them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from random import Random
 
@@ -8,9 +9,11 @@ import pytest
 
 from rota import GFX950
 from rota.cycles.instructions import encode
-from rota.cycles.order_pace import IssueRun, IssueStep, OrderPace, WavePace
+from rota.cycles.order_pace import OrderPace
+from rota.cycles.paced_loop import IssueRun, IssueStep, paced_loop
 from rota.cycles.parameters import nominal
 from rota.cycles.predict import clocks_per_tile
+from rota.cycles.wave_pace import WavePace
 from rota.kernels.attention import ATTENTION, AttentionShape
 from rota.kernels.gemm import BF16, GEMM_SHAPES, GemmShape
 from rota.program.kinds import OpKind
@@ -27,7 +30,7 @@ def loop(*, waves: int) -> CompiledLoop:
 
 def wave_of(compiled: CompiledLoop) -> OrderPace:
     parameters = nominal(device_of(compiled.machine))
-    return OrderPace(encode(compiled, parameters), parameters)
+    return OrderPace(paced_loop(encode(compiled, parameters), parameters))
 
 
 @pytest.mark.parametrize("waves", [4, 8])
@@ -44,23 +47,23 @@ def test_a_crowded_gap_takes_longer_and_is_named() -> None:
     others = [number for number in range(len(kernel)) if number not in matrix]
     crowded = (*others, *matrix)
     assert wave.clocks(crowded) > wave.clocks(range(len(kernel)))
-    assert matrix[0] in wave.late(crowded)
+    assert matrix[0] in wave.trip(crowded).late
 
 
 def test_a_stall_is_what_issuing_then_takes() -> None:
     compiled = loop(waves=4)
     wave = wave_of(compiled)
-    pace, waits = WavePace(wave), False
+    pace, waits = WavePace(wave.loop), False
     for entry in range(len(compiled.kernel)):
-        stall, lead, before = pace.stall(entry), wave.entries[entry][0].lead, pace.time
+        stall, lead, before = pace.stall(entry), wave.loop.entries[entry][0].lead, pace.time
         pace.issue(entry)
         waits, fused = compiled.kernel[entry].effect.kind is OpKind.WAIT, waits
         if waits and fused:  # a field of the wait before, which had its turn
-            assert 0 <= pace.time - before <= stall + wave.turn * (stall > 0)
+            assert 0 <= pace.time - before <= stall + wave.loop.turn * (stall > 0)
             continue
-        after = lead if compiled.kernel[entry].effect.kind is OpKind.BARRIER else lead + wave.turn
+        after = lead if compiled.kernel[entry].effect.kind is OpKind.BARRIER else lead + wave.loop.turn
         if not waits or stall == 0:  # of a load that hasn't landed the port may be busy
-            assert pace.time - before - after == stall + -stall % wave.turn
+            assert pace.time - before - after == stall + -stall % wave.loop.turn
 
 
 def one_by_one(step: IssueStep | IssueRun) -> Iterator[IssueStep]:
@@ -75,10 +78,10 @@ def one_by_one(step: IssueStep | IssueRun) -> Iterator[IssueStep]:
 def test_equal_instructions_are_paced_together_as_one_by_one(shape: GemmShape | AttentionShape) -> None:
     """In tiles an entry has up to hundreds of them."""
     compiled = compile_loop(shape.loop(instructions=False), GFX950, polish=False)
-    together, apart = wave_of(compiled), wave_of(compiled)
-    apart.entries = tuple(tuple(single for step in each for single in one_by_one(step)) for each in together.entries)
-    assert sum(map(len, together.entries)) * 2 < sum(map(len, apart.entries))
+    together = wave_of(compiled)
+    single = tuple(tuple(one for step in each for one in one_by_one(step)) for each in together.loop.entries)
+    apart = OrderPace(replace(together.loop, entries=single))
+    assert sum(map(len, together.loop.entries)) * 2 < sum(map(len, single))
     for seed in range(20):
         order = Random(seed).sample(range(len(compiled.kernel)), len(compiled.kernel))
-        assert together.clocks(order) == apart.clocks(order)
-        assert set(together.late(order)) == set(apart.late(order))
+        assert together.trip(order) == apart.trip(order)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rota.cycles.compute_unit import Steady
 from rota.cycles.instructions import ModelInstruction
 from rota.cycles.model import run
 from rota.cycles.parameters import Arbitration, Parameters
@@ -32,13 +33,16 @@ def test_what_has_repeated_goes_on_repeating(
     kernel: list[ModelInstruction], parameters: Parameters, waves: int
 ) -> None:
     code = program(kernel, roles=(0,) * waves)
-    short = run(code, parameters, trips=150, until_steady=True)
+    short = run(code, parameters, trips=150, until=Steady.ACCOUNTS)
     period = short.period
     if not period:
         return
     last = len(short.edges[0]) - 1
     long = run(code, parameters, trips=last + 2 * period + 70)  # a full vmcnt would be felt after 63 tokens
     clocks = short.edges[0][-1] - short.edges[0][-1 - period]
+    shorter = run(code, parameters, trips=150, until=Steady.CLOCKS)
+    assert (shorter.period, shorter.clocks_per_trip) == (period, short.clocks_per_trip)
+    assert shorter.trips == short.trips - period
     for edges, lost, idle, kept in zip(long.edges, long.lost, long.idle, short.lost, strict=True):
         for trip in range(last, last + period + 1):
             assert edges[trip + period] - edges[trip] == clocks
@@ -51,7 +55,7 @@ def test_what_has_repeated_goes_on_repeating(
 
 def test_a_latency_that_many_trips_hide_is_felt_in_the_mean() -> None:
     """Eight tokens may be under way: after each latency (800 and 24 for path and port) eight trips rush through."""
-    found = run(program([DMA, MFMA, wait_vm(7)]), PARAMETERS.but(loop_edge=1), trips=200, until_steady=True)
+    found = run(program([DMA, MFMA, wait_vm(7)]), PARAMETERS.but(loop_edge=1), trips=200, until=Steady.ACCOUNTS)
     assert found.period
     assert found.clocks_per_trip >= (800 + 24) / 8
 
@@ -59,7 +63,7 @@ def test_a_latency_that_many_trips_hide_is_felt_in_the_mean() -> None:
 def test_waves_that_nothing_ties_are_done_when_the_last_is() -> None:
     """The oldest takes every turn of the matrix unit; the other comes after it, and both need 16 clocks an MFMA."""
     starving = PARAMETERS.but(arbitration=Arbitration.OLDEST, loop_edge=1)
-    found = run(program([MFMA] * 20, roles=(0,) * 8), starving, trips=40, until_steady=True)
+    found = run(program([MFMA] * 20, roles=(0,) * 8), starving, trips=40, until=Steady.ACCOUNTS)
     assert found.apart
     assert found.clocks_per_trip == pytest.approx(2 * 20 * 16, rel=0.02)
 
@@ -78,4 +82,4 @@ def test_a_loop_of_mfmas_is_periodic() -> None:
 
 
 def test_reads_alone_settle_too() -> None:
-    assert run(program([READ]), PARAMETERS, trips=150, until_steady=True).period
+    assert run(program([READ]), PARAMETERS, trips=150, until=Steady.ACCOUNTS).period

@@ -6,6 +6,7 @@ Causes go by number here, those of `Cause` first, then a wait for each counter.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from enum import IntEnum
 from heapq import heappush
 
 from rota.cycles.gathering import Gathering
@@ -21,20 +22,30 @@ BARRIER, LDS_PORT, DMA_PATH = _NUMBER[Cause.BARRIER], _NUMBER[Cause.LDS_PORT], _
 MMA_BUSY, VALU_BUSY, ISSUE = _NUMBER[Cause.MMA_BUSY], _NUMBER[Cause.VALU_BUSY], _NUMBER[Cause.ISSUE]
 DEPENDENCY, COUNTER_FULL = _NUMBER[Cause.DEPENDENCY], _NUMBER[Cause.COUNTER_FULL]
 FIRST_WAIT = len(_NUMBER)  # counters are numbered on top
-_TIMES = 3
 _MULTIPLIER, _INCREMENT, _MODULUS = 1664525, 1013904223, 1 << 32  # Numerical Recipes' quick generator
+
+
+class Steady(IntEnum):
+    """How often the unit is in the same state at wave 0's edge when a run has settled.
+
+    After the second time the clocks repeat; after the third the accounts too, since every wave has begun and ended the
+    trips of the last period in it.
+    """
+
+    CLOCKS = 2
+    ACCOUNTS = 3
 
 
 class ComputeUnit:
     """Waves, what they have under way, when units are free, and the accounts."""
 
-    def __init__(self, code: Code, parameters: Parameters, trips: int, record: bool, until_steady: bool) -> None:
+    def __init__(self, code: Code, parameters: Parameters, trips: int, record: bool, until: Steady | None) -> None:
         self.code = code
         self.p = parameters
         self.turn, simds = parameters.turn, parameters.simds
         self.trips = trips
         self.record = record
-        self.until_steady = until_steady and not parameters.dma_jitter
+        self.until = None if parameters.dma_jitter else until
         self.causes = (*Cause, *(wait_for(counter.name) for counter in code.counters))
         self.waves = [
             ModelWave(
@@ -65,6 +76,7 @@ class ComputeUnit:
         self.random = parameters.seed
         self.states: dict[Hashable, list[int]] = {}
         self.period = 0
+        self.settled = False
         self.occupied: list[Occupied] = []
         self.stood: list[Stood] = []
         self.crossed: list[Crossed] = []
@@ -111,15 +123,12 @@ class ComputeUnit:
         return self.random * (self.p.dma_jitter + 1) // _MODULUS
 
     def _look_for_period(self, wave: ModelWave, time: int) -> None:
-        """Stop when the unit is in the same state at wave 0's edge for the third time.
-
-        After the second the clocks repeat; after the third the accounts too, since every wave has begun and ended the
-        trips of the last period in it.
-        """
+        """Stop when the unit has been in the same state at wave 0's edge often enough."""
         units = (self.path_free, self.port_free, *self.mma_free, *self.valu_free)
         free = (*units, *(turn for turns in self.turns for turn in turns))
         state = state_of(time, self.waves, self.heap, self.landings, self.gatherings, free=free)
         seen = self.states.setdefault(state, [])
         seen.append(wave.trip)
-        if len(seen) == _TIMES:
+        if len(seen) > 1:
             self.period = seen[-1] - seen[-2]
+        self.settled = len(seen) == self.until

@@ -22,6 +22,7 @@ from rota.cycles.compute_unit import (
     MMA_BUSY,
     VALU_BUSY,
     ComputeUnit,
+    Steady,
 )
 from rota.cycles.gathering import Gathering, Sleeper, deadlock
 from rota.cycles.instructions import CODE, EDGE, END, ENTER, NOBODY, SCALAR, Code, ModelInstruction
@@ -38,10 +39,10 @@ _Handler = Callable[[ModelWave, ModelInstruction, int], int]
 
 
 def run(
-    code: Code, parameters: Parameters, *, trips: int, record: bool = False, until_steady: bool = False
+    code: Code, parameters: Parameters, *, trips: int, record: bool = False, until: Steady | None = None
 ) -> MeasuredRun:
-    """Run `trips` trips; with `until_steady` fewer, as soon as the state at the loop's edge repeats."""
-    return _Model(code, parameters, trips, record, until_steady).run()
+    """Run `trips` trips; with `until` fewer, as soon as the state at the loop's edge has come so often."""
+    return _Model(code, parameters, trips, record, until).run()
 
 
 class _Model(ComputeUnit):
@@ -57,7 +58,7 @@ class _Model(ComputeUnit):
         code, handlers = self.code, self._handlers()
         for wave in waves:
             self._push(wave, wave.simd)
-        while heap and not self.period:
+        while heap and not self.settled:
             event = heappop(heap)
             while True:
                 time, _, _, number = event
@@ -70,7 +71,7 @@ class _Model(ComputeUnit):
                 if again < 0:
                     break
                 event = heappushpop(heap, (again, -wave.priority, wave.last if fair else 0, number))  # as _push
-        if self.live and not self.period:
+        if self.live and not self.settled:
             raise ProgramError(deadlock(code, self.gatherings))
         return MeasuredRun(
             edges=tuple(tuple(wave.edges) for wave in waves),
@@ -321,9 +322,9 @@ class _Model(ComputeUnit):
             wave.pc = wave.start
         else:
             wave.pc += 1
-        if wave.number == 0 and self.until_steady:
+        if wave.number == 0 and self.until is not None:
             self._look_for_period(wave, time)
-        return _ASLEEP if self.period else time + self.turn * self.p.loop_edge
+        return _ASLEEP if self.settled else time + self.turn * self.p.loop_edge
 
     def _end(self, wave: ModelWave, _instruction: ModelInstruction, time: int) -> int:
         wave.ended = time

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rota.cycles.compute_unit import Steady
 from rota.cycles.instructions import Code, encode
 from rota.cycles.measured_run import Lost as Clocks
 from rota.cycles.measured_run import MeasuredRun
@@ -160,7 +161,7 @@ def predict(
     timing, base = device.timing, parameters or nominal(device)
     code = encode(program, base)
     load = code.load
-    nominal_run = _settled(code, base)
+    nominal_run = _settled(code, base, Steady.ACCOUNTS)
     cycles = nominal_run.clocks_per_trip / code.tiles_per_trip
     others = [
         Sensitivity(name, value, _cycles(program, moved))
@@ -297,13 +298,13 @@ def _by_cause(lost: Iterable[Lost]) -> tuple[tuple[str, float], ...]:
 
 def _cycles(program: LoweredProgram, parameters: Parameters) -> float:
     code = encode(program, parameters)
-    return _settled(code, parameters).clocks_per_trip / code.tiles_per_trip
+    return _settled(code, parameters, Steady.CLOCKS).clocks_per_trip / code.tiles_per_trip
 
 
-def _settled(code: Code, parameters: Parameters) -> MeasuredRun:
+def _settled(code: Code, parameters: Parameters, until: Steady) -> MeasuredRun:
     """Short loops get more trips: a latency spans many of them."""
     trips = _PATIENCE // sum(len(code.instructions[role]) for role in code.roles)
-    return run(code, parameters, trips=min(max(trips, _FEWEST_TRIPS), _MOST_TRIPS), until_steady=True)
+    return run(code, parameters, trips=min(max(trips, _FEWEST_TRIPS), _MOST_TRIPS), until=until)
 
 
 def _bounds(code: Code) -> dict[str, float]:

@@ -57,7 +57,7 @@ class OrderSearch:
         found.append(self._climbed(given))
         best = min(found, key=lambda each: each.clocks)
         shakes = _SHAKES
-        while self.left > 0 and shakes and best.clocks > self.wave.least:
+        while self.left > 0 and shakes and best.clocks > self.wave.loop.least:
             found.append(self._climbed(self._shaken(best)))
             shakes = _SHAKES if found[-1].clocks < best.clocks else shakes - 1
             best = min(found[-1], best, key=lambda each: each.clocks)
@@ -98,7 +98,7 @@ class OrderSearch:
             for entry in self._near_late(best.order):
                 best = self._first_better(best, self.moves.single(best.order, entry), end)
             best = self._first_better(best, self._evened(best.order), end)
-            if best.clocks in (before, self.wave.least) or self.left <= max(end, 0):
+            if best.clocks in (before, self.wave.loop.least) or self.left <= max(end, 0):
                 break
         return best
 
@@ -113,7 +113,7 @@ class OrderSearch:
 
     def _near_late(self, order: list[int]) -> list[int]:
         """Entries around those that are late, in order."""
-        late = {each % self.length for each in self.wave.late(*self._trips(order))}
+        late = {each % self.length for each in self.wave.trip(*self._trips(order)).late}
         places = [place for place, entry in enumerate(order) if entry in late]
         near = {other for place in places for other in range(place - _AROUND, place + _AROUND + 1)}
         return [entry for place, entry in enumerate(order) if place in near and not self.fixed[entry]]
@@ -124,10 +124,10 @@ class OrderSearch:
         A gap is full if the unit is free before the instruction comes, and has room if it is still busy then.
         """
         matrix = [place for place, entry in enumerate(order) if self.fixed[entry]]
-        margins = dict(self.wave.margins(*self._trips(order), {order[place] for place in matrix}))
-        full = [number for number, place in enumerate(matrix) if margins[order[place]] < 0]
-        room = [number for number, place in enumerate(matrix) if margins[order[place]] > 0]
-        scarce = self.wave.turns_are_scarce
+        margins = self.wave.trip(*self._trips(order)).margins  # the first period's come first
+        full = [number for number, place in enumerate(matrix) if margins[place] < 0]
+        room = [number for number, place in enumerate(matrix) if margins[place] > 0]
+        scarce = self.wave.loop.turns_are_scarce
         for wanted in room if scarce else full:
             for other in sorted(full if scarce else room, key=lambda each: abs(each - wanted))[:_FULL]:
                 source, target = (other, wanted) if scarce else (wanted, other)

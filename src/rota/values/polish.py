@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from rota.cycles.instructions import encode
 from rota.cycles.order_pace import OrderPace, in_lockstep
+from rota.cycles.paced_loop import paced_loop
 from rota.cycles.parameters import nominal, unlucky
 from rota.cycles.predict import clocks_per_tile
 from rota.errors import RotaError
@@ -41,7 +42,8 @@ def faster_order(written: CompiledLoop) -> tuple[int, ...] | None:
         return None
     if written.staggered or not in_lockstep(code) or not code.load.mma_clocks:
         return None
-    found = _found(written, (OrderPace(code, parameters), OrderPace(encode(program, slow), slow)))
+    late = paced_loop(encode(program, slow), slow)
+    found = _found(written, (OrderPace(paced_loop(code, parameters)), OrderPace(late)))
     tried = [written, *(reordered(written, order) for order in found)]
     clocks = [clocks_per_tile(each) for each in tried]
     fastest = [number for number, each in enumerate(clocks) if each == min(clocks)]

@@ -30,7 +30,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         ["clang-22", "-print-file-name=libclang_rt.asan-x86_64.so"], check=True, capture_output=True, text=True
     ).stdout.strip()
     assert Path(runtime).exists(), "the sanitizers' runtime is in libclang-rt-22-dev"
-    return {**os.environ, "LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0", "ROTA_NATIVE": str(core)}
+    return {**os.environ, "LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0", "ROTA_NATIVE": str(core.parent)}
 
 
 def fuzz(environment: dict[str, str], *arguments: int) -> subprocess.CompletedProcess[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from functools import cache
 from pathlib import Path
 from typing import Final
 
+from rota.native_library import load
+
 NAME = "librota_core.so"
-_SWITCH = "ROTA_NATIVE"  # "0" asks for the NumPy interpreter, a path for another build of the core
 _POINTER: Final = ctypes.c_void_p
 OTHER: Final = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_int32)
 """What executes one instruction of a wave instead of the core: takes the wave's number and the instruction's."""
@@ -55,16 +55,7 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
 @cache
 def library() -> ctypes.CDLL | None:
     """The core that was built into the package; None without one, or where ROTA_NATIVE=0 asks for NumPy."""
-    asked = os.environ.get(_SWITCH, "")
-    built = Path(__file__).parent / "lib" / NAME  # beside modules it would pass for one of them
-    path = Path(asked) if os.sep in asked else built
-    if asked == "0" or not path.exists():
-        return None
-    core = ctypes.CDLL(os.fspath(path))
-    for name, (gives, takes) in _SIGNATURES.items():
-        function = getattr(core, name)
-        function.restype, function.argtypes = gives, list(takes)
-    return core
+    return load(Path(__file__).parent / "lib" / NAME, _SIGNATURES)  # beside modules it would pass for one of them
 
 
 @cache

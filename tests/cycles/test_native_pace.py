@@ -1,0 +1,119 @@
+"""The compiled pace against the one in Python, which shares no code with it."""
+
+import os
+import subprocess
+import sys
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rota.cycles.native import pace
+from rota.cycles.native.pace import NativePace
+from rota.cycles.order_pace import OrderPace
+from rota.cycles.paced_loop import GLOBAL, LDS, MATH, RUN, TURNS, WAIT, IssueRun, IssueStep, PacedLoop
+
+REGISTERS, COUNTERS = 4, 3
+CLOCKS = st.integers(0, 40)
+NEEDS = st.lists(st.tuples(st.integers(0, REGISTERS - 1), st.integers(-12, 12)), max_size=2).map(tuple)
+MAKES = st.lists(st.integers(0, REGISTERS - 1), max_size=2).map(tuple)
+MATHS = st.builds(IssueStep, st.just(MATH), CLOCKS, CLOCKS, CLOCKS, NEEDS, MAKES, st.integers(0, 1))
+MEMORIES = st.builds(
+    IssueStep, st.sampled_from([LDS, GLOBAL]), CLOCKS, CLOCKS, CLOCKS, NEEDS, MAKES, st.integers(0, COUNTERS - 1)
+)
+NONE: st.SearchStrategy[tuple[()]] = st.just(())
+WAITS = st.builds(
+    IssueStep, st.just(WAIT), CLOCKS, st.integers(0, 3), st.just(0), NONE, NONE, st.integers(0, COUNTERS - 2)
+)
+RESTS = st.builds(lambda lead: IssueStep(TURNS, lead), CLOCKS)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> IssueRun:
+    first = draw(MATHS)._replace(makes=())
+    every = max(-(-first.held // 4), 1) * 4
+    return IssueRun(RUN, first.lead, first, draw(MAKES), every * draw(st.integers(1, 5)), every)
+
+
+ENTRIES = st.lists(st.one_of(MATHS, MEMORIES, WAITS, RESTS, runs()), max_size=3).map(tuple)
+LOOPS = st.builds(
+    PacedLoop,
+    turn=st.just(4),
+    latency=st.integers(0, 400),
+    edge=st.sampled_from([0, 4, 12]),
+    fused_waits=st.booleans(),
+    turns_are_scarce=st.booleans(),
+    registers=st.just(REGISTERS),
+    holds=st.tuples(st.integers(1, 5), st.integers(1, 5), st.just(1 << 62)),
+    pending=st.tuples(*[st.integers(0, 3)] * COUNTERS),
+    entries=st.lists(ENTRIES, min_size=1, max_size=8).map(tuple),
+    least=st.just(0),
+)
+
+
+class InPython(OrderPace):
+    @cached_property
+    def _native(self) -> NativePace | None:
+        return None
+
+
+@settings(max_examples=400, deadline=None)
+@given(loop=LOOPS, data=st.data())
+def test_both_take_as_long_with_the_same_entries_late(loop: PacedLoop, data: st.DataObject) -> None:
+    order = data.draw(st.permutations(range(len(loop.entries))))
+    ahead = data.draw(st.none() | st.lists(st.sampled_from(range(len(loop.entries))), max_size=20))
+    compiled, python = OrderPace(loop), InPython(loop)
+    assert compiled._native is not None
+    try:
+        expected = python.trip(order, ahead)
+    except IndexError:  # a wait for more than was ever issued
+        with pytest.raises(IndexError):
+            compiled.trip(order, ahead)
+        return
+    assert compiled.trip(order, ahead) == expected
+    assert compiled.clocks(order, ahead) == python.clocks(order, ahead) == expected.clocks
+
+
+def small() -> PacedLoop:
+    step = IssueStep(LDS, held=8, after=64, makes=(0,), place=0)
+    return PacedLoop(
+        turn=4, latency=100, edge=4, fused_waits=False, turns_are_scarce=False, registers=1, holds=(1, 1 << 62),
+        pending=(0, 0), entries=((step,), (IssueStep(MATH, held=16, after=16, needs=((0, 0),)),)), least=0,
+    )  # fmt: skip
+
+
+def test_a_read_and_its_use() -> None:
+    """The port is held for 8 clocks, the data is there 64 later; then the MFMA takes a turn, and the edge another."""
+    assert OrderPace(small()).clocks((0, 1), ahead=()) == 72 + 4 + 4
+
+
+@pytest.mark.parametrize("entry", [2, -2, 1 << 40])
+def test_an_entry_that_is_not_there_is_refused(entry: int) -> None:
+    with pytest.raises(IndexError):
+        OrderPace(small()).clocks((0, entry))
+
+
+def test_what_is_not_built_leaves_it_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.cycles.order_pace.library", lambda: None)
+    assert OrderPace(small())._native is None
+    assert OrderPace(small()).clocks((0, 1)) == InPython(small()).clocks((0, 1))
+
+
+def test_nothing_leaves_its_memory(tmp_path: Path) -> None:
+    """The drawn loops once more, with a core that has AddressSanitizer and UndefinedBehaviorSanitizer built in."""
+    source = Path(pace.__file__).parent / "pace.c"
+    options = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-shared-libasan")
+    library = tmp_path / "librota_pace.so"
+    subprocess.run(["clang-22", *options, "-fPIC", "-shared", "-o", str(library), str(source)], check=True)
+    asked = ["clang-22", "-print-file-name=libclang_rt.asan-x86_64.so"]
+    runtime = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+    sanitised = {"LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0", "ROTA_NATIVE": str(tmp_path)}
+    drawn = f"{__file__}::{test_both_take_as_long_with_the_same_entries_late.__name__}"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-cov", drawn],
+        env={**os.environ, **sanitised}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    assert "1 passed" in done.stdout
