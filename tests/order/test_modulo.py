@@ -47,6 +47,19 @@ def test_a_bound_that_can_not_be_met_is_refuted() -> None:
     assert "II 3 refuted for schedules of any length" in str(schedule)
 
 
+def test_the_least_possible_interval_without_a_schedule() -> None:
+    assert ModuloScheduler().least_possible(crossed()) == 4
+    assert ModuloScheduler(time_limit=0).least_possible(crossed()) == 3  # the bound; nothing is refuted
+    assert ModuloScheduler().least_possible(crossed(), lower=6) == 6
+
+
+def test_what_the_caller_knows_is_not_sought_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ModuloScheduler, "_search", lambda *_: pytest.fail("3 is known to be out of reach"))
+    schedule = ModuloScheduler().schedule(crossed(), lower=4)
+    assert (schedule.ii, schedule.certificate.lower) == (4, 4)
+    assert schedule.certificate.proof is ModuloProof.REFUTED
+
+
 def test_without_time_the_heuristic_answers_and_nothing_is_called_infeasible() -> None:
     schedule = ModuloScheduler(time_limit=0).schedule(crossed())
     assert schedule.certificate.proof is ModuloProof.OPEN
@@ -168,6 +181,7 @@ def test_the_least_interval_is_the_oracles(small: ModuloProblem) -> None:
     check_modulo_schedule(small, schedule)
     assert keeps(small, schedule.ii, schedule.starts)
     assert schedule.certificate.optimal
+    assert ModuloScheduler().least_possible(small) == schedule.ii
     if least is not None:
         assert schedule.ii == least
     assert schedule.ii >= derive_mii(small).ii

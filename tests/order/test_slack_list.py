@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from rota.order.modulo import slack_bound
 from rota.order.modulo.choice import Choice
 from rota.order.modulo.handover import Delivery, Handover
 from rota.order.modulo.mii import derive_mii
@@ -24,14 +25,20 @@ from tests.findings.smallest import raised
 
 II = 32
 UNITS = ("path", "port", "unit")
+_EFFORT = 40.0  # times what a request is worth: enough to decide it
 
 
-def tile(copies: int, *, loads: int = 2, reads: int = 2, latency: int = 12, held: int = 2, ii: int = II) -> Choice:
-    """A tile that `loads` bring, `reads` take to registers, and as many computations use, spread over the interval."""
+def tile(
+    copies: int, *, loads: int = 2, reads: int = 2, latency: int = 12, held: int = 2, offset: int = 0, ii: int = II
+) -> Choice:
+    """A tile that `loads` bring, `reads` take to registers, and as many computations use, spread over the interval.
+
+    A load takes its path `offset` slots after it started.
+    """
     first_read, first_use = loads, loads + reads
     ops = (
         *(
-            ModuloOp(name=f"load{n}", latency=latency, uses=(Use(resource="path", occupancy=held),))
+            ModuloOp(name=f"load{n}", latency=latency, uses=(Use(resource="path", occupancy=held, offset=offset),))
             for n in range(loads)
         ),
         *(ModuloOp(name=f"read{n}", latency=4, uses=(Use(resource="port", occupancy=held),)) for n in range(reads)),
@@ -80,6 +87,61 @@ def test_loads_and_reads_are_as_late_as_the_copies_allow() -> None:
 def test_stages_bound_what_loads_may_be_late() -> None:
     assert reached(tile(4), barriers=2, stages=6, landing=3 * II)
     assert not reached(tile(4), barriers=2, stages=2, landing=3 * II)
+
+
+def beside(one: Choice, other: Choice) -> Choice:
+    """Two tiles in one loop, which share its units."""
+    shift = len(one.problem.ops)
+    edges = [
+        replace(edge, producer=edge.producer + shift, consumer=edge.consumer + shift) for edge in other.problem.edges
+    ]
+    named = [replace(op, name=f"other {op.name}") for op in other.problem.ops]
+    taken = {slot + 2 for slot in one.pinned.values()}
+    assert not taken & set(one.pinned.values())
+    return replace(
+        one,
+        problem=replace(one.problem, ops=(*one.problem.ops, *named), edges=(*one.problem.edges, *edges)),
+        copies=(*one.copies, *(("B", count) for _, count in other.copies)),
+        handovers=(
+            *one.handovers,
+            *(
+                each._replace(
+                    value="B",
+                    before=tuple(op + shift for op in each.before),
+                    after=tuple(op + shift for op in each.after),
+                )
+                for each in other.handovers
+            ),
+        ),
+        deliveries=(
+            *one.deliveries,
+            *(Delivery(reader + shift, user + shift, distance) for reader, user, distance in other.deliveries),
+        ),
+        pinned={**one.pinned, **{op + shift: slot + 2 for op, slot in other.pinned.items()}},
+        chains=(*one.chains, *(tuple(op + shift for op in chain) for chain in other.chains)),
+    )
+
+
+def test_loads_of_two_tiles_have_to_fit_between_two_instances_of_the_only_barrier() -> None:
+    """With two copies loads start behind a barrier, and have landed, with slack, at the next.
+
+    Four loads of 4 slots on one path: the last starts 12 behind the first, and takes 12 more.
+    """
+    both = beside(tile(2, held=4), tile(2, held=4))
+    assert reached(both, barriers=1, landing=II - 12 - 12)
+    assert not reached(both, barriers=1, landing=II - 12 - 12 + 1)
+    # Of one tile alone two loads are 4 apart; with two barriers, or other units, each tile has its own time.
+    assert reached(tile(2, held=4), barriers=1, landing=II - 4 - 12)
+    assert reached(both, barriers=2, landing=II - 12 - 12 + 1)
+    apart = replace(
+        both.problem,
+        ops=tuple(
+            replace(op, uses=(Use(resource="other path", occupancy=4),)) if op.name.startswith("other load") else op
+            for op in both.problem.ops
+        ),
+        resources=(*both.problem.resources, Resource(name="other path")),
+    )
+    assert reached(replace(both, problem=apart), barriers=1, landing=II - 4 - 12)
 
 
 def listed(choice: Choice, ii: int, barriers: int, *, stages: int, landing: int, reading: int) -> Settled | None:
@@ -143,7 +205,28 @@ def drawn(seed: int) -> tuple[Choice, int]:
 def solved(request: Request, reading: int) -> Outcome:
     """By the solver alone."""
     search = _Search(scheduler=ModuloScheduler(), deadline=1e9, attempt=0)
-    return search.solve(request, reading=reading).outcome
+    return search.solve(request, _EFFORT, reading=reading).outcome
+
+
+def test_what_a_crowded_unit_refutes_the_solver_refutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawn pairs of tiles at one barrier; those that precedences alone refute are not counted."""
+    crowded = 0
+    for seed in range(150):
+        draw = random.Random(seed)
+        ii, latency, offset = 12 * draw.randint(2, 4), draw.randint(4, 20), draw.choice((0, 0, 3, 9))
+        sizes = {"reads": draw.randint(1, 3), "latency": latency, "held": draw.randint(2, 4), "ii": ii}
+        first = tile(2, loads=draw.randint(1, 3), **sizes)
+        both = beside(first, tile(2, loads=draw.randint(1, 3), **sizes, offset=offset))
+        landing = max(ii - latency - draw.randint(0, 16), 0)
+        request = Request(number=0, choice=both, ii=ii, barriers=1, stages=5, slack=landing)
+        wanted = {"barriers": 1, "stages": 5, "landing": landing, "reading": 0}
+        with monkeypatch.context() as patched:
+            patched.setattr(slack_bound, "_crowded", lambda *_: False)
+            precedences_do = out_of_reach(both, ii, **wanted)
+        if not precedences_do and out_of_reach(both, ii, **wanted):
+            crowded += 1
+            assert solved(request, 0) is Outcome.INFEASIBLE, seed
+    assert crowded >= 20
 
 
 def test_bounds_and_lists_agree_with_the_solver() -> None:

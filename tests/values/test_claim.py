@@ -12,6 +12,8 @@ from rota.cycles.predict import predict
 from rota.kernels.gemm import BF16
 from rota.order.modulo.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSchedule
 from rota.targets.device import timing_of
+from rota.values.buffer_depth import allowances
+from rota.values.claim import _most
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.loop_problem import modulo_problem
 from rota.values.op_times import time_loop
@@ -45,6 +47,17 @@ def test_no_copies_and_no_starts_beat_what_is_called_least(seed: int) -> None:
     if done is not None and schedule_of(done).certificate.optimal:
         found = schedule_of(done)
         assert better(made, time_loop(made.spec, made.machine.timing), found.ii, found.certificate.limits) is None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_most_copies_are_the_most_that_fit(seed: int) -> None:
+    made = drawn(seed)
+    times = time_loop(made.spec, made.machine.timing)
+    for allowed in allowances(made.spec, made.machine, times, None):
+        most = _most(allowed)
+        for name, count in most.items():
+            assert allowed.holds({**allowed.least, name: count}) or count == allowed.least[name]
+            assert not allowed.holds({**allowed.least, name: count + 1})
 
 
 def test_the_enumeration_finds_what_a_false_claim_overlooks() -> None:

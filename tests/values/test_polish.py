@@ -3,20 +3,24 @@
 from collections import Counter
 from dataclasses import replace
 from functools import cache
+from random import Random
 
 import pytest
 
 from rota import GFX950, verify
-from rota.cycles.predict import clocks_per_tile
+from rota.cycles.instructions import encode, in_order
+from rota.cycles.parameters import nominal
+from rota.cycles.predict import clocks_of, clocks_per_tile
 from rota.execute.executor import execute
 from rota.execute.semantics import Mixing
 from rota.kernels.gemm import BF16, GemmShape
 from rota.program.entry import Entry, wait_effect, wait_op
 from rota.program.kinds import OpKind
 from rota.program.phase import Phase
+from rota.targets.device import device_of
 from rota.values.compile_loop import compile_loop
 from rota.values.compiled_loop import CompiledLoop
-from rota.values.polish import faster_order
+from rota.values.polish import faster_order, reordered
 
 SHAPE = GemmShape(name="crowded", instruction=BF16, mma=(16, 32), rows=128, columns=96, waves=4)
 
@@ -31,6 +35,15 @@ def test_it_is_faster_and_proved() -> None:
     assert clocks_per_tile(better) < clocks_per_tile(plain)
     assert better.certificate is not None
     assert verify(better).clean
+
+
+def test_an_order_is_judged_without_encoding_it_again() -> None:
+    plain = compiled(polish=False)
+    parameters = nominal(device_of(plain.machine))
+    code = encode(plain.lowered, parameters)
+    for seed in range(5):
+        order = Random(seed).sample(range(len(plain.kernel)), len(plain.kernel))
+        assert clocks_of(in_order(code, order), parameters) == clocks_per_tile(reordered(plain, order))
 
 
 def test_it_computes_the_same() -> None:

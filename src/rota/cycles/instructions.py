@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rota.cycles.parameters import Parameters
@@ -155,6 +155,23 @@ def encode(schedule: Lowerable, parameters: Parameters, shape: WorkSource | None
         load=_load(program, kernels, waves, parameters),
         fused_waits=has_one_wait(program.machine),
     )
+
+
+def in_order(code: Code, order: Sequence[int]) -> Code:
+    """The same program with the entries of its kernel in another order; keys still number them as they were."""
+    return replace(code, instructions=tuple(tuple(_in_order(code, each, order)) for each in code.instructions))
+
+
+def _in_order(code: Code, written: Sequence[ModelInstruction], order: Sequence[int]) -> Iterator[ModelInstruction]:
+    kinds = [instruction.kind for instruction in written]
+    begins, ends = kinds.index(ENTER) + 1, kinds.index(EDGE)
+    own: dict[int, list[ModelInstruction]] = {}
+    for instruction in written[begins:ends]:
+        own.setdefault(code.keys[instruction.key].slot, []).append(instruction)
+    yield from written[:begins]
+    for slot in order:
+        yield from own.get(slot, ())
+    yield from written[ends:]
 
 
 class _Encoder:

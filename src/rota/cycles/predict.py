@@ -208,6 +208,11 @@ def clocks_per_tile(schedule: Lowerable, parameters: Parameters | None = None) -
     return _cycles(program, parameters or nominal(device_of(program.machine)))
 
 
+def clocks_of(code: Code, parameters: Parameters) -> float:
+    """The same, of a program that is encoded already."""
+    return _settled(code, parameters, Steady.CLOCKS).clocks_per_trip / code.tiles_per_trip
+
+
 class Ranked(NamedTuple):
     """A schedule, its prediction, and its place from 1 on, which `shared_by` so many have."""
 
@@ -297,8 +302,7 @@ def _by_cause(lost: Iterable[Lost]) -> tuple[tuple[str, float], ...]:
 
 
 def _cycles(program: LoweredProgram, parameters: Parameters) -> float:
-    code = encode(program, parameters)
-    return _settled(code, parameters, Steady.CLOCKS).clocks_per_trip / code.tiles_per_trip
+    return clocks_of(encode(program, parameters), parameters)
 
 
 def _settled(code: Code, parameters: Parameters, until: Steady) -> MeasuredRun:

@@ -138,14 +138,18 @@ def _unroll(copies: Mapping[str, int]) -> int:
 
 
 def shallowest(
-    allowed: Allowance, times: LoopTimes, depths: Sequence[Mapping[str, int]], patience: Patience
+    allowed: Allowance, times: LoopTimes, depths: Sequence[Mapping[str, int]], patience: Patience, lower: int
 ) -> tuple[Mapping[str, int], ModuloSchedule]:
-    """The copies of the least interval that the search finds for any, few of them first.
+    """The copies of the least interval that the search finds for any, few of them first; none is below `lower`.
 
     Too few copies can take the search all its time, so every number of them gets a short one first.
     """
     problems = [(copies, modulo_problem(allowed.loop, times, copies)) for copies in _searched(allowed, times, depths)]
-    known = [(derive_mii(problem).ii, copies, problem) for copies, problem in problems]
+    if len(problems) > 1:  # what all copies at once leave no room for, none of them does
+        most = {name: max(copies[name] for copies, _ in problems) for name in allowed.least}
+        joint = modulo_problem(allowed.loop, times, most)
+        lower = patience.scheduler(_FIRST_LOOK).least_possible(joint, lower=lower)
+    known = [(max(derive_mii(problem).ii, lower), copies, problem) for copies, problem in problems]
     known = sorted(known, key=lambda each: each[0])[:_MOST_SEARCHED]
     bounds = [bound for bound, _, _ in known]
     best: tuple[Mapping[str, int], ModuloSchedule] | None = None
@@ -156,7 +160,7 @@ def shallowest(
             if best is not None and (over or best[1].ii <= bounds[number]):
                 continue
             share = _FIRST_LOOK if first_look else patience.left / (len(known) - number)
-            found = patience.scheduler(share).schedule(problem)
+            found = patience.scheduler(share).schedule(problem, lower=lower)
             bounds[number] = found.certificate.lower
             if best is None or found.ii < best[1].ii:
                 best = copies, found

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rota.order.modulo.mii import MII, ResourceBound, derive_mii
-from rota.order.modulo.modulo_problem import ModuloProblem
 from rota.order.modulo.modulo_schedule import ModuloProof, ModuloSchedule
 from rota.program.kinds import Home
 from rota.program.loop_spec import LoopSpec
@@ -57,15 +56,19 @@ class Claim:
         """What ties the ops together, all waves alike."""
         return ties_of(self.loop, self.times)
 
-    def certify(self, found: ModuloSchedule, placement: Placement, patience: Patience | None = None) -> ModuloSchedule:
+    def least_possible(self, patience: Patience) -> int:
+        """No schedule with few copies has a smaller interval; a search refutes those that bounds don't."""
+        return patience.scheduler(_REFUTING).least_possible(modulo_problem(self.loop, self.times, _most(self.few)))
+
+    def certify(self, found: ModuloSchedule, placement: Placement, lower: int = 0) -> ModuloSchedule:
         """The schedule with what is proved about its interval, and within which limits.
 
-        With `patience` a search refutes smaller intervals where bounds don't.
+        No schedule with few copies has a smaller interval than `lower`, where that is known.
         """
         proof = _Proof(self, found.ii)
         limits, lower, mii = proof.limits(), found.ii, proof.mii(self.deep)
         if limits is None:
-            limits, lower, mii = proof.all_limits, proof.lower(patience), proof.mii(self.few)
+            limits, lower, mii = proof.all_limits, proof.lower(lower), proof.mii(self.few)
         kind = ModuloProof.REFUTED if lower == found.ii else ModuloProof.OPEN
         certificate = replace(
             found.certificate,
@@ -92,15 +95,11 @@ class _Proof:
     def mii(self, allowed: Allowance) -> MII:
         """The bounds of the problem in which each value has the most copies that it could have."""
         times = self.claim.times
-        mii = derive_mii(self.widest(allowed))
+        mii = derive_mii(modulo_problem(self.claim.loop, times, _most(allowed)))
         unit, busy = max(times.busy, key=lambda pair: pair[1], default=(None, 0))
         if unit is not None and busy > (0 if mii.resource is None else mii.resource.ii):  # what lands takes LDS, too
             mii = replace(mii, resource=ResourceBound(ii=busy, resource=unit.value, busy=busy, capacity=1))
         return mii
-
-    def widest(self, allowed: Allowance) -> ModuloProblem:
-        """Whatever bounds this problem bounds those of all copies that are allowed."""
-        return modulo_problem(self.claim.loop, self.claim.times, _most(allowed))
 
     def limits(self) -> tuple[str, ...] | None:
         """The fewest words under which a bound reaches the interval; None if none does."""
@@ -149,26 +148,29 @@ class _Proof:
         own = () if within == freely else (_OWN_REGISTERS,)
         return (*_counted("at most", capped), *self.of_older(few), *own, self.waves)
 
-    def lower(self, patience: Patience | None) -> int:
+    def lower(self, known: int) -> int:
         """No schedule within all limits has a smaller interval."""
         few = self.claim.few
-        lower = max(self.mii(few).ii, least_borne(self.planned.ties, few, self.planned.busy))
-        if patience is not None and lower < self.ii:
-            lower = max(lower, patience.scheduler(_REFUTING).schedule(self.widest(few)).certificate.lower)
-        return min(lower, self.ii)
+        return min(max(known, self.mii(few).ii, least_borne(self.planned.ties, few, self.planned.busy)), self.ii)
 
 
 def _most(allowed: Allowance) -> dict[str, int]:
-    """The copies that each value could have if the others had their fewest."""
-    return {name: _most_of(name, allowed) for name in allowed.least}
+    """The copies that each value could have if the others had their fewest.
 
-
-def _most_of(name: str, allowed: Allowance) -> int:
-    low, high = allowed.least[name], _BEYOND
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if allowed.holds({**allowed.least, name: middle}) else (low, middle)
-    return low
+    Whatever bounds the problem with these bounds those of all copies that are allowed.
+    """
+    least, loop = dict(allowed.least), allowed.loop
+    if not allowed.holds(least):
+        return least
+    limits = ((allowed.lds_bytes, loop.lds_bytes), (allowed.registers, loop.registers))
+    room = [(limit - taken(least), taken) for limit, taken in limits if limit is not None]
+    found = {name: (allowed.most or {}).get(name, _BEYOND) for name in least}
+    for left, taken in room:
+        fewest = taken(least)
+        for name, count in least.items():
+            each = taken({**least, name: count + 1}) - fewest
+            found[name] = min(found[name], count + left // each) if each else found[name]
+    return found
 
 
 def _counted(words: str, copies: Mapping[str, int]) -> Iterator[str]:

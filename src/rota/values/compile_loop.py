@@ -163,10 +163,11 @@ def _placed(claim: Claim, patience: Patience, landing: int) -> tuple[ModuloSched
         placed = None if depths == tried else in_lockstep(loop, times, ii, depths, patience=patience, landing=landing)
         if placed is not None:
             return claim.certify(*placed), placed[1]
-    copies, best = shallowest(few, times, depths, patience)
+    lower = claim.least_possible(patience)
+    copies, best = shallowest(few, times, depths, patience, lower)
     bare = Placement(interval=best.ii, starts=best.starts, copies=tuple(sorted(copies.items())))
     placed = in_lockstep(loop, times, best.ii, (copies,), patience=patience, landing=landing) or (best, bare)
-    return claim.certify(*placed, patience), placed[1]
+    return claim.certify(*placed, lower), placed[1]
 
 
 def unsynchronised(

@@ -102,18 +102,18 @@ def _in_hand(loop: LoopSpec, op: LoopOp) -> tuple[_Held, ...]:
 
 def _lives(loop: LoopSpec, placement: Placement, times: LoopTimes) -> Iterator[_Life]:
     """The life of each register value of iteration 0."""
+    begins: dict[str, int] = {}
+    ends: dict[str, int] = {}
+    for start, op, timing in zip(placement.starts, loop.ops, times.timings, strict=True):
+        begins |= dict.fromkeys(op.writes, start)
+        uses = [(name, start + max(timing.latency, 1)) for name in op.writes]
+        held = start + max(timing.occupancy, 1)
+        uses += [(read.value, held + read.distance * placement.interval) for read in op.reads]
+        for name, over in uses:
+            ends[name] = max(ends.get(name, over), over)
     for value in loop.values:
-        if value.home is not Home.REGISTERS:
-            continue
-        ends = []
-        for number, op in enumerate(loop.ops):
-            start = placement.starts[number]
-            if value.name in op.writes:
-                begins = start
-                ends.append(start + max(times.timings[number].latency, 1))
-            held = max(times.timings[number].occupancy, 1)
-            ends += [start + read.distance * placement.interval + held for read in op.reads if read.value == value.name]
-        yield _Life(value.name, loop.registers_of(value.name)[0], begins, max(ends))
+        if value.home is Home.REGISTERS:
+            yield _Life(value.name, loop.registers_of(value.name)[0], begins[value.name], ends[value.name])
 
 
 def _holding(lives: Sequence[_Life], copies: Mapping[str, int], moment: int, placement: Placement) -> Iterator[_Held]:

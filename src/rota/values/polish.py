@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rota.cycles.instructions import encode
+from rota.cycles.instructions import encode, in_order
 from rota.cycles.order_pace import OrderPace, in_lockstep
 from rota.cycles.paced_loop import paced_loop
 from rota.cycles.parameters import nominal, unlucky
-from rota.cycles.predict import clocks_per_tile
+from rota.cycles.predict import clocks_of
 from rota.errors import RotaError
 from rota.program.entry import Entry
 from rota.program.kinds import OpKind
@@ -42,13 +42,13 @@ def faster_order(written: CompiledLoop) -> tuple[int, ...] | None:
         return None
     if written.staggered or not in_lockstep(code) or not code.load.mma_clocks:
         return None
-    late = paced_loop(encode(program, slow), slow)
-    found = _found(written, (OrderPace(paced_loop(code, parameters)), OrderPace(late)))
-    tried = [written, *(reordered(written, order) for order in found)]
-    clocks = [clocks_per_tile(each) for each in tried]
+    late = encode(program, slow)
+    found = _found(written, (OrderPace(paced_loop(code, parameters)), OrderPace(paced_loop(late, slow))))
+    tried = [range(len(program.kernel)), *found]
+    clocks = [clocks_of(in_order(code, order), parameters) for order in tried]
     fastest = [number for number, each in enumerate(clocks) if each == min(clocks)]
     if len(fastest) > 1:
-        fastest.sort(key=lambda number: clocks_per_tile(tried[number], slow))
+        fastest.sort(key=lambda number: clocks_of(in_order(late, tried[number]), slow))
     return found[fastest[0] - 1] if fastest[0] else None
 
 

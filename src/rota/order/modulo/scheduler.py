@@ -47,14 +47,32 @@ class ModuloScheduler:
         check_ints(self, ("seed",), most=LARGEST_SEED)
         check_seconds(self, "time_limit", zero=True)
 
-    def schedule(self, problem: ModuloProblem) -> ModuloSchedule:
-        """A schedule of the least II that was found, or an `OrderError` if there is none at any II."""
+    def schedule(self, problem: ModuloProblem, *, lower: int = 1) -> ModuloSchedule:
+        """A schedule of the least II that was found, or an `OrderError` if there is none at any II.
+
+        The caller knows that there is none below `lower`, of this problem or one that asks for less.
+        """
         started = perf_counter()
         mii = derive_mii(expect("the problem", problem, ModuloProblem))
-        starts = iterative_starts(problem, mii.ii)
+        lower = max(mii.ii, lower)
+        starts = iterative_starts(problem, lower)
         if starts is not None:
-            return _certified(problem, mii, mii.ii, starts, lower=mii.ii, by="ims", started=started)
-        return self._climb(derive_structure(problem), mii, started)
+            return _certified(problem, mii, lower, starts, lower=lower, by="ims", started=started)
+        return self._climb(derive_structure(problem), mii, lower, started)
+
+    def least_possible(self, problem: ModuloProblem, *, lower: int = 1) -> int:
+        """No schedule has a smaller II; the search begins at `lower`, and ends where it can't decide."""
+        ii = max(derive_mii(expect("the problem", problem, ModuloProblem)).ii, lower)
+        if iterative_starts(problem, ii) is not None:
+            return ii
+        structure, deadline = derive_structure(problem), spent() + self.time_limit
+        if _may_never_fit(problem):
+            self._check_ever_fits(structure, deadline)
+        while (left := deadline - spent()) > 0 and not stopped():
+            if self._search(structure, ii, left / 2) is not Outcome.INFEASIBLE:
+                break
+            ii += 1
+        return ii
 
     def schedule_at(self, problem: ModuloProblem, ii: int) -> ModuloSchedule:
         """A schedule of exactly this II, or an `OrderError` that names the constraints which leave none."""
@@ -78,12 +96,12 @@ class ModuloScheduler:
         """Starts at exactly this II by search alone; or that there are none, or that the time came first."""
         return self._search(derive_structure(problem), ii, self.time_limit)
 
-    def _climb(self, structure: Structure, mii: MII, started: float) -> ModuloSchedule:
-        """From the MII up; an II that is left open ends the refutations, and the search goes on for any schedule."""
+    def _climb(self, structure: Structure, mii: MII, lower: int, started: float) -> ModuloSchedule:
+        """From `lower` up; an II that is left open ends the refutations, and the search goes on for any schedule."""
         problem, deadline = structure.problem, spent() + self.time_limit
         if _may_never_fit(problem):
             self._check_ever_fits(structure, deadline)
-        ii, lower, undecided = mii.ii, mii.ii, False
+        ii, undecided = lower, False
         while (left := deadline - spent()) > 0 and not stopped():
             # Half of what is left: an II that can't be decided must not cost the schedule of a larger one.
             starts = self._search(structure, ii, left / 2)

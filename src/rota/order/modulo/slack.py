@@ -37,7 +37,8 @@ from rota.solver.stopping import stopped
 _FEW_BARRIERS = 2
 _POLISH = 0.03  # of the solver's own measure, of which one unit is about four seconds, to improve what was found
 _SHARES = 0.3, 1.0  # of the effort that a request is worth, one search after the other
-_HURRIED = 0.3  # of a share, where there is a schedule already, if not the best that may be asked for
+_AT_HAND = 0.1  # of a share, where a schedule is known for a request that comes later
+_HURRIED = 0.3  # of a share, to improve one that is a list
 _READ_SLACK = 2  # part of the slack wished for reads with which a list is left as it is
 _SEARCH = Turn(Encoding.INTERVALS, linear=1, probing=0, share=1.0)
 
@@ -122,7 +123,7 @@ class _Ladder:
             for asked in _by_barriers(self.choices, self.ii, slack, among):
                 decision = self._known(roomiest_of(asked)) if asked[0].barriers <= most else None
                 if decision is not None and decision.listed:
-                    self._hurry = _HURRIED
+                    self._hurry = _AT_HAND
                     return
 
     def climb(
@@ -144,7 +145,7 @@ class _Ladder:
                 continue
             for request in asked:
                 at_hand = known.outcome is Outcome.FEASIBLE and request.number != roomiest.number
-                share = part * _HURRIED if at_hand else part
+                share = part * _AT_HAND if at_hand else part
                 decision = known if request is roomiest else self._solve(request, attempt, share)
                 if decision.outcome is Outcome.FEASIBLE:
                     return _Found(request, decision)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import le
 from typing import NamedTuple
 
 from rota.order.modulo.choice import Choice, Meeting
@@ -58,7 +59,7 @@ class _Windows:
             for first, second, least in reversed(ties):
                 if high[second] - least < high[first]:
                     high[first], changed = high[second] - least, True
-            if any(one > other for one, other in zip(low, high, strict=True)):
+            if not all(map(le, low, high)):
                 return None
         return _Windows(low, high)
 
