@@ -24,7 +24,7 @@ from rota.prove.met_states import MetStates
 from rota.prove.operation import Operation, OperationKind
 from rota.prove.product_state import LoopVisit, Namer, ProductState, shape_of
 from rota.prove.recorder import Recorder
-from rota.prove.register_indexing import index_of, move_indexed, set_index, touched
+from rota.prove.register_indexing import evaluate_indexed, in_place, set_index
 from rota.prove.scalar_values import evaluate_scalar
 from rota.prove.squad import Squad
 from rota.prove.symbol import Linear, Symbol
@@ -226,7 +226,8 @@ class Explorer:
         if operation.data and not operation.flat and operation.kind in {OperationKind.LDS, OperationKind.VMEM}:
             uses = operation.reads | operation.writes & ~self.memory.refilled(squad, operation)
         if operation.indexed:
-            uses = touched(operation, index_of(self.one, squad, product.known))
+            meant = in_place(self.one, squad, operation, product.known) or operation
+            uses = meant.reads | meant.writes
         if uses & squad.busy:
             self.judge.early(squad, operation, uses, product.known)
 
@@ -242,7 +243,7 @@ class Explorer:
             return self._branching.branch(product, squad, operation)
         if kind is OperationKind.VALUE:
             if operation.indexed:
-                move_indexed(self.one, squad, operation, product.known)
+                evaluate_indexed(self.one, squad, operation, product.known)
             elif self._evaluated[operation.number]:
                 self.one.symbols.looping = self._looping[operation.number]
                 evaluate = evaluate_vector if operation.vector else evaluate_scalar

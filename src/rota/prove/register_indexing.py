@@ -2,14 +2,16 @@
 
 In index mode M0 is added to the vector registers that its bits name.  While the index is known the very registers are
 used; else a read may be of any register from the named one on, and a write forgets all of these.  The mode must begin
-and end in one stretch of code.
+and end in one stretch of code, and what stands there makes single registers of others.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 
 from rota.isa.wave.operand import ACC, M0, SCALAR, File, Operand
 from rota.prove.decisions import Decisions
@@ -17,10 +19,12 @@ from rota.prove.evaluation import Evaluator
 from rota.prove.operation import Operation, OperationKind, UnknownOperationError
 from rota.prove.squad import Squad
 from rota.prove.symbol import LANE, WAVE
-from rota.prove.vector_values import write_lane
+from rota.prove.vector_values import evaluate_vector
 
 _NAMES = re.compile(r"gpr_idx\((?P<names>[A-Z0-9,]*)\)")
 _PLACES = {"SRC0": 1, "SRC1": 2, "SRC2": 4, "DST": 8}
+_VECTORS = (1 << SCALAR) - 1
+_OWN_WAYS = ("v_mfma", "v_smfmac", "v_accvgpr", "v_swap", "v_permlane")  # of using registers
 
 
 def mark_indexed(operations: Sequence[Operation]) -> list[Operation]:
@@ -50,28 +54,56 @@ def _mode(operation: Operation) -> int:
 
 
 def _wide(operation: Operation, mode: int) -> Operation:
-    moves = operation.name == "v_mov_b32" or (operation.name == "v_writelane_b32" and mode == _PLACES["DST"])
-    if not moves or operation.odd or mode & 6:
+    if not _is_plain(operation, mode):
         raise UnknownOperationError(operation.instruction, "register index")
-    target, source = operation.operands[:2]
     reads, writes = operation.reads, operation.writes
-    if mode & 1 and source.file is File.VECTOR:
-        reads |= _from(source)
-    if mode & 8:
-        writes, reads = writes | _from(target), reads | _from(target)
+    for place, operand in _meant(operation.operands, mode):
+        if place:
+            reads |= _from(operand)
+        else:  # what lies beyond the last register is the first
+            writes, reads = writes | _from(operand) | 1, reads | _from(operand) | 1
     return replace(operation, reads=reads, writes=writes, indexed=mode)
+
+
+def _is_plain(operation: Operation, mode: int) -> bool:
+    """Does it make one register of others, each as its operand names it?"""
+    if operation.name == "v_writelane_b32":
+        return mode == _PLACES["DST"] and not operation.odd
+    vectors = [operand for operand in operation.operands if operand.file is File.VECTOR]
+    return (
+        bool(vectors)
+        and operation.operands[0] is vectors[0]
+        and operation.targets == 1
+        and not (operation.odd or operation.keeps or operation.name.startswith(_OWN_WAYS))
+        and all(operand.count == 1 and operand.first < ACC for operand in vectors)
+    )
+
+
+def _meant(operands: Sequence[Operand], mode: int) -> Iterator[tuple[int, Operand]]:
+    """The vector registers that the mode adds the index to: the target's place is 0, sources follow."""
+    for place, operand in enumerate(operands[: len(_PLACES)]):
+        if mode >> (place - 1) % len(_PLACES) & 1 and operand.file is File.VECTOR:
+            yield place, operand
 
 
 def _from(operand: Operand) -> int:
     """All registers of the file from an operand's on."""
-    last = ACC if operand.first < ACC else SCALAR
-    return (1 << last) - (1 << operand.first)
+    return (1 << ACC) - (1 << operand.first)
 
 
-def index_of(one: Evaluator, squad: Squad, known: Decisions) -> int | None:
-    """The index in M0, if it is known."""
-    value = one.row(squad, SCALAR + M0, known)
-    return value & 0xFF if isinstance(value, int) else None
+def in_place(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> Operation | None:
+    """The operation on the very registers that are meant; None if these are not known."""
+    index = one.row(squad, SCALAR + M0, known)
+    if not isinstance(index, int):
+        return None
+    operands = list(operation.operands)
+    for place, operand in _meant(operation.operands, operation.indexed):
+        operands[place] = replace(operand, first=operand.first + (index & 0xFF))
+        if operands[place].first >= ACC:
+            return None
+    target, *sources = (sum(1 << row for row in operand.rows) & _VECTORS for operand in operands)
+    reads, writes = operation.reads & ~_VECTORS | reduce(or_, sources, 0), operation.writes & ~_VECTORS | target
+    return replace(operation, operands=tuple(operands), reads=reads, writes=writes, indexed=0)
 
 
 def set_index(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
@@ -85,31 +117,14 @@ def set_index(one: Evaluator, squad: Squad, operation: Operation, known: Decisio
         squad.registers[SCALAR + M0] = one.symbols.fresh("index", WAVE)
 
 
-def touched(operation: Operation, index: int | None) -> int:
-    """The registers that a marked operation uses."""
-    if index is None:
-        return operation.reads | operation.writes
-    target, source = operation.operands[:2]
-    rows = 1 << target.first + (index if operation.indexed & 8 else 0)
-    if source.file is File.VECTOR:
-        rows |= 1 << source.first + (index if operation.indexed & 1 else 0)
-    return rows
-
-
-def move_indexed(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-    """v_mov_b32 or v_writelane_b32 in index mode."""
-    index = index_of(one, squad, known)
-    target, source = operation.operands[:2]
-    if operation.indexed & 1 and source.file is File.VECTOR:
-        value = one.symbols.fresh("indexed", LANE) if index is None else one.row(squad, source.first + index, known)
+def evaluate_indexed(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
+    """An operation in index mode."""
+    meant = in_place(one, squad, operation, known)
+    if meant is not None:
+        evaluate_vector(one, squad, meant, known)
+    elif operation.indexed & _PLACES["DST"]:
+        for row in range(ACC):
+            if operation.writes >> row & 1:
+                squad.registers[row] = one.symbols.fresh("indexed", LANE)
     else:
-        value = one.read(squad, source, known)
-    if not operation.indexed & 8:
-        one.write(squad, target.first, value)
-    elif index is not None and operation.name == "v_writelane_b32":
-        write_lane(one, squad, target.first + index, value, one.read(squad, operation.operands[2], known))
-    elif index is not None:
-        one.write(squad, target.first + index, value)
-    else:
-        for row in [row for row in squad.registers if operation.writes >> row & 1 and row < SCALAR]:
-            squad.registers[row] = one.symbols.fresh("indexed", LANE)
+        one.write(squad, operation.operands[0].first, one.symbols.fresh("indexed", LANE))
