@@ -60,15 +60,15 @@ class Claim:
         """No schedule with few copies has a smaller interval; a search refutes those that bounds don't."""
         return patience.scheduler(_REFUTING).least_possible(modulo_problem(self.loop, self.times, _most(self.few)))
 
-    def certify(self, found: ModuloSchedule, placement: Placement, lower: int = 0) -> ModuloSchedule:
+    def certify(self, found: ModuloSchedule, placement: Placement, refuted_below: int = 0) -> ModuloSchedule:
         """The schedule with what is proved about its interval, and within which limits.
 
-        No schedule with few copies has a smaller interval than `lower`, where that is known.
+        No schedule with few copies has an interval below `refuted_below`, where that was shown.
         """
         proof = _Proof(self, found.ii)
         limits, lower, mii = proof.limits(), found.ii, proof.mii(self.deep)
         if limits is None:
-            limits, lower, mii = proof.all_limits, proof.lower(lower), proof.mii(self.few)
+            limits, lower, mii = proof.all_limits, proof.lower(refuted_below), proof.mii(self.few)
         kind = ModuloProof.REFUTED if lower == found.ii else ModuloProof.OPEN
         certificate = replace(
             found.certificate,
