@@ -47,6 +47,41 @@ def test_the_registers_that_are_meant_make_the_address(text: str, which: str, in
         assert indexed(text, which, other).status is not Status.PROVED, other
 
 
+# Both waves have the same places in v10, and other ones in v11; s7 is the number of the wave.
+BY_WAVE = """
+v_and_b32_e32 v9, 63, v0
+v_lshlrev_b32_e32 v10, 2, v9
+v_add_u32_e32 v11, 0x100, v10
+v_mov_b32_e32 v12, 0
+v_lshrrev_b32_e32 v2, 6, v0
+s_nop 4
+v_readfirstlane_b32 s7, v2
+s_nop 4
+"""
+
+
+@pytest.mark.parametrize(
+    ("index", "proved"),
+    [("s_mov_b32 s6, s7", True), ("s_sub_u32 s6, 1, s7", True), ("s_lshr_b32 s6, s7, 1", False)],
+)
+@pytest.mark.parametrize("text", ["v_mov_b32_e32 v6, v10", "v_add_u32_e32 v6, v10, v12", "v_max_u32_e32 v6, v10, v12"])
+def test_each_wave_has_its_own_index(text: str, index: str, proved: bool) -> None:
+    verdict = judged(f"{BY_WAVE}{index}\ns_set_gpr_idx_on s6, gpr_idx(SRC0)\n{text}\n{END}")
+    assert (verdict.status is Status.PROVED) is proved
+
+
+def test_a_target_that_differs_from_wave_to_wave_is_not_known() -> None:
+    text = "s_set_gpr_idx_on s7, gpr_idx(DST)\nv_mov_b32_e32 v6, v10\n"
+    assert judged(f"{BY_WAVE}v_mov_b32_e32 v7, v11\n{text}{END}").status is not Status.PROVED
+
+
+@pytest.mark.parametrize(("row", "early"), [(10, True), (11, True), (12, False)])
+def test_what_any_wave_uses_is_early(row: int, early: bool) -> None:
+    load = f"{BY_WAVE}v_mov_b32_e32 v13, 0\nglobal_load_dword v{row}, v[20:21], off\n"
+    text = f"{load}s_set_gpr_idx_on s7, gpr_idx(SRC0)\nv_add_u32_e32 v6, v10, v13\ns_set_gpr_idx_off\n"
+    assert ("I103" in codes(judged(f"{text}s_waitcnt vmcnt(0)\ns_endpgm"))) is early
+
+
 def test_a_register_beyond_the_last_may_be_any() -> None:
     assert indexed("v_mov_b32_e32 v6, v10", index="0xf6").status is not Status.PROVED
     # A write there goes to the first register, which is stored here.

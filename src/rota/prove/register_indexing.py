@@ -13,12 +13,14 @@ from dataclasses import replace
 from functools import reduce
 from operator import or_
 
+import numpy as np
+
 from rota.isa.wave.operand import ACC, M0, SCALAR, File, Operand
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.operation import Operation, OperationKind, UnknownOperationError
 from rota.prove.squad import Squad
-from rota.prove.symbol import LANE, WAVE
+from rota.prove.symbol import LANE, WAVE, Linear, Plain, Value, of_waves, simple
 from rota.prove.vector_values import evaluate_vector
 
 _NAMES = re.compile(r"gpr_idx\((?P<names>[A-Z0-9,]*)\)")
@@ -92,15 +94,30 @@ def _from(operand: Operand) -> int:
 
 
 def in_place(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> Operation | None:
-    """The operation on the very registers that are meant; None if these are not known."""
-    index = one.row(squad, SCALAR + M0, known)
-    if not isinstance(index, int):
+    """The operation with the registers that are meant, of all waves together; None if these are not known."""
+    found = _by_index(one, squad, operation, known)
+    if not found:
         return None
+    reads, writes = (reduce(or_, (getattr(each, name) for each in found.values())) for name in ("reads", "writes"))
+    return replace(next(iter(found.values())), reads=reads, writes=writes)
+
+
+def _by_index(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> dict[int, Operation]:
+    """By each index that a wave has: the operation on the very registers that are meant; nothing if it isn't known."""
+    index = one.row(squad, SCALAR + M0, known)
+    if isinstance(index, Linear):
+        return {}
+    indices = {int(each) & 0xFF for each in np.asarray(index).flat}
+    last = max((operand.first for _, operand in _meant(operation.operands, operation.indexed)), default=0)
+    if last + max(indices) >= ACC or (len(indices) > 1 and operation.indexed & _PLACES["DST"]):
+        return {}
+    return {each: _moved(operation, each) for each in sorted(indices)}
+
+
+def _moved(operation: Operation, index: int) -> Operation:
     operands = list(operation.operands)
     for place, operand in _meant(operation.operands, operation.indexed):
-        operands[place] = replace(operand, first=operand.first + (index & 0xFF))
-        if operands[place].first >= ACC:
-            return None
+        operands[place] = replace(operand, first=operand.first + index)
     target, *sources = (sum(1 << row for row in operand.rows) & _VECTORS for operand in operands)
     reads, writes = operation.reads & ~_VECTORS | reduce(or_, sources, 0), operation.writes & ~_VECTORS | target
     return replace(operation, operands=tuple(operands), reads=reads, writes=writes, indexed=0)
@@ -110,21 +127,51 @@ def set_index(one: Evaluator, squad: Squad, operation: Operation, known: Decisio
     """s_set_gpr_idx_on and s_set_gpr_idx_idx."""
     old, new = one.row(squad, SCALAR + M0, known), one.read(squad, operation.operands[0], known)
     on = operation.instruction.opcode == "s_set_gpr_idx_on"
-    if isinstance(new, int):
-        kept = (old & 0xFFFF_0F00 if on else old & 0xFFFF_FF00) if isinstance(old, int) else 0
-        squad.registers[SCALAR + M0] = kept | new & 0xFF | (_mode(operation) << 12 if on else 0)
-    else:
+    if isinstance(new, Linear):
         squad.registers[SCALAR + M0] = one.symbols.fresh("index", WAVE)
+        return
+    kept = 0 if isinstance(old, Linear) else old & (0xFFFF_0F00 if on else 0xFFFF_FF00)
+    squad.registers[SCALAR + M0] = simple(kept | new & 0xFF | (_mode(operation) << 12 if on else 0))
 
 
 def evaluate_indexed(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
     """An operation in index mode."""
-    meant = in_place(one, squad, operation, known)
-    if meant is not None:
-        evaluate_vector(one, squad, meant, known)
+    found = _by_index(one, squad, operation, known)
+    row = operation.operands[0].first
+    if len(found) == 1:
+        evaluate_vector(one, squad, next(iter(found.values())), known)
+    elif found:  # waves have an index each
+        index = np.broadcast_to(np.asarray(one.row(squad, SCALAR + M0, known)) & 0xFF, (len(squad.waves), 1))
+        before, made = squad.registers.get(row), list[Value]()
+        for number in index[:, 0].tolist():
+            evaluate_vector(one, squad, found[number], known)
+            made.append(one.row(squad, row, known, everywhere=True))
+            if before is None:
+                del squad.registers[row]
+            else:
+                squad.registers[row] = before
+        squad.registers[row] = _of_each(one, made)
     elif operation.indexed & _PLACES["DST"]:
-        for row in range(ACC):
-            if operation.writes >> row & 1:
-                squad.registers[row] = one.symbols.fresh("indexed", LANE)
+        for each in range(ACC):
+            if operation.writes >> each & 1:
+                squad.registers[each] = one.symbols.fresh("indexed", LANE)
     else:
-        one.write(squad, operation.operands[0].first, one.symbols.fresh("indexed", LANE))
+        one.write(squad, row, one.symbols.fresh("indexed", LANE))
+
+
+def _of_each(one: Evaluator, values: Sequence[Value]) -> Value:
+    """The first wave's part of the first value, the second's of the second, and so on."""
+    own = [of_waves(value, [wave]) for wave, value in enumerate(values)]
+    first = own[0]
+    if isinstance(first, Linear):
+        if not all(isinstance(each, Linear) and (each.base, each.scale) == (first.base, first.scale) for each in own):
+            return one.symbols.fresh("indexed", LANE)
+        return Linear(first.base, first.scale, _stacked([each.offset for each in own if isinstance(each, Linear)]))
+    plain = [each for each in own if not isinstance(each, Linear)]
+    return _stacked(plain) if len(plain) == len(own) else one.symbols.fresh("indexed", LANE)
+
+
+def _stacked(rows: Sequence[Plain]) -> Plain:
+    each = [np.atleast_2d(np.asarray(row, np.int64)) for row in rows]
+    wide = max(row.shape[1] for row in each)
+    return simple(np.concatenate([np.broadcast_to(row, (1, wide)) for row in each]))
