@@ -1,6 +1,5 @@
 """The compiled pace against the one in Python, which shares no code with it."""
 
-import os
 import subprocess
 import sys
 from functools import cached_property
@@ -14,6 +13,7 @@ from rota.cycles.native import pace
 from rota.cycles.native.pace import NativePace
 from rota.cycles.order_pace import OrderPace
 from rota.cycles.paced_loop import GLOBAL, LDS, MATH, RUN, TURNS, WAIT, IssueRun, IssueStep, PacedLoop
+from tests.sanitized import sanitised
 
 REGISTERS, COUNTERS = 4, 3
 CLOCKS = st.integers(0, 40)
@@ -103,17 +103,11 @@ def test_what_is_not_built_leaves_it_to_python(monkeypatch: pytest.MonkeyPatch) 
 
 def test_nothing_leaves_its_memory(tmp_path: Path) -> None:
     """The drawn loops once more, with a core that has AddressSanitizer and UndefinedBehaviorSanitizer built in."""
-    source = Path(pace.__file__).parent / "pace.c"
-    options = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-shared-libasan")
-    library = tmp_path / "librota_pace.so"
-    subprocess.run(["clang-22", *options, "-fPIC", "-shared", "-o", str(library), str(source)], check=True)
-    asked = ["clang-22", "-print-file-name=libclang_rt.asan-x86_64.so"]
-    runtime = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
-    sanitised = {"LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0", "ROTA_NATIVE": str(tmp_path)}
+    environment = sanitised(tmp_path / "librota_pace.so", [Path(pace.__file__).parent / "pace.c"])
     drawn = f"{__file__}::{test_both_take_as_long_with_the_same_entries_late.__name__}"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-cov", drawn],
-        env={**os.environ, **sanitised}, capture_output=True, text=True, check=False,
+        env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     assert "1 passed" in done.stdout

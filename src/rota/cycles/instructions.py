@@ -157,21 +157,31 @@ def encode(schedule: Lowerable, parameters: Parameters, shape: WorkSource | None
     )
 
 
-def in_order(code: Code, order: Sequence[int]) -> Code:
-    """The same program with the entries of its kernel in another order; keys still number them as they were."""
-    return replace(code, instructions=tuple(tuple(_in_order(code, each, order)) for each in code.instructions))
+class WrittenLoop(NamedTuple):
+    """A role's instructions: ahead of the kernel, those of each of its entries, and from its edge on."""
+
+    ahead: tuple[ModelInstruction, ...]
+    entries: tuple[tuple[ModelInstruction, ...], ...]
+    behind: tuple[ModelInstruction, ...]
 
 
-def _in_order(code: Code, written: Sequence[ModelInstruction], order: Sequence[int]) -> Iterator[ModelInstruction]:
+def written_loop(code: Code, role: int) -> WrittenLoop:
+    """What a role issues, entry by entry where it goes round; entries of other roles have nothing."""
+    written = code.instructions[role]
     kinds = [instruction.kind for instruction in written]
     begins, ends = kinds.index(ENTER) + 1, kinds.index(EDGE)
-    own: dict[int, list[ModelInstruction]] = {}
+    entries: list[list[ModelInstruction]] = [[] for _ in range(code.keys[written[ends].key].slot)]
     for instruction in written[begins:ends]:
-        own.setdefault(code.keys[instruction.key].slot, []).append(instruction)
-    yield from written[:begins]
-    for slot in order:
-        yield from own.get(slot, ())
-    yield from written[ends:]
+        entries[code.keys[instruction.key].slot].append(instruction)
+    return WrittenLoop(written[:begins], tuple(map(tuple, entries)), written[ends:])
+
+
+def in_order(code: Code, order: Sequence[int]) -> Code:
+    """The same program with the entries of its kernel in another order; keys still number them as they were."""
+    loops = [written_loop(code, role) for role in range(len(code.instructions))]
+    kernels = [[instruction for entry in order for instruction in loop.entries[entry]] for loop in loops]
+    written = tuple((*loop.ahead, *kernel, *loop.behind) for loop, kernel in zip(loops, kernels, strict=True))
+    return replace(code, instructions=written)
 
 
 class _Encoder:

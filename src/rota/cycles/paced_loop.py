@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rota.cycles.instructions import CODE, EDGE, ENTER, SCALAR, Code, ModelInstruction
+from rota.cycles.instructions import CODE, SCALAR, Code, ModelInstruction, written_loop
 from rota.cycles.parameters import Parameters
 from rota.program.kinds import OpKind, Unit
 
@@ -73,19 +73,14 @@ class PacedLoop:
 
 def paced_loop(code: Code, parameters: Parameters) -> PacedLoop:
     """The kernel of a program whose waves all run the same entries."""
-    written = code.instructions[0]
+    written = written_loop(code, 0)
     reader = _Reader(code, parameters)
-    kinds = [instruction.kind for instruction in written]
-    begins, ends = kinds.index(ENTER), kinds.index(EDGE)
     holds = (*(counter.holds.value for counter in code.counters), 1 << 62)
     pending = [0] * len(holds)
-    for step in reader.steps(written[:begins]):
+    for step in reader.steps(written.ahead):
         if step.form in (LDS, GLOBAL):
             pending[step.place] += 1
-    own: list[list[ModelInstruction]] = [[] for _ in range(code.keys[written[ends].key].slot)]
-    for instruction in written[begins + 1 : ends]:
-        own[code.keys[instruction.key].slot].append(instruction)
-    single = [list(reader.steps(each)) for each in own]
+    single = [list(reader.steps(each)) for each in written.entries]
     steps = [step for each in single for step in each]
     turn, edge = parameters.turn, parameters.turn * parameters.loop_edge
     matrix = sum(step.held for step in steps if (step.form, step.place) == (MATH, MATRIX))

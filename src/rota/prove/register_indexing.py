@@ -18,14 +18,13 @@ import numpy as np
 from rota.isa.wave.operand import ACC, M0, SCALAR, File, Operand
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
-from rota.prove.operation import Operation, OperationKind, UnknownOperationError
+from rota.prove.operation import VECTORS, Operation, OperationKind, UnknownOperationError
 from rota.prove.squad import Squad
 from rota.prove.symbol import LANE, WAVE, Linear, Plain, Value, of_waves, simple
 from rota.prove.vector_values import evaluate_vector
 
 _NAMES = re.compile(r"gpr_idx\((?P<names>[A-Z0-9,]*)\)")
 _PLACES = {"SRC0": 1, "SRC1": 2, "SRC2": 4, "DST": 8}
-_VECTORS = (1 << SCALAR) - 1
 _OWN_WAYS = ("v_mfma", "v_smfmac", "v_accvgpr", "v_swap", "v_permlane")  # of using registers
 
 
@@ -118,8 +117,8 @@ def _moved(operation: Operation, index: int) -> Operation:
     operands = list(operation.operands)
     for place, operand in _meant(operation.operands, operation.indexed):
         operands[place] = replace(operand, first=operand.first + index)
-    target, *sources = (sum(1 << row for row in operand.rows) & _VECTORS for operand in operands)
-    reads, writes = operation.reads & ~_VECTORS | reduce(or_, sources, 0), operation.writes & ~_VECTORS | target
+    target, *sources = (sum(1 << row for row in operand.rows) & VECTORS for operand in operands)
+    reads, writes = operation.reads & ~VECTORS | reduce(or_, sources, 0), operation.writes & ~VECTORS | target
     return replace(operation, operands=tuple(operands), reads=reads, writes=writes, indexed=0)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -11,26 +10,16 @@ from pathlib import Path
 import pytest
 
 from rota.isa.native import library
+from tests.sanitized import sanitised
 
 SOURCES = Path(library.__file__).parent
-OPTIONS = (
-    "-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-shared-libasan",
-    "-ffp-contract=off", "-fPIC", "-shared",
-)  # fmt: skip
 REPORT = re.compile(r"ERROR: AddressSanitizer|runtime error:")
 PROGRAMS, SEED = 400, 20
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    core = tmp_path_factory.mktemp("core") / "librota_core.so"
-    sources = sorted(map(str, SOURCES.glob("*.c")))
-    subprocess.run(["clang-22", *OPTIONS, "-o", str(core), *sources, "-lm"], check=True)
-    runtime = subprocess.run(
-        ["clang-22", "-print-file-name=libclang_rt.asan-x86_64.so"], check=True, capture_output=True, text=True
-    ).stdout.strip()
-    assert Path(runtime).exists(), "the sanitizers' runtime is in libclang-rt-22-dev"
-    return {**os.environ, "LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0", "ROTA_NATIVE": str(core.parent)}
+    return sanitised(tmp_path_factory.mktemp("core") / library.NAME, SOURCES.glob("*.c"))
 
 
 def fuzz(environment: dict[str, str], *arguments: int) -> subprocess.CompletedProcess[str]:
