@@ -255,9 +255,11 @@ def _wide(one: _Writer) -> None:
 def _lanes(one: _Writer) -> None:
     roll = one.random.random()
     lane = one.random.choice((*map(str, (0, 1, 5, 31, 63)), one.s()))
-    if roll < 0.5:
+    if roll < 0.45:
         one.put(f"v_readfirstlane_b32 {one.s()}, {one.v()}")
-    elif roll < 0.8:
+    elif roll < 0.6:
+        one.put(f"v_swap_b32 {one.v()}, {one.v()}")
+    elif roll < 0.85:
         one.put(f"v_readlane_b32 {one.s()}, {one.v()}, {lane}")
     else:
         one.put(
@@ -267,6 +269,14 @@ def _lanes(one: _Writer) -> None:
 
 def _odd(one: _Writer) -> None:
     one.put(one.random.choice(_ODD).format(v=one.v(), w=one.v(), u=one.v()))
+
+
+def _rows(one: _Writer) -> None:
+    """Rows of lanes change places, which they do while all lanes are active."""
+    one.put("s_or_saveexec_b64 s[24:25], -1")
+    for _ in range(one.random.randrange(1, 3)):
+        one.put(f"v_permlane{one.random.choice((16, 32))}_swap_b32_e32 {one.v()}, {one.v()}")
+    one.put("s_mov_b64 exec, s[24:25]")
 
 
 def _m0(one: _Writer) -> None:
@@ -287,18 +297,20 @@ def _exec(one: _Writer) -> None:
             one.put("s_xor_b64 exec, exec, s[24:25]")
             _vector(one)
         one.put(one.random.choice(("s_mov_b64 exec, s[24:25]", "s_or_b64 exec, exec, s[24:25]", "s_mov_b64 exec, -1")))
-    elif roll < 0.85:
+        return
+    if roll < 0.85:
         one.put(f"s_{one.random.choice(('andn1', 'andn2'))}_wrexec_b64 s[26:27], {one.s64()}")
         _vector(one)
-        one.put("s_mov_b64 exec, -1")
-    elif roll < 0.93:
+    elif roll < 0.9:
         one.put(f"v_cmpx_{one.random.choice(('lt', 'ge', 'ne'))}_u32_e32 vcc, {one.random.choice(_INLINE)}, {one.v()}")
         _vector(one)
-        one.put("s_mov_b64 exec, -1")
     else:
-        one.put(f"s_mov_b32 exec_{one.random.choice(('lo', 'hi'))}, {one.s()}")
-        _vector(one)
-        one.put("s_mov_b64 exec, -1")
+        one.put(f"s_and_b64 exec, {one.random.choice(('exec', '-1'))}, {one.s64()}")
+        for _ in range(one.random.randrange(1, 4)):
+            one.put(f"s_mov_b32 exec_{one.random.choice(('lo', 'hi'))}, {one.ssrc()}")
+            _vector(one)
+    halves = ("s_mov_b32 exec_lo, -1", "s_mov_b32 exec_hi, -1")
+    one.lines += one.random.choice((halves, halves[::-1], ("s_mov_b64 exec, -1",)))
 
 
 def _skip(one: _Writer) -> None:
@@ -350,14 +362,11 @@ def _load(one: _Writer) -> None:
     one.put("s_waitcnt vmcnt(0)")
 
 
-def _barrier(one: _Writer) -> None:
-    one.put("s_barrier")
-
-
 _LINES: tuple[tuple[float, Callable[[_Writer], None]], ...] = (
     (5, _scalar), (2, _scalar_one), (2, _scalar_k), (2, _compare), (0.5, _compare_wide), (2.5, _scalar_wide),
     (9, _vector), (1, _bitop), (2, _vector_compare), (2.5, _choose), (2, _carry), (1.5, _wide), (2, _lanes),
-    (0.6, _odd), (0.6, _m0), (2.5, _exec), (1.6, _skip), (0.8, _repeat), (2, _lds), (0.7, _load), (0.6, _barrier),
+    (0.6, _odd), (0.7, _rows), (0.6, _m0), (2.7, _exec), (1.6, _skip), (0.8, _repeat), (2, _lds),
+    (0.7, _load), (0.6, lambda one: one.put("s_barrier")),
 )  # fmt: skip
 
 

@@ -56,3 +56,49 @@ def test_an_exec_half_that_is_known_is_followed() -> None:
     """The lanes that are switched off keep their own place."""
     halves = "s_mov_b32 exec_lo, 0xffff\ns_mov_b32 exec_hi, 0\nv_mov_b32_e32 v3, v4\n"
     assert judged(START + halves + END.replace("0xfc", "0x1fc")).status is Status.PROVED
+
+
+SOME_LANES = "v_mov_b32_e32 v3, 0\nv_cmp_gt_u32_e64 s[6:7], v6, v4\ns_mov_b64 exec, s[6:7]\n"
+
+
+@pytest.mark.parametrize(
+    ("halves", "status"),
+    [
+        (("exec_lo", "exec_hi"), Status.PROVED),
+        (("exec_hi", "exec_lo"), Status.PROVED),
+        (("exec_lo", "exec_lo"), Status.ALARM),
+        (("exec_hi",), Status.ALARM),
+    ],
+)
+def test_lanes_that_were_unknown_are_all_on_behind_both_halves(halves: tuple[str, ...], status: Status) -> None:
+    """Where one half stays unknown, its lanes may keep the word that both waves write."""
+    on = "".join(f"s_mov_b32 {half}, -1\n" for half in halves)
+    text = START + SOME_LANES + on + "v_mov_b32_e32 v3, v4\n" + END.replace("0xfc", "0x1fc")
+    assert judged(text).status is status
+
+
+@pytest.mark.parametrize(("unknown", "status"), [("exec_lo", Status.ALARM), ("exec_hi", Status.PROVED)])
+def test_the_half_that_is_not_written_stays_as_it_was(unknown: str, status: Status) -> None:
+    """All lanes have a word that both waves write, until those that are on get their own; lanes 0 to 31 write."""
+    own = f"v_mov_b32_e32 v3, 0\ns_mov_b32 {unknown}, s4\nv_mov_b32_e32 v3, v4\n"
+    end = END.replace("s_mov_b64 exec, -1", "s_mov_b32 exec_lo, -1\ns_mov_b32 exec_hi, 0").replace("0xfc", "0x1fc")
+    assert judged(START + own + end).status is status
+
+
+HALF_A_WAVE = "v_xor_b32_e32 v3, 0x80, v4\n"  # the words of lanes 32 lanes away
+
+
+@pytest.mark.parametrize(
+    ("exchange", "status"),
+    [
+        ("v_permlane32_swap_b32_e32 v3, v5\n", Status.PROVED),
+        ("v_swap_b32 v3, v4\n", Status.PROVED),
+        ("v_permlane32_swap_b32_e32 v3, v6\n", Status.ALARM),
+        ("v_swap_b32 v3, v6\n", Status.ALARM),
+        ("s_mov_b32 exec_hi, 0\ns_nop 4\nv_permlane32_swap_b32_e32 v3, v5\n", Status.ALARM),
+    ],
+)
+def test_lanes_that_are_exchanged_are_followed(exchange: str, status: Status) -> None:
+    """Within a wave: both waves keep words of their own.  With lanes left out, what an exchange does is not known."""
+    text = START + HALF_A_WAVE + "s_nop 1\n" + exchange + END.replace("0xfc", "0x1fc")
+    assert judged(text).status is status

@@ -95,6 +95,7 @@ FOUND = {
         s_waitcnt vmcnt(0)
         s_xor_b64 exec, exec, s[12:13]
         ds_write_b32 v2, v0 offset:1024""",
+    "a register's own rows change places": "v_permlane16_swap_b32_e32 v0, v0",
 }
 
 

@@ -138,14 +138,8 @@ class Evaluator:
         if isinstance(one, Linear) or isinstance(other, Linear):
             atom = self.symbols.opaque("pair", (one, other), spread=LANE).base
             return self.masks.unknown(atom, waves)
-        both = np.broadcast_to(
-            np.asarray(one | other << 32 if isinstance(other, int) and isinstance(one, int) else 0), (waves, 1)
-        )
-        if isinstance(one, int) and isinstance(other, int):
-            return self.masks.leaf((one | other << 32,) * waves)
         lows = np.broadcast_to(np.asarray(one), (waves, 1))[:, 0].tolist()
         highs = np.broadcast_to(np.asarray(other), (waves, 1))[:, 0].tolist()
-        del both
         return self.masks.leaf(tuple(a | b << 32 for a, b in zip(lows, highs, strict=True)))
 
     def write_pair(self, squad: Squad, row: int, mask: Mask) -> None:
@@ -188,15 +182,14 @@ class Evaluator:
 
     def _write_exec_half(self, squad: Squad, which: int, value: Value) -> None:
         waves = len(squad.waves)
-        if squad.exec.leaf is None or isinstance(value, Linear):
-            atom = self.symbols.fresh("exec", LANE).base
-            squad.exec = self.masks.unknown(atom, waves)
-            return
-        numbers = np.broadcast_to(np.asarray(value), (waves, 1))[:, 0].tolist()
-        keep = M32 << 32 * (1 - which)
-        squad.exec = self.masks.leaf(
-            tuple(old & keep | new << 32 * which for old, new in zip(squad.exec.leaf, numbers, strict=True))
-        )
+        if isinstance(value, Linear):
+            source = self.masks.unknown(self.symbols.fresh("exec", LANE).base, waves)
+        else:
+            numbers = np.broadcast_to(np.asarray(value), (waves, 1))[:, 0].tolist()
+            source = self.masks.leaf(tuple(number << 32 * which for number in numbers))
+        own = self.masks.leaf((M32 << 32 * which,) * waves)
+        kept, written = self.masks.combine("andn2", squad.exec, own), self.masks.combine("and", source, own)
+        squad.exec = self.tamed(self.masks.combine("or", kept, written))
 
     def merged(self, mask: Mask, new: Value, old: Value) -> Value:
         """In the lanes of the mask the new value, in the others the old one."""

@@ -12,7 +12,7 @@ from rota.isa.wave.operand import EXEC, SCALAR, File, Operand, named
 from rota.prove.arithmetic import multiply_high
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
-from rota.prove.lane_mask import Mask, lanes_of
+from rota.prove.lane_mask import ALL64, Mask, lanes_of
 from rota.prove.operation import EXEC_BITS, Operation
 from rota.prove.squad import Half, Squad
 from rota.prove.symbol import GROUP, LANE, M32, WAVE, Linear, Value, key_of, simple, spread_of
@@ -268,6 +268,29 @@ def _added_wide(one: Evaluator, squad: Squad, operation: Operation, known: Decis
     one.write(squad, operation.operands[0].rows[1], high)
 
 
+def _swapped(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
+    """v_swap_b32: two registers change places in the active lanes."""
+    values = [one.read(squad, each, known) for each in operation.operands]
+    for target, value in zip(operation.operands, reversed(values), strict=True):
+        one.write(squad, target.rows[0], value)
+
+
+def _rows_swapped(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
+    """The odd rows of the first register change places with the even rows of the second, if all lanes are active."""
+    first, second = (one.read(squad, each, known) for each in operation.operands)
+    whole = squad.exec.leaf is not None and all(number == ALL64 for number in squad.exec.leaf)
+    if not whole or isinstance(first, Linear) or isinstance(second, Linear):
+        _forget(one, squad, operation, known)
+        return
+    above, below = (np.broadcast_to(np.asarray(each), (len(squad.waves), 64)) for each in (first, second))
+    targets = [each.rows[0] for each in operation.operands]
+    lanes, size = np.arange(64), 32 if "32_swap" in operation.name else 16
+    odd, across = lanes & size != 0, lanes ^ size
+    stay = across if targets[0] == targets[1] else lanes  # a register's own rows change places
+    one.write(squad, targets[0], np.where(odd, below[:, across], above[:, stay]))
+    one.write(squad, targets[1], np.where(odd, below[:, stay], above[:, across]))
+
+
 def _values(one: Evaluator, squad: Squad, operands: tuple[Operand, ...], known: Decisions) -> list[Value]:
     values: list[Value] = []
     for each in operands:
@@ -351,4 +374,7 @@ _DONE: dict[str, Callable[..., Any]] = {
     "v_bitop3_b32": _bit_operation,
     "v_mov_b64": _moved_wide,
     "v_lshl_add_u64": _added_wide,
+    "v_swap_b32": _swapped,
+    "v_permlane16_swap_b32": _rows_swapped,
+    "v_permlane32_swap_b32": _rows_swapped,
 }
