@@ -27,11 +27,16 @@ class BackwardSlice:
     looping: tuple[bool, ...]
 
 
-def derive_slice(operations: Sequence[Operation], *, full: bool) -> BackwardSlice:
-    """The slices of a kernel; `full` says that every wave starts with all lanes."""
+def derive_slice(
+    operations: Sequence[Operation], *, full: bool, sources: frozenset[int] = frozenset()
+) -> BackwardSlice:
+    """The slices of a kernel; `full` says that every wave starts with all lanes.
+
+    Of the loads to LDS that `sources` number, it is to be known from where they load, too.
+    """
     ways = derive_ways(operations)
     whole = _full_exec(operations, ways, full=full)
-    needed, evaluated = _needed(operations, ways, whole, control=True)
+    needed, evaluated = _needed(operations, ways, whole, control=True, sources=sources)
     addresses, _ = _needed(operations, ways, whole, control=False)
     return BackwardSlice(
         evaluated=tuple(evaluated),
@@ -189,8 +194,10 @@ def _ones_behind(operation: Operation, ones: int) -> int:
     return after | target * gives
 
 
-def _demands(operation: Operation, *, control: bool) -> int:
+def _demands(operation: Operation, *, control: bool, sources: frozenset[int]) -> int:
     """Registers whose values an operation needs for its own sake."""
+    if operation.number in sources:
+        return operation.reads & ~EXEC_BITS
     if operation.kind is OperationKind.LDS or operation.to_lds:
         return operation.address
     if control and operation.kind in {OperationKind.BRANCH, OperationKind.CALL, OperationKind.INDEX}:
@@ -201,14 +208,19 @@ def _demands(operation: Operation, *, control: bool) -> int:
 
 
 def _needed(
-    operations: Sequence[Operation], ways: list[list[int]], whole: list[bool], *, control: bool
+    operations: Sequence[Operation],
+    ways: list[list[int]],
+    whole: list[bool],
+    *,
+    control: bool,
+    sources: frozenset[int] = frozenset(),
 ) -> tuple[list[int], list[bool]]:
     count = len(operations)
     into: list[list[int]] = [[] for _ in operations]
     for number, following in enumerate(ways):
         for each in following:
             into[each].append(number)
-    demands = [_demands(each, control=control) for each in operations]
+    demands = [_demands(each, control=control, sources=sources) for each in operations]
     feeds = [_feeds(each) for each in operations]
     kills = [
         each.writes if (whole[number] or not each.vector) and not each.indexed else each.writes & ~VECTORS

@@ -34,6 +34,11 @@ class Conflict:
     then: Open
     octets: int
 
+    @property
+    def doubled(self) -> bool:
+        """Is it one load to LDS that two waves issue together?"""
+        return self.first.flight is self.then.flight and self.first.access.how == "dma"
+
 
 def open_accesses(squad: Squad) -> list[tuple[LdsUse, Flight]]:
     """What a squad has open in this stretch."""
@@ -52,7 +57,7 @@ def find_conflicts(  # noqa: C901
 
     Where few of many count, the search is long: `still` is called on the way, and raises when it has to end.
     """
-    waves: dict[int, list[tuple[LdsUse, int, Flight]]] = {}
+    waves: dict[int, list[Open]] = {}
     sums: dict[int, list[int]] = {}
     for squad in squads:
         found = open_accesses(squad)
@@ -65,7 +70,7 @@ def find_conflicts(  # noqa: C901
                 octets = access.bytes[place]
                 if not octets:
                     continue
-                mine.append((access, octets, flight))
+                mine.append(Open(wave, access, octets, flight))
                 if access.how in WRITES:
                     written |= octets
                 elif access.how == "atomic":
@@ -86,37 +91,35 @@ def find_conflicts(  # noqa: C901
                 | atomics2 & reads
             )
             if hit:
-                _pairs(one, waves[one], other, waves[other], hit, conflicts, counts, most, still)
+                _pairs(waves[one], waves[other], hit, conflicts, counts, most, still)
     return list(conflicts.values())
 
 
 def _pairs(  # noqa: PLR0917
-    one: int,
-    mine: list[tuple[LdsUse, int, Flight]],
-    other: int,
-    yours: list[tuple[LdsUse, int, Flight]],
+    mine: list[Open],
+    yours: list[Open],
     hit: int,
     conflicts: dict[tuple[int, int], Conflict],
     counts: Callable[[Conflict], bool],
     most: int,
     still: Callable[[], None],
 ) -> None:
-    left = [each for each in mine if each[1] & hit]
-    right = [each for each in yours if each[1] & hit]
+    left = [each for each in mine if each.octets & hit]
+    right = [each for each in yours if each.octets & hit]
     looked = _STRETCH  # the first time, too: there may be many short searches
-    for access, octets, flight in left:
+    for one in left:
         if len(conflicts) >= most:
             return
         looked += len(right)
         if looked > _STRETCH:
             looked = 0
             still()
-        for access2, octets2, flight2 in right:
-            common = octets & octets2
-            if not common or not clash(access.how, access2.how):
+        for other in right:
+            common = one.octets & other.octets
+            if not common or not clash(one.access.how, other.access.how):
                 continue
-            a, b = Open(one, access, octets, flight), Open(other, access2, octets2, flight2)
-            first, then = (a, b) if (flight.epoch, access.number) <= (flight2.epoch, access2.number) else (b, a)
+            in_turn = (one.flight.epoch, one.access.number) <= (other.flight.epoch, other.access.number)
+            first, then = (one, other) if in_turn else (other, one)
             key = (first.access.number, then.access.number)
             if key not in conflicts and len(conflicts) < most:
                 conflict = Conflict(first=first, then=then, octets=common)

@@ -3,6 +3,9 @@
 A race rests on one of four rules.  *No synchronisation*: no barrier stands between.  *Off by one*: a barrier does, and
 a wait before it whose count is one too many.  *Ordered only by latency*: a barrier does, without such a wait.  The
 fourth is *policy*: the same for a read of LDS before a write from registers, which hardware may be kinder about.
+
+Two waves that issue one load together, of the same words to the same bytes, are no race: whichever comes last, the same
+is there.  That is a note, I304.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rota.errors import Concern, Finding, Severity
+from rota.prove.agreement import Agreement
 from rota.prove.alarm import Alarm
 from rota.prove.conflicts import Conflict, find_conflicts
 from rota.prove.decisions import Decisions
@@ -28,11 +32,14 @@ class FoundError(Exception):
 class Judge:
     """Collects findings; those of one region and cause are one."""
 
-    def __init__(self, operations: Sequence[Operation], *, strict_reads: bool = True, stops: bool = False) -> None:
-        self._operations, self._strict_reads, self._stops = operations, strict_reads, stops
+    def __init__(
+        self, operations: Sequence[Operation], agreement: Agreement, *, strict_reads: bool = True, stops: bool = False
+    ) -> None:
+        self._operations, self._agreement, self._strict_reads, self._stops = operations, agreement, strict_reads, stops
         self._remedies: dict[tuple[str, int, int], Remedy] = {}
         self._groups: dict[tuple[object, ...], Alarm] = {}
         self._regions = _regions(operations)
+        self.same_words = False
 
     def alarms(self) -> list[Alarm]:
         """All of them; each may stand for several pairs of instructions."""
@@ -52,10 +59,28 @@ class Judge:
         """
 
         def counts(conflict: Conflict) -> bool:
+            if conflict.doubled and self._agree(conflict):
+                self._same_words(conflict, known)
+                return False
             return self._strict_reads or self._rule(conflict) != "policy"
 
         for conflict in find_conflicts(squads, counts, still=still):
             self._race(conflict, self._rule(conflict), epoch, known)
+
+    def _agree(self, conflict: Conflict) -> bool:
+        classes = self._agreement.of(conflict.first.access.number)
+        return classes[conflict.first.wave] == classes[conflict.then.wave]
+
+    def _same_words(self, conflict: Conflict, known: Decisions) -> None:
+        self.same_words = True
+        first, then = conflict.first, conflict.then
+        message = f"waves {first.wave} and {then.wave} load the same words to the same bytes of LDS, in no order"
+        evidence = (
+            ("waves", f"{first.wave} and {then.wave}"),
+            ("bytes of LDS", _told(conflict.octets)),
+        )
+        number = first.access.number
+        self._add("I304", "", message, number, number, evidence, known, severity=Severity.NOTE)
 
     def _rule(self, conflict: Conflict) -> str:
         first, then = conflict.first, conflict.then

@@ -18,6 +18,7 @@ from rota.isa.code.disassembly import Instruction
 from rota.isa.hazards.walk import check_spacing
 from rota.isa.wave.operand import SCALAR
 from rota.isa.wave.skip import without_skipping
+from rota.prove.agreement import Agreement
 from rota.prove.alarm import Alarm, Confirmed, unconfirmed
 from rota.prove.backward_slice import derive_slice
 from rota.prove.conditions import Chronicle
@@ -196,9 +197,10 @@ class _Proof:
         spacing = _grouped(check_spacing(self._instructions, architecture))
         if spacing and self._stops:
             return False, spacing, ()
-        judge = Judge(operations, strict_reads=self._policies.reads is ReadsAtBarrier.STRICT, stops=self._stops)
-        ending = self._follow(operations, judge, architecture)
+        judge, ending = self._follow(operations, architecture)
         self.remedies = judge.remedies
+        if judge.same_words:
+            self.assumptions.append("words that several waves load to the same bytes of LDS are not written meanwhile")
         return not ending, [*spacing, *judge.alarms()], ending
 
     def _operations(self, instructions: Sequence[Instruction], architecture: Architecture) -> list[Operation]:
@@ -218,11 +220,18 @@ class _Proof:
                 refused[each.opcode] = _finding("I401", f"the proof doesn't follow {each.opcode} in index mode", each)
         raise IsaError(*refused.values())
 
-    def _follow(self, operations: list[Operation], judge: Judge, architecture: Architecture) -> tuple[Finding, ...]:
+    def _follow(self, operations: list[Operation], architecture: Architecture) -> tuple[Judge, tuple[Finding, ...]]:
         items = self._block[0] * self._block[1] * self._block[2]
-        waves = -(-items // LANES)
-        sliced = derive_slice(operations, full=items % LANES == 0)
+        waves, full = -(-items // LANES), items % LANES == 0
+        sliced = derive_slice(operations, full=full)
         one = Evaluator()
+        start, kernarg_row = self._start(one, waves)
+        judge = Judge(
+            operations,
+            Agreement(operations, start.copy(), full=full),
+            strict_reads=self._policies.reads is ReadsAtBarrier.STRICT,
+            stops=self._stops,
+        )
         size = self._size = self._lds_size(operations, architecture)
         touched = TouchedBytes(size, one.masks)
         aperture = any("src_shared_base" in each.text for each in self._instructions)
@@ -238,7 +247,6 @@ class _Proof:
             m0_is_short=architecture.lds_bytes.value <= 1 << 16,
             recorder=self._recorder,
         )
-        start, kernarg_row = self._start(one, waves)
         explorer = self._explorer = Explorer(
             operations,
             sliced,
@@ -269,7 +277,7 @@ class _Proof:
             judge.outside(touched.outside, size)
         if memory.loads_twice:
             self.assumptions.append("memory that scalar loads read is not written during the launch")
-        return ending
+        return judge, ending
 
     def _left(self) -> Budget:
         """What decoding and slicing have left of the budget."""

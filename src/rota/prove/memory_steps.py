@@ -57,11 +57,11 @@ class MemorySteps:
 
     def _retire_vm(self, squad: Squad, most: int) -> None:
         gone, squad.vm = squad.vm[: max(len(squad.vm) - most, 0)], squad.vm[max(len(squad.vm) - most, 0) :]
-        _cover(squad, gone)
+        self._cover(squad, gone)
 
     def _retire_ds(self, squad: Squad, most: int) -> None:
         gone, squad.ds = squad.ds[: max(len(squad.ds) - most, 0)], squad.ds[max(len(squad.ds) - most, 0) :]
-        _cover(squad, gone)
+        self._cover(squad, gone)
 
     def _retire_flat(self, squad: Squad, operation: Operation) -> None:
         waited = {name for name, count in zip(("vm", "lgkm"), operation.waits, strict=True) if count == 0}
@@ -69,10 +69,19 @@ class MemorySteps:
         for flight, seen in squad.flat:
             now = seen | waited
             if len(now) == 2:
-                _cover(squad, (flight,))
+                self._cover(squad, (flight,))
             else:
                 left.append((flight, frozenset(now)))
         squad.flat = tuple(left)
+
+    def _cover(self, squad: Squad, gone: tuple[Flight, ...]) -> None:
+        for flight in gone:
+            access = flight.access
+            if access is None:
+                continue
+            if access in squad.done and access.how == "dma":
+                access = self.accesses.make(access.number, access.how, access.bytes, exact=access.exact, again=True)
+            squad.done.setdefault(access, flight)
 
     def refilled(self, squad: Squad, operation: Operation) -> int:
         """Registers that an earlier load on the same counter fills: in order, the later one comes back later."""
@@ -203,12 +212,6 @@ def _held(flights: tuple[Flight, ...]) -> tuple[Flight, ...]:
         return flights
     one, two, *rest = flights
     return (one._replace(rows=one.rows | two.rows), *rest)
-
-
-def _cover(squad: Squad, gone: tuple[Flight, ...]) -> None:
-    for flight in gone:
-        if flight.access is not None:
-            squad.done.setdefault(flight.access, flight)
 
 
 def _signed21(value: int) -> int:

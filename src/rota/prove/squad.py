@@ -22,33 +22,35 @@ class Half(NamedTuple):
 class LdsUse:
     """A use of LDS: by which operation, how (read, write, atomic or dma), and the bytes of each wave.
 
-    Made by `Accesses` alone: equal ones are one.  If it isn't exact, it may use any of the bytes.
+    Made by `Accesses` alone: equal ones are one.  If it isn't exact, it may use any of the bytes.  `again` tells a load
+    to LDS from the same load earlier in a stretch between barriers, of other words perhaps.
     """
 
     number: int
     how: str
     bytes: Bytes
     exact: bool
+    again: bool = False
 
 
 class Accesses:
     """All accesses of a proof."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, str, Bytes, bool], LdsUse] = {}
+        self._known: dict[tuple[int, str, Bytes, bool, bool], LdsUse] = {}
 
-    def make(self, number: int, how: str, octets: Bytes, *, exact: bool) -> LdsUse:
+    def make(self, number: int, how: str, octets: Bytes, *, exact: bool, again: bool = False) -> LdsUse:
         """The one access of that kind."""
-        key = (number, how, octets, exact)
+        key = (number, how, octets, exact, again)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = LdsUse(number=number, how=how, bytes=octets, exact=exact)
+            found = self._known[key] = LdsUse(number=number, how=how, bytes=octets, exact=exact, again=again)
         return found
 
     def of_waves(self, access: LdsUse, rows: list[int]) -> LdsUse:
         """That of some of the waves."""
         octets = tuple(access.bytes[row] for row in rows)
-        return self.make(access.number, access.how, octets, exact=access.exact)
+        return self.make(access.number, access.how, octets, exact=access.exact, again=access.again)
 
 
 class Flight(NamedTuple):

@@ -105,8 +105,8 @@ def _access(instruction: Instruction, space: str, rest: list[Operand], size: int
     )
 
 
-def _fetch(access: _Access, wave: Wave) -> tuple[NDArray[np.uint8], int]:
-    """Lanes by bytes, zero where a buffer ends, and the number of the access."""
+def _fetch(access: _Access, wave: Wave) -> tuple[NDArray[np.uint8], int, NDArray[np.uint64]]:
+    """Lanes by bytes, zero where a buffer ends, the number of the access, and the addresses."""
     memory, (address, room) = wave.memory, access.addresses(wave)
     out = np.zeros((LANES, access.size), np.uint8)
     number = memory.order.begin(wave, access.instruction, MemoryUse.READ, access.scope)
@@ -117,14 +117,14 @@ def _fetch(access: _Access, wave: Wave) -> tuple[NDArray[np.uint8], int]:
         out[reached, at : at + unit] = memory.get(place, unit)
         out[wanted & ~reached, at : at + unit] = 0xFF
         memory.order.touch(number, place, unit)
-    return out, number
+    return out, number, address
 
 
 def _load(access: _Access, data: Operand, width: Width) -> Act:
     first = data.first
 
     def act(wave: Wave) -> None:
-        fetched, number = _fetch(access, wave)
+        fetched, number, _ = _fetch(access, wave)
         issued, old = wave.mask, wave.v[first].copy()
 
         def finish() -> None:
@@ -227,7 +227,7 @@ def _dma(access: _Access, offset: int, architecture: Architecture) -> Act:
 
     def act(wave: Wave) -> None:
         lds = wave.lds
-        fetched, read = _fetch(access, wave)
+        fetched, read, address = _fetch(access, wave)
         start = (wave.s[M0] & mask) + offset
         if start & 3:
             uneven(wave, access.instruction, "m0 and its offset are not a multiple of 4")
@@ -236,7 +236,8 @@ def _dma(access: _Access, offset: int, architecture: Architecture) -> Act:
         active = wave.active.copy()
         active[active] = lds.within(at[active], size, access.instruction)
         index = (at[:, None] + np.arange(size))[active]
-        number = lds.order.begin_write(index, wave.number, wave.epoch, access.instruction, dma=True)
+        source = np.where(active, address, 0).tobytes() + at.tobytes() + active.tobytes()
+        number = lds.order.begin_load(index, wave.number, wave.epoch, access.instruction, source)
         serial = lds.begin(index, wave.number, dma=True)
 
         def finish() -> None:

@@ -22,8 +22,10 @@ atomic all `R[v]`, `W`; `I` as a read does      `A[w] = n`, `I = true`
 
 Each access `o` that is looked at is judged:
 
-- another wave's, not before `n`: I109.  Both are plain writes of registers and the bytes that both write are equal:
-  I304 instead, a warning.  Atomics never look at atomics.
+- another wave's, not before `n`: I109.  Both are plain writes of registers and the bytes that both write are equal, or
+  both are one instruction that loads the same words to the same bytes: I304 instead, a warning.  Of such loads, the
+  later one looks out for the earlier ones as well: who comes to the bytes afterwards needs all of them behind it.
+  Atomics never look at atomics.
 - the same wave's, `o` or `n` is a DMA, and no wait has covered `o`: I106.
 - a byte is read while `I` is false: I301.
 
@@ -75,6 +77,7 @@ class LdsAccess(NamedTuple):
     writes: bool
     reads: bool
     dma: bool = False
+    source: bytes = b""  # of a DMA: which lanes load which words to where
 
 
 class AccessOrder:
@@ -88,6 +91,7 @@ class AccessOrder:
         self._read = np.zeros((size, waves), np.int32)
         self._atomic: NDArray[np.int32] | None = None  # as _read, from the first atomic on
         self._flat: list[int] = []  # flat reads that may not be covered yet
+        self._same: dict[int, int] = {}  # by load to LDS, another wave's load before it, of the same words
         self._known = np.zeros(size, np.bool_)  # something was written
         self._changed = np.zeros(size, np.bool_)  # by the last write
 
@@ -112,11 +116,22 @@ class AccessOrder:
         epoch: int,
         instruction: Instruction,
         *,
-        dma: bool = False,
         equal: NDArray[np.bool_] | None = None,
     ) -> int:
         """A write needs all reads and the last write of its bytes behind it; `equal` bytes stay as they are."""
-        access = LdsAccess(wave, epoch, instruction, writes=True, reads=False, dma=dma)
+        return self._begin_write(index, LdsAccess(wave, epoch, instruction, writes=True, reads=False), equal)
+
+    def begin_load(self, index: Octets, wave: int, epoch: int, instruction: Instruction, source: bytes) -> int:
+        """A load from memory to LDS, which is a write like others; `source` says from where each lane loads."""
+        access = LdsAccess(wave, epoch, instruction, writes=True, reads=False, dma=True, source=source)
+        before = set(np.unique(self._written[index]).tolist()) - {_NONE}
+        number = self._begin_write(index, access)
+        same = [each for each in before if self._covered[each] >= epoch and _of_same_words(access, self._at(each))]
+        if same:
+            self._same[number] = same[0]  # all of its bytes are that one's
+        return number
+
+    def _begin_write(self, index: Octets, access: LdsAccess, equal: NDArray[np.bool_] | None = None) -> int:
         self._check(access, index, self._read[index], equal)
         self._check(access, index, self._written[index], equal)
         self._check_atomics(access, index)
@@ -174,17 +189,25 @@ class AccessOrder:
     ) -> None:
         """`earlier` are the accesses of the bytes in `index`, one per byte, or one per byte and wave."""
         late = self._covered[earlier] >= access.epoch
+        if self._same:
+            late |= np.isin(earlier, list(self._same))
         if not late.any():
             return
         for number in np.unique(earlier[late]).tolist():
-            other = self._accesses[number - 1]
             where = earlier == number
             hit = where if where.ndim == index.ndim else where.any(axis=-1)
             octets = index[hit]
-            if other.wave != access.wave:
-                self._races(access, other, octets, same=equal is not None and bool(equal[hit].all()))
-            elif (access.dma or other.dma) and self._covered[number] == NEVER:
-                self._overtakes(access, other, octets)
+            each: int | None = number
+            while each is not None:
+                other = self._at(each)
+                if other.wave != access.wave and self._covered[each] >= access.epoch:
+                    self._races(access, other, octets, same=equal is not None and bool(equal[hit].all()))
+                elif other.wave == access.wave and (access.dma or other.dma) and self._covered[each] == NEVER:
+                    self._overtakes(access, other, octets)
+                each = self._same.get(each)
+
+    def _at(self, number: int) -> LdsAccess:
+        return self._accesses[number - 1]
 
     def _races(self, access: LdsAccess, other: LdsAccess, octets: Octets, *, same: bool) -> None:
         """`same`: the write that is one of the two, the later one of both, changed nothing."""
@@ -193,11 +216,14 @@ class AccessOrder:
         plain = not (access.dma or other.dma or (access.reads and access.writes) or (other.reads and other.writes))
         both = access.writes and other.writes and plain
         ends = ("wave", access.wave), ("other wave", other.wave), ("bytes", span(octets))
-        if same and both:
+        if (same and both) or _of_same_words(access, other):
+            does = (
+                "loads to LDS what another wave loads there" if access.dma else "writes what another wave has written"
+            )
             self._faults.add(
                 "I304",
                 access.instruction,
-                f"{access.instruction.opcode} writes what another wave has written; nothing orders the two",
+                f"{access.instruction.opcode} {does}; nothing orders the two",
                 *ends,
                 other=other.instruction,
                 severity=Severity.WARNING,
@@ -227,6 +253,12 @@ class AccessOrder:
             ("bytes", span(octets)),
             other=against.instruction,
         )
+
+
+def _of_same_words(access: LdsAccess, other: LdsAccess) -> bool:
+    """Do two waves load the same words to the same bytes, by one instruction and in one stretch between barriers?"""
+    apart = access.wave != other.wave and access.epoch == other.epoch
+    return apart and access.dma and access.instruction is other.instruction and access.source == other.source
 
 
 def _rests_on(access: LdsAccess, other: LdsAccess) -> str:
