@@ -60,7 +60,7 @@ class Judge:
 
         def counts(conflict: Conflict) -> bool:
             if conflict.doubled and self._agree(conflict):
-                self._same_words(conflict, known)
+                self._same_words(conflict)
                 return False
             return self._strict_reads or self._rule(conflict) != "policy"
 
@@ -71,7 +71,7 @@ class Judge:
         classes = self._agreement.of(conflict.first.access.number)
         return classes[conflict.first.wave] == classes[conflict.then.wave]
 
-    def _same_words(self, conflict: Conflict, known: Decisions) -> None:
+    def _same_words(self, conflict: Conflict) -> None:
         self.same_words = True
         first, then = conflict.first, conflict.then
         message = f"waves {first.wave} and {then.wave} load the same words to the same bytes of LDS, in no order"
@@ -80,7 +80,7 @@ class Judge:
             ("bytes of LDS", _told(conflict.octets)),
         )
         number = first.access.number
-        self._add("I304", "", message, number, number, evidence, known, severity=Severity.NOTE)
+        self._add("I304", "", message, number, number, evidence, None, severity=Severity.NOTE, together=True)
 
     def _rule(self, conflict: Conflict) -> str:
         first, then = conflict.first, conflict.then
@@ -299,9 +299,10 @@ class Judge:
 
     def _add(  # noqa: PLR0917
         self, code: str, rule: str, message: str, number: int, other: int, evidence: tuple[tuple[str, str | int], ...],
-        known: Decisions | None, *, severity: Severity = Severity.ERROR,
+        known: Decisions | None, *, severity: Severity = Severity.ERROR, together: bool = False,
     ) -> None:  # fmt: skip
-        key = (code, rule, self._regions[number], self._regions[other], self._operations[other].kind)
+        where = () if together else (self._regions[number], self._regions[other], self._operations[other].kind)
+        key = (code, rule, *where)
         ends = ((number, "line of the listing"), (other, "the other one"))[: 1 + (number != other)]
         concerns: tuple[Concern, ...] = tuple(self._operations[each].instruction.concern(role) for each, role in ends)
         trail = () if known is None else known.trail[-_MOST_TOLD:]
