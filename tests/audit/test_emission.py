@@ -11,6 +11,8 @@ from rota.isa.binary.toolchain import found_toolchains
 from tests.docs.blocks import ROOT
 from tests.emit.kernels import ZOO
 
+pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
+
 PAGE = ROOT / "docs" / "emission.md"
 CONFLICTS = {
     "gfx950, 16x16, bf16, fp16 and fp8": ("ping-pong", "four-wave", "gemm_bf16_256", "gemm_fp8"),

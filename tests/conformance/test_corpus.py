@@ -19,6 +19,8 @@ from tests.conformance.compare_generic import (
 )
 from tests.conformance.corpus import DOUBLE_BUFFER_FILES, Case, cases
 
+pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
+
 FILES: dict[str, Callable[[Case], Comparison]] = {
     **dict.fromkeys(DOUBLE_BUFFER_FILES, compare_case),
     "single_buffer": compare_single_buffer,

@@ -9,6 +9,8 @@ from rota.audit.audit import Audit
 from tests.audit import sabotage
 from tests.emit.kernels import FP8, Emitted, ping_pong, staggered
 
+pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
+
 CHOSEN = "const int wave_group = wave / 4;"
 KERNELS: dict[str, Callable[[], Emitted]] = {"ping-pong": ping_pong, "by values": lambda: staggered(FP8)}
 

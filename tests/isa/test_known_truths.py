@@ -14,6 +14,8 @@ from rota.isa.launch.run import run_kernel
 from rota.kernels.ping_pong import DeclarativeSchedule
 from tests.execute.loops import as_written
 
+pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
+
 
 @pytest.fixture(autouse=True)
 def unrepaired(monkeypatch: pytest.MonkeyPatch) -> None:

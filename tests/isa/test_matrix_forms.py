@@ -14,6 +14,8 @@ from rota.targets.matrix_forms import MatrixForm
 from tests.isa.matrix_checks import CHECKS, compare, made, run
 from tests.isa.single import loaded
 
+pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
+
 FORMS = {(architecture.name, form.name): form for architecture in (CDNA3, CDNA4) for form in architecture.matrix_forms}
 
 

@@ -23,6 +23,8 @@ from rota.isa.mfma.formats import float8_table
 from rota.targets.registry import architecture_named
 from tests.shared import shared
 
+pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
+
 FOLDER = "kernels/compiled"
 SCRATCH = np.zeros(64, np.uint8)  # two pointers behind Triton's own arguments
 

@@ -16,6 +16,8 @@ from rota.verify.prove import verify
 from tests.lift.small_table import BARRIER, small, wait
 from tests.shared import shared
 
+pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
+
 DEVICE = device_named("mi355x")
 _SHARE = (
     "128x192x64_16bit_TN",

@@ -29,6 +29,8 @@ from tests.findings.smallest import raised
 from tests.programs.edits import changed, without
 from tests.programs.made_up_device import MADE_UP
 
+pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
+
 SMALL = GEMM_SHAPES[2]  # 128x128x64, four waves
 DEEP = replace(SMALL, instruction="v_mfma_f32_32x32x16_bf16", mma=(32, 16))  # so that the matrix unit binds
 LOOPS: dict[str, tuple[LoopSpec, bool]] = {

@@ -38,6 +38,8 @@ from rota import (
 )
 from tests.findings.smallest import Small, two_tiles
 
+pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
+
 MMA = two_tiles()[-1]
 VALID: list[Any] = [
     OpDesc.logical(3),

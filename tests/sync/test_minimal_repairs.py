@@ -18,6 +18,8 @@ from tests.sync.brute_force import Program, cheapest, races
 from tests.sync.drawn import drawn
 from tests.sync.minimality import cost_of, judged, mended, racy_by_proof, with_less
 
+pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
+
 BLOCK = 12
 
 
