@@ -14,8 +14,6 @@ from rota.cli.main import main
 from rota.isa.binary.toolchain import found_toolchains
 from tests.cli.command import rota
 
-pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
-
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 

@@ -15,8 +15,6 @@ from rota.cycles.order_pace import OrderPace
 from rota.cycles.paced_loop import GLOBAL, LDS, MATH, RUN, TURNS, WAIT, IssueRun, IssueStep, PacedLoop
 from tests.sanitized import sanitised
 
-pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
-
 REGISTERS, COUNTERS = 4, 3
 CLOCKS = st.integers(0, 40)
 NEEDS = st.lists(st.tuples(st.integers(0, REGISTERS - 1), st.integers(-12, 12)), max_size=2).map(tuple)

@@ -33,8 +33,6 @@ from tests.emit.test_gemm_loop import one_by_one
 from tests.emit.test_one_program import TOOLCHAINS, said
 from tests.findings.smallest import raised
 
-pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
-
 SHARE = [("small", LINEAR), *(VARIANTS[number] for number in (6, 12))]
 """Kernels of CI: tiles of 4 and 8 waves, both machines, every output."""
 TURNED = [fault for fault in FAULTS if fault.name == "lanes read the next columns"]

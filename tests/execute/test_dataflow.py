@@ -43,8 +43,6 @@ from tests.execute.declared_loops import (
 from tests.execute.loops import FULL, SLOTS, Witnessed, with_syncs
 from tests.execute.random_loops import placements, specs
 
-pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
-
 TRIPS = (0, 1, 2, 3, 5)
 
 

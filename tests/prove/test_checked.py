@@ -26,8 +26,6 @@ from tests.isa.corpus.cases import FOLDER, Case
 from tests.prove.written import codes, judged
 from tests.shared import shared
 
-pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
-
 MUTATED = ("h_scan.gfx950", "t_softmax.gfx950", "g_transpose.gfx950")
 AGREE = ("h_histogram.gfx950", "h_transpose.gfx942", "t_cumsum.gfx942", "t_layernorm.gfx950", "ts_128_2.gfx950")
 

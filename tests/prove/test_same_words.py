@@ -121,8 +121,15 @@ def test_waves_that_load_other_words_are(what: str) -> None:
     assert "I109" in _executed(APART[what])
 
 
-def test_a_register_of_the_hardware_differs_by_wave() -> None:
-    verdict = _proved(f"s_getreg_b32 s11, hwreg(HW_REG_HW_ID)\ns_and_b32 s10, s11, 4\n{SAME}")
+NOT_KNOWN = {
+    "a register of the hardware": "s_getreg_b32 s11, hwreg(HW_REG_HW_ID)\ns_and_b32 s10, s11, 4",
+    "registers by index": "s_set_gpr_idx_on s9, gpr_idx(SRC0)\nv_mov_b32_e32 v5, v4\ns_set_gpr_idx_off",
+}
+
+
+@pytest.mark.parametrize("what", NOT_KNOWN)
+def test_what_is_not_followed_may_differ_by_wave(what: str) -> None:
+    verdict = _proved(f"{NOT_KNOWN[what]}\n{SAME}")
     assert "I109" in {finding.code for finding in verdict.findings}
 
 

@@ -26,8 +26,6 @@ from rota.tune.tune_library import TunedLibrary, library_in, tune_library
 from rota.tune.winners import KernelRun, gemm_of
 from tests.tune.spaces import SHAPES, makers, space
 
-pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
-
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> TunedLibrary:

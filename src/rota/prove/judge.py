@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rota.errors import Concern, Finding, Severity
-from rota.prove.agreement import Agreement
 from rota.prove.alarm import Alarm
 from rota.prove.conflicts import Conflict, find_conflicts
 from rota.prove.decisions import Decisions
 from rota.prove.operation import Operation, OperationKind
 from rota.prove.remedies import Fix, Remedy, kept_apart, stronger, wait_before
 from rota.prove.squad import Flight, LdsUse, Squad
+from rota.prove.wave_agreement import Agreement
 
 _HOWS = {"read": "reads", "write": "writes", "atomic": "changes", "dma": "loads to"}
 _MOST_TOLD = 6

@@ -18,7 +18,6 @@ from rota.isa.code.disassembly import Instruction
 from rota.isa.hazards.walk import check_spacing
 from rota.isa.wave.operand import SCALAR
 from rota.isa.wave.skip import without_skipping
-from rota.prove.agreement import Agreement
 from rota.prove.alarm import Alarm, Confirmed, unconfirmed
 from rota.prove.backward_slice import derive_slice
 from rota.prove.conditions import Chronicle
@@ -38,6 +37,7 @@ from rota.prove.squad import Half, Squad
 from rota.prove.symbol import Value
 from rota.prove.touched_bytes import TouchedBytes
 from rota.prove.verdict import Statistics, Verdict, status_of
+from rota.prove.wave_agreement import Agreement
 from rota.targets.architecture import Architecture
 from rota.targets.registry import architecture_named
 

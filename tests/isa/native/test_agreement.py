@@ -15,8 +15,6 @@ from tests.isa.native.both import Tally, compared, watching
 from tests.isa.plain.families import ARCHITECTURES, FAMILIES
 from tests.isa.single import fresh, loaded
 
-pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
-
 SHARE = 3  # of that many opcodes, one
 
 
