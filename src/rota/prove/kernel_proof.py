@@ -42,6 +42,7 @@ from rota.targets.architecture import Architecture
 from rota.targets.registry import architecture_named
 
 _NOT_JUDGED = "accesses of global memory, and what LDS holds before it is written, are not judged"
+_SAME_WORDS = "words that several waves load to the same bytes of LDS, and their addresses in memory, stay as they are"
 _READ_PER_SECOND = 6_000  # instructions that are decoded and sliced in a second, at least
 Triple = tuple[int, int, int]
 _REGISTER = re.compile(r"[vas]\d+")
@@ -200,7 +201,7 @@ class _Proof:
         judge, ending = self._follow(operations, architecture)
         self.remedies = judge.remedies
         if judge.same_words:
-            self.assumptions.append("words that several waves load to the same bytes of LDS are not written meanwhile")
+            self.assumptions.append(_SAME_WORDS)
         return not ending, [*spacing, *judge.alarms()], ending
 
     def _operations(self, instructions: Sequence[Instruction], architecture: Architecture) -> list[Operation]:
