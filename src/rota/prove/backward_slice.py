@@ -27,12 +27,10 @@ class BackwardSlice:
     looping: tuple[bool, ...]
 
 
-def derive_slice(
-    operations: Sequence[Operation], *, full: bool, sources: frozenset[int] = frozenset()
-) -> BackwardSlice:
+def derive_slice(operations: Sequence[Operation], *, full: bool, sources: bool = False) -> BackwardSlice:
     """The slices of a kernel; `full` says that every wave starts with all lanes.
 
-    Of the loads to LDS that `sources` number, it is to be known from where they load, too.
+    With `sources` it is to be known from where loads to LDS load, too.
     """
     ways = derive_ways(operations)
     whole = _full_exec(operations, ways, full=full)
@@ -194,9 +192,9 @@ def _ones_behind(operation: Operation, ones: int) -> int:
     return after | target * gives
 
 
-def _demands(operation: Operation, *, control: bool, sources: frozenset[int]) -> int:
+def _demands(operation: Operation, *, control: bool, sources: bool) -> int:
     """Registers whose values an operation needs for its own sake."""
-    if operation.number in sources:
+    if sources and operation.to_lds:
         return operation.reads & ~EXEC_BITS
     if operation.kind is OperationKind.LDS or operation.to_lds:
         return operation.address
@@ -213,7 +211,7 @@ def _needed(
     whole: list[bool],
     *,
     control: bool,
-    sources: frozenset[int] = frozenset(),
+    sources: bool = False,
 ) -> tuple[list[int], list[bool]]:
     count = len(operations)
     into: list[list[int]] = [[] for _ in operations]

@@ -9,7 +9,7 @@ import numpy as np
 from rota.isa.wave.operand import EXEC, SCALAR, VCC, File, Operand, constant_bits
 from rota.prove.arithmetic import ARITHMETIC, COMPARISONS
 from rota.prove.decisions import Decisions
-from rota.prove.lane_mask import ALL64, Mask, Masks, lanes_of
+from rota.prove.lane_mask import Mask, Masks, lanes_of
 from rota.prove.simplification import SIMPLER, narrow, result_bits
 from rota.prove.squad import Half, Squad
 from rota.prove.symbol import (
@@ -170,7 +170,7 @@ class Evaluator:
                 squad.registers[row] = value
             return
         mask = squad.exec
-        if mask.leaf is not None and all(number == ALL64 for number in mask.leaf):
+        if mask.full:
             squad.registers[row] = value
             return
         old = squad.registers.get(row)

@@ -39,7 +39,6 @@ class Judge:
         self._remedies: dict[tuple[str, int, int], Remedy] = {}
         self._groups: dict[tuple[object, ...], Alarm] = {}
         self._regions = _regions(operations)
-        self.same_words = False
 
     def alarms(self) -> list[Alarm]:
         """All of them; each may stand for several pairs of instructions."""
@@ -72,7 +71,6 @@ class Judge:
         return classes[conflict.first.wave] == classes[conflict.then.wave]
 
     def _same_words(self, conflict: Conflict) -> None:
-        self.same_words = True
         first, then = conflict.first, conflict.then
         message = f"waves {first.wave} and {then.wave} load the same words to the same bytes of LDS, in no order"
         evidence = (

@@ -200,7 +200,7 @@ class _Proof:
             return False, spacing, ()
         judge, ending = self._follow(operations, architecture)
         self.remedies = judge.remedies
-        if judge.same_words:
+        if any(each.first.code == "I304" for each in judge.alarms()):
             self.assumptions.append(_SAME_WORDS)
         return not ending, [*spacing, *judge.alarms()], ending
 

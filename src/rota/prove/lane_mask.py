@@ -31,6 +31,11 @@ class Mask:
     shared: bool = False  # an atom is one that the workgroup shares
     rows_differ: bool = False  # not all waves have the same numbers at the leaves
 
+    @property
+    def full(self) -> bool:
+        """Is every lane of every wave known to be in?"""
+        return self.leaf is not None and all(number == ALL64 for number in self.leaf)
+
 
 _OPS: dict[str, Callable[[int, int], int]] = {
     "and": lambda a, b: a & b,

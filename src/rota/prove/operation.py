@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -75,6 +76,13 @@ class UnknownOperationError(Exception):
     def __init__(self, instruction: Instruction, what: str = "") -> None:
         super().__init__(what)
         self.instruction, self.what = instruction, what
+
+
+def rows_of(mask: int) -> Iterator[int]:
+    """The registers that a number stands for, in their order."""
+    while mask:
+        yield (mask & -mask).bit_length() - 1
+        mask &= mask - 1
 
 
 def bits(text: str) -> int:

@@ -12,8 +12,8 @@ from rota.isa.wave.operand import EXEC, SCALAR, File, Operand, named
 from rota.prove.arithmetic import multiply_high
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
-from rota.prove.lane_mask import ALL64, Mask, lanes_of
-from rota.prove.operation import EXEC_BITS, Operation
+from rota.prove.lane_mask import Mask, lanes_of
+from rota.prove.operation import EXEC_BITS, Operation, rows_of
 from rota.prove.squad import Half, Squad
 from rota.prove.symbol import GROUP, LANE, M32, WAVE, Linear, Value, key_of, simple, spread_of
 
@@ -278,8 +278,7 @@ def _swapped(one: Evaluator, squad: Squad, operation: Operation, known: Decision
 def _rows_swapped(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
     """The odd rows of the first register change places with the even rows of the second, if all lanes are active."""
     first, second = (one.read(squad, each, known) for each in operation.operands)
-    whole = squad.exec.leaf is not None and all(number == ALL64 for number in squad.exec.leaf)
-    if not whole or isinstance(first, Linear) or isinstance(second, Linear):
+    if not squad.exec.full or isinstance(first, Linear) or isinstance(second, Linear):
         _forget(one, squad, operation, known)
         return
     above, below = (np.broadcast_to(np.asarray(each), (len(squad.waves), 64)) for each in (first, second))
@@ -307,7 +306,7 @@ def _forget(one: Evaluator, squad: Squad, operation: Operation, known: Decisions
     text = operation.instruction.text.partition(" ")[0]
     written = operation.writes
     if not operands or name.startswith(("v_mfma", "v_smfmac")):
-        for row in _rows(written):
+        for row in rows_of(written):
             one.write(squad, row, one.symbols.fresh(name, LANE))
         return
     values = _values(one, squad, operands if operation.keeps else operands[operation.targets :], known)
@@ -332,7 +331,7 @@ def _forget(one: Evaluator, squad: Squad, operation: Operation, known: Decisions
         return
     made: list[tuple[int, Value]] = []
     pairs: set[int] = set()
-    for row in _rows(written & ~EXEC_BITS):
+    for row in rows_of(written & ~EXEC_BITS):
         if row >= SCALAR and not name.startswith(("v_readlane", "v_readfirstlane")):
             pairs.add(row - (row & 1))
         else:
@@ -345,15 +344,6 @@ def _forget(one: Evaluator, squad: Squad, operation: Operation, known: Decisions
         one.write_pair(squad, row, one.masks.unknown(atom, len(squad.waves)))
     if written & EXEC_BITS:
         squad.exec = one.masks.unknown(one.symbols.fresh("exec", LANE).base, len(squad.waves))
-
-
-def _rows(written: int) -> list[int]:
-    rows = []
-    while written:
-        low = written & -written
-        rows.append(low.bit_length() - 1)
-        written ^= low
-    return rows
 
 
 _DONE: dict[str, Callable[..., Any]] = {

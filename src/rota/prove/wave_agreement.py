@@ -7,7 +7,7 @@ what they agree on; what is known in numbers is compared.  Waves that a branch m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from rota.prove.backward_slice import BackwardSlice, derive_slice
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.lane_mask import Leaf
-from rota.prove.operation import EXEC_BITS, Operation, OperationKind
+from rota.prove.operation import EXEC_BITS, Operation, OperationKind, rows_of
 from rota.prove.scalar_values import evaluate_scalar
 from rota.prove.squad import Half, Squad
 from rota.prove.symbol import GROUP, M32, Lanes, Linear
@@ -46,8 +46,7 @@ class Agreement:
         if self._found is None:
             self._found = {}
             if not any(each.indexed for each in self._operations):
-                loads = frozenset(each.number for each in self._operations if each.to_lds)
-                self._follow(derive_slice(self._operations, full=self._full, sources=loads))
+                self._follow(derive_slice(self._operations, full=self._full, sources=True))
         return self._refined(self._found[number], self._together) if number in self._found else self._alone
 
     def _follow(self, sliced: BackwardSlice) -> None:
@@ -115,7 +114,7 @@ class Agreement:
 
     def _on(self, state: dict[int, Held], rows: int) -> Classes:
         """Who agrees on all of these registers."""
-        return self._refined(self._alike, *(self._classes(state.get(row, self._alone)) for row in _rows(rows)))
+        return self._refined(self._alike, *(self._classes(state.get(row, self._alone)) for row in rows_of(rows)))
 
     def _step(self, operation: Operation, state: dict[int, Held], *, evaluated: bool) -> None:
         kind, number = operation.kind, operation.number
@@ -143,7 +142,7 @@ class Agreement:
             known, classes = {}, self._on(state, operation.reads)
         else:
             known, classes = {}, self._alone
-        return dict.fromkeys(_rows(written), classes) | known
+        return dict.fromkeys(rows_of(written), classes) | known
 
     def _all_lanes(self, state: dict[int, Held]) -> bool:
         """Is EXEC known to be full, so that nothing stays as it was?"""
@@ -152,13 +151,13 @@ class Agreement:
 
     def _computed(self, operation: Operation, state: dict[int, Held], reads: int) -> dict[int, Held]:
         """The results that are numbers, if all that it reads is."""
-        held = {row: state.get(row, self._alone) for row in _rows(reads)}
+        held = {row: state.get(row, self._alone) for row in rows_of(reads)}
         if any(isinstance(each, tuple) for each in held.values()):
             return {}
         waves = self._start.waves
         exec_ = [held.pop(row, 0) for row in _EXEC_ROWS]  # of which only halves that it writes count if it reads none
         low, high = (np.broadcast_to(np.asarray(half), (len(waves), 1))[:, 0].tolist() for half in exec_)
-        before = {row: state[row] for row in _rows(operation.writes & ~EXEC_BITS) if row in state}
+        before = {row: state[row] for row in rows_of(operation.writes & ~EXEC_BITS) if row in state}
         registers = {row: each for row, each in (before | held).items() if not isinstance(each, tuple)}
         mask = self._one.masks.leaf(tuple(one | other << 32 for one, other in zip(low, high, strict=True)))
         squad = Squad(waves=waves, at=operation.number, registers=dict(registers), exec=mask)
@@ -166,14 +165,8 @@ class Agreement:
         evaluate = evaluate_vector if operation.vector else evaluate_scalar
         evaluate(self._one, squad, operation, Decisions())
         after = squad.registers | _halves(squad.exec.leaf)
-        found = {row: after[row] for row in _rows(operation.writes) if row in after}
+        found = {row: after[row] for row in rows_of(operation.writes) if row in after}
         return {row: each for row, each in found.items() if not isinstance(each, (Linear, Half))}
-
-
-def _rows(mask: int) -> Iterator[int]:
-    while mask:
-        yield (mask & -mask).bit_length() - 1
-        mask &= mask - 1
 
 
 def _halves(leaf: Leaf | None) -> dict[int, Lanes]:
