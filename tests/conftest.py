@@ -1,4 +1,4 @@
-"""Prints what was executed of the documentation, and the conformance table, at the end of a run; fixes CI's draws.
+"""Prints what was executed of the documentation, and the conformance tables, at the end of a run; fixes CI's draws.
 
 Both also when the tests ran in worker processes.
 """
@@ -11,15 +11,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from rota.solver.memory import SETTING, remembering
 from tests.docs.summary import write_documentation
-
-_WIDTH = 20
 
 # What one test's search found, the others recall, to check and prove it again; the folder is gone after the run.
 # Worker processes take over what the first process said.  Tests of the searches themselves recall nothing (SEARCHED).
@@ -61,26 +58,11 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     write_documentation(terminalreporter)
     reports = [*terminalreporter.stats.get("passed", []), *terminalreporter.stats.get("failed", [])]
-    table: list[dict[str, Any]] = [
+    tallies = [
         json.loads(value) for report in reports for name, value in report.user_properties if name == "conformance"
     ]
-    if not table:
-        return
-    terminalreporter.section("conformance with the reference's measured behaviour")
-    terminalreporter.write_line(
-        f"{'file':{_WIDTH}}  cases   fields  exact  equal*  different  intended deviations (number: cases)"
-    )
-    for line in sorted(table, key=lambda entry: str(entry["file"])):
-        deviations = ", ".join(f"{number}: {count}" for number, count in line["deviations"].items())
-        terminalreporter.write_line(
-            f"{line['file']:{_WIDTH}}  {line['cases']:5}  {line['fields']:7}  {line['exact']:5}  {line['equal']:6}  "
-            f"{line['different']:9}  {deviations or '-'}"
-        )
-    total = {name: sum(line[name] for line in table) for name in ("cases", "fields", "exact", "equal", "different")}
-    terminalreporter.write_line(
-        f"{'all':{_WIDTH}}  {total['cases']:5}  {total['fields']:7}  {total['exact']:5}  {total['equal']:6}  "
-        f"{total['different']:9}"
-    )
-    terminalreporter.write_line(
-        "* equal in every field once the named faults of the reference are put back; docs/deviations.md says which"
-    )
+    if tallies:
+        from tests.conformance.replays import report as tables  # which needs what only these tests need
+
+        terminalreporter.section("conformance with the reference's measured behaviour")
+        terminalreporter.write_line(tables(tallies))

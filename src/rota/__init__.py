@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rota.kernels.four_wave import Pipeline4Wave
     from rota.kernels.ping_pong import DeclarativeSchedule
     from rota.kernels.single_buffer import SchedGroupHints, SingleBufferSchedule
-    from rota.kernels.target_profiles import mi355x_single_buffer_target, mi355x_target
+    from rota.kernels.target_profiles import derive_safe_max_globals, mi355x_single_buffer_target, mi355x_target
     from rota.order.acyclic.cpsat import CpSatScheduler
     from rota.order.acyclic.edge import DepEdge, DepKind
     from rota.order.acyclic.evaluate import evaluate_order, makespan_lower_bound
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from rota.pipeline.block import MMABlockSpec, emit_minimal_barrier_block
     from rota.pipeline.body import PipelineBody
     from rota.pipeline.build import build_kernel_program
+    from rota.pipeline.channel import ChannelSpec
     from rota.pipeline.checks import verify_schedule
     from rota.pipeline.compiled_pipeline import CompiledPipeline
     from rota.pipeline.compiler import ScheduleCompiler, compile_schedule
@@ -69,11 +70,11 @@ if TYPE_CHECKING:
         optimize_within_barriers,
         simple_greedy_schedule,
     )
+    from rota.pipeline.phase_derivation import derive_cross_stage_rotation_edges, filter_spurious_cross_stage_flow
     from rota.pipeline.phases import derive_epilogue_from_program, derive_prologue_from_program
     from rota.pipeline.pipeline_program import PipelineProgram
     from rota.pipeline.profile import TargetProfile
     from rota.pipeline.reorder import double_buffer_reorder, mma_block_interleave_list, single_buffer_reorder
-    from rota.pipeline.rotation import derive_cross_stage_rotation_edges, filter_spurious_cross_stage_flow
     from rota.pipeline.rules import DOUBLE_BUFFER_RULES, SINGLE_BUFFER_RULES, EdgeRule
     from rota.pipeline.schedule import PipelineSchedule
     from rota.pipeline.schedule_config import ScheduleConfig
@@ -98,6 +99,7 @@ _HOMES = {
     "BlockSizing": "rota.pipeline.config",
     "CODES": "rota.errors",
     "Certificate": "rota.verify.report",
+    "ChannelSpec": "rota.pipeline.channel",
     "CompiledLoop": "rota.values.compiled_loop",
     "CompiledPipeline": "rota.pipeline.compiled_pipeline",
     "CompiledSchedule": "rota.compiled.compiled_schedule",
@@ -180,16 +182,17 @@ _HOMES = {
     "compile_loop": "rota.values.compile_loop",
     "compile_schedule": "rota.pipeline.compiler",
     "count_sync": "rota.program.listing",
-    "derive_cross_stage_rotation_edges": "rota.pipeline.rotation",
+    "derive_cross_stage_rotation_edges": "rota.pipeline.phase_derivation",
     "derive_drain_mask": "rota.pipeline.waits",
     "derive_edges_from_ops": "rota.pipeline.edges",
     "derive_epilogue_from_program": "rota.pipeline.phases",
     "derive_prologue_from_program": "rota.pipeline.phases",
+    "derive_safe_max_globals": "rota.kernels.target_profiles",
     "derive_waits_from_blocks": "rota.pipeline.waits",
     "double_buffer_reorder": "rota.pipeline.reorder",
     "emit_minimal_barrier_block": "rota.pipeline.block",
     "evaluate_order": "rota.order.acyclic.evaluate",
-    "filter_spurious_cross_stage_flow": "rota.pipeline.rotation",
+    "filter_spurious_cross_stage_flow": "rota.pipeline.phase_derivation",
     "greedy_schedule": "rota.pipeline.optimal",
     "listing": "rota.program.listing",
     "load_kernel": "rota.isa.load",
@@ -215,6 +218,7 @@ __all__ = [
     "BarrierStrategy",
     "BlockSizing",
     "Certificate",
+    "ChannelSpec",
     "CompiledLoop",
     "CompiledPipeline",
     "CompiledSchedule",
@@ -299,6 +303,7 @@ __all__ = [
     "derive_edges_from_ops",
     "derive_epilogue_from_program",
     "derive_prologue_from_program",
+    "derive_safe_max_globals",
     "derive_waits_from_blocks",
     "double_buffer_reorder",
     "emit_minimal_barrier_block",
@@ -322,7 +327,7 @@ __all__ = [
 ]
 
 
-_DOORS = frozenset({"triton"})  # modules that are asked for by name: what they need may not be installed
+_DOORS = frozenset({"pipeline", "triton"})  # modules that are asked for by name
 
 
 def __getattr__(name: str) -> object:

@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from rota.errors import Concern, DeclarationError, Finding, SourceLine, did_you_mean
+from rota.printing import WrappedTuple
 
 T = TypeVar("T")
 
@@ -68,7 +69,7 @@ def known(name: str, table: Mapping[str, T], message: str) -> T:
     return table[name]
 
 
-def check_types(owner: _DataclassInstance, kinds: dict[str, type | tuple[type, ...]]) -> None:
+def check_types(owner: _DataclassInstance, kinds: Mapping[str, type | tuple[type, ...]]) -> None:
     """Every named field is an instance of its kind; a name that is no field is an error of the caller."""
     for name, kind in kinds.items():
         value = getattr(owner, name)
@@ -100,7 +101,7 @@ def check_elements(what: str, values: object, kind: type[T]) -> tuple[T, ...]:
                 evidence=(("got", repr(values)[:80]), ("expected", f"a sequence of {kind.__name__}")),
             )
         )
-    elements = tuple(values)
+    elements = WrappedTuple(values)
     for index, element in enumerate(elements):
         if not isinstance(element, kind):
             raise DeclarationError(

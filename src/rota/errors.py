@@ -25,10 +25,12 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from textwrap import shorten
 from types import MappingProxyType
 from typing import NamedTuple
 
 from rota.markup import card, lines
+from rota.printing import WIDTH
 
 CODES: Mapping[str, str] = MappingProxyType(
     {
@@ -38,13 +40,14 @@ CODES: Mapping[str, str] = MappingProxyType(
         "D104": "a body, block list or edge list holds something that is not of its element type",
         "D105": "a name (strategy, scheduler, field, kernel, machine) is not known",
         "D106": "stages and partitions don't fit together",
-        "D107": "an op names a stage that the pipeline doesn't have",
+        "D107": "an op names a stage or a channel that the pipeline doesn't have",
         "D108": "a loop's value or op is declared twice, or a value has the wrong number of writers",
         "D109": "a schedule doesn't say how many instructions its ops stand for",
         "D110": "a wait counts ops whose number of instructions isn't stated",
         "D111": "an op reads or writes a value in a place that its kind of op can't reach",
         "D113": "a loop has more ops, values or instructions than rota accepts",
         "D114": "a machine doesn't state a fact that is needed",
+        "D115": "an op has no role, so that nothing says what it does",
         "G101": "an edge points outside the body",
         "G102": "an op depends on itself within one iteration",
         "G103": "ops depend on each other in a cycle within one iteration",
@@ -75,6 +78,8 @@ CODES: Mapping[str, str] = MappingProxyType(
         "P114": "max_globals moves a load to another block",
         "P115": "a hook issues ops in a different order from the body",
         "P116": "a load fills staging registers that no store takes to LDS",
+        "P117": "minimal barriers leave the loop without a barrier",
+        "P118": "an op whose effect the proof doesn't follow is issued against a dependency of its own",
         "W101": "a first block's lgkm wait may leave that block's own fragments in flight",
         "W102": "a repair was not shown to be the smallest before its search ended",
         "W103": "a program whose roles differ can't be repaired",
@@ -202,16 +207,27 @@ class SourceLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concern:
-    """One end of a finding: an op, entry, edge or field, where it stands and where the author wrote it."""
+    """One end of a finding: an op, entry, edge or field, where it stands and where the author wrote it.
+
+    `index` numbers an op of the body, or, with a `phase`, an entry of that phase.
+    """
 
     label: str
     index: int | None = None
     role: str = ""
     source: SourceLine | None = None
+    phase: str = ""
+
+    @property
+    def number(self) -> str:
+        """`#5` for an op of the body, `kernel[5]` for an entry of a phase; nothing without a number."""
+        if self.index is None:
+            return ""
+        return f"{self.phase}[{self.index}]" if self.phase else f"#{self.index}"
 
     def __str__(self) -> str:
         place = f"  --> {self.source}   " if self.source else "  --> "
-        number = f"#{self.index} " if self.index is not None else ""
+        number = f"{self.number} " if self.number else ""
         return f"{place}{number}{self.label}" + (f"   {self.role}" if self.role else "")
 
 
@@ -238,7 +254,7 @@ class Witness:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Finding:
     """One error, warning or note as data: what, between which ends, shown by which numbers, and how to fix it."""
 
@@ -253,6 +269,9 @@ class Finding:
     def __post_init__(self) -> None:
         if self.code not in CODES:
             raise AssertionError(f"{self.code} is not in CODES: every code has a meaning, a page and a test")
+
+    def __repr__(self) -> str:
+        return f"<{shorten(f'{self.severity.value}[{self.code}]: {self.message}', WIDTH - 5, placeholder='...')}>"
 
     def __str__(self) -> str:
         told = [f"{self.severity.value}[{self.code}]: {self.message}"]

@@ -5,11 +5,15 @@ Colours of text and page are the notebook's own, so that light and dark both wor
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
+from typing import NamedTuple
 
 _TONES = {"ok": "#009e73", "error": "#d55e00", "warning": "#e69f00", "note": "#0072b2"}
 _PLAIN = "#8a939d"
+_LINKS = ["#3a94d6", "#e0661a", "#009e73"]  # each stands out from white and from black
+_BOX = "border:1px solid #8a939d;border-radius:4px;padding:3px 8px;margin:2px;font:12px/1.45 monospace"
+_ROW, _LETTER, _REACH = 18, 7.3, 180  # pixels: of a line, of a letter, of the widest arc
 _SHARES = ("#d55e00", "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#8a939d")
 
 
@@ -50,3 +54,72 @@ def shares(parts: Iterable[tuple[str, float]], unit: str) -> str:
         for name, amount, colour in shown
     )
     return f'<div style="display:flex;height:14px;max-width:640px;margin:4px 0">{bar}</div><div>{legend}</div>'
+
+
+class Link(NamedTuple):
+    """A line of a graph from one row to another, in the colour of its kind; one that `returns` is on the left."""
+
+    start: int
+    end: int
+    kind: str
+    title: str
+    returns: bool = False
+
+
+def boxes(rows: Iterable[tuple[str, Iterable[tuple[str, Iterable[tuple[str, bool]]]]]]) -> str:
+    """Rows of boxes, each with a head and lines of text; faint lines are those that aren't marked as strong."""
+    found: list[str] = []
+    for name, row in rows:
+        cells = "".join(
+            f'<div style="{_BOX}"><b>{escape(head)}</b>'
+            + "".join(_line(text, strong=strong) for text, strong in body)
+            + "</div>"
+            for head, body in row
+        )
+        found.append(
+            f'<div style="margin:6px 0 2px">{escape(name)}</div><div style="display:flex;flex-wrap:wrap">{cells}</div>'
+        )
+    return "".join(found)
+
+
+def arcs(names: Sequence[str], links: Iterable[Link]) -> str:
+    """The names one below another, and an arc for each link: forwards on the right, those that return on the left."""
+    drawn = list(links)
+    farthest = max((abs(each.end - each.start) for each in drawn), default=1) or 1
+    kinds = list(dict.fromkeys(each.kind for each in drawn))
+    colours = dict(zip(kinds, _LINKS * len(kinds), strict=False))
+    left = _REACH if any(each.returns for each in drawn) else 0
+    right = left + 16 + round(max((len(name) for name in names), default=0) * _LETTER)
+    text = "".join(
+        f'<text x="{left + 8}" y="{_ROW * number + 14}" fill="currentColor">{escape(name)}</text>'
+        for number, name in enumerate(names)
+    )
+    curves = "".join(_arc(each, colours[each.kind], left if each.returns else right, farthest) for each in drawn)
+    key = "".join(
+        f'<span style="color:{colours[kind]};margin-right:14px">&#8594; {escape(kind)}</span>' for kind in kinds
+    )
+    if left:
+        key += "<span>dashed, on the left: a later iteration</span>"
+    return (
+        f'<div style="max-height:600px;overflow:auto"><svg xmlns="http://www.w3.org/2000/svg" width="{right + _REACH}" '
+        f'height="{_ROW * len(names) + 6}" style="font:12px monospace;white-space:pre">{text}{curves}</svg></div>'
+        f"<div>{key}</div>"
+    )
+
+
+def _line(text: str, *, strong: bool) -> str:
+    return f'<div style="{"" if strong else "opacity:.6;padding-left:10px"}">{escape(text)}</div>'
+
+
+def _arc(link: Link, colour: str, side: int, farthest: int) -> str:
+    """A curve that ends in a small arrow head; it reaches out farther, the more rows it spans."""
+    out = -1 if link.returns else 1
+    first, last = (_ROW * row + 10 for row in (link.start, link.end))
+    first, last = (first + 3, last - 3) if link.end > link.start else (first - 3, last + 3)
+    reach = side + out * (16 + (_REACH - 20) * abs(link.end - link.start) / farthest) * 4 / 3  # a curve's 3/4 is drawn
+    dash = ' stroke-dasharray="4 3"' if link.returns else ""
+    return (
+        f'<g stroke="{colour}" fill="none"><title>{escape(link.title)}</title>'
+        f'<path d="M{side} {first}C{reach:.0f} {first} {reach:.0f} {last} {side} {last}"{dash}/>'
+        f'<path fill="{colour}" d="M{side} {last}l{6 * out} -3v6z"/></g>'
+    )

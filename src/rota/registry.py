@@ -72,7 +72,7 @@ class Registry(Generic[T]):
         return tuple(metadata.entry_points(group=self.group))
 
     def _known(self) -> list[str]:
-        return [str(name) for name in self.names()]
+        return [f"{name}" for name in self.names()]
 
     def _spelt(self, name: str) -> str:
         return next((other for other in self._known() if other.casefold() == name.casefold()), name)

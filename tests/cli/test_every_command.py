@@ -1,4 +1,4 @@
-"""Every command that a help text or the README names is run."""
+"""Every command that a help text, the README or the page of commands names is run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rota.isa.binary.toolchain import found_toolchains
 from tests.cli.command import rota
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text("utf-8")
+NAMED = "".join((ROOT / page).read_text("utf-8") for page in ("README.md", "docs/commands.md"))
 
 
 def examples(command: click.Command | None) -> Iterator[str]:
@@ -27,8 +27,7 @@ def examples(command: click.Command | None) -> Iterator[str]:
 
 COMMANDS = {name: main.get_command(click.Context(main), name) for name in main.list_commands(click.Context(main))}
 IN_HELP = [example for command in COMMANDS.values() for example in examples(command)]
-BLOCKS = "".join(README.split("```")[1::2])
-IN_README = re.findall(r"^(rota [^#\n]*?)\s*(?:#.*)?$", BLOCKS, re.MULTILINE) + re.findall(r"`(rota [^`]+)`", README)
+IN_PAGES = re.findall(r"`(rota [a-z][^`]+)`", NAMED)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -39,7 +38,7 @@ def test_a_command_has_help_with_an_example_that_names_it(name: str) -> None:
     assert "--json" in result.output
 
 
-@pytest.mark.parametrize("line", list(dict.fromkeys([*IN_HELP, *IN_README])))
+@pytest.mark.parametrize("line", list(dict.fromkeys([*IN_HELP, *IN_PAGES])))
 def test_an_example_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     _skip_without_a_compiler(line)
@@ -63,5 +62,5 @@ def _skip_without_a_compiler(line: str) -> None:
         pytest.skip("no compiler for AMD GPUs")
 
 
-def test_the_readme_names_every_command() -> None:
-    assert {line.split()[1] for line in IN_README} >= set(COMMANDS)
+def test_the_page_of_commands_names_every_command() -> None:
+    assert {line.split()[1] for line in IN_PAGES} >= set(COMMANDS)

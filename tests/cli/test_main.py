@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,15 @@ from tests.cli.command import data, rota
 
 def test_version() -> None:
     assert rota("--version").output.strip() == f"rota, version {__version__}"
+
+
+def test_help_lists_every_command_once_and_schedule_making_first() -> None:
+    shown = re.findall(r"^  (\w+)  +\S", rota("--help").output, re.MULTILINE)
+    modules = {file.stem for file in Path(command.__file__).parent.glob("*.py")}
+    assert shown == list(command.COMMANDS)
+    assert len(set(shown)) == len(shown)
+    assert set(shown) <= modules
+    assert shown[:3] == ["kernels", "check", "show"]
 
 
 def test_a_misspelt_command_is_a_usage_error() -> None:

@@ -114,3 +114,26 @@ def test_races_are_drawn_on_a_page_of_their_own() -> None:
     page = Path("races.html").read_text("utf-8")
     assert page.count("<svg xmlns") == 15
     assert "error[R103]" in page
+
+
+def test_a_listing_says_what_made_each_entry() -> None:
+    told = rota("show four_wave --listing --why")
+    lines = told.stdout.splitlines()
+    assert any("mma[0,0]" in line and "[op #2] (four_wave.py:" in line for line in lines)
+    assert any("wait_vm(28)" in line and "[bootstrap_frags()]" in line for line in lines)
+    assert any("+ added" in line and "repair: " in line for line in lines)
+    kernel = data("show four_wave --listing --why")["kernel"]
+    assert kernel[7]["origin"]["knobs"] == ["inter_block_lgkm_drain"]
+    by_values = rota("show gemm_small --listing --why").stdout
+    assert "declared (gemm.py:" in by_values
+    assert "must be over before" in by_values
+
+
+def test_why_goes_with_a_listing_of_a_schedule() -> None:
+    assert rota("show four_wave --why").exit_code == 2
+    assert rota("show kernel.co --listing --why").exit_code == 2
+
+
+def test_a_diff_says_what_made_what_differs() -> None:
+    told = rota("diff ping_pong --set config.lgkm_after_last=true").stdout
+    assert [line for line in told.splitlines() if line.startswith("  + ") and "lgkm_after_last" in line]

@@ -166,3 +166,25 @@ def test_a_number_that_no_machine_has_is_a_usage_error(number: str) -> None:
     assert refused.exit_code == 2
     assert "expected an integer below 2**63, not" in refused.output
     assert len(refused.output) < 500
+
+
+@pytest.mark.parametrize(
+    ("setting", "reader"),
+    [
+        ("geometry.vm_per_load_a=9", "nothing"),
+        ("geometry.is_fp8=true", "nothing"),
+        ("geometry.BM=128", "predictions"),
+        ("waves=4", "predictions"),
+    ],
+)
+def test_a_setting_that_the_schedule_is_the_same_without_is_noted(setting: str, reader: str) -> None:
+    told = rota(f"check ping_pong --set {setting} --notes")
+    assert told.exit_code == 0
+    (note,) = [line for line in told.output.splitlines() if "P109" in line]
+    assert setting.partition("=")[0] in note
+    assert reader in note
+
+
+def test_a_setting_that_reaches_the_schedule_is_not_noted() -> None:
+    assert "P109" not in rota("check four_wave --set geometry.BM=128 --notes").output
+    assert "P109" not in rota("check ping_pong --set target.pipeline.vm_per_load_a=3 --notes").output

@@ -41,9 +41,7 @@ _HINT_FIELDS = ("m_mmas", "n_mmas", "k_mmas", "mma_m", "mma_n", "a_loads_per_thr
 def compare_single_buffer(case: Case) -> Comparison:
     """A single-buffer schedule, every recorded field."""
     result = Comparison(case)
-    given = case["input"]
-    hints = SchedGroupHints(**{name: given[name] for name in _HINT_FIELDS})
-    schedule = SingleBufferSchedule(given["num_k_tiles"], hints)
+    schedule = single_buffer_of(case)
     config = schedule.config()
     result.equal("total_edges", config.total_edges, case["pipeline_config"]["total_edges"], deviation=24)
     result.equal("depth", config.depth, case["pipeline_config"]["depth"])
@@ -65,6 +63,13 @@ def compare_single_buffer(case: Case) -> Comparison:
     result.equal("kernel_deps", edge_rows(compiled.kernel_deps), case["kernel_deps"])
     result.equal("warp_stagger_index", compiled.warp_stagger_index, case["warp_stagger_index"])
     return result
+
+
+def single_buffer_of(case: Case) -> SingleBufferSchedule:
+    """The case's input as a schedule of ours."""
+    given = case["input"]
+    hints = SchedGroupHints(**{name: given[name] for name in _HINT_FIELDS})
+    return SingleBufferSchedule(given["num_k_tiles"], hints)
 
 
 def compare_optimal(case: Case) -> Comparison:
@@ -170,22 +175,30 @@ def compare_odd(case: Case) -> Comparison:
 def compare_four_wave_scheduler(case: Case) -> Comparison:
     """Schedulers on the 4-wave graph, whose wrap-around ANTI edges point from half 1 back to half 0."""
     result = Comparison(case)
-    body = tuple(op_from_row(case["ops"][index]) for index in case["body"])
-    graph = LoopBody(body, edges_from_rows(case["edges"]))
+    graph = scheduler_graph(case)
     result.equal("asap", list(graph.compute_asap()), case["asap"])
     result.equal("lower_bound", makespan_lower_bound(graph), case["lower_bound"])
     if case["input"]["scheduler"] == "simple_greedy_schedule":
         result.equal("scheduled", _summary(simple_greedy_schedule(graph)), case["scheduled"])
         return result
-    strategy = "GREEDY" if case["input"]["scheduler"] == "greedy_schedule" else "CSP"
     try:
-        scheduler_named(strategy).order(OrderProblem(body=graph, partitions=2))
+        scheduler_named(strategy_of(case)).order(OrderProblem(body=graph, partitions=2))
     except OrderError as error:
         result.equal("refused with O103", error.findings[0].code, "O103")
     else:
         result.different.append("an order was found")
     result.equal("outcome", "crash", case["outcome"])
     return result
+
+
+def scheduler_graph(case: Case) -> LoopBody:
+    """The 4-wave graph as recorded."""
+    return LoopBody([op_from_row(case["ops"][index]) for index in case["body"]], edges_from_rows(case["edges"]))
+
+
+def strategy_of(case: Case) -> str:
+    """Our name for the scheduler that was recorded."""
+    return "GREEDY" if case["input"]["scheduler"] == "greedy_schedule" else "CSP"
 
 
 def graph_of(case: Case) -> LoopBody:

@@ -7,12 +7,13 @@ equality, so that a deviation can't hide another difference.  Numbers are those 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rota.order.acyclic.edge import DepEdge
 from rota.pipeline.block import MMABlockSpec
 from rota.pipeline.op import OpDesc
 from rota.pipeline.schedule_entry import ScheduleEntry
-from rota.pipeline.vocabulary import NO_CHANNEL, FrameworkTag
+from rota.pipeline.vocabulary import NO_CHANNEL, FrameworkTag, KOffsetKind
 from rota.program.kinds import OpRole
 
 REFERENCE_SLOTS = 2
@@ -35,6 +36,20 @@ def without_surplus(blocks: Sequence[MMABlockSpec], max_globals: int) -> tuple[M
     if max_globals == 0:
         return tuple(blocks)
     return tuple(block.but(global_loads=block.global_loads[:max_globals]) for block in blocks)
+
+
+def within_one_trip(edges: Sequence[DepEdge], body: Sequence[OpDesc]) -> list[DepEdge]:
+    """Fault 10: a load and a fragment of one stage are as far apart as if no fragment fed the next trip."""
+
+    def distance(edge: DepEdge) -> int:
+        producer, consumer = body[edge.producer_idx], body[edge.consumer_idx]
+        if (producer.role, consumer.role) == (OpRole.FRAGMENT_LOAD, OpRole.GLOBAL_LOAD):
+            return 0
+        if (producer.role, consumer.role) == (OpRole.GLOBAL_LOAD, OpRole.FRAGMENT_LOAD):
+            return 0 if producer.k_offset is KOffsetKind.K_PREV else 1
+        return edge.loop_distance
+
+    return [replace(edge, loop_distance=distance(edge)) for edge in edges]
 
 
 def kernel_deps_by_halves(kernel: Sequence[ScheduleEntry]) -> list[DepEdge]:

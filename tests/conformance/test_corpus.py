@@ -1,60 +1,54 @@
-"""Replay of the reference's measured behaviour, one test per corpus file; the run ends with a table."""
+"""Replay of the reference's measured behaviour, one test per corpus file; the run ends with tables."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from tests.conformance.compare import Comparison, compare_case
-from tests.conformance.compare_generic import (
-    compare_four_wave_scheduler,
-    compare_halves,
-    compare_odd,
-    compare_optimal,
-    compare_penalty,
-    compare_single_buffer,
-)
-from tests.conformance.corpus import DOUBLE_BUFFER_FILES, Case, cases
+from tests.conformance.as_recorded import FIELDS, compare_as_recorded
+from tests.conformance.corpus import cases
+from tests.conformance.replays import COMMAND, FILES, INTENDED, PAGES, tally, with_replays
 
 pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
-
-FILES: dict[str, Callable[[Case], Comparison]] = {
-    **dict.fromkeys(DOUBLE_BUFFER_FILES, compare_case),
-    "single_buffer": compare_single_buffer,
-    "four_wave_schedulers": compare_four_wave_scheduler,
-    "generic_optimal": compare_optimal,
-    "generic_penalty": compare_penalty,
-    "generic_halves": compare_halves,
-    "generic_odd": compare_odd,
-}
-
-INTENDED = {2, 3, 12, 13, 14, 15, 16, 17, 18, 23, 24, 26}
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_the_corpus_is_reproduced(name: str, record_property: Callable[[str, object], None]) -> None:
-    results = [FILES[name](case) for case in cases(name)]
-    deviations = Counter(number for result in results for number in result.deviations)
-    different = {result.case["id"]: result.different for result in results if result.different}
-    record_property(
-        "conformance",
-        json.dumps(
-            {
-                "file": name,
-                "cases": len(results),
-                "fields": sum(result.fields for result in results),
-                "exact": sum(not result.deviations and not result.different for result in results),
-                "equal": sum(bool(result.deviations) and not result.different for result in results),
-                "deviations": dict(sorted(deviations.items())),
-                "different": len(different),
-            }
-        ),
-    )
-    assert not different
-    assert set(deviations) <= INTENDED
+    found = tally(name)
+    record_property("conformance", json.dumps(found))
+    assert found["different"] == {}
+    assert found["unexplained"] == []
+    assert set(map(int, found["deviations"])) <= INTENDED
+
+
+def test_every_deviation_has_a_field_that_shows_it() -> None:
+    assert {number for field in FIELDS.values() for number in field.deviations} >= INTENDED
+
+
+@pytest.mark.parametrize("page", PAGES, ids=["deviations.md", "seed.md"])
+def test_what_the_documentation_says_of_the_replays_is_this(page: Path) -> None:
+    assert with_replays(page, [tally(name) for name in FILES]) == page.read_text("utf-8"), COMMAND
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (lambda case: case["kernel"].pop(), "kernel"),
+        (lambda case: case["waits"].append(0), "counts"),
+        (lambda case: case["kernel_deps"].pop(), "deps"),
+        (lambda case: case["scheduled"]["order"].reverse(), "order"),
+        (lambda case: case.update(asap=[]), "times"),
+        (lambda case: case.update(warp_stagger_index=-1), "stagger"),
+    ],
+)
+def test_what_differs_from_the_record_is_noticed(change: Callable[[dict[str, object]], object], field: str) -> None:
+    case = json.loads(json.dumps(cases("ping_pong_grid")[0]))
+    assert compare_as_recorded("ping_pong_grid", case)[field]
+    change(case)
+    assert not compare_as_recorded("ping_pong_grid", case)[field]
 
 
 def test_every_recorded_case_is_replayed() -> None:

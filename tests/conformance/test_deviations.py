@@ -11,12 +11,14 @@ from rota import (
     BlockSizing,
     DeclarativeSchedule,
     DepEdge,
+    DepKind,
     FrameworkTag,
     KernelGeometry,
     LoopBody,
     OpDesc,
     OpRole,
     OrderError,
+    OrderProblem,
     Pipeline4Wave,
     PipelineConfig,
     ResourceKind,
@@ -30,9 +32,10 @@ from rota import (
     makespan_lower_bound,
     mi355x_target,
     optimal_schedule,
+    scheduler_named,
 )
 from rota.pipeline.group import construct_blocks
-from tests.conformance.test_corpus import INTENDED
+from tests.conformance.replays import INTENDED
 from tests.findings.smallest import Small, two_tiles
 
 
@@ -127,6 +130,20 @@ def test_23_prologue_loads_keep_their_channel() -> None:
     loads = [entry.op for entry in compiled.prologue if entry.op.role is OpRole.GLOBAL_LOAD]
     assert {load.channel for load in loads} == {0, 1}
     assert all(load.vm_cost == 4 for load in loads)
+
+
+@pytest.mark.parametrize("strategy", ["GREEDY", "CSP"])
+def test_10_fragments_that_feed_the_next_trip_leave_an_order(strategy: str) -> None:
+    schedule = Pipeline4Wave(KernelGeometry())
+    body = schedule.build_body()
+    edges = {(e.producer_idx, e.consumer_idx): e for e in schedule.derive_edges(body)}
+    load, fragment = 0, 19  # load_a s0 of partition 0, mma_load_a s0 t0 of partition 1
+    assert (edges[fragment, load].dep_kind, edges[fragment, load].loop_distance) == (DepKind.ANTI, 1)
+    assert (edges[load, fragment].dep_kind, edges[load, fragment].loop_distance) == (DepKind.FLOW, 0)
+    ordering = scheduler_named(strategy).order(
+        OrderProblem(body=LoopBody(body, tuple(edges.values())), partitions=2, max_globals=1)
+    )
+    assert sorted(ordering.order) == list(range(24))
 
 
 def test_24_total_edges_is_what_the_rules_derive() -> None:

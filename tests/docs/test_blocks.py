@@ -24,8 +24,15 @@ _PLACEHOLDER = re.compile(r"\b(?:CODE|KERNEL)\b|my_kernel\.py|examples/|--svg") 
 _MODULE = re.compile(r"python -m ((?:benchmarks|tests)(?:\.\w+)+)")
 
 
-# Those of the README are run with the command's own tests.
-IN_TEXT = list(dict.fromkeys(line for page in PAGES[1:] for line in _INLINE.findall(page.read_text("utf-8"))))
+# Those of the README and of the page of commands are run with the command's own tests.
+IN_TEXT = list(
+    dict.fromkeys(
+        line
+        for page in PAGES
+        if page.name not in ("README.md", "commands.md")
+        for line in _INLINE.findall(page.read_text("utf-8"))
+    )
+)
 
 
 def _named(path: Path) -> str:

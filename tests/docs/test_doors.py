@@ -1,4 +1,4 @@
-"""What types the README's doors: it finds them all, and notices what isn't as shown."""
+"""What types the doors finds them, the README's first screen first, and notices what isn't as shown or takes long."""
 
 from __future__ import annotations
 
@@ -7,18 +7,31 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.doors import EXTRAS, Door, doors, type_door
-from tests.docs.blocks import ROOT
+from benchmarks.doors import EXTRAS, FIRST_SCREEN, LANDING, Door, doors, is_late, type_door
+from tests.docs.blocks import ROOT, blocks_of
 
 pytestmark = pytest.mark.no_cover  # what pages run counts as covered where it is tested by itself
 
 
 def test_every_door_is_found_with_something_to_type() -> None:
     found = list(doors())
-    assert len(found) >= 3
+    assert found[0].name == FIRST_SCREEN
+    assert {page.stem for page in (ROOT / "docs").glob("i_*.md")} == set(LANDING)
     assert set(EXTRAS) <= {door.name for door in found}
-    assert all("```console" in door.text for door in found)
-    assert all(f"## {door.name}\n" in (ROOT / "README.md").read_text("utf-8") for door in found)
+    assert all("```console" in door.text or "```python" in door.text for door in found)
+    assert all(door.name.startswith("I ") for door in found[1:])
+
+
+def test_the_first_screen_has_its_example_to_type() -> None:
+    (example,) = [block for block in blocks_of(next(doors()).text) if block.language == "python"]
+    assert example.file == "my_gemm.py"
+    assert example.output is not None
+
+
+def test_a_door_that_takes_long_is_noticed() -> None:
+    screen, other = Door(FIRST_SCREEN, ""), Door("I try", "")
+    assert [is_late(screen, took, typing) for took, typing in ((200, 59), (200, 61), (301, 10))] == [False, True, True]
+    assert [is_late(other, took, typing) for took, typing in ((200, 61), (301, 10))] == [False, True]
 
 
 def test_what_differs_is_noticed(tmp_path: Path) -> None:

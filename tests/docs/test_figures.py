@@ -28,7 +28,7 @@ from rota.targets.device import problem_facts_of
 from rota.targets.problem_facts import Fitted
 from rota.targets.registry import device_named
 from tests.conformance.corpus import cases
-from tests.conformance.test_corpus import FILES
+from tests.conformance.replays import FILES
 from tests.docs.blocks import PAGES, ROOT
 from tests.isa.matrix_checks import CHECKS
 from tests.shared import shared
@@ -156,13 +156,13 @@ def _measured() -> int:
 
 
 COUNTED: tuple[tuple[str, str, Callable[[], int]], ...] = (
-    ("README.md", "{} recorded cases replayed", lambda: sum(len(cases(name)) for name in FILES)),
+    ("docs/figures.md", "{} recorded cases replayed", lambda: sum(len(cases(name)) for name in FILES)),
     ("docs/deviations.md", "{} recorded cases", lambda: sum(len(cases(name)) for name in FILES)),
-    ("README.md", "{} edited exchange documents", lambda: fuzz_json.EDITS),
-    ("README.md", "single edits of {} kernels", lambda: len(race_mutants.KERNELS)),
+    ("docs/figures.md", "{} edited exchange documents", lambda: fuzz_json.EDITS),
+    ("docs/figures.md", "single edits of {} kernels", lambda: len(race_mutants.KERNELS)),
     ("docs/howto/run_any_kernel.md", "single edits of {} kernels", lambda: len(race_mutants.KERNELS)),
-    ("README.md", "{} matrix instructions against a plain definition", lambda: len(CHECKS)),
-    ("README.md", "{} real shapes", lambda: tune_library.SHAPES),
+    ("docs/figures.md", "{} matrix instructions against a plain definition", lambda: len(CHECKS)),
+    ("docs/figures.md", "{} real shapes", lambda: tune_library.SHAPES),
     ("docs/instructions.md", "By default there are {}", lambda: malformed.COUNT),
     ("docs/instructions.md", "and {}.", lambda: malformed.EXECUTED),
     ("docs/predict.md", "The table holds {} GEMMs", _measured),
@@ -182,7 +182,7 @@ def test_the_edits_of_kernels_add_up() -> None:
     made, flagged, harmless = (sum(int(row[column]) for row in rows) for column in range(3))
     assert made == flagged + harmless
     assert f"makes {made} single edits" in page
-    assert f"{made} single edits of" in _text("README.md")
+    assert f"{made} single edits of" in _text("docs/figures.md")
     assert f"None is missed: {flagged} are flagged, and {harmless} are harmless" in page
 
 

@@ -152,9 +152,10 @@ def test_one_kernel_multiplies_in_one_way() -> None:
     assert "some don't" in raised("T203", lambda: gemm_tile(mixed, FP4_SMALL.geometry)).message
 
 
-def test_loops_by_stages_have_no_scales() -> None:
+def test_loops_by_stages_have_no_sums_of_blocks() -> None:
     program, semantics = cast("LoweredProgram", None), cast("TileSum", SimpleNamespace(grid=(2, 2)))
-    assert "by values" in raised("T203", lambda: TileOperands(program, semantics, _tile(MXFP4_SMALL))).message
+    tile = _tile(replace(MXFP8_SMALL, depth=128), BlockScales.FLOAT)
+    assert "by values" in raised("T203", lambda: TileOperands(program, semantics, tile)).message
 
 
 class _Late(GemmBinding):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import product
 
@@ -45,8 +46,8 @@ def test_a_tail_reaches_the_numbers_of_tiles_between_trips() -> None:
 def test_each_line_says_which_entry_it_is(emitted: Callable[[], Emitted]) -> None:
     source = emit_gemm(*emitted())
     calls = [line for line in source.splitlines() if line.strip().startswith("ROTA_") and "//" in line]
-    assert all("// #" in line for line in calls)
-    assert all(": " in line.split("// #")[1] for line in calls if "WAIT" in line or "BARRIER" in line)
+    assert all(re.search(r"// (prologue|kernel|epilogue)\[\d+\] ", line) for line in calls)
+    assert all(": " in line.split("// ")[1] for line in calls if "WAIT" in line or "BARRIER" in line)
 
 
 def test_barriers_of_one_group_say_which_group_waits() -> None:

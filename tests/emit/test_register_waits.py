@@ -62,7 +62,7 @@ def test_a_wait_names_the_youngest_op_that_it_completes() -> None:
     waits = (entry for entry in compiled.lowered.prologue if entry.op.kind is OpKind.WAIT)
     first = next(entry for entry in waits if entry.effect.counter == "vmcnt")
     assert first.effect.wait_value == 28  # of 32 tokens of 8 loads: the first load's 4 are over
-    assert sync_reasons(compiled)[first.phase, first.time_slot].startswith("load_a s0 t0 k0 (prologue #0) and older")
+    assert sync_reasons(compiled)[first.phase, first.time_slot].startswith("load_a s0 t0 k0 (prologue[0]) and older")
 
 
 def test_a_wait_that_is_made_stronger_twice_goes_back_to_where_it_was() -> None:
@@ -72,5 +72,5 @@ def test_a_wait_that_is_made_stronger_twice_goes_back_to_where_it_was() -> None:
     )
     first = Repair(phase=Phase.KERNEL, slot=0, op=once.op, before=stood.op, reason="one", count_before=8)
     again = Repair(phase=Phase.KERNEL, slot=0, op=twice.op, before=once.op, reason="another", count_before=4)
-    assert _twice(first, again).change == "kernel #0 wait_vm(8) became wait_vm(0)"
+    assert _twice(first, again).change == "kernel[0] wait_vm(8) became wait_vm(0)"
     assert _twice(first, again).taken_back(twice) == stood

@@ -64,5 +64,5 @@ def test_importing_the_executor_does_not_load_numpy() -> None:
 def test_a_trace_reads_as_what_it_is() -> None:
     trace = trace_of(LOOP.lowered, 0, 1, compiler_waits=True)
     assert str(trace) == f"{4 * SLOTS} steps, 16 memory ops, {SLOTS} barriers"
-    assert trace.where(0) == "#0 tag 0 s0 t0 k0 (prologue)"
-    assert trace.where(16) == "#0 tag 2 s0 t0 (kernel, trip 1)"
+    assert trace.where(0) == "prologue[0] tag 0 s0 t0 k0"
+    assert trace.where(16) == "kernel[0] tag 2 s0 t0 (trip 1)"

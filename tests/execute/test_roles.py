@@ -156,7 +156,7 @@ def test_roles_that_wait_for_each_other_are_stuck_though_their_counts_agree() ->
         done = execute(crossed, trips)
         assert (done.right, done.deadlock, done.wrong_runs) == (False, True, ())
         assert done.first_wrong is not None
-        assert "producer waits at empty forever, in #0 wait(empty) (prologue)" in done.first_wrong
+        assert "producer waits at empty forever, in prologue[0] wait(empty)" in done.first_wrong
         assert "consumer never arrives there for the first time" in done.first_wrong
 
 

@@ -44,7 +44,8 @@ def test_the_four_wave_loop_as_written_races_in_its_epilogue(trip_count: int) ->
     done = replay(four_wave(), Witnessed(trip_count=trip_count))
     assert not done.right
     assert done.first_wrong is not None
-    assert "(epilogue) reads poison in" in done.first_wrong
+    assert "epilogue[" in done.first_wrong
+    assert "reads poison in" in done.first_wrong
     assert done.wrong_runs == ("scripted",)
     assert len(execute(four_wave(), trip_count, policy=Random(seeds=20)).wrong_seeds) == 20
 

@@ -11,3 +11,11 @@ def test_an_op_that_names_a_missing_stage_is_refused() -> None:
     finding = raised("D107", lambda: compile_schedule(Small(ops=(replace(first, stage=2), *others))))
     assert ("stage", 2) in finding.evidence
     assert ("largest stage", 1) in finding.evidence
+
+
+def test_an_op_that_names_a_missing_channel_is_refused() -> None:
+    first, *others = two_tiles()
+    finding = raised("D107", lambda: compile_schedule(Small(ops=(replace(first, channel=2), *others))))
+    assert ("channel", 2) in finding.evidence
+    assert ("largest channel", 1) in finding.evidence
+    assert finding.fixes

@@ -23,7 +23,7 @@ def test_repair_clamps_a_derived_wait_and_lists_it() -> None:
     written = compile_schedule(wide, sync="as_written")
     found("L101", written, times=2)
     compiled = compile_schedule(wide)
-    assert [str(repair.change).split(" ", 2)[2] for repair in compiled.repairs] == [
+    assert [str(repair.change).split(" ", 1)[1] for repair in compiled.repairs] == [
         "wait_lgkm(18) became wait_lgkm(14)"
     ] * 2
     assert len(compiled.kernel) == len(written.kernel)

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rota import OpDesc, PipelineProgram, ScheduleConfig, SingleBufferSchedule, compile_schedule
+import pytest
+
+from rota import OpDesc, PipelineProgram, ProofError, ScheduleConfig, SingleBufferSchedule, compile_schedule
 from tests.findings.smallest import Small, reported, two_tiles
+from tests.programs.ported import Rotating
 
 
 class ExplicitSingleBuffer(SingleBufferSchedule):
@@ -26,6 +29,14 @@ def test_the_offered_fix_works() -> None:
     compiled = compile_schedule(mended)
     assert "P108" not in {finding.code for finding in compiled.findings}
     assert [entry.op for entry in compiled.prologue if not entry.op.is_framework][-2:] != []
+
+
+def test_the_cause_comes_before_the_wrong_values_that_follow_from_it() -> None:
+    with pytest.raises(ProofError) as caught:
+        compile_schedule(Rotating(partial_prologue_drain=False))
+    codes = [finding.code for finding in caught.value.findings]
+    assert codes[0] == "P108"
+    assert codes[1].startswith("V")
 
 
 def test_bootstrap_fragments_of_a_single_buffer_are_reported() -> None:

@@ -14,7 +14,7 @@ from tests.findings.proofs import found, fragment, load, loop
         ([OpDesc.wait_vm(0)], "covered by a wait in epoch 0, with no barrier between that wait and the later op"),
         (
             [OpDesc.wait_vm(4), OpDesc.barrier()],
-            "wait_vm(4) at prologue #1 leaves it under way; by now vmcnt holds 0 younger tokens",
+            "wait_vm(4) at prologue[1] leaves it under way; by now vmcnt holds 0 younger tokens",
         ),
         (
             [OpDesc.barrier(), OpDesc.wait_vm(0)],

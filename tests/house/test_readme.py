@@ -1,4 +1,4 @@
-"""The README's code runs and prints what the README says, and each of its doors fits on a screen."""
+"""The README puts the framework at the front door: what it is, where it comes from, its five names; and it is short."""
 
 from __future__ import annotations
 
@@ -6,37 +6,70 @@ import re
 import subprocess
 import sys
 
-import pytest
-
-from tests.docs.blocks import ROOT, blocks_of
+from tests.docs.blocks import ROOT, blocks_of, matches
 
 README = (ROOT / "README.md").read_text("utf-8")
+LINES = README.splitlines()
 PYTHON = [block for block in blocks_of(README) if block.language == "python" and block.excuse is None]
-EXAMPLES = [(block.text, block.output.text) for block in PYTHON if block.output is not None]
-DOORS = re.findall(r"^## (I \w+ .+)$", README, re.MULTILINE)
-SCREEN = 70
-"""Lines; the text alone, as a browser shows it, takes fewer."""
+NAMES = ("PipelineSchedule", "ScheduleConfig", "build_kernel_program", "derive_prologue_from_program", "Pipeline4Wave")
+MOST_LINES = 200
+_LINK = re.compile(r"\]\(([^)#]+)(?:#([^)]+))?\)")
+
+
+def linked(text: str) -> set[str]:
+    """Names in code that are the text of a link, or stand in a table's row with one."""
+    in_links = re.findall(r"\[`(\w+)`\]\(", text)
+    return {*in_links, *re.findall(r"^\| `(\w+)` \|.*\]\(", text, re.MULTILINE)}
+
+
+def test_it_is_short() -> None:
+    assert len(LINES) <= MOST_LINES
+
+
+def test_what_it_is_and_where_it_comes_from_stand_at_the_top() -> None:
+    top = " ".join(LINES[:15])
+    for said in (
+        "software-pipelining framework for GPU kernel loops",
+        "`pipeline` scheduling package",
+        "Modular's MAX kernels",
+    ):
+        assert said in top
+
+
+def test_the_five_names_are_linked_on_the_first_screen() -> None:
+    assert linked("\n".join(LINES[:60])) >= set(NAMES)
+
+
+def test_the_five_names_have_rows() -> None:
+    rows = re.search(r"^\| the published page \| here \|\n\|---\|---\|\n((?:\|.*\n)+)", README, re.MULTILINE)
+    assert rows is not None
+    assert tuple(re.findall(r"^\| `(\w+)` \| `rota\.pipeline\.\1`", rows[1], re.MULTILINE)) == NAMES
+
+
+def test_a_name_without_a_link_is_noticed() -> None:
+    assert linked("| `a` | b |\n`c` and [`d`](e.md)\n| `f` | [g](h.md) |\n") == {"d", "f"}
+
+
+def test_every_link_leads_somewhere() -> None:
+    for page, anchor in _LINK.findall(README):
+        if page.startswith("http"):
+            continue
+        file = ROOT / page
+        assert file.exists(), page
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", file.read_text("utf-8"), re.MULTILINE)
+            slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in slugs, f"{page}#{anchor}"
 
 
 def test_every_block_of_code_has_its_output() -> None:
-    assert len(EXAMPLES) == len(PYTHON) == README.count("```text") == 1
+    assert [block.output is not None for block in PYTHON] == [True]
 
 
-@pytest.mark.parametrize(("code", "shown"), EXAMPLES, ids=["by values"])
-def test_an_example_prints_what_the_readme_shows(code: str, shown: str) -> None:
-    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert ran.stdout == shown
-    lines = [line for line in code.splitlines() if line and not line.startswith(("from", "print"))]
-    assert len(lines) <= 30
-
-
-def test_every_door_is_in_the_table_at_the_top() -> None:
-    assert len(DOORS) >= 3
-    for door in DOORS:
-        assert f"[{door}](#{door.lower().replace(' ', '-')})" in README
-
-
-@pytest.mark.parametrize("door", DOORS)
-def test_a_door_fits_on_a_screen(door: str) -> None:
-    (section,) = re.findall(rf"^## {door}\n(.*?)^## ", README, re.DOTALL | re.MULTILINE)
-    assert section.count("\n") <= SCREEN
+def test_the_example_is_short_and_prints_what_is_shown() -> None:
+    (example,) = PYTHON
+    assert example.output is not None
+    ran = subprocess.run([sys.executable, "-c", example.text], check=True, capture_output=True, text=True)
+    assert matches(example.output.text, ran.stdout)
+    (declared,) = re.findall(r"^class .*?(?=^\S)", example.text, re.DOTALL | re.MULTILINE)
+    assert len([line for line in declared.splitlines() if line]) <= 16

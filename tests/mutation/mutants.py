@@ -61,7 +61,7 @@ class _At(NamedTuple):
         return self.entry.effect
 
     def __str__(self) -> str:
-        return f"{self.phase.value.lower()} {self.entry}"
+        return str(self.entry)
 
 
 class _Change(NamedTuple):

@@ -135,12 +135,12 @@ def content(program: LoweredProgram, phase: Phase) -> list[object]:
 def test_a_boundary_lies_one_above_the_tokens_behind_an_op() -> None:
     """wait_vm(16) with loads of four tokens each covers what has 16 tokens behind it; 17 spares it, 21 the next."""
     waits = [m for m in mutants_of(four_wave()) if m.kind is Kind.WAIT_WEAKER_BY_AN_OP]
-    assert "kernel #0 wait_vm(16) became wait_vm(21)" in {mutant.description for mutant in waits}
+    assert "kernel[0] wait_vm(16) became wait_vm(21)" in {mutant.description for mutant in waits}
 
 
 def test_a_wait_behind_the_loops_last_barrier_moves_behind_its_first() -> None:
     moved = {m.description: m.program for m in mutants_of(four_wave()) if m.kind is Kind.WAIT_MOVED}
-    kernel = moved["kernel #46 wait_vm(16) moved behind #2 barrier"].kernel
+    kernel = moved["kernel[46] wait_vm(16) moved behind kernel[2] barrier"].kernel
     assert [str(entry.op) for entry in kernel[:4]] == ["wait_vm(16)", "wait_lgkm(0)", "barrier", "wait_vm(16)"]
     assert len(kernel) == len(four_wave().kernel)
 
@@ -163,7 +163,7 @@ def matters(kind: OpKind) -> bool:
 
 def test_swaps_that_cannot_matter_are_left_out() -> None:
     for mutant in (m for _, mutants in work() for m in mutants if m.kind is Kind.SWAPPED):
-        one, other = mutant.description.split(" #", 1)[1].split(" ", 1)[1].split(" behind ")
+        one, other = mutant.description.split("] ", 1)[1].split(" behind ")
         assert one != other
         assert not {one.split("(")[0], other.split("(")[0]} <= {"set_prio", "schedule_barrier"}
 

@@ -65,7 +65,7 @@ def test_built_in_names_need_no_lookup(name: str, kind: type, monkeypatch: pytes
 
 
 def test_every_strategy_has_a_scheduler() -> None:
-    assert {str(strategy) for strategy in SchedulingStrategy} == set(registry.BUILT_IN)
+    assert {strategy.value for strategy in SchedulingStrategy} == set(registry.BUILT_IN)
     for strategy in SchedulingStrategy:
         assert callable(scheduler_named(strategy).order)
 

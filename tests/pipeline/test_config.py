@@ -6,6 +6,8 @@ import pytest
 
 from rota import (
     BlockSizing,
+    ChannelSpec,
+    DeclarationError,
     DeclarativeSchedule,
     FragOrder,
     KernelGeometry,
@@ -14,6 +16,7 @@ from rota import (
     OpDesc,
     OpRole,
     Pipeline4Wave,
+    PipelineBody,
     PipelineConfig,
     SingleBufferSchedule,
     WarpStaggerRule,
@@ -61,6 +64,55 @@ def test_costs_per_channel_fall_back_to_the_schedule_config() -> None:
     config = PipelineConfig(vm_per_load_a=3, vm_per_load_b=5, lgkm_per_load_b=7)
     assert [config.vm_per_channel(channel) for channel in (0, 1)] == [3, 5]
     assert [config.lgkm_per_channel(channel, 8, 4) for channel in (0, 1)] == [8, 7]
+
+
+def test_further_channels_have_names_fields_and_tokens_of_their_own() -> None:
+    rows = ChannelSpec(name="A_scale", match_field=0, vm_per_load=1, lgkm_per_load=6, whole_tile=True)
+    columns = ChannelSpec(name="B_scale", match_field=1)
+    config = PipelineConfig(m_mmas=3, n_mmas=2, lgkm_per_load_b=7, further_channels=(rows, columns))
+    compute = OpDesc.logical(5, stage=1, subtile=2)
+    assert [config.operand_name(channel) for channel in (0, 1, 2, 3, 4)] == ["A", "B", "A_scale", "B_scale", "4"]
+    assert [config.compute_match_key(channel, compute) for channel in config.channels] == [1, 2, 1, 2]
+    assert [config.vm_per_channel(channel) for channel in config.channels] == [4, 4, 1, 0]
+    assert [config.lgkm_per_channel(channel, 8, 9) for channel in config.channels] == [8, 7, 6, 0]
+    assert (config.globals_per_partition, config.frags_per_partition) == (3 + 2 + 1 + 2, 3 + 2 + 3 + 2)
+
+
+@pytest.mark.parametrize("further", [(False, False), (True, True), (True, False)])
+def test_edges_of_further_channels_are_counted(*, further: tuple[bool, bool]) -> None:
+    specs = tuple(
+        ChannelSpec(name=f"S{field}", match_field=field, whole_tile=whole) for field, whole in enumerate(further)
+    )
+    config = PipelineConfig(m_mmas=2, n_mmas=3, further_channels=specs)
+    body = PipelineBody()
+    for stage, k in enumerate((KOffsetKind.K0, KOffsetKind.K1)):
+        for channel, parts in enumerate((2, 3, 2, 3)):
+            for tile in range(parts):
+                body.frag(channel, channel=channel, stage=stage, subtile=tile)
+                if tile == 0 or channel < 2 or not further[channel - 2]:
+                    body.load(4 + channel, channel=channel, stage=stage, subtile=tile, k_offset=k)
+        body.grid(8, 2, 3)
+    roles = [OpRole.FRAGMENT_LOAD] * 4 + [OpRole.GLOBAL_LOAD] * 4 + [OpRole.COMPUTE]
+    ops = [op.but(role=roles[op.tag]) for op in body.build()]
+    assert len(ops) == config.total_ops
+    canonical = config.m_mmas  # one load of A completes a tile, and so has no ANTI edges; this body's doesn't
+    assert len(derive_edges_from_ops(ops, config)) == config.total_edges + canonical
+
+
+@pytest.mark.parametrize("name", ["A", "B", "", "two words", "2"])
+def test_a_further_channel_has_a_name_that_is_free(name: str) -> None:
+    with pytest.raises(DeclarationError, match="D102"):
+        ChannelSpec(name=name, match_field=0)
+
+
+def test_further_channels_differ_and_need_two_stages() -> None:
+    spec = ChannelSpec(name="S", match_field=0)
+    with pytest.raises(DeclarationError, match="D102"):
+        PipelineConfig(further_channels=(spec, spec))
+    with pytest.raises(DeclarationError, match="D106"):
+        PipelineConfig(depth=1, num_partitions=1, further_channels=(spec,))
+    with pytest.raises(DeclarationError, match="D104"):
+        PipelineConfig(further_channels=("S",))  # type: ignore[arg-type]
 
 
 def test_three_stages_fill_with_three_offsets() -> None:

@@ -13,7 +13,6 @@ from rota import (
     derive_cross_stage_rotation_edges,
     derive_edges_from_ops,
 )
-from rota.pipeline.rotation import is_rotating_fragment
 
 
 def op(latency: int) -> OpDesc:
@@ -50,7 +49,7 @@ def test_a_rotating_fragment_feeds_the_next_partition_that_computes_from_its_sta
     for partition in range(3):
         ahead = OpDesc(tag=3, role=OpRole.FRAGMENT_LOAD, channel=0, stage=(partition + 2) % 3)
         body += [compute, ahead]
-    assert is_rotating_fragment(body[1], 0, config)
+    assert config.rotates(body[1], 0)
     flow = [e for e in derive_cross_stage_rotation_edges(body, config) if e.dep_kind is DepKind.FLOW]
     assert flow == [
         DepEdge(1, 4),
@@ -65,7 +64,7 @@ def test_the_4_wave_edges_have_no_flow_from_a_rotating_fragment_inside_its_parti
     for edge in schedule.derive_edges(body):
         producer = body[edge.producer_idx]
         part = config.partition_of_index(edge.producer_idx, len(body))
-        if edge.dep_kind is DepKind.FLOW and is_rotating_fragment(producer, part, config):
+        if edge.dep_kind is DepKind.FLOW and config.rotates(producer, part):
             consumer = config.partition_of_index(edge.consumer_idx, len(body))
             assert consumer != part
 

@@ -138,4 +138,4 @@ def test_the_listing_counts_and_indents_synchronisation() -> None:
         "     4      set_prio(1)",
         "     5  mma[0,0]",
     ]
-    assert str(entries[1]) == "#1 load_a s0 t0 k0 (prefetch)"
+    assert str(entries[1]) == "kernel[1] load_a s0 t0 k0 (prefetch)"

@@ -58,7 +58,7 @@ def test_planted_clocks_are_found_at_their_entries(name: str, tmp_path: Path) ->
         assert found.measured == pytest.approx(sum(clocks))
         assert found.other == pytest.approx(sum(c for c, slot in zip(clocks, slots, strict=True) if slot is None))
         assert found.largest[0].slot == slots[slow]
-        assert f"#{slots[slow]} " in found.table(1)
+        assert f"kernel[{slots[slow]}] " in found.table(1)
 
 
 def test_predicted_clocks_of_all_entries_make_the_trip(tmp_path: Path) -> None:

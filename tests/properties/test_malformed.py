@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import rota
 from rota import (
     BlockSizing,
+    ChannelSpec,
     DepEdge,
     FragOrder,
     KernelGeometry,
@@ -48,6 +49,7 @@ VALID: list[Any] = [
     FragOrder.a_first(),
     LoopCarriedSpec.fragment_zero(),
     WarpStaggerRule.auto(),
+    ChannelSpec(name="S", match_field=0),
     PipelineConfig(),
     ScheduleConfig(),
     KernelGeometry(),
@@ -99,6 +101,7 @@ def corrupted(draw: st.DrawFn) -> tuple[type, dict[str, object]]:
 
 def _acceptable(kind: type, name: str, bad: object, current: object) -> bool:
     optional = {
+        OpDesc: {"origin"},
         MMABlockSpec: {"entry_wait", "entry_wait_lgkm", "pre_sync"},
         ScheduleEntry: {"group", "effect"},
         KernelGeometry: {"lgkm_per_load_a", "lgkm_per_load_b"},

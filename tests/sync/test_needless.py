@@ -88,8 +88,6 @@ def test_repairs_are_renumbered_with_what_is_left(seed: int) -> None:
     assert len(lean.repairs) <= len(loop.repairs)
     for repair in lean.repairs:
         assert lean.phase(repair.phase)[repair.slot].op == repair.op
-    places = {
-        f"{entry.op} ({phase.value.lower()} #{entry.time_slot})" for phase in Phase for entry in lean.phase(phase)
-    }
+    places = {f"{entry.op} ({phase.at(entry.time_slot)})" for phase in Phase for entry in lean.phase(phase)}
     named = [words for each in lean.repairs for words in each.reason.split(" must be over before ")]
     assert set(named) <= places

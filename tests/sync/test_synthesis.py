@@ -177,7 +177,7 @@ def test_reasons_name_both_ends_by_their_new_numbers() -> None:
         assert compiled.kernel[change.slot].op == change.op
     reason = next(change.reason for change in waits if change.op.name.startswith("wait_vm"))
     first = reason.split(" must be over ")[0]
-    slot = int(first.split("#")[1].rstrip(")"))
+    slot = int(first.split("[")[-1].rstrip("])"))
     phase = compiled.prologue if "(prologue" in first else compiled.kernel
     assert first.startswith(str(phase[slot].op))
 

@@ -83,10 +83,10 @@ def test_its_repairs_name_the_entries_where_they_stand() -> None:
     better = compiled(polish=True)
     for repair in better.repairs:
         assert better.phase(repair.phase)[repair.slot].op == repair.op
-    places = {f"{entry.op} (kernel #{entry.time_slot})" for entry in better.kernel}
+    places = {f"{entry.op} (kernel[{entry.time_slot}])" for entry in better.kernel}
     named = [words for each in better.repairs for words in each.reason.split(" must be over before ")]
-    assert all(words in places for words in named if "(kernel #" in words)
-    assert any("(kernel #" in words for words in named)
+    assert all(words in places for words in named if "(kernel[" in words)
+    assert any("(kernel[" in words for words in named)
     assert [(list(Phase).index(each.phase), each.slot) for each in better.repairs] == sorted(
         (list(Phase).index(each.phase), each.slot) for each in better.repairs
     )

@@ -53,7 +53,7 @@ def test_nothing_of_what_re_entry_needs_can_go() -> None:
     once, again = (compile_schedule(SCHEDULES["four_wave"], reentrant=each) for each in (False, True))
     (new,) = {change.change for change in again.repairs} - {change.change for change in once.repairs}
     assert new.startswith("epilogue")
-    slot = int(new.split()[1].lstrip("#"))
+    slot = int(new.split("[")[1].split("]")[0])
     less = (*again.epilogue[:slot], *again.epilogue[slot + 1 :])
     assert not verify(replace(again, epilogue=less, certificate=None)).clean
 

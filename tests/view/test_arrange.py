@@ -119,11 +119,11 @@ def test_details_tell_entry_time_source_and_reason() -> None:
     bar = next(bar for bar in band.bars(Lane.MMA) if bar.start >= timeline.window[0])
     head, when, source, *why = bar.details
     assert head.startswith("mma[")
-    assert "· kernel #" in head
+    assert "· kernel[" in head
     assert head.endswith("· wave 0")
     assert when.startswith("clk ")
     assert source.startswith("kernels/ping_pong.py:")
-    assert why[0].startswith("uses what #")
+    assert why[0].startswith("uses what kernel[")
     assert set(bar.needs) <= {bar.key for _, bars in band.lanes for bar in bars}
 
 

@@ -42,7 +42,7 @@ def test_a_weakened_wait_has_changed_and_nothing_else() -> None:
     at = ops.index(OpDesc.wait_vm(12))
     ops[at] = OpDesc.wait_vm(14)
     rows = changes(diff(compiled, with_kernel(compiled, ops)))
-    assert [str(row) for row in rows] == [f"~ #{at} wait_vm(12) -> #{at} wait_vm(14)"]
+    assert [str(row) for row in rows] == [f"~ kernel[{at}] wait_vm(12) -> kernel[{at}] wait_vm(14)"]
 
 
 def test_a_removed_barrier_is_removed_and_counted() -> None:
@@ -68,7 +68,7 @@ def test_a_data_op_that_went_elsewhere_has_moved() -> None:
     ops.remove(load)
     ops.insert(30, load)
     rows = changes(diff(compiled, with_kernel(compiled, ops)))
-    assert [str(row) for row in rows] == [f"> #{at} -> #30 load_b s0 t0 k0"]
+    assert [str(row) for row in rows] == [f"> kernel[{at}] -> kernel[30] load_b s0 t0 k0"]
 
 
 def test_two_strategies_differ_and_the_text_names_every_change() -> None:
@@ -87,7 +87,7 @@ def test_a_repair_is_two_additions() -> None:
     written = compile_schedule(Pipeline4Wave(geometry), sync="as_written")
     found = diff(written, compile_schedule(Pipeline4Wave(geometry)))
     assert changes(found) == []
-    assert [str(row) for row in changes(found, Phase.EPILOGUE)] == ["+ #1 wait_vm(0)", "+ #2 barrier"]
+    assert [str(row) for row in changes(found, Phase.EPILOGUE)] == ["+ epilogue[1] wait_vm(0)", "+ epilogue[2] barrier"]
 
 
 @given(st.permutations(range(12)), st.lists(st.integers(0, 11), max_size=4))
@@ -109,7 +109,7 @@ def test_nothing_is_lost_and_the_listing_after_keeps_its_order(order: list[int],
 def test_every_row_can_be_told() -> None:
     first, second, *_ = four_wave()[0].lowered.kernel
     assert str(Row(Change.SAME, first, first)) == f"  {first}"
-    assert str(Row(Change.MOVED, first, second)) == f"> #0 -> {second}"
+    assert str(Row(Change.MOVED, first, second)) == f"> kernel[0] -> {second}"
 
 
 def test_figures_say_how_much_more() -> None:

@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from rota import Finding, KernelGeometry, Pipeline4Wave, Severity, compile_schedule, verify
-from rota.markup import card, folded, lines, shares
+from rota import DepEdge, Finding, KernelGeometry, LoopBody, Pipeline4Wave, Severity, compile_schedule, verify
+from rota.markup import Link, arcs, boxes, card, folded, lines, shares
 from rota.prove.verdict import Statistics, Status, Verdict
 
 
@@ -32,7 +32,9 @@ def balanced(markup: str) -> bool:
 
 
 def test_texts_are_escaped() -> None:
-    for markup in (card("<b>"), lines("<b>"), folded("<b>", "<b>"), shares([("<b>", 1.0)], "<b>")):
+    drawn = (boxes([("<b>", [("<b>", [("<b>", True)])])]), arcs(["<b>"], [Link(0, 0, "<b>", "<b>")]))
+    for markup in (card("<b>"), lines("<b>"), folded("<b>", "<b>"), shares([("<b>", 1.0)], "<b>"), *drawn):
+        assert "<b><b>" not in markup
         assert "&lt;b&gt;" in markup
         assert balanced(markup)
 
@@ -75,3 +77,31 @@ def test_a_verdict_says_its_status_in_words(status: Status) -> None:
     )
     assert f"k&lt;1&gt; (gfx950): {status.value}" in verdict._repr_html_()
     assert balanced(verdict._repr_html_())
+
+
+def test_a_program_and_its_blocks_are_boxes() -> None:
+    program = compile_schedule(Pipeline4Wave(KernelGeometry())).program
+    assert program is not None
+    markup = program._repr_html_()
+    assert balanced(markup)
+    assert markup.count("border-radius") == len(program.blocks)
+    assert [name for name in ("partition 0, stage 0", "partition 1, stage 1") if name in markup] != []
+    for entry in program.expand_to_list():
+        assert f">{entry.time_slot} {entry.op}<" in markup
+    block = program.blocks[0]._repr_html_()
+    assert balanced(block)
+    assert "load_a s0 t0 k0" in block
+
+
+def test_edges_are_arcs_and_those_that_cross_the_loop_edge_are_dashed() -> None:
+    graph = compile_schedule(Pipeline4Wave(KernelGeometry())).graph
+    markup = graph._repr_html_()
+    assert balanced(markup)
+    assert markup.count("<title>") == len(graph.edges)
+    later = [edge for edge in graph.edges if edge.loop_distance]
+    assert markup.count("stroke-dasharray") == len(later) > 0
+    assert "FLOW" in markup
+    assert "ANTI" in markup
+    assert "later iteration" not in LoopBody(graph.ops, [DepEdge(0, 1)])._repr_html_()
+    assert "#fff" not in markup  # the page's own colours, light or dark
+    assert balanced(LoopBody((), ())._repr_html_())

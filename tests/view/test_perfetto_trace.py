@@ -159,7 +159,7 @@ def test_an_mma_tells_its_block_source_and_binding_edge() -> None:
     assert {note["block"] for note in kernel} == set(range(8))
     for note in kernel:
         assert note["declared at"].startswith("kernels/ping_pong.py:")
-        assert re.fullmatch(r"mma_load_[ab] s\d t\d \(kernel #\d+\) -> mma\[\d,\d\]", note["binding edge"])
+        assert re.fullmatch(r"mma_load_[ab] s\d t\d \(kernel\[\d+\]\) -> mma\[\d,\d\]", note["binding edge"])
 
 
 @pytest.mark.parametrize(

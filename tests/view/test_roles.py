@@ -107,11 +107,11 @@ def test_reasons_follow_each_role() -> None:
     assert reasons["await_full"].lines == ("waits at full until producer arrived",)
     assert reasons["arrive_empty"].lines == ("arrives at empty",)
     read = reasons["read_a s1"]
-    assert read.lines[0].startswith("uses what #")
+    assert read.lines[0].startswith("uses what kernel[")
     assert read.lines[0].endswith("load_A s1 brings")
     # The consumer has no load under way: the producer's tokens are not on its counter.
     assert "4 of vmcnt are pending, 0 may stay" in reasons["wait_vm(0)"].lines[0]
-    assert reasons["load_A s1"].lines[0].startswith("overwrites a buffer last read by #")
+    assert reasons["load_A s1"].lines[0].startswith("overwrites a buffer last read by kernel[")
     needs = {reasons_of(program)[key].entry.op.name for key in reasons["mma_c s1"].needs}
     assert needs == {"read_a"}
     assert Key(Phase.KERNEL, 0) in reasons_of(program)

@@ -80,7 +80,7 @@ def check(
             "ok": True,
             "summary": summary,
             "findings": compiled.findings,
-            "repairs": [str(change) for change in compiled.repairs],
+            "repairs": [change.sentence for change in compiled.repairs],
             "certificate": compiled.certificate,
         },
     )

@@ -19,21 +19,14 @@ from rota.version import __version__
 
 FINDINGS, USAGE, INTERNAL, INTERRUPTED = 1, 2, 3, 130
 DEBUG = "ROTA_DEBUG"
-COMMANDS = (
-    "audit",
-    "calibrate",
-    "check",
-    "diff",
-    "emit",
-    "explain",
-    "kernels",
-    "predict",
-    "run",
-    "show",
-    "targets",
-    "trace",
-    "tune",
-)
+GROUPS = {
+    "Make a schedule, prove it, look at it": ("kernels", "check", "show", "diff", "predict", "trace"),
+    "Ship it": ("emit", "audit", "run"),
+    "Choose among many": ("tune", "calibrate"),
+    "Look up": ("explain", "targets"),
+}
+"""The commands by what they are for, in the order in which help lists them."""
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 """Each in the module of its name, which is imported when the command is asked for."""
 
 
@@ -41,8 +34,8 @@ class Guarded(click.Group):
     """Commands whose errors become exit statuses."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All of them."""
-        return sorted({*super().list_commands(ctx), *COMMANDS})
+        """All of them, schedule making first."""
+        return [*COMMANDS, *sorted(set(super().list_commands(ctx)) - set(COMMANDS))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name, with its module."""
@@ -50,6 +43,14 @@ class Guarded(click.Group):
             module = importlib.import_module(f"rota.cli.{cmd_name}")
             self.add_command(getattr(module, cmd_name))
         return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands in their groups."""
+        for title, names in GROUPS.items():
+            found = [(name, command) for name in names if (command := self.get_command(ctx, name)) is not None]
+            room = formatter.width - 6 - max(map(len, COMMANDS))
+            with formatter.section(title):
+                formatter.write_dl([(name, command.get_short_help_str(room)) for name, command in found])
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; findings are data where JSON was asked for."""
@@ -92,6 +93,10 @@ def _unexpected(error: BaseException) -> str:
 @click.version_option(__version__, prog_name="rota")
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Software-pipeline GPU kernel loops: schedule, prove, predict and show them without a GPU."""
+    """Software-pipeline GPU kernel loops, without a GPU.
+
+    Declare what one iteration does; rota derives dependencies, order, waits, barriers, prologue and epilogue, and
+    proves the result for every trip count. check, show and diff take compiled kernels too, whoever compiled them.
+    """
     if os.environ.get("NO_COLOR"):  # https://no-color.org
         context.color = False

@@ -34,7 +34,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.command(
     epilog="\b\nExamples:\n  rota show ping_pong\n  rota show four_wave --html four_wave.html --svg four_wave.svg"
-    "\n  rota show gemm_small --listing"
+    "\n  rota show gemm_small --listing\n  rota show four_wave --listing --why"
 )
 @kernel_argument
 @set_option
@@ -43,6 +43,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--form", metavar="NAME", help="Print the view of that name: text, svg, html, or an installed package's.")
 @click.option("--att", type=_FILE, help="Compare with an instruction trace of rocprofv3: stats_*.csv or code.json.")
 @click.option("--listing", is_flag=True, help="Print the entries, phase by phase, instead.")
+@click.option("--why", is_flag=True, help="With --listing: what made each entry (op, hook, knob, rule, repair).")
 @block_option
 @device_option
 @json_option
@@ -55,6 +56,7 @@ def show(
     form: str | None,
     att: Path | None,
     listing: bool,
+    why: bool,
     block: int | None,
     device: str | None,
 ) -> None:
@@ -63,18 +65,18 @@ def show(
     It is what the cycle model predicts for the middle of the loop; nothing is measured.  KERNEL may be machine code of
     any origin (kernel.co, kernel.hsaco:name): then it is the loop with the most matrix instructions, lifted.
     """
-    if listing and (html or svg):
-        raise click.UsageError("--listing prints text; --html and --svg write the picture")
-    if listing and att:
-        raise click.UsageError("--listing prints the entries; --att adds to the picture")
-    if listing and form:
-        raise click.UsageError("--listing and --form each say what to print")
+    _check_options(listing=listing, why=why, drawn=bool(html or svg), traced=bool(att), form=form)
     machine_code = names_machine_code(kernel)
+    if machine_code and why:
+        raise click.UsageError("--why is for schedules; machine code doesn't say what made it")
     if machine_code and (settings or att):
         raise click.UsageError("--set and --att are for schedules; machine code takes --device and --block")
     chosen = None if machine_code else find_kernel(kernel, settings)
     if listing:
-        _list(lifted_program(kernel, block=block, device=device) if chosen is None else compiled_kernel(chosen))
+        if chosen is None:
+            _list_program(lifted_program(kernel, block=block, device=device))
+        else:
+            _list(compiled_kernel(chosen), why=why)
         return
     view = registered(VIEWS, form or "text")
     from rota.view.show import show as shown_as
@@ -97,6 +99,18 @@ def show(
     give(text, data if traced is None else {**data, "trace": traced})
 
 
+def _check_options(*, listing: bool, why: bool, drawn: bool, traced: bool, form: str | None) -> None:
+    """Each option says something about what is printed; not all go together."""
+    if listing and drawn:
+        raise click.UsageError("--listing prints text; --html and --svg write the picture")
+    if listing and traced:
+        raise click.UsageError("--listing prints the entries; --att adds to the picture")
+    if listing and form:
+        raise click.UsageError("--listing and --form each say what to print")
+    if why and not listing:
+        raise click.UsageError("--why goes with --listing")
+
+
 def _traced(path: Path, kernel: Kernel, compiled: Lowerable) -> TraceComparison:
     from rota.predict.thread_trace import compare_trace, read_trace
 
@@ -115,10 +129,26 @@ def _told(traced: TraceComparison | None) -> dict[Key, str]:
     }
 
 
-def _list(compiled: CompiledSchedule | LoweredProgram) -> None:
-    program = compiled.lowered
+def _list(compiled: CompiledSchedule, *, why: bool) -> None:
+    entries = _entries_of(compiled.lowered)
+    if why:
+        for phase in Phase:
+            for told, entry in zip(entries[phase.value.lower()], compiled.phase(phase), strict=True):
+                told["origin"] = compiled.origin(entry)
+    repairs = [change.sentence for change in compiled.repairs]
+    give(compiled.listing(why=why), {"name": compiled.name, **entries, "repairs": repairs})
+    if compiled.findings:
+        tell(f"{several(len(compiled.findings), 'note')}; `rota check --notes` prints them")
+
+
+def _list_program(program: LoweredProgram) -> None:
+    data = {"name": program.name, **_entries_of(program), "origin": program.origin}
+    give(listing_of(program.name, program.kernel), data)
+
+
+def _entries_of(program: LoweredProgram) -> dict[str, list[dict[str, object]]]:
     names = [role.name for role in program.roles]
-    entries = {
+    return {
         phase.value.lower(): [
             {"slot": entry.time_slot, "op": str(entry.op), "roles": [names[role] for role in entry.roles or ()] or None}
             for entry in program.phase(phase)
@@ -126,9 +156,3 @@ def _list(compiled: CompiledSchedule | LoweredProgram) -> None:
         ]
         for phase in Phase
     }
-    if isinstance(compiled, LoweredProgram):
-        give(listing_of(compiled.name, compiled.kernel), {"name": compiled.name, **entries, "origin": compiled.origin})
-        return
-    give(str(compiled), {"name": compiled.name, **entries, "repairs": [str(change) for change in compiled.repairs]})
-    if compiled.findings:
-        tell(f"{several(len(compiled.findings), 'note')}; `rota check --notes` prints them")

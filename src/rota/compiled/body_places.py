@@ -18,7 +18,7 @@ from rota.program.phase import Phase
 if TYPE_CHECKING:
     from rota.sync.repair import Repair
 
-_ENTRY = re.compile(rf"at ({'|'.join(phase.value.lower() for phase in Phase)}) #(\d+)")
+_ENTRY = re.compile(rf"at ({'|'.join(phase.value.lower() for phase in Phase)})\[(\d+)\]")
 
 
 class BodyPlaces:
@@ -49,14 +49,15 @@ class BodyPlaces:
 
     def concern(self, concern: Concern) -> Concern:
         """One end, numbered as in the body; what is no op of the body is told by its neighbour."""
-        phase = re.split(r"[ ,]", concern.role)[0]
-        entries = self._phases.get(phase, ())
+        entries = self._phases.get(concern.phase, ())
         if concern.index is None or concern.index >= len(entries) or str(entries[concern.index].op) != concern.label:
             return concern  # the stagger's own barriers, or none of the entries
         index = self.index(entries[concern.index].op)
         if index is not None:
-            return replace(concern, index=index)
-        return replace(concern, index=None, role=f"{concern.role} ({self._near(phase, concern.index)})")
+            return replace(concern, index=index, phase="")
+        return replace(
+            concern, index=None, phase="", role=f"{concern.role} ({self._near(concern.phase, concern.index)})"
+        )
 
     def _in_words(self, found: re.Match[str]) -> str:
         return self._near(found[1], int(found[2]))

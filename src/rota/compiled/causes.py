@@ -27,7 +27,7 @@ def helped(errors: Sequence[Finding], better: CompiledSchedule) -> Iterator[Find
     every = frozenset(range(len(better.repairs)))
     lacks: dict[tuple[object, ...], set[int]] = {}
     for number in every if len(every) <= _MOST_REPAIRS else ():
-        worse = _without(better, better.repairs[number])
+        worse = without_repair(better, better.repairs[number])
         seen = BodyPlaces(better, worse)
         for finding in verify(worse).errors:
             lacks.setdefault(_identity(seen.finding(finding)), set()).add(number)
@@ -49,7 +49,7 @@ def _identity(finding: Finding) -> tuple[object, ...]:
     return (finding.code, *((end.label, end.index, end.role.split(",")[0]) for end in finding.concerns))
 
 
-def _without(better: CompiledSchedule, repair: Repair) -> LoweredProgram:
+def without_repair(better: CompiledSchedule, repair: Repair) -> LoweredProgram:
     """The repaired program with one repair taken back."""
     program = better.lowered
     entries = list(program.phase(repair.phase))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from textwrap import indent
 from typing import TYPE_CHECKING, Any, Self
 
 from rota.errors import Finding, several
 from rota.markup import card, folded, lines
+from rota.printing import WrappedTuple
 from rota.program.entry import Op
-from rota.program.listing import listing
+from rota.program.listing import count_text, entry_lines
 from rota.program.lowered import LoweredProgram
 from rota.program.machine import Machine
+from rota.program.origin import Origin
 from rota.program.phase import Phase
 from rota.verify.report import Certificate
 from rota.verify.subject import not_about
@@ -50,6 +53,9 @@ class CompiledSchedule(ABC):
     _program: LoweredProgram | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        for each in fields(self):
+            if type(value := getattr(self, each.name)) is tuple:
+                object.__setattr__(self, each.name, WrappedTuple(value))
         stale = None if self.certificate is None else not_about(self.certificate.subject, self.lowered)
         if stale is not None:
             object.__setattr__(self, "certificate", None)
@@ -143,21 +149,58 @@ class CompiledSchedule(ABC):
         )
 
     def __str__(self) -> str:
-        parts = [listing(f"{self.name}: {phase.value.lower()}", self.phase(phase)) for phase in Phase]
-        if self.repairs:
-            parts.append("\n".join([f"{self.name}: repairs", *(f"  {change}" for change in self.repairs)]))
+        return self.listing()
+
+    def origin(self, entry: Any) -> Origin | None:  # noqa: ANN401  # an entry of the front end's
+        """What made an entry of this schedule: an op of the body, a hook, a knob, a derivation rule, a repair.
+
+        Of a loop by values it is the op's declaration, or what a wait or barrier was put there for.
+        """
+        if entry.origin is not None or not self.repairs:
+            made: Origin | None = entry.origin
+        else:
+            reasons = (
+                each.reason for each in self.repairs if (each.phase, each.slot) == (entry.phase, entry.time_slot)
+            )
+            made = next((Origin(rule=reason) for reason in reasons), None)
+        return made or (Origin(rule="declared", source=entry.op.source) if entry.op.source else None)
+
+    def listing(self, *, why: bool = False) -> str:
+        """The three phases, one entry a line, then the repairs with their reasons; with `why` what made each entry.
+
+        An entry that a repair added has `+ added` at its end, a wait that it made stronger `~ was` and the old wait.
+        Where every wait and barrier is rota's own, none is marked.
+        """
+        listed = (self._listed(phase, why=why) for phase in Phase)
+        parts = ["\n".join([f"{self.name}: {head}", *entries]) for head, entries in listed]
+        if self.repairs and not why:
+            parts.append("\n".join([f"{self.name}: repairs", *(indent(str(each), "  ") for each in self.repairs)]))
         return "\n\n".join(parts)
+
+    def _listed(self, phase: Phase, *, why: bool = False) -> tuple[str, list[str]]:
+        """A phase's head and lines."""
+        changed = [each for each in self.repairs if each.phase is phase and self.added]
+        marks = {each.slot: f"~ was {each.before}" if each.before else "+ added" for each in changed}
+        entries = self.phase(phase)
+        head, lines = f"{phase.value.lower()}: {count_text(entries)}", entry_lines(entries, marks)
+        if not why:
+            return head, lines
+        wide = max(map(len, lines), default=0)
+        causes = [self.origin(entry) for entry in entries]
+        return head, [f"{line:{wide}}  {cause or ''}".rstrip() for line, cause in zip(lines, causes, strict=True)]
 
     def _repr_html_(self) -> str:
         """Proved or not, what was added, and the three phases to unfold."""
         proof, _, terms = str(self.certificate or "not proved").partition("\n")
-        phases = (listing(phase.value.lower(), self.phase(phase)).partition("\n") for phase in Phase)
         return card(
             repr(self).strip("<>"),
             lines("\n".join(filter(None, (self.quality, proof)))),
-            folded(f"waits and barriers that were added: {len(self.repairs)}", "\n".join(map(str, self.repairs))),
+            folded(
+                f"waits and barriers that were added: {len(self.repairs)}",
+                "\n".join(each.sentence for each in self.repairs),
+            ),
             folded(several(len(self.findings), "finding"), "\n\n".join(map(str, self.findings))),
-            *(folded(head, entries) for head, _, entries in phases),
+            *(folded(head, "\n".join(entries)) for head, entries in map(self._listed, Phase)),
             folded("terms of the proof", terms),
             tone="ok" if self.certificate else "warning",
         )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _Compiled = TypeVar("_Compiled", bound=CompiledSchedule)
 
 _NOT_MENDED_BY_WAITING = ("V", "B")
-_DROPPED = ("P102", "P108")  # the proof is about what is issued, not about what was declared and is not
+_DROPPED = ("P102", "P108", "P118")  # the proof is about what is issued, not about what was declared and is not
 MOVED = frozenset({"P113", "P114", "P115"})
 """The codes of notes about ops that were moved, each a concern; one of them may explain a race."""
 
@@ -96,9 +96,13 @@ def _in_body(errors: Iterable[Finding], compiled: CompiledSchedule) -> tuple[Fin
 
 
 def _refused(errors: Sequence[Finding], compiled: CompiledSchedule) -> ProofError:
-    """The errors, followed by whatever may explain them: suspicious structure, and ops that were moved."""
+    """What is wrong with the structure, which is the cause; the errors that follow from it; then what may explain them.
+
+    A note about moved ops may explain a race or a wrong value.
+    """
     about_order = any(finding.code.startswith(("R", "V")) for finding in errors)
-    told = (
-        each for each in compiled.findings if each.severity is not Severity.NOTE or (about_order and each.code in MOVED)
-    )
-    return ProofError(*errors, *told)
+    causes = [each for each in compiled.findings if each.severity is Severity.ERROR]
+    hints = [
+        each for each in compiled.findings if each.severity is Severity.WARNING or (about_order and each.code in MOVED)
+    ]
+    return ProofError(*causes, *errors, *hints)

@@ -93,7 +93,7 @@ def _phase(
 ) -> Iterator[str]:
     yield f"  // {phase.value.lower()}"
     for entry, tile in zip(program.phase(phase), tiles, strict=True):
-        why = f"#{entry.time_slot} {entry.op}"
+        why = f"{entry.phase.at(entry.time_slot)} {entry.op}"
         if entry.op.is_framework:
             text = sync_text(program, entry)
             reason = sync_reason(program, entry, reasons)

@@ -27,15 +27,22 @@ class Accumulators(NamedTuple):
     matrices: Matrices
 
     def sums(self, place: Place) -> Floats:
-        """The values of one accumulator by [run, wave, row, column]: the sum of A_reg @ B_reg over its computes."""
+        """The values of one accumulator by [run, wave, row, column]: the sum of A_reg @ B_reg over its computes.
+
+        Before that, further operands scale the rows of one or the other.
+        """
         import numpy as np
 
-        left, right = self._tiles(place)
         slices = np.arange(self.group.size)[:, np.newaxis]
-        rows, columns = (
-            operand[blocks[:, np.newaxis], tiles, slices].reshape(*tiles.shape[:3], -1)
+        left, right, *further = self._tiles(place)
+        factors = [
+            operand[blocks[:, np.newaxis], tiles, slices]  # by [run, wave, slice, compute, k]
             for operand, (tiles, blocks) in ((self.matrices.a, left), (self.matrices.b, right))
-        )
+        ]
+        scaling = zip(self.matrices.scaled, self.matrices.scales, further, strict=True)
+        for factor, numbers, (tiles, blocks) in scaling:
+            factors[factor] = factors[factor] * numbers[blocks[:, np.newaxis], tiles, slices, np.newaxis]
+        rows, columns = (factor.reshape(*factor.shape[:3], -1) for factor in factors)
         return rows @ columns.swapaxes(2, 3)
 
     @property
@@ -60,26 +67,30 @@ class Accumulators(NamedTuple):
         """Why an accumulator is wrong, by the first compute into it that is."""
         place = tuple(self.matrices.product)[number]
         trace = self.group.trace_of(wave)
-        (left, _), (right, _) = self._tiles(place)
+        left, right, *further = self._tiles(place)
         for nth, compute in enumerate(trace.computes.get(place, ())):
-            a, b = (set(tiles[run, wave, :, nth].tolist()) for tiles in (left, right))
-            if GARBAGE in a | b:
-                operand = " and ".join(name for name, tiles in (("A", a), ("B", b)) if GARBAGE in tiles)
-                return f"{trace.where(compute.step)} reads poison in {operand}"
-            if len(a | b) > 1:
-                return f"{trace.where(compute.step)} multiplies K-tiles {_listed(a)} of A with {_listed(b)} of B"
+            entry, _ = trace.steps[compute.step]
+            scales = {each.name: tiles for each, tiles in zip(entry.effect.reads[2:], further, strict=True)}
+            operands = {"A": left, "B": right, **scales}
+            held = {name: set(tiles[run, wave, :, nth].tolist()) for name, (tiles, _) in operands.items()}
+            if poisoned := [name for name, tiles in held.items() if GARBAGE in tiles]:
+                return f"{trace.where(compute.step)} reads poison in {' and '.join(poisoned)}"
+            if len(set().union(*held.values())) > 1:
+                listed = " with ".join(f"{_listed(tiles)} of {name}" for name, tiles in held.items())
+                return f"{trace.where(compute.step)} multiplies K-tiles {listed}"
         found, expected = self.sums(place)[run, wave], self.matrices.product[place]
         row, column = (int(axis[0]) for axis in (found != expected).nonzero())
         return f"it holds {found[row, column]:.0f} at row {row}, column {column}; A @ B has {expected[row, column]:.0f}"
 
-    def _tiles(self, place: Place) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
+    def _tiles(self, place: Place) -> list[tuple[Ints, Ints]]:
         """Per operand the K-tiles by [run, wave, slice, compute] and the blocks by [wave, compute].
 
         A register whose load has not landed when the compute issues holds garbage; where a wave has fewer computes than
         another, nothing is added.
         """
-        left, right = (self._operand(place, side) for side in (0, -1))  # a single operand holds its block of both
-        return left, right
+        further = len(self.matrices.scaled)
+        sides = (*range(2 + further),) if further else (0, -1)  # a single operand holds its block of both
+        return [self._operand(place, side) for side in sides]
 
     def _operand(self, place: Place, side: int) -> tuple[Ints, Ints]:
         import numpy as np

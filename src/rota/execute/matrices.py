@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
 _DEPTH = 2  # elements of K in a tile
 _LARGEST = 999  # products of K-tiles stay far below 2**53, up to which float64 counts exactly
+_LARGEST_SCALE = 9  # so that scaled ones do, too
 
 
 class Matrices(NamedTuple):
     """A and B by [block, K-tile, slice, k] and the accumulators' right values by [row, column].
+
+    `scales` are the numbers that further operands hold, by [operand, block, K-tile, slice]; `scaled` says which factor
+    each of them multiplies.
 
     A slice is a row of A, or a column of B; the waves that write the tiles share them out.  Behind the K-tiles follow a
     tile of zeros and, last, where GARBAGE points, a tile of NaN.
@@ -30,6 +34,8 @@ class Matrices(NamedTuple):
 
     a: Floats
     b: Floats
+    scales: Floats
+    scaled: tuple[int, ...]
     product: dict[Place, Floats]
 
     @property
@@ -49,14 +55,20 @@ def matrices_of(asked: TileSum, blocks: int, tiles: int, slices: int) -> Matrice
     import numpy as np
 
     random = np.random.default_rng(blocks)
+    further = len(asked.scales)
     both = np.zeros((2, blocks, tiles + 2, slices, _DEPTH))
     both[:, :, :tiles] = random.integers(-_LARGEST, _LARGEST, (2, blocks, tiles, slices, _DEPTH), endpoint=True)
     both[:, :, -1] = np.nan
-    both.flags.writeable = False  # shared by all callers
-    a, b = both
-    rows, columns = (block[:, :tiles].swapaxes(1, 2).reshape(blocks, slices, -1) for block in (a, b))
+    scales = np.ones((further, blocks, tiles + 2, slices))
+    scales[:, :, :tiles] = random.integers(1, _LARGEST_SCALE, (further, blocks, tiles, slices), endpoint=True)
+    scales[:, :, -1] = np.nan
+    both.flags.writeable = scales.flags.writeable = False  # shared by all callers
     product: dict[Place, Floats] = {}
     for accumulator, operands in asked.products:
-        added = rows[operands[0].copy] @ columns[operands[-1].copy].T
-        product[accumulator] = product.get(accumulator, np.zeros((slices, slices))) + added
-    return Matrices(a, b, product)
+        first, second = operands[0], operands[min(1, len(operands) - 1)]  # a single operand holds its block of both
+        factors = [both[0, first.copy, :tiles], both[1, second.copy, :tiles]]  # by [K-tile, slice, k]
+        for number, (factor, operand) in enumerate(zip(asked.scales, operands[2:], strict=True)):
+            factors[factor] = factors[factor] * scales[number, operand.copy, :tiles, :, np.newaxis]
+        rows, columns = (factor.swapaxes(0, 1).reshape(slices, -1) for factor in factors)
+        product[accumulator] = product.get(accumulator, np.zeros((slices, slices))) + rows @ columns.T
+    return Matrices(both[0], both[1], scales, asked.scales, product)

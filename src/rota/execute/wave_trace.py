@@ -82,8 +82,7 @@ class Trace:
     def where(self, ordinal: int) -> str:
         """A step as a reader of the schedule finds it."""
         entry, trip = self.steps[ordinal]
-        place = f"kernel, trip {trip}" if entry.phase is Phase.KERNEL else entry.phase.value.lower()
-        return f"{entry} ({place})"
+        return f"{entry} (trip {trip})" if entry.phase is Phase.KERNEL else str(entry)
 
 
 def trace_of(program: LoweredProgram, role: int, trip_count: int, *, compiler_waits: bool) -> Trace:

@@ -15,13 +15,14 @@ from rota.pipeline.cost import annotate_ops
 from rota.pipeline.edges import derive_edges_from_ops
 from rota.pipeline.geometry import KernelGeometry
 from rota.pipeline.op import OpDesc
+from rota.pipeline.phase_derivation import derive_cross_stage_rotation_edges, filter_spurious_cross_stage_flow
 from rota.pipeline.pipeline_program import PipelineProgram
 from rota.pipeline.profile import TargetProfile
-from rota.pipeline.rotation import derive_cross_stage_rotation_edges, filter_spurious_cross_stage_flow
 from rota.pipeline.schedule import PipelineSchedule
 from rota.pipeline.schedule_config import ScheduleConfig
 from rota.pipeline.strategies import BarrierStrategy, WaitStrategy
 from rota.pipeline.vocabulary import CHANNEL_A, CHANNEL_B, DoubleBufferTag, KOffsetKind
+from rota.printing import WrappedTuple
 from rota.program.kinds import OpRole
 from rota.program.machine import Machine
 
@@ -63,6 +64,8 @@ class Pipeline4Wave(PipelineSchedule):
             lgkm_per_load_b=reads_b if stated_b is None else stated_b,
             cross_stage_rotation=True,
         )
+        self.asked = config
+        """The knobs as they were given; a note says which of them the rotation replaces."""
         self._sched = (config or self._default_schedule_config()).but(
             scheduling=SchedulingStrategy.IDENTITY,
             minimal_barriers=True,
@@ -133,7 +136,7 @@ class Pipeline4Wave(PipelineSchedule):
         """The default edges, with those of rotating fragments led to the partition they feed."""
         config = self.config()
         kept = filter_spurious_cross_stage_flow(derive_edges_from_ops(body, config), body, config)
-        return (*kept, *derive_cross_stage_rotation_edges(body, config))
+        return WrappedTuple((*kept, *derive_cross_stage_rotation_edges(body, config)))
 
     def build_explicit_blocks(self, body: Sequence[OpDesc], program: PipelineProgram) -> tuple[tuple[OpDesc, ...], ...]:
         """Every block in the minimal-barrier shape; its ops and waits are the program's."""

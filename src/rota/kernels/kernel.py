@@ -62,27 +62,27 @@ class Kernel:
         found = parameters_of(self.source)
         missing = [name for name, setting in found.items() if setting.value is inspect.Parameter.empty]
         if not any(name not in self.changes for name in missing):
-            further = self._written().settings(found)
+            further = self.written().settings(found)
             found |= {name: each for name, each in further.items() if not same_kind(found.get(name), each)}
         return {name: setting._replace(value=self.changes.get(name, setting.value)) for name, setting in found.items()}
 
     def compile(self) -> CompiledSchedule:
         """The schedule, proved; wrong ones end in a `RotaError`."""
-        return self._written().compiled(str(self.changes.get("sync", "repair")))
+        return self.written().compiled(str(self.changes.get("sync", "repair")))
 
     def as_written(self) -> CompiledSchedule:
         """The schedule as its author wrote it, unproved; a loop by values is synchronised by rota in any case."""
-        return self._written().compiled("as_written")
+        return self.written().compiled("as_written")
 
     def shape(self) -> TileShape | None:
         """What a prediction needs for a body declared in tiles; loops by values say it themselves."""
-        return self._written().shape()
+        return self.written().shape()
 
     def geometry(self) -> KernelGeometry:
         """The workgroup's tile and the matrix instruction, for a GEMM to be emitted."""
-        return self._written().geometry()
+        return self.written().geometry()
 
-    def _written(self) -> FrontEnd:
+    def written(self) -> FrontEnd:
         """What the source makes of the parameters that were changed or have no default, as its front end sees it."""
         made = called(self.source, self.changes, self.name) if is_maker(self.source) else self.source
         front_end = front_end_of(made)

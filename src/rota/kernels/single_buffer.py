@@ -18,14 +18,15 @@ from rota.pipeline.reorder import single_buffer_reorder
 from rota.pipeline.schedule import PipelineSchedule
 from rota.pipeline.schedule_entry import ScheduleEntry
 from rota.pipeline.vocabulary import InstructionGroup, SingleBufferTag
+from rota.printing import Pasted
 from rota.program.machine import Machine
 from rota.program.phase import Phase
 
 _WIDE_MMA = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchedGroupHints:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SchedGroupHints(Pasted):
     """Instruction counts from which the sched_group_barrier hints are made; `k_mmas` covers the whole K extent."""
 
     m_mmas: int

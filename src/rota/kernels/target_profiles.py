@@ -5,6 +5,8 @@ The latencies are the reference's planning numbers, in cycles, not measurements.
 
 from __future__ import annotations
 
+from rota.check import is_int
+from rota.errors import DeclarationError, Finding
 from rota.pipeline.config import BlockSizing, FragOrder, LoopCarriedSpec, PipelineConfig, WarpStaggerRule
 from rota.pipeline.cost import OpCost, TargetCostModel
 from rota.pipeline.profile import TargetProfile
@@ -46,6 +48,33 @@ def mi355x_target(vm_per_load_a: int = 4, vm_per_load_b: int = 4, max_globals: i
             warp_stagger=WarpStaggerRule.auto(),
         ),
     )
+
+
+def derive_safe_max_globals(num_k_mmas: int, model: TargetCostModel | None = None) -> int:
+    """A `max_globals` by the latencies: 1, a load for every block, if a block's MMAs outlast an LDS access; else 0.
+
+    A block multiplies `num_k_mmas` times along K.  If that takes at least as long as the cost model's longest LDS
+    access, what a load writes to LDS lands beside the MMAs, and one load in each block delays none.  If not, 0 leaves
+    the loads where the order put them.  `model` is by default that of `mi355x_target`.
+
+    This is a rule of thumb about time, as the reference's function of this name is.  The proof relies on no latency:
+    with either value, repair adds what the loop needs.
+
+    >>> [derive_safe_max_globals(count) for count in (1, 2, 4)]
+    [0, 1, 1]
+    """
+    if not is_int(num_k_mmas) or num_k_mmas < 1:
+        raise DeclarationError(
+            Finding(
+                code="D102",
+                message=f"num_k_mmas is {num_k_mmas!r}; expected an integer, at least 1",
+                evidence=(("got", repr(num_k_mmas)), ("expected", "an integer, at least 1")),
+            )
+        )
+    costs = [cost for _, cost in (model or mi355x_target().cost_model).costs]
+    computes = min((cost.latency for cost in costs if cost.role is OpRole.COMPUTE), default=0)
+    accesses = max((cost.latency for cost in costs if cost.resource is ResourceKind.LDS), default=0)
+    return int(num_k_mmas * computes >= accesses)
 
 
 def mi355x_single_buffer_target() -> TargetProfile:

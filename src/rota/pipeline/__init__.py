@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         SINGLE_BUFFER_RULES,
         BarrierStrategy,
         BlockSizing,
+        ChannelSpec,
         CompiledPipeline,
         CompiledSchedule,
         CpSatScheduler,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
         derive_edges_from_ops,
         derive_epilogue_from_program,
         derive_prologue_from_program,
+        derive_safe_max_globals,
         derive_waits_from_blocks,
         double_buffer_reorder,
         emit_minimal_barrier_block,
@@ -91,6 +93,7 @@ __all__ = [
     "SINGLE_BUFFER_RULES",
     "BarrierStrategy",
     "BlockSizing",
+    "ChannelSpec",
     "CompiledPipeline",
     "CompiledSchedule",
     "CpSatScheduler",
@@ -145,6 +148,7 @@ __all__ = [
     "derive_edges_from_ops",
     "derive_epilogue_from_program",
     "derive_prologue_from_program",
+    "derive_safe_max_globals",
     "derive_waits_from_blocks",
     "double_buffer_reorder",
     "emit_minimal_barrier_block",
@@ -166,9 +170,18 @@ __all__ = [
 ]
 
 
+_MODULES = frozenset({"phase_derivation", "strategies"})  # as the reference's pages name them
+
+
 def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(importlib.import_module("rota"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

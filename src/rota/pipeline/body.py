@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import overload
 
 from rota.check import author_line, bad_field, is_int
+from rota.errors import several
 from rota.pipeline.op import OpDesc
 from rota.pipeline.vocabulary import CHANNEL_A, KOffsetKind
+from rota.printing import WrappedTuple
 from rota.program.limits import MOST_OPS, check_count
 
 
-class PipelineBody:
-    """Collects logical ops (no costs yet); `build()` hands them over.
+class PipelineBody(Sequence[OpDesc]):
+    """Collects logical ops (no costs yet); a sequence of them, which every function and hook takes as it is.
 
-    Every call appends at once, so nothing is lost by forgetting a return value; calls can be chained.
+    Every call appends at once, so nothing is lost by forgetting a return value; calls can be chained.  `build()` gives
+    the ops as a tuple, which later calls don't change.
+
+    >>> body = PipelineBody().load(DoubleBufferTag.LOAD_A, k_offset=KOffsetKind.K0).frag(DoubleBufferTag.MMA_LOAD_A)
+    >>> print(body)
+    PipelineBody: 2 ops
+         0  load_a s0 t0 k0
+         1  mma_load_a s0 t0
+    >>> annotate_ops(body, mi355x_target().cost_model)
+    (<load_a s0 t0 k0>, <mma_load_a s0 t0>)
     """
 
     def __init__(self) -> None:
@@ -62,10 +74,24 @@ class PipelineBody:
 
     def build(self) -> tuple[OpDesc, ...]:
         """The ops in the order they were declared."""
-        return tuple(self._ops)
+        return WrappedTuple(self._ops)
 
     def __len__(self) -> int:
         return len(self._ops)
+
+    @overload
+    def __getitem__(self, index: int) -> OpDesc: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[OpDesc, ...]: ...
+    def __getitem__(self, index: int | slice) -> OpDesc | tuple[OpDesc, ...]:
+        found = self._ops[index]
+        return WrappedTuple(found) if isinstance(found, list) else found
+
+    def __repr__(self) -> str:
+        return f"<PipelineBody {several(len(self), 'op')}>"
+
+    def __str__(self) -> str:
+        return "\n".join([repr(self)[1:-1].replace(" ", ": ", 1), *(f"  {n:4d}  {op}" for n, op in enumerate(self))])
 
     def _append(self, op: OpDesc) -> PipelineBody:
         if len(self._ops) == MOST_OPS:  # told where it happens: a loop that never ends would not come to build()

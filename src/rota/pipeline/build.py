@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rota.check import expect
+from rota.check import check_elements, expect
+from rota.errors import DeclarationError, Finding, ProgramError, Severity
 from rota.order.acyclic.check_ordering import check_ordering
 from rota.order.acyclic.edge import DepEdge
 from rota.order.acyclic.loop_body import LoopBody
 from rota.order.acyclic.problem import Ordering, OrderProblem
 from rota.order.acyclic.registry import BUILT_IN, scheduler_named
-from rota.pipeline.config import PipelineConfig
+from rota.pipeline.checks import check_described, verify_schedule
+from rota.pipeline.config import LEAST_BLOCK_DEPTH, PipelineConfig
 from rota.pipeline.edges import derive_edges_from_ops
 from rota.pipeline.group import construct_blocks, redistribute_loads, with_drains
-from rota.pipeline.op import OpDesc
+from rota.pipeline.op import OpDesc, numbered_ops
 from rota.pipeline.pipeline_program import PipelineProgram
 from rota.pipeline.schedule_config import ScheduleConfig
 from rota.pipeline.waits import derive_drain_mask, derive_waits_from_blocks, patch_waits
@@ -33,8 +35,26 @@ def build_kernel_program(
     sched: ScheduleConfig = ScheduleConfig(),
     edges: Sequence[DepEdge] = (),
 ) -> PipelineProgram:
-    """Order, cut into blocks, redistribute loads, derive waits. Without `edges` the default rules apply."""
-    return build_ordered_program(body, config, sched, edges or derive_edges_from_ops(body, config)).program
+    """Order the body, cut it into blocks, redistribute loads, derive waits and drains, and check the structure.
+
+    Without `edges` the default rules apply.  What `verify_schedule` calls an error is raised; `compile_schedule`
+    proves the whole loop besides.
+    """
+    if not expect("the pipeline config", config, PipelineConfig).has_blocks:
+        raise DeclarationError(
+            Finding(
+                code="D106",
+                message="build_kernel_program() builds the blocks of a double buffer; a single buffer has none",
+                evidence=(("depth", config.depth), ("least depth with blocks", LEAST_BLOCK_DEPTH)),
+                fixes=("compile_schedule(schedule) compiles a single buffer: its kernel is its body",),
+            )
+        )
+    check_described("the body", check_elements("a body", body, OpDesc))
+    ops = numbered_ops(body)
+    program = build_ordered_program(ops, config, sched, edges or derive_edges_from_ops(ops, config)).program
+    if wrong := [each for each in verify_schedule(program, sched) if each.severity is Severity.ERROR]:
+        raise ProgramError(*wrong)
+    return program
 
 
 def build_ordered_program(

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from rota.check import check_elements, expect
-from rota.errors import Finding, ProgramError, Severity, several
+from rota.check import bad_field, check_elements, expect
+from rota.errors import DeclarationError, Finding, ProgramError, Severity, several
+from rota.order.acyclic.edge import DepEdge
 from rota.pipeline.op import OpDesc
 from rota.pipeline.pipeline_program import PipelineProgram
 from rota.pipeline.schedule_config import ScheduleConfig
 from rota.pipeline.schedule_entry import ScheduleEntry
 from rota.pipeline.vocabulary import FrameworkTag
 from rota.pipeline.waits import lgkm_cost
-from rota.program.kinds import OpRole
+from rota.program.kinds import OpRole, ResourceKind
+from rota.program.phase import Phase
+
+_MOST_SHOWN = 3
+_SILENT = (OpRole.NONE, OpRole.VALU_COMPUTE)
 
 
 def verify_schedule(program: PipelineProgram, sched: ScheduleConfig) -> tuple[Finding, ...]:
@@ -28,6 +33,34 @@ def verify_schedule(program: PipelineProgram, sched: ScheduleConfig) -> tuple[Fi
         *_uniform_distribution(program),
         *_overwrites(program),
     )
+
+
+def check_described(owner: str, ops: Sequence[OpDesc]) -> None:
+    """Every op of a body has a role: one that was never annotated would be taken for an op that does nothing."""
+    bare = [
+        (index, op)
+        for index, op in enumerate(ops)
+        if op.role is OpRole.NONE and op.resource is ResourceKind.NONE and not op.is_framework
+    ]
+    if bare:
+        whole = "all its ops" if len(bare) == len(ops) else f"{len(bare)} of its {len(ops)} ops"
+        raise DeclarationError(
+            Finding(
+                code="D115",
+                message=f"{owner}: nothing says what {whole} do; an op from OpDesc.logical() has no role yet",
+                concerns=tuple(op.concern(index, "no role") for index, op in bare[:_MOST_SHOWN]),
+                evidence=(("without a role", len(bare)), ("ops", len(ops))),
+                fixes=(f"return annotate_ops(ops, cost_model) from {owner}", "OpDesc.op(tag, role=..., ...) states it"),
+            )
+        )
+
+
+def check_bootstrap(ops: Sequence[OpDesc]) -> None:
+    """What the prologue reads last are fragments."""
+    check_described("bootstrap_frags()", ops)
+    for op in ops:
+        if op.role is not OpRole.FRAGMENT_LOAD:
+            raise bad_field(op, "role", op.role, "OpRole.FRAGMENT_LOAD in what bootstrap_frags() returns", op.source)
 
 
 def check_explicit_blocks(
@@ -72,6 +105,33 @@ def check_nothing_lost(body: Sequence[OpDesc], kernel: Sequence[ScheduleEntry]) 
         evidence=(("declared", declared.total()), ("issued", issued.total())),
         fixes=("explicit blocks and transform_kernel() must keep every data op of the program's blocks",),
     )
+
+
+def check_silent_ops(
+    body: Sequence[OpDesc], edges: Sequence[DepEdge], kernel: Sequence[ScheduleEntry]
+) -> Iterator[Finding]:
+    """An op without memory, matrix or LDS access has no effect for a proof to follow, so its edges are checked here.
+
+    An address computed by the VALU is one: a load that is issued before it would use the address of the trip before.
+    """
+    silent = {number for number, op in enumerate(body) if op.role in _SILENT}
+    slots = {number: entry.time_slot for entry in kernel for number in entry.op.body_ops if not entry.op.is_framework}
+    for edge in edges:
+        ends = edge.producer_idx, edge.consumer_idx
+        if edge.loop_distance or silent.isdisjoint(ends) or not slots.keys() >= set(ends):
+            continue
+        first, second = (slots[end] for end in ends)
+        if first > second:
+            yield Finding(
+                code="P118",
+                message=f"{body[ends[0]]} must come before {body[ends[1]]}, and the kernel issues it after it",
+                concerns=(
+                    body[ends[0]].concern(ends[0], f"issued at {Phase.KERNEL.at(first)}"),
+                    body[ends[1]].concern(ends[1], f"issued at {Phase.KERNEL.at(second)}"),
+                ),
+                evidence=(("edge", f"{edge.dep_kind.value} distance 0"),),
+                fixes=("declare it earlier in the body", "scheduling=SchedulingStrategy.GREEDY keeps every edge"),
+            )
 
 
 def _prefetch_coverage(program: PipelineProgram) -> Iterator[Finding]:

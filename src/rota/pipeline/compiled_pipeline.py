@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.errors import DeclarationError, Finding, Severity
 from rota.order.acyclic.edge import DepEdge
+from rota.order.acyclic.loop_body import LoopBody
 from rota.order.acyclic.problem import OrderCertificate, Ordering, Proof
 from rota.pipeline.config import PipelineConfig
 from rota.pipeline.lower import lower
@@ -22,6 +23,7 @@ from rota.pipeline.tile_shape import TileShape, with_work
 from rota.program.entry import Entry
 from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram
+from rota.program.origin import Origin
 from rota.program.phase import Phase
 from rota.program.stagger import falls_back_at
 
@@ -53,6 +55,11 @@ class CompiledPipeline(CompiledSchedule):
     def op_count(self) -> int:
         """Ops of the body."""
         return len(self.body)
+
+    @property
+    def graph(self) -> LoopBody:
+        """The body with its edges, which a notebook draws."""
+        return LoopBody(self.body, self.edges)
 
     @property
     def registers(self) -> int | None:
@@ -129,6 +136,7 @@ class CompiledPipeline(CompiledSchedule):
         listed = [entry.listed for entry in self.lowered.phase(phase)]
         own = iter(self.phase(phase))
         mine = [next(own) if is_listed else None for is_listed in listed]
+        repairs = {each.slot: each for each in done.repairs if each.phase is phase}
         found: list[ScheduleEntry] = []
         for entry, origin in zip(done.phases[phase], done.origins[phase], strict=True):
             if not entry.listed:
@@ -136,6 +144,9 @@ class CompiledPipeline(CompiledSchedule):
             before = None if origin is None else mine[origin]
             unchanged = before is not None and str(before.op) == str(entry.op)
             op = before.op if before is not None and unchanged else self._desc(entry)
+            if (made := repairs.get(entry.time_slot)) is not None:
+                cause = before.op.origin if before is not None else None
+                op = op.with_origin(replace(cause or Origin(rule=""), rule=made.reason, repair=True))
             prefetch = before is not None and before.is_prefetch
             found.append(ScheduleEntry(op=op, time_slot=len(found), phase=phase, is_prefetch=prefetch))
         return tuple(found)

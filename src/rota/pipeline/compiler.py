@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -11,20 +12,28 @@ from rota.compiled.proved import proved, repaired
 from rota.errors import DeclarationError, Finding, did_you_mean
 from rota.order.acyclic.edge import DepEdge
 from rota.order.acyclic.loop_body import LoopBody
-from rota.pipeline.build import build_ordered_program
-from rota.pipeline.checks import check_explicit_blocks, check_nothing_lost, verify_schedule
+from rota.pipeline.build import OrderedProgram, build_ordered_program
+from rota.pipeline.checks import (
+    check_bootstrap,
+    check_described,
+    check_explicit_blocks,
+    check_nothing_lost,
+    check_silent_ops,
+    verify_schedule,
+)
 from rota.pipeline.compiled_pipeline import CompiledPipeline
 from rota.pipeline.config import PipelineConfig
 from rota.pipeline.hooks import dropped_hooks
-from rota.pipeline.kernel_deps import derive_kernel_deps, partition_entry_bounds
 from rota.pipeline.moves import moved_by_hand, moved_ops
-from rota.pipeline.op import OpDesc
+from rota.pipeline.op import OpDesc, numbered_ops
 from rota.pipeline.op_effects import EffectTerms
+from rota.pipeline.phase_derivation import derive_kernel_deps, partition_entry_bounds
 from rota.pipeline.phases import derive_epilogue_from_program, derive_prologue_from_program, stagger_index
 from rota.pipeline.schedule import PipelineSchedule
 from rota.pipeline.schedule_config import ScheduleConfig
 from rota.pipeline.schedule_entry import ScheduleEntry
 from rota.pipeline.single_buffer_phases import derive_single_buffer_phases
+from rota.printing import Pasted
 from rota.program.limits import MOST_OPS, check_count
 from rota.program.machine import Machine
 from rota.program.phase import Phase
@@ -58,8 +67,8 @@ def compile_schedule(
     return ScheduleCompiler(sync=sync, reentrant=reentrant, vmcnt_in_order=vmcnt_in_order).compile(schedule)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleCompiler:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ScheduleCompiler(Pasted):
     """A configured compiler; one value serves any number of schedules."""
 
     sync: str = "repair"
@@ -93,13 +102,26 @@ class ScheduleCompiler:
         return proved(written) if self.sync == "strict" else repaired(written)
 
     def _as_written(self, schedule: PipelineSchedule) -> CompiledPipeline:
+        if isinstance(schedule, type) and issubclass(schedule, PipelineSchedule):
+            name = schedule.__name__
+            raise DeclarationError(
+                Finding(
+                    code="D104",
+                    message=f"the schedule is the class {name}; expected an instance of it",
+                    evidence=(("got", f"class {name}"), ("expected", f"{name}(...)")),
+                    fixes=(f"make one: {name}({_required(schedule)})",),
+                )
+            )
         expect("the schedule", schedule, PipelineSchedule)  # type: ignore[type-abstract]
         config = expect("config()", schedule.config(), PipelineConfig)
         sched = expect("schedule_config()", schedule.schedule_config(), ScheduleConfig)
         body = check_elements("build_body()", schedule.build_body(), OpDesc)
         check_count("build_body()", "ops", len(body), MOST_OPS)
+        check_described("build_body()", body)
+        body = numbered_ops(body)
         edges = check_elements("derive_edges()", schedule.derive_edges(body), DepEdge)
         bootstrap = check_elements("bootstrap_frags()", schedule.bootstrap_frags(), OpDesc)
+        check_bootstrap(bootstrap)
         given = _Given(schedule, config, sched, body, edges, bootstrap)
         return self._double_buffer(given) if config.depth >= 2 else self._single_buffer(given)
 
@@ -107,7 +129,10 @@ class ScheduleCompiler:
         schedule, config, sched, body, edges, bootstrap = given
         program, ordering = build_ordered_program(body, config, sched, edges)
         explicit = schedule.build_explicit_blocks(body, program)
-        program = program.with_explicit_blocks(check_explicit_blocks(explicit, program))
+        listings = check_explicit_blocks(explicit, program)
+        program = program.with_explicit_blocks(
+            tuple(_given_by("build_explicit_blocks", listing, body) for listing in listings)
+        )
         prologue = derive_prologue_from_program(program, config, sched, bootstrap)
         expanded = program.expand_to_list()
         kernel = _transformed(schedule, expanded, body)
@@ -131,9 +156,10 @@ class ScheduleCompiler:
             ordering=ordering,
             findings=(
                 *check_nothing_lost(body, kernel),
+                *check_silent_ops(body, edges, kernel),
                 *verify_schedule(program, sched),
                 *moved_ops(body, ordering, program, kernel),
-                *dropped_hooks(schedule, config, sched, bootstrap, program),
+                *dropped_hooks(schedule, config, sched, body, bootstrap, built=OrderedProgram(program, ordering)),
             ),
         )
 
@@ -158,9 +184,15 @@ class ScheduleCompiler:
             findings=(
                 *check_nothing_lost(body, kernel),
                 *moved_by_hand(body, kernel),
-                *dropped_hooks(schedule, config, sched, bootstrap, None),
+                *dropped_hooks(schedule, config, sched, body, bootstrap, built=None),
             ),
         )
+
+
+def _required(schedule: type[PipelineSchedule]) -> str:
+    """The arguments that making a schedule needs, by name."""
+    parameters = inspect.signature(schedule).parameters.values()
+    return ", ".join(each.name for each in parameters if each.default is each.empty)
 
 
 def _transformed(
@@ -172,8 +204,20 @@ def _transformed(
         if entry.phase is not Phase.KERNEL:
             wanted = "Phase.KERNEL in what transform_kernel() gives"
             raise bad_field(entry, "phase", entry.phase, wanted, entry.op.source)
+    ops = _given_by("transform_kernel", [entry.op for entry in given], body)
     return tuple(
-        entry if entry.time_slot == slot else replace(entry, time_slot=slot) for slot, entry in enumerate(given)
+        entry if entry.time_slot == slot and entry.op is op else replace(entry, time_slot=slot, op=op)
+        for slot, (entry, op) in enumerate(zip(given, ops, strict=True))
+    )
+
+
+def _given_by(hook: str, ops: Sequence[OpDesc], body: Sequence[OpDesc]) -> tuple[OpDesc, ...]:
+    """What an author's hook returned; an op without an origin is one of the body's, or the hook's own."""
+    if all(op.origin for op in ops):
+        return tuple(ops)
+    known = {op: op for op in reversed(body) if not op.is_framework}
+    return tuple(
+        op if op.origin else known[op] if op in known else op.made_by(f"issued by {hook}()", hook=hook) for op in ops
     )
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rota.check import check_ints, check_types
+from rota.check import bad_field, check_elements, check_ints, check_types
 from rota.errors import DeclarationError, Finding
+from rota.pipeline.channel import ChannelSpec
 from rota.pipeline.op import OpDesc
-from rota.pipeline.vocabulary import CHANNEL_A, KOffsetKind
+from rota.pipeline.vocabulary import CHANNEL_A, CHANNEL_B, OPERAND_NAMES, KOffsetKind
+from rota.printing import Pasted
 from rota.program.kinds import OpRole
 
+LEAST_BLOCK_DEPTH = 2
+"""A body with fewer stages isn't cut into blocks: it is the kernel as it stands."""
 _STAGE_OFFSETS = (KOffsetKind.K0, KOffsetKind.K1, KOffsetKind.K_NEXT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopCarriedSpec:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class LoopCarriedSpec(Pasted):
     """Which op's result is carried over the loop edge: its role and subtile."""
 
     role: OpRole = OpRole.NONE
@@ -42,8 +46,8 @@ class LoopCarriedSpec:
         return op.subtile == self.subtile and op.role in (self.role, OpRole.COMPUTE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockSizing:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class BlockSizing(Pasted):
     """Ops per interleaved block: `heavy` at a new MMA row, else `light`; `max_globals` 0 means no limit."""
 
     heavy: int
@@ -64,8 +68,8 @@ class BlockSizing:
         return cls(heavy=n, light=n, max_globals=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FragOrder:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class FragOrder(Pasted):
     """Which operand's fragment is loaded first."""
 
     b_before_a: bool
@@ -84,8 +88,8 @@ class FragOrder:
         return cls(b_before_a=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarpStaggerRule:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class WarpStaggerRule(Pasted):
     """Whether the second wave group runs one barrier behind, and after how many prologue entries it falls back."""
 
     enabled: bool = False
@@ -112,13 +116,14 @@ class WarpStaggerRule:
         return cls(enabled=True, fixed_amount=amount)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineConfig:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PipelineConfig(Pasted):
     """Depth, MMA grid, partitions and per-load counter costs of a pipeline.
 
     `depth` is the number of LDS stages; the loop body is unrolled into `num_partitions` K-tiles, partition p using
     stage p mod depth, so that every LDS slot is a constant.  A channel's match field says which field of a compute
-    its fragments' subtile must equal: 0 the compute's stage (row), 1 its subtile (column).
+    its fragments' subtile must equal: 0 the compute's stage (row), 1 its subtile (column).  `further_channels` are the
+    operands of every compute after A and B: the first of them is channel 2.
     """
 
     depth: int = 2
@@ -141,11 +146,12 @@ class PipelineConfig:
     ch1_match_field: int = 1
     warp_stagger: WarpStaggerRule = WarpStaggerRule()
     cross_stage_rotation: bool = False
+    further_channels: tuple[ChannelSpec, ...] = ()
 
     @property
     def has_blocks(self) -> bool:
         """Is the body cut into blocks?  A single buffer's is its kernel as it stands."""
-        return self.depth >= 2
+        return self.depth >= LEAST_BLOCK_DEPTH
 
     def __post_init__(self) -> None:
         check_ints(self, ("depth", "m_mmas", "n_mmas", "num_partitions"), least=1)
@@ -163,6 +169,17 @@ class PipelineConfig:
                 "cross_stage_rotation": bool,
             },
         )
+        check_types(self, {"further_channels": tuple})
+        check_elements("further_channels", self.further_channels, ChannelSpec)
+        names = [each.name for each in self.further_channels]
+        if len(set(names)) < len(names):
+            raise bad_field(self, "further_channels", ", ".join(names), "a name of its own for every channel")
+        if self.depth == 1 and self.further_channels:
+            raise _misfit(
+                "a single buffer has one operand and no further channels",
+                "a fragment of a single buffer holds what its compute needs of both A and B",
+                "depth=2 or more",
+            )
         if self.depth >= 2 and self.num_partitions % self.depth:
             unrolled = (self.num_partitions // self.depth + 1) * self.depth
             raise _misfit(
@@ -191,13 +208,14 @@ class PipelineConfig:
 
     @property
     def globals_per_partition(self) -> int:
-        """One load per A row tile and B column tile."""
-        return self.m_mmas + self.n_mmas
+        """One load per A row tile and B column tile, and those of further channels."""
+        further = (1 if each.whole_tile else self.subtiles(each) for each in self.further_channels)
+        return self.m_mmas + self.n_mmas + sum(further)
 
     @property
     def frags_per_partition(self) -> int:
-        """One fragment per A row tile and B column tile."""
-        return self.m_mmas + self.n_mmas
+        """One fragment per A row tile and B column tile, and those of further channels."""
+        return self.m_mmas + self.n_mmas + sum(map(self.subtiles, self.further_channels))
 
     @property
     def ops_per_partition(self) -> int:
@@ -245,11 +263,16 @@ class PipelineConfig:
         if self.depth == 1:
             return 2 * (self.frags_per_partition - 1) + 6
         m, n, partitions = self.m_mmas, self.n_mmas, self.num_partitions
-        operand_flow = 2 * m * n * partitions
+        operand_flow = (2 + len(self.further_channels)) * m * n * partitions
         accumulate = m * n * partitions
         tiles_per_stage = partitions // self.depth
-        load_flow = anti = (m * m + n * n) * tiles_per_stage * partitions
-        rotating = (m + n) * partitions if self.cross_stage_rotation else -m * tiles_per_stage
+        pairs = m * m + n * n  # of a load and a fragment that share channel and stage
+        for each in self.further_channels:
+            pairs += self.subtiles(each) * (1 if each.whole_tile else self.subtiles(each))
+        load_flow = anti = pairs * tiles_per_stage * partitions
+        rotating = -m * tiles_per_stage
+        if self.cross_stage_rotation:
+            rotating = (m + n + sum(m if each.match_field else n for each in self.further_channels)) * partitions
         return operand_flow + accumulate + load_flow + anti + rotating
 
     # Meaning of an op inside this pipeline.
@@ -258,38 +281,103 @@ class PipelineConfig:
         """The LDS stage that a partition computes from."""
         return partition % self.depth
 
+    def rotates(self, op: OpDesc, partition: int) -> bool:
+        """True if `op`, in `partition`, is a rotating fragment: of subtile 0 and of another partition's stage."""
+        return op.role is OpRole.FRAGMENT_LOAD and op.subtile == 0 and op.stage != self.stage_of_partition(partition)
+
+    def partition_fed(self, fragment: OpDesc, partition: int) -> tuple[int, int]:
+        """The partition whose computes use `fragment`, and how many trips later.
+
+        A fragment feeds its own partition; one that rotates feeds the next partition, going round, that computes from
+        its stage.
+        """
+        if self.rotates(fragment, partition):
+            for fed in range(partition + 1, partition + self.num_partitions + 1):
+                if self.stage_of_partition(fed) == fragment.stage:
+                    return fed % self.num_partitions, fed // self.num_partitions
+        return partition, 0
+
     def stage_k_offset(self, stage: int) -> KOffsetKind:
         """The K offset at which the prologue fills a stage."""
         return _STAGE_OFFSETS[stage]
 
+    def further_channel(self, channel: int) -> ChannelSpec | None:
+        """What is declared of a channel after A and B; None for these, and for one that isn't declared."""
+        place = channel - len(OPERAND_NAMES)
+        return self.further_channels[place] if 0 <= place < len(self.further_channels) else None
+
+    @property
+    def channels(self) -> tuple[int, ...]:
+        """The operands of a compute."""
+        return tuple(range(len(OPERAND_NAMES) + len(self.further_channels)))
+
+    def operand_name(self, channel: int) -> str:
+        """A, B, the name of a further channel, or the number of one that isn't declared."""
+        if channel in (CHANNEL_A, CHANNEL_B):
+            return OPERAND_NAMES[channel]
+        spec = self.further_channel(channel)
+        return str(channel) if spec is None else spec.name
+
+    def subtiles(self, spec: ChannelSpec) -> int:
+        """How many subtiles a further channel has: one for each row of the grid, or for each column."""
+        return self.n_mmas if spec.match_field else self.m_mmas
+
     def compute_match_key(self, channel: int, compute: OpDesc) -> int:
         """The fragment subtile of `channel` that `compute` consumes."""
-        field = self.ch0_match_field if channel == CHANNEL_A else self.ch1_match_field
+        spec = self.further_channel(channel)
+        if spec is not None:
+            field = spec.match_field
+        else:
+            field = self.ch0_match_field if channel == CHANNEL_A else self.ch1_match_field
         return compute.stage if field == 0 else compute.subtile
 
     def vm_per_channel(self, channel: int) -> int:
         """vmcnt tokens of one global load of `channel`."""
+        if (spec := self.further_channel(channel)) is not None:
+            return spec.vm_per_load
         return self.vm_per_load_a if channel == CHANNEL_A else self.vm_per_load_b
 
     def lgkm_per_channel(self, channel: int, fallback_a: int = 0, fallback_b: int = 0) -> int:
-        """lgkmcnt tokens of one load of `channel`; 0 here falls back to the schedule config's value."""
+        """lgkmcnt tokens of one load of `channel`; of A and B, 0 here falls back to the schedule config's value."""
+        if (spec := self.further_channel(channel)) is not None:
+            return spec.lgkm_per_load
         if channel == CHANNEL_A:
             return self.lgkm_per_load_a or fallback_a
         return self.lgkm_per_load_b or fallback_b
+
+    def vm_tokens(self, op: OpDesc) -> int:
+        """vmcnt tokens of one load: its own count if it states one, else its channel's; 0 where neither says."""
+        return op.vm_cost or self.vm_per_channel(op.channel)
+
+    def lgkm_tokens(self, op: OpDesc, fallback_a: int = 0, fallback_b: int = 0) -> int:
+        """lgkmcnt tokens of one op: its own count, else its channel's, else the fallback; 0 where none says."""
+        return op.lgkm_cost or self.lgkm_per_channel(op.channel, fallback_a, fallback_b)
 
     def partition_of_index(self, index: int, length: int) -> int:
         """Which partition the op at `index` of a body of `length` ops stands in: the list is cut evenly."""
         return ((index + 1) * self.num_partitions - 1) // length
 
     def check_stage(self, op: OpDesc, index: int | None = None) -> None:
-        """Loads and fragments must name a stage the pipeline has."""
-        if op.role in (OpRole.GLOBAL_LOAD, OpRole.FRAGMENT_LOAD, OpRole.SHARED_STORE) and op.stage >= self.depth:
+        """Loads and fragments must name a stage and a channel the pipeline has."""
+        if op.role not in (OpRole.GLOBAL_LOAD, OpRole.FRAGMENT_LOAD, OpRole.SHARED_STORE):
+            return
+        if op.stage >= self.depth:
             raise DeclarationError(
                 Finding(
                     code="D107",
                     message=f"{op} names stage {op.stage}, but the pipeline has depth {self.depth}",
                     concerns=(op.concern(index),),
                     evidence=(("stage", op.stage), ("largest stage", self.depth - 1)),
+                )
+            )
+        if op.channel > self.channels[-1]:
+            raise DeclarationError(
+                Finding(
+                    code="D107",
+                    message=f"{op} names channel {op.channel}, and no compute has an operand of that number",
+                    concerns=(op.concern(index),),
+                    evidence=(("channel", op.channel), ("largest channel", self.channels[-1])),
+                    fixes=("declare it: PipelineConfig(further_channels=(ChannelSpec(name=..., match_field=...),))",),
                 )
             )
 

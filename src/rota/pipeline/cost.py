@@ -10,11 +10,12 @@ from rota.check import check_elements, check_ints, check_types, expect, is_int
 from rota.errors import DeclarationError, Finding
 from rota.pipeline.op import OpDesc
 from rota.pipeline.vocabulary import MAX_KERNEL_TAG
+from rota.printing import Pasted, WrappedTuple
 from rota.program.kinds import OpRole, ResourceKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpCost:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class OpCost(Pasted):
     """What an op of some tag occupies, for how long, and which registers it defines and frees."""
 
     resource: ResourceKind
@@ -28,8 +29,8 @@ class OpCost:
         check_ints(self, ("latency", "vgpr_def", "vgpr_kill"))
 
 
-@dataclass(frozen=True, slots=True)
-class TargetCostModel:
+@dataclass(frozen=True, slots=True, repr=False)
+class TargetCostModel(Pasted):
     """tag -> OpCost, kept as sorted pairs so that the model is a hashable value."""
 
     costs: tuple[tuple[int, OpCost], ...]
@@ -55,6 +56,10 @@ class TargetCostModel:
         check_elements("a cost model", costs.values(), OpCost)
         object.__setattr__(self, "costs", tuple(sorted(costs.items(), key=lambda pair: pair[0])))
 
+    def __rich_repr__(self) -> Iterable[object]:
+        """The table that it was made from."""
+        return (dict(self.costs),)
+
     def cost_of(self, tag: int) -> OpCost | None:
         """The cost of ops with this tag, or None."""
         return next((cost for known, cost in self.costs if known == tag), None)
@@ -70,7 +75,7 @@ class TargetCostModel:
 def annotate_ops(ops: Iterable[OpDesc], model: TargetCostModel) -> tuple[OpDesc, ...]:
     """Stamp costs on logical ops; rota's own ops pass through unchanged."""
     table = dict(expect("the cost model", model, TargetCostModel).costs)
-    return tuple(
+    return WrappedTuple(
         op if op.is_framework else _annotated(op, table, model) for op in check_elements("a body", ops, OpDesc)
     )
 

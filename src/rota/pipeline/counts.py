@@ -50,14 +50,21 @@ def uncounted_ops(compiled: CompiledPipeline, severity: Severity = Severity.ERRO
 def _stated(op: OpDesc, compiled: CompiledPipeline, *, vm: bool) -> int:
     config, knobs = compiled.config, compiled.schedule_config
     if vm:
-        return op.vm_cost or config.vm_per_channel(op.channel)
-    return op.lgkm_cost or config.lgkm_per_channel(op.channel, knobs.lgkm_per_load_a, knobs.lgkm_per_load_b)
+        return config.vm_tokens(op)
+    return config.lgkm_tokens(op, knobs.lgkm_per_load_a, knobs.lgkm_per_load_b)
+
+
+def _field(compiled: CompiledPipeline, words: _Words, channel: int) -> str:
+    spec = compiled.config.further_channel(channel)
+    if spec is not None:
+        return f"{words.field} of {spec.name}"
+    return f"{words.field}_{'a' if channel == CHANNEL_A else 'b'}"
 
 
 def _uncounted(
     compiled: CompiledPipeline, words: _Words, wait: Entry, ops: tuple[OpDesc, ...], severity: Severity
 ) -> Finding:
-    names = sorted({f"{words.field}_{'a' if op.channel == CHANNEL_A else 'b'}" for op in ops})
+    names = sorted({_field(compiled, words, op.channel) for op in ops})
     places, index = BodyPlaces(compiled), compiled.body_index()
     return Finding(
         code="D110",

@@ -9,6 +9,7 @@ from rota.order.acyclic.edge import DepEdge
 from rota.pipeline.config import PipelineConfig
 from rota.pipeline.op import OpDesc
 from rota.pipeline.rules import DOUBLE_BUFFER_RULES, SINGLE_BUFFER_RULES, evaluate_rules
+from rota.printing import WrappedTuple
 
 
 def derive_edges_from_ops(body: Iterable[OpDesc], config: PipelineConfig) -> tuple[DepEdge, ...]:
@@ -16,4 +17,4 @@ def derive_edges_from_ops(body: Iterable[OpDesc], config: PipelineConfig) -> tup
     ops = check_elements("a body", body, OpDesc)
     expect("the pipeline config", config, PipelineConfig)
     rules = DOUBLE_BUFFER_RULES if config.depth >= 2 else SINGLE_BUFFER_RULES
-    return tuple(evaluate_rules(rules, ops, config))
+    return WrappedTuple(evaluate_rules(rules, ops, config))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rota.check import bad_field, check_ints, check_types
+from rota.printing import Pasted
 from rota.program.machine import LANES
 
 _WIDEST = 16  # bytes that one lane moves with one instruction: ds_read_b128, and a DMA of CDNA4
@@ -23,8 +24,8 @@ def check_waves(owner: object, waves: int) -> None:
         raise bad_field(owner, "waves", waves, " or ".join(f"{n} ({a}x{b})" for n, (a, b) in WAVE_GRIDS.items()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelGeometry:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class KernelGeometry(Pasted):
     """Workgroup tile (BM x BN x BK), MMA instruction shape, element size and counter costs per load.
 
     The upper-case names are the usual ones of kernel authors.  A cost of 0 tokens means "not counted": waits

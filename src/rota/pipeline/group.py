@@ -12,9 +12,9 @@ from typing import NamedTuple
 from rota.errors import Finding, ProgramError
 from rota.pipeline.block import MMABlockSpec
 from rota.pipeline.config import PipelineConfig
-from rota.pipeline.op import OpDesc
+from rota.pipeline.op import OpDesc, numbers_of
 from rota.pipeline.schedule_config import NO_FIRST_WAIT, ScheduleConfig
-from rota.pipeline.waits import derive_main_wait_vm
+from rota.pipeline.waits import derive_main_wait_vm, drains_otherwise
 from rota.program.kinds import OpRole
 
 
@@ -43,13 +43,14 @@ def construct_blocks(
                 fixes=("m_mmas, n_mmas and num_partitions must describe the computes that build_body() declares",),
             )
         )
-    main_wait = OpDesc.wait_vm(derive_main_wait_vm(ordered, config))
+    main_wait = derive_main_wait_vm(ordered, config)
     size = config.blocks_per_partition
     cross = [_reads_other_stage(run.pre_ops, index // size, config) for index, run in enumerate(runs)]
     blocks: list[MMABlockSpec] = []
     for index, run in enumerate(runs):
         partition, place = divmod(index, size)
         in_partition = cross[partition * size : (partition + 1) * size]
+        part = runs[index : index + 1] if place else runs[partition * size : (partition + 1) * size]
         first_cross = in_partition[place] and not any(in_partition[:place])
         waits_at_entry = first_cross or (place == 0 and any(in_partition))
         plain = MMABlockSpec(
@@ -57,7 +58,7 @@ def construct_blocks(
             pre_ops=run.pre_ops,
             global_loads=run.global_loads,
             trailing_ops=trailing if index == len(runs) - 1 else (),
-            entry_wait=main_wait if waits_at_entry else None,
+            entry_wait=_entry_wait(main_wait, part, partition, config) if waits_at_entry else None,
             trailing_sched_barrier=bool(sched.sched_barrier_mask >> index & 1),
             global_before_frag=sched.global_before_frag,
             barrier_before_pre_ops=sched.barrier_before_pre_ops,
@@ -117,6 +118,14 @@ def _reads_other_stage(pre_ops: Iterable[OpDesc], partition: int, config: Pipeli
     return any(op.role is OpRole.FRAGMENT_LOAD and op.stage != own for op in pre_ops)
 
 
+def _entry_wait(left: int, runs: Sequence[_Run], partition: int, config: PipelineConfig) -> OpDesc:
+    """What a block waits for before it, or a later one of its partition, reads another stage."""
+    own = config.stage_of_partition(partition)
+    fragments = (op for run in runs for op in run.pre_ops if op.role is OpRole.FRAGMENT_LOAD and op.stage != own)
+    rule = "another stage is read here or later in the partition: one partition's share may stay in flight"
+    return OpDesc.wait_vm(left).made_by(rule, ops=numbers_of(fragments))
+
+
 def _synchronised(
     block: MMABlockSpec, *, place: int, size: int, first_cross: bool, sched: ScheduleConfig
 ) -> MMABlockSpec:
@@ -125,17 +134,27 @@ def _synchronised(
     top = place == 0
     minimal = sched.minimal_barriers
     entry_lgkm = pre_sync = None
+    readers = block.entry_wait.body_ops if block.entry_wait else ()
+    otherwise = drains_otherwise(sched)
     drains_after_barrier = not minimal
     if first or first_cross:
         if minimal and block.entry_wait is not None:
-            entry_lgkm = OpDesc.wait_lgkm(0)
+            rule = "LDS reads are over before the entry wait's barrier"
+            knobs = ("wait_lgkm_first", *otherwise) if first else otherwise
+            entry_lgkm = OpDesc.wait_lgkm(0).made_by(rule, ops=readers, knobs=knobs)
+        elif first:
+            wait = OpDesc.wait_lgkm(sched.wait_lgkm_first)
+            rule, knobs = "a partition's first block waits for its fragments", ("wait_lgkm_first", *otherwise)
+            pre_sync = wait.made_by(rule, ops=readers if first_cross else (), knobs=knobs)
         else:
-            pre_sync = OpDesc.wait_lgkm(sched.wait_lgkm_first if first else 0)
+            rule = "the first block that reads another stage waits"
+            pre_sync = OpDesc.wait_lgkm(0).made_by(rule, ops=readers, knobs=otherwise)
     elif place == size - 1:
-        pre_sync = OpDesc.wait_vm(sched.wait_vm_last)
+        wait = OpDesc.wait_vm(sched.wait_vm_last)
+        pre_sync = wait.made_by("a partition's last block waits for what the next one reads", knobs=("wait_vm_last",))
         drains_after_barrier = drains_after_barrier and sched.lgkm_after_last
     elif sched.inter_block_lgkm_drain:
-        entry_lgkm = OpDesc.wait_lgkm(0)
+        entry_lgkm = OpDesc.wait_lgkm(0).made_by("LDS reads are over between blocks", knobs=("inter_block_lgkm_drain",))
     raises_prio = not minimal or ((top or first_cross) and not sched.omit_mma_set_prio)
     return block.but(
         entry_wait_lgkm=entry_lgkm,

@@ -13,9 +13,9 @@ from rota.pipeline.schedule_entry import ScheduleEntry
 from rota.pipeline.vocabulary import FrameworkTag
 from rota.program.effects import Effect
 from rota.program.entry import Entry, Op, Work
-from rota.program.kinds import OpKind, OpRole
+from rota.program.kinds import OpRole
 from rota.program.lowered import LoweredProgram, TileProduct, TileSum
-from rota.program.machine import Machine
+from rota.program.machine import LANES, Machine
 from rota.program.stagger import catch_up, fall_back, groups_of, meeting_of
 
 _WITHOUT_INSTRUCTION = (FrameworkTag.SCHEDULE_BARRIER, FrameworkTag.SCHED_GROUP_BARRIER)
@@ -140,6 +140,7 @@ def tile_sum(config: PipelineConfig, body: Sequence[OpDesc]) -> TileSum:
     return TileSum(
         products=tuple(TileProduct(accumulator_of(cell, config), operands_of(cell, config)) for cell in cells),
         grid=(config.m_mmas, config.n_mmas) if config.depth >= 2 else (1, 1),
+        scales=tuple(int(each.match_field != config.ch0_match_field) for each in config.further_channels),
     )
 
 
@@ -164,9 +165,18 @@ class _EntryMaker:
 
     def _lowered(self, desc: OpDesc) -> tuple[Op, Effect]:
         effect = effect_of(desc, self.setting)
-        return _op(desc, effect.kind), effect
+        return Op(
+            kind=effect.kind,
+            name=str(desc),
+            work=self._work(desc, effect),
+            source=desc.source,
+            declared=desc,
+            origin=desc.origin,
+        ), effect
 
-
-def _op(desc: OpDesc, kind: OpKind) -> Op:
-    work = (_NOT_ISSUED if desc.tag in _WITHOUT_INSTRUCTION else _ISSUED) if desc.is_framework else None
-    return Op(kind=kind, name=str(desc), work=work, source=desc.source, declared=desc)
+    def _work(self, desc: OpDesc, effect: Effect) -> Work | None:
+        """What a wave issues for an op; of A and B and of computes it follows from a tile's shape (`TileShape`)."""
+        if desc.is_framework:
+            return _NOT_ISSUED if desc.tag in _WITHOUT_INSTRUCTION else _ISSUED
+        spec = self.setting.config.further_channel(desc.channel)
+        return None if spec is None else Work(effect.tokens, spec.lane_bytes * LANES)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any
 
@@ -11,6 +12,7 @@ from rota.errors import Concern, DeclarationError, Finding, SourceLine
 from rota.order.acyclic.loop_body import CostedOp
 from rota.pipeline.vocabulary import MAX_KERNEL_TAG, NO_CHANNEL, FrameworkTag, KOffsetKind
 from rota.program.kinds import OpKind, OpRole, ResourceKind
+from rota.program.origin import Origin
 
 _KINDS = (("k_offset", KOffsetKind), ("resource", ResourceKind), ("role", OpRole), ("label", str))
 _FRAMEWORK_KINDS: dict[int, OpKind] = {
@@ -34,12 +36,14 @@ _KIND_OF_ROLE = {
 _COUNTS = ("stage", "subtile", "vm_cost", "lgkm_cost", "wait_value", "latency", "vgpr_def", "vgpr_kill")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OpDesc(CostedOp):
     """An operation with its place in the pipeline and its cost.
 
     `stage` and `subtile` name an LDS tile for loads and fragments, and the (m, n) position for computes.
-    `label` is a name of its own and `source` where the author declared it; neither takes part in equality.
+    `repr` is the op's name with the tokens that it states itself; `dataclasses.asdict` shows everything.
+    `label` is a name of its own, `source` where the author declared it, and `origin` what put it into a schedule; none
+    of them takes part in equality.
     """
 
     tag: int
@@ -57,6 +61,7 @@ class OpDesc(CostedOp):
     vgpr_kill: int = 0
     label: str = field(default="", compare=False, repr=False)
     source: SourceLine | None = field(default=None, compare=False, repr=False)
+    origin: Origin | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in _COUNTS:
@@ -74,6 +79,8 @@ class OpDesc(CostedOp):
         for name, kind in _KINDS:
             if not isinstance(getattr(self, name), kind):
                 raise bad_field(self, name, getattr(self, name), f"a {kind.__name__}", self.source)
+        if self.origin is not None and not isinstance(self.origin, Origin):
+            raise bad_field(self, "origin", self.origin, "an Origin, or None", self.source)
         if self.tag > MAX_KERNEL_TAG and self.role is not OpRole.SYNC and self.role is not OpRole.FENCE:
             raise DeclarationError(
                 Finding(
@@ -166,6 +173,32 @@ class OpDesc(CostedOp):
         """This op with some fields changed."""
         return replace(self, **changes)
 
+    def made_by(self, rule: str, *, ops: tuple[int, ...] = (), knobs: tuple[str, ...] = (), hook: str = "") -> OpDesc:
+        """This op, put into a schedule by a rule: because of ops of the body, knobs, or what a hook returned."""
+        return self.with_origin(Origin(rule=rule, ops=ops, knobs=knobs, hook=hook, source=self.source))
+
+    def and_because_of(self, other: OpDesc) -> OpDesc:
+        """This op, which another op of the body keeps in place too."""
+        return self.with_origin(self.origin and replace(self.origin, ops=(*self.origin.ops, *other.body_ops)))
+
+    def with_origin(self, origin: Origin | None) -> OpDesc:
+        """This op with another origin; copied, since its fields were checked when it was made."""
+        made = object.__new__(OpDesc)
+        for name in _FIELDS:
+            object.__setattr__(made, name, getattr(self, name))
+        object.__setattr__(made, "origin", origin)
+        return made
+
+    @property
+    def body_ops(self) -> tuple[int, ...]:
+        """The number of the body's op that this is, if it is one."""
+        return self.origin.ops if self.origin else ()
+
+    @property
+    def knobs(self) -> tuple[str, ...]:
+        """The knobs that put this op into a schedule."""
+        return self.origin.knobs if self.origin else ()
+
     @property
     def is_framework(self) -> bool:
         """Inserted by rota rather than declared by the kernel."""
@@ -199,9 +232,28 @@ class OpDesc(CostedOp):
         k = f" {self.k_offset.name.lower()}" if self.k_offset is not KOffsetKind.NONE else ""
         return f"{self.name} s{self.stage} t{self.subtile}{k}"
 
+    def __repr__(self) -> str:
+        stated = [f"{name}={value}" for name, value in (("vm", self.vm_cost), ("lgkm", self.lgkm_cost)) if value]
+        if self.role is OpRole.NONE:
+            stated.append("no role yet")
+        return f"<{', '.join([str(self), *stated])}>"
+
     def concern(self, index: int | None = None, role: str = "") -> Concern:
         """This op as one end of a finding."""
         return Concern(label=str(self), index=index, role=role, source=self.source)
+
+
+_FIELDS = tuple(each.name for each in fields(OpDesc) if each.name != "origin")
+
+
+def numbers_of(ops: Iterable[OpDesc]) -> tuple[int, ...]:
+    """The numbers of those that are ops of the body."""
+    return tuple(number for op in ops for number in op.body_ops)
+
+
+def numbered_ops(ops: Iterable[OpDesc]) -> tuple[OpDesc, ...]:
+    """The ops of a body, each with its number as its origin."""
+    return tuple(op.made_by("an op of the body", ops=(number,)) for number, op in enumerate(ops))
 
 
 def _framework_op(tag: FrameworkTag, role: OpRole, wait_value: int, subtile: int) -> OpDesc:

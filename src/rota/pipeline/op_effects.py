@@ -9,7 +9,7 @@ from functools import cached_property
 from rota.errors import DeclarationError, Finding
 from rota.pipeline.config import PipelineConfig
 from rota.pipeline.op import OpDesc
-from rota.pipeline.vocabulary import CHANNEL_A, CHANNEL_B, FrameworkTag
+from rota.pipeline.vocabulary import CHANNEL_A, FrameworkTag
 from rota.program.effects import Effect, Place, Space
 from rota.program.entry import MEETS
 from rota.program.kinds import OpKind, OpRole
@@ -83,23 +83,12 @@ def effect_of(op: OpDesc, setting: EffectTerms) -> Effect:
     return described(op, setting) if described else Effect(kind=OpKind.NOTHING)
 
 
-def operand_name(channel: int) -> str:
-    """A, B, or the number of a further operand."""
-    return "AB"[channel] if 0 <= channel < 2 else str(channel)
-
-
-def fragment_place(channel: int, subtile: int) -> Place:
-    """The registers of one fragment."""
-    return Place(Space.REGISTER, operand_name(channel), subtile)
-
-
 def operands_of(cell: OpDesc, config: PipelineConfig) -> tuple[Place, ...]:
     """The registers that a compute multiplies; of a single buffer, those of its slice of K."""
     if config.depth < 2:
-        return (fragment_place(CHANNEL_A, cell.subtile),)
-    return (
-        fragment_place(CHANNEL_A, config.compute_match_key(CHANNEL_A, cell)),
-        fragment_place(CHANNEL_B, config.compute_match_key(CHANNEL_B, cell)),
+        return (_fragment_place(CHANNEL_A, cell.subtile, config),)
+    return tuple(
+        _fragment_place(channel, config.compute_match_key(channel, cell), config) for channel in config.channels
     )
 
 
@@ -111,11 +100,11 @@ def accumulator_of(cell: OpDesc, config: PipelineConfig) -> Place:
 
 def _load(op: OpDesc, setting: EffectTerms) -> Effect:
     config, kind = setting.config, setting.load
-    tokens = max(op.vm_cost or config.vm_per_channel(op.channel), 1)
+    tokens = max(config.vm_tokens(op), 1)
     if kind is OpKind.GLOBAL_LOAD:
-        return Effect(kind=kind, counter=setting.vm, tokens=tokens, writes=(_staging(op),))
+        return Effect(kind=kind, counter=setting.vm, tokens=tokens, writes=(_staging(op, config),))
     fetches = op.k_offset.signed_bk_multiple()
-    return Effect(kind=kind, counter=setting.vm, tokens=tokens, writes=(_tile(op, config),), fetches=fetches)
+    return Effect(kind=kind, counter=setting.vm, tokens=tokens, writes=_filled(op, config), fetches=fetches)
 
 
 def _store(op: OpDesc, setting: EffectTerms) -> Effect:
@@ -123,7 +112,7 @@ def _store(op: OpDesc, setting: EffectTerms) -> Effect:
         kind=OpKind.LDS_WRITE,
         counter=setting.counter(OpKind.LDS_WRITE),
         tokens=_lgkm_tokens(op, setting),
-        reads=(_staging(op),),
+        reads=(_staging(op, setting.config),),
         writes=(_tile(op, setting.config),),
     )
 
@@ -134,7 +123,7 @@ def _fragment(op: OpDesc, setting: EffectTerms) -> Effect:
         counter=setting.lgkm,
         tokens=_lgkm_tokens(op, setting),
         reads=(_tile(op, setting.config),),
-        writes=(fragment_place(op.channel, op.subtile),),
+        writes=(_fragment_place(op.channel, op.subtile, setting.config),),
     )
 
 
@@ -152,12 +141,25 @@ _BY_ROLE: dict[OpRole, Callable[[OpDesc, EffectTerms], Effect]] = {
 
 def _tile(op: OpDesc, config: PipelineConfig) -> Place:
     """A single buffer's tile is one place: its store writes all of it, each fragment reads a slice of K."""
-    return Place(Space.LDS, operand_name(op.channel), op.stage, op.subtile if config.depth >= 2 else 0)
+    return Place(Space.LDS, config.operand_name(op.channel), op.stage, op.subtile if config.depth >= 2 else 0)
 
 
-def _staging(op: OpDesc) -> Place:
-    return Place(Space.REGISTER, f"staging {operand_name(op.channel)}")
+def _filled(op: OpDesc, config: PipelineConfig) -> tuple[Place, ...]:
+    """What a load to LDS writes: its subtile, or all of them where its channel is loaded at once."""
+    spec = config.further_channel(op.channel)
+    if spec is None or not spec.whole_tile:
+        return (_tile(op, config),)
+    return tuple(_tile(op, config)._replace(part=part) for part in range(config.subtiles(spec)))
+
+
+def _fragment_place(channel: int, subtile: int, config: PipelineConfig) -> Place:
+    """The registers of one fragment."""
+    return Place(Space.REGISTER, config.operand_name(channel), subtile)
+
+
+def _staging(op: OpDesc, config: PipelineConfig) -> Place:
+    return Place(Space.REGISTER, f"staging {config.operand_name(op.channel)}")
 
 
 def _lgkm_tokens(op: OpDesc, setting: EffectTerms) -> int:
-    return max(op.lgkm_cost or setting.config.lgkm_per_channel(op.channel, *setting.lgkm_fallback), 1)
+    return max(setting.config.lgkm_tokens(op, *setting.lgkm_fallback), 1)

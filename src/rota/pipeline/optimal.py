@@ -14,6 +14,7 @@ from rota.order.acyclic.loop_body import LoopBody
 from rota.order.acyclic.problem import UNLIMITED_VGPR, Ordering, OrderProblem, Scheduler, SchedulingStrategy
 from rota.order.acyclic.registry import scheduler_named
 from rota.pipeline.op import OpDesc
+from rota.printing import WrappedTuple
 from rota.program.kinds import OpRole
 
 
@@ -69,7 +70,7 @@ def optimize_within_barriers(ops: Sequence[OpDesc], edges: Sequence[DepEdge]) ->
         members = range(before + 1, after)
         result += [given[members[place]] for place in _best_order(_segment(graph, members))]
         result += given[after : after + 1]
-    return tuple(result)
+    return WrappedTuple(result)
 
 
 def _segment(graph: LoopBody, members: range) -> LoopBody:

@@ -8,12 +8,13 @@ from typing import Any
 from rota.check import check_types
 from rota.pipeline.config import PipelineConfig
 from rota.pipeline.cost import TargetCostModel
+from rota.printing import Pasted
 from rota.program.machine import Machine
 from rota.targets.default import DEFAULT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetProfile:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TargetProfile(Pasted):
     """Costs per op, the pipeline configuration that suits the device, and the machine itself."""
 
     cost_model: TargetCostModel

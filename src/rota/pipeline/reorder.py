@@ -9,6 +9,7 @@ from rota.check import check_elements, expect
 from rota.pipeline.config import PipelineConfig
 from rota.pipeline.op import OpDesc
 from rota.pipeline.vocabulary import CHANNEL_A, CHANNEL_B
+from rota.printing import WrappedTuple
 from rota.program.kinds import OpRole
 
 
@@ -21,7 +22,8 @@ def mma_block_interleave_list(ops: Iterable[OpDesc], config: PipelineConfig) -> 
     mmas = [op for op in waiting if op.role is OpRole.COMPUTE]
     waiting = [op for op in waiting if op.role is not OpRole.COMPUTE]
     sizing = expect("the pipeline config", config, PipelineConfig).block_sizing
-    channels = (CHANNEL_B, CHANNEL_A) if config.frag_order.b_before_a else (CHANNEL_A, CHANNEL_B)
+    first_two = (CHANNEL_B, CHANNEL_A) if config.frag_order.b_before_a else (CHANNEL_A, CHANNEL_B)
+    channels = (*first_two, *config.channels[2:])
     seen: set[tuple[int, int]] = set()
     placed: list[OpDesc] = []
     for number, mma in enumerate(mmas):
@@ -45,7 +47,7 @@ def mma_block_interleave_list(ops: Iterable[OpDesc], config: PipelineConfig) -> 
             placed += waiting
             waiting = []
         placed.append(mma)
-    return (*placed, *waiting)
+    return WrappedTuple((*placed, *waiting))
 
 
 def double_buffer_reorder(ops: Sequence[OpDesc], config: PipelineConfig) -> tuple[OpDesc, ...]:
@@ -53,7 +55,9 @@ def double_buffer_reorder(ops: Sequence[OpDesc], config: PipelineConfig) -> tupl
     body = check_elements("a body", ops, OpDesc)
     expect("the pipeline config", config, PipelineConfig)
     cuts = [len(body) * part // config.num_partitions for part in range(config.num_partitions + 1)]
-    return tuple(op for start, stop in pairwise(cuts) for op in mma_block_interleave_list(body[start:stop], config))
+    return WrappedTuple(
+        op for start, stop in pairwise(cuts) for op in mma_block_interleave_list(body[start:stop], config)
+    )
 
 
 def single_buffer_reorder(ops: Iterable[OpDesc], config: PipelineConfig) -> tuple[OpDesc, ...]:
@@ -69,14 +73,16 @@ def single_buffer_reorder(ops: Iterable[OpDesc], config: PipelineConfig) -> tupl
     loads = [op for op in body if op.role is OpRole.GLOBAL_LOAD]
     known = {OpRole.FRAGMENT_LOAD, OpRole.COMPUTE, OpRole.SHARED_STORE, OpRole.GLOBAL_LOAD, OpRole.SYNC}
     others = [op for op in body if op.role not in known]
-    return (
-        *(op for op in fragments if not carried(op)),
-        *(op for op in computes if carried(op)),
-        OpDesc.barrier(),
-        *stores,
-        *loads,
-        *(op for op in computes if not carried(op)),
-        *others,
-        OpDesc.barrier(),
-        *(op for op in fragments if carried(op)),
+    return WrappedTuple(
+        (
+            *(op for op in fragments if not carried(op)),
+            *(op for op in computes if carried(op)),
+            OpDesc.barrier(),
+            *stores,
+            *loads,
+            *(op for op in computes if not carried(op)),
+            *others,
+            OpDesc.barrier(),
+            *(op for op in fragments if carried(op)),
+        )
     )

@@ -5,7 +5,6 @@ A rule never names a kernel: it speaks of roles, of fields that must match, and 
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,10 +12,11 @@ from rota.order.acyclic.edge import DepEdge, DepKind
 from rota.pipeline.config import PipelineConfig
 from rota.pipeline.op import OpDesc
 from rota.pipeline.vocabulary import KOffsetKind
+from rota.printing import NamedMember, WrappedTuple
 from rota.program.kinds import OpRole
 
 
-class Match(enum.Enum):
+class Match(NamedMember):
     """A condition on producer and consumer together."""
 
     CHANNEL = "same channel"
@@ -26,7 +26,7 @@ class Match(enum.Enum):
     STAGE_OF_CONSUMER = "the consumer's partition computes from the producer's stage"
 
 
-class Standing(enum.Enum):
+class Standing(NamedMember):
     """Where producer and consumer stand relative to each other."""
 
     ANYWHERE = "anywhere"
@@ -35,18 +35,20 @@ class Standing(enum.Enum):
     LAST_TO_FIRST = "the producer in the last partition, the consumer in the first"
 
 
-class KFilter(enum.Enum):
+class KFilter(NamedMember):
     """Which K offsets a load may have."""
 
     ANY = "any"
     NOT_PREV = "not K_PREV"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class EdgeRule:
     """Connect every producer with every consumer that fits; producer-major, in body order.
 
-    `k_prev_distance` replaces `distance` for a producer at K_PREV: it delivers to its own iteration.
+    `k_prev_distance` replaces `distance` for a producer at K_PREV: it delivers to its own iteration.  `ahead` is added
+    where the fragment of the pair feeds the next trip: it reads what this trip loaded, and the next load into its stage
+    is the next trip's.
     A carried filter of None accepts both; an ordinal picks the n-th op of the role.
     """
 
@@ -56,6 +58,7 @@ class EdgeRule:
     kind: DepKind = DepKind.FLOW
     distance: int = 0
     k_prev_distance: int | None = None
+    ahead: int = 0
     matches: tuple[Match, ...] = ()
     placement: Standing = Standing.ANYWHERE
     consumer_k: KFilter = KFilter.ANY
@@ -65,8 +68,14 @@ class EdgeRule:
     consumer_ordinal: int | None = None
     first_match_only: bool = False
 
+    def __repr__(self) -> str:
+        return f"<EdgeRule {self.name!r}>"
 
-DOUBLE_BUFFER_RULES: tuple[EdgeRule, ...] = (
+    def __str__(self) -> str:
+        return self.name
+
+
+_DOUBLE_BUFFER = (
     EdgeRule(
         name="a compute consumes the fragments of its row and column",
         producer=OpRole.FRAGMENT_LOAD,
@@ -95,6 +104,7 @@ DOUBLE_BUFFER_RULES: tuple[EdgeRule, ...] = (
         consumer=OpRole.FRAGMENT_LOAD,
         distance=1,
         k_prev_distance=0,
+        ahead=-1,
         matches=(Match.CHANNEL, Match.STAGE),
     ),
     EdgeRule(
@@ -103,11 +113,12 @@ DOUBLE_BUFFER_RULES: tuple[EdgeRule, ...] = (
         consumer=OpRole.GLOBAL_LOAD,
         kind=DepKind.ANTI,
         consumer_k=KFilter.NOT_PREV,
+        ahead=1,
         matches=(Match.CHANNEL, Match.STAGE),
     ),
 )
 
-SINGLE_BUFFER_RULES: tuple[EdgeRule, ...] = (
+_SINGLE_BUFFER = (
     EdgeRule(
         name="a compute consumes the fragment of its K-tile",
         producer=OpRole.FRAGMENT_LOAD,
@@ -168,6 +179,9 @@ SINGLE_BUFFER_RULES: tuple[EdgeRule, ...] = (
     ),
 )
 
+DOUBLE_BUFFER_RULES: tuple[EdgeRule, ...] = WrappedTuple(_DOUBLE_BUFFER)
+SINGLE_BUFFER_RULES: tuple[EdgeRule, ...] = WrappedTuple(_SINGLE_BUFFER)
+
 
 def evaluate_rules(rules: Sequence[EdgeRule], body: Sequence[OpDesc], config: PipelineConfig) -> Iterator[DepEdge]:
     """Edges of all rules, rule by rule."""
@@ -179,14 +193,23 @@ def evaluate_rules(rules: Sequence[EdgeRule], body: Sequence[OpDesc], config: Pi
         if rule.consumer_k is KFilter.NOT_PREV:
             consumers = [pair for pair in consumers if pair[1].k_offset is not KOffsetKind.K_PREV]
         for producer in _side(by_role, rule.producer, rule.producer_carried, rule.producer_ordinal, config):
-            distance = rule.distance
+            distance, ahead = rule.distance, rule.ahead
             if rule.k_prev_distance is not None and producer[1].k_offset is KOffsetKind.K_PREV:
-                distance = rule.k_prev_distance
+                distance, ahead = rule.k_prev_distance, 0
             for consumer in consumers:
                 if _fits(rule, producer, consumer, len(body), config):
-                    yield DepEdge(producer[0], consumer[0], rule.kind, distance)
+                    trips = ahead and ahead * _trips_ahead(producer, consumer, len(body), config)
+                    yield DepEdge(producer[0], consumer[0], rule.kind, distance + trips)
                     if rule.first_match_only:
                         break
+
+
+def _trips_ahead(
+    producer: tuple[int, OpDesc], consumer: tuple[int, OpDesc], length: int, config: PipelineConfig
+) -> int:
+    """How many trips ahead the fragment of the pair feeds a compute: 1 if it rotates over the loop edge, else 0."""
+    index, fragment = producer if producer[1].role is OpRole.FRAGMENT_LOAD else consumer
+    return config.partition_fed(fragment, config.partition_of_index(index, length))[1]
 
 
 def _side(

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from rota.check import check_ints, check_types
 from rota.pipeline.op import OpDesc
+from rota.printing import WrappedTuple
+from rota.program.origin import Origin
 from rota.program.phase import Phase
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ScheduleEntry:
     """An op with its ordinal in its phase; a prefetch may be left out when no tile is left to fetch."""
 
@@ -25,10 +27,18 @@ class ScheduleEntry:
             check_types(self, {"op": OpDesc, "phase": Phase, "is_prefetch": bool})
             check_ints(self, ("time_slot",))
 
+    @property
+    def origin(self) -> Origin | None:
+        """What made the entry: an op of the body, a hook, a knob, a derivation rule, a repair."""
+        return self.op.origin
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     def __str__(self) -> str:
-        return f"#{self.time_slot} {self.op}" + (" (prefetch)" if self.is_prefetch else "")
+        return f"{self.phase.at(self.time_slot)} {self.op}" + (" (prefetch)" if self.is_prefetch else "")
 
 
 def entries_of(ops: Iterable[OpDesc], phase: Phase) -> tuple[ScheduleEntry, ...]:
     """The ops of a phase, numbered; none is a prefetch."""
-    return tuple(ScheduleEntry(op=op, time_slot=slot, phase=phase) for slot, op in enumerate(ops))
+    return WrappedTuple(ScheduleEntry(op=op, time_slot=slot, phase=phase) for slot, op in enumerate(ops))

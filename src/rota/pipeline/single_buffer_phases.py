@@ -57,7 +57,8 @@ def derive_single_buffer_phases(body: Sequence[OpDesc], config: PipelineConfig) 
             )
     carried = [op for op in fragments if config.loop_carried.carries(op)]
     others = [op for op in fragments if not config.loop_carried.carries(op)]
-    fence, barrier = OpDesc.schedule_barrier(), OpDesc.barrier()
+    fence = OpDesc.schedule_barrier().made_by("a fence for the compiler between phases", knobs=("depth",))
+    barrier = OpDesc.barrier().made_by("a barrier between the store and the reads of one buffer", knobs=("depth",))
     prologue = [*loads, *stores, barrier, *loads, *carried, fence]
     epilogue = [fence, *others, barrier, *stores, *computes, fence, barrier, *fragments, *computes, fence]
     return SingleBufferPhases(

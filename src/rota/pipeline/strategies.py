@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from rota.printing import Pasted
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Spreadable:
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class _Spreadable(Pasted):
     """A dataclass that `**` can spread: keys are its fields."""
 
     def keys(self) -> tuple[str, ...]:
@@ -21,7 +23,7 @@ class _Spreadable:
         return getattr(self, name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BarrierStrategy(_Spreadable):
     """Where barriers, priorities and compiler fences stand."""
 
@@ -54,7 +56,7 @@ class BarrierStrategy(_Spreadable):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WaitStrategy(_Spreadable):
     """How wait counts come about."""
 
@@ -78,7 +80,7 @@ class WaitStrategy(_Spreadable):
         return cls(inter_block_lgkm_drain=True, partial_prologue_drain=partial_prologue_drain)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LoadStrategy(_Spreadable):
     """How loads stand in a block, and what they cost on lgkmcnt."""
 

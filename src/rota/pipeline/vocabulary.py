@@ -5,8 +5,10 @@ from __future__ import annotations
 import enum
 from typing import Final
 
+from rota.printing import NamedMember
 
-class KOffsetKind(enum.Enum):
+
+class KOffsetKind(NamedMember):
     """Which K-tile a load fetches, relative to the iteration's k."""
 
     K0 = 0
@@ -28,11 +30,13 @@ class KOffsetKind(enum.Enum):
 CHANNEL_A: Final = 0
 CHANNEL_B: Final = 1
 NO_CHANNEL: Final = -1
+OPERAND_NAMES: Final = ("A", "B")
+"""The channels that every pipeline has; further ones follow."""
 
 MAX_KERNEL_TAG: Final = 127
 
 
-class FrameworkTag(enum.IntEnum):
+class FrameworkTag(NamedMember, enum.IntEnum):
     """Tags of the ops that rota itself inserts."""
 
     BARRIER = 128
@@ -43,7 +47,7 @@ class FrameworkTag(enum.IntEnum):
     SCHED_GROUP_BARRIER = 133
 
 
-class DoubleBufferTag(enum.IntEnum):
+class DoubleBufferTag(NamedMember, enum.IntEnum):
     """Tag vocabulary of DMA-fed GEMM bodies; the MI355X target's cost model speaks it."""
 
     LOAD_A = 0
@@ -54,7 +58,7 @@ class DoubleBufferTag(enum.IntEnum):
     MMA = 5
 
 
-class SingleBufferTag(enum.IntEnum):
+class SingleBufferTag(NamedMember, enum.IntEnum):
     """Tag vocabulary of register-staged GEMM bodies (load, store, fragment, compute)."""
 
     LOAD_DRAM = 0
@@ -63,7 +67,7 @@ class SingleBufferTag(enum.IntEnum):
     COMPUTE = 3
 
 
-class InstructionGroup(enum.IntEnum):
+class InstructionGroup(NamedMember, enum.IntEnum):
     """The instruction groups that a sched_group_barrier hint can name."""
 
     DS_READ = 0

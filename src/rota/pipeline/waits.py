@@ -22,7 +22,7 @@ class DerivedWaits(NamedTuple):
 
 def derive_main_wait_vm(ordered: Iterable[OpDesc], config: PipelineConfig) -> int:
     """How many tokens an entry wait leaves in flight: all prefetches but one partition's share."""
-    total = sum(config.vm_per_channel(op.channel) for op in ordered if op.is_prefetch_load)
+    total = sum(config.vm_tokens(op) for op in ordered if op.is_prefetch_load)
     return total - total // config.num_partitions
 
 
@@ -44,7 +44,7 @@ def derive_waits_from_blocks(
         part = blocks[partition * size : (partition + 1) * size]
         own = config.stage_of_partition(partition)
         lgkm.append(sum(lgkm_cost(op, config, sched) for op in part[0].global_loads))
-        vm.append(sum(config.vm_per_channel(op.channel) for b in part for op in b.global_loads if op.stage == own))
+        vm.append(sum(config.vm_tokens(op) for b in part for op in b.global_loads if op.stage == own))
     return DerivedWaits(lgkm=max(lgkm), vm=min(vm))
 
 
@@ -64,17 +64,31 @@ def patch_waits(
     """Put the derived waits into every partition's first and last block."""
     size = config.blocks_per_partition
     lgkm = OpDesc.wait_lgkm(0 if sched.barrier_before_pre_ops else waits.lgkm)
+    vm = OpDesc.wait_vm(waits.vm).made_by(
+        "a partition's last block leaves its own prefetches in flight", knobs=("auto_waits", "wait_vm_last")
+    )
+    knobs = ("auto_waits", "wait_lgkm_first", *drains_otherwise(sched))
     patched = list(blocks)
     for partition in range(config.num_partitions):
         first, last = partition * size, (partition + 1) * size - 1
-        if sched.minimal_barriers and patched[first].entry_wait is not None:
-            patched[first] = patched[first].but(entry_wait_lgkm=lgkm, pre_sync=None)
+        entry = patched[first].entry_wait
+        if sched.minimal_barriers and entry is not None:
+            rule = "LDS reads are over before the entry wait's barrier, but for as many as the block's loads cost"
+            wait = lgkm.made_by(rule, ops=entry.body_ops, knobs=knobs)
+            patched[first] = patched[first].but(entry_wait_lgkm=wait, pre_sync=None)
         else:
-            patched[first] = patched[first].but(pre_sync=lgkm)
-        patched[last] = patched[last].but(pre_sync=OpDesc.wait_vm(waits.vm))
+            rule = "a partition's first block waits for its fragments"
+            readers = entry.body_ops if entry else ()
+            patched[first] = patched[first].but(pre_sync=lgkm.made_by(rule, ops=readers, knobs=knobs))
+        patched[last] = patched[last].but(pre_sync=vm)
     return tuple(patched)
 
 
+def drains_otherwise(sched: ScheduleConfig) -> tuple[str, ...]:
+    """The knob that drains lgkmcnt at the entry of a block that has no other wait."""
+    return ("inter_block_lgkm_drain",) if sched.inter_block_lgkm_drain else ()
+
+
 def lgkm_cost(op: OpDesc, config: PipelineConfig, sched: ScheduleConfig) -> int:
-    """lgkmcnt tokens of one load: the pipeline config's count, else the schedule config's."""
-    return config.lgkm_per_channel(op.channel, sched.lgkm_per_load_a, sched.lgkm_per_load_b)
+    """lgkmcnt tokens of one load: its own count, else the pipeline config's, else the schedule config's."""
+    return config.lgkm_tokens(op, sched.lgkm_per_load_a, sched.lgkm_per_load_b)

@@ -100,7 +100,7 @@ class TraceComparison:
             "  measured  predicted  difference  entry",
         ]
         lines += [
-            f"  {each.measured:8,.0f}  {each.predicted:9,.0f}  {each.more:+10,.0f}  #{each.slot} {each.label}"
+            f"  {each.measured:8,.0f}  {each.predicted:9,.0f}  {each.more:+10,.0f}  kernel[{each.slot}] {each.label}"
             for each in self.largest[:count]
         ]
         return "\n".join(lines)

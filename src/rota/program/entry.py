@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from rota.errors import Concern, SourceLine
 from rota.program.effects import WORKGROUP, Effect
 from rota.program.element import WIDEST
 from rota.program.kinds import OpKind
+from rota.program.origin import Origin
 from rota.program.phase import Phase
 
 
@@ -31,6 +32,7 @@ class Op:
     `name` is its identity: the declared op that it stands for, or how a wait or a barrier is written.  `copy`, where it
     says anything, tells apart the copies of one op in an unrolled loop.  `work` is None where nothing says what a wave
     issues for it.  `declared` is what the author wrote, which only the front end that lowered it can read.
+    `origin` says what made it.
     """
 
     kind: OpKind
@@ -39,6 +41,7 @@ class Op:
     work: Work | None = field(default=None, compare=False)
     source: SourceLine | None = field(default=None, compare=False, repr=False)
     declared: object = field(default=None, compare=False, repr=False)
+    origin: Origin | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_framework(self) -> bool:
@@ -53,7 +56,7 @@ class Op:
         return Concern(label=str(self), index=index, role=role, source=self.source)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Entry:
     """An op with its ordinal in its phase and what it does; a prefetch may be left out when no tile is left to fetch.
 
@@ -69,8 +72,16 @@ class Entry:
     roles: tuple[int, ...] | None = None
     listed: bool = True
 
+    def __repr__(self) -> str:
+        return f"<{self.phase.name.lower()} {self}>"
+
     def __str__(self) -> str:
-        return f"#{self.time_slot} {self.op}" + (" (prefetch)" if self.is_prefetch else "")
+        return f"{self.phase.at(self.time_slot)} {self.op}" + (" (prefetch)" if self.is_prefetch else "")
+
+    @property
+    def origin(self) -> Origin | None:
+        """What made the entry, where the front end says so."""
+        return self.op.origin
 
     def executed_by(self, role: int) -> bool:
         """Does the role execute it?"""
@@ -78,7 +89,8 @@ class Entry:
 
     def concern(self, role: str | None = None) -> Concern:
         """This entry as one end of a finding; by default with its phase."""
-        return self.op.concern(self.time_slot, self.phase.value.lower() if role is None else role)
+        phase = self.phase.value.lower()
+        return replace(self.op.concern(self.time_slot, phase if role is None else role), phase=phase)
 
 
 def wait_name(counter: str) -> str:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
+from rota.printing import NamedMember
 
-class ResourceKind(enum.Enum):
+
+class ResourceKind(NamedMember):
     """The unit an op of a pipeline body occupies, and with it the counter that tracks its completion."""
 
     GLOBAL_MEM = "GLOBAL_MEM"  # tracked by vmcnt
@@ -21,7 +23,7 @@ class ResourceKind(enum.Enum):
     NONE = "NONE"
 
 
-class OpRole(enum.Enum):
+class OpRole(NamedMember):
     """What an op does in the pipeline. Edge rules and block building look at roles, never at a kernel's tags."""
 
     __hash__ = object.__hash__  # members are single; an enum's own hash is Python code

@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol
 from rota.errors import Finding, ProgramError
 from rota.program.effects import WORKGROUP, Place
 from rota.program.entry import Entry
+from rota.program.listing import listing
 from rota.program.loop_spec import LoopSpec
 from rota.program.machine import Machine
 from rota.program.phase import Phase
@@ -56,11 +57,13 @@ class TileSum:
     """A program computes A x B: every accumulator takes in every K-tile once, both operands of the same tile.
 
     Several products of one accumulator are its slices of K.  `grid` is how many rows and columns of accumulators there
-    are.
+    are.  Operands of a product after the second scale the rows of A or of B: `scales` says for each of them whose, 0
+    for A and 1 for B.
     """
 
     products: tuple[TileProduct, ...]
     grid: tuple[int, int]
+    scales: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +86,7 @@ class Unstated:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LoweredProgram:
     """Roles and their entries, phase by phase, and what they add up to.
 
@@ -115,6 +118,17 @@ class LoweredProgram:
     def lowered(self) -> LoweredProgram:
         """Itself: a program may be passed wherever a compiled schedule is judged."""
         return self
+
+    def listing(self) -> str:
+        """The three phases, one entry a line."""
+        return "\n\n".join(listing(f"{self.name}: {phase.value.lower()}", self.phase(phase)) for phase in Phase)
+
+    def __str__(self) -> str:
+        return self.listing()
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{phase.value.lower()} {len(self.phase(phase))}" for phase in Phase)
+        return f"<LoweredProgram {self.name} on {self.machine.name}: {counts} entries>"
 
     def phase(self, phase: Phase) -> tuple[Entry, ...]:
         """The entries of one phase, of all roles."""

@@ -58,7 +58,7 @@ class Counter:
         return self.holds.value - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Machine:
     """Facts of one device that bound what a program may do.
 
@@ -84,6 +84,9 @@ class Machine:
         for kind in tracked:
             if tracked.count(kind) > 1:
                 raise bad_field(self, "counters", kind.word, "every kind of op on at most one counter")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} ({self.arch})>"  # all of its facts would fill a screen
 
     def counter(self, name: str) -> Counter:
         """The counter of that name."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import enum
+from rota.printing import NamedMember
 
 
-class Phase(enum.Enum):
+class Phase(NamedMember):
     """The three parts of a pipelined loop."""
 
     __hash__ = object.__hash__  # members are single; an enum's own hash is Python code
@@ -13,6 +13,10 @@ class Phase(enum.Enum):
     PROLOGUE = "PROLOGUE"
     KERNEL = "KERNEL"
     EPILOGUE = "EPILOGUE"
+
+    def at(self, slot: int) -> str:
+        """How the entry at `slot` of this phase is called: kernel[5].  `#5` is the op of that number in the body."""
+        return f"{self.value.lower()}[{slot}]"
 
 
 PATHS = (

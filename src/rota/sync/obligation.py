@@ -103,15 +103,15 @@ class Obligation:
 def in_words(first: Entry, second: Entry) -> str:
     """An obligation between two entries."""
     return (
-        f"{first.op} ({first.phase.value.lower()} #{first.time_slot}) must be over "
-        f"before {second.op} ({second.phase.value.lower()} #{second.time_slot})"
+        f"{first.op} ({first.phase.at(first.time_slot)}) must be over "
+        f"before {second.op} ({second.phase.at(second.time_slot)})"
     )
 
 
 def in_new_words(words: str, phase: Phase, places: Mapping[int, int]) -> str:
     """The words of an obligation whose ends in a phase, by their old places, have come to stand at new ones."""
-    where = re.compile(rf"\({phase.value.lower()} #(\d+)\)")
-    return where.sub(lambda found: f"({phase.value.lower()} #{places[int(found[1])]})", words)
+    where = re.compile(rf"\({phase.value.lower()}\[(\d+)\]\)")
+    return where.sub(lambda found: f"({phase.at(places[int(found[1])])})", words)
 
 
 def open_obligations(program: LoweredProgram) -> tuple[Obligation, ...]:

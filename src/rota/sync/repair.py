@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from textwrap import wrap
 from typing import NamedTuple
 
 from rota.errors import Finding, ProgramError
+from rota.printing import WIDTH
 from rota.program.effects import WORKGROUP, Effect
 from rota.program.entry import Entry, Op, barrier_ops, wait_effect, wait_op
 from rota.program.kinds import OpKind
@@ -22,7 +24,7 @@ from rota.sync.plan import Plan, plan_repairs
 from rota.sync.unrolled import InsertionPoint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Repair:
     """One change: what now stands at `slot` of `phase`, what stood there before, and what it is for.
 
@@ -40,14 +42,23 @@ class Repair:
     def change(self) -> str:
         """What was done where, without the reason."""
         what = f"{self.before} became {self.op}" if self.before else f"added {self.op}"
-        return f"{self.phase.value.lower()} #{self.slot} {what}"
+        return f"{self.phase.at(self.slot)} {what}"
 
     def taken_back(self, entry: Entry) -> Entry:
         """The entry as it was before."""
         return replace(entry, op=self.before or self.op, effect=replace(entry.effect, wait_value=self.count_before))
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> str:
+        """What was done where, and why."""
         return f"{self.change}: {self.reason}"
+
+    def __repr__(self) -> str:
+        return f"<{self.change}>"
+
+    def __str__(self) -> str:
+        kept = self.sentence.replace(" #", "\0#")  # no line ends before a number
+        return "\n".join(wrap(kept, WIDTH - 2, subsequent_indent="    ")).replace("\0", " ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +91,24 @@ def repair(program: LoweredProgram) -> Repaired:
     plan = plan_repairs(open_obligations(mended), machine)
     writers = {phase: _PhaseWriter(program, phase, plan) for phase in Phase}
     for phase, writer in writers.items():
-        writer.write(program.phase(phase), clamped[phase])
+        writer.write(clamped[phase])
     return Repaired(
         phases={phase: writer.finished() for phase, writer in writers.items()},
         origins={phase: tuple(written.origin for written in writer.entries) for phase, writer in writers.items()},
-        repairs=tuple(repair for writer in writers.values() for repair in writer.repairs()),
+        repairs=tuple(
+            replace(each, reason=_in_new_places(each.reason, writers))
+            for writer in writers.values()
+            for each in writer.repairs()
+        ),
         cut_short=not plan.optimal,
     )
+
+
+def _in_new_places(reason: str, writers: Mapping[Phase, _PhaseWriter]) -> str:
+    """A reason whose ends are named by the slots that they have now."""
+    for phase, writer in writers.items():
+        reason = in_new_words(reason, phase, writer.places())
+    return reason
 
 
 def _check_one_meeting(program: LoweredProgram) -> None:
@@ -139,14 +161,15 @@ class _PhaseWriter:
         self.split = program.machine.split_barrier
         self.phase = phase
         self.plan = plan
+        self.before = program.phase(phase)
         self.entries: list[_Written] = []
 
-    def write(self, before: tuple[Entry, ...], clamped: tuple[Entry, ...]) -> None:
+    def write(self, clamped: tuple[Entry, ...]) -> None:
         """The whole phase."""
-        for index, (written, kept) in enumerate(zip(before, clamped, strict=True)):
+        for index, (written, kept) in enumerate(zip(self.before, clamped, strict=True)):
             self._fill(InsertionPoint(self.phase, index))
             self._keep(index, written, kept)
-        self._fill(InsertionPoint(self.phase, len(before)))
+        self._fill(InsertionPoint(self.phase, len(self.before)))
 
     def repairs(self) -> list[Repair]:
         """Every change, numbered as the schedule lists its entries."""
@@ -162,6 +185,11 @@ class _PhaseWriter:
             for entry, (_, _, before, reason) in zip(self.finished(), self.entries, strict=True)
             if reason
         ]
+
+    def places(self) -> dict[int, int]:
+        """The slot that each entry had before, with the one that it has now."""
+        kept = [(each.origin, new) for each, new in zip(self.entries, self.finished(), strict=True)]
+        return {self.before[old].time_slot: new.time_slot for old, new in kept if old is not None and new.listed}
 
     def finished(self) -> tuple[Entry, ...]:
         """The phase's entries, numbered."""

@@ -76,9 +76,6 @@ class Architecture(Machine):
         check_elements("extensions", self.extensions, str)
         check_elements("matrix_forms", self.matrix_forms, MatrixForm)
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name} ({self.arch})>"  # all of its facts would fill a screen
-
     def bank_rule(self, read_bytes: int) -> BankRule:
         """How LDS serves reads of so many bytes a lane."""
         for rule in self.bank_rules:

@@ -206,7 +206,7 @@ def _cover_text(machine: AbstractMachine, access: Access, step: Entry) -> str:
     if last is None or last.number < access.number:
         return f"{counter} holds {younger} younger tokens, and no wait on it stands between the two"
     entry = last.entry
-    leaves = f"{entry.op} at {entry.phase.value.lower()} #{entry.time_slot} leaves it under way"
+    leaves = f"{entry.op} at {entry.phase.at(entry.time_slot)} leaves it under way"
     if not machine.machine.counts_in_order(counter):
         return f"{leaves}: {counter} doesn't count down in order, so only a wait for 0 covers it"
     return f"{leaves}; by now {counter} holds {younger} younger tokens"

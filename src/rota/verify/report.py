@@ -23,7 +23,7 @@ def in_order_assumption(counter: str) -> str:
     return f"{counter} counts down in the order of issue"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Certificate:
     """What was proved, about which trip counts, on which facts, under which named assumptions.
 
@@ -38,6 +38,10 @@ class Certificate:
     not_stated: tuple[str, ...] = ()
     subject: LoweredProgram | None = field(default=None, compare=False, repr=False)
 
+    def __repr__(self) -> str:
+        counts = f"{len(self.obligations)} obligations on {len(self.facts)} facts, {len(self.assumptions)} assumptions"
+        return f"<Certificate for every trip count: {counts}>"
+
     def __str__(self) -> str:
         head = f"proved for every trip count: 0 to {self.explicit_trip_counts - 1} explicitly, the rest by induction"
         lines = [
@@ -50,7 +54,7 @@ class Certificate:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Report:
     """All findings, worst first, and the certificate if none of them is an error."""
 
@@ -66,6 +70,9 @@ class Report:
     def errors(self) -> tuple[Finding, ...]:
         """The findings that make the schedule wrong."""
         return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
+
+    def __repr__(self) -> str:
+        return f"<Report {'proved' if self.clean else 'not proved'}, {several(len(self.findings), 'finding')}>"
 
     def __str__(self) -> str:
         parts = [str(finding) for finding in self.findings]

@@ -38,13 +38,21 @@ class Row(NamedTuple):
     before: Entry | None
     after: Entry | None
 
+    @property
+    def cause(self) -> str:
+        """What made or had made a wait, barrier or fence that differs, where its front end says so."""
+        entry = self.after or self.before
+        if entry is None or entry.origin is None or not entry.op.is_framework or self.change is Change.SAME:
+            return ""
+        return entry.origin.cause
+
     def __str__(self) -> str:
         if self.before is None or self.after is None:
             return f"{self.change.value} {self.before or self.after}"
         if self.change is Change.CHANGED:
-            return f"{self.change.value} #{self.before.time_slot} {self.before.op} -> {self.after}"
+            return f"{self.change.value} {self.before} -> {self.after}"
         if self.change is Change.MOVED:
-            return f"{self.change.value} #{self.before.time_slot} -> {self.after}"
+            return f"{self.change.value} {self.before.phase.at(self.before.time_slot)} -> {self.after}"
         return f"{self.change.value} {self.after}"
 
 
@@ -176,6 +184,10 @@ def _with_moves(rows: Iterator[Row]) -> list[Row]:
     return [row for number, row in enumerate(every) if number not in left_out]
 
 
+def _with_cause(row: Row) -> str:
+    return f"  {row!s:40}  {row.cause}" if row.cause else f"  {row}"
+
+
 def _listing(phase: Phase, rows: Sequence[Row]) -> list[str]:
     """The rows that changed, with how many equal ones lie between; nothing for a phase without a change."""
     if all(row.change is Change.SAME for row in rows):
@@ -183,5 +195,5 @@ def _listing(phase: Phase, rows: Sequence[Row]) -> list[str]:
     lines = [f"{phase.value.lower()}:"]
     for same, run in groupby(rows, key=lambda row: row.change is Change.SAME):
         part = list(run)
-        lines += [f"      {len(part)} the same"] if same else [f"  {row}" for row in part]
+        lines += [f"      {len(part)} the same"] if same else [_with_cause(row) for row in part]
     return lines

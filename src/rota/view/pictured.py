@@ -18,7 +18,7 @@ class Key(NamedTuple):
     slot: int
 
     def __str__(self) -> str:
-        return f"{self.phase.value.lower()} #{self.slot}"
+        return self.phase.at(self.slot)
 
 
 class Subject(NamedTuple):

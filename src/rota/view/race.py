@@ -101,7 +101,7 @@ def _in_schedule(finding: Finding, evidence: dict[str, str]) -> Race | None:
 
 def _access(wave: str, concern: Concern, passed: int) -> WaveAccess:
     source = f"{concern.source}".rpartition("/")[2] if concern.source else ""
-    number = f"#{concern.index} " if concern.index is not None else ""
+    number = f"{concern.number} " if concern.number else ""
     return WaveAccess(wave, f"{number}{concern.label}", passed, source)
 
 

@@ -111,6 +111,8 @@ class _Walk:
             lines.append(self._waited(self._pending.get((role, effect.counter), []), effect, ran))
         lines += self._met(effect)
         lines += filter(None, [self._subject.planned(entry.op)])
+        if entry.origin is not None and not entry.origin.repair:
+            lines.append(f"made by: {entry.origin.cause}")
         source = entry.op.source
         return Reason(
             entry=entry,
@@ -181,6 +183,6 @@ def _named(runs: list[_Ran], reader: _Ran) -> str:
             if same and back == 1
             else f" ({ran.key.phase.value.lower()})"
         )
-        texts.append(f"#{ran.key.slot} {ran.entry.op}{where}")
+        texts.append(f"{ran.key} {ran.entry.op}{where}")
     more = len(runs) - len(texts)
     return ", ".join(texts) + (f" and {more} more" if more > 0 else "")

@@ -356,6 +356,6 @@ class AttentionKernel:
         return sync_text(self.program, entry) if issued is None else issued.text
 
     def _what(self, entry: Entry) -> str:
-        what = f"#{entry.time_slot} {entry.op}"
+        what = f"{entry.phase.at(entry.time_slot)} {entry.op}"
         why = sync_reason(self.program, entry, self.reasons) if entry.op.is_framework else ""
         return f"{what}: {why}" if why else what

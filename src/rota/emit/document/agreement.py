@@ -55,7 +55,7 @@ def _check_places(schedule: S) -> None:
         for slot, entry in enumerate(schedule.phase(phase)):
             if entry.phase is not phase or entry.time_slot != slot:
                 where = f"{phase.value.lower()}[{slot}]"
-                raise disagreement(where, f"says that it is {entry.phase.value.lower()} #{entry.time_slot}")
+                raise disagreement(where, f"says that it is {entry.phase.at(entry.time_slot)}")
 
 
 def _own_repairs(front_end: DerivedAgain[S], schedule: S) -> tuple[Repair, ...]:
@@ -64,7 +64,7 @@ def _own_repairs(front_end: DerivedAgain[S], schedule: S) -> tuple[Repair, ...]:
     for number, repair in enumerate(schedule.repairs):
         where, entries = f"repairs[{number}]", schedule.phase(repair.phase)
         if not 0 <= repair.slot < len(entries) or str(entries[repair.slot].op) != str(repair.op):
-            raise disagreement(where, f"no {repair.op} stands at {repair.phase.value.lower()} #{repair.slot}")
+            raise disagreement(where, f"no {repair.op} stands at {repair.phase.at(repair.slot)}")
         if (repair.phase, repair.slot) in taken:
             raise disagreement(where, "another repair has the same place")
         taken.add((repair.phase, repair.slot))

@@ -21,9 +21,9 @@ from rota.order.acyclic.registry import scheduler_named
 from rota.pipeline.build import derive_program, order_problem
 from rota.pipeline.checks import check_explicit_blocks, check_nothing_lost, verify_schedule
 from rota.pipeline.compiled_pipeline import CompiledPipeline
-from rota.pipeline.kernel_deps import derive_kernel_deps, partition_entry_bounds
 from rota.pipeline.op import OpDesc
 from rota.pipeline.op_effects import EffectTerms
+from rota.pipeline.phase_derivation import derive_kernel_deps, partition_entry_bounds
 from rota.pipeline.phases import derive_epilogue_from_program, derive_prologue_from_program
 from rota.pipeline.pipeline_program import PipelineProgram
 from rota.pipeline.schedule_config import ScheduleConfig
@@ -198,7 +198,7 @@ def _check_order(problem: OrderProblem, ordering: Ordering, knobs: ScheduleConfi
     if knobs.scheduling not in _NO_SEARCH:
         check_ordering(problem, ordering, budgets=False)
         if ordering.certificate.by == _AUTHORS:
-            raise disagreement("ordering.certificate.by", f"{knobs.scheduling!s:.60} was asked, not the author")
+            raise disagreement("ordering.certificate.by", f"{knobs.scheduling:.60} was asked, not the author")
         return
     due = scheduler_named(knobs.scheduling).order(problem)
     for each in fields(Ordering):

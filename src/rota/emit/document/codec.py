@@ -22,6 +22,7 @@ from rota.pipeline.vocabulary import DoubleBufferTag, FrameworkTag, SingleBuffer
 from rota.program.entry import Work
 from rota.program.kinds import KIND_NAMED, OpKind
 from rota.program.lowered import LoweredProgram
+from rota.program.origin import Origin
 
 Json = Any  # what json.dumps takes
 Hint = Any  # a type as an annotation spells it
@@ -35,8 +36,8 @@ _MASKS = frozenset({"sched_barrier_mask", "drain_lgkm_mask"})  # a bit for each 
 _LONGEST_MASK = 4096  # bits
 _MOST_ELEMENTS = 50_000  # ten times the entries of the largest programs we know
 _MOST_OPS = dict.fromkeys(("body", "ops", "values", "copies", "blocks"), 4096)  # checks compare each with each
-_NOT_TOLD = (SourceLine | None, LoweredProgram | None, Work | None, object)
-"""Where an op was written, what a certificate is about, what a wave issues for an op and what its author declared."""
+_NOT_TOLD = (SourceLine | None, Origin | None, LoweredProgram | None, Work | None, object)
+"""Where an op was written, what made it, what a certificate is about, what a wave issues for it, what was declared."""
 
 _TAGS: dict[str, type[enum.IntEnum]] = {
     tags.__name__: tags for tags in (DoubleBufferTag, FrameworkTag, SingleBufferTag)

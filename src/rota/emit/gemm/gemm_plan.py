@@ -83,7 +83,7 @@ class GemmPlan:
     def written(self, phase: Phase) -> Iterator[Written]:
         """The entries of a phase."""
         for entry in self.program.phase(phase):
-            what = f"#{entry.time_slot} {entry.op}"
+            what = f"{entry.phase.at(entry.time_slot)} {entry.op}"
             if entry.op.is_framework and (why := sync_reason(self.program, entry, self.reasons)):
                 what = f"{what}: {why}"
             yield Written(entry, self.instructions(entry), what)

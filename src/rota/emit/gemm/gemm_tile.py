@@ -17,6 +17,7 @@ from rota.pipeline.geometry import SCALED_BLOCK, WAVE_GRIDS, KernelGeometry, che
 from rota.program.effects import Space
 from rota.program.element import takes_scales
 from rota.program.kinds import OpKind
+from rota.program.loop_spec import SCALE_OPERANDS
 from rota.program.lowered import Lowerable
 from rota.program.machine import Machine
 from rota.targets.architecture import architecture_of
@@ -344,6 +345,12 @@ def gemm_tile(
     scaled = {takes_scales(instruction) for instruction in named}
     if len(scaled) > 1:
         raise unfit("some matrix ops of the loop take scales, and some don't; one kernel multiplies in one way")
+    if not named:  # then the operands say it
+        scaled = {
+            any(place.name in SCALE_OPERANDS for place in entry.effect.reads)
+            for entry in program.entries
+            if entry.op.kind is OpKind.MMA
+        }
     adds, turns = (
         any(
             entry.op.kind is OpKind.VALU and any(place.space is space for place in entry.effect.writes)

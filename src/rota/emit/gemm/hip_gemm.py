@@ -284,7 +284,7 @@ class GemmKernel:
         yield f"{indent}// {phase.value.lower()}"
         spacing = PackSpacing(self.tile)
         for place, entry in enumerate(self.program.phase(phase)):
-            what = f"#{entry.time_slot} {entry.op}"
+            what = f"{entry.phase.at(entry.time_slot)} {entry.op}"
             texts = []
             for number, each in enumerate(self.binding.instructions(entry)):
                 texts += [apart_text(states)] if (states := spacing.before(each)) else []

@@ -48,7 +48,7 @@ def _completed(program: LoweredProgram) -> Reasons:
             while len(queue) > effect.wait_value:
                 last = queue.popleft()
             reasons[phase, entry.time_slot] = (
-                f"{last.op} ({last.phase.value.lower()} #{last.time_slot}) and older are over"
+                f"{last.op} ({last.phase.at(last.time_slot)}) and older are over"
                 if last
                 else "all it could wait for is over already"
             )

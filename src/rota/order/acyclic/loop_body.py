@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from textwrap import wrap
 
 from rota.check import check_elements
 from rota.errors import Concern, Finding, GraphError, several
+from rota.markup import Link, arcs, card
 from rota.order.acyclic.edge import DepEdge
+from rota.printing import WIDTH
 from rota.program.kinds import OpRole, ResourceKind
 
 
@@ -27,11 +30,16 @@ class CostedOp:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LoopBody:
     """Ops and edges, checked once: indices in range, distances not negative, no cycle within one iteration.
 
-    Pure data: it never schedules itself.
+    Pure data: it never schedules itself.  Printed, it lists each op with those that it waits for; a notebook draws the
+    edges as arcs.
+
+    >>> compiled = compile_schedule(Pipeline4Wave(KernelGeometry()))
+    >>> LoopBody(compiled.body, compiled.edges)
+    <LoopBody 24 ops, 64 edges, critical path 256>
     """
 
     ops: tuple[CostedOp, ...]
@@ -75,6 +83,33 @@ class LoopBody:
     def critical_path(self) -> int:
         """Length of the longest chain of distance-0 edges, last op included."""
         return max((start + op.latency for start, op in zip(self.compute_asap(), self.ops, strict=True)), default=0)
+
+    def __repr__(self) -> str:
+        counts = f"{several(len(self.ops), 'op')}, {several(len(self.edges), 'edge')}"
+        return f"<LoopBody {counts}, critical path {self.critical_path():,}>"
+
+    def __str__(self) -> str:
+        after: list[list[str]] = [[] for _ in self.ops]
+        for edge in self.edges:
+            late = f"(-{edge.loop_distance})" if edge.loop_distance else ""
+            after[edge.consumer_idx].append(f"{edge.producer_idx}{late}")
+        width = max((len(str(op)) for op in self.ops), default=0)
+        lines = [f"{repr(self)[1:-1]}; (-1) is the op of the iteration before"]
+        for index, (op, producers) in enumerate(zip(self.ops, after, strict=True)):
+            waits = f"after {', '.join(producers)}" if producers else ""
+            room = " " * (width + 8)
+            lines += wrap(f"  {index:4d}  {op!s:{width}}  {waits}".rstrip(), WIDTH, subsequent_indent=room)
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        links = [
+            Link(edge.producer_idx, edge.consumer_idx, edge.dep_kind.name, self._title(edge), edge.loop_distance > 0)
+            for edge in self.edges
+        ]
+        return card(repr(self).strip("<>"), arcs([f"{index:3d} {op}" for index, op in enumerate(self.ops)], links))
+
+    def _title(self, edge: DepEdge) -> str:
+        return f"{edge}: {self.ops[edge.producer_idx]} before {self.ops[edge.consumer_idx]}"
 
     def _check_edge(self, edge: DepEdge) -> None:
         for role, index in (("producer", edge.producer_idx), ("consumer", edge.consumer_idx)):

@@ -12,12 +12,13 @@ from typing import Protocol
 
 from rota.check import check_ints, check_types
 from rota.order.acyclic.loop_body import LoopBody
+from rota.printing import NamedMember, Pasted
 
 UNLIMITED_VGPR = 999999
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderProblem:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class OrderProblem(Pasted):
     """Order the ops of one iteration.
 
     With several `partitions` the body is cut evenly and no op leaves its part.  `max_globals` bounds the global loads
@@ -41,7 +42,7 @@ class OrderProblem:
         return ((index + 1) * self.partitions - 1) // len(self.body.ops)
 
 
-class SchedulingStrategy(enum.StrEnum):
+class SchedulingStrategy(NamedMember, enum.StrEnum):
     """The orders that ship with rota. Each name is looked up in `order.acyclic.registry`, as third-party names are."""
 
     IDENTITY = "IDENTITY"
@@ -49,7 +50,7 @@ class SchedulingStrategy(enum.StrEnum):
     CSP = "CSP"
 
 
-class Proof(enum.Enum):
+class Proof(NamedMember):
     """What is known about an order's quality."""
 
     OPTIMAL = "optimal"  # no order has a smaller makespan, and none of that makespan a smaller peak
@@ -57,8 +58,8 @@ class Proof(enum.Enum):
     NONE = "none"  # a heuristic or the body's own order
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderCertificate:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class OrderCertificate(Pasted):
     """How good an order is, in the model of `order.acyclic.evaluate`."""
 
     proof: Proof
@@ -69,8 +70,8 @@ class OrderCertificate:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ordering:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Ordering(Pasted):
     """An order of the body's ops, its makespan and register peak, and what is proved about them."""
 
     order: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""The README's test of a Triton kernel fails with what the README shows."""
+"""The landing page's test of a Triton kernel fails with what the page shows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 from tests.docs.blocks import ROOT, blocks_of, commands_of, matches
 
-README = (ROOT / "README.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "i_write_triton.md").read_text("utf-8")
 
 
 def test_the_race_is_found_as_shown(tmp_path: Path) -> None:
-    blocks = blocks_of(README)
+    blocks = blocks_of(PAGE)
     (written,) = [block for block in blocks if block.file == "test_shift.py"]
     (typed,) = [
         command
