@@ -196,7 +196,7 @@ def test_an_entry_that_is_refused_is_named() -> None:
     [
         (wait_op("vmcnt", 0), wait_effect("lgkmcnt", 0)),
         (wait_op("lgkmcnt", 1), wait_effect("lgkmcnt", 0)),
-        (Op(kind=OpKind.WAIT, name="drain(0)"), wait_effect("lgkmcnt", 0)),
+        (Op(kind=OpKind.WAIT, name="drain"), wait_effect("lgkmcnt", 0)),
         (ARRIVE, MEETS),
         (BARRIER, Effect(kind=OpKind.BARRIER, arrives=WORKGROUP)),
     ],

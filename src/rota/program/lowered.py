@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from rota.check import bad_field, check_elements, check_types, is_int
 from rota.errors import Concern, DeclarationError, Finding, ProgramError, did_you_mean
@@ -20,7 +20,7 @@ from rota.program.effects import WORKGROUP, Effect, Place, Space
 from rota.program.entry import Entry
 from rota.program.kinds import OpKind
 from rota.program.listing import listing
-from rota.program.loop_spec import LoopSpec
+from rota.program.loop_spec import LoopOp, LoopSpec, Value
 from rota.program.machine import Machine
 from rota.program.phase import Phase
 
@@ -67,6 +67,9 @@ class TileSum:
     grid: tuple[int, int]
     scales: tuple[int, ...] = ()
 
+    ops: ClassVar[tuple[LoopOp, ...]] = ()  # none that have names of their own
+    values: ClassVar[tuple[Value, ...]] = ()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unstated:
@@ -76,6 +79,9 @@ class Unstated:
     """
 
     registers: tuple[tuple[str, int], ...] = ()
+
+    ops: ClassVar[tuple[LoopOp, ...]] = ()
+    values: ClassVar[tuple[Value, ...]] = ()
 
     def refusal(self, name: str, wants: str) -> ProgramError:
         """The finding of whoever needs to know what the program computes."""
@@ -320,22 +326,19 @@ class _Check:
     def _ops_are_done(self) -> None:
         """Every op that the loop declares is some role's, and no role has another."""
         program = self.program
-        if not isinstance(program.semantics, LoopSpec):
-            return
-        declared = {op.name for op in program.semantics.ops}
+        ops = program.semantics.ops
+        declared = {op.name for op in ops}
         for role in program.roles:
-            if role.does is not None and not role.does <= declared:
+            if ops and role.does is not None and not role.does <= declared:
                 raise bad_field(program, "roles", sorted(role.does - declared), "ops of the loop that it declares")
-        for op in program.semantics.ops:
+        for op in ops:
             if not program.doing(op.name):
                 raise bad_field(program, "roles", op.name, "a role that does every op of the loop")
 
     def _sizes(self) -> None:
         """Stated sizes are at least what the entries use: every tile, and the registers that one op needs at once."""
-        program, loop = self.program, self.program.semantics
-        if not isinstance(loop, LoopSpec):
-            return
-        sizes = {value.name: value.size for value in loop.values}
+        program = self.program
+        sizes = {value.name: value.size for value in program.semantics.values}
         used = {(place.space, place.name, place.copy) for entry in program.entries for place in _places(entry)}
         tiles = sum(sizes.get(name, 0) for space, name, _ in used if space is Space.LDS)
         if program.lds_bytes is not None and program.lds_bytes < tiles:

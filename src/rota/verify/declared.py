@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rota.errors import Finding
 from rota.program.effects import Effect, Place, Space, Version
-from rota.program.entry import ARRIVE, AWAIT, BARRIER, Entry, wait_op
+from rota.program.entry import ARRIVE, AWAIT, BARRIER, Entry, wait_name, wait_op
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec
 from rota.program.lowered import LoweredProgram
@@ -36,13 +36,15 @@ def results(loop: LoopSpec) -> tuple[str, ...]:
 
 def contradicted(program: LoweredProgram) -> Iterator[Finding]:
     """An entry whose op says something other than its effect; lists name the one, source is written from the other."""
+    counters = [counter.name for counter in program.machine.counters]
     for step in program.entries:
         if step.op.kind is not step.effect.kind:
             yield unlike(step, "does", step.op.kind.does, step.effect.kind.does)
         elif step.op.kind is OpKind.WAIT:
-            named = wait_op(step.effect.counter or "", step.effect.wait_value).name
-            if step.op.name != named:
-                yield unlike(step, "waits for", step.op.name, named)
+            others = tuple(f"{wait_name(name)}(" for name in counters if name != step.effect.counter)
+            if not step.op.name.endswith(f"({step.effect.wait_value})") or step.op.name.startswith(others):
+                due = wait_op(step.effect.counter or "", step.effect.wait_value).name
+                yield unlike(step, "waits for", step.op.name, due)
         elif step.op.kind is OpKind.BARRIER and step.op.name in _SIDES:
             sides = step.effect.arrives is not None, step.effect.awaits is not None
             if sides != _SIDES[step.op.name]:
