@@ -22,11 +22,12 @@ _SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """Policies by their words, CPU seconds for a kernel, verdicts that pass, and files of known findings."""
+    """Policies and assumptions by their words, CPU seconds for a kernel, verdicts that pass, known findings."""
 
     lds_reads: str = "strict"
     vmcnt: str = "in-order"
     seconds: float = _SECONDS
+    assume: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     baseline: Path | None = None
     write_baseline: Path | None = None
@@ -43,6 +44,7 @@ class Wishes:
         return Policies(
             reads=ReadsAtBarrier.STRICT if self.lds_reads == "strict" else ReadsAtBarrier.LENIENT,
             order=VmcntOrder.IN_ORDER if self.vmcnt == "in-order" else VmcntOrder.ANY_ORDER,
+            lds_in_bounds="lds-in-bounds" in self.assume,
         )
 
     def budget(self) -> Budget:
@@ -83,6 +85,12 @@ def proof_options(command: Command) -> Command:
             default=_SECONDS,
             show_default=True,
             help="Of machine code: CPU seconds for the proof of one kernel.",
+        ),
+        click.option(
+            "--assume",
+            type=click.Choice(["lds-in-bounds"]),
+            multiple=True,
+            help="Of machine code: LDS addresses that come from data lie inside; the verdict names it.",
         ),
         click.option(
             "--allow",

@@ -13,7 +13,7 @@ from itertools import product
 
 from rota.errors import Finding, Severity, several
 from rota.isa.binary.kernel_facts import KernelFacts
-from rota.prove.alarm import Alarm, Confirmed, Pair, doubted, pair_of, unconfirmed
+from rota.prove.alarm import Alarm, Confirmed, Pair, doubted, lacks, pair_of, unconfirmed
 from rota.prove.bit_vectors import BitVectors, available
 from rota.prove.conditions import Chronicle, Path
 from rota.prove.feasibility import Feasibility, Possible, Unsettled
@@ -101,6 +101,8 @@ class _Confirmation:
         alarm = case.alarm
         if alarm.first.severity is Severity.NOTE:
             return alarm.told()
+        if lacks(alarm.first) is not None:  # an execution would be of data that the kernel may never be given
+            return doubted(alarm.told(), f"it depends on {lacks(alarm.first)}")
         if alarm.first.code in _NOT_EXECUTED:
             return doubted(alarm.told(), _NOT_EXECUTED[alarm.first.code])
         for launch, noise in self._ran:

@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rota.errors import Concern, Finding, Severity
-from rota.prove.alarm import Alarm
+from rota.prove.alarm import UNDECIDED, Alarm
+from rota.prove.conditions import Path
 from rota.prove.conflicts import Conflict, find_conflicts
 from rota.prove.decisions import Decisions
 from rota.prove.operation import Operation, OperationKind
 from rota.prove.remedies import Fix, Remedy, kept_apart, stronger, wait_before
+from rota.prove.span import ALL, Span
 from rota.prove.squad import Flight, LdsUse, Squad
 from rota.prove.wave_agreement import Agreement
 
@@ -292,12 +294,25 @@ class Judge:
             message = f"an LDS access may be at byte {place}; the kernel has {size}"
             self._add("I105", "", message, number, number, (("rule", "no synchronisation"),), None)
 
+    def unbounded(self, operation: Operation, bounds: Span, size: int, known: Decisions, path: Path) -> None:
+        """An operation whose address comes from data, which may lie outside of what the kernel has."""
+        message = f"the address of an LDS access comes from data, and nothing keeps it below {size} bytes"
+        evidence = (
+            ("rule", "no bound"),
+            ("address", "not bounded" if bounds == ALL else f"{bounds[0]:#x} to {bounds[1]:#x}"),
+            ("LDS bytes", size),
+            (UNDECIDED, "which addresses the data gives"),
+        )
+        number = operation.number
+        self._add("I105", "no bound", message, number, number, evidence, known, path=path)
+
     def _remedy(self, code: str, number: int, other: int, fixes: tuple[Fix, ...]) -> None:
         self._remedies.setdefault((code, number, other), Remedy(code=code, number=number, other=other, fixes=fixes))
 
     def _add(  # noqa: PLR0917
         self, code: str, rule: str, message: str, number: int, other: int, evidence: tuple[tuple[str, str | int], ...],
         known: Decisions | None, *, severity: Severity = Severity.ERROR, together: bool = False,
+        path: Path | None = None,
     ) -> None:  # fmt: skip
         where = () if together else (self._regions[number], self._regions[other], self._operations[other].kind)
         key = (code, rule, *where)
@@ -308,7 +323,7 @@ class Judge:
         finding = Finding(
             code=code, message=message, severity=severity, concerns=concerns, evidence=(*evidence, *decided)
         )
-        self._groups.setdefault(key, Alarm()).add(finding, None if known is None else known.path)
+        self._groups.setdefault(key, Alarm()).add(finding, path or (None if known is None else known.path))
         if self._stops and severity is Severity.ERROR:
             raise FoundError
 

@@ -43,6 +43,7 @@ from rota.targets.registry import architecture_named
 
 _NOT_JUDGED = "accesses of global memory, and what LDS holds before it is written, are not judged"
 _SAME_WORDS = "words that several waves load to the same bytes of LDS, and their addresses in memory, stay as they are"
+_IN_BOUNDS = "addresses of LDS that come from data lie inside of what the kernel has, as asked for"
 _READ_PER_SECOND = 6_000  # instructions that are decoded and sliced in a second, at least
 Triple = tuple[int, int, int]
 _REGISTER = re.compile(r"[vas]\d+")
@@ -64,10 +65,11 @@ class VmcntOrder(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
-    """Rules of the machine that can be read in two ways."""
+    """Rules of the machine that can be read in two ways, and what is taken for granted because it was asked for."""
 
     reads: ReadsAtBarrier = ReadsAtBarrier.STRICT
     order: VmcntOrder = VmcntOrder.IN_ORDER
+    lds_in_bounds: bool = False
 
 
 def prove(
@@ -246,6 +248,7 @@ class _Proof:
             in_order=self._policies.order is VmcntOrder.IN_ORDER,
             flat_lds=aperture,
             m0_is_short=architecture.lds_bytes.value <= 1 << 16,
+            lds_in_bounds=self._policies.lds_in_bounds,
             recorder=self._recorder,
         )
         explorer = self._explorer = Explorer(
@@ -276,6 +279,8 @@ class _Proof:
             sys.setrecursionlimit(limit)
         with suppress(FoundError):
             judge.outside(touched.outside, size)
+        if memory.assumed_in_bounds:
+            self.assumptions.append(_IN_BOUNDS)
         if memory.loads_twice:
             self.assumptions.append("memory that scalar loads read is not written during the launch")
         return judge, ending

@@ -1,15 +1,22 @@
-"""Which bytes of LDS an op uses: takes addresses of lanes, gives a number per wave whose bit b stands for byte b."""
+"""Which bytes of LDS an op uses: takes addresses of lanes, gives a number per wave whose bit b stands for byte b.
+
+An address that comes from data is between two bounds: those of what it is made of (`rota.prove.span`), and those that
+the comparisons in EXEC leave to the lanes that are active.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable
 
 import numpy as np
 
-from rota.prove.lane_mask import Leaf, Mask, Masks, lanes_of
+from rota.prove.decisions import Arc, Decisions, hull
+from rota.prove.lane_mask import Mask, Masks, lanes_of
 from rota.prove.operation import Operation
-from rota.prove.squad import Accesses, LdsUse
-from rota.prove.symbol import M32, Lanes, Linear, Plain, Value, highest, key_of, lowest
+from rota.prove.span import Held, Span, span_of, ways
+from rota.prove.squad import Accesses, LdsUse, Squad
+from rota.prove.symbol import GROUP, M32, Lanes, Linear, Symbol, Value, key_of
 
 _LANES = 64
 
@@ -22,6 +29,7 @@ class TouchedBytes:
         self.accesses = Accesses()
         self.outside: dict[int, int] = {}  # operations with the first address outside
         self._known: dict[Hashable, LdsUse] = {}
+        self._kept: dict[Hashable, bool] = {}  # addresses that stay inside, whatever a path has decided
         self._one_wave: dict[Hashable, int] = {}
 
     def everything(self, operation: Operation, how: str, waves: int) -> LdsUse:
@@ -40,7 +48,7 @@ class TouchedBytes:
         lanes = self.masks.possible(active)
         exact = active.leaf is not None
         if isinstance(address, Linear):
-            octets = self._range(address, operation, lanes, stride)
+            octets = self._range(address, operation, active, stride)
             return self.accesses.make(operation.number, how, octets, exact=False)
         waves = len(lanes)
         spread: Lanes = np.broadcast_to(np.asarray(address, np.int64), (waves, _LANES)) + stride * np.arange(_LANES)
@@ -64,22 +72,53 @@ class TouchedBytes:
         found = self._one_wave[key] = int.from_bytes(np.packbits(used, bitorder="little").tobytes(), "little")
         return found
 
-    def _range(self, address: Linear, operation: Operation, lanes: Leaf, stride: int) -> tuple[int, ...]:
+    def _range(self, address: Linear, operation: Operation, active: Mask, stride: int) -> tuple[int, ...]:
         """All bytes between the least and the most that an unknown address can be."""
-        high = highest(address)
-        everything = (1 << self.size) - 1
-        if high is None:
-            return tuple(everything if each else 0 for each in lanes)
-        first = lowest(address) + min(offset for offset, _ in operation.spots)
-        last = high + max(offset + size for offset, size in operation.spots) + stride * (_LANES - 1)
+        lanes = self.masks.possible(active)
+        found = _spread(_bounds(address, active), operation, stride)
+        first, last = found if found is not None else (0, self.size)
         octets = (1 << min(last, self.size)) - (1 << min(first, self.size))
         return tuple(octets if each else 0 for each in lanes)
 
+    def beyond(
+        self, operation: Operation, address: Value, squad: Squad, known: Decisions, stride: int = 0
+    ) -> Span | None:
+        """Where an unknown address may be if it may be outside of LDS; None if it is known to stay inside."""
+        active = squad.exec
+        if not isinstance(address, Linear) or not any(self.masks.possible(active)):
+            return None
+        key = (operation.number, key_of(address), active)
+        kept = self._kept.get(key)
+        if kept is None:
+            kept = self._kept[key] = self._inside(_bounds(address, active), operation, stride)
+        if kept:
+            return None
 
-def short_m0(value: Value) -> Value:
-    """M0 as loads to LDS take it where 16 bits name all LDS of the machine."""
-    if isinstance(value, Linear):
-        most = highest(value)
-        return value if most is None or most <= 0xFFFF else Linear(value.base, value.scale, M32)  # anywhere
-    masked: Plain = value & 0xFFFF
-    return masked
+        def held(symbol: Symbol) -> Arc:
+            if symbol.spread == GROUP:
+                return known.arc_of(symbol)
+            return functools.reduce(hull, (known.arc_of(symbol, wave) for wave in squad.waves))
+
+        bounds = _bounds(address, active, held)
+        return None if self._inside(bounds, operation, stride) else bounds
+
+    def _inside(self, bounds: Span, operation: Operation, stride: int) -> bool:
+        found = _spread(bounds, operation, stride)
+        return found is not None and found[1] <= self.size
+
+
+def _spread(bounds: Span, operation: Operation, stride: int) -> Span | None:
+    """From the first byte to behind the last one; None if a sum may wrap, and so come to any byte."""
+    first = bounds[0] + min(offset for offset, _ in operation.spots)
+    last = bounds[1] + max(offset + size for offset, size in operation.spots) + stride * (_LANES - 1)
+    return (first, last) if first >= 0 and last <= M32 + 1 else None
+
+
+def _bits(symbol: Symbol) -> Arc:
+    return 0, min(symbol.bits, M32)
+
+
+def _bounds(address: Linear, active: Mask, held: Held = _bits) -> Span:
+    """The least and the most that the address is in any lane that is active."""
+    found = [span_of(address, arcs, held) for arcs, leaf in ways(active, {}) if any(leaf)]
+    return (min(low for low, _ in found), max(high for _, high in found)) if found else (0, 0)
