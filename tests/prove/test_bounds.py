@@ -108,3 +108,26 @@ def test_loads_to_lds_stay_inside_too(most: int, found: list[str]) -> None:
     load = f"s_load_dword s8, s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\ns_and_b32 m0, s8, {most}\ns_nop 4"
     go = "buffer_load_dword v0, s[4:7], 0 offen lds\ns_waitcnt vmcnt(0)"
     assert codes(judged(f"{load}\n{go}", lds_bytes=SIZE, waves=1)) == found
+
+
+SPILL, BACK = (
+    "scratch_store_dword off, v2, off offset:{}",
+    "scratch_load_dword v2, off, off offset:{}\ns_waitcnt vmcnt(0)",
+)
+
+
+@pytest.mark.parametrize(
+    ("between", "found"),
+    [
+        ((SPILL.format(8), "v_mov_b32_e32 v2, 0", BACK.format(8)), []),
+        ((SPILL.format(8), BACK.format(12)), ["I105"]),  # another word, which nobody wrote
+        ((SPILL.format(8), "scratch_store_dword off, v1, off offset:8", BACK.format(8)), ["I105"]),
+        ((SPILL.format(8), "scratch_store_dword v5, v1, off", BACK.format(8)), ["I105"]),  # perhaps the same word
+        (("scratch_store_dwordx2 off, v[2:3], off offset:4", BACK.format(4)), []),
+        (("scratch_store_dwordx2 off, v[1:2], off offset:4", BACK.format(4)), ["I105"]),
+        (("s_mov_b64 exec, 0xff", SPILL.format(0), "s_mov_b64 exec, -1", BACK.format(0)), ["I105"]),
+    ],
+)
+def test_an_address_that_was_spilled_is_the_same_when_it_comes_back(between: tuple[str, ...], found: list[str]) -> None:
+    bounded = "v_and_b32_e32 v2, 63, v0\nv_lshlrev_b32_e32 v2, 2, v2"
+    assert codes(judged(text(bounded, *between, READ), lds_bytes=SIZE)) == found

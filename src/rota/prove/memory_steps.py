@@ -14,11 +14,11 @@ from rota.prove.conditions import Decided, Path
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
-from rota.prove.operation import Operation, OperationKind
+from rota.prove.operation import VECTORS, Operation, OperationKind, rows_of
 from rota.prove.product_state import ProductState
 from rota.prove.recorder import Recorder
 from rota.prove.span import plain_span
-from rota.prove.squad import Flight, LdsUse, Squad
+from rota.prove.squad import Flight, Half, LdsUse, Squad
 from rota.prove.symbol import GROUP, LANE, M32, WAVE, Linear, Value, plus, spread_of
 from rota.prove.touched_bytes import TouchedBytes
 
@@ -180,6 +180,8 @@ class MemorySteps:
             how = {"load": "read", "store": "write", "atomic": "atomic"}[operation.verb]
             access = self._touched.everything(operation, how, len(squad.waves))
         self._unknown_rows(squad, operation)
+        if operation.slots and self._evaluated[operation.number]:
+            self._spilled(squad, operation, product.known)
         flight = Flight(operation.number, operation.data, access, product.epoch)
         squad.busy |= operation.data
         if operation.flat:
@@ -209,6 +211,17 @@ class MemorySteps:
                 bits = 0xFF if short["size"] in {"8", "byte"} else 0xFFFF
                 loaded = self._one.symbols.fresh("loaded", LANE, bits)
                 squad.registers[row] = self._one.merged(squad.exec, loaded, unknown)
+
+    def _spilled(self, squad: Squad, operation: Operation, known: Decisions) -> None:
+        """Registers to private memory and back, in the lanes that are active."""
+        stores = operation.verb == "store"
+        data = rows_of(operation.reads & VECTORS if stores else operation.data)
+        for row, slot in zip(data, operation.slots, strict=True):
+            source, target = (row, slot) if stores else (slot, row)
+            value, old = self._one.row(squad, source, known), squad.registers.get(target)
+            if old is None or isinstance(old, Half):
+                old = self._one.started(target)
+            squad.registers[target] = value if squad.exec.full else self._one.merged(squad.exec, value, old)
 
     # Scalar loads.
 
