@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from rota.cli.machine_code import Block
 from rota.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Advice(NamedTuple):
     text: str
 
 
-def advise(code: CodeObject, verdict: Verdict, asked: Asked, block: int | None) -> Advice:
+def advise(code: CodeObject, verdict: Verdict, asked: Asked, block: Block | None) -> Advice:
     """What was asked for and applies."""
     from rota.prove.needed import find_needed
     from rota.prove.suggested import suggest

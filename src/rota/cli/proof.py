@@ -14,6 +14,7 @@ import click
 from rota.cli.advice import NO_ADVICE, Advice, Asked, advise
 from rota.cli.baseline import identity, new_findings, written
 from rota.cli.code_file import OBJECTS, read_code, split_name
+from rota.cli.machine_code import Block
 from rota.cli.output import give, in_full, write
 from rota.cli.progress import progress
 from rota.cli.proof_wishes import Wishes
@@ -31,7 +32,7 @@ _EARLY = frozenset({"I401", "I402"})
 def check_machine_code(
     text: str,
     *,
-    block: int | None,
+    block: Block | None,
     device: str | None,
     compiler: str | None,
     asked: Asked = NO_ADVICE,
@@ -105,7 +106,7 @@ def _files(place: str) -> list[Path]:
     return sorted(map(Path, glob.glob(place, recursive=True))) if glob.has_magic(place) else [Path(place)]  # noqa: PTH207  # patterns with a folder
 
 
-def _verdicts(code: CodeObject, name: str | None, block: int | None, wishes: Wishes) -> tuple[Verdict, ...]:
+def _verdicts(code: CodeObject, name: str | None, block: Block | None, wishes: Wishes) -> tuple[Verdict, ...]:
     from rota.prove.proved_object import prove_object
 
     return prove_object(code, name, block=block, policies=wishes.policies(), budget=wishes.budget())
