@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from rota.prove.kernel_proof import Policies, ReadsAtBarrier, VmcntOrder
-from rota.prove.paths import Budget, Explorer
+from rota.prove.meter import Budget
 from rota.prove.verdict import Status
 from tests.prove.written import codes, evidence, judged
 
@@ -75,32 +73,20 @@ def test_a_read_under_way_at_a_barrier_is_a_matter_of_policy() -> None:
 LOADS = "global_load_dword v4, v1, s[4:5]\nglobal_load_dword v5, v1, s[4:5]"
 
 
-def test_the_search_for_pairs_that_race_keeps_to_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reads of unknown words under way at a barrier, and writes behind it: pairs that are no races by the policy.
-
-    The clock here moves when the search looks at it, so that a slow machine spends no more elsewhere than a fast one.
-    """
+def test_the_search_for_pairs_that_race_keeps_to_the_budget() -> None:
+    """Reads of unknown words under way at a barrier, and writes behind it: pairs that are no races by the policy."""
     many = "\n".join(f"ds_write_b32 v1, v0 offset:{4096 * (at % 8)}\n{WAIT}" for at in range(1000))
     reads = "ds_read_b32 v3, v4\n" * 14
     text = kernel("global_load_dword v4, v1, s[4:5]", "s_waitcnt vmcnt(0)", reads, "s_barrier", many)
-    lenient = Policies(reads=ReadsAtBarrier.LENIENT)
-    search_on, now = Explorer._search_on, 0
-
-    def look(self: Explorer) -> None:
-        nonlocal now
-        now += 1
-        search_on(self)
-
-    monkeypatch.setattr(Explorer, "_search_on", look)
-    monkeypatch.setattr("rota.prove.paths.time", SimpleNamespace(process_time=lambda: now))
-    assert codes(judged(text, waves=16, policies=lenient, budget=Budget(seconds=1000))) == ["I105"]
-    looks, now = now, 0
-    assert 200 < looks < 1000
-    verdict = judged(text, waves=16, policies=lenient, budget=Budget(seconds=100))
-    messages = [finding.message for finding in verdict.findings if finding.code == "I402"]
-    assert messages == ["the budget of seconds is used up by the search for pairs that race"]
+    lenient = Policies(reads=ReadsAtBarrier.LENIENT, lds_in_bounds=True)
+    whole = judged(text, waves=16, policies=lenient)
+    assert codes(whole) == ["I105"]  # writes behind the end of LDS
+    took = whole.statistics
+    assert took.effort > 3 * took.steps  # pairs count
+    verdict = judged(text, waves=16, policies=lenient, budget=Budget(steps=took.effort // 2))
+    assert evidence(verdict, "I402")["ended by"] == "steps"
     assert "I109" not in codes(verdict)
-    assert 90 < now <= 101  # what the preparation took is off the budget
+    assert verdict.statistics.effort < took.effort // 2 + 200
 
 
 @pytest.mark.parametrize(("count", "found"), [(0, []), (1, []), (2, ["I103"])])

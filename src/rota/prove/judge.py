@@ -53,7 +53,7 @@ class Judge:
 
     # What waves do.
 
-    def stretch(self, squads: Sequence[Squad], epoch: int, known: Decisions, still: Callable[[], None]) -> None:
+    def stretch(self, squads: Sequence[Squad], epoch: int, known: Decisions, still: Callable[[int], None]) -> None:
         """The end of a stretch between barriers: no two waves may have used the same bytes in it.
 
         `still` raises when the search for such two has to end.
@@ -288,11 +288,11 @@ class Judge:
             )
             self._add("I121", "", message, fewest.at, fewest.at, evidence, None, severity=Severity.NOTE)
 
-    def outside(self, places: dict[int, int], size: int) -> None:
-        """Operations that use LDS outside of what the kernel has."""
-        for number, place in places.items():
-            message = f"an LDS access may be at byte {place}; the kernel has {size}"
-            self._add("I105", "", message, number, number, (("rule", "no synchronisation"),), None)
+    def outside(self, operation: Operation, place: int, size: int, known: Decisions) -> None:
+        """An operation that uses LDS outside of what the kernel has."""
+        message = f"an LDS access may be at byte {place}; the kernel has {size}"
+        evidence = (("rule", "no synchronisation"),)
+        self._add("I105", "", message, operation.number, operation.number, evidence, known)
 
     def unbounded(self, operation: Operation, bounds: Span, size: int, known: Decisions, path: Path) -> None:
         """An operation whose address comes from data, which may lie outside of what the kernel has."""

@@ -134,7 +134,10 @@ class MemorySteps:
         self.sites[operation.number] = self.sites.get(operation.number, True) and concrete
 
     def _bounded(self, squad: Squad, operation: Operation, address: Value, known: Decisions) -> None:
-        """An address that comes from data has to stay inside, too; what bounds it may be a decision of the path."""
+        """An address has to stay inside; what bounds one that comes from data may be a decision of the path."""
+        stray = self._touched.stray(operation, address, squad.exec)
+        if stray is not None:
+            self._judge.outside(operation, stray, self._touched.size, known)
         beyond = self._touched.beyond(operation, address, squad, known, stride=operation.to_lds)
         if beyond is None:
             return

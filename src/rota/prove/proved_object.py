@@ -10,7 +10,7 @@ from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.object_file import read_code_object
 from rota.isa.binary.toolchain import find_objdump
 from rota.prove.kernel_proof import Policies, Triple, prove
-from rota.prove.paths import Budget
+from rota.prove.meter import Budget
 from rota.prove.verdict import Verdict
 
 

@@ -27,10 +27,9 @@ class TouchedBytes:
     def __init__(self, size: int, masks: Masks) -> None:
         self.size, self.masks = size, masks
         self.accesses = Accesses()
-        self.outside: dict[int, int] = {}  # operations with the first address outside
-        self._known: dict[Hashable, LdsUse] = {}
+        self._known: dict[Hashable, tuple[LdsUse, int | None]] = {}
         self._kept: dict[Hashable, bool] = {}  # addresses that stay inside, whatever a path has decided
-        self._one_wave: dict[Hashable, int] = {}
+        self._one_wave: dict[Hashable, tuple[int, int | None]] = {}
 
     def everything(self, operation: Operation, how: str, waves: int) -> LdsUse:
         """An access that may be anywhere."""
@@ -39,38 +38,46 @@ class TouchedBytes:
     def of(self, operation: Operation, how: str, address: Value, active: Mask, stride: int = 0) -> LdsUse:
         """The access of an op at an address, of the lanes that may be active; with a stride, of lane after lane."""
         key = (operation.number, key_of(address), active)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._of(operation, how, address, active, stride)
-        return found
+        if key not in self._known:
+            self._known[key] = self._of(operation, how, address, active, stride)
+        return self._known[key][0]
 
-    def _of(self, operation: Operation, how: str, address: Value, active: Mask, stride: int) -> LdsUse:
+    def stray(self, operation: Operation, address: Value, active: Mask) -> int | None:
+        """The first byte outside of LDS of an access that `of` was asked about, if its address is known."""
+        return self._known[operation.number, key_of(address), active][1]
+
+    def _of(
+        self, operation: Operation, how: str, address: Value, active: Mask, stride: int
+    ) -> tuple[LdsUse, int | None]:
         lanes = self.masks.possible(active)
         exact = active.leaf is not None
         if isinstance(address, Linear):
             octets = self._range(address, operation, active, stride)
-            return self.accesses.make(operation.number, how, octets, exact=False)
+            return self.accesses.make(operation.number, how, octets, exact=False), None
         waves = len(lanes)
         spread: Lanes = np.broadcast_to(np.asarray(address, np.int64), (waves, _LANES)) + stride * np.arange(_LANES)
-        octets = tuple(self._wave(operation, spread[wave], lanes[wave]) for wave in range(waves))
-        return self.accesses.make(operation.number, how, octets, exact=exact)
+        found = [self._wave(operation, spread[wave], lanes[wave]) for wave in range(waves)]
+        octets = tuple(used for used, _ in found)
+        stray = next((place for _, place in found if place is not None), None)
+        return self.accesses.make(operation.number, how, octets, exact=exact), stray
 
-    def _wave(self, operation: Operation, spread: Lanes, lanes: int) -> int:
+    def _wave(self, operation: Operation, spread: Lanes, lanes: int) -> tuple[int, int | None]:
         key = (operation.spots, spread.tobytes(), lanes)
         found = self._one_wave.get(key)
-        if found is not None and operation.number not in self.outside:
+        if found is not None:
             return found
-        chosen = spread[lanes_of((lanes,))[0]]
+        chosen, stray = spread[lanes_of((lanes,))[0]], None
         used = np.zeros(self.size, np.uint8)
         for offset, size in operation.spots:
             places = ((chosen[:, None] + (offset + np.arange(size))) & M32).reshape(-1)
             inside = places < self.size
             if not inside.all():
-                self.outside.setdefault(operation.number, int(places[~inside][0]))
+                stray = int(places[~inside][0]) if stray is None else stray
                 places = places[inside]
             used[places] = 1
-        found = self._one_wave[key] = int.from_bytes(np.packbits(used, bitorder="little").tobytes(), "little")
-        return found
+        octets = int.from_bytes(np.packbits(used, bitorder="little").tobytes(), "little")
+        self._one_wave[key] = octets, stray
+        return octets, stray
 
     def _range(self, address: Linear, operation: Operation, active: Mask, stride: int) -> tuple[int, ...]:
         """All bytes between the least and the most that an unknown address can be."""

@@ -31,7 +31,10 @@ _TONES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """What a proof took: steps of squads of waves, states, paths, and LDS sites with known addresses, of all."""
+    """What a proof took: steps of squads of waves, states, paths, and LDS sites with known addresses, of all.
+
+    `effort` is what it took of its budget of steps, with the search for a launch.
+    """
 
     steps: int = 0
     states: int = 0
@@ -39,6 +42,7 @@ class Statistics:
     sites: int = 0
     concrete_sites: int = 0
     seconds: float = 0.0
+    effort: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
