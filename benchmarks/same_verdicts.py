@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 from benchmarks.shared_folder import shared_folder
 from rota.cli.output import plain
 from rota.errors import RotaError
-from rota.prove import meter
 from rota.prove.proved_object import prove_object
 
 Row = tuple[str, Any]
@@ -39,12 +39,9 @@ def judged(files: list[Path]) -> Iterator[Row]:
 
 
 def _slower(files: list[Path], times: float) -> list[Row]:
-    real = meter.time
-    meter.time = SimpleNamespace(process_time=lambda: times * time.process_time())  # type: ignore[assignment]
-    try:
+    clock = SimpleNamespace(process_time=lambda: times * time.process_time())
+    with patch("rota.prove.meter.time", clock):
         return list(judged(files))
-    finally:
-        meter.time = real
 
 
 def _without_core(files: list[Path]) -> list[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ SQUARE = FLAT + "v_lshlrev_b32_e32 v1, 2, v1\nds_write_b32 v1, v0"  # of 16 x 16
 RACE = "v_mov_b32_e32 v1, 0\nds_write_b32 v1, v0"
 
 
-def judged(text: str, block: int | tuple[int, int, int] | None = None, **changes: object) -> Verdict:
+def judged(text: str, block: int | tuple[int, int, int] | None = None, **changes: Any) -> Verdict:
     told = facts(**{"max_workgroup": 1024, "lds_bytes": BYTES, **changes})
     told = replace(told, descriptor=replace(told.descriptor, lds_bytes=told.lds_bytes))
     return prove(told, read_listing(listing(text), "k"), block=block, witness=True)
@@ -67,6 +68,18 @@ def test_a_number_says_nothing_about_two_dimensions() -> None:
     for verdict in (judged(wide, 256, **square), judged(wide, max_workgroup=256, **square)):
         assert verdict.status is Status.UNDECIDED
         assert UNDECIDED in dict(verdict.findings[0].evidence)
+
+
+def test_a_kernel_that_masks_x_out_has_no_use_for_a_shape() -> None:
+    """Compilers ask for y and z, and don't look at them."""
+    x = "v_and_b32_e32 v2, 0x3ff, v0\nv_and_b32_e32 v3, 31, v0\nv_lshlrev_b32_e32 v1, 2, v2\nds_write_b32 v1, v2"
+    given = {"workitem_ids": 2, "max_workgroup": 512}
+    assert judged(x, **given).status is Status.REFUTED
+    for more in ("v_bfe_u32 v4, v0, 10, 10", "v_and_b32_e32 v4, 0x7ff, v0", "global_store_dword v3, v0, s[4:5]"):
+        assert judged(f"{x}\n{more}", **given).status is Status.UNDECIDED
+    assert judged(f"{x}\nv_mov_b32_e32 v0, 0\nv_add_u32_e32 v1, v0, v0", **given).status is Status.REFUTED
+    skipped = "s_cbranch_scc1 L1\nv_mov_b32_e32 v0, 0\nL1:\nv_lshrrev_b32_e32 v4, 10, v0"
+    assert judged(f"{x}\n{skipped}", **given).status is Status.UNDECIDED
 
 
 def test_what_isnt_about_the_block_is_no_less_certain() -> None:
