@@ -156,3 +156,50 @@ def test_a_wave_that_ends_is_not_waited_for() -> None:
     verdict = judged(leave)
     assert verdict.proved
     assert codes(verdict) == ["I121"]
+
+
+STORE = "s_store_dword s8, s[4:5], 0x0"
+
+
+@pytest.mark.parametrize("glc", ["", " glc"])
+def test_a_scalar_store_reads_its_data_until_it_is_waited_for(glc: str) -> None:
+    over, use = "s_mov_b32 s8, 0", "s_add_u32 s9, s8, 1"
+    early = judged(kernel(STORE + glc, over, WAIT))
+    assert codes(early) == ["I103"]
+    assert evidence(early, "I103")["missing wait"] == "lgkmcnt(0) before it"
+    assert judged(kernel(STORE + glc, WAIT, over)).proved
+    assert judged(kernel(STORE + glc, use, WAIT)).proved  # it is no load: who reads the register reads what it holds
+    assert codes(judged(kernel(STORE + glc, use, over, WAIT))) == ["I103"]
+
+
+def test_what_a_scalar_store_stores_is_known_behind_it() -> None:
+    known = kernel("s_mov_b32 s8, 4", STORE + " glc", "v_mov_b32_e32 v4, s8", "ds_read_b32 v3, v4", WAIT)
+    assert judged(known).statistics.concrete_sites == 1
+
+
+def test_a_scalar_atomic_returns_with_glc_alone() -> None:
+    use = "s_add_u32 s9, s8, 1"
+    assert codes(judged(kernel("s_atomic_add s8, s[4:5], 0x0 glc", use, WAIT))) == ["I103"]
+    assert judged(kernel("s_atomic_add s8, s[4:5], 0x0", use, WAIT)).proved
+
+
+def test_what_a_flat_op_does_to_lds_is_ordered_by_lgkmcnt_alone() -> None:
+    """As compilers release LDS; a register that it fills needs both counters, for nobody knows whence it comes."""
+
+    def found(*lines: str) -> list[str]:
+        return codes(judged(kernel(*lines), policies=Policies(lds_in_bounds=True)))
+
+    load = "s_mov_b64 s[8:9], src_shared_base\nflat_load_dword v3, v[4:5]"
+    assert found(load, "s_waitcnt lgkmcnt(0)", "s_barrier", WRITE, WAIT) == []
+    assert found(load, "s_waitcnt vmcnt(0)", "s_barrier", WRITE, WAIT) == ["I109"]
+    use, both = "v_add_u32_e32 v6, 1, v3", "s_waitcnt vmcnt(0) lgkmcnt(0)"
+    assert found(load, "s_waitcnt lgkmcnt(0)", use, both) == ["I103"]
+    assert found(load, "s_waitcnt vmcnt(0)", use, both) == ["I103"]
+    assert found(load, both, use) == []
+
+
+def test_where_a_flat_op_goes_in_lds_is_not_known() -> None:
+    text = kernel("s_mov_b64 s[8:9], src_shared_base\nflat_load_dword v3, v[4:5]\ns_waitcnt vmcnt(0) lgkmcnt(0)")
+    assert codes(judged(text)) == ["I105"]
+    assert judged(text, policies=Policies(lds_in_bounds=True)).proved
+    assert judged(text.partition("src_shared_base")[0] + "0\nflat_load_dword v3, v[4:5]").proved

@@ -192,9 +192,13 @@ class Judge:
         self._remedy("I106", operation.number, flight.number, (wait_before(operation.number, counter, due),))
         self._add("I106", "own", message, operation.number, flight.number, evidence, known)
 
-    def early(self, squad: Squad, operation: Operation, uses: int, known: Decisions) -> None:
-        """An operation uses registers that a memory op under way fills."""
-        touched = uses & squad.busy
+    def early(self, squad: Squad, operation: Operation, uses: int, writes: int, known: Decisions) -> None:
+        """An operation uses registers that a memory op under way fills, or writes some that one reads."""
+        touched = 0
+
+        def left(flight: Flight) -> Flight:
+            return flight._replace(rows=flight.rows & ~touched)
+
         for name, queue in (
             ("vm", squad.vm),
             ("ds", squad.ds),
@@ -202,16 +206,16 @@ class Judge:
             ("flat", tuple(each for each, _ in squad.flat)),
         ):
             for place, flight in enumerate(queue):
-                if flight.rows & touched:
+                used = flight.rows & (writes if self._operations[flight.number].holds else uses)
+                if used:
+                    touched |= used
                     for number in (flight.number, *flight.also):
                         one = flight._replace(number=number)
                         self._early(squad, operation, one, name, len(queue) - 1 - place, known)
-        squad.vm, squad.ds, squad.sm = (
-            tuple(each._replace(rows=each.rows & ~touched) for each in queue)
-            for queue in (squad.vm, squad.ds, squad.sm)
-        )
-        squad.flat = tuple((each._replace(rows=each.rows & ~touched), seen) for each, seen in squad.flat)
-        squad.busy &= ~touched
+        if touched:
+            squad.vm, squad.ds, squad.sm = (tuple(map(left, queue)) for queue in (squad.vm, squad.ds, squad.sm))
+            squad.flat = tuple((left(each), seen) for each, seen in squad.flat)
+            squad.busy &= ~touched
 
     def _early(  # noqa: PLR0917
         self, squad: Squad, operation: Operation, flight: Flight, name: str, younger: int, known: Decisions
@@ -226,9 +230,10 @@ class Judge:
         missing = f"{counter}({due}) before it"
         if rule == "off by one":
             missing = f"{counter}({allowed}) at line {self._operations[last].instruction.line} must be at most {due}"
-        reads = bool(operation.reads & flight.rows)
-        does = "uses" if reads else "overwrites"
-        message = f"{operation.instruction.opcode} {does} a register that a memory op under way fills"
+        held = self._operations[flight.number].holds
+        does = "uses" if operation.reads & flight.rows and not held else "overwrites"
+        what = "a scalar store under way may still read" if held else "a memory op under way fills"
+        message = f"{operation.instruction.opcode} {does} a register that {what}"
         evidence = (("rule", rule), ("waves", _several(squad.waves)), ("missing wait", missing))
         near = stronger(last, counter, due) if rule == "off by one" else ()
         here = wait_before(operation.number, counter, younger if name in {"vm", "ds"} else 0)

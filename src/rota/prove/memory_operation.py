@@ -50,7 +50,8 @@ def scalar_memory(instruction: Instruction, number: int) -> Operation | None:
 
 
 def _scalar_memory(instruction: Instruction, number: int, found: re.Match[str] | None, named: list[int]) -> Operation:
-    loads = (found is not None and found["verb"] == "load") or "glc" in instruction.modifiers
+    verb = "atomic" if found is None else found["verb"]
+    loads = verb == "load" or (verb == "atomic" and "glc" in instruction.modifiers)
     reads = 0
     for each in named[0 if found is None or found["verb"] == "store" else 1 :]:
         reads |= each
@@ -62,9 +63,10 @@ def _scalar_memory(instruction: Instruction, number: int, found: re.Match[str] |
         kind=OperationKind.SMEM,
         reads=reads,
         writes=named[0] if loads else 0,
-        data=named[0] if loads else 0,
+        data=named[0],
         operands=operands,
-        verb="load" if found is not None and loads else "other",
+        verb=verb,
+        holds=not loads,
     )
 
 

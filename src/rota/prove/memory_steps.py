@@ -1,7 +1,8 @@
 """Memory ops and waits: takes a squad and an operation, gives what is under way behind it.
 
 Vector memory ops return in order (a policy that can be doubted), LDS ops in order among themselves, scalar loads in any
-order; a flat op counts on both counters and is over when both were waited for.
+order; a flat op counts on both counters: its registers are there when both were waited for, and what it does to LDS is
+done when lgkmcnt was, since that counts LDS alone.  A scalar store may read its data until it is waited for.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rota.prove.judge import Judge
 from rota.prove.operation import VECTORS, Operation, OperationKind, rows_of
 from rota.prove.product_state import ProductState
 from rota.prove.recorder import Recorder
-from rota.prove.span import plain_span
+from rota.prove.span import ALL, Span, plain_span
 from rota.prove.squad import Flight, Half, LdsUse, Squad
 from rota.prove.symbol import GROUP, LANE, M32, WAVE, Linear, Value, plus, spread_of
 from rota.prove.touched_bytes import TouchedBytes
@@ -71,11 +72,12 @@ class MemorySteps:
     def _retire_flat(self, squad: Squad, operation: Operation) -> None:
         waited = {name for name, count in zip(("vm", "lgkm"), operation.waits, strict=True) if count == 0}
         left = []
-        for flight, seen in squad.flat:
-            now = seen | waited
-            if len(now) == 2:
+        for each, seen in squad.flat:
+            now, flight = seen | waited, each
+            if "lgkm" in waited:  # compilers order LDS by this counter alone, whatever instruction went there
                 self._cover(squad, (flight,))
-            else:
+                flight = flight._replace(access=None)
+            if len(now) < 2 and not flight.bare:
                 left.append((flight, frozenset(now)))
         squad.flat = tuple(left)
 
@@ -139,13 +141,14 @@ class MemorySteps:
         if stray is not None:
             self._judge.outside(operation, stray, self._touched.size, known)
         beyond = self._touched.beyond(operation, address, squad, known, stride=operation.to_lds)
-        if beyond is None:
-            return
+        if beyond is not None:
+            self._unbounded(operation, beyond, known, self._where_outside(squad, operation, address, known))
+
+    def _unbounded(self, operation: Operation, bounds: Span, known: Decisions, path: Path) -> None:
         if self._lds_in_bounds:
             self.assumed_in_bounds = True
         else:
-            path = self._where_outside(squad, operation, address, known)
-            self._judge.unbounded(operation, beyond, self._touched.size, known, path)
+            self._judge.unbounded(operation, bounds, self._touched.size, known, path)
 
     def _where_outside(self, squad: Squad, operation: Operation, address: Value, known: Decisions) -> Path:
         """The path on which an address is outside: no launch may take it, though no bound says so."""
@@ -182,6 +185,7 @@ class MemorySteps:
         elif operation.flat and self.flat_lds:
             how = {"load": "read", "store": "write", "atomic": "atomic"}[operation.verb]
             access = self._touched.everything(operation, how, len(squad.waves))
+            self._unbounded(operation, ALL, product.known, product.known.path)
         self._unknown_rows(squad, operation)
         if operation.slots and self._evaluated[operation.number]:
             self._spilled(squad, operation, product.known)
@@ -233,7 +237,7 @@ class MemorySteps:
         rows = [row for row in range(SCALAR, SCALAR + 128) if operation.data >> row & 1]
         if operation.verb == "load" and "glc" not in operation.instruction.modifiers:
             self._load(squad, operation, rows, known)
-        else:
+        elif not operation.holds:
             for row in rows:
                 squad.registers[row] = self._one.symbols.fresh(operation.name, WAVE)
         squad.sm = _held((*squad.sm, Flight(operation.number, operation.data, None, 0)))

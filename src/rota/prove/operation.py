@@ -67,6 +67,7 @@ class Operation:
     indexed: int = 0
     targets: int = 1
     keeps: bool = False  # a part of what its target had
+    holds: bool = False  # `data` are rows that a store reads until it is waited for: others may read them, not write
 
     @property
     def vector(self) -> bool:

@@ -211,14 +211,14 @@ class Explorer:
             raise InconclusiveError(message, ended_by=over)
 
     def _early(self, squad: Squad, operation: Operation, product: ProductState) -> None:
-        uses = operation.reads | operation.writes
+        uses, writes = operation.reads | operation.writes, operation.writes
         if operation.data and not operation.flat and operation.kind in {OperationKind.LDS, OperationKind.VMEM}:
             uses = operation.reads | operation.writes & ~self.memory.refilled(squad, operation)
         if operation.indexed:
             meant = in_place(self.one, squad, operation, product.known) or operation
-            uses = meant.reads | meant.writes
+            uses, writes = meant.reads | meant.writes, meant.writes
         if uses & squad.busy:
-            self.judge.early(squad, operation, uses, product.known)
+            self.judge.early(squad, operation, uses, writes, product.known)
 
     def _look(self, squad: Squad, at: int, end: int, product: ProductState) -> None:
         for number in range(at, end):
