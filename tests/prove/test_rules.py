@@ -203,3 +203,17 @@ def test_where_a_flat_op_goes_in_lds_is_not_known() -> None:
     assert codes(judged(text)) == ["I105"]
     assert judged(text, policies=Policies(lds_in_bounds=True)).proved
     assert judged(text.partition("src_shared_base")[0] + "0\nflat_load_dword v3, v[4:5]").proved
+
+
+@pytest.mark.parametrize("width", ["dword", "dwordx4"])
+def test_a_flat_op_that_is_known_to_go_to_lds_is_followed_there(width: str) -> None:
+    """What a compiler makes of a volatile pointer; the words of one wave don't race with those of another."""
+    base = "s_mov_b64 s[8:9], src_shared_base\nv_mov_b32_e32 v5, s9"
+    data = {"dword": "v0", "dwordx4": "v[0:3]"}[width]
+    store, end = f"flat_store_{width} v[4:5], {data}", "s_waitcnt vmcnt(0) lgkmcnt(0)"
+    step = {"dword": 2, "dwordx4": 4}[width]
+    own, beside = (f"v_lshlrev_b32_e32 v4, {by}, v0" for by in (step, step - 1))
+    assert judged(kernel(base, own, store, end)).proved
+    assert codes(judged(kernel(base, beside, store, end))) == ["I109"]
+    assert codes(judged(kernel(base, own, f"{store} offset:{4096 - 64}", end))) == ["I105"]
+    assert judged(kernel("s_mov_b64 s[8:9], src_shared_base\nv_mov_b32_e32 v5, 7", beside, store, end)).proved

@@ -196,7 +196,7 @@ def _demands(operation: Operation, *, control: bool, sources: bool) -> int:
     """Registers whose values an operation needs for its own sake."""
     if sources and operation.to_lds:
         return operation.reads & ~EXEC_BITS
-    if operation.kind is OperationKind.LDS or operation.to_lds:
+    if operation.address:  # of LDS
         return operation.address
     if control and operation.kind in {OperationKind.BRANCH, OperationKind.CALL, OperationKind.INDEX}:
         return operation.reads

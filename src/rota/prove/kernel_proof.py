@@ -25,7 +25,7 @@ from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import FoundError, Judge
 from rota.prove.lane_mask import ALL64
-from rota.prove.memory_operation import mark_spills
+from rota.prove.memory_operation import mark_flat, mark_spills
 from rota.prove.memory_steps import MemorySteps
 from rota.prove.meter import Budget, Meter
 from rota.prove.operation import Operation, UnknownOperationError, bits
@@ -247,7 +247,7 @@ class _Proof:
                 refused.setdefault(each.opcode, _finding("I401", f"the proof doesn't know {each.opcode}{part}", each))
         if not refused:
             try:
-                return mark_spills(mark_indexed(operations))
+                return mark_flat(mark_spills(mark_indexed(operations)))
             except UnknownOperationError as error:
                 each = error.instruction
                 refused[each.opcode] = _finding("I401", f"the proof doesn't follow {each.opcode} in index mode", each)

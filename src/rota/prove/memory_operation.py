@@ -36,7 +36,8 @@ _EXCHANGE = re.compile(r"^ds_(?:permute|bpermute|swizzle)_b32$")
 _VMEM = re.compile(
     r"^(?P<space>buffer|global|flat|scratch|tbuffer)_(?P<verb>load|store|atomic)_(?P<lds>lds_)?(?P<width>\w+)$"
 )
-_SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "ubyte": 1, "ushort": 2, "sbyte": 1, "sshort": 2}
+_SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "ubyte": 1, "ushort": 2, "sbyte": 1, "sshort": 2,
+          "byte": 1, "short": 2}  # fmt: skip
 _SPILL = re.compile(r"^scratch_(?:load|store)_dword(?:x[234])?$")
 _QUIET = re.compile(r"^(?:ds_nop|buffer_(?:inv|wbl2|wbinvl1|wbinvl1_vol|invl2))$")
 
@@ -180,6 +181,24 @@ def vector_memory(instruction: Instruction, number: int, _: Architecture) -> Ope
         address=M0_BIT if to_lds else 0,
         flat=found["space"] == "flat",
     )
+
+
+def mark_flat(operations: list[Operation]) -> list[Operation]:
+    """Names the bytes that flat ops use and the registers of their addresses, in a kernel that may mean LDS by one."""
+    if not any("src_shared_base" in each.instruction.text for each in operations):
+        return operations
+    return [_with_address(each) if each.flat else each for each in operations]
+
+
+def _with_address(operation: Operation) -> Operation:
+    texts, width = operation.instruction.operands, operation.name.rpartition("_")[2]
+    place = texts[1 if operation.data else 0]
+    size = _SIZES.get(operation.name.partition(f"{operation.verb}_")[2].partition("_")[0])
+    if size is None:  # an atomic, of one word or two
+        size = 8 if width in {"x2", "f64"} else 4
+    spots = ((_offset(operation), size),)
+    operand = parse_operand(place, operation.instruction)
+    return replace(operation, operands=(operand,), address=bits(place), spots=spots)
 
 
 def mark_spills(operations: list[Operation]) -> list[Operation]:

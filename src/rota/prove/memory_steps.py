@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Sequence
 
-from rota.isa.wave.operand import M0, SCALAR, File
+from rota.isa.wave.operand import M0, SCALAR, SHARED_BASE, File
 from rota.prove.conditions import Decided, Path
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
@@ -183,9 +183,7 @@ class MemorySteps:
             if self._recorder is not None:
                 self._recorder.accessed(product, squad, access)
         elif operation.flat and self.flat_lds:
-            how = {"load": "read", "store": "write", "atomic": "atomic"}[operation.verb]
-            access = self._touched.everything(operation, how, len(squad.waves))
-            self._unbounded(operation, ALL, product.known, product.known.path)
+            access = self._flat(squad, operation, product.known)
         self._unknown_rows(squad, operation)
         if operation.slots and self._evaluated[operation.number]:
             self._spilled(squad, operation, product.known)
@@ -203,6 +201,19 @@ class MemorySteps:
         if len(squad.vm) > self._holds[0]:
             self._retire_vm(squad, self._holds[0])
             squad.reckon()
+
+    def _flat(self, squad: Squad, operation: Operation, known: Decisions) -> LdsUse | None:
+        """What a flat op uses of LDS: its high word says whether it goes there at all."""
+        how = {"load": "read", "store": "write", "atomic": "atomic"}[operation.verb]
+        low, high = (self._one.row(squad, row, known) for row in operation.operands[0].rows)
+        if isinstance(high, int) and high == SHARED_BASE >> 32:
+            access = self._touched.of(operation, how, low, squad.exec)
+            self._bounded(squad, operation, low, known)
+            return access
+        if isinstance(high, int):
+            return None  # global or private memory
+        self._unbounded(operation, ALL, known, known.path)
+        return self._touched.everything(operation, how, len(squad.waves))
 
     def _unknown_rows(self, squad: Squad, operation: Operation) -> None:
         """What is loaded isn't known, nor what other lanes keep: the slice ends there."""

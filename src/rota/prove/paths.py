@@ -245,6 +245,9 @@ class Explorer:
         elif kind is OperationKind.VMEM:
             if operation.to_lds:
                 self._resolve(squad, SCALAR + M0, product)
+            elif operation.flat and operation.address:
+                for row in operation.operands[0].rows:
+                    self._resolve(squad, row, product)
             self.memory.vector(squad, operation, product)
         elif kind is OperationKind.SMEM:
             self.one.symbols.looping = self._looping[operation.number]
