@@ -65,7 +65,7 @@ def check_machine_code(  # noqa: C901
                 failed.append((file, error))
                 continue
             if any(asked):
-                advice += [advise(code, each, asked, block) for each in verdicts]
+                advice += [advise(code, each, asked, block, wishes.policies()) for each in verdicts]
     found = [(f"{file}:{verdict.kernel}", each) for file, verdict in results for each in verdict.findings]
     found += [(str(file), each) for file, error in failed for each in error.findings]
     if wishes.write_baseline is not None:
