@@ -75,10 +75,29 @@ def test_a_kernel_that_masks_x_out_has_no_use_for_a_shape() -> None:
     x = "v_and_b32_e32 v2, 0x3ff, v0\nv_and_b32_e32 v3, 31, v0\nv_lshlrev_b32_e32 v1, 2, v2\nds_write_b32 v1, v2"
     given = {"workitem_ids": 2, "max_workgroup": 512}
     assert judged(x, **given).status is Status.REFUTED
-    for more in ("v_bfe_u32 v4, v0, 10, 10", "v_and_b32_e32 v4, 0x7ff, v0", "global_store_dword v3, v0, s[4:5]"):
+    for more in (
+        "v_lshlrev_b32_e32 v4, 2, v0\nv_and_b32_e32 v4, 60, v4\nv_add_u32_e32 v5, v4, v4\nv_mul_lo_u32 v5, v5, v4",
+        "v_bitop3_b32 v4, v2, v0, 56 bitop3:0x78\nv_mul_lo_u32 v5, v4, v4",  # v2 ^ v0 & 56
+        "v_and_or_b32 v4, v0, 48, s6\nv_mul_lo_u32 v5, v4, v4",
+        "v_bfe_u32 v4, v0, 4, 6\nv_mul_lo_u32 v5, v4, v4",
+    ):
+        assert judged(f"{x}\n{more}", **given).status is Status.REFUTED
+    for more in (
+        "v_lshrrev_b32_e32 v4, 2, v0\nv_and_b32_e32 v4, 0x1ff, v4\nv_mul_lo_u32 v5, v4, v4",
+        "v_bitop3_b32 v4, v2, v0, 56 bitop3:0x3c\nv_mul_lo_u32 v5, v4, v4",  # v2 ^ v0
+        "v_or_b32_e32 v4, 8, v0\nglobal_store_dword v3, v4, s[4:5]",
+        "v_add_u32_e32 v4, 8, v0\nv_cmp_lt_u32_e32 vcc, 7, v4",
+        "v_bfe_u32 v4, v0, 4, 7\nv_mul_lo_u32 v5, v4, v4",
+    ):
+        assert judged(f"{x}\n{more}", **given).status is Status.UNDECIDED
+    for more in (
+        "v_bfe_u32 v4, v0, 10, 10\nv_mul_lo_u32 v5, v4, v4",
+        "v_and_b32_e32 v4, 0x7ff, v0\nv_mul_lo_u32 v5, v4, v4",
+        "global_store_dword v3, v0, s[4:5]",
+    ):
         assert judged(f"{x}\n{more}", **given).status is Status.UNDECIDED
     assert judged(f"{x}\nv_mov_b32_e32 v0, 0\nv_add_u32_e32 v1, v0, v0", **given).status is Status.REFUTED
-    skipped = "s_cbranch_scc1 L1\nv_mov_b32_e32 v0, 0\nL1:\nv_lshrrev_b32_e32 v4, 10, v0"
+    skipped = "s_cbranch_scc1 L1\nv_mov_b32_e32 v0, 0\nL1:\nv_mul_lo_u32 v4, v0, v0"
     assert judged(f"{x}\n{skipped}", **given).status is Status.UNDECIDED
 
 

@@ -20,6 +20,7 @@ from rota.isa.wave.operand import SCALAR
 from rota.isa.wave.skip import without_skipping
 from rota.prove.alarm import UNDECIDED, Alarm, Confirmed, lacks, unconfirmed
 from rota.prove.backward_slice import derive_slice
+from rota.prove.block_shape import looks_further
 from rota.prove.conditions import Chronicle
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
@@ -28,7 +29,7 @@ from rota.prove.lane_mask import ALL64
 from rota.prove.memory_operation import mark_flat, mark_spills
 from rota.prove.memory_steps import MemorySteps
 from rota.prove.meter import Budget, Meter
-from rota.prove.operation import Operation, UnknownOperationError, bits
+from rota.prove.operation import Operation, UnknownOperationError
 from rota.prove.operation_reader import read_operation
 from rota.prove.paths import Explorer, InconclusiveError
 from rota.prove.product_state import ProductState
@@ -48,9 +49,8 @@ _SAME_WORDS = "words that several waves load to the same bytes of LDS, and their
 _IN_BOUNDS = "addresses of LDS that come from data lie inside of what the kernel has, as asked for"
 _READ_PER_SECOND = 6_000  # instructions that are decoded and sliced in a second, at least
 _STEPS_TO_READ, _ALWAYS_READ = 7, 1_000  # as long as that takes for one of them, and how many are read anyhow
-_MOST_WORK_ITEMS, _X_MASK = 1024, 0x3FF
+_MOST_WORK_ITEMS = 1024
 _OF_BLOCKS = frozenset({"I105", "I109"})  # findings about which bytes of LDS work items use, and which waves there are
-_MASKS = frozenset({"v_and_b32", "v_and_b32_e32", "v_and_b32_e64"})
 _SAY_BLOCK = "say how it is launched: --block 256, --block 16x16, or `reqd_work_group_size` in the source"
 Triple = tuple[int, int, int]
 _REGISTER = re.compile(r"[vas]\d+")
@@ -144,7 +144,7 @@ class _Proof:
     def _chosen_block(self, block: int | Triple | None) -> Triple:
         """As asked for, as the kernel demands, or else assumed: `assumed` then says so."""
         required, most = self._facts.required_workgroup, self._facts.max_workgroup
-        shaped = self._facts.workitem_ids > 0 and _looks_further(self._instructions)
+        shaped = self._facts.workitem_ids > 0 and looks_further(self._instructions)
         if isinstance(block, tuple):
             self.assumptions.append(f"a workgroup has {_sizes(block)} work items, as asked for")
             return block
@@ -396,27 +396,6 @@ class _Proof:
         )
         squad = Squad(waves=tuple(range(waves)), at=0, registers=registers, exec=one.masks.leaf(full))
         return squad, max(kernarg_row, 0)
-
-
-def _looks_further(instructions: Sequence[Instruction]) -> bool:
-    """May a kernel look at a work item's y or z, which v0 holds above the ten bits of x?"""
-    straight = True
-    for each in instructions:
-        straight = straight and not each.opcode.startswith(("s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_call"))
-        named = [bits(text) & 1 for text in each.operands]
-        masked = each.opcode in _MASKS and any(_below(text, _X_MASK) for text in each.operands[1:])
-        if any(named[1:]) and not masked:
-            return True
-        if any(named[:1]):
-            if not each.opcode.startswith("v_"):
-                return True  # a store names what it reads first
-            if straight:
-                return False
-    return False
-
-
-def _below(text: str, most: int) -> bool:
-    return text[:1].isdigit() and int(text, 0) <= most
 
 
 def _sizes(block: Triple) -> str:

@@ -1,0 +1,106 @@
+"""Whether the shape of a block matters: takes a kernel's instructions, gives whether it may look at y or z.
+
+A work item's x, y and z stand in `v0`, ten bits each, and compilers often ask for all three and mask x out.  So bits
+that y and z may decide are followed through masks and shifts; the first instruction of another kind that reads one ends
+the search.  Only straight code of all lanes makes a register clean again: elsewhere, what was left there counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rota.isa.code.disassembly import Instruction
+from rota.prove.operation import bits, rows_of
+from rota.prove.symbol import M32
+
+_START = {0: M32 & ~0x3FF}
+_JUMPS = ("s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_call")
+_ENCODINGS = ("_e32", "_e64")
+
+
+class _Source:
+    """An operand: a number, or bits of a register that y and z may decide."""
+
+    def __init__(self, text: str, tainted: dict[int, int]) -> None:
+        self.number = int(text, 0) & M32 if text[:1].isdigit() else None
+        self.taint = 0
+        for row in rows_of(bits(text)):
+            self.taint |= tainted.get(row, 0)
+
+    @property
+    def may(self) -> int:
+        """The bits that may be one."""
+        return M32 if self.number is None else self.number
+
+
+def looks_further(instructions: Sequence[Instruction]) -> bool:
+    """May it look at more than a work item's x?"""
+    tainted, straight = dict(_START), True
+    for each in instructions:
+        straight = straight and not each.opcode.startswith(_JUMPS) and "exec" not in each.text
+        sources = [_Source(text, tainted) for text in each.operands]
+        name = each.opcode
+        for encoding in _ENCODINGS:
+            name = name.removesuffix(encoding)
+        vector = name.startswith("v_")
+        follow = _FOLLOWED.get(name, _table(each) if name == "v_bitop3_b32" else None)
+        read = sources[1:] if vector else sources
+        taint = 0
+        if any(source.taint for source in read):
+            if follow is None or any(source.number is None for source in read[:1] if "rev" in name):
+                return True
+            taint = follow(*read) & M32
+        for row in rows_of(bits(each.operands[0])) if vector and each.operands else ():
+            tainted[row] = taint if straight else tainted.get(row, 0) | taint
+    return False
+
+
+def _masked(a: _Source, b: _Source) -> int:
+    return a.taint & b.may | b.taint & a.may
+
+
+def _upwards(*sources: _Source) -> int:
+    """Of a sum: a carry goes to all bits above."""
+    taint = 0
+    for each in sources:
+        taint |= each.taint
+    return M32 & -(taint & -taint)
+
+
+def _table(instruction: Instruction) -> Callable[..., int]:
+    """v_bitop3_b32: a bit of an operand counts where the others leave it a say."""
+    table = int(instruction.modifiers[0].partition(":")[2], 0)
+
+    def follow(*sources: _Source) -> int:
+        found = 0
+        for place, source in enumerate(sources):
+            for row in range(8):
+                weight = 4 >> place
+                if row & weight or (table >> row ^ table >> (row | weight)) & 1 == 0:
+                    continue
+                where = source.taint
+                for other, each in enumerate(sources):
+                    if other != place and each.number is not None:
+                        where &= each.number if row & 4 >> other else ~each.number
+                found |= where
+        return found
+
+    return follow
+
+
+_FOLLOWED: dict[str, Callable[..., int]] = {
+    "v_mov_b32": lambda a: a.taint,
+    "v_and_b32": _masked,
+    "v_and_or_b32": lambda a, b, c: _masked(a, b) | c.taint,
+    "v_or_b32": lambda a, b: a.taint | b.taint,
+    "v_or3_b32": lambda a, b, c: a.taint | b.taint | c.taint,
+    "v_xor_b32": lambda a, b: a.taint | b.taint,
+    "v_add_u32": _upwards,
+    "v_lshlrev_b32": lambda by, a: a.taint << (by.number & 31),
+    "v_lshrrev_b32": lambda by, a: a.taint >> (by.number & 31),
+    "v_lshl_or_b32": lambda a, by, c: (a.taint << (by.number & 31) if by.number is not None else M32) | c.taint,
+    "v_bfe_u32": lambda a, at, size: (
+        M32 if at.number is None or size.number is None else a.taint >> at.number & (1 << size.number) - 1
+    ),
+}
+"""What y and z may decide of a result; an instruction that isn't here is one that looks at them."""
