@@ -31,7 +31,8 @@ from rota.program.lowered import Barrier, LoweredProgram, Role, Unstated, number
 from rota.program.merge import merged
 from rota.program.phase import Phase
 from rota.prove.backward_slice import derive_ways
-from rota.prove.kernel_proof import Triple, prove
+from rota.prove.block_shape import Triple
+from rota.prove.kernel_proof import prove
 from rota.prove.meter import STEPS_PER_SECOND, Budget
 from rota.prove.operation import SCC_BIT, Operation, OperationKind, UnknownOperationError
 from rota.prove.operation_reader import read_operation

@@ -1,5 +1,6 @@
-"""Whether the shape of a block matters: takes a kernel's instructions, gives whether it may look at y or z.
+"""The block of a launch: takes what was asked for and what a kernel states, gives its sizes, and whether it is assumed.
 
+Where nobody says the shape of a block, it may not matter, if the kernel doesn't look at y and z.
 A work item's x, y and z stand in `v0`, ten bits each, and compilers often ask for all three and mask x out.  So bits
 that y and z may decide are followed through masks and shifts; the first instruction of another kind that reads one ends
 the search.  Only straight code of all lanes makes a register clean again: elsewhere, what was left there counts.
@@ -7,15 +8,74 @@ the search.  Only straight code of all lanes makes a register clean again: elsew
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
+from rota.errors import Finding, Severity
+from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.code.disassembly import Instruction
+from rota.prove.alarm import UNDECIDED, lacks
 from rota.prove.operation import bits, rows_of
 from rota.prove.symbol import M32
 
+Triple = tuple[int, int, int]
+_MOST_WORK_ITEMS = 1024
+_OF_BLOCKS = frozenset({"I105", "I109"})  # findings about which bytes of LDS work items use, and which waves there are
+_SAY_BLOCK = "say how it is launched: --block 256, --block 16x16, or `reqd_work_group_size` in the source"
 _START = {0: M32 & ~0x3FF}
 _JUMPS = ("s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_call")
 _ENCODINGS = ("_e32", "_e64")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenBlock:
+    """Work items in x, y and z, what a verdict tells of them, and, if nobody said them, what was assumed."""
+
+    sizes: Triple
+    told: tuple[str, ...] = ()
+    assumed: str = ""
+
+    def rested(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        """What an assumed block decides isn't decided: another block may not have it."""
+        return tuple(
+            replace(
+                each,
+                severity=Severity.WARNING,
+                evidence=(*each.evidence, (UNDECIDED, self.assumed)),
+                fixes=(*each.fixes, _SAY_BLOCK),
+            )
+            if self.assumed and each.code in _OF_BLOCKS and lacks(each) is None
+            else each
+            for each in findings
+        )
+
+
+def choose_block(
+    facts: KernelFacts, instructions: Sequence[Instruction], block: int | Triple | None = None
+) -> ChosenBlock:
+    """As asked for, as the kernel demands, or else the largest that it takes."""
+    required, most = facts.required_workgroup, facts.max_workgroup
+    if isinstance(block, tuple):
+        return ChosenBlock(sizes=block, told=(f"a workgroup has {_told(block)} work items, as asked for",))
+    if required is not None and len(required) == 3 and all(required) and block in {None, math.prod(required)}:
+        return ChosenBlock(sizes=(required[0], required[1], required[2]))
+    shaped = facts.workitem_ids > 0 and looks_further(instructions)
+    chosen = (most if block is None else block, 1, 1)
+    if block is None:  # the most of any kernel is what an author doesn't have to say
+        told = f"a workgroup has {most} work items in one dimension, the most that the kernel takes"
+        unsaid = most == _MOST_WORK_ITEMS or shaped
+        assumed = f"the block, which was taken as {_told(chosen)}" if unsaid else ""
+    elif shaped:
+        told = f"a workgroup has {block} work items, as asked for, in one dimension"
+        assumed = f"the shape of a block: {block} work items were taken as {_told(chosen)}"
+    else:
+        told, assumed = f"a workgroup has {_told(chosen)} work items, as asked for", ""
+    return ChosenBlock(sizes=chosen, told=(told,), assumed=assumed)
+
+
+def _told(block: Triple) -> str:
+    return " x ".join(map(str, block))
 
 
 class _Source:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import math
 import re
 import sys
 import time
@@ -18,9 +17,9 @@ from rota.isa.code.disassembly import Instruction
 from rota.isa.hazards.walk import check_spacing
 from rota.isa.wave.operand import SCALAR
 from rota.isa.wave.skip import without_skipping
-from rota.prove.alarm import UNDECIDED, Alarm, Confirmed, lacks, unconfirmed
+from rota.prove.alarm import Alarm, Confirmed, unconfirmed
 from rota.prove.backward_slice import derive_slice
-from rota.prove.block_shape import looks_further
+from rota.prove.block_shape import Triple, choose_block
 from rota.prove.conditions import Chronicle
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
@@ -49,10 +48,6 @@ _SAME_WORDS = "words that several waves load to the same bytes of LDS, and their
 _IN_BOUNDS = "addresses of LDS that come from data lie inside of what the kernel has, as asked for"
 _READ_PER_SECOND = 6_000  # instructions that are decoded and sliced in a second, at least
 _STEPS_TO_READ, _ALWAYS_READ = 7, 1_000  # as long as that takes for one of them, and how many are read anyhow
-_MOST_WORK_ITEMS = 1024
-_OF_BLOCKS = frozenset({"I105", "I109"})  # findings about which bytes of LDS work items use, and which waves there are
-_SAY_BLOCK = "say how it is launched: --block 256, --block 16x16, or `reqd_work_group_size` in the source"
-Triple = tuple[int, int, int]
 _REGISTER = re.compile(r"[vas]\d+")
 
 
@@ -102,7 +97,7 @@ def prove(
     proof = _Proof(facts, instructions, block, dynamic_lds, policies, budget or Budget(), recorder, stops=stops)
     complete, alarms, ending = proof.run()
     confirmed = proof.confirmed(alarms, image, complete=complete) if witness and alarms else unconfirmed(alarms)
-    findings = (*proof.rested(confirmed.findings), *ending)
+    findings = (*proof.block.rested(confirmed.findings), *ending)
     return Verdict(
         kernel=facts.name,
         arch=facts.arch,
@@ -134,49 +129,13 @@ class _Proof:
         self.remedies: tuple[Remedy, ...] = ()
         self._facts, self._instructions, self._policies = facts, instructions, policies
         self._meter = Meter(budget)
-        self.assumptions, self.assumed = [_NOT_JUDGED], ""
-        self._block = self._chosen_block(block)
+        self.block = choose_block(facts, instructions, block)
+        self._block = self.block.sizes
+        self.assumptions = [_NOT_JUDGED, *self.block.told]
         self._dynamic = dynamic_lds
         self._explorer: Explorer | None = None
         self._memory: MemorySteps | None = None
         self._size = 0
-
-    def _chosen_block(self, block: int | Triple | None) -> Triple:
-        """As asked for, as the kernel demands, or else assumed: `assumed` then says so."""
-        required, most = self._facts.required_workgroup, self._facts.max_workgroup
-        shaped = self._facts.workitem_ids > 0 and looks_further(self._instructions)
-        if isinstance(block, tuple):
-            self.assumptions.append(f"a workgroup has {_sizes(block)} work items, as asked for")
-            return block
-        if required is not None and len(required) == 3 and all(required) and block in {None, math.prod(required)}:
-            return required[0], required[1], required[2]
-        chosen = (most if block is None else block, 1, 1)
-        if block is not None and not shaped:
-            self.assumptions.append(f"a workgroup has {_sizes(chosen)} work items, as asked for")
-        elif block is not None:  # of all of one dimension, where the kernel looks at more
-            self.assumptions.append(f"a workgroup has {block} work items, as asked for, in one dimension")
-            self.assumed = f"the shape of a block: {block} work items were taken as {_sizes(chosen)}"
-        else:
-            self.assumptions.append(
-                f"a workgroup has {most} work items in one dimension, the most that the kernel takes"
-            )
-            if most == _MOST_WORK_ITEMS or shaped:  # the most of any kernel, which its author didn't have to say
-                self.assumed = f"the block, which was taken as {_sizes(chosen)}"
-        return chosen
-
-    def rested(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-        """What an assumed block decides isn't decided: another block may not have it."""
-        return tuple(
-            replace(
-                each,
-                severity=Severity.WARNING,
-                evidence=(*each.evidence, (UNDECIDED, self.assumed)),
-                fixes=(*each.fixes, _SAY_BLOCK),
-            )
-            if self.assumed and each.code in _OF_BLOCKS and lacks(each) is None
-            else each
-            for each in findings
-        )
 
     def statistics(self, seconds: float) -> Statistics:
         """What the proof took."""
@@ -396,10 +355,6 @@ class _Proof:
         )
         squad = Squad(waves=tuple(range(waves)), at=0, registers=registers, exec=one.masks.leaf(full))
         return squad, max(kernarg_row, 0)
-
-
-def _sizes(block: Triple) -> str:
-    return " x ".join(map(str, block))
 
 
 def _grouped(findings: Sequence[Finding]) -> list[Alarm]:

@@ -16,8 +16,9 @@ from itertools import combinations
 from rota.errors import Severity
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.code.disassembly import Instruction
+from rota.prove.block_shape import Triple
 from rota.prove.edits import BARRIER, Edit, edited, waits_of
-from rota.prove.kernel_proof import Policies, Triple, prove
+from rota.prove.kernel_proof import Policies, prove
 from rota.prove.meter import STEPS_PER_SECOND, Budget
 from rota.prove.verdict import Verdict
 from rota.targets.registry import architecture_named
