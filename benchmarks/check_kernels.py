@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.shared_folder import shared_folder
 from rota.cli.output import plain
 from rota.errors import RotaError, Severity
-from rota.prove.paths import Budget
+from rota.prove.meter import Budget
 from rota.prove.proved_object import prove_object
 from rota.prove.verdict import Status, Verdict
 

@@ -21,7 +21,7 @@ from rota.lift.lifted_loop import LiftedLoop, lift_kernel
 from rota.program.effects import Space
 from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram
-from rota.prove.paths import Budget
+from rota.prove.meter import Budget
 from rota.prove.proved_object import read_object_to_prove
 from rota.targets.device import device_of
 from rota.targets.registry import device_named

@@ -37,7 +37,7 @@ from rota.errors import RotaError
 from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.launch.interleaving import some_interleavings
 from rota.prove.kernel_proof import prove
-from rota.prove.paths import Budget
+from rota.prove.meter import Budget
 from rota.prove.proved_object import read_object_to_prove
 from rota.prove.verdict import Status
 from tests.isa.corpus.cases import Case, cases

@@ -19,7 +19,7 @@ from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.whole.whole_options import WholeGemm
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
-from rota.prove.paths import Budget
+from rota.prove.meter import Budget
 from rota.prove.proved_object import prove_object
 from tests.emit.kernels import ZOO, Emitted
 

@@ -33,8 +33,9 @@ from rota.isa.wave.operand import SCALAR
 from rota.prove import kernel_proof as proving
 from rota.prove.backward_slice import BackwardSlice, derive_slice
 from rota.prove.branching import ForkError
+from rota.prove.meter import Budget
 from rota.prove.operation import EXEC_BITS, Operation, OperationKind
-from rota.prove.paths import Budget, Explorer
+from rota.prove.paths import Explorer
 from rota.prove.product_state import ProductState
 from rota.prove.squad import Half, Squad
 from rota.prove.symbol import M32, Linear, Symbol

@@ -21,7 +21,7 @@ from rota.isa.binary.code_object import CodeObject
 from rota.isa.launch.loaded_kernel import LoadedKernel
 from rota.isa.launch.order_runs import LaunchResult
 from rota.isa.load import load_kernel, read_object
-from rota.prove.paths import Budget
+from rota.prove.meter import Budget
 from rota.prove.proved_object import prove_object
 from rota.prove.verdict import Verdict
 from rota.targets.default import DEFAULT

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rota.cli.proof_wishes import Wishes
-from rota.prove.paths import Budget
+from rota.prove.meter import Budget
 from tests.cli.command import data, rota
 from tests.shared import shared
 
@@ -104,3 +104,35 @@ def test_a_file_that_is_no_code_object_fails_whatever_is_known(folder: Path) -> 
 
 def test_options_of_machine_code_are_not_for_schedules() -> None:
     assert rota("check ping_pong --lds-reads lenient").exit_code == 2
+
+
+RIGHT = 'extern "C" __attribute__((global)) void k(int* x) { x[0] = 1; }'
+
+
+def test_a_folder_has_sources_too(folder: Path) -> None:
+    (folder / "raw_nosync.hsaco").unlink()
+    (folder / "k.hip").write_text(RIGHT, encoding="utf-8")
+    assert len(data(f"check {folder} --device mi355x")["kernels"]) == 2
+    told = data(f"check {folder}", status=1)  # for which device, nobody said: it wasn't judged
+    assert [Path(each["file"]).name for each in told["unread"]] == ["k.hip"]
+
+
+def test_source_that_does_not_compile_is_not_passed_over(folder: Path) -> None:
+    (folder / "raw_nosync.hsaco").unlink()
+    (folder / "k.hip").write_text("this is no HIP", encoding="utf-8")
+    (folder / "l.hip").write_bytes(b"\xff\xfe")
+    told = data(f"check {folder} --device mi355x", status=1)
+    assert [Path(each["file"]).name for each in told["unread"]] == ["k.hip", "l.hip"]
+    assert len(told["kernels"]) == 1
+
+
+def test_a_pattern_without_an_ending_is_of_machine_code(folder: Path) -> None:
+    (folder / "notes.json").write_text("{}", encoding="utf-8")
+    below = folder / "below"
+    below.mkdir()
+    (folder / "raw_nosync.hsaco").rename(below / "raw_nosync.hsaco")
+    told = data(f"check '{folder}/*'", status=1)
+    assert sorted(Path(each["file"]).name for each in told["kernels"]) == ["raw_nosync.hsaco", "raw_sync_ok.hsaco"]
+    nothing = rota(f"check '{folder}/*.json'")
+    assert nothing.exit_code == 2
+    assert "there is no code object" in nothing.output

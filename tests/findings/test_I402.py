@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rota.prove.paths import Budget
+from rota.prove.meter import Budget
 from rota.prove.verdict import Status
 from tests.prove.written import judged
 

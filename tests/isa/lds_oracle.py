@@ -94,9 +94,9 @@ def _short_read(opcode: str, size: int, signed: bool, part: str, seed: int) -> N
     for lane in range(LANES):
         if draw.active[lane]:
             at = draw.rows[_ADDRESS][lane] + 3
-            octets, old = bytes(draw.lds[at : at + size]), draw.rows[_TARGET][lane]
+            octets = bytes(draw.lds[at : at + size])
             draw.rows[_TARGET][lane] = (
-                half(old, octets, signed=signed, high=part == "high") if part else extended(octets, signed=signed)
+                half(octets, signed=signed, high=part == "high") if part else extended(octets, signed=signed)
             )
     draw.compare(f"{opcode} v{_TARGET}, v{_ADDRESS} offset:3")
 

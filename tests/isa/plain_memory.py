@@ -24,10 +24,10 @@ def extended(octets: bytes, *, signed: bool) -> int:
     return unpack(octets, letter if signed else letter.upper()) % 2**32
 
 
-def half(register: int, octets: bytes, *, signed: bool, high: bool) -> int:
-    """A register of which one half was loaded."""
-    new = extended(octets, signed=signed) % 2**16
-    return register % 2**16 + new * 2**16 if high else register // 2**16 * 2**16 + new
+def half(octets: bytes, *, signed: bool, high: bool) -> int:
+    """A register of which one half was loaded, on a machine with SRAM-ECC: the other one is poison."""
+    new, lost = extended(octets, signed=signed) % 2**16, 2**16 - 1
+    return lost + new * 2**16 if high else lost * 2**16 + new
 
 
 def rounded(value: Fraction, precision: int, lowest: int, highest: int) -> Fraction | None:

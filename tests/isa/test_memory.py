@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -71,13 +73,24 @@ def test_short_loads_extend(width: str, dtype: type) -> None:
     assert wave.i[8].tolist() == WORDS.view(dtype)[:64].tolist()
 
 
+def test_a_load_of_half_a_register_loses_the_other_half() -> None:
+    """On machines with SRAM-ECC; one that keeps it is told by its table."""
+    wave = with_memory({**pointers(LANE * 2), 8: 0x1111_2222})
+    keeps = replace(wave.architecture, d16_kept=wave.architecture.d16_kept._replace(value=1))
+    execute("global_load_short_d16 v9, v[0:1], off\ns_waitcnt vmcnt(0)", wave)
+    assert wave.v[9].tolist() == [0xFFFF_0000 | half for half in WORDS.view(np.uint16)[:64].tolist()]
+    assert (wave.other_half(8) == 0xFFFF_FFFF).all()
+    wave.architecture = keeps
+    assert (wave.other_half(8) == 0x1111_2222).all()
+
+
 def test_halves_of_a_register_are_loaded_and_stored_alone() -> None:
     wave = with_memory({**pointers(LANE * 2), 2: LANE * 2, 8: 0x1111_2222, 9: 0xABCD_1234})
     execute("global_load_short_d16 v8, v[0:1], off\ns_waitcnt vmcnt(0)", wave)
-    assert wave.v[8].tolist() == [0x1111_0000 | half for half in WORDS.view(np.uint16)[:64].tolist()]
+    assert wave.v[8].tolist() == [0xFFFF_0000 | half for half in WORDS.view(np.uint16)[:64].tolist()]
     wave = with_memory({2: LANE * 2, 8: 0x1111_2222, 9: 0xABCD_1234})
     execute("buffer_load_short_d16_hi v8, v2, s[4:7], 0 offen\ns_waitcnt vmcnt(0)", wave)
-    assert wave.v[8].tolist() == [0x2222 | half << 16 for half in WORDS.view(np.uint16)[:64].tolist()]
+    assert wave.v[8].tolist() == [0xFFFF | half << 16 for half in WORDS.view(np.uint16)[:64].tolist()]
     execute("buffer_store_short_d16_hi v9, v2, s[4:7], 0 offen", wave)
     assert (wave.memory.contents()[0].view(np.uint16)[:64] == 0xABCD).all()
     execute("buffer_store_byte v9, v2, s[4:7], 0 offen", wave)
@@ -194,8 +207,8 @@ def test_bytes_and_halves_of_lds() -> None:
     assert (wave.i[13] == 0x84 - 256).all()
     assert (wave.v[14] == 0x8384).all()
     assert (wave.i[15] == 0x8384 - 65536).all()
-    assert (wave.v[9] == 0x1111_8384).all()
-    assert (wave.v[10] == 0x8182_2222).all()
+    assert (wave.v[9] == 0xFFFF_8384).all()
+    assert (wave.v[10] == 0x8182_FFFF).all()
     assert codes(wave) == []
 
 

@@ -141,9 +141,9 @@ def _load(prefix: str, space: str, width: str, seed: int) -> None:
             for number, word in enumerate(struct.unpack(f"<{size // 4}I", octets)):
                 draw.rows[_TARGET + number][lane] = word
         else:
-            signed, old = _SHORTS[name][1], draw.rows[_TARGET][lane]
+            signed = _SHORTS[name][1]
             draw.rows[_TARGET][lane] = (
-                half(old, octets, signed=signed, high="hi" in suffix) if suffix else extended(octets, signed=signed)
+                half(octets, signed=signed, high="hi" in suffix) if suffix else extended(octets, signed=signed)
             )
     operands = ", ".join(each for each in (_registers(_TARGET, size), address, base) if each)
     _compare(draw, before, memory, f"{prefix}_load_{width} {operands} {modifiers}")

@@ -51,6 +51,7 @@ ARCHITECTURE = Architecture(
     split_barrier=True,
     lanes=_fact(64, "lanes per wave"),
     register_bytes=_fact(4, "bytes per lane"),
+    d16_kept=_fact(1, "halves of a register"),
     float8=Float8.OCP,
     hazards=Hazards(**{field.name: _STATES for field in fields(Hazards)}),
     bank_rules=(

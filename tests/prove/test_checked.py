@@ -20,7 +20,7 @@ from benchmarks.proof_mutants import (
     mutants_of,
     status_of,
 )
-from rota.prove.paths import Budget
+from rota.prove.meter import Budget
 from rota.prove.verdict import Status, Verdict
 from tests.isa.corpus.cases import FOLDER, Case
 from tests.prove.written import codes, judged

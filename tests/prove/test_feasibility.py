@@ -8,8 +8,8 @@ import pytest
 
 from rota.errors import Severity
 from rota.isa.binary.kernel_facts import Argument
-from rota.prove import bit_vectors, confirmation, feasibility
-from rota.prove.paths import Budget
+from rota.prove import confirmation, feasibility
+from rota.prove.meter import Budget
 from rota.prove.verdict import Status, Verdict
 from tests.prove.written import codes, evidence, judged
 
@@ -166,7 +166,7 @@ def test_so_has_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_so_has_the_effort_of_z3(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bit_vectors.BitVectors.ask, "__defaults__", (1,))
+    monkeypatch.setattr(feasibility, "EFFORT", 1)
     verdict = executed(LOOP.format(step=2))
     assert verdict.status is Status.ALARM
     assert evidence(verdict, "I109")["not replayed"] == feasibility.NO_ANSWER

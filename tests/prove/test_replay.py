@@ -117,10 +117,10 @@ def test_registers_used_too_early_are_executed() -> None:
     assert codes(verdict) == ["I103"]
 
 
-def test_wait_states_are_executed() -> None:
+def test_no_launch_is_looked_for_to_show_wait_states() -> None:
     text = f"{DMA.replace(NOTHING, '')}\ns_waitcnt vmcnt(0)"
     verdict = executed(text, waves=1)
-    assert (verdict.status, codes(verdict)) == (Status.REFUTED, ["I104"])
+    assert (verdict.status, codes(verdict)) == (Status.ALARM, ["I104"])
 
 
 def test_what_lands_behind_the_end_is_not_judged_by_execution() -> None:

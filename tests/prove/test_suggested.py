@@ -19,7 +19,7 @@ FACTS = facts(required_workgroup=(128, 1, 1), user_sgprs=(("kernarg_segment_ptr"
 
 def suggested(text: str) -> tuple[Suggestion | None, tuple[Instruction, ...]]:
     instructions = read_listing(listing(text), "k")
-    return suggest(FACTS, instructions, prove(FACTS, instructions), seconds=20), instructions
+    return suggest(FACTS, instructions, prove(FACTS, instructions), steps=800_000), instructions
 
 
 def test_a_missing_wait_is_as_weak_as_it_may_be() -> None:
@@ -55,7 +55,7 @@ def test_what_was_taken_away_is_given_back(lost: int) -> None:
     needed = find_needed(FACTS, instructions, prove(FACTS, instructions))
     assert needed is not None
     broken = edited(instructions, ((*needed.waits, *needed.barriers)[lost],))
-    found = suggest(FACTS, broken, prove(FACTS, broken), seconds=20)
+    found = suggest(FACTS, broken, prove(FACTS, broken), steps=800_000)
     assert found is not None
     assert found.smallest
     assert len(found.edits) == 1
@@ -76,7 +76,7 @@ def test_the_published_race_of_a_ping_pong_is_mended_by_one_wait() -> None:
     """Triton 3.8.0 came to a barrier with LDS reads under way; 3.9.0 waits for them there."""
     code = read_object_to_prove(shared("kernels/compiled/triton-3.8.0/pp_on.gfx942.hsaco"))
     kernel_facts, instructions = code.kernel(), code.instructions()
-    found = suggest(kernel_facts, instructions, prove(kernel_facts, instructions), seconds=60)
+    found = suggest(kernel_facts, instructions, prove(kernel_facts, instructions), steps=2_400_000)
     assert found is not None
     assert found.smallest
     (only,) = found.edits

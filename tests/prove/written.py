@@ -6,7 +6,7 @@ from typing import Any
 
 from rota.isa.code.disassembly import read_listing
 from rota.prove.kernel_proof import Policies, prove
-from rota.prove.paths import Budget
+from rota.prove.meter import Budget
 from rota.prove.verdict import Verdict
 from tests.isa.single import facts, listing
 

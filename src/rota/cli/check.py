@@ -7,7 +7,7 @@ import click
 from rota.cli.advice import Asked
 from rota.cli.code_file import names_machine_code
 from rota.cli.kernel_argument import compiled_kernel, find_kernel, kernel_argument, set_option
-from rota.cli.machine_code import block_option, compiler_option, device_option
+from rota.cli.machine_code import Block, block_option, compiler_option, device_option
 from rota.cli.output import format_option, give, in_full, tell
 from rota.cli.progress import progress
 from rota.cli.proof import check_machine_code
@@ -41,7 +41,7 @@ def check(
     code: str | None,
     needed: bool,
     suggest: bool,
-    block: int | None,
+    block: Block | None,
     device: str | None,
     compiler: str | None,
     wishes: Wishes,

@@ -6,6 +6,7 @@ Assembly is assembled, for the processor that it names; a HIP source is compiled
 from __future__ import annotations
 
 import re
+from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,16 @@ def split_name(text: str) -> tuple[str, str | None]:
 def names_machine_code(text: str) -> bool:
     """Is it a code object, a source, a folder, or a pattern of these, with or without a kernel's name?"""
     place = split_name(text)[0]
-    return Path(place).suffix in OBJECTS | SOURCES or Path(place).is_dir()
+    return Path(place).suffix in OBJECTS | SOURCES or Path(place).is_dir() or (has_magic(place) and ".py:" not in place)
+
+
+def code_files(place: str) -> list[Path]:
+    """The files that a name, a folder or a pattern stands for: of folders all that hold code, or source of it."""
+    if not Path(place).is_dir() and not has_magic(place):
+        return [Path(place)]
+    named = [Path(place)] if Path(place).is_dir() else [*map(Path, glob(place, recursive=True))]  # noqa: PTH207
+    found = [file for each in named for file in (each.rglob("*") if each.is_dir() else (each,))]
+    return sorted({file for file in found if file.suffix in OBJECTS | SOURCES and file.is_file()})
 
 
 def read_code(file: Path, *, device: str | None = None, compiler: str | None = None) -> CodeObject:
@@ -41,7 +51,7 @@ def read_code(file: Path, *, device: str | None = None, compiler: str | None = N
         raise click.UsageError(f"there is no file {file}")
     from rota.isa.binary.toolchain import find_toolchain
 
-    text = file.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8", errors="replace")
     arch = _arch(file, text, device)
     if file.suffix == ".s":
         return find_toolchain(compiler).assemble(text, arch)

@@ -10,7 +10,7 @@ import click
 from rota.cli.code_file import names_machine_code
 from rota.cli.kernel_argument import find_kernel, set_option
 from rota.cli.lifted import predicted_code
-from rota.cli.machine_code import block_option, device_option
+from rota.cli.machine_code import Block, block_option, device_option
 from rota.cli.output import give, json_option, write
 from rota.cli.picture import Predicted, predicted
 from rota.cli.progress import progress
@@ -35,7 +35,7 @@ def diff(
     after: str | None,
     settings: tuple[str, ...],
     html: Path | None,
-    block: int | None,
+    block: Block | None,
     device: str | None,
 ) -> None:
     """Compare two schedules entry by entry.
@@ -63,7 +63,7 @@ def diff(
 
 
 def _predicted(
-    before: str, after: str | None, settings: tuple[str, ...], block: int | None, device: str | None
+    before: str, after: str | None, settings: tuple[str, ...], block: Block | None, device: str | None
 ) -> tuple[Predicted, Predicted]:
     """Both sides; settings don't apply to machine code."""
     lifted = [each is not None and names_machine_code(each) for each in (before, after)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.cli.code_file import named_code
+from rota.cli.machine_code import Block
 from rota.cli.output import tell
 from rota.cli.picture import Predicted
 from rota.cli.progress import progress
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from rota.program.lowered import LoweredProgram
 
 
-def lifted_program(text: str, *, block: int | None, device: str | None) -> LoweredProgram:
+def lifted_program(text: str, *, block: Block | None, device: str | None) -> LoweredProgram:
     """The main loop of the kernel, what is assumed about it told."""
     from rota.lift.lifted_loop import lift_kernel
     from rota.targets.registry import device_named
@@ -27,7 +28,7 @@ def lifted_program(text: str, *, block: int | None, device: str | None) -> Lower
     return program
 
 
-def predicted_code(text: str, *, block: int | None, device: str | None, band: bool = True) -> Predicted:
+def predicted_code(text: str, *, block: Block | None, device: str | None, band: bool = True) -> Predicted:
     """The loop's program with its predicted run."""
     from rota.cycles.predict import predict
     from rota.cycles.record import record

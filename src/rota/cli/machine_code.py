@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from rota.isa.binary.code_object import CodeObject
 
 Command = TypeVar("Command", bound=Callable[..., object])
+Block = int | tuple[int, int, int]
+_AXES, _MOST_WORK_ITEMS = 3, 1024
 
 
 def compiler_option(command: Command) -> Command:
@@ -27,11 +30,31 @@ def compiler_option(command: Command) -> Command:
     )(command)
 
 
+class BlockType(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions alone
+    """Work items of a workgroup: a number, or up to three of them as 16x16."""
+
+    name = "block"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Block:
+        """An int, whose shape isn't said, or all three sizes."""
+        parts = str(value).lower().split("x")
+        if not all(part.isdecimal() for part in parts) or len(parts) > _AXES:
+            self.fail(f"{value!r} is no block: 256, or 16x16, or 8x8x4", param, ctx)
+        sizes = [int(part) for part in parts]
+        if not 1 <= math.prod(sizes) <= _MOST_WORK_ITEMS:
+            self.fail(f"a workgroup has 1 to {_MOST_WORK_ITEMS} work items, not {math.prod(sizes)}", param, ctx)
+        x, y, z = (*sizes, 1, 1)[:_AXES]
+        return x if len(parts) == 1 else (x, y, z)
+
+
 def block_option(command: Command) -> Command:
     """Adds `--block`."""
-    return click.option("--block", type=click.IntRange(1, 1024), help="Work items of a workgroup, for machine code.")(
-        command
-    )
+    return click.option(
+        "--block",
+        type=BlockType(),
+        metavar="X[xY[xZ]]",
+        help="Work items of a workgroup, of machine code: 256, 16x16.",
+    )(command)
 
 
 def device_option(command: Command) -> Command:

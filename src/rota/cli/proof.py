@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,11 +12,12 @@ import click
 
 from rota.cli.advice import NO_ADVICE, Advice, Asked, advise
 from rota.cli.baseline import identity, new_findings, written
-from rota.cli.code_file import OBJECTS, read_code, split_name
+from rota.cli.code_file import code_files, read_code, split_name
+from rota.cli.machine_code import Block
 from rota.cli.output import give, in_full, write
 from rota.cli.progress import progress
 from rota.cli.proof_wishes import Wishes
-from rota.errors import Finding, RotaError, several
+from rota.errors import Finding, RotaError, ToolchainError, several
 
 if TYPE_CHECKING:
     from rota.isa.binary.code_object import CodeObject
@@ -28,10 +28,10 @@ Found = tuple[str, Finding]
 _EARLY = frozenset({"I401", "I402"})
 
 
-def check_machine_code(
+def check_machine_code(  # noqa: C901
     text: str,
     *,
-    block: int | None,
+    block: Block | None,
     device: str | None,
     compiler: str | None,
     asked: Asked = NO_ADVICE,
@@ -39,7 +39,7 @@ def check_machine_code(
 ) -> None:
     """Proves every kernel; the exit status is 0 only if all are proved, or what isn't may pass."""
     place, name = split_name(text)
-    files = _files(place)
+    files = code_files(place)
     if not files:
         raise click.UsageError(f"there is no code object {place}")
     wishes = wishes or Wishes()
@@ -56,11 +56,16 @@ def check_machine_code(
                 code = read_code(file, device=device, compiler=compiler)
                 verdicts = _verdicts(code, name, block, wishes)
                 results += [(file, each) for each in verdicts]
+            except click.UsageError as error:
+                if not several_files:
+                    raise
+                failed.append((file, ToolchainError(Finding(code="T103", message=error.message))))
+                continue
             except RotaError as error:  # one damaged file doesn't hide the others
                 failed.append((file, error))
                 continue
             if any(asked):
-                advice += [advise(code, each, asked, block) for each in verdicts]
+                advice += [advise(code, each, asked, block, wishes.policies()) for each in verdicts]
     found = [(f"{file}:{verdict.kernel}", each) for file, verdict in results for each in verdict.findings]
     found += [(str(file), each) for file, error in failed for each in error.findings]
     if wishes.write_baseline is not None:
@@ -99,13 +104,7 @@ def _may_pass(verdict: Verdict, wishes: Wishes, *, known: bool) -> bool:
     return verdict.proved or verdict.status.value in wishes.allow or (known and bool(verdict.findings))
 
 
-def _files(place: str) -> list[Path]:
-    if Path(place).is_dir():
-        return sorted(each for each in Path(place).rglob("*") if each.suffix in OBJECTS)
-    return sorted(map(Path, glob.glob(place, recursive=True))) if glob.has_magic(place) else [Path(place)]  # noqa: PTH207  # patterns with a folder
-
-
-def _verdicts(code: CodeObject, name: str | None, block: int | None, wishes: Wishes) -> tuple[Verdict, ...]:
+def _verdicts(code: CodeObject, name: str | None, block: Block | None, wishes: Wishes) -> tuple[Verdict, ...]:
     from rota.prove.proved_object import prove_object
 
     return prove_object(code, name, block=block, policies=wishes.policies(), budget=wishes.budget())

@@ -14,19 +14,21 @@ from rota.cli.baseline import KnownFinding, read_baseline
 
 if TYPE_CHECKING:
     from rota.prove.kernel_proof import Policies
-    from rota.prove.paths import Budget
+    from rota.prove.meter import Budget
 
 Command = TypeVar("Command", bound=Callable[..., object])
-_SECONDS = 60.0
+_STEPS = 2_400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """Policies by their words, CPU seconds for a kernel, verdicts that pass, and files of known findings."""
+    """Policies and assumptions by their words, limits, verdicts that pass, known findings."""
 
     lds_reads: str = "strict"
     vmcnt: str = "in-order"
-    seconds: float = _SECONDS
+    steps: int = _STEPS
+    seconds: float | None = None
+    assume: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     baseline: Path | None = None
     write_baseline: Path | None = None
@@ -43,13 +45,14 @@ class Wishes:
         return Policies(
             reads=ReadsAtBarrier.STRICT if self.lds_reads == "strict" else ReadsAtBarrier.LENIENT,
             order=VmcntOrder.IN_ORDER if self.vmcnt == "in-order" else VmcntOrder.ANY_ORDER,
+            lds_in_bounds="lds-in-bounds" in self.assume,
         )
 
     def budget(self) -> Budget:
         """For the proof of one kernel."""
-        from rota.prove.paths import Budget
+        from rota.prove.meter import Budget
 
-        return Budget(seconds=self.seconds)
+        return Budget(steps=self.steps, seconds=self.seconds)
 
     def known(self) -> tuple[KnownFinding, ...]:
         """Findings that are no news."""
@@ -78,11 +81,22 @@ def proof_options(command: Command) -> Command:
             help="Of machine code: do vector memory ops return in the order of their issue?",
         ),
         click.option(
+            "--steps",
+            type=click.IntRange(1, 10**12),
+            default=_STEPS,
+            show_default=True,
+            help="Of machine code: steps for one kernel, the same on every machine; 40,000 take about a second.",
+        ),
+        click.option(
             "--seconds",
             type=click.FloatRange(0.1, 86_400),
-            default=_SECONDS,
-            show_default=True,
-            help="Of machine code: CPU seconds for the proof of one kernel.",
+            help="Of machine code: end a proof after so many CPU seconds, too; the verdict then names that limit.",
+        ),
+        click.option(
+            "--assume",
+            type=click.Choice(["lds-in-bounds"]),
+            multiple=True,
+            help="Of machine code: LDS addresses that come from data lie inside; the verdict names it.",
         ),
         click.option(
             "--allow",

@@ -11,7 +11,7 @@ from rota.check import expect
 from rota.cli.code_file import names_machine_code
 from rota.cli.kernel_argument import compiled_kernel, find_kernel, kernel_argument, set_option
 from rota.cli.lifted import lifted_program, predicted_code
-from rota.cli.machine_code import block_option, device_option
+from rota.cli.machine_code import Block, block_option, device_option
 from rota.cli.output import give, json_option, tell, text_columns, write
 from rota.cli.picture import predicted
 from rota.cli.progress import progress
@@ -57,7 +57,7 @@ def show(
     att: Path | None,
     listing: bool,
     why: bool,
-    block: int | None,
+    block: Block | None,
     device: str | None,
 ) -> None:
     """Show KERNEL's predicted steady state.

@@ -31,17 +31,18 @@ from rota.program.lowered import Barrier, LoweredProgram, Role, Unstated
 from rota.program.merge import merged
 from rota.program.phase import Phase
 from rota.prove.backward_slice import derive_ways
-from rota.prove.kernel_proof import Triple, prove
+from rota.prove.block_shape import Triple
+from rota.prove.kernel_proof import prove
+from rota.prove.meter import STEPS_PER_SECOND, Budget
 from rota.prove.operation import SCC_BIT, Operation, OperationKind, UnknownOperationError
 from rota.prove.operation_reader import read_operation
-from rota.prove.paths import Budget
 from rota.prove.verdict import Verdict
 from rota.targets.device import Device
 from rota.targets.rates import MatrixRate
 from rota.targets.registry import architecture_named
 
-_SECONDS = 10.0
-"""What a picture may take of a processor; a proof that ends early has seen less of LDS, which is said."""
+_STEPS = 10 * STEPS_PER_SECOND
+"""What a picture may take; a proof that ends early has seen less of LDS, which is said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,7 @@ def lift_kernel(
     found = find_loops(facts.name, operations, derive_ways(operations))
     device = _with_all_matrix_rates(device)
     recorder = LoopRecorder(found)
-    verdict = prove(facts, instructions, block=block, budget=budget or Budget(seconds=_SECONDS), recorder=recorder)
+    verdict = prove(facts, instructions, block=block, budget=budget or Budget(), recorder=recorder)
     waves = verdict.waves
     chosen, groups = _groups(facts.name, found, recorder, verdict)
     loops = tuple(replace(found[number], chain=_without_edge(found[number].chain)) for number in chosen)

@@ -12,6 +12,8 @@ Pair = tuple[int, ...]
 """The lines of both instructions, or of the only one."""
 _MOST_PATHS = 4_000
 _MOST_TOLD = 64
+UNDECIDED = "undecided"
+"""The evidence that says which fact the proof lacks: without it nobody can say whether anything is wrong."""
 _NOT_ASKED = "no replay was asked for"
 
 
@@ -73,3 +75,9 @@ def doubted(finding: Finding, why: str) -> Finding:
         return finding
     evidence = (*finding.evidence, ("not replayed", why))
     return replace(finding, severity=Severity.WARNING, evidence=evidence)
+
+
+def lacks(finding: Finding) -> str | None:
+    """The fact without which a finding can't be decided, if there is one."""
+    found = dict(finding.evidence).get(UNDECIDED)
+    return None if found is None else str(found)

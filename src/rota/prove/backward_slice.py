@@ -196,7 +196,7 @@ def _demands(operation: Operation, *, control: bool, sources: bool) -> int:
     """Registers whose values an operation needs for its own sake."""
     if sources and operation.to_lds:
         return operation.reads & ~EXEC_BITS
-    if operation.kind is OperationKind.LDS or operation.to_lds:
+    if operation.address:  # of LDS
         return operation.address
     if control and operation.kind in {OperationKind.BRANCH, OperationKind.CALL, OperationKind.INDEX}:
         return operation.reads
@@ -221,7 +221,11 @@ def _needed(
     demands = [_demands(each, control=control, sources=sources) for each in operations]
     feeds = [_feeds(each) for each in operations]
     kills = [
-        each.writes if (whole[number] or not each.vector) and not each.indexed else each.writes & ~VECTORS
+        0
+        if each.slots and each.verb == "store" and not whole[number]
+        else each.writes
+        if (whole[number] or not each.vector) and not each.indexed
+        else each.writes & ~VECTORS
         for number, each in enumerate(operations)
     ]
     needed = [0] * count
@@ -247,7 +251,9 @@ def _needed(
 
 
 def _feeds(operation: Operation) -> int:
-    """What a result that is needed is made of; the results of loads and matrices are not followed."""
+    """What a result that is needed is made of; the results of loads and matrices are not followed, but for spills."""
+    if operation.slots:
+        return operation.reads & ~EXEC_BITS
     if operation.kind is OperationKind.SMEM:
         return operation.reads if operation.verb == "load" else 0
     if operation.kind is not OperationKind.VALUE or operation.name.startswith(_BLIND):

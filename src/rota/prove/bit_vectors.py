@@ -30,9 +30,10 @@ class Answer(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An answer; where it is yes, `value` gives a term's value in an example."""
+    """An answer, and the effort that it took; where it is yes, `value` gives a term's value in an example."""
 
     answer: Answer
+    units: int = 0
     value: Callable[[Term], int] = lambda _: 0
 
 
@@ -47,17 +48,18 @@ class BitVectors:
     def __init__(self) -> None:
         import z3
 
-        self._z3 = z3
-        self._ops = _operations(z3)
+        self._z3, self._own = z3, z3.Context()  # what others have asked before changes no answer
+        self._spent = 0
+        self._ops = _operations(z3, self._own)
         self._conditions = _conditions(z3)
 
     def constant(self, number: int) -> Term:
         """A known number."""
-        return self._z3.BitVecVal(number, _BITS)
+        return self._z3.BitVecVal(number, _BITS, self._own)
 
     def unknown(self, name: str) -> Term:
         """An unknown number; the same name is the same one."""
-        return self._z3.BitVec(name, _BITS)
+        return self._z3.BitVec(name, _BITS, self._own)
 
     def knows(self, op: str) -> bool:
         """Is there such an operation?"""
@@ -83,16 +85,24 @@ class BitVectors:
         """Can all of them hold together?"""
         if not conditions:
             return Reply(answer=Answer.YES)
-        solver = self._z3.SolverFor("QF_BV")
-        solver.set("rlimit", effort)
+        solver = self._z3.SolverFor("QF_BV", ctx=self._own)
+        solver.set("rlimit", max(effort, 1))
         solver.add(*conditions)
         found = solver.check()
+        units = self._units(solver)
         if found == self._z3.unsat:
-            return Reply(answer=Answer.NEVER)
+            return Reply(answer=Answer.NEVER, units=units)
         if found != self._z3.sat:
-            return Reply(answer=Answer.UNKNOWN)
+            return Reply(answer=Answer.UNKNOWN, units=units)
         model = solver.model()
-        return Reply(answer=Answer.YES, value=lambda term: int(model.eval(term, model_completion=True).as_long()))
+        return Reply(
+            answer=Answer.YES, units=units, value=lambda term: int(model.eval(term, model_completion=True).as_long())
+        )
+
+    def _units(self, solver: Any) -> int:  # noqa: ANN401
+        """What the last question took; z3 counts them all together."""
+        before, self._spent = self._spent, int(solver.statistics().get_key_value("rlimit count"))
+        return self._spent - before
 
 
 def _conditions(z3: Any) -> dict[str, Callable[[Term, Term], Condition]]:  # noqa: ANN401  # the module
@@ -105,9 +115,9 @@ def _conditions(z3: Any) -> dict[str, Callable[[Term, Term], Condition]]:  # noq
     }
 
 
-def _operations(z3: Any) -> dict[str, Callable[..., Term]]:  # noqa: ANN401  # the module
+def _operations(z3: Any, own: Any) -> dict[str, Callable[..., Term]]:  # noqa: ANN401  # the module
     def number(value: int) -> Term:
-        return z3.BitVecVal(value, _BITS)
+        return z3.BitVecVal(value, _BITS, own)
 
     def low(bits: Term) -> Term:
         return bits & number(31)

@@ -7,16 +7,17 @@ with the same instructions, is an error; all others are warnings that say why th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
 from rota.errors import Finding, Severity, several
 from rota.isa.binary.kernel_facts import KernelFacts
-from rota.prove.alarm import Alarm, Confirmed, Pair, doubted, pair_of, unconfirmed
+from rota.prove.alarm import Alarm, Confirmed, Pair, doubted, lacks, pair_of, unconfirmed
 from rota.prove.bit_vectors import BitVectors, available
 from rota.prove.conditions import Chronicle, Path
 from rota.prove.feasibility import Feasibility, Possible, Unsettled
+from rota.prove.meter import Meter
 from rota.prove.replay import OrderShown, Replay
 from rota.prove.witness import FILLS, Launch, NoLaunchError, build_launch
 
@@ -38,12 +39,19 @@ class _Case:
 
 
 def confirm(
-    alarms: Sequence[Alarm], chronicle: Chronicle, replay: Replay, facts: KernelFacts, *, complete: bool
+    alarms: Sequence[Alarm],
+    chronicle: Chronicle,
+    replay: Replay,
+    facts: KernelFacts,
+    *,
+    complete: bool,
+    meter: Meter,
 ) -> Confirmed:
     """Asks whether alarms can happen, and executes those that may."""
     if not available():
         return unconfirmed(alarms, "z3 isn't installed: pip install 'rota[prove]'")
-    one = _Confirmation(chronicle, replay, facts, complete=complete)
+    meter.allow_search()
+    one = _Confirmation(chronicle, replay, facts, complete=complete, meter=meter)
     cases = [one.case(each) for each in alarms]
     kept = [each for each in cases if not each.never]
     # Those with paths first: what isn't about paths may well show on the way.
@@ -52,9 +60,11 @@ def confirm(
 
 
 class _Confirmation:
-    def __init__(self, chronicle: Chronicle, replay: Replay, facts: KernelFacts, *, complete: bool) -> None:
+    def __init__(
+        self, chronicle: Chronicle, replay: Replay, facts: KernelFacts, *, complete: bool, meter: Meter
+    ) -> None:
         self._chronicle, self._replay, self._facts, self._complete = chronicle, replay, facts, complete
-        self._feasibility = Feasibility(chronicle, BitVectors())
+        self._feasibility, self._meter = Feasibility(chronicle, BitVectors(), meter), meter
         self._asked: dict[tuple[int, int], Possible | Unsettled | None] = {}
         self._ran: dict[tuple[Launch, int], list[OrderShown]] = {}
 
@@ -65,7 +75,10 @@ class _Confirmation:
         case = _Case(alarm=alarm)
         if alarm.first.severity is Severity.NOTE:
             return case
-        for number, (pair, path) in enumerate(self._paths(alarm)):
+        if not alarm.paths:
+            case.why = "it isn't about paths, so no launch was looked for"
+            return case
+        for number, (pair, path) in enumerate(alarm.paths.values()):
             if number >= _MOST_PATHS or self._feasibility.questions >= _MOST_QUESTIONS:
                 case.why = case.why or "there are more paths to it than were asked about"
                 return case
@@ -81,13 +94,6 @@ class _Confirmation:
             case.why = "no launch takes the paths that were followed, but not all paths were"
         return case
 
-    def _paths(self, alarm: Alarm) -> Iterator[tuple[Pair | None, Path]]:
-        if alarm.paths:
-            yield from alarm.paths.values()
-        else:  # it isn't about paths: any that goes far will do
-            last = len(self._chronicle.arrivals) - 1
-            yield from ((None, (state, None)) for state in dict.fromkeys((last, last // 2, 0)))
-
     def _ask(self, path: Path) -> Possible | Unsettled | None:
         key = path[0], id(path[1])
         if key not in self._asked:
@@ -96,11 +102,13 @@ class _Confirmation:
 
     # Replay.
 
-    def finding(self, case: _Case) -> Finding:
+    def finding(self, case: _Case) -> Finding:  # noqa: C901
         """An alarm's finding, as an error if it was executed."""
         alarm = case.alarm
         if alarm.first.severity is Severity.NOTE:
             return alarm.told()
+        if lacks(alarm.first) is not None:  # an execution would be of data that the kernel may never be given
+            return doubted(alarm.told(), f"it depends on {lacks(alarm.first)}")
         if alarm.first.code in _NOT_EXECUTED:
             return doubted(alarm.told(), _NOT_EXECUTED[alarm.first.code])
         for launch, noise in self._ran:
@@ -108,6 +116,9 @@ class _Confirmation:
                 return self._refuted(alarm, launch, best, noise)
         why = case.why
         for _, possible in case.possible:
+            if over := self._meter.over:
+                why = f"the budget of {over} is used up"
+                break
             try:
                 plain = build_launch(self._facts, possible, self._replay.addresses)
                 for noise, fill in product((0, 1), FILLS):
@@ -126,9 +137,10 @@ class _Confirmation:
             return
         done = self._ran[launch, noise] = []
         for shown in self._replay.run(launch, _waves(alarm.first), noise=noise):
+            self._meter.spend(shown.instructions)
             done.append(shown)
             best = self._best(launch, noise, alarm)
-            if shown.outside or (best is not None and (_harmful(best[1]) or len(done) > 1)):
+            if self._meter.over or shown.outside or (best is not None and (_harmful(best[1]) or len(done) > 1)):
                 return
 
     def _best(self, launch: Launch, noise: int, alarm: Alarm) -> tuple[OrderShown, Finding, Pair] | None:

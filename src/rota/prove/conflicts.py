@@ -51,11 +51,11 @@ def find_conflicts(  # noqa: C901
     counts: Callable[[Conflict], bool] = lambda _: True,
     *,
     most: int = 64,
-    still: Callable[[], None] = lambda: None,
+    still: Callable[[int], None] = lambda _: None,
 ) -> list[Conflict]:
     """All pairs that count, up to a number of them: each pair of operations once.
 
-    Where few of many count, the search is long: `still` is called on the way, and raises when it has to end.
+    Where few of many count, the search is long: `still` is told of pairs on the way, and raises when it has to end.
     """
     waves: dict[int, list[Open]] = {}
     sums: dict[int, list[int]] = {}
@@ -102,18 +102,19 @@ def _pairs(  # noqa: PLR0917
     conflicts: dict[tuple[int, int], Conflict],
     counts: Callable[[Conflict], bool],
     most: int,
-    still: Callable[[], None],
+    still: Callable[[int], None],
 ) -> None:
     left = [each for each in mine if each.octets & hit]
     right = [each for each in yours if each.octets & hit]
-    looked = _STRETCH  # the first time, too: there may be many short searches
+    still(len(mine) + len(yours))  # the first time, too: there may be many short searches
+    looked = 0
     for one in left:
         if len(conflicts) >= most:
             return
         looked += len(right)
         if looked > _STRETCH:
+            still(looked)
             looked = 0
-            still()
         for other in right:
             common = one.octets & other.octets
             if not common or not clash(one.access.how, other.access.how):

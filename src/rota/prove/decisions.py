@@ -54,14 +54,14 @@ class Decisions:
         found = self.known.get(condition if wave is None else (condition, wave))
         if found is not None:
             return found
-        test = _arc_of(condition)
+        test = arc_of(condition)
         if test is None:
             return None
         base, wanted = test
         held = self.arc_of(base, wave)
         if _inside(held, wanted):
             return True
-        return False if _apart(held, wanted) else None
+        return False if apart(held, wanted) else None
 
     def arc_of(self, base: Symbol, wave: int | None = None) -> Arc:
         """The numbers that an unknown may be."""
@@ -82,14 +82,14 @@ class Decisions:
         self.happened(Decided(condition=condition, holds=holds, wave=wave))
         about = condition if wave is None else (condition, wave)
         self.known[about], self.when[about] = holds, epoch
-        test = _arc_of(condition)
+        test = arc_of(condition)
         if test is None:
             return
         base, (first, length) = test
-        wanted = (first, length) if holds else ((first + length + 1) & M32, M32 - 1 - length)
+        wanted = (first, length) if holds else others((first, length))
         key = base if wave is None else (base, wave)
         held = self.arcs.get(key, (0, min(base.bits, M32)))
-        self.arcs[key] = _both(held, wanted)
+        self.arcs[key] = both(held, wanted)
 
 
 def common(one: Decisions, other: Decisions, later: int, *, settled: bool = False) -> Decisions:
@@ -109,10 +109,15 @@ def common(one: Decisions, other: Decisions, later: int, *, settled: bool = Fals
                 whens = [each for each in (one.when.get(key, 0) + later, other.when.get(key)) if each is not None]
                 both.when[key] = min(whens)
     for key in one.arcs.keys() & other.arcs.keys():
-        arc = _hull(one.arcs[key], other.arcs[key])
+        arc = hull(one.arcs[key], other.arcs[key])
         if arc[1] < M32 and (not settled or one.arcs[key] == other.arcs[key]):
             both.arcs[key] = arc
     return both
+
+
+def others(arc: Arc) -> Arc:
+    """All numbers that are not in it."""
+    return (arc[0] + arc[1] + 1) & M32, M32 - 1 - arc[1]
 
 
 def _held(known: Decisions, key: Hashable) -> Arc:
@@ -120,7 +125,7 @@ def _held(known: Decisions, key: Hashable) -> Arc:
     return known.arc_of(base, wave) if isinstance(base, Symbol) else (0, M32)
 
 
-def _hull(one: Arc, other: Arc) -> Arc:
+def hull(one: Arc, other: Arc) -> Arc:
     """The shorter of the two arcs from the beginning of one to the end of the other that hold both."""
     found = []
     for first, then in ((one, other), (other, one)):
@@ -129,7 +134,7 @@ def _hull(one: Arc, other: Arc) -> Arc:
     return min(found, key=lambda arc: arc[1])
 
 
-def _arc_of(condition: Symbol) -> tuple[Symbol, Arc] | None:
+def arc_of(condition: Symbol) -> tuple[Symbol, Arc] | None:  # noqa: PLR0911
     """The unknown that a condition compares with a constant, and the arc in which it holds."""
     if condition.op not in {"eq", "lt_u", "lt_i"}:
         return None
@@ -147,7 +152,11 @@ def _arc_of(condition: Symbol) -> tuple[Symbol, Arc] | None:
         arc, value = ((one + 1) & M32, (last - one - 1) & M32), other
     else:
         return None
-    if len(value) != 3 or value[1] != 1 or not isinstance(value[2], int) or not isinstance(value[0], Symbol):
+    if len(value) != 3 or not isinstance(value[2], int) or not isinstance(value[0], Symbol):
+        return None
+    if value[1] == M32 and not arc[1]:  # what is left when it is taken from a number is the one number
+        return value[0], ((value[2] - arc[0]) & M32, 0)
+    if value[1] != 1:
         return None
     return value[0], ((arc[0] - value[2]) & M32, arc[1])
 
@@ -157,12 +166,13 @@ def _inside(held: Arc, wanted: Arc) -> bool:
     return start + held[1] <= wanted[1]
 
 
-def _apart(held: Arc, wanted: Arc) -> bool:
+def apart(held: Arc, wanted: Arc) -> bool:
+    """Is no number in both?"""
     start = (wanted[0] - held[0]) & M32
     return start > held[1] and start + wanted[1] <= M32
 
 
-def _both(held: Arc, wanted: Arc) -> Arc:
+def both(held: Arc, wanted: Arc) -> Arc:
     """An arc that holds all numbers in both; one of them where these are two pieces."""
     if _inside(held, wanted):
         return held

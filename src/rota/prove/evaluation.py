@@ -10,6 +10,7 @@ from rota.isa.wave.operand import EXEC, SCALAR, VCC, File, Operand, constant_bit
 from rota.prove.arithmetic import ARITHMETIC, COMPARISONS
 from rota.prove.decisions import Decisions
 from rota.prove.lane_mask import Mask, Masks, lanes_of
+from rota.prove.operation import SLOTS
 from rota.prove.simplification import SIMPLER, narrow, result_bits
 from rota.prove.squad import Half, Squad
 from rota.prove.symbol import (
@@ -83,7 +84,7 @@ class Evaluator:
 
     def started(self, row: int) -> Linear:
         """What a register that nobody wrote holds."""
-        return Linear(self.symbols.make("start", (row,), spread=WAVE if row >= SCALAR else LANE), 1, 0)
+        return Linear(self.symbols.make("start", (row,), spread=WAVE if SCALAR <= row < SLOTS else LANE), 1, 0)
 
     def settled(self, value: Value, known: Decisions, exec_: Mask | None = None) -> Value:
         """A value with what was decided since it was made, as the active lanes see it."""

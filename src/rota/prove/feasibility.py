@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rota.prove.bit_vectors import Answer, BitVectors, Reply
+from rota.prove.bit_vectors import EFFORT, Answer, BitVectors, Reply
 from rota.prove.conditions import Chain, Chronicle, Event, Path, events_of
+from rota.prove.meter import Budget, Meter
 from rota.prove.path_terms import PathTerms
 
 _MOST_EVENTS = 6_000
 _MOST_QUESTIONS = 60
+_TO_ASK = 100  # steps for every question, besides what z3 counts
 _TOO_LONG = "the path is too long to ask about"
 NO_ANSWER = "z3 came to no answer within its effort"
 
@@ -37,8 +39,8 @@ class Unsettled:
 class Feasibility:
     """Asks about paths of one proof."""
 
-    def __init__(self, chronicle: Chronicle, make: BitVectors) -> None:
-        self._chronicle, self._make = chronicle, make
+    def __init__(self, chronicle: Chronicle, make: BitVectors, meter: Meter | None = None) -> None:
+        self._chronicle, self._make, self._meter = chronicle, make, meter or Meter(Budget())
         self.questions = 0
 
     def of(self, path: Path) -> Possible | Unsettled | None:
@@ -79,12 +81,16 @@ class Feasibility:
         events: list[Event] = [event for chain in chains for event in events_of(chain)]
         if len(events) > _MOST_EVENTS:
             return Unsettled(why=_TOO_LONG)
+        if over := self._meter.over:
+            return Unsettled(why=f"the budget of {over} is used up")
         self.questions += 1
+        self._meter.spend(_TO_ASK + len(events))
         try:
             terms = PathTerms(self._make, self._chronicle.known[state], events)
         except RecursionError:
             return Unsettled(why=_TOO_LONG)
-        reply = self._make.ask(terms.conditions)
+        reply = self._make.ask(terms.conditions, min(EFFORT, self._meter.units_left))
+        self._meter.spend(units=reply.units)
         if reply.answer is Answer.NEVER:
             return None
         if reply.answer is Answer.UNKNOWN:

@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rota.errors import Concern, Finding, Severity
-from rota.prove.alarm import Alarm
+from rota.prove.alarm import UNDECIDED, Alarm
+from rota.prove.conditions import Path
 from rota.prove.conflicts import Conflict, find_conflicts
 from rota.prove.decisions import Decisions
 from rota.prove.operation import Operation, OperationKind
 from rota.prove.remedies import Fix, Remedy, kept_apart, stronger, wait_before
+from rota.prove.span import ALL, Span
 from rota.prove.squad import Flight, LdsUse, Squad
 from rota.prove.wave_agreement import Agreement
 
@@ -51,7 +53,7 @@ class Judge:
 
     # What waves do.
 
-    def stretch(self, squads: Sequence[Squad], epoch: int, known: Decisions, still: Callable[[], None]) -> None:
+    def stretch(self, squads: Sequence[Squad], epoch: int, known: Decisions, still: Callable[[int], None]) -> None:
         """The end of a stretch between barriers: no two waves may have used the same bytes in it.
 
         `still` raises when the search for such two has to end.
@@ -190,9 +192,13 @@ class Judge:
         self._remedy("I106", operation.number, flight.number, (wait_before(operation.number, counter, due),))
         self._add("I106", "own", message, operation.number, flight.number, evidence, known)
 
-    def early(self, squad: Squad, operation: Operation, uses: int, known: Decisions) -> None:
-        """An operation uses registers that a memory op under way fills."""
-        touched = uses & squad.busy
+    def early(self, squad: Squad, operation: Operation, uses: int, writes: int, known: Decisions) -> None:
+        """An operation uses registers that a memory op under way fills, or writes some that one reads."""
+        touched = 0
+
+        def left(flight: Flight) -> Flight:
+            return flight._replace(rows=flight.rows & ~touched)
+
         for name, queue in (
             ("vm", squad.vm),
             ("ds", squad.ds),
@@ -200,16 +206,16 @@ class Judge:
             ("flat", tuple(each for each, _ in squad.flat)),
         ):
             for place, flight in enumerate(queue):
-                if flight.rows & touched:
+                used = flight.rows & (writes if self._operations[flight.number].holds else uses)
+                if used:
+                    touched |= used
                     for number in (flight.number, *flight.also):
                         one = flight._replace(number=number)
                         self._early(squad, operation, one, name, len(queue) - 1 - place, known)
-        squad.vm, squad.ds, squad.sm = (
-            tuple(each._replace(rows=each.rows & ~touched) for each in queue)
-            for queue in (squad.vm, squad.ds, squad.sm)
-        )
-        squad.flat = tuple((each._replace(rows=each.rows & ~touched), seen) for each, seen in squad.flat)
-        squad.busy &= ~touched
+        if touched:
+            squad.vm, squad.ds, squad.sm = (tuple(map(left, queue)) for queue in (squad.vm, squad.ds, squad.sm))
+            squad.flat = tuple((left(each), seen) for each, seen in squad.flat)
+            squad.busy &= ~touched
 
     def _early(  # noqa: PLR0917
         self, squad: Squad, operation: Operation, flight: Flight, name: str, younger: int, known: Decisions
@@ -224,9 +230,10 @@ class Judge:
         missing = f"{counter}({due}) before it"
         if rule == "off by one":
             missing = f"{counter}({allowed}) at line {self._operations[last].instruction.line} must be at most {due}"
-        reads = bool(operation.reads & flight.rows)
-        does = "uses" if reads else "overwrites"
-        message = f"{operation.instruction.opcode} {does} a register that a memory op under way fills"
+        held = self._operations[flight.number].holds
+        does = "uses" if operation.reads & flight.rows and not held else "overwrites"
+        what = "a scalar store under way may still read" if held else "a memory op under way fills"
+        message = f"{operation.instruction.opcode} {does} a register that {what}"
         evidence = (("rule", rule), ("waves", _several(squad.waves)), ("missing wait", missing))
         near = stronger(last, counter, due) if rule == "off by one" else ()
         here = wait_before(operation.number, counter, younger if name in {"vm", "ds"} else 0)
@@ -286,11 +293,23 @@ class Judge:
             )
             self._add("I121", "", message, fewest.at, fewest.at, evidence, None, severity=Severity.NOTE)
 
-    def outside(self, places: dict[int, int], size: int) -> None:
-        """Operations that use LDS outside of what the kernel has."""
-        for number, place in places.items():
-            message = f"an LDS access may be at byte {place}; the kernel has {size}"
-            self._add("I105", "", message, number, number, (("rule", "no synchronisation"),), None)
+    def outside(self, operation: Operation, place: int, size: int, known: Decisions) -> None:
+        """An operation that uses LDS outside of what the kernel has."""
+        message = f"an LDS access may be at byte {place}; the kernel has {size}"
+        evidence = (("rule", "no synchronisation"),)
+        self._add("I105", "", message, operation.number, operation.number, evidence, known)
+
+    def unbounded(self, operation: Operation, bounds: Span, size: int, known: Decisions, path: Path) -> None:
+        """An operation whose address comes from data, which may lie outside of what the kernel has."""
+        message = f"the address of an LDS access comes from data, and nothing keeps it below {size} bytes"
+        evidence = (
+            ("rule", "no bound"),
+            ("address", "not bounded" if bounds == ALL else f"{bounds[0]:#x} to {bounds[1]:#x}"),
+            ("LDS bytes", size),
+            (UNDECIDED, "which addresses the data gives"),
+        )
+        number = operation.number
+        self._add("I105", "no bound", message, number, number, evidence, known, path=path)
 
     def _remedy(self, code: str, number: int, other: int, fixes: tuple[Fix, ...]) -> None:
         self._remedies.setdefault((code, number, other), Remedy(code=code, number=number, other=other, fixes=fixes))
@@ -298,6 +317,7 @@ class Judge:
     def _add(  # noqa: PLR0917
         self, code: str, rule: str, message: str, number: int, other: int, evidence: tuple[tuple[str, str | int], ...],
         known: Decisions | None, *, severity: Severity = Severity.ERROR, together: bool = False,
+        path: Path | None = None,
     ) -> None:  # fmt: skip
         where = () if together else (self._regions[number], self._regions[other], self._operations[other].kind)
         key = (code, rule, *where)
@@ -308,7 +328,7 @@ class Judge:
         finding = Finding(
             code=code, message=message, severity=severity, concerns=concerns, evidence=(*evidence, *decided)
         )
-        self._groups.setdefault(key, Alarm()).add(finding, None if known is None else known.path)
+        self._groups.setdefault(key, Alarm()).add(finding, path or (None if known is None else known.path))
         if self._stops and severity is Severity.ERROR:
             raise FoundError
 

@@ -7,7 +7,6 @@ import re
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,15 +19,18 @@ from rota.isa.wave.operand import SCALAR
 from rota.isa.wave.skip import without_skipping
 from rota.prove.alarm import Alarm, Confirmed, unconfirmed
 from rota.prove.backward_slice import derive_slice
+from rota.prove.block_shape import Triple, choose_block
 from rota.prove.conditions import Chronicle
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import FoundError, Judge
 from rota.prove.lane_mask import ALL64
+from rota.prove.memory_operation import mark_flat, mark_spills
 from rota.prove.memory_steps import MemorySteps
+from rota.prove.meter import Budget, Meter
 from rota.prove.operation import Operation, UnknownOperationError
 from rota.prove.operation_reader import read_operation
-from rota.prove.paths import Budget, Explorer, InconclusiveError
+from rota.prove.paths import Explorer, InconclusiveError
 from rota.prove.product_state import ProductState
 from rota.prove.recorder import Recorder
 from rota.prove.register_indexing import mark_indexed
@@ -43,8 +45,9 @@ from rota.targets.registry import architecture_named
 
 _NOT_JUDGED = "accesses of global memory, and what LDS holds before it is written, are not judged"
 _SAME_WORDS = "words that several waves load to the same bytes of LDS, and their addresses in memory, stay as they are"
+_IN_BOUNDS = "addresses of LDS that come from data lie inside of what the kernel has, as asked for"
 _READ_PER_SECOND = 6_000  # instructions that are decoded and sliced in a second, at least
-Triple = tuple[int, int, int]
+_STEPS_TO_READ, _ALWAYS_READ = 7, 1_000  # as long as that takes for one of them, and how many are read anyhow
 _REGISTER = re.compile(r"[vas]\d+")
 
 
@@ -64,10 +67,11 @@ class VmcntOrder(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
-    """Rules of the machine that can be read in two ways."""
+    """Rules of the machine that can be read in two ways, and what is taken for granted because it was asked for."""
 
     reads: ReadsAtBarrier = ReadsAtBarrier.STRICT
     order: VmcntOrder = VmcntOrder.IN_ORDER
+    lds_in_bounds: bool = False
 
 
 def prove(
@@ -93,7 +97,7 @@ def prove(
     proof = _Proof(facts, instructions, block, dynamic_lds, policies, budget or Budget(), recorder, stops=stops)
     complete, alarms, ending = proof.run()
     confirmed = proof.confirmed(alarms, image, complete=complete) if witness and alarms else unconfirmed(alarms)
-    findings = (*confirmed.findings, *ending)
+    findings = (*proof.block.rested(confirmed.findings), *ending)
     return Verdict(
         kernel=facts.name,
         arch=facts.arch,
@@ -123,28 +127,15 @@ class _Proof:
     ) -> None:
         self._recorder, self._stops = recorder, stops
         self.remedies: tuple[Remedy, ...] = ()
-        self._facts, self._instructions, self._policies, self._budget = facts, instructions, policies, budget
-        self._started = time.process_time()
-        self.assumptions = [_NOT_JUDGED]
-        self._block = self._chosen_block(block)
+        self._facts, self._instructions, self._policies = facts, instructions, policies
+        self._meter = Meter(budget)
+        self.block = choose_block(facts, instructions, block)
+        self._block = self.block.sizes
+        self.assumptions = [_NOT_JUDGED, *self.block.told]
         self._dynamic = dynamic_lds
         self._explorer: Explorer | None = None
         self._memory: MemorySteps | None = None
         self._size = 0
-
-    def _chosen_block(self, block: int | Triple | None) -> Triple:
-        required = self._facts.required_workgroup
-        if block is not None:
-            chosen = (block, 1, 1) if isinstance(block, int) else block
-            self.assumptions.append(f"a workgroup has {chosen[0]} x {chosen[1]} x {chosen[2]} work items, as asked for")
-        elif required is not None and len(required) == 3 and all(required):
-            chosen = (required[0], required[1], required[2])
-        else:
-            chosen = (self._facts.max_workgroup, 1, 1)
-            self.assumptions.append(
-                f"a workgroup has {chosen[0]} work items in one dimension, the most that the kernel takes"
-            )
-        return chosen
 
     def statistics(self, seconds: float) -> Statistics:
         """What the proof took."""
@@ -157,6 +148,7 @@ class _Proof:
             sites=len(sites),
             concrete_sites=sum(sites.values()),
             seconds=seconds,
+            effort=self._meter.spent,
         )
 
     @property
@@ -180,16 +172,15 @@ class _Proof:
             tables=frozenset() if explorer is None else tables_of(explorer.one.symbols.every()),
         )
         chronicle = Chronicle() if explorer is None else explorer.chronicle
-        return confirm(alarms, chronicle, replay, self._facts, complete=complete)
+        return confirm(alarms, chronicle, replay, self._facts, complete=complete, meter=self._meter)
 
     def run(self) -> tuple[bool, list[Alarm], tuple[Finding, ...]]:
         """Whether every path was followed to its end, what may be wrong, and what ended the proof early."""
         architecture = architecture_named(self._facts.arch)
         if architecture is None:
             return False, [], (_finding("I401", f"the proof doesn't know {self._facts.arch}"),)
-        count, seconds = len(self._instructions), self._budget.seconds
-        if count > _READ_PER_SECOND * seconds:
-            return False, [], (_finding("I402", f"{count} instructions are too many for a budget of {seconds:g} s"),)
+        if (too_many := self._too_many()) is not None:
+            return False, [], (too_many,)
         try:
             instructions = without_skipping(self._instructions)
             operations = self._operations(instructions, architecture)
@@ -215,7 +206,7 @@ class _Proof:
                 refused.setdefault(each.opcode, _finding("I401", f"the proof doesn't know {each.opcode}{part}", each))
         if not refused:
             try:
-                return mark_indexed(operations)
+                return mark_flat(mark_spills(mark_indexed(operations)))
             except UnknownOperationError as error:
                 each = error.instruction
                 refused[each.opcode] = _finding("I401", f"the proof doesn't follow {each.opcode} in index mode", each)
@@ -246,6 +237,7 @@ class _Proof:
             in_order=self._policies.order is VmcntOrder.IN_ORDER,
             flat_lds=aperture,
             m0_is_short=architecture.lds_bytes.value <= 1 << 16,
+            lds_in_bounds=self._policies.lds_in_bounds,
             recorder=self._recorder,
         )
         explorer = self._explorer = Explorer(
@@ -256,7 +248,7 @@ class _Proof:
             judge,
             kernarg_row=kernarg_row,
             waves=waves,
-            budget=self._left(),
+            meter=self._meter,
             recorder=self._recorder,
         )
         limit = sys.getrecursionlimit()
@@ -267,30 +259,37 @@ class _Proof:
                 explorer.explore(ProductState(squads=[start], known=Decisions()))
         except InconclusiveError as error:
             instruction = None if error.operation is None else error.operation.instruction
-            ending = (self._ended_early(str(error), instruction, budget=error.budget),)
+            ending = (self._ended_early(str(error), instruction, error.ended_by),)
         except FoundError:
             ending = (_finding("I402", "the first error was enough"),)
         except RecursionError:
-            ending = (self._ended_early("values are nested too deeply", None, budget=True),)
+            ending = (self._ended_early("values are nested too deeply", None, "depth"),)
         finally:
             sys.setrecursionlimit(limit)
-        with suppress(FoundError):
-            judge.outside(touched.outside, size)
+        if memory.assumed_in_bounds:
+            self.assumptions.append(_IN_BOUNDS)
         if memory.loads_twice:
             self.assumptions.append("memory that scalar loads read is not written during the launch")
         return judge, ending
 
-    def _left(self) -> Budget:
-        """What decoding and slicing have left of the budget."""
-        spent = time.process_time() - self._started
-        return replace(self._budget, seconds=max(self._budget.seconds - spent, 0.0))
+    def _too_many(self) -> Finding | None:
+        """To decode and slice a kernel takes its time as well, and can't be ended on the way."""
+        count, budget = len(self._instructions), self._meter.budget
+        limits = {"steps": _ALWAYS_READ + budget.steps // _STEPS_TO_READ}
+        if budget.seconds is not None:
+            limits["seconds"] = int(_READ_PER_SECOND * budget.seconds)
+        for name, most in limits.items():
+            if count > most:
+                message = f"{count} instructions are too many for the budget of {name}"
+                return replace(_finding("I402", message), evidence=(("ended by", name),))
+        return None
 
-    def _ended_early(self, message: str, instruction: Instruction | None, *, budget: bool) -> Finding:
+    def _ended_early(self, message: str, instruction: Instruction | None, ended_by: str) -> Finding:
         explorer = self._explorer
-        code = "I402" if budget else "I401"
-        evidence: tuple[tuple[str, str | int], ...] = ()
+        code = "I402" if ended_by else "I401"
+        evidence: tuple[tuple[str, str | int], ...] = (("ended by", ended_by),) if ended_by else ()
         if explorer is not None:
-            evidence = (("steps", explorer.steps), ("states", explorer.states), ("paths begun", explorer.paths))
+            evidence += (("steps", explorer.steps), ("states", explorer.states), ("paths begun", explorer.paths))
         concerns: tuple[Concern, ...] = () if instruction is None else (instruction.concern(),)
         return Finding(code=code, message=message, concerns=concerns, evidence=evidence)
 

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rota.isa.wave.operand import parse_operand
-from rota.prove.operation import EXEC_BITS, M0_BIT, Operation, OperationKind, UnknownOperationError, bits, parsed, quiet
+from rota.prove.operation import (
+    EXEC_BITS,
+    M0_BIT,
+    SLOTS,
+    VECTORS,
+    Operation,
+    OperationKind,
+    UnknownOperationError,
+    bits,
+    parsed,
+    quiet,
+)
 
 if TYPE_CHECKING:
     from rota.isa.code.disassembly import Instruction
@@ -24,7 +36,9 @@ _EXCHANGE = re.compile(r"^ds_(?:permute|bpermute|swizzle)_b32$")
 _VMEM = re.compile(
     r"^(?P<space>buffer|global|flat|scratch|tbuffer)_(?P<verb>load|store|atomic)_(?P<lds>lds_)?(?P<width>\w+)$"
 )
-_SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "ubyte": 1, "ushort": 2, "sbyte": 1, "sshort": 2}
+_SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "ubyte": 1, "ushort": 2, "sbyte": 1, "sshort": 2,
+          "byte": 1, "short": 2}  # fmt: skip
+_SPILL = re.compile(r"^scratch_(?:load|store)_dword(?:x[234])?$")
 _QUIET = re.compile(r"^(?:ds_nop|buffer_(?:inv|wbl2|wbinvl1|wbinvl1_vol|invl2))$")
 
 
@@ -37,7 +51,8 @@ def scalar_memory(instruction: Instruction, number: int) -> Operation | None:
 
 
 def _scalar_memory(instruction: Instruction, number: int, found: re.Match[str] | None, named: list[int]) -> Operation:
-    loads = (found is not None and found["verb"] == "load") or "glc" in instruction.modifiers
+    verb = "atomic" if found is None else found["verb"]
+    loads = verb == "load" or (verb == "atomic" and "glc" in instruction.modifiers)
     reads = 0
     for each in named[0 if found is None or found["verb"] == "store" else 1 :]:
         reads |= each
@@ -49,9 +64,10 @@ def _scalar_memory(instruction: Instruction, number: int, found: re.Match[str] |
         kind=OperationKind.SMEM,
         reads=reads,
         writes=named[0] if loads else 0,
-        data=named[0] if loads else 0,
+        data=named[0],
         operands=operands,
-        verb="load" if found is not None and loads else "other",
+        verb=verb,
+        holds=not loads,
     )
 
 
@@ -165,3 +181,53 @@ def vector_memory(instruction: Instruction, number: int, _: Architecture) -> Ope
         address=M0_BIT if to_lds else 0,
         flat=found["space"] == "flat",
     )
+
+
+def mark_flat(operations: list[Operation]) -> list[Operation]:
+    """Names the bytes that flat ops use and the registers of their addresses, in a kernel that may mean LDS by one."""
+    if not any("src_shared_base" in each.instruction.text for each in operations):
+        return operations
+    return [_with_address(each) if each.flat else each for each in operations]
+
+
+def _with_address(operation: Operation) -> Operation:
+    texts, width = operation.instruction.operands, operation.name.rpartition("_")[2]
+    place = texts[1 if operation.data else 0]
+    size = _SIZES.get(operation.name.partition(f"{operation.verb}_")[2].partition("_")[0])
+    if size is None:  # an atomic, of one word or two
+        size = 8 if width in {"x2", "f64"} else 4
+    spots = ((_offset(operation), size),)
+    operand = parse_operand(place, operation.instruction)
+    return replace(operation, operands=(operand,), address=bits(place), spots=spots)
+
+
+def mark_spills(operations: list[Operation]) -> list[Operation]:
+    """Names the words of private memory that loads and stores use, if all of them do so by constants alone.
+
+    Then private memory is one more file of registers: nobody else reaches it, and a lane's own ops on it are in order.
+    """
+    mine = [each for each in operations if each.name.startswith(("scratch_", "s_scratch_"))]
+    pointed = any("src_private" in each.instruction.text for each in operations)
+    if pointed or any(each.kind is OperationKind.CALL for each in operations) or not all(map(_spills, mine)):
+        return operations
+    return [_with_slots(each) if each.name.startswith("scratch_") else each for each in operations]
+
+
+def _spills(operation: Operation) -> bool:
+    named = operation.instruction.operands
+    places = named[::2] if operation.verb == "store" else named[1:]
+    return bool(_SPILL.match(operation.name)) and set(places) == {"off"} and _offset(operation) % 4 == 0
+
+
+def _offset(operation: Operation) -> int:
+    return next((int(each[7:], 0) for each in operation.instruction.modifiers if each.startswith("offset:")), 0)
+
+
+def _with_slots(operation: Operation) -> Operation:
+    data = operation.reads & VECTORS if operation.verb == "store" else operation.data
+    first = SLOTS + _offset(operation) // 4
+    slots = tuple(range(first, first + data.bit_count()))
+    rows = sum(1 << slot for slot in slots)
+    if operation.verb == "store":
+        return replace(operation, slots=slots, writes=rows)
+    return replace(operation, slots=slots, reads=operation.reads | rows)

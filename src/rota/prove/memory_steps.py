@@ -1,25 +1,30 @@
 """Memory ops and waits: takes a squad and an operation, gives what is under way behind it.
 
 Vector memory ops return in order (a policy that can be doubted), LDS ops in order among themselves, scalar loads in any
-order; a flat op counts on both counters and is over when both were waited for.
+order; a flat op counts on both counters: its registers are there when both were waited for, and what it does to LDS is
+done when lgkmcnt was, since that counts LDS alone.  A scalar store may read its data until it is waited for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Hashable, Sequence
 
-from rota.isa.wave.operand import M0, SCALAR, File
+from rota.isa.wave.operand import M0, SCALAR, SHARED_BASE, File
+from rota.prove.conditions import Decided, Path
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
-from rota.prove.operation import Operation, OperationKind
+from rota.prove.operation import VECTORS, Operation, OperationKind, rows_of
 from rota.prove.product_state import ProductState
 from rota.prove.recorder import Recorder
-from rota.prove.squad import Flight, LdsUse, Squad
+from rota.prove.span import ALL, Span, plain_span
+from rota.prove.squad import Flight, Half, LdsUse, Squad
 from rota.prove.symbol import GROUP, LANE, M32, WAVE, Linear, Value, plus, spread_of
-from rota.prove.touched_bytes import TouchedBytes, short_m0
+from rota.prove.touched_bytes import TouchedBytes
 
 _MOST_UNORDERED = 64
+_SHORT = re.compile(r"^(?:ds_read_|[a-z]+_load_)u(?P<size>8|16|byte|short)$")  # what fills the rest with zeros
 
 
 class MemorySteps:
@@ -28,16 +33,17 @@ class MemorySteps:
     def __init__(
         self, one: Evaluator, touched: TouchedBytes, judge: Judge, *, holds: tuple[int, int], constants: dict[int, int],
         evaluated: Sequence[bool], in_order: bool = True, flat_lds: bool = False, m0_is_short: bool = False,
-        recorder: Recorder | None = None,
+        lds_in_bounds: bool = False, recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
         self._recorder = recorder
         self._one, self._touched, self._judge, self._holds = one, touched, judge, holds
         self._constants, self._in_order, self.flat_lds = constants, in_order, flat_lds
-        self._short_m0 = m0_is_short
+        self._short_m0, self._lds_in_bounds = m0_is_short, lds_in_bounds
         self.accesses = touched.accesses
         self._evaluated, self._rows = evaluated, dict[int, tuple[int, ...]]()
         self.sites: dict[int, bool] = {}
-        self.loads_twice = False
+        self._outside: dict[Hashable, tuple[Path, Path]] = {}  # with what they go on, whose id is in the key
+        self.loads_twice = self.assumed_in_bounds = False
 
     # Waits.
 
@@ -66,11 +72,12 @@ class MemorySteps:
     def _retire_flat(self, squad: Squad, operation: Operation) -> None:
         waited = {name for name, count in zip(("vm", "lgkm"), operation.waits, strict=True) if count == 0}
         left = []
-        for flight, seen in squad.flat:
-            now = seen | waited
-            if len(now) == 2:
+        for each, seen in squad.flat:
+            now, flight = seen | waited, each
+            if "lgkm" in waited:  # compilers order LDS by this counter alone, whatever instruction went there
                 self._cover(squad, (flight,))
-            else:
+                flight = flight._replace(access=None)
+            if len(now) < 2 and not flight.bare:
                 left.append((flight, frozenset(now)))
         squad.flat = tuple(left)
 
@@ -104,6 +111,7 @@ class MemorySteps:
         how = operation.verb
         self._site(operation, address)
         access = self._touched.of(operation, how, address, squad.exec)
+        self._bounded(squad, operation, address, product.known)
         self._judge.own(squad, operation, access, product.known)
         if self._recorder is not None:
             self._recorder.accessed(product, squad, access)
@@ -127,21 +135,58 @@ class MemorySteps:
         concrete = not isinstance(address, Linear)
         self.sites[operation.number] = self.sites.get(operation.number, True) and concrete
 
+    def _bounded(self, squad: Squad, operation: Operation, address: Value, known: Decisions) -> None:
+        """An address has to stay inside; what bounds one that comes from data may be a decision of the path."""
+        stray = self._touched.stray(operation, address, squad.exec)
+        if stray is not None:
+            self._judge.outside(operation, stray, self._touched.size, known)
+        beyond = self._touched.beyond(operation, address, squad, known, stride=operation.to_lds)
+        if beyond is not None:
+            self._unbounded(operation, beyond, known, self._where_outside(squad, operation, address, known))
+
+    def _unbounded(self, operation: Operation, bounds: Span, known: Decisions, path: Path) -> None:
+        if self._lds_in_bounds:
+            self.assumed_in_bounds = True
+        else:
+            self._judge.unbounded(operation, bounds, self._touched.size, known, path)
+
+    def _where_outside(self, squad: Squad, operation: Operation, address: Value, known: Decisions) -> Path:
+        """The path on which an address is outside: no launch may take it, though no bound says so."""
+        shared = isinstance(address, Linear) and (address.base.spread == GROUP or len(squad.waves) == 1)
+        if not isinstance(address, Linear) or not shared or address.base.spread == LANE:
+            return known.path
+        first, last = plain_span(address.offset)
+        reach = last - first + operation.to_lds * 63 + max(offset + size for offset, size in operation.spots)
+        limit = self._touched.size - reach + 1
+        if limit <= 0:
+            return known.path
+        inside = self._one.compared("lt_u", Linear(address.base, address.scale, first), limit)
+        if not isinstance(inside, Linear):
+            return known.path
+        wave = None if address.base.spread == GROUP else squad.waves[0]
+        key = (inside.base, wave, known.path[0], id(known.path[1]))
+        if key not in self._outside:
+            event = Decided(condition=inside.base, holds=inside.scale != 1, wave=wave)
+            self._outside[key] = (known.path, (known.path[0], (known.path[1], event)))
+        return self._outside[key][1]
+
     def vector(self, squad: Squad, operation: Operation, product: ProductState) -> None:
         """A load, store or atomic of global memory; a load may go to LDS."""
         access: LdsUse | None = None
         if operation.to_lds:
             base = self._one.row(squad, SCALAR + M0, product.known)
-            base = short_m0(base) if self._short_m0 else base
+            base = self._one.compute("and", base, 0xFFFF) if self._short_m0 else base
             self._site(operation, base)
             access = self._touched.of(operation, "dma", base, squad.exec, stride=operation.to_lds)
+            self._bounded(squad, operation, base, product.known)
             self._judge.own(squad, operation, access, product.known)
             if self._recorder is not None:
                 self._recorder.accessed(product, squad, access)
         elif operation.flat and self.flat_lds:
-            how = {"load": "read", "store": "write", "atomic": "atomic"}[operation.verb]
-            access = self._touched.everything(operation, how, len(squad.waves))
+            access = self._flat(squad, operation, product.known)
         self._unknown_rows(squad, operation)
+        if operation.slots and self._evaluated[operation.number]:
+            self._spilled(squad, operation, product.known)
         flight = Flight(operation.number, operation.data, access, product.epoch)
         squad.busy |= operation.data
         if operation.flat:
@@ -157,6 +202,19 @@ class MemorySteps:
             self._retire_vm(squad, self._holds[0])
             squad.reckon()
 
+    def _flat(self, squad: Squad, operation: Operation, known: Decisions) -> LdsUse | None:
+        """What a flat op uses of LDS: its high word says whether it goes there at all."""
+        how = {"load": "read", "store": "write", "atomic": "atomic"}[operation.verb]
+        low, high = (self._one.row(squad, row, known) for row in operation.operands[0].rows)
+        if isinstance(high, int) and high == SHARED_BASE >> 32:
+            access = self._touched.of(operation, how, low, squad.exec)
+            self._bounded(squad, operation, low, known)
+            return access
+        if isinstance(high, int):
+            return None  # global or private memory
+        self._unbounded(operation, ALL, known, known.path)
+        return self._touched.everything(operation, how, len(squad.waves))
+
     def _unknown_rows(self, squad: Squad, operation: Operation) -> None:
         """What is loaded isn't known, nor what other lanes keep: the slice ends there."""
         rows = self._rows.get(operation.number)
@@ -166,7 +224,22 @@ class MemorySteps:
                 row for row in range(SCALAR) if wanted and operation.data >> row & 1
             )
         for row in rows:
-            squad.registers[row] = self._one.symbols.fresh("loaded", LANE)
+            unknown = squad.registers[row] = self._one.symbols.fresh("loaded", LANE)
+            if (short := _SHORT.match(operation.name)) is not None:
+                bits = 0xFF if short["size"] in {"8", "byte"} else 0xFFFF
+                loaded = self._one.symbols.fresh("loaded", LANE, bits)
+                squad.registers[row] = self._one.merged(squad.exec, loaded, unknown)
+
+    def _spilled(self, squad: Squad, operation: Operation, known: Decisions) -> None:
+        """Registers to private memory and back, in the lanes that are active."""
+        stores = operation.verb == "store"
+        data = rows_of(operation.reads & VECTORS if stores else operation.data)
+        for row, slot in zip(data, operation.slots, strict=True):
+            source, target = (row, slot) if stores else (slot, row)
+            value, old = self._one.row(squad, source, known), squad.registers.get(target)
+            if old is None or isinstance(old, Half):
+                old = self._one.started(target)
+            squad.registers[target] = value if squad.exec.full else self._one.merged(squad.exec, value, old)
 
     # Scalar loads.
 
@@ -175,7 +248,7 @@ class MemorySteps:
         rows = [row for row in range(SCALAR, SCALAR + 128) if operation.data >> row & 1]
         if operation.verb == "load" and "glc" not in operation.instruction.modifiers:
             self._load(squad, operation, rows, known)
-        else:
+        elif not operation.holds:
             for row in rows:
                 squad.registers[row] = self._one.symbols.fresh(operation.name, WAVE)
         squad.sm = _held((*squad.sm, Flight(operation.number, operation.data, None, 0)))

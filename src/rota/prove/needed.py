@@ -12,14 +12,15 @@ from dataclasses import dataclass
 
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.code.disassembly import Instruction
+from rota.prove.block_shape import Triple
 from rota.prove.edits import BARRIER, Edit, edited, waits_of
-from rota.prove.kernel_proof import Policies, Triple, prove
-from rota.prove.paths import Budget
+from rota.prove.kernel_proof import Policies, prove
+from rota.prove.meter import STEPS_PER_SECOND, Budget
 from rota.prove.verdict import Verdict
 from rota.targets.registry import architecture_named
 
-_PATIENCE = 4.0  # times what the proof itself took
-_LEAST = 2.0  # seconds
+_PATIENCE = 4  # times what the proof itself took
+_LEAST = 2 * STEPS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,7 @@ def find_needed(
     if not proved.proved:
         return None
     waits, barriers = _synchronisation(facts, instructions)
-    seconds = max(_PATIENCE * proved.statistics.seconds, _LEAST)
+    budget = Budget(steps=max(_PATIENCE * proved.statistics.effort, _LEAST))
     every, proofs = (*waits, *barriers), 0
 
     def verdict(edits: tuple[Edit, ...]) -> Verdict:
@@ -77,7 +78,7 @@ def find_needed(
         if progress is not None:
             progress(proofs, 2 * len(every))
         changed = edited(instructions, edits)
-        return prove(facts, changed, block=block, policies=policies, budget=Budget(seconds=seconds), stops=True)
+        return prove(facts, changed, block=block, policies=policies, budget=budget, stops=True)
 
     alone, undecided = [], []
     for each in every:

@@ -18,6 +18,8 @@ EXEC_BITS = 0b11 << SCALAR + EXEC
 VCC_BITS = 0b11 << SCALAR + VCC
 SCC_BIT, M0_BIT = 1 << SCC_ROW, 1 << M0_ROW
 VECTORS = (1 << SCALAR) - 1
+SLOTS = 1024
+"""From this row on: words of private memory that are only used by their numbers, as a compiler does that spills."""
 
 
 class OperationKind(enum.Enum):
@@ -42,7 +44,8 @@ class Operation:
     """One instruction: registers as bits, its operands, and of memory ops what they use.
 
     `spots` are the bytes that an LDS op uses, from its address on: pairs of an offset and a size.  `verb` is read,
-    write or atomic of an LDS op, load, store or atomic of others.  `data` are rows that a load fills.
+    write or atomic of an LDS op, load, store or atomic of others.  `data` are rows that a load fills.  `slots` are the
+    words of private memory that it loads or stores.
     """
 
     number: int
@@ -59,10 +62,12 @@ class Operation:
     to_lds: int = 0
     flat: bool = False
     address: int = 0
+    slots: tuple[int, ...] = ()
     waits: tuple[int | None, int | None] = (None, None)
     indexed: int = 0
     targets: int = 1
     keeps: bool = False  # a part of what its target had
+    holds: bool = False  # `data` are rows that a store reads until it is waited for: others may read them, not write
 
     @property
     def vector(self) -> bool:

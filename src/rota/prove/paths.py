@@ -7,9 +7,7 @@ workgroup shares is decided once for all waves.  A path ends where its state was
 from __future__ import annotations
 
 import heapq
-import time
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
 from rota.isa.binary.image import CODE_BASE
 from rota.isa.wave.operand import M0, SCALAR
@@ -21,6 +19,7 @@ from rota.prove.joining import join
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
 from rota.prove.met_states import MetStates
+from rota.prove.meter import Meter
 from rota.prove.operation import Operation, OperationKind
 from rota.prove.product_state import LoopVisit, Namer, ProductState, shape_of
 from rota.prove.recorder import Recorder
@@ -31,24 +30,15 @@ from rota.prove.symbol import Linear, Symbol
 from rota.prove.vector_values import evaluate_vector
 from rota.prove.widening import Widener
 
-_STRETCH = 256  # steps between two looks at the clock
+_STRETCH = 256  # steps between two looks at the budget
 
 
 class InconclusiveError(Exception):
-    """The proof can't go on: why, and at which operation."""
+    """The proof can't go on: why, at which operation, and which limit of the budget has ended it, if one has."""
 
-    def __init__(self, message: str, operation: Operation | None = None, *, budget: bool = False) -> None:
+    def __init__(self, message: str, operation: Operation | None = None, *, ended_by: str = "") -> None:
         super().__init__(message)
-        self.operation, self.budget = operation, budget
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """How much a proof may take."""
-
-    steps: int = 6_000_000
-    seconds: float = 60.0
-    states: int = 40_000
+        self.operation, self.ended_by = operation, ended_by
 
 
 class Explorer:
@@ -56,10 +46,10 @@ class Explorer:
 
     def __init__(
         self, operations: Sequence[Operation], sliced: BackwardSlice, one: Evaluator, memory: MemorySteps,
-        judge: Judge, *, kernarg_row: int, waves: int, budget: Budget, recorder: Recorder | None = None,
+        judge: Judge, *, kernarg_row: int, waves: int, meter: Meter, recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
         self._recorder = recorder
-        self.operations, self.one, self.memory, self.judge, self.budget = operations, one, memory, judge, budget
+        self.operations, self.one, self.memory, self.judge, self.meter = operations, one, memory, judge, meter
         self._evaluated, self._looping = sliced.evaluated, sliced.looping
         self._targets = call_targets(operations)
         self._places = {
@@ -80,7 +70,6 @@ class Explorer:
         self._met = MetStates(one, self._namer, sliced.for_addresses, self.chronicle)
         self._open: list[tuple[int, int, ProductState]] = []
         self._pushed = 0
-        self._ends = 0.0
         self.steps = self.states = self.paths = 0
 
     def _join_points(self) -> frozenset[int]:
@@ -111,7 +100,6 @@ class Explorer:
 
     def explore(self, start: ProductState) -> None:
         """Follows every path to its end, or raises if the budget is gone."""
-        self._ends = time.process_time() + self.budget.seconds
         self._put(start)
         while self._open:
             _, _, product = heapq.heappop(self._open)
@@ -172,8 +160,8 @@ class Explorer:
             touches, end = runs[at]
             count += 1
             if not count % _STRETCH:  # straight code without end may not escape the budget
-                self.steps, count = self.steps + count, 0
-                self._spend(operations[at])
+                self._spend(count, operations[at])
+                count = 0
             if end >= 0:
                 if touches & squad.busy:
                     self._look(squad, at, end, product)
@@ -182,15 +170,13 @@ class Explorer:
             if product.resumed:
                 product.resumed = False
             elif at in heads:
-                self.steps += count
+                self._spend(count, operations[at])
                 count = 0
-                self._spend(operations[at])
                 if not self._checkpoint(product, (squad.waves[0],)):
                     return False
             elif product.forks != product.marked and at in self._joins:
-                self.steps += count
+                self._spend(count, operations[at])
                 count = 0
-                self._spend(operations[at])
                 if not self._checkpoint(product, ("join",)):
                     return False
             operation = operations[at]
@@ -200,7 +186,7 @@ class Explorer:
                 going = self._step(product, squad, operation)
             except ForkError as fork:
                 if fork.parts and self._can_leave(product, len(squad.waves)):
-                    self.steps += count
+                    self._spend(count, operation)
                     self._leave_alone(product, squad)
                     return False
                 going = not fork.parts or len(squad.waves) == 1
@@ -209,27 +195,30 @@ class Explorer:
                 else:
                     self._part(product, squad)
             if not going:
-                self.steps += count
+                self._spend(count, operation)
                 return True
 
-    def _spend(self, operation: Operation) -> None:
-        if time.process_time() > self._ends or self.steps > self.budget.steps:
-            what = "steps" if self.steps > self.budget.steps else "seconds"
-            raise InconclusiveError(f"the budget of {what} is used up", operation, budget=True)
+    def _spend(self, steps: int, operation: Operation) -> None:
+        self.steps += steps
+        self.meter.spend(steps)
+        if over := self.meter.over:
+            raise InconclusiveError(f"the budget of {over} is used up", operation, ended_by=over)
 
-    def _search_on(self) -> None:
-        if time.process_time() > self._ends:
-            raise InconclusiveError("the budget of seconds is used up by the search for pairs that race", budget=True)
+    def _search_on(self, pairs: int) -> None:
+        self.meter.spend(pairs=pairs)
+        if over := self.meter.over:
+            message = f"the budget of {over} is used up by the search for pairs that race"
+            raise InconclusiveError(message, ended_by=over)
 
     def _early(self, squad: Squad, operation: Operation, product: ProductState) -> None:
-        uses = operation.reads | operation.writes
+        uses, writes = operation.reads | operation.writes, operation.writes
         if operation.data and not operation.flat and operation.kind in {OperationKind.LDS, OperationKind.VMEM}:
             uses = operation.reads | operation.writes & ~self.memory.refilled(squad, operation)
         if operation.indexed:
             meant = in_place(self.one, squad, operation, product.known) or operation
-            uses = meant.reads | meant.writes
+            uses, writes = meant.reads | meant.writes, meant.writes
         if uses & squad.busy:
-            self.judge.early(squad, operation, uses, product.known)
+            self.judge.early(squad, operation, uses, writes, product.known)
 
     def _look(self, squad: Squad, at: int, end: int, product: ProductState) -> None:
         for number in range(at, end):
@@ -256,6 +245,9 @@ class Explorer:
         elif kind is OperationKind.VMEM:
             if operation.to_lds:
                 self._resolve(squad, SCALAR + M0, product)
+            elif operation.flat and operation.address:
+                for row in operation.operands[0].rows:
+                    self._resolve(squad, row, product)
             self.memory.vector(squad, operation, product)
         elif kind is OperationKind.SMEM:
             self.one.symbols.looping = self._looping[operation.number]
@@ -305,7 +297,7 @@ class Explorer:
     def _fork(self, product: ProductState, squad: Squad, fork: ForkError) -> None:
         """Takes one way here, and leaves the other for later."""
         product.forks += 1
-        self._spend(self.operations[squad.at])
+        self._spend(0, self.operations[squad.at])
         where = self.operations[squad.at].instruction
         if not fork.waves:
             other = product.copy()
@@ -359,9 +351,9 @@ class Explorer:
 
     def _count(self, product: ProductState) -> None:
         self.states += 1
-        if self.states > self.budget.states:
+        if self.states > self.meter.budget.states:
             at = next((self.operations[each.at] for each in product.squads if not each.ended), None)
-            raise InconclusiveError("the budget of states is used up", at, budget=True)
+            raise InconclusiveError("the budget of states is used up", at, ended_by="states")
 
     def _checkpoint(self, product: ProductState, head: tuple[Hashable, ...]) -> bool:
         """Names and compares the state; False if it was met before, or is left for later."""
@@ -369,6 +361,7 @@ class Explorer:
             self._leave_alone(product)
             return False
         product.marked = product.forks
+        self.meter.spend(registers=sum(len(squad.registers) for squad in product.squads))
         self._namer.rename(product)
         shape = shape_of(product)
         place = (head, *((squad.waves, squad.at) for squad in product.squads))

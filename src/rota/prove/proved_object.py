@@ -9,8 +9,9 @@ from rota.errors import Finding, IsaError, ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.object_file import read_code_object
 from rota.isa.binary.toolchain import find_objdump
-from rota.prove.kernel_proof import Policies, Triple, prove
-from rota.prove.paths import Budget
+from rota.prove.block_shape import Triple
+from rota.prove.kernel_proof import Policies, prove
+from rota.prove.meter import Budget
 from rota.prove.verdict import Verdict
 
 

@@ -51,13 +51,15 @@ class Only(Interleaving):
 class OrderShown:
     """What one order showed: its label, findings, and where the launch reached outside of its buffers, if it did.
 
-    `output` is equal where all buffers are equal in the end; None if the launch didn't come to its end.
+    `output` is equal where all buffers are equal in the end; None if the launch didn't come to its end.  Of one that
+    didn't, `instructions` are the most that a wave may have executed.
     """
 
     order: str
     findings: tuple[Finding, ...]
     outside: str
     output: bytes | None
+    instructions: int = 0
 
 
 class Replay:
@@ -131,11 +133,14 @@ class Replay:
                 )
                 found: tuple[Finding, ...] = outcome.findings
                 output: bytes | None = _digest(outcome.buffers)
+                count = outcome.instructions
             except IsaError as error:
-                found, output = error.findings, None
+                found, output, count = error.findings, None, MOST_INSTRUCTIONS
                 if {each.code for each in found} == {"I107"}:
                     raise NoLaunchError(f"no launch fits it: {found[0].evidence}") from error
-            yield OrderShown(order=order.label, findings=found, outside=_outside(found), output=output)
+            yield OrderShown(
+                order=order.label, findings=found, outside=_outside(found), output=output, instructions=count
+            )
 
     def _values(self, launch: Launch) -> list[Value]:
         """The declared arguments as the launch has them."""

@@ -8,7 +8,6 @@ called the smallest.  In the end each count is made as weak as the proof allows.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
@@ -17,9 +16,10 @@ from itertools import combinations
 from rota.errors import Severity
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.code.disassembly import Instruction
+from rota.prove.block_shape import Triple
 from rota.prove.edits import BARRIER, Edit, edited, waits_of
-from rota.prove.kernel_proof import Policies, Triple, prove
-from rota.prove.paths import Budget
+from rota.prove.kernel_proof import Policies, prove
+from rota.prove.meter import STEPS_PER_SECOND, Budget
 from rota.prove.verdict import Verdict
 from rota.targets.registry import architecture_named
 
@@ -60,7 +60,7 @@ def suggest(
     *,
     block: int | Triple | None = None,
     policies: Policies | None = None,
-    seconds: float = 120.0,
+    steps: int = 120 * STEPS_PER_SECOND,
     progress: Callable[[int, int], None] | None = None,
 ) -> Suggestion | None:
     """Edits for a kernel with an alarm; None if there is nothing to mend."""
@@ -69,7 +69,7 @@ def suggest(
     other = sorted({each.code for each in verdict.findings if each.severity is not Severity.NOTE} - _MENDABLE)
     if other:
         return Suggestion(why=f"{', '.join(other)} is not about waits and barriers")
-    return _Search(facts, tuple(instructions), block, policies, seconds, progress).run(verdict)
+    return _Search(facts, tuple(instructions), block, policies, steps, progress).run(verdict)
 
 
 @dataclass(slots=True)
@@ -78,17 +78,16 @@ class _Search:
     instructions: tuple[Instruction, ...]
     block: int | Triple | None
     policies: Policies | None
-    seconds: float
+    steps: int
     progress: Callable[[int, int], None] | None
     proofs: int = 0
-    ends: float = 0.0
-    patience: float = 5.0
+    spent: int = 0
+    patience: int = 5 * STEPS_PER_SECOND
     tried: dict[frozenset[Edit], bool] = field(default_factory=dict)
     offered: dict[Edit, None] = field(default_factory=dict)
 
     def run(self, verdict: Verdict) -> Suggestion:
-        self.ends = time.process_time() + self.seconds
-        self.patience = max(4 * verdict.statistics.seconds, self.patience)
+        self.patience = max(4 * verdict.statistics.effort, self.patience)
         found = self._found(verdict)
         if found is None:
             return Suggestion(proofs=self.proofs, candidates=len(self.offered), why=self._why())
@@ -99,7 +98,7 @@ class _Search:
         return Suggestion(edits=edits, smallest=smallest is not None, candidates=len(self.offered), proofs=self.proofs)
 
     def _why(self) -> str:
-        return "the time is used up" if time.process_time() > self.ends else "no set of the edits on offer is enough"
+        return "the steps are used up" if self.spent > self.steps else "no set of the edits on offer is enough"
 
     def _found(self, verdict: Verdict) -> frozenset[Edit] | None:
         """A set that goes through, by size."""
@@ -110,7 +109,7 @@ class _Search:
         for each in self._grown(start, verdict):
             seen.add(each)
             heappush(queue, (len(each), len(seen), each))
-        while queue and time.process_time() < self.ends:
+        while queue and self.spent <= self.steps:
             _, _, edits = heappop(queue)
             found = self._proof(edits, stops=False)
             if found.proved:
@@ -155,9 +154,10 @@ class _Search:
             edited(self.instructions, edits),
             block=self.block,
             policies=self.policies,
-            budget=Budget(seconds=self.patience),
+            budget=Budget(steps=self.patience),
             stops=stops,
         )
+        self.spent += found.statistics.effort
         self.tried[edits] = found.proved
         return found
 
@@ -168,7 +168,7 @@ class _Search:
             for some in combinations(candidates, size):
                 edits = _merged(frozenset(some))
                 if edits not in self.tried:
-                    if time.process_time() > self.ends:
+                    if self.spent > self.steps:
                         return None
                     self._proof(edits, stops=True)
                 if self.tried[edits]:
@@ -183,7 +183,7 @@ class _Search:
                 continue
             now = waits_of(self.instructions[each.number]).get(each.what) if not each.inserted else None
             low, high = each.most, (architecture.no_wait(each.what) if now is None else now) - 1
-            while low < high and time.process_time() < self.ends:
+            while low < high and self.spent <= self.steps:
                 middle = (low + high + 1) // 2
                 weaker = edits - {each} | {replace(each, most=middle)}
                 if self._proof(weaker, stops=True).proved:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rota.errors import Finding, Severity, several
 from rota.markup import card, lines
+from rota.prove.alarm import lacks
 from rota.prove.remedies import Remedy
 
 _EARLY = frozenset({"I401", "I402"})
@@ -18,15 +19,22 @@ class Status(enum.Enum):
     PROVED = "proved"
     REFUTED = "refuted"
     ALARM = "alarm"
+    UNDECIDED = "undecided"
     INCONCLUSIVE = "inconclusive"
 
 
-_TONES = {Status.PROVED: "ok", Status.REFUTED: "error", Status.ALARM: "warning", Status.INCONCLUSIVE: "note"}
+_TONES = {
+    Status.PROVED: "ok", Status.REFUTED: "error", Status.ALARM: "warning", Status.UNDECIDED: "note",
+    Status.INCONCLUSIVE: "note",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """What a proof took: steps of squads of waves, states, paths, and LDS sites with known addresses, of all."""
+    """What a proof took: steps of squads of waves, states, paths, and LDS sites with known addresses, of all.
+
+    `effort` is what it took of its budget of steps, with the search for a launch.
+    """
 
     steps: int = 0
     states: int = 0
@@ -34,6 +42,7 @@ class Statistics:
     sites: int = 0
     concrete_sites: int = 0
     seconds: float = 0.0
+    effort: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +50,10 @@ class Verdict:
     """The answer about one kernel: proved only if every path was followed to its end and nothing is wrong.
 
     Refuted is what an execution showed: the finding, an error, has the launch and the order.  An alarm is something
-    wrong in the model, a warning, that no execution has shown; inconclusive is a proof that ended early, with what was
-    found until then.  Assumptions and policies are what it rests on; `waves` are those of a workgroup, `remedies` what
-    might mend what was found; `dropped` alarms were on paths that no launch can take.
+    wrong in the model, a warning, that no execution has shown; undecided is a kernel whose findings all rest on
+    something that the proof doesn't know and that they name, such as a block that was assumed; inconclusive is a proof
+    that ended early, with what was found until then.  Assumptions and policies are what it rests on; `waves` are those
+    of a workgroup, `remedies` what might mend what was found; `dropped` alarms were on paths that no launch can take.
     """
 
     kernel: str
@@ -91,12 +101,17 @@ class Verdict:
 
 
 def status_of(findings: tuple[Finding, ...], *, complete: bool) -> Status:
-    """Refuted if anything was shown to be wrong, an alarm if it may be, else whether the proof came to its end."""
-    wrong = {each.severity for each in findings if each.code not in _EARLY}
-    if Severity.ERROR in wrong:
+    """Refuted if anything was shown to be wrong, an alarm if it may be, undecided if only an unknown fact says whether.
+
+    Else it is whether the proof came to its end.
+    """
+    wrong = {(each.severity, lacks(each) is None) for each in findings if each.code not in _EARLY}
+    if (Severity.ERROR, True) in wrong:
         return Status.REFUTED
-    if Severity.WARNING in wrong:
+    if (Severity.WARNING, True) in wrong:
         return Status.ALARM
+    if (Severity.WARNING, False) in wrong:
+        return Status.UNDECIDED
     return Status.PROVED if complete else Status.INCONCLUSIVE
 
 

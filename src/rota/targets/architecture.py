@@ -51,13 +51,15 @@ class Architecture(Machine):
     `toolchain` is what follows -mcpu= and --offload-arch=, `elf_machine` what the flags of a code object say.
     `transposed_reads` are the LDS reads that transpose, by name; empty where there are none.  `extensions` are the
     vector instructions, matrix ones aside, that not every machine has, `matrix_forms` its matrix instructions.  Without
-    a `wait_encoding` no source is written for it.
+    a `wait_encoding` no source is written for it.  `d16_kept` is 1 if a load of half a register (d16) leaves the other
+    half as it was, 0 if that is lost.
     """
 
     toolchain: str
     elf_machine: Fact
     lanes: Fact
     register_bytes: Fact
+    d16_kept: Fact
     float8: Float8
     hazards: Hazards
     bank_rules: tuple[BankRule, ...]
@@ -70,6 +72,7 @@ class Architecture(Machine):
         # Not super(): a class with slots is not the one that super() without arguments refers to.
         Machine.__post_init__(self)
         check_types(self, {"toolchain": str, "elf_machine": Fact, "lanes": Fact, "register_bytes": Fact})
+        check_types(self, {"d16_kept": Fact})
         check_types(self, {"float8": Float8, "hazards": Hazards})
         check_elements("bank_rules", self.bank_rules, BankRule)
         check_elements("transposed_reads", self.transposed_reads, str)

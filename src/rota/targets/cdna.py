@@ -48,6 +48,12 @@ def counters(*more: OpKind) -> tuple[Counter, ...]:
     )
 
 
+D16_KEPT = Fact(
+    0, "halves of a register", Confidence.COMPILER_MODEL,
+    "LLVM, GCNSubtarget: d16PreservesUnusedBits is false where SRAM-ECC may be on, as it is on these (gfx942:sramecc+)",
+)  # fmt: skip
+
+
 def elf_machine(number: int) -> Fact:
     """What the flags of a code object say."""
     return Fact(number, "EF_AMDGPU_MACH", Confidence.DOCUMENTED, "LLVM, User Guide for AMDGPU Backend")

@@ -20,6 +20,7 @@ CDNA3 = Architecture(
     dma_width=Fact(4, "bytes per lane", Confidence.COMPILER_MODEL, f"{cdna.ASSEMBLER}: buffer_load_dword ... lds"),
     lanes=cdna.LANES,
     register_bytes=cdna.REGISTER_BYTES,
+    d16_kept=cdna.D16_KEPT,
     float8=Float8.FNUZ,
     wait_encoding=WaitEncoding.SPLIT_VMCNT,
     hazards=cdna.hazards(result=3, overlap=1, double_large=11, double_large_sum=9, permlane=False),

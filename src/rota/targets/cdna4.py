@@ -27,6 +27,7 @@ CDNA4 = Architecture(
     dma_width=Fact(16, "bytes per lane", Confidence.COMPILER_MODEL, f"{cdna.ASSEMBLER}: buffer_load_dwordx4 ... lds"),
     lanes=cdna.LANES,
     register_bytes=cdna.REGISTER_BYTES,
+    d16_kept=cdna.D16_KEPT,
     float8=Float8.OCP,
     wait_encoding=WaitEncoding.SPLIT_VMCNT,
     hazards=cdna.hazards(result=4, overlap=2, double_large=19, double_large_sum=17, permlane=True),

@@ -120,7 +120,7 @@ def _load(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
                 lds.order.disturbed(read, index[lanes][marked])
             out[lanes] = np.where(marked, np.uint8(0xFF), octets)
             covers.append(partial(lds.order.cover, read))
-        old = wave.v[first].copy()
+        old = wave.other_half(first)
 
         def finish() -> None:
             np.copyto(wave.v[first : first + target.count], width.registers(out, old), where=issued)

@@ -62,7 +62,7 @@ def _load(instruction: Instruction, width: Width, target: Operand, offsets: Call
     def act(wave: Wave) -> None:
         private, issued = wave.private, wave.active
         index, lanes = private.index(wave, instruction, offsets(wave), width.size, issued)
-        fetched, old = private.get(index, lanes), wave.v[first].copy()
+        fetched, old = private.get(index, lanes), wave.other_half(first)
 
         def finish() -> None:
             np.copyto(wave.v[first : first + target.count], width.registers(fetched, old), where=issued)

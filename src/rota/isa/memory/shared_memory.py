@@ -118,7 +118,7 @@ def _extended(target: Operand, found: re.Match[str]) -> Callable[[Wave], Arrange
     kind = np.dtype(f"<{found['sign']}{int(found['bits']) // 8}")
 
     def arrange(wave: Wave) -> Arrange:
-        old = wave.v[target.first].copy()
+        old = wave.other_half(target.first)
 
         def registers(octets: NDArray[np.uint8]) -> NDArray[np.uint32]:
             value: NDArray[np.uint32] = octets.view(kind)[:, 0].astype(np.int32).view(np.uint32)

@@ -125,7 +125,7 @@ def _load(access: _Access, data: Operand, width: Width) -> Act:
 
     def act(wave: Wave) -> None:
         fetched, number, _ = _fetch(access, wave)
-        issued, old = wave.mask, wave.v[first].copy()
+        issued, old = wave.mask, wave.other_half(first)
 
         def finish() -> None:
             registers = width.registers(fetched, old)

@@ -16,6 +16,7 @@
 #define ALL_ROWS (ROWS + SCALARS)
 #define SPARE 32                /* rows behind the last: an operand may start at the last, and be as long as any is */
 #define POISON 0xFFFFFFFFu
+#define LOST 2 /* of `half`: what the other half of the register held is lost */
 #define MOST_WAVES 16
 #define MOST_OPERANDS 6
 #define MOST_PENDING 160        /* of one wave: more than its counters hold together */

@@ -123,6 +123,8 @@ static int32_t load(Wave *wave, const Op *op)
     addresses_of(wave, op, op->o + 1, &from);
     fetch(wave, op, &from, bytes);
     memcpy(old, wave->v[first], sizeof old);
+    if (op->half == LOST)
+        memset(old, 0xFF, sizeof old); /* poison */
     for (int lane = 0; lane < LANES; lane++) {
         const uint8_t *given = bytes + lane * op->size;
         if (op->size >= 4) {

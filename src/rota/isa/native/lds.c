@@ -331,6 +331,8 @@ static int32_t ds_read(Wave *wave, const Op *op)
     int pc = (int)(op - group->ops), half = op->half;
     uint32_t old[LANES];
     memcpy(old, wave->v[op->o[0].first], sizeof old);
+    if (half == LOST)
+        memset(old, 0xFF, sizeof old); /* poison */
     uint32_t address[LANES];
     memcpy(address, wave->v[op->o[1].first], sizeof address); /* the target may be the address itself */
     Pending *pending = launch(wave, op, ON_DS, op->o[0].first, op->pieces * ((op->size + 3) / 4));

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rota.isa.code.disassembly import Instruction
     from rota.targets.architecture import Architecture
 
+_LOST = 2  # a load of half a register that loses the other one
 _MEMORY = re.compile(
     r"^(?P<space>buffer|global|scratch)_(?:load|store)_(?:lds_)?"
     r"(?P<width>dword(?:x[234])?|[us]?byte|[us]?short)(?P<half>_d16)?(?P<high>_hi)?$"
@@ -64,7 +65,8 @@ def memory_record(record: Any, instruction: Instruction, architecture: Architect
         _pieces(record, found, fields)
     else:
         return _atomic(record, instruction, fields)
-    record["half"], record["high"] = bool(found["half"]) and "_store_" not in opcode, bool(found["high"])
+    halves = bool(found["half"]) and "_store_" not in opcode
+    record["half"], record["high"] = halves * (1 if architecture.d16_kept.value else _LOST), bool(found["high"])
     return None
 
 

@@ -26,7 +26,7 @@ static int32_t load(Wave *wave, const Op *op)
         memset(bytes, 0xFF, sizeof bytes);
         if (from)
             memcpy(bytes, from, (size_t)op->size);
-        uint32_t old = wave->v[op->o[0].first][lane];
+        uint32_t old = op->half == LOST ? POISON : wave->v[op->o[0].first][lane];
         for (int row = 0; row < rows; row++)
             memcpy(&words[row][lane], bytes + 4 * row, 4);
         if (op->size < 4) {

@@ -96,7 +96,9 @@ class Packed(NamedTuple):
 
 
 def pack(program: KernelProgram) -> Packed | None:
-    """The records of a program; None if the core lacks a memory access, a jump or a form of one."""
+    """The records of a program; None without a core, or if it lacks a memory access, a jump or a form of one."""
+    if not opcodes():
+        return None
     ops = np.zeros(len(program.steps), OP)
     pool: list[int] = []
     for number, step in enumerate(program.steps):

@@ -164,6 +164,10 @@ class Wave:
         """The lanes that EXEC names."""
         return ALL if self.mask is None else self.mask
 
+    def other_half(self, row: int) -> NDArray[np.uint32]:
+        """What a load of half a register finds in the other one: what it held, or nothing that can be relied on."""
+        return self.v[row].copy() if self.architecture.d16_kept.value else np.full(LANES, POISON, np.uint32)
+
     def launch(self, counter: str, pending: Pending) -> None:
         """Issues a memory op on vm, ds or sm; its registers are poison until it lands."""
         for row in pending.rows:
