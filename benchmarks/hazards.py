@@ -4,10 +4,11 @@ Run `python -m benchmarks.hazards [--pairs] [--aiter]` from the repository's roo
 wait state, and the static walk has to give I104.  Left out, each for a reason that is checked: padding that no path
 comes to; one state between two memory instructions of one kind, which breaks a clause that XNACK might replay and which
 no rule needs; states that were due before LLVM, which goes through a kernel from top to bottom, added others further
-down a loop; states counted without an inline assembly's instructions, which LLVM doesn't look into.  With --pairs, llc
-is given thousands of pairs of instructions, and both have to name the same number.  With --aiter, what hand-written
-kernels don't keep is counted, not judged.  The exit status is 1 if a wait state was missed, or a compiled kernel gave
-an alarm.
+down a loop; states for a register that is written again before it is read, or that pass while an MFMA waits for its
+unit, which LLVM doesn't count; states counted without an inline assembly's instructions, which it doesn't look into.
+With --pairs, llc is given thousands of pairs of instructions, and both have to name the same number, but for rules that
+LLVM doesn't have.  With --aiter, what hand-written kernels don't keep is counted by rule, not judged.  The exit status
+is 1 if a wait state was missed, or a compiled kernel gave an alarm.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ from tests.emit.kernels import SMALL, SMALL_MI300X, by_values, four_wave, ping_p
 from tests.isa.sources import PREAMBLE
 from tests.shared import shared
 
+BEYOND_LLVM = frozenset(
+    {"unequal", "different", "overlap", "short_overlap", "dot", "double_overwrite", "store_by_offset", "store_load"}
+)
+"""Rules of the manual, measured, or of an open pull request, that LLVM 22 keeps in part or not at all."""
 _VECTOR_MEMORY = ("buffer_", "global_", "flat_", "scratch_")
 _SCALAR_MEMORY = ("s_load", "s_buffer_load", "s_store", "s_dcache")
 _SYMBOL = re.compile(r"^(?P<address>[0-9a-f]+) <(?P<name>[^>]+)>:$", re.MULTILINE)
@@ -104,7 +109,9 @@ def _left_out(walk: SpacingWalk, number: int, reachable: frozenset[int], by_hand
     alike = any(all(opcode.startswith(kind) for opcode in around) for kind in (_VECTOR_MEMORY, _SCALAR_MEMORY))
     after = range(number + 1, len(walk.spacings))
     later = [at for at in after if walk.instructions[at].opcode == "s_nop" and at not in by_hand]
+    plain = len(_weakened(walk, number, (), plain=True)) > len(_weakened(walk, number, (), plain=True, less=0))
     reasons = {
+        "for a register that is written again, or while the matrix unit is busy": plain,
         "breaks a clause of memory instructions, for XNACK": walk.spacings[number].states == 1 and alike,
         "due before LLVM added those further down the loop": bool(_weakened(walk, number, later)),
         "counted without the instructions of an inline assembly": bool(_weakened(walk, number, sorted(by_hand))),
@@ -129,14 +136,16 @@ def _shares_with_assembly(walk: SpacingWalk, number: int, by_hand: frozenset[int
     return bool(by_hand & {before[0], behind[0]}) and bool(written & named)
 
 
-def _weakened(walk: SpacingWalk, number: int, gone: Sequence[int]) -> tuple[Early, ...]:
+def _weakened(
+    walk: SpacingWalk, number: int, gone: Sequence[int], *, plain: bool = False, less: int = 1
+) -> tuple[Early, ...]:
     """What comes too early with one state less there, and with some instructions that pass no state."""
     kept = {at: walk.spacings[at] for at in (number, *gone)}
-    walk.spacings[number] = replace(kept[number], states=kept[number].states - 1)
+    walk.spacings[number] = replace(kept[number], states=kept[number].states - less)
     for at in gone:
         walk.spacings[at] = replace(NOTHING, states=0)
     try:
-        return walk.early(sorted(walk.near(number)))
+        return walk.early(sorted(walk.near(number)), plain=plain)
     finally:
         for at, spacing in kept.items():
             walk.spacings[at] = spacing
@@ -241,7 +250,8 @@ def pairs_agree(architecture: Architecture, chosen: Sequence[hazard_pairs.Pair])
         inserted += states > 0
         due = needs(spacing_of(first, architecture), spacing_of(then, architecture), architecture.hazards)
         ours = max((each.states for each in due), default=0)
-        if ours != states:
+        asked = max((each.states for each in due if each.rule not in BEYOND_LLVM), default=0)
+        if not asked <= states <= ours:
             differing.append(f"{name}: LLVM {states}, here {ours}")
     return len(found), inserted, differing
 

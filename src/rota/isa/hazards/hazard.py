@@ -9,21 +9,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.isa.hazards.spacing import NO_ROWS
 from rota.isa.hazards.spacing_rules import needs
-from rota.isa.hazards.walk import early_message, too_early
+from rota.isa.hazards.walk import Behind, early_evidence, early_message
 from rota.isa.wave.wave import POISON, Wave
 
 if TYPE_CHECKING:
-    from rota.isa.hazards.spacing import Need
+    from rota.isa.hazards.spacing import Need, Spacing
     from rota.isa.wave.step import Step
 
 
 def keep_distance(wave: Wave, step: Step) -> None:
     """Looks whether a step comes too early behind recent ones, and remembers it.
 
-    What an MFMA has not yet written is read as poison.
+    What an MFMA has not yet written is read as poison.  An MFMA waits until its unit is free.
     """
-    now, spacing, recent = wave.now, step.spacing, wave.recent
+    spacing = step.spacing
+    if spacing.pipe is not None:
+        _wait_for_unit(wave, spacing)
+    now, recent = wave.now + wave.stalled, wave.recent
     if recent:
         for _, since, other in recent:
             first = other.spacing
@@ -33,18 +37,45 @@ def keep_distance(wave: Wave, step: Step) -> None:
                 _report(wave, step)
                 break
         if recent[0][0] <= now:
-            wave.recent = [entry for entry in recent if entry[0] > now]
-    if spacing.reach:
+            wave.recent = recent = [entry for entry in recent if entry[0] > now]
+    reach = spacing.reach
+    if spacing.ends and any(spacing.ends & other.spacing.writes for _, _, other in recent):
+        reach = max(other.spacing.reach for _, _, other in recent)  # it ends what they may be too early for
+    if reach:
         since = now + step.states
-        wave.recent.append((since + spacing.reach, since, step))
+        wave.recent.append((since + reach, since, step))
+
+
+def _wait_for_unit(wave: Wave, spacing: Spacing) -> None:
+    """An MFMA begins when the one before, if of its kind, has passed.
+
+    What was issued between the two gets nothing of that time: the walk backwards doesn't know of it there.
+    """
+    now = wave.now + wave.stalled
+    pipe, began, free = wave.unit
+    if pipe is spacing.pipe and free > now:
+        more = free - now
+        wave.recent = [
+            (until + more, since + more, step) if since > began + 1 else (until, since, step)
+            for until, since, step in wave.recent
+        ]
+        wave.stalled, now = wave.stalled + more, free
+    wave.unit = (spacing.pipe, now, now + spacing.passes)
 
 
 def _report(wave: Wave, step: Step) -> None:
-    """What the step comes too early for, of those that no later MFMA has taken the place of."""
-    spaced = [(wave.now - since, other.spacing) for _, since, other in reversed(wave.recent)]
-    for first, short, need in too_early(spaced, step.spacing, wave.architecture.hazards):
-        other = next(each for _, _, each in reversed(wave.recent) if each.spacing is first)
-        _early(wave, step, other, short, need)
+    """What the step comes too early for, of what nothing else has written since."""
+    multiplied = ended = NO_ROWS
+    now = wave.now + wave.stalled
+    for _, since, other in reversed(wave.recent):
+        first = other.spacing
+        behind = Behind(now - since, multiplied, ended)
+        found = sorted(behind.due(first, step.spacing, wave.architecture.hazards), key=lambda due: -due[1].required)
+        for short, need in found:
+            _early(wave, step, other, short, need)
+        if first.passes:
+            multiplied |= first.writes
+        ended |= first.ends
 
 
 def _early(wave: Wave, step: Step, other: Step, short: int, need: Need) -> None:
@@ -53,7 +84,7 @@ def _early(wave: Wave, step: Step, other: Step, short: int, need: Need) -> None:
         step.instruction,
         early_message(step.instruction, need, short),
         ("wave", wave.number),
-        ("fix", f"s_nop {short - 1} before it, or other instructions"),
+        *early_evidence(need, short),
         other=other.instruction,
     )
     if need.reads and need.matrix:

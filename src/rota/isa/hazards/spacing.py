@@ -13,10 +13,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rota.isa.wave.operand import ACC, EXEC, M0, SCALAR, VCC
+from rota.program.machine import Confidence
 from rota.targets.matrix_forms import ANY, Pipe
+from rota.targets.wait_states import SOURCES
 
 if TYPE_CHECKING:
     from rota.isa.code.disassembly import Instruction
+    from rota.program.machine import Fact
     from rota.targets.architecture import Architecture
     from rota.targets.wait_states import Hazards
 
@@ -38,7 +41,13 @@ _TIED = re.compile(r"^v_(?:(?:pk_)?fmac|mac|dot\w*c|writelane|fmac_legacy)_")
 _EXCHANGES = re.compile(r"^v_(?:swap_b32|permlane(?:16|32)_swap_b32)$")
 _DPP = re.compile(r"^(?:quad_perm|row_\w+|wave_\w+|row_newbcast)(?::|$)")
 _MOVREL = re.compile(r"^(?:s_movrel|ds_(?:read|write)_addtid|s_sendmsg|s_ttracedata|ds_gws_|ds_ordered_count)")
-_HWREG = re.compile(r"hwreg\((?P<name>\w+)")
+_NOT_NAMED = re.compile(r"^(?:s_ttracedata|ds_gws_|ds_ordered_count|buffer_)")  # among those that use M0 for the manual
+_HWREG = re.compile(r"hwreg\((?P<name>\w+)(?:, *(?P<first>\d+), *(?P<bits>\d+))?")
+_VSKIP = 28  # its bit of MODE
+_MASKED = re.compile(r"^v_(?:cndmask|addc|subb|subbrev)_")
+_WHOLE = re.compile(r"^(?:quad_perm|row_ror|row_newbcast|row_mirror|row_half_mirror|wave_ro[lr])")
+_SCALAR_LOADS = ("s_load", "s_buffer_load", "s_scratch_load")
+_MAY_WRITE = re.compile(r"^s_(?:cmov|movreld)")
 _LOADS = re.compile(r"^ds_(?:read|\w+_rtn|bpermute|permute|swizzle|consume|append|ordered)")
 _PACKED = re.compile(r"^v_(?:pk_|dot\d(?!\w*c_)|(?:mad|fma)_mix)")
 _BY_BYTES = re.compile(r"^v_cvt_(?:scalef32_)?sr_(?:fp8|bf8)_")
@@ -74,21 +83,40 @@ class Trait(enum.Flag):
     PERMLANE = enum.auto()
     COMPARES_EXEC = enum.auto()  # v_cmpx
     USES_M0 = enum.auto()
+    NOT_NAMED = enum.auto()  # uses M0, but no row of the manual names it
     TO_LDS = enum.auto()  # a load from memory to LDS, which counts as a VALU instruction too
     SETS_MODE = enum.auto()
     READS_MODE = enum.auto()
+    SETS_VSKIP = enum.auto()  # s_setreg of that bit
+    SKIPS = enum.auto()  # s_setvskip
+    BY_OFFSET = enum.auto()  # a buffer store whose offset is a register
     RETURNS = enum.auto()  # s_rfe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """Wait states due between two instructions, the rows that they share, and why."""
+    """Wait states due between two instructions, the rows that they share, why, and whose rule it is.
+
+    `rule` is its name among the `Hazards`, `fact` what they say about it.
+    """
 
     states: int
     rows: Rows
     why: str
+    rule: str
+    fact: Fact
     reads: bool = False  # the second one reads the rows
     matrix: bool = False  # the rows are an MFMA's results: a later MFMA that writes them takes its place
+
+    @property
+    def source(self) -> str:
+        """Whose rule it is."""
+        return SOURCES.get(self.fact.confidence, self.fact.confidence.value)
+
+    @property
+    def required(self) -> bool:
+        """Is it a rule of the manual, or was it measured; or does LLVM alone keep it?"""
+        return self.fact.confidence is not Confidence.COMPILER_MODEL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,8 +124,10 @@ class Spacing:
     """The registers and traits of one instruction, as far as wait states depend on them.
 
     `reads` are explicit sources, of an MFMA its factors, scales and index; `sums` what an MFMA or a dot product adds to
-    and `sum_range` its first row and length; `held` the data of a wide store; `select` the rows of a lane select.
-    `known` is what was found out about pairs with this one in front.
+    and `sum_range` its first row and length; `held` the data of a wide store; `select` the rows of a lane select.  Of
+    `reads`, `masks` are only read as a mask or carry, `exchanged` are the lanes that DPP moves, `kept` is what a target
+    held, where lanes may keep it.  `zeros` are the registers whose zero flags are read, `ends` the scalar registers
+    that surely hold something else behind it.  `known` is what was found out about pairs with this one in front.
     """
 
     opcode: str
@@ -110,6 +140,11 @@ class Spacing:
     write_range: tuple[int, int] = (-1, 0)
     held: Rows = NO_ROWS
     select: Rows = NO_ROWS
+    masks: Rows = NO_ROWS
+    exchanged: Rows = NO_ROWS
+    kept: Rows = NO_ROWS
+    zeros: Rows = NO_ROWS
+    ends: Rows = NO_ROWS
     traits: Trait = Trait.NONE
     hwreg: str = ""
     pipe: Pipe | None = None
@@ -150,6 +185,11 @@ def vector_rows(rows: Rows) -> Rows:
     return frozenset(row for row in rows if row < SCALAR)
 
 
+def scalar_rows(rows: Rows) -> Rows:
+    """The others."""
+    return frozenset(row for row in rows if row >= SCALAR)
+
+
 def _reach(first: Spacing, hazards: Hazards) -> int:
     """A bound on the wait states that anything may have to keep behind it."""
     if first.kind is Kind.MATRIX:
@@ -157,16 +197,21 @@ def _reach(first: Spacing, hazards: Hazards) -> int:
         return max(first.passes + max(hazards.result.value, hazards.overlap.value, 2), *(fact.value for fact in large))
     if first.kind is Kind.VECTOR:
         scalar = any(row >= SCALAR for row in first.writes)
-        return max(hazards.scalar.value, hazards.exec_dpp.value) if scalar else max(hazards.dot.value, 2)
-    if first.held or first.writes or Trait.SETS_MODE in first.traits:
-        return max(hazards.store.value, hazards.dpp.value, hazards.mode.value, hazards.m0.value)
+        far = (
+            (hazards.scalar, hazards.exec_dpp, hazards.zero) if scalar else (hazards.dot, hazards.dpp, hazards.operand)
+        )
+        return max(fact.value for fact in far)
+    if first.kind is not Kind.OTHER and (first.held or first.writes or first.traits):
+        near = (hazards.store, hazards.dpp_other, hazards.mode, hazards.m0, hazards.vskip, hazards.vskip_read)
+        return max(fact.value for fact in near)
     return 0
 
 
 def spacing_of(instruction: Instruction, architecture: Architecture) -> Spacing:
     """What the instruction reads, writes and is, for wait states."""
     spacing = _spacing(instruction, architecture)
-    return replace(spacing, reach=_reach(spacing, architecture.hazards))
+    ends = spacing.ends or (NO_ROWS if spacing.kind is Kind.SCALAR else scalar_rows(spacing.writes))
+    return replace(spacing, reach=_reach(spacing, architecture.hazards), ends=ends)
 
 
 def _spacing(instruction: Instruction, architecture: Architecture) -> Spacing:
@@ -185,9 +230,13 @@ def _spacing(instruction: Instruction, architecture: Architecture) -> Spacing:
             kind=Kind.LDS,
             reads=_union(operands[1:] if loads else operands),
             writes=_union(operands[:1]) if loads else NO_ROWS,
-            traits=Trait.USES_M0 if _MOVREL.match(opcode) or "gds" in instruction.modifiers else Trait.NONE,
+            traits=_m0_traits(opcode) if _MOVREL.match(opcode) or "gds" in instruction.modifiers else Trait.NONE,
         )
     return _scalar(instruction, operands)
+
+
+def _m0_traits(opcode: str) -> Trait:
+    return Trait.USES_M0 | Trait.NOT_NAMED if _NOT_NAMED.match(opcode) else Trait.USES_M0
 
 
 def _union(operands: list[Rows]) -> Rows:
@@ -250,21 +299,38 @@ def _vector(instruction: Instruction, operands: list[Rows]) -> Spacing:
         reads = _union(operands[1:3])
     elif _TIED.match(name):
         reads |= writes
-    if Trait.DPP in traits:  # lanes that get nothing keep what the target had
-        reads |= vector_rows(writes)
+    kept = vector_rows(writes) if Trait.DPP in traits and _keeps_lanes(instruction) else NO_ROWS
     if name in {"v_readlane_b32", "v_writelane_b32"}:
         select = frozenset(row for row in operands[2] if row >= SCALAR)
     return Spacing(
         opcode=instruction.opcode,
         kind=Kind.VECTOR,
-        reads=reads,
+        reads=reads | kept,
         sums=sums,
         sum_range=_range(sums),
         writes=writes,
         write_range=_range(writes),
         select=select,
+        masks=_union(operands[targets + 2 :]) - _union(operands[targets : targets + 2])
+        if _MASKED.match(name)
+        else NO_ROWS,
+        exchanged=vector_rows(_union(operands[targets : targets + 1])) if Trait.DPP in traits else NO_ROWS,
+        kept=kept,
+        zeros=_zeros(instruction),
         traits=traits,
     )
+
+
+def _keeps_lanes(instruction: Instruction) -> bool:
+    """May lanes of a DPP instruction keep what its target had: by its masks, or because theirs come from outside?"""
+    full = all(_modifier(instruction, f"{name}_mask") in {"", "0xf"} for name in ("row", "bank"))
+    inside = any(_WHOLE.match(each) or each.startswith("bound_ctrl") for each in instruction.modifiers)
+    return not (full and inside)
+
+
+def _zeros(instruction: Instruction) -> Rows:
+    vcc = VCC_ROWS if "src_vccz" in instruction.operands else NO_ROWS
+    return vcc | EXEC_ROWS if "src_execz" in instruction.operands else vcc
 
 
 def _vector_traits(instruction: Instruction, name: str) -> Trait:
@@ -320,22 +386,24 @@ def _memory(instruction: Instruction, operands: list[Rows]) -> Spacing:
     if loads:
         writes = operands[0]
         reads = reads if "_atomic_" in opcode and buffer else _union(operands[1:])
-    held = NO_ROWS
+    held, traits = NO_ROWS, Trait.NONE
     if stores:
         place = 0 if buffer else 2 if loads else 1
         data = vector_rows(operands[place]) if len(operands) > place else NO_ROWS
-        register_offset = buffer and len(operands) > 3 and bool(operands[3])
-        held = data if len(data) > 2 and not register_offset else NO_ROWS
+        held = data if len(data) > 2 else NO_ROWS
+        if held and buffer and len(operands) > 3 and operands[3]:
+            traits = Trait.BY_OFFSET
     reads |= EXEC_ROWS
     if to_lds:
         reads |= M0_ROWS
+        traits = Trait.TO_LDS | _m0_traits(opcode)
     return Spacing(
         opcode=opcode,
         kind=Kind.MEMORY,
         reads=reads,
         writes=writes,
         held=held,
-        traits=Trait.TO_LDS | Trait.USES_M0 if to_lds else Trait.NONE,
+        traits=traits,
     )
 
 
@@ -344,23 +412,35 @@ def _scalar(instruction: Instruction, operands: list[Rows]) -> Spacing:
     if opcode == "s_nop":
         return Spacing(opcode=opcode, kind=Kind.OTHER, states=int(instruction.operands[0], 0) + 1)
     if opcode.startswith(("s_load", "s_buffer_load", "s_scratch_load", "s_store", "s_dcache", "s_atomic")):
-        return Spacing(opcode=opcode, kind=Kind.OTHER)
-    found, traits = _HWREG.search(instruction.text), Trait.NONE
-    if opcode.startswith("s_setreg"):
-        traits = Trait.SETS_MODE | Trait.READS_MODE
-    elif opcode.startswith("s_getreg"):
-        traits = Trait.READS_MODE
-    elif opcode.startswith("s_rfe"):
-        traits = Trait.RETURNS
-    elif _MOVREL.match(opcode):
-        traits = Trait.USES_M0
+        loads = opcode.startswith(_SCALAR_LOADS)
+        return Spacing(opcode=opcode, kind=Kind.OTHER, writes=_union(operands[:1]) if loads else NO_ROWS)
+    found = _HWREG.search(instruction.text)
     writes = NO_ROWS if _NO_TARGET.match(opcode) else _union(operands[:1])
     if opcode in {"s_set_gpr_idx_on", "s_set_gpr_idx_idx"}:
         writes = M0_ROWS
+    if "saveexec" in opcode or "wrexec" in opcode:
+        writes |= EXEC_ROWS
     return Spacing(
         opcode=opcode,
         kind=Kind.SCALAR,
         writes=writes,
-        traits=traits,
+        ends=NO_ROWS if _MAY_WRITE.match(opcode) else writes,
+        traits=_scalar_traits(opcode, found),
         hwreg=found["name"] if found else "",
     )
+
+
+def _scalar_traits(opcode: str, hwreg: re.Match[str] | None) -> Trait:
+    if opcode.startswith("s_setreg"):
+        traits = Trait.SETS_MODE | Trait.READS_MODE
+        if hwreg is not None and hwreg["name"] == "HW_REG_MODE":
+            first, bits = int(hwreg["first"] or 0), int(hwreg["bits"] or 32)
+            traits |= Trait.SETS_VSKIP if first <= _VSKIP < first + bits else Trait.NONE
+        return traits
+    if opcode.startswith("s_getreg"):
+        return Trait.READS_MODE
+    if opcode == "s_setvskip":
+        return Trait.SKIPS
+    if opcode.startswith("s_rfe"):
+        return Trait.RETURNS
+    return _m0_traits(opcode) if _MOVREL.match(opcode) else Trait.NONE
