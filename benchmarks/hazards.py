@@ -109,9 +109,9 @@ def _left_out(walk: SpacingWalk, number: int, reachable: frozenset[int], by_hand
     alike = any(all(opcode.startswith(kind) for opcode in around) for kind in (_VECTOR_MEMORY, _SCALAR_MEMORY))
     after = range(number + 1, len(walk.spacings))
     later = [at for at in after if walk.instructions[at].opcode == "s_nop" and at not in by_hand]
-    plain = len(_weakened(walk, number, (), plain=True)) > len(_weakened(walk, number, (), plain=True, less=0))
+    plain = set(_shorts(walk, number, less=1)) - set(_shorts(walk, number, less=0))
     reasons = {
-        "for a register that is written again, or while the matrix unit is busy": plain,
+        "for a register that is written again, or while the matrix unit is busy": bool(plain),
         "breaks a clause of memory instructions, for XNACK": walk.spacings[number].states == 1 and alike,
         "due before LLVM added those further down the loop": bool(_weakened(walk, number, later)),
         "counted without the instructions of an inline assembly": bool(_weakened(walk, number, sorted(by_hand))),
@@ -149,6 +149,11 @@ def _weakened(
     finally:
         for at, spacing in kept.items():
             walk.spacings[at] = spacing
+
+
+def _shorts(walk: SpacingWalk, number: int, *, less: int) -> list[tuple[int, int, int]]:
+    early = _weakened(walk, number, (), plain=True, less=less)
+    return [(each.first, each.then, each.short) for each in early]
 
 
 def _shown(instructions: Sequence[Instruction], early: Early) -> str:

@@ -26,6 +26,7 @@ LONG = "v_mfma_f32_32x32x8_f16 v[0:15], v[32:33], v[34:35], v[0:15]"  # 8 passes
 OTHER = "v_mfma_f32_32x32x8_f16 v[16:31], v[32:33], v[34:35], v[16:31]"
 WIDE = "v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[16:23], v[24:31], v[0:3]"  # 8 passes, and 4 of fp4
 NARROW = "v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[8:11], v[12:15], v[0:3] cbsz:4 blgp:4"
+DOUBLED = "v_mfma_f32_16x16x32_f16 v[0:3], v[8:11], v[12:15], v[0:3]"
 MACHINES = {"gfx942": CDNA3, "gfx950": CDNA4}
 
 
@@ -113,8 +114,8 @@ def test_every_wait_state_around_a_hazard_is_needed(key: tuple[str, str]) -> Non
         # MFMAs that add to the same registers: at once, if they have as many passes.
         ("{narrow}\ns_nop 4\n{wide}", [("v_mfma_f32_16x16x128_f8f6f4", 1)]),
         ("{narrow}\ns_nop 5\n{wide}", []),
-        ("v_mfma_f32_16x16x32_f16 v[0:3], v[8:11], v[12:15], v[0:3]\ns_nop 3\n{same}", [("v_mfma_f32_16x16x16_f16", 1)]),
-        ("v_mfma_f32_16x16x32_f16 v[0:3], v[8:11], v[12:15], v[0:3]\ns_nop 4\n{same}", []),
+        ("{doubled}\ns_nop 3\n{same}", [("v_mfma_f32_16x16x16_f16", 1)]),
+        ("{doubled}\ns_nop 4\n{same}", []),
         ("{same}\n{same}", []),
         # DPP: what is exchanged, other operands, and what a target had, where lanes keep it.
         ("v_mov_b32_e32 v1, v2\nv_mov_b32_dpp v1, v3 quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf", []),
@@ -138,7 +139,8 @@ def test_every_wait_state_around_a_hazard_is_needed(key: tuple[str, str]) -> Non
     ],
 )  # fmt: skip
 def test_paths_and_pairs(text: str, early: list[tuple[str, int]]) -> None:
-    for name, meant in {"same": MFMA, "long": LONG, "other": OTHER, "narrow": NARROW, "wide": WIDE}.items():
+    meanings = {"same": MFMA, "long": LONG, "other": OTHER, "narrow": NARROW, "wide": WIDE, "doubled": DOUBLED}
+    for name, meant in meanings.items():
         text = text.replace(f"{{{name}}}", meant)
     assert walked(text) == early
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from dataclasses import dataclass
 
 from rota.errors import Finding, Severity, several
@@ -10,6 +11,8 @@ from rota.markup import card, lines
 from rota.prove.remedies import Remedy
 
 _EARLY = frozenset({"I401", "I402"})
+_RULES = frozenset({"I104"})
+"""Rules between two instructions: an execution here would only look them up in the same table, and shows nothing."""
 
 
 class Status(enum.Enum):
@@ -18,10 +21,14 @@ class Status(enum.Enum):
     PROVED = "proved"
     REFUTED = "refuted"
     ALARM = "alarm"
+    BROKEN = "rule broken"
     INCONCLUSIVE = "inconclusive"
 
 
-_TONES = {Status.PROVED: "ok", Status.REFUTED: "error", Status.ALARM: "warning", Status.INCONCLUSIVE: "note"}
+_TONES = {
+    Status.PROVED: "ok", Status.REFUTED: "error", Status.ALARM: "warning", Status.BROKEN: "warning",
+    Status.INCONCLUSIVE: "note",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +47,11 @@ class Statistics:
 class Verdict:
     """The answer about one kernel: proved only if every path was followed to its end and nothing is wrong.
 
-    Refuted is what an execution showed: the finding, an error, has the launch and the order.  An alarm is something
-    wrong in the model, a warning, that no execution has shown; inconclusive is a proof that ended early, with what was
-    found until then.  Assumptions and policies are what it rests on; `waves` are those of a workgroup, `remedies` what
-    might mend what was found; `dropped` alarms were on paths that no launch can take.
+    Refuted is what an execution showed, a race or a value that differs: the finding, an error, has the launch and the
+    order.  An alarm is something wrong in the model, a warning, that no execution has shown.  A rule broken is a wait
+    state that is missing and nothing else: the finding says whose rule it is.  Inconclusive is a proof that ended
+    early, with what was found until then.  Assumptions and policies are what it rests on; `waves` are those of a
+    workgroup, `remedies` what might mend what was found; `dropped` alarms were on paths that no launch can take.
     """
 
     kernel: str
@@ -80,9 +88,16 @@ class Verdict:
             f" {took.concrete_sites} of {took.sites} LDS sites concrete, {took.seconds:.1f} s"
         )
         rests = [f"  assumes: {each}" for each in self.assumptions] + [f"  policy: {each}" for each in self.policies]
+        if told := self._broken():
+            rests.insert(0, f"  wait states that are missing, by whose rule it is: {told}")
         if self.dropped:
             rests.insert(0, f"  {several(self.dropped, 'alarm')} on infeasible paths {_were(self.dropped)} dropped")
         return "\n".join((line, *rests))
+
+    def _broken(self) -> str:
+        """How many findings are rules broken, by their source."""
+        counts = Counter(str(dict(each.evidence).get("source", "")) for each in self.findings if each.code in _RULES)
+        return ", ".join(f"{source} {count}" for source, count in sorted(counts.items()))
 
     def _repr_html_(self) -> str:
         head, _, rests = str(self).partition("\n")
@@ -91,12 +106,17 @@ class Verdict:
 
 
 def status_of(findings: tuple[Finding, ...], *, complete: bool) -> Status:
-    """Refuted if anything was shown to be wrong, an alarm if it may be, else whether the proof came to its end."""
-    wrong = {each.severity for each in findings if each.code not in _EARLY}
+    """Refuted if anything was shown to be wrong, an alarm if it may be, else whether rules were broken.
+
+    If not even that, whether the proof came to its end.
+    """
+    wrong = {each.severity for each in findings if each.code not in _EARLY | _RULES}
     if Severity.ERROR in wrong:
         return Status.REFUTED
     if Severity.WARNING in wrong:
         return Status.ALARM
+    if any(each.code in _RULES for each in findings):
+        return Status.BROKEN
     return Status.PROVED if complete else Status.INCONCLUSIVE
 
 
