@@ -109,11 +109,11 @@ def _left_out(walk: SpacingWalk, number: int, reachable: frozenset[int], by_hand
     alike = any(all(opcode.startswith(kind) for opcode in around) for kind in (_VECTOR_MEMORY, _SCALAR_MEMORY))
     after = range(number + 1, len(walk.spacings))
     later = [at for at in after if walk.instructions[at].opcode == "s_nop" and at not in by_hand]
-    plain = set(_shorts(walk, number, less=1)) - set(_shorts(walk, number, less=0))
     reasons = {
-        "for a register that is written again, or while the matrix unit is busy": bool(plain),
+        "for a register that is written again, or while the matrix unit is busy": _plainly_needed(walk, number, ()),
         "breaks a clause of memory instructions, for XNACK": walk.spacings[number].states == 1 and alike,
-        "due before LLVM added those further down the loop": bool(_weakened(walk, number, later)),
+        "due before LLVM added those further down the loop": bool(_weakened(walk, number, later))
+        or _plainly_needed(walk, number, later),
         "counted without the instructions of an inline assembly": bool(_weakened(walk, number, sorted(by_hand))),
         "between inline assemblies that share a register": walk.spacings[number].states == 1
         and _shares_with_assembly(walk, number, by_hand),
@@ -151,9 +151,13 @@ def _weakened(
             walk.spacings[at] = spacing
 
 
-def _shorts(walk: SpacingWalk, number: int, *, less: int) -> list[tuple[int, int, int]]:
-    early = _weakened(walk, number, (), plain=True, less=less)
-    return [(each.first, each.then, each.short) for each in early]
+def _plainly_needed(walk: SpacingWalk, number: int, gone: Sequence[int]) -> bool:
+    """Does one state less matter if every instruction is one state, as LLVM counts?"""
+    kept, fewer = (
+        {(each.first, each.then, each.short) for each in _weakened(walk, number, gone, plain=True, less=less)}
+        for less in (0, 1)
+    )
+    return bool(fewer - kept)
 
 
 def _shown(instructions: Sequence[Instruction], early: Early) -> str:

@@ -194,14 +194,14 @@ class _Proof:
         count, seconds = len(self._instructions), self._budget.seconds
         if count > _READ_PER_SECOND * seconds:
             return False, [], (_finding("I402", f"{count} instructions are too many for a budget of {seconds:g} s"),)
+        self.broken = _grouped(check_spacing(self._instructions, architecture))
+        if self.broken and self._stops:
+            return False, [], ()
         try:
             instructions = without_skipping(self._instructions)
             operations = self._operations(instructions, architecture)
         except IsaError as error:
             return False, [], error.findings
-        self.broken = _grouped(check_spacing(self._instructions, architecture))
-        if self.broken and self._stops:
-            return False, [], ()
         judge, ending = self._follow(operations, architecture)
         self.remedies = judge.remedies
         if any(each.first.code == "I304" for each in judge.alarms()):
