@@ -66,7 +66,7 @@ class Behind(NamedTuple):
 
     def before(self, first: Spacing) -> Behind:
         """The same seen from an instruction right in front, with the passes for which it holds its unit."""
-        if first.pipe is None or first.pipe is not self.unit:
+        if first.pipe is not self.unit:
             return self
         return self._replace(passed=max(self.passed, self.begun + first.passes - first.states))
 
@@ -77,7 +77,7 @@ class Behind(NamedTuple):
         if first.passes:
             multiplied |= first.writes & named
             unit, begun = first.pipe, passed
-        if first.ends:
+        elif first.ends:
             ended |= first.ends & named
         return Behind(passed, multiplied, ended, unit, begun)
 
@@ -129,24 +129,34 @@ class SpacingWalk:
         spacing = self.spacings[then]
         named = spacing.all_reads | spacing.writes | spacing.zeros | EXEC_ROWS
         start = Behind(unit=spacing.pipe if most > 0 else None)
-        seen = {(before, start) for before in self._before[then]}
-        stack, plain = list(seen), most <= 0
+        stack, plain = [(before, start) for before in self._before[then]], most <= 0
+        seen, places = set(stack), 0
         while stack:
             number, behind = stack.pop()
-            first = self.spacings[number]
-            behind = behind.before(first)
-            if self._reach[number] > behind.passed:
-                for short, need in behind.due(first, spacing, self._hazards):
-                    key = (number, then)
-                    if key not in found or found[key].weight < (need.required, short):
-                        found[key] = Early(first=number, then=then, short=short, need=need)
-            if not plain and len(seen) > most:
-                plain = True
-            behind = Behind(behind.passed + first.states) if plain else behind.with_first(first, named)
-            if behind.passed < self._farthest:
-                stack += (new := {(before, behind) for before in self._before[number]} - seen)
-                seen |= new
-        return len(seen)
+            while True:
+                places += 1
+                first = self.spacings[number]
+                if first.pipe is not None:
+                    behind = behind.before(first)
+                if self._reach[number] > behind.passed:
+                    self._compare(number, then, behind, found)
+                plain = plain or places > most
+                behind = Behind(behind.passed + first.states) if plain else behind.with_first(first, named)
+                earlier = self._before[number]
+                if behind.passed >= self._farthest or not earlier:
+                    break
+                if len(earlier) > 1:
+                    stack += (new := {(before, behind) for before in earlier} - seen)
+                    seen |= new
+                    break
+                number = earlier[0]
+        return places
+
+    def _compare(self, number: int, then: int, behind: Behind, found: dict[tuple[int, int], Early]) -> None:
+        for short, need in behind.due(self.spacings[number], self.spacings[then], self._hazards):
+            key = (number, then)
+            if key not in found or found[key].weight < (need.required, short):
+                found[key] = Early(first=number, then=then, short=short, need=need)
 
     def reachable(self) -> frozenset[int]:
         """The instructions that can be come to from the first."""
