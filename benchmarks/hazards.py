@@ -29,7 +29,8 @@ from rota.errors import RotaError
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.code.disassembly import Instruction, read_listing
 from rota.isa.decoded import KernelProgram
-from rota.isa.hazards.spacing import NOTHING, rows_in, spacing_of
+from rota.isa.hazards.spacing import NOTHING, rows_in
+from rota.isa.hazards.spacing_reader import spacing_of
 from rota.isa.hazards.spacing_rules import needs
 from rota.isa.hazards.walk import Early, SpacingWalk
 from rota.program.machine import Confidence

@@ -8,7 +8,8 @@ from dataclasses import fields
 
 import pytest
 
-from benchmarks.hazard_twins import ARCHITECTURES, Twin, page, proved, twins
+from benchmarks.hazard_rows import ARCHITECTURES, Twin
+from benchmarks.hazard_twins import page, proved, twins
 from rota.errors import Finding, IsaError
 from rota.isa.code.disassembly import read_listing
 from rota.isa.hazards.walk import check_spacing

@@ -12,7 +12,8 @@ from benchmarks import hazard_pairs
 from benchmarks.hazard_sources import sources
 from benchmarks.hazards import _in_assembly, _objects, judged, pairs_agree
 from rota.isa.code.disassembly import read_listing
-from rota.isa.hazards.spacing import Kind, Trait, spacing_of
+from rota.isa.hazards.spacing import Kind, Trait
+from rota.isa.hazards.spacing_reader import spacing_of
 from rota.isa.hazards.walk import SpacingWalk, check_spacing
 from rota.targets.architecture import Architecture
 from rota.targets.cdna3 import CDNA3

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from rota.errors import Concern, Finding
 from rota.isa.code.disassembly import Instruction
-from rota.isa.hazards.spacing import EXEC_ROWS, NO_ROWS, Need, Rows, Spacing, spacing_of
+from rota.isa.hazards.spacing import EXEC_ROWS, NO_ROWS, Need, Rows, Spacing
+from rota.isa.hazards.spacing_reader import spacing_of
 from rota.isa.hazards.spacing_rules import left_of, needs
 from rota.isa.wave.operand import ACC, EXEC, M0, SCALAR, VCC
 from rota.targets.architecture import Architecture
