@@ -211,6 +211,19 @@ def test_a_run_and_the_walk_agree(seed: int) -> None:
     expected = {instructions[each.then].line for each in SpacingWalk(instructions, MACHINES[arch]).early()}
     found = {finding.concerns[0].index for finding in wave.faults.findings() if finding.code == "I104"}
     assert found == expected
+    fixes = {
+        tuple(concern.index for concern in each.concerns): dict(each.evidence)["fix"]
+        for each in check_spacing(instructions, MACHINES[arch])
+    }
+    for each in wave.faults.findings():
+        ends = tuple(concern.index for concern in each.concerns)
+        assert fixes.get(ends, dict(each.evidence)["fix"]) == dict(each.evidence)["fix"]
+
+
+def test_what_an_mfma_waits_for_its_unit_passes_together_with_nops() -> None:
+    """Five are due; the second one waits for three by itself, which an s_nop before it doesn't add to."""
+    assert walked(f"{DOUBLED}\n{MFMA}") == [("v_mfma_f32_16x16x16_f16", 5)]
+    assert walked(f"v_mov_b32_e32 v34, v50\n{OTHER.replace('v[34:35]', 'v[40:41]')}\n{LONG}") == []
 
 
 def test_code_with_too_many_ways_is_judged_place_by_place(monkeypatch: pytest.MonkeyPatch) -> None:

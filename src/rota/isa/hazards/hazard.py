@@ -25,8 +25,7 @@ def keep_distance(wave: Wave, step: Step) -> None:
     What an MFMA has not yet written is read as poison.  An MFMA waits until its unit is free.
     """
     spacing = step.spacing
-    if spacing.pipe is not None:
-        _wait_for_unit(wave, spacing)
+    waited, began = (0, 0) if spacing.pipe is None else _wait_for_unit(wave, spacing)
     now, recent = wave.now + wave.stalled, wave.recent
     if recent:
         for _, since, other in recent:
@@ -34,7 +33,7 @@ def keep_distance(wave: Wave, step: Step) -> None:
             known = first.known.get(spacing)
             due = needs(first, spacing, wave.architecture.hazards) if known is None else known
             if due and max(need.states for need in due) > now - since:
-                _report(wave, step)
+                _report(wave, step, waited, began)
                 break
         if recent[0][0] <= now:
             wave.recent = recent = [entry for entry in recent if entry[0] > now]
@@ -46,32 +45,37 @@ def keep_distance(wave: Wave, step: Step) -> None:
         wave.recent.append((since + reach, since, step))
 
 
-def _wait_for_unit(wave: Wave, spacing: Spacing) -> None:
-    """An MFMA begins when the one before, if of its kind, has passed.
+def _wait_for_unit(wave: Wave, spacing: Spacing) -> tuple[int, int]:
+    """An MFMA begins when the one before, if of its kind, has passed: how long it waits, and when that one began.
 
     What was issued between the two gets nothing of that time: the walk backwards doesn't know of it there.
     """
     now = wave.now + wave.stalled
     pipe, began, free = wave.unit
-    if pipe is spacing.pipe and free > now:
-        more = free - now
+    more = free - now if pipe is spacing.pipe and free > now else 0
+    if more:
         wave.recent = [
             (until + more, since + more, step) if since > began + 1 else (until, since, step)
             for until, since, step in wave.recent
         ]
         wave.stalled, now = wave.stalled + more, free
     wave.unit = (spacing.pipe, now, now + spacing.passes)
+    return more, began
 
 
-def _report(wave: Wave, step: Step) -> None:
-    """What the step comes too early for, of what nothing else has written since."""
+def _report(wave: Wave, step: Step, waited: int, began: int) -> None:
+    """What the step comes too early for, of what nothing else has written since.
+
+    It waited for its unit itself, which counts for what was issued no later than the one that `began` there.
+    """
     multiplied = ended = NO_ROWS
     now = wave.now + wave.stalled
     for _, since, other in reversed(wave.recent):
         first = other.spacing
-        behind = Behind(now - since, multiplied, ended)
-        found = sorted(behind.due(first, step.spacing, wave.architecture.hazards), key=lambda due: -due[1].required)
-        for short, need in found:
+        passed = now - since
+        behind = Behind(passed, passed - waited if since <= began + 1 else passed, multiplied, ended)
+        due = behind.due(first, step.spacing, wave.architecture.hazards)
+        for short, need in sorted(due, key=lambda each: (each[1].required, each[0]), reverse=True):
             _early(wave, step, other, short, need)
         if first.passes:
             multiplied |= first.writes

@@ -56,10 +56,12 @@ class Behind(NamedTuple):
     """What lies between an instruction and a later one: wait states, and which rows were written again.
 
     `unit` is the pipe of the nearest MFMA between, or the later one's own, and `begun` how long before the later
-    one it began.
+    one it began.  `counted` are the wait states without those for which the later one itself waits for its unit: an
+    s_nop before it passes at the same time.
     """
 
     passed: int = 0
+    counted: int = 0
     multiplied: Rows = NO_ROWS
     ended: Rows = NO_ROWS
     unit: Pipe | None = None
@@ -69,24 +71,25 @@ class Behind(NamedTuple):
         """The same seen from an instruction right in front, with the passes for which it holds its unit."""
         if first.pipe is not self.unit:
             return self
-        return self._replace(passed=max(self.passed, self.begun + first.passes - first.states))
+        passed = max(self.passed, self.begun + first.passes - first.states)
+        return self._replace(passed=passed, counted=self.counted + (passed - self.passed if self.begun else 0))
 
     def with_first(self, first: Spacing, named: Rows) -> Behind:
         """That instruction among what lies between; of rows, those that the later one names."""
-        passed, multiplied, ended, unit, begun = self
+        passed, counted, multiplied, ended, unit, begun = self
         passed += first.states
         if first.passes:
             multiplied |= first.writes & named
             unit, begun = first.pipe, passed
         elif first.ends:
             ended |= first.ends & named
-        return Behind(passed, multiplied, ended, unit, begun)
+        return Behind(passed, counted + first.states, multiplied, ended, unit, begun)
 
     def due(self, first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[tuple[int, Need]]:
         """How much too early the later instruction comes, and why."""
         for need in needs(first, then, hazards):
             if need.states > self.passed and left_of(need, self.multiplied, self.ended):
-                yield need.states - self.passed, need
+                yield need.states - self.counted, need
 
 
 class SpacingWalk:
@@ -142,7 +145,10 @@ class SpacingWalk:
                 if self._reach[number] > behind.passed:
                     self._compare(number, then, behind, found)
                 plain = plain or places > most
-                behind = Behind(behind.passed + first.states) if plain else behind.with_first(first, named)
+                if plain:
+                    behind = Behind(behind.counted + first.states, behind.counted + first.states)
+                else:
+                    behind = behind.with_first(first, named)
                 earlier = self._before[number]
                 if behind.passed >= self._farthest or not earlier:
                     break
