@@ -51,8 +51,8 @@ breaks clauses of memory instructions where XNACK may replay them, which is no r
 `buffer_store_lds_dword`, which these machines don't have.
 
 Of CDNA3's table 37 the transcription lacks the rows of `V_MFMA_4x4x4_F64`: CDNA4's stand for them, and LLVM has the
-same numbers. For an XDL that reads an SGEMM's result as C, overlapped, it has as many wait states as the SGEMM has passes,
-where CDNA4's table and LLVM have 0 for both; 0 is kept here.
+same numbers. For an XDL that reads an SGEMM's result as C, overlapped, it has as many wait states as the SGEMM has
+passes, where CDNA4's table and LLVM have 0 for both; 0 is kept here.
 
 What LLVM 22 keeps in part or not at all, although the manual asks for it: `unequal`, `overlap` and `short_overlap`
 where the range is the same, `single_overlap` likewise, `dot` before an MFMA, `double_overwrite` on gfx950,

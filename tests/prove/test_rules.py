@@ -170,3 +170,18 @@ def test_a_wave_that_ends_is_not_waited_for() -> None:
     verdict = judged(leave)
     assert verdict.proved
     assert codes(verdict) == ["I121"]
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 28, 1), 0", Status.PROVED),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 28, 1), 1", Status.INCONCLUSIVE),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 24, 8), 0x10", Status.INCONCLUSIVE),
+        ("s_setreg_b32 hwreg(HW_REG_MODE), s2", Status.INCONCLUSIVE),
+        ("s_setreg_b32 hwreg(HW_REG_MODE, 0, 8), s2", Status.PROVED),
+        ("s_setvskip 0, 0\ns_setreg_imm32_b32 hwreg(HW_REG_MODE, 28, 1), 0", Status.INCONCLUSIVE),
+    ],
+)
+def test_vector_instructions_that_s_setreg_may_skip_are_not_followed(text: str, status: Status) -> None:
+    assert judged(f"{text}\ns_nop 1\n{kernel(WRITE, MEET, READ, WAIT)}").status is status

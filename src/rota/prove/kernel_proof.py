@@ -200,8 +200,8 @@ class _Proof:
         try:
             instructions = without_skipping(self._instructions)
             operations = self._operations(instructions, architecture)
-        except IsaError as error:
-            return False, [], error.findings
+        except IsaError as error:  # what the proof can't follow is nothing that was shown to be wrong
+            return False, [], tuple(map(_not_followed, error.findings))
         judge, ending = self._follow(operations, architecture)
         self.remedies = judge.remedies
         if any(each.first.code == "I304" for each in judge.alarms()):
@@ -370,6 +370,10 @@ def _grouped(findings: Sequence[Finding]) -> list[Alarm]:
         cause = (dict(each.evidence)["rule"], *(word for word in words if not _REGISTER.fullmatch(word)))
         groups.setdefault(cause, Alarm()).add(each, None)
     return [*groups.values()]
+
+
+def _not_followed(finding: Finding) -> Finding:
+    return replace(finding, code="I401", message=finding.message.replace("the interpreter", "the proof"))
 
 
 def _finding(code: str, message: str, instruction: Instruction | None = None) -> Finding:
