@@ -134,7 +134,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I101": "a listing doesn't show the instructions asked for",
         "I102": "the interpreter doesn't know an instruction",
         "I103": "an instruction uses a register that a memory op under way still holds",
-        "I104": "an instruction follows another with fewer wait states than the machine requires",
+        "I104": "an instruction follows another with fewer wait states than a rule asks for",
         "I105": "a memory access lies outside every buffer, or outside LDS",
         "I106": "LDS is read or written while a write to it is under way",
         "I107": "a launch doesn't match its kernel",

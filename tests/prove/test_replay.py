@@ -117,10 +117,25 @@ def test_registers_used_too_early_are_executed() -> None:
     assert codes(verdict) == ["I103"]
 
 
-def test_no_launch_is_looked_for_to_show_wait_states() -> None:
+def test_wait_states_are_rules_that_no_execution_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter has the same table; and z3 isn't asked for a launch on their account."""
+    monkeypatch.setattr("rota.prove.confirmation.confirm", lambda *_, **__: pytest.fail("a launch was sought"))
     text = f"{DMA.replace(NOTHING, '')}\ns_waitcnt vmcnt(0)"
     verdict = executed(text, waves=1)
-    assert (verdict.status, codes(verdict)) == (Status.ALARM, ["I104"])
+    assert (verdict.status, codes(verdict)) == (Status.BROKEN, ["I104"])
+    assert verdict.findings[0].severity is Severity.WARNING
+    told = evidence(verdict, "I104")
+    assert (told["rule"], told["source"]) == ("m0", "AMD's manual")
+    assert not {"launch", "replayed", "not replayed"} & set(told)
+
+
+def test_a_race_is_shown_without_what_a_missing_wait_state_spoils() -> None:
+    mfma = "v_mfma_f32_16x16x16_f16 v[8:11], v[12:13], v[14:15], v[8:11]\nv_mov_b32_e32 v20, v8"
+    verdict = executed(f"{mfma}\n{race()}")
+    assert verdict.status is Status.REFUTED
+    assert codes(verdict) == ["I104", "I109"]
+    severities = {each.code: each.severity for each in verdict.findings}
+    assert severities == {"I104": Severity.WARNING, "I109": Severity.ERROR}
 
 
 def test_what_lands_behind_the_end_is_not_judged_by_execution() -> None:

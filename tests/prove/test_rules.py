@@ -217,3 +217,18 @@ def test_a_flat_op_that_is_known_to_go_to_lds_is_followed_there(width: str) -> N
     assert codes(judged(kernel(base, beside, store, end))) == ["I109"]
     assert codes(judged(kernel(base, own, f"{store} offset:{4096 - 64}", end))) == ["I105"]
     assert judged(kernel("s_mov_b64 s[8:9], src_shared_base\nv_mov_b32_e32 v5, 7", beside, store, end)).proved
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 28, 1), 0", Status.PROVED),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 28, 1), 1", Status.INCONCLUSIVE),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 24, 8), 0x10", Status.INCONCLUSIVE),
+        ("s_setreg_b32 hwreg(HW_REG_MODE), s2", Status.INCONCLUSIVE),
+        ("s_setreg_b32 hwreg(HW_REG_MODE, 0, 8), s2", Status.PROVED),
+        ("s_setvskip 0, 0\ns_setreg_imm32_b32 hwreg(HW_REG_MODE, 28, 1), 0", Status.INCONCLUSIVE),
+    ],
+)
+def test_vector_instructions_that_s_setreg_may_skip_are_not_followed(text: str, status: Status) -> None:
+    assert judged(f"{text}\ns_nop 1\n{kernel(WRITE, MEET, READ, WAIT)}").status is status

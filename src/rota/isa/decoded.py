@@ -12,7 +12,7 @@ from rota.errors import Finding, IsaError, Severity
 from rota.isa.binary.kernel_facts import LANES, KernelFacts
 from rota.isa.code.disassembly import Instruction, read_listing
 from rota.isa.code.endless import without_end
-from rota.isa.hazards.spacing import spacing_of
+from rota.isa.hazards.spacing_reader import spacing_of
 from rota.isa.memory.shared_memory import decode_shared
 from rota.isa.memory.vector_memory import decode_memory
 from rota.isa.mfma.matrix import decode_matrix

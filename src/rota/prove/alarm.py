@@ -69,6 +69,11 @@ def unconfirmed(alarms: Sequence[Alarm], why: str = _NOT_ASKED) -> Confirmed:
     return Confirmed(findings=tuple(doubted(each.told(), why) for each in alarms))
 
 
+def broken(alarms: Sequence[Alarm]) -> tuple[Finding, ...]:
+    """Rules broken, as warnings: no execution is asked about them, since it would apply the same rules."""
+    return tuple(replace(each.told(), severity=Severity.WARNING) for each in alarms)
+
+
 def doubted(finding: Finding, why: str) -> Finding:
     """A finding as a warning, with why no execution has shown it."""
     if finding.severity is Severity.NOTE:

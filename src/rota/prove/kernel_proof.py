@@ -17,7 +17,8 @@ from rota.isa.code.disassembly import Instruction
 from rota.isa.hazards.walk import check_spacing
 from rota.isa.wave.operand import SCALAR
 from rota.isa.wave.skip import without_skipping
-from rota.prove.alarm import Alarm, Confirmed, unconfirmed
+from rota.program.machine import Confidence
+from rota.prove.alarm import Alarm, Confirmed, broken, unconfirmed
 from rota.prove.backward_slice import derive_slice
 from rota.prove.block_shape import Triple, choose_block
 from rota.prove.conditions import Chronicle
@@ -42,12 +43,14 @@ from rota.prove.verdict import Statistics, Verdict, status_of
 from rota.prove.wave_agreement import Agreement
 from rota.targets.architecture import Architecture
 from rota.targets.registry import architecture_named
+from rota.targets.wait_states import SOURCES
 
 _NOT_JUDGED = "accesses of global memory, and what LDS holds before it is written, are not judged"
 _SAME_WORDS = "words that several waves load to the same bytes of LDS, and their addresses in memory, stay as they are"
 _IN_BOUNDS = "addresses of LDS that come from data lie inside of what the kernel has, as asked for"
 _READ_PER_SECOND = 6_000  # instructions that are decoded and sliced in a second, at least
 _STEPS_TO_READ, _ALWAYS_READ = 7, 1_000  # as long as that takes for one of them, and how many are read anyhow
+_LLVM = SOURCES[Confidence.COMPILER_MODEL]
 _REGISTER = re.compile(r"[vas]\d+")
 
 
@@ -97,7 +100,7 @@ def prove(
     proof = _Proof(facts, instructions, block, dynamic_lds, policies, budget or Budget(), recorder, stops=stops)
     complete, alarms, ending = proof.run()
     confirmed = proof.confirmed(alarms, image, complete=complete) if witness and alarms else unconfirmed(alarms)
-    findings = (*proof.block.rested(confirmed.findings), *ending)
+    findings = (*broken(proof.broken), *proof.block.rested(confirmed.findings), *ending)
     return Verdict(
         kernel=facts.name,
         arch=facts.arch,
@@ -127,6 +130,7 @@ class _Proof:
     ) -> None:
         self._recorder, self._stops = recorder, stops
         self.remedies: tuple[Remedy, ...] = ()
+        self.broken: list[Alarm] = []  # rules of wait states, which no execution can show
         self._facts, self._instructions, self._policies = facts, instructions, policies
         self._meter = Meter(budget)
         self.block = choose_block(facts, instructions, block)
@@ -181,19 +185,19 @@ class _Proof:
             return False, [], (_finding("I401", f"the proof doesn't know {self._facts.arch}"),)
         if (too_many := self._too_many()) is not None:
             return False, [], (too_many,)
+        self.broken = _grouped(check_spacing(self._instructions, architecture))
+        if self.broken and self._stops:
+            return False, [], ()
         try:
             instructions = without_skipping(self._instructions)
             operations = self._operations(instructions, architecture)
-        except IsaError as error:
-            return False, [], error.findings
-        spacing = _grouped(check_spacing(self._instructions, architecture))
-        if spacing and self._stops:
-            return False, spacing, ()
+        except IsaError as error:  # what the proof can't follow is nothing that was shown to be wrong
+            return False, [], tuple(map(_not_followed, error.findings))
         judge, ending = self._follow(operations, architecture)
         self.remedies = judge.remedies
         if any(each.first.code == "I304" for each in judge.alarms()):
             self.assumptions.append(_SAME_WORDS)
-        return not ending, [*spacing, *judge.alarms()], ending
+        return not ending, judge.alarms(), ending
 
     def _operations(self, instructions: Sequence[Instruction], architecture: Architecture) -> list[Operation]:
         operations: list[Operation] = []
@@ -358,13 +362,17 @@ class _Proof:
 
 
 def _grouped(findings: Sequence[Finding]) -> list[Alarm]:
-    """One for each cause."""
-    groups: dict[str, Alarm] = {}
-    for each in findings:
+    """One for each cause, those of AMD's manual first."""
+    groups: dict[tuple[object, ...], Alarm] = {}
+    for each in sorted(findings, key=lambda each: dict(each.evidence)["source"] == _LLVM):
         words = each.message.split()
-        cause = " ".join(word for word in words if not _REGISTER.fullmatch(word))
+        cause = (dict(each.evidence)["rule"], *(word for word in words if not _REGISTER.fullmatch(word)))
         groups.setdefault(cause, Alarm()).add(each, None)
     return [*groups.values()]
+
+
+def _not_followed(finding: Finding) -> Finding:
+    return replace(finding, code="I401", message=finding.message.replace("the interpreter", "the proof"))
 
 
 def _finding(code: str, message: str, instruction: Instruction | None = None) -> Finding:

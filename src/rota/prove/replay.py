@@ -1,13 +1,13 @@
 """A launch, executed: takes arguments that a proof found, gives what the interpreter finds wrong with it.
 
 This is the only module of the proof that knows the interpreter.  One workgroup is run, under a few orders of its
-waves.
+waves.  What is shown are values and races: wait states are rules, which the interpreter could only look up again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
@@ -19,6 +19,7 @@ from rota.errors import Finding, IsaError
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.code.disassembly import Instruction
 from rota.isa.decoded import KernelProgram, load_program
+from rota.isa.hazards.spacing import NOTHING
 from rota.isa.launch.interleaving import EARLIEST, LATEST, Interleaving
 from rota.isa.launch.kernarg import Pointer, Value
 from rota.isa.launch.run import run_dispatch
@@ -81,8 +82,10 @@ class Replay:
 
     @cached_property
     def _program(self) -> KernelProgram:
+        """Without wait states: the proof has judged them by the same table, and what they spoil would show nothing."""
         try:
-            return load_program(self._facts, self._instructions, image=self._image)
+            program = load_program(self._facts, self._instructions, image=self._image)
+            return replace(program, steps=tuple(replace(step, spacing=NOTHING) for step in program.steps))
         except IsaError as error:
             raise NoLaunchError(f"the interpreter can't run it: {error.findings[0].message}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from dataclasses import dataclass
 
 from rota.errors import Finding, Severity, several
@@ -11,6 +12,8 @@ from rota.prove.alarm import lacks
 from rota.prove.remedies import Remedy
 
 _EARLY = frozenset({"I401", "I402"})
+_RULES = frozenset({"I104"})
+"""Rules between two instructions: an execution here would only look them up in the same table, and shows nothing."""
 
 
 class Status(enum.Enum):
@@ -20,11 +23,13 @@ class Status(enum.Enum):
     REFUTED = "refuted"
     ALARM = "alarm"
     UNDECIDED = "undecided"
+    BROKEN = "rule broken"
     INCONCLUSIVE = "inconclusive"
 
 
 _TONES = {
-    Status.PROVED: "ok", Status.REFUTED: "error", Status.ALARM: "warning", Status.UNDECIDED: "note",
+    Status.PROVED: "ok", Status.REFUTED: "error", Status.ALARM: "warning", Status.BROKEN: "warning",
+    Status.UNDECIDED: "note",
     Status.INCONCLUSIVE: "note",
 }  # fmt: skip
 
@@ -49,11 +54,13 @@ class Statistics:
 class Verdict:
     """The answer about one kernel: proved only if every path was followed to its end and nothing is wrong.
 
-    Refuted is what an execution showed: the finding, an error, has the launch and the order.  An alarm is something
-    wrong in the model, a warning, that no execution has shown; undecided is a kernel whose findings all rest on
-    something that the proof doesn't know and that they name, such as a block that was assumed; inconclusive is a proof
-    that ended early, with what was found until then.  Assumptions and policies are what it rests on; `waves` are those
-    of a workgroup, `remedies` what might mend what was found; `dropped` alarms were on paths that no launch can take.
+    Refuted is what an execution showed, a race or a value that differs: the finding, an error, has the launch and the
+    order.  An alarm is something wrong in the model, a warning, that no execution has shown.  A rule broken is a wait
+    state that is missing and nothing else: the finding says whose rule it is.  Undecided is a kernel whose findings all
+    rest on something that the proof doesn't know and that they name, such as a block that was assumed.  Inconclusive
+    is a proof that ended early, with what was found until then.  Assumptions and policies are what it rests on; `waves`
+    are those of a workgroup, `remedies` what might mend what was found; `dropped` alarms were on paths that no launch
+    can take.
     """
 
     kernel: str
@@ -90,9 +97,16 @@ class Verdict:
             f" {took.concrete_sites} of {took.sites} LDS sites concrete, {took.seconds:.1f} s"
         )
         rests = [f"  assumes: {each}" for each in self.assumptions] + [f"  policy: {each}" for each in self.policies]
+        if told := self._broken():
+            rests.insert(0, f"  wait states that are missing, by whose rule it is: {told}")
         if self.dropped:
             rests.insert(0, f"  {several(self.dropped, 'alarm')} on infeasible paths {_were(self.dropped)} dropped")
         return "\n".join((line, *rests))
+
+    def _broken(self) -> str:
+        """How many findings are rules broken, by their source."""
+        counts = Counter(str(dict(each.evidence).get("source", "")) for each in self.findings if each.code in _RULES)
+        return ", ".join(f"{source} {count}" for source, count in sorted(counts.items()))
 
     def _repr_html_(self) -> str:
         head, _, rests = str(self).partition("\n")
@@ -101,15 +115,18 @@ class Verdict:
 
 
 def status_of(findings: tuple[Finding, ...], *, complete: bool) -> Status:
-    """Refuted if anything was shown to be wrong, an alarm if it may be, undecided if only an unknown fact says whether.
+    """Refuted if anything was shown to be wrong, an alarm if it may be, then a rule broken.
 
-    Else it is whether the proof came to its end.
+    Undecided if only an unknown fact says whether anything is wrong; else it is whether the proof came to its end.
     """
-    wrong = {(each.severity, lacks(each) is None) for each in findings if each.code not in _EARLY}
+    judged = [each for each in findings if each.code not in _EARLY | _RULES]
+    wrong = {(each.severity, lacks(each) is None) for each in judged}
     if (Severity.ERROR, True) in wrong:
         return Status.REFUTED
     if (Severity.WARNING, True) in wrong:
         return Status.ALARM
+    if any(each.code in _RULES for each in findings):
+        return Status.BROKEN
     if (Severity.WARNING, False) in wrong:
         return Status.UNDECIDED
     return Status.PROVED if complete else Status.INCONCLUSIVE

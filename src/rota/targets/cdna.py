@@ -59,46 +59,88 @@ def elf_machine(number: int) -> Fact:
     return Fact(number, "EF_AMDGPU_MACH", Confidence.DOCUMENTED, "LLVM, User Guide for AMDGPU Backend")
 
 
-def hazards(*, result: int, overlap: int, double_large: int, double_large_sum: int, permlane: bool) -> Hazards:
-    """The wait states of gfx940 and later; those that are given differ between CDNA3 and CDNA4."""
+def hazards(
+    manual: str, matrix_table: int, *, result: int, overlap: int, double_large: int, double_large_sum: int,
+    permlane: bool,
+) -> Hazards:  # fmt: skip
+    """The wait states of gfx940 and later; those that are given differ between CDNA3 and CDNA4.
+
+    Where the manual asks for more than LLVM keeps, its number stands here.
+    """
+
+    def row(states: int, text: str) -> Fact:
+        return Fact(states, "wait states", Confidence.DOCUMENTED, f"AMD, {manual} ISA manual, table 11: {text}")
+
+    def product(states: int, text: str) -> Fact:
+        source = f"AMD, {manual} ISA manual, table {matrix_table}: {text}"
+        return Fact(states, "wait states", Confidence.DOCUMENTED, source)
+
+    large, small = "V_MFMA_16x16x4_F64 writes VGPR", "V_MFMA_4x4x4_F64 writes VGPR"
+    stores = "stores of three and four dwords"
     return Hazards(
-        result=_states(result),
-        short_result=_states(3),
-        single_result=_states(2),
-        overlap=_states(overlap),
-        short_overlap=_states(1),
-        single_overlap=_states(0),
-        overwrite=_states(-1),
-        forwarded=_states(2),
-        double_small=_states(6),
-        double_large=_states(double_large),
-        double_overwrite=_states(11),
-        double_small_memory=_states(9),
-        double_large_memory=_states(18),
-        double_small_sum=_states(4),
-        double_large_sum=_states(double_large_sum),
-        double_fma=_states(2),
-        operand=_states(2),
-        exec_matrix=_states(4),
-        scalar=_states(5),
-        scalar_vector=_states(2),
-        lane_select=_states(4),
-        division=_states(4),
-        exec_lane=_states(4),
-        exec_dpp=_states(5),
-        lane=_states(1),
-        transcendental=_states(1),
-        partial=_states(1),
-        packed=Fact(1, "wait states", Confidence.COMPILER_MODEL, f"{HAZARDS}: reads op_sel_hi as a destination select"),
-        dot=_states(3),
-        dpp=_states(2),
-        store=_states(2),
-        m0=_states(1),
-        mode=_states(2),
-        trap=_states(1),
-        permlane=_states(2) if permlane else None,
-        exec_permlane=_states(4) if permlane else None,
-    )
+        result=product(result, "XDL writes VGPR; V_MFMA reads it as A, B or index, VALU, memory"),
+        short_result=product(3, "XDL writes VGPR, 2 passes; V_MFMA reads it as A, B or index, VALU, memory"),
+        single_result=product(2, "SGEMM writes VGPR; V_MFMA reads it as A, B or index, VALU, memory"),
+        overlap=product(overlap, "XDL writes VGPR; XDL or S/DGEMM reads it as C, overlapped"),
+        short_overlap=product(1, "XDL writes VGPR, 2 passes; S/DGEMM reads it as C"),
+        single_overlap=product(0, "SGEMM writes VGPR; S/DGEMM reads it as C, overlapped"),
+        unequal=product(
+            overlap,
+            "XDL or SGEMM reads C exactly same: both must have the same number of passes, else as overlapped",
+        ),
+        different=Fact(
+            1, "wait states", Confidence.COMPILER_MODEL,
+            "LLVM pull 218363, open: another MFMA on the same C, 5 behind one of 4 passes; the manual: equal passes do",
+        ),
+        overwrite=product(-1, "XDL reads VGPR as C; VALU writes it"),
+        forwarded=product(2, "XDL or SGEMM writes VGPR, 2 passes; the same kind reads C exactly same"),
+        single_forwarded=_llvm(2, "SGEMM of 2 passes, then XDL with C exactly same; the manual asks for none"),
+        load_over=_llvm(0, "a load counts as a VALU that overwrites; the manual names VALU alone"),
+        double_load_over=_llvm(11, "a load that overwrites what v_mfma_f64_16x16x4 makes"),
+        double_small=product(6, f"{small}; V_MFMA reads it as A, B or index, VALU reads or writes it"),
+        double_large=product(double_large, f"{large}; V_MFMA reads it as A, B or index, VALU reads it"),
+        double_overwrite=product(double_large, f"{large}; VALU writes it"),
+        double_small_memory=product(9, f"{small}; VM, LDS and FLAT read it"),
+        double_large_memory=product(18, f"{large}; VM, LDS and FLAT read it"),
+        double_small_sum=product(4, f"{small}; S/DGEMM reads it as C"),
+        double_large_sum=product(double_large_sum, f"{large}; S/DGEMM reads it as C, overlapped"),
+        double_fma=_llvm(2, "v_fma_f64 behind an MFMA of float64"),
+        operand=product(2, "VALU, no dot product, writes VGPR; V_MFMA or V_SMFMA reads it"),
+        exec_matrix=product(4, "V_CMPX writes EXEC; V_MFMA"),
+        scalar=row(5, "VALU writes SGPR; VMEM reads that SGPR"),
+        exec_memory=_llvm(5, "EXEC and M0 count as SGPRs that VMEM reads; the manual's row names SGPRs"),
+        scalar_vector=row(2, "VALU writes SGPR or VCC, v_cmpx EXEC; VALU reads it as a constant"),
+        mask=_llvm(2, "masks and carries count as constants; the manual asks for 0 before a carry"),
+        lane_select=row(4, "VALU writes SGPR or VCC; v_readlane or v_writelane selects a lane by it"),
+        division=row(4, "VALU writes VCC; V_DIV_FMAS"),
+        zero=row(5, "VALU sets VCC or EXEC; VALU uses VCCZ or EXECZ as a data source"),
+        exec_lane=row(4, "v_cmpx; v_readlane, v_readfirstlane, v_writelane"),
+        exec_dpp=row(5, "VALU writes EXEC; VALU DPP op"),
+        lane=row(1, "VALU writes VGPR; v_readlane reads it"),
+        first_lane=_llvm(1, "v_readfirstlane counts as v_readlane, which alone the manual names"),
+        transcendental=row(1, "VALU trans op; VALU that is none consumes its result"),
+        partial=row(1, "VALU with OPSEL or SDWA that moves the result's bits; VALU consumes it"),
+        partial_over=_llvm(1, "what overwrites a result moved by OPSEL or SDWA counts as what consumes it"),
+        packed=_llvm(1, "reads op_sel_hi of packed instructions as a destination select"),
+        dot=product(3, "dot product writes VGPR; any but the same opcode that adds to it reads or writes it"),
+        dpp=row(2, "VALU writes VGPR; VALU DPP reads that VGPR"),
+        dpp_second=row(2, "VALU writes VGPR; VALU DPP reads that VGPR: no operand is named, src1 isn't exchanged"),
+        dpp_other=_llvm(2, "any instruction's result, and what a target held, count for DPP; the manual: VALU's"),
+        store=row(2, f"{stores}; VALU writes VGPRs that hold the data"),
+        store_by_offset=Fact(
+            1, "wait states", Confidence.MEASURED_BY_THIRD_PARTY,
+            "LLVM pull 197267: corrupted on gfx950 where the offset is an SGPR; AMD's manual asks for none",
+        ),
+        store_load=row(1, f"{stores}; anything writes VGPRs that hold the data"),
+        m0=row(1, "SALU writes M0; S_SENDMSG, S_MOVEREL, LDS add-TID, scratch or global with LDS=1"),
+        m0_other=_llvm(1, "buffer loads to LDS, GWS and trace data use M0; the manual's rows don't name them"),
+        mode=row(2, "S_SETREG; S_GETREG or S_SETREG of the same register"),
+        trap=row(1, "S_SETREG TRAPSTS; RFE"),
+        vskip=row(2, "S_SETREG MODE.vskip; any vector op"),
+        vskip_read=row(2, "SET_VSKIP; S_GETREG MODE"),
+        permlane=row(2, "VALU writes VGPR; V_PERMLANE reads it") if permlane else None,
+        exec_permlane=row(4, "V_CMPX writes EXEC; V_PERMLANE") if permlane else None,
+    )  # fmt: skip
 
 
 def matrix(instruction: str, passes: int, narrow: int | None = None) -> MatrixRate:
@@ -145,8 +187,8 @@ def memory(size: int) -> Fact:
     return Fact(size, "GiB", Confidence.DOCUMENTED, SPECIFICATIONS)
 
 
-def _states(count: int) -> Fact:
-    return Fact(count, "wait states", Confidence.COMPILER_MODEL, HAZARDS)
+def _llvm(count: int, text: str) -> Fact:
+    return Fact(count, "wait states", Confidence.COMPILER_MODEL, f"{HAZARDS}: {text}")
 
 
 def _passes(count: int) -> Fact:

@@ -1,24 +1,23 @@
-"""What matters for wait states: takes an instruction and an architecture, gives its `Spacing`.
+"""What matters for wait states: takes the registers and traits of an instruction, gives its `Spacing`.
 
-Registers are numbered in rows as operands are.  It reads the text alone: an instruction that can't be executed here
-still keeps its distance.  What an operand's place means follows from the kind of instruction, as LLVM prints it.
+Registers are numbered in rows as operands are.  `spacing_reader` finds them in the text.
 """
 
 from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rota.isa.wave.operand import ACC, EXEC, M0, SCALAR, VCC
-from rota.targets.matrix_forms import ANY, Pipe
+from rota.program.machine import Confidence
+from rota.targets.matrix_forms import Pipe
+from rota.targets.wait_states import SOURCES
 
 if TYPE_CHECKING:
-    from rota.isa.code.disassembly import Instruction
-    from rota.targets.architecture import Architecture
-    from rota.targets.wait_states import Hazards
+    from rota.program.machine import Fact
 
 Rows = frozenset[int]
 NO_ROWS: Rows = frozenset()
@@ -31,20 +30,6 @@ _NAMED = {
     "exec": EXEC_ROWS, "exec_lo": frozenset({SCALAR + EXEC}), "exec_hi": frozenset({SCALAR + EXEC + 1}),
 }  # fmt: skip
 _WORD = re.compile(r"[a-z_0-9]+")
-_TRANSCENDENTAL = re.compile(r"^v_(?:exp|log|rcp|rcp_iflag|rsq|sqrt|sin|cos)(?:_legacy)?_f(?:16|32|64)$")
-_SUFFIX = re.compile(r"_(?:e32|e64|dpp|sdwa|e64_dpp)$")
-_CARRIES = re.compile(r"^v_(?:(?:add|sub|subrev|addc|subb|subbrev)_co_u32|div_scale_f\d\d|mad_[ui]64_[ui]32)$")
-_TIED = re.compile(r"^v_(?:(?:pk_)?fmac|mac|dot\w*c|writelane|fmac_legacy)_")
-_EXCHANGES = re.compile(r"^v_(?:swap_b32|permlane(?:16|32)_swap_b32)$")
-_DPP = re.compile(r"^(?:quad_perm|row_\w+|wave_\w+|row_newbcast)(?::|$)")
-_MOVREL = re.compile(r"^(?:s_movrel|ds_(?:read|write)_addtid|s_sendmsg|s_ttracedata|ds_gws_|ds_ordered_count)")
-_HWREG = re.compile(r"hwreg\((?P<name>\w+)")
-_LOADS = re.compile(r"^ds_(?:read|\w+_rtn|bpermute|permute|swizzle|consume|append|ordered)")
-_PACKED = re.compile(r"^v_(?:pk_|dot\d(?!\w*c_)|(?:mad|fma)_mix)")
-_BY_BYTES = re.compile(r"^v_cvt_(?:scalef32_)?sr_(?:fp8|bf8)_")
-_NO_TARGET = re.compile(
-    r"^s_(?:cmp|bitcmp|cbranch|branch|setreg|sendmsg|barrier|wait|nop|setpc|set_gpr_idx|endpgm|set)"
-)
 
 
 class Kind(enum.Enum):
@@ -74,21 +59,40 @@ class Trait(enum.Flag):
     PERMLANE = enum.auto()
     COMPARES_EXEC = enum.auto()  # v_cmpx
     USES_M0 = enum.auto()
+    NOT_NAMED = enum.auto()  # uses M0, but no row of the manual names it
     TO_LDS = enum.auto()  # a load from memory to LDS, which counts as a VALU instruction too
     SETS_MODE = enum.auto()
     READS_MODE = enum.auto()
+    SETS_VSKIP = enum.auto()  # s_setreg of that bit
+    SKIPS = enum.auto()  # s_setvskip
+    BY_OFFSET = enum.auto()  # a buffer store whose offset is a register
     RETURNS = enum.auto()  # s_rfe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """Wait states due between two instructions, the rows that they share, and why."""
+    """Wait states due between two instructions, the rows that they share, why, and whose rule it is.
+
+    `rule` is its name among the `Hazards`, `fact` what they say about it.
+    """
 
     states: int
     rows: Rows
     why: str
+    rule: str
+    fact: Fact
     reads: bool = False  # the second one reads the rows
     matrix: bool = False  # the rows are an MFMA's results: a later MFMA that writes them takes its place
+
+    @property
+    def source(self) -> str:
+        """Whose rule it is."""
+        return SOURCES.get(self.fact.confidence, self.fact.confidence.value)
+
+    @property
+    def required(self) -> bool:
+        """Is it a rule of the manual, or was it measured; or does LLVM alone keep it?"""
+        return self.fact.confidence is not Confidence.COMPILER_MODEL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,8 +100,10 @@ class Spacing:
     """The registers and traits of one instruction, as far as wait states depend on them.
 
     `reads` are explicit sources, of an MFMA its factors, scales and index; `sums` what an MFMA or a dot product adds to
-    and `sum_range` its first row and length; `held` the data of a wide store; `select` the rows of a lane select.
-    `known` is what was found out about pairs with this one in front.
+    and `sum_range` its first row and length; `held` the data of a wide store; `select` the rows of a lane select.  Of
+    `reads`, `masks` are only read as a mask or carry, `exchanged` are the lanes that DPP moves, `kept` is what a target
+    held, where lanes may keep it.  `zeros` are the registers whose zero flags are read, `ends` the scalar registers
+    that surely hold something else behind it.  `known` is what was found out about pairs with this one in front.
     """
 
     opcode: str
@@ -110,6 +116,11 @@ class Spacing:
     write_range: tuple[int, int] = (-1, 0)
     held: Rows = NO_ROWS
     select: Rows = NO_ROWS
+    masks: Rows = NO_ROWS
+    exchanged: Rows = NO_ROWS
+    kept: Rows = NO_ROWS
+    zeros: Rows = NO_ROWS
+    ends: Rows = NO_ROWS
     traits: Trait = Trait.NONE
     hwreg: str = ""
     pipe: Pipe | None = None
@@ -150,217 +161,6 @@ def vector_rows(rows: Rows) -> Rows:
     return frozenset(row for row in rows if row < SCALAR)
 
 
-def _reach(first: Spacing, hazards: Hazards) -> int:
-    """A bound on the wait states that anything may have to keep behind it."""
-    if first.kind is Kind.MATRIX:
-        large = (hazards.double_large, hazards.double_large_memory)
-        return max(first.passes + max(hazards.result.value, hazards.overlap.value, 2), *(fact.value for fact in large))
-    if first.kind is Kind.VECTOR:
-        scalar = any(row >= SCALAR for row in first.writes)
-        return max(hazards.scalar.value, hazards.exec_dpp.value) if scalar else max(hazards.dot.value, 2)
-    if first.held or first.writes or Trait.SETS_MODE in first.traits:
-        return max(hazards.store.value, hazards.dpp.value, hazards.mode.value, hazards.m0.value)
-    return 0
-
-
-def spacing_of(instruction: Instruction, architecture: Architecture) -> Spacing:
-    """What the instruction reads, writes and is, for wait states."""
-    spacing = _spacing(instruction, architecture)
-    return replace(spacing, reach=_reach(spacing, architecture.hazards))
-
-
-def _spacing(instruction: Instruction, architecture: Architecture) -> Spacing:
-    opcode = instruction.opcode
-    operands = [rows_in(text) for text in instruction.operands]
-    if opcode.startswith(("v_mfma_", "v_smfmac_")):
-        return _matrix(instruction, operands, architecture)
-    if opcode.startswith("v_"):
-        return _vector(instruction, operands)
-    if opcode.startswith(("buffer_", "global_", "flat_", "scratch_", "tbuffer_")):
-        return _memory(instruction, operands)
-    if opcode.startswith("ds_"):
-        loads = _LOADS.match(opcode) is not None
-        return Spacing(
-            opcode=opcode,
-            kind=Kind.LDS,
-            reads=_union(operands[1:] if loads else operands),
-            writes=_union(operands[:1]) if loads else NO_ROWS,
-            traits=Trait.USES_M0 if _MOVREL.match(opcode) or "gds" in instruction.modifiers else Trait.NONE,
-        )
-    return _scalar(instruction, operands)
-
-
-def _union(operands: list[Rows]) -> Rows:
-    return NO_ROWS.union(*operands)
-
-
-def _range(rows: Rows) -> tuple[int, int]:
-    return (min(rows), len(rows)) if rows else (-1, 0)
-
-
-def _modifier(instruction: Instruction, name: str) -> str:
-    return next((each.partition(":")[2] for each in instruction.modifiers if each.startswith(f"{name}:")), "")
-
-
-def _bits(instruction: Instruction, name: str) -> list[str]:
-    return _modifier(instruction, name).strip("[]").split(",") if _modifier(instruction, name) else []
-
-
-def _matrix(instruction: Instruction, operands: list[Rows], architecture: Architecture) -> Spacing:
-    form = next((each for each in architecture.matrix_forms if each.name == instruction.opcode), None)
-    if form is None or len(operands) < 4:  # the interpreter refuses it; nothing is known of its time
-        return Spacing(
-            opcode=instruction.opcode, kind=Kind.MATRIX, reads=_union(operands[1:]), writes=_union(operands[:1])
-        )
-    target, left, right, third, *scales = operands
-    sums = target if form.sparse else third
-    passes = form.passes.value
-    if form.left == ANY and form.narrow_passes is not None:
-        wide = any(int(_modifier(instruction, name) or "0") < 2 for name in ("cbsz", "blgp"))
-        passes = passes if wide else form.narrow_passes.value
-    return Spacing(
-        opcode=instruction.opcode,
-        kind=Kind.MATRIX,
-        reads=_union([left, right, *scales, third if form.sparse else NO_ROWS]),
-        sums=sums,
-        sum_range=_range(sums),
-        writes=target,
-        write_range=_range(target),
-        pipe=form.pipe,
-        passes=passes,
-        large=form.rows > 4,
-    )
-
-
-def _vector(instruction: Instruction, operands: list[Rows]) -> Spacing:
-    name = _SUFFIX.sub("", instruction.opcode)
-    targets = 2 if _CARRIES.match(name) else 1
-    writes, reads = _union(operands[:targets]), _union(operands[targets:])
-    traits, select, sums = _vector_traits(instruction, name), NO_ROWS, NO_ROWS
-    if name == "v_nop":
-        writes = reads = NO_ROWS
-    if name.startswith("v_cmpx"):
-        writes |= EXEC_ROWS
-    if Trait.DIVISION in traits:
-        reads |= VCC_ROWS
-    if _EXCHANGES.match(name):
-        writes, reads = _union(operands), _union(operands)
-    elif Trait.DOT in traits:
-        sums = operands[3] if len(operands) > 3 else writes
-        reads = _union(operands[1:3])
-    elif _TIED.match(name):
-        reads |= writes
-    if Trait.DPP in traits:  # lanes that get nothing keep what the target had
-        reads |= vector_rows(writes)
-    if name in {"v_readlane_b32", "v_writelane_b32"}:
-        select = frozenset(row for row in operands[2] if row >= SCALAR)
-    return Spacing(
-        opcode=instruction.opcode,
-        kind=Kind.VECTOR,
-        reads=reads,
-        sums=sums,
-        sum_range=_range(sums),
-        writes=writes,
-        write_range=_range(writes),
-        select=select,
-        traits=traits,
-    )
-
-
-def _vector_traits(instruction: Instruction, name: str) -> Trait:
-    traits = Trait.NONE
-    for trait, holds in (
-        (Trait.TRANSCENDENTAL, _TRANSCENDENTAL.match(name) is not None),
-        (Trait.DOT, name.startswith("v_dot")),
-        (Trait.PARTIAL, _writes_a_part(instruction, name)),
-        (Trait.PACKED, _packed(instruction, name)),
-        (Trait.DPP, "_dpp" in instruction.opcode or any(_DPP.match(each) for each in instruction.modifiers)),
-        (Trait.LANE, name in {"v_readlane_b32", "v_readfirstlane_b32", "v_writelane_b32"}),
-        (Trait.READS_LANE, name in {"v_readlane_b32", "v_readfirstlane_b32"}),
-        (Trait.DIVISION, name.startswith("v_div_fmas_")),
-        (Trait.DOUBLE_FMA, name in {"v_fma_f64", "v_fmac_f64"}),
-        (Trait.PERMLANE, name.startswith("v_permlane")),
-        (Trait.COMPARES_EXEC, name.startswith("v_cmpx")),
-    ):
-        if holds:
-            traits |= trait
-    return traits
-
-
-def _writes_a_part(instruction: Instruction, name: str) -> bool:
-    """Is the result moved to another place of its register: by SDWA, or by the destination's bits of op_sel?"""
-    if "_sdwa" in instruction.opcode or _modifier(instruction, "dst_sel"):
-        return _modifier(instruction, "dst_sel") not in {"", "DWORD"}
-    if name.startswith("v_cvt_scalef32_sr_pk_fp4_"):  # whatever its bits
-        return True
-    select = _bits(instruction, "op_sel")
-    if _PACKED.match(name):
-        return False
-    if _BY_BYTES.match(name):
-        return "1" in select[2:]
-    return len(select) > 1 and select[-1] == "1" and len(select) == len(instruction.operands)
-
-
-def _packed(instruction: Instruction, name: str) -> bool:
-    """Is the first bit of a packed instruction's op_sel_hi set, as it is unless said otherwise?"""
-    if not _PACKED.match(name):
-        return False
-    high = _bits(instruction, "op_sel_hi")
-    return (high[0] if high else "0" if "_mix" in name else "1") == "1"
-
-
-def _memory(instruction: Instruction, operands: list[Rows]) -> Spacing:
-    opcode, modifiers = instruction.opcode, instruction.modifiers
-    to_lds = "lds" in modifiers or "_load_lds_" in opcode
-    returns = "_load" in opcode or ("_atomic_" in opcode and ("sc0" in modifiers or "glc" in modifiers))
-    buffer = opcode.startswith(("buffer_", "tbuffer_"))
-    loads = returns and not to_lds
-    stores = "_store_" in opcode or "_atomic_" in opcode
-    reads, writes = _union(operands), NO_ROWS
-    if loads:
-        writes = operands[0]
-        reads = reads if "_atomic_" in opcode and buffer else _union(operands[1:])
-    held = NO_ROWS
-    if stores:
-        place = 0 if buffer else 2 if loads else 1
-        data = vector_rows(operands[place]) if len(operands) > place else NO_ROWS
-        register_offset = buffer and len(operands) > 3 and bool(operands[3])
-        held = data if len(data) > 2 and not register_offset else NO_ROWS
-    reads |= EXEC_ROWS
-    if to_lds:
-        reads |= M0_ROWS
-    return Spacing(
-        opcode=opcode,
-        kind=Kind.MEMORY,
-        reads=reads,
-        writes=writes,
-        held=held,
-        traits=Trait.TO_LDS | Trait.USES_M0 if to_lds else Trait.NONE,
-    )
-
-
-def _scalar(instruction: Instruction, operands: list[Rows]) -> Spacing:
-    opcode = instruction.opcode
-    if opcode == "s_nop":
-        return Spacing(opcode=opcode, kind=Kind.OTHER, states=int(instruction.operands[0], 0) + 1)
-    if opcode.startswith(("s_load", "s_buffer_load", "s_scratch_load", "s_store", "s_dcache", "s_atomic")):
-        return Spacing(opcode=opcode, kind=Kind.OTHER)
-    found, traits = _HWREG.search(instruction.text), Trait.NONE
-    if opcode.startswith("s_setreg"):
-        traits = Trait.SETS_MODE | Trait.READS_MODE
-    elif opcode.startswith("s_getreg"):
-        traits = Trait.READS_MODE
-    elif opcode.startswith("s_rfe"):
-        traits = Trait.RETURNS
-    elif _MOVREL.match(opcode):
-        traits = Trait.USES_M0
-    writes = NO_ROWS if _NO_TARGET.match(opcode) else _union(operands[:1])
-    if opcode in {"s_set_gpr_idx_on", "s_set_gpr_idx_idx"}:
-        writes = M0_ROWS
-    return Spacing(
-        opcode=opcode,
-        kind=Kind.SCALAR,
-        writes=writes,
-        traits=traits,
-        hwreg=found["name"] if found else "",
-    )
+def scalar_rows(rows: Rows) -> Rows:
+    """The others."""
+    return frozenset(row for row in rows if row >= SCALAR)

@@ -20,6 +20,7 @@ import numpy as np
 from rota.errors import IsaError
 from rota.isa.binary.image import CODE_BASE
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.hazards.spacing import NOTHING
 from rota.isa.hazards.walk import check_spacing
 from rota.isa.launch.forked import PATIENCE, Tell, run_forked
 from rota.isa.launch.interleaving import Interleaving, Landing
@@ -181,13 +182,18 @@ class _Piece:
 
 
 def _records(program: KernelProgram) -> Packed | None:
-    """The packed program, if the core knows all of it and no path needs more wait states than it has."""
+    """The packed program, if the core knows all of it and no path, where they count, needs more wait states."""
     found = _packed.get(id(program))
     if found is None:
         while len(_packed) >= _KEPT:
             _packed.pop(next(iter(_packed)))
         packed = pack(program)
-        if packed is not None and check_spacing([step.instruction for step in program.steps], program.architecture):
+        spaced = any(step.spacing is not NOTHING for step in program.steps)
+        if (
+            packed is not None
+            and spaced
+            and check_spacing([step.instruction for step in program.steps], program.architecture)
+        ):
             packed = None
         found = _packed[id(program)] = (program, packed)
     return found[1]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rota.isa.memory.lds import Lds
     from rota.isa.wave.step import Step
     from rota.targets.architecture import Architecture
+    from rota.targets.matrix_forms import Pipe
 
 ROWS = 512
 COUNTERS = ("vmcnt", "lgkmcnt")
@@ -142,6 +143,8 @@ class Wave:
     private: Private = field(default_factory=lambda: Private(0))
     m0_at: int = -9  # when M0 was set last
     recent: list[tuple[int, int, Step]] = field(default_factory=list)  # what later ones may have to keep away from
+    stalled: int = 0  # wait states for which MFMAs waited for their unit, besides `now`
+    unit: tuple[Pipe | None, int, int] = (None, 0, 0)  # of the last MFMA, when that began, and when it is free
     vm_most: int = field(init=False)  # what the counters hold; issuing past them stalls until the oldest is back
     lgkm_most: int = field(init=False)
 
