@@ -262,7 +262,9 @@ class Streams:
 
     def _check_lds(self) -> None:
         """The copies of the tiles that are touched fit in what the program says it takes."""
-        copies = {p[:3] for e in self.draft.entries for p in (*e.effect.reads, *e.effect.writes) if p.space is Space.LDS}
+        copies = {
+            p[:3] for e in self.draft.entries for p in (*e.effect.reads, *e.effect.writes) if p.space is Space.LDS
+        }
         sizes = {value.name: value.size for value in self.draft.semantics.values}
         needed = sum(sizes[name] for _, name, _ in copies)
         if any(not _is_count(copy) for _, _, copy in copies):
