@@ -190,7 +190,7 @@ class _Maker:
         lists: Lists = {phase: [] for phase in Phase}
         for step in range(-last, 0):
             for name in schedule.order:
-                if 0 <= step + last - schedule.stages[name]:
+                if step + last - schedule.stages[name] >= 0:
                     lists[Phase.PROLOGUE].append(self._entry(name, step + last - schedule.stages[name], Phase.PROLOGUE))
         for step in range(unrolled):
             for name in schedule.order:

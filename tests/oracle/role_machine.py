@@ -29,14 +29,13 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rota.program.effects import Place, Space
+from rota.program.effects import Place
 from rota.program.kinds import OpKind
 from rota.program.machine import Counter
 from tests.oracle.role_steps import DS, Draft, Step, Streams, Version, WrongError
 
-TRIPS = range(6)
-FEW = range(3)
-LATER = range(6, 17)
+TRIPS = range(5)
+LATER = range(5, 17)
 _AGAIN = ((0,), (1,), (2,), (1, 1))  # trip counts of further runs, where the loop may be run again
 _NEVER = 1 << 40
 
@@ -90,10 +89,7 @@ class _List:
         self.over = [_NEVER] * len(steps)
         self.queues: dict[str, list[int]] = {name: [] for name in counters}
         self.loading: dict[Place, list[int]] = {}
-        self.touches: list[tuple[tuple[Place, ...], tuple[Place, ...]]] = []  # of LDS, read and written
         for at, step in enumerate(steps):
-            lds = [tuple(place for place, _ in held if place.space is Space.LDS) for held in (step.reads, step.makes)]
-            self.touches.append((lds[0], () if step.begins else lds[1]))
             if step.kind is OpKind.WAIT:
                 self._wait(step.counter, step.left, 2 * at + 1)
             elif step.reads or step.makes or step.tokens:
@@ -102,14 +98,13 @@ class _List:
     def _issue(self, at: int, step: Step) -> None:
         for place, _ in step.registers_read:
             self._need(place, at, step, self.loading.get(place, ()))
-        for place, _ in step.makes:
-            if place.space is Space.REGISTER:
-                loads = self.loading.setdefault(place, [])
-                behind = [load for load in loads if not self._lands_before(load, step)]
-                self._need(place, at, step, behind)
+        for place, _ in step.registers_made:
+            loads = self.loading.setdefault(place, [])
+            if loads:
+                self._need(place, at, step, [load for load in loads if not self._lands_before(load, step)])
                 loads[:] = [load for load in loads if self.over[load] == _NEVER]
-                if step.counter:
-                    loads.append(at)
+            if step.counter:
+                loads.append(at)
         if step.counter:
             self.queues[step.counter].append(at)
         else:
@@ -143,8 +138,7 @@ class _Access(NamedTuple):
     """A wave's access to a part of a tile, with what it knew of the steps of all waves when it issued."""
 
     at: int
-    knows: tuple[int, ...]
-    writes: bool
+    knows: list[int]
 
 
 class _Wave:
@@ -157,7 +151,8 @@ class _Wave:
         self.arrivals: dict[str, list[tuple[int, ...]]] = {}
         self.waited = Tally[str]()
         self.registers: dict[Place, Version] = {}
-        self.accesses: dict[Place, list[_Access]] = {}
+        self.reads: dict[Place, list[_Access]] = {}  # of LDS
+        self.writes: dict[Place, list[_Access]] = {}
 
 
 class _Walk:
@@ -216,21 +211,23 @@ class _Walk:
         return True
 
     def _access(self, number: int, wave: _Wave, step: Step) -> None:
-        for place, due in step.reads:
-            found = {wave.registers.get(place)}
-            if place.space is Space.LDS:
-                found = {self._slice(place, owner, due) for owner in self.owners[place.name, place.part]}
-            if found != {due}:
-                raise WrongError("value", f"{step.name} of role {wave.role} wants {due} in {place}, finds {found}")
-        for place, made in step.makes:
-            if place.space is Space.REGISTER:
-                wave.registers[place] = made
-            elif not step.begins:
-                self.lds[place, number] = made
-        knows = tuple(wave.knows)
-        for writes, places in enumerate(wave.own.touches[wave.at]):
-            for place in places:
-                wave.accesses.setdefault(place, []).append(_Access(wave.at, knows, bool(writes)))
+        for place, due in step.registers_read:
+            if wave.registers.get(place) != due:
+                self._missing(wave, step, place, due, wave.registers.get(place))
+        for place, due in step.lds_read:
+            wave.reads.setdefault(place, []).append(_Access(wave.at, wave.knows))
+            for owner in self.owners[place.name, place.part]:
+                if self._slice(place, owner, due) != due:
+                    self._missing(wave, step, place, due, self._slice(place, owner, due))
+        for place, made in step.registers_made:
+            wave.registers[place] = made
+        for place, made in step.lds_made:
+            wave.writes.setdefault(place, []).append(_Access(wave.at, wave.knows))
+            self.lds[place, number] = made
+
+    @staticmethod
+    def _missing(wave: _Wave, step: Step, place: Place, due: Version, found: Version | None) -> None:
+        raise WrongError("value", f"{step.name} of role {wave.role} wants {due} in {place}, finds {found}")
 
     def _slice(self, place: Place, owner: int, due: Version) -> Version | None:
         """What a wave's slice holds; before the first run the caller has put there what is the first to be wanted."""
@@ -241,32 +238,42 @@ class _Walk:
 
 
 def _check_races(waves: Sequence[_Wave]) -> None:
-    """Raises `WrongError` for two accesses that can meet; twins know the same, so one of them is compared."""
-    seen = Tally[int]()
-    for one, wave in enumerate(waves):
-        seen[wave.role] += 1
-        if seen[wave.role] > 1:
-            continue
-        for other in range(len(waves)):
+    """Raises `WrongError` for two accesses that can meet: of a wave, of it and its twin, of waves of two roles.
+
+    Twins know the same of all others, so one of them is compared.
+    """
+    first = [number for number, wave in enumerate(waves) if not number or waves[number - 1].role != wave.role]
+    for one in first:
+        _check_own(waves[one])
+        twin = one + 1 < len(waves) and waves[one + 1].role == waves[one].role
+        for other in (*((one + 1,) if twin else ()), *(each for each in first if each > one)):
             _check_pair(waves, one, other)
+            _check_pair(waves, other, one)
+
+
+def _check_own(wave: _Wave) -> None:
+    """Neither overtakes the other, of which one writes; LDS instructions never do."""
+    over, steps = wave.own.over, wave.own.steps
+    for place, writes in wave.writes.items():
+        others = [(access.at, False) for access in wave.reads.get(place, ())]
+        for write in writes:
+            for at, both in (*others, *((access.at, True) for access in writes)):
+                first, second = sorted((write.at, at))
+                in_order = first == second or (steps[first].kind in DS and steps[second].kind in DS)
+                if not in_order and over[first] > 2 * second:
+                    does = "writes" if both else "reads and writes"
+                    raise WrongError("race", f"a wave {does} {place} by {steps[second].name}, {steps[first].name}")
 
 
 def _check_pair(waves: Sequence[_Wave], one: int, other: int) -> None:
+    """What the first wave writes, and the other reads; each writes its own slice."""
     mine, theirs = waves[one], waves[other]
-    over, steps = mine.own.over, mine.own.steps
-    for place, accesses in mine.accesses.items():
-        for first in accesses:
-            for second in theirs.accesses.get(place, ()):
-                if one == other:
-                    clash = first.at < second.at and (first.writes or second.writes)
-                    in_order = steps[first.at].kind in DS and steps[second.at].kind in DS
-                    ordered = in_order or over[first.at] <= 2 * second.at
-                else:
-                    clash = first.writes != second.writes  # each writes its own slice
-                    ordered = over[first.at] <= 2 * second.knows[one] or (
-                        theirs.own.over[second.at] <= 2 * first.knows[other]
-                    )
-                if clash and not ordered:
-                    whose = "its own" if one == other else f"a wave of role {theirs.role}'s"
-                    message = f"{steps[first.at].name} of role {mine.role} can meet {whose}"
-                    raise WrongError("race", f"{message} {theirs.own.steps[second.at].name} in {place}")
+    over, their_over = mine.own.over, theirs.own.over
+    for place, writes in mine.writes.items():
+        for at, knows in writes:
+            done, until = over[at], 2 * knows[other]
+            for access in theirs.reads.get(place, ()):
+                if done > 2 * access.knows[one] and their_over[access.at] > until:
+                    write, read = mine.own.steps[at].name, theirs.own.steps[access.at].name
+                    message = f"{write} of role {mine.role} can meet {read} of role {theirs.role}'s in {place}"
+                    raise WrongError("race", message)

@@ -93,7 +93,7 @@ Held = tuple[Place, Version]
 class Step(NamedTuple):
     """One entry in one trip, as one role executes it; a barrier that arrives and waits is two steps.
 
-    `name` is for people.  `begins` is what the caller does between two runs: it sets registers and waits for nothing.
+    `name` is for people.  Where it `begins` a run, the caller sets registers and waits for nothing.
     """
 
     name: str
@@ -106,16 +106,21 @@ class Step(NamedTuple):
     reads: tuple[Held, ...] = ()
     makes: tuple[Held, ...] = ()
     begins: bool = False
+    registers_read: tuple[Held, ...] = ()
+    registers_made: tuple[Held, ...] = ()
+    lds_read: tuple[Held, ...] = ()
+    lds_made: tuple[Held, ...] = ()
 
-    @property
-    def registers_read(self) -> list[Held]:
-        """What it takes from registers, when it issues."""
-        return [held for held in self.reads if held[0].space is Space.REGISTER]
 
-    @property
-    def lds_read(self) -> list[Held]:
-        """What it takes from LDS."""
-        return [held for held in self.reads if held[0].space is Space.LDS]
+def _touching(step: Step) -> Step:
+    """The same, what it reads and makes by where that is."""
+    reads, makes = step.reads, step.makes
+    return step._replace(
+        registers_read=tuple(held for held in reads if held[0].space is Space.REGISTER),
+        registers_made=tuple(held for held in makes if held[0].space is Space.REGISTER),
+        lds_read=tuple(held for held in reads if held[0].space is Space.LDS),
+        lds_made=() if step.begins else tuple(held for held in makes if held[0].space is Space.LDS),
+    )
 
 
 class _Op:
@@ -162,6 +167,7 @@ class Streams:
         self.ops = {op.name: _Op(loop, op, draft.machine) for op in loop.ops}
         self.counters = {counter.name: counter for counter in draft.machine.counters}
         self.arriving: dict[str, tuple[int, ...]] = {}
+        self.known: dict[tuple[int, int, int, str], list[Step]] = {}
         self._check_frame()
         for entry in draft.entries:
             self._check_roles(entry)
@@ -203,7 +209,7 @@ class Streams:
             if version.iteration < 0:
                 first.setdefault(place, version)
         begin = Step(f"run {run} begins", OpKind.VALU, makes=tuple(first.items()), begins=True)
-        return [begin, *steps]
+        return [_touching(begin), *steps]
 
     def check_counts(self, trips: int) -> None:
         """Every op once per iteration in every role that it is for, and nowhere else."""
@@ -221,7 +227,13 @@ class Streams:
                 if done[instance] != (instance in due):
                     raise WrongError("count", f"role {role} runs {instance} {done[instance]} times in {total}")
 
-    def _steps(self, entries: Iterable[Entry], role: int, run: int, k: int, where: str) -> Iterator[Step]:
+    def _steps(self, entries: Iterable[Entry], role: int, run: int, k: int, where: str) -> list[Step]:
+        known = self.known.get((role, run, k, where))
+        if known is None:
+            known = self.known[role, run, k, where] = [*self._new_steps(entries, role, run, k, where)]
+        return known
+
+    def _new_steps(self, entries: Iterable[Entry], role: int, run: int, k: int, where: str) -> Iterator[Step]:
         for at, entry in enumerate(entries):
             if role not in self.draft.executing(entry):
                 continue
@@ -234,13 +246,15 @@ class Streams:
                 if effect.awaits:
                     yield Step(f"{name} waits", effect.kind, awaits=effect.awaits)
             elif effect.kind not in _SYNC:
-                yield Step(
-                    f"{name} of {effect.instance.iteration + k}",
-                    effect.kind,
-                    counter=effect.counter or "",
-                    tokens=effect.tokens,
-                    reads=tuple((place, Version(v.name, v.iteration + k, run)) for place, v in effect.wants),
-                    makes=tuple((place, Version(v.name, v.iteration + k, run)) for place, v in effect.makes),
+                yield _touching(
+                    Step(
+                        f"{name} of {effect.instance.iteration + k}",
+                        effect.kind,
+                        counter=effect.counter or "",
+                        tokens=effect.tokens,
+                        reads=tuple((place, Version(v.name, v.iteration + k, run)) for place, v in effect.wants),
+                        makes=tuple((place, Version(v.name, v.iteration + k, run)) for place, v in effect.makes),
+                    )
                 )
 
     def _check_frame(self) -> None:
