@@ -17,6 +17,7 @@ from rota.program.kinds import OpKind
 from rota.program.lowered import numbered
 from rota.program.phase import Phase
 from tests.oracle.draw_lowered import Lists, half, meet, wait
+from tests.oracle.role_form import broken_rules
 from tests.oracle.role_machine import judge
 from tests.oracle.role_steps import Draft
 
@@ -31,7 +32,8 @@ def lists_of(draft: Draft) -> Lists:
 
 
 def _with(draft: Draft, lists: Lists) -> Draft:
-    return replace(draft, **{phase.value.lower(): numbered(entries) for phase, entries in lists.items()})
+    phases: dict[str, Any] = {phase.value.lower(): numbered(entries) for phase, entries in lists.items()}
+    return replace(draft, **phases)
 
 
 def is_wait(entry: Entry) -> bool:
@@ -299,6 +301,8 @@ def tightened(random: Random, draft: Draft) -> Draft:
     """The draft with less to spare, as far as drawn edits find any, and as far as they leave it right."""
     for _ in range(random.choice((0, 4, 12, 25, 40))):
         edited = drawn(random, _TIGHTENING, draft)
-        if edited is not None and judge(edited[1], _TRIED_AT) is None:
+        if edited is None or any(broken_rules(edited[1])):
+            continue
+        if judge(edited[1], _TRIED_AT) is None:
             draft = edited[1]
     return draft

@@ -95,19 +95,21 @@ def _misdeclared(random: Random, draft: Draft, entry: Entry) -> tuple[str, Entry
 def _touching(random: Random, draft: Draft, entry: Entry) -> tuple[str, Entry]:
     place = random.choice([place for e in draft.entries for place in (*e.effect.reads, *e.effect.writes)])
     side = random.choice(("reads", "writes"))
-    return f"{side} {place}", replace(entry, effect=replace(entry.effect, **{side: (place,)}))
+    change: dict[str, Any] = {side: (place,)}
+    return f"{side} {place}", replace(entry, effect=replace(entry.effect, **change))
 
 
 def _no_such_barrier(random: Random, draft: Draft, entry: Entry) -> tuple[str, Entry]:
     name = random.choice(("nowhere", "", None))
     side = random.choice(("arrives", "awaits"))
-    return f"{side} at {name}", replace(entry, effect=replace(entry.effect, **{side: name}))
+    change: dict[str, Any] = {side: name}
+    return f"{side} at {name}", replace(entry, effect=replace(entry.effect, **change))
 
 
 def slots(random: Random, draft: Draft) -> tuple[str, Draft] | None:
     """Ordinals that aren't those of the entries' places."""
     slot = random.choice((lambda at: 0, lambda at: random.randint(0, 3), lambda at: -at, lambda at: at + 1))
-    phases = {
+    phases: dict[str, Any] = {
         phase.value.lower(): tuple(replace(entry, time_slot=slot(at)) for at, entry in enumerate(entries))
         for phase, entries in lists_of(draft).items()
     }

@@ -1,9 +1,9 @@
-"""Proof and oracle of lowered programs with roles, side by side: takes seeds, gives what each says of drawn programs."""
+"""Proof and oracle of programs with roles, side by side: takes seeds, gives what both say of drawn programs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
@@ -12,13 +12,18 @@ from rota import RotaError, verify
 from tests.oracle.draw_lowered import draw_lowered
 from tests.oracle.edit_lowered import tightened
 from tests.oracle.malform_lowered import edited
-from tests.oracle.role_machine import LATER, TRIPS, judge
-from tests.oracle.role_steps import Draft, WrongError
+from tests.oracle.role_form import explained
+from tests.oracle.role_machine import LATER, TRIPS, all_runs, check, judge
+from tests.oracle.role_search import MOST_STATES, TooManyStatesError, goes_wrong
+from tests.oracle.role_steps import Draft, Streams, WrongError
 
 UNMADE, RIGHT, WRONG = "refused at construction", "proved and right", "refused and wrong"
 MISSED, ALARM, BARE = "PROVED BUT WRONG", "refused but right", "bare exception"
 CLASSES = (UNMADE, RIGHT, WRONG, MISSED, ALARM, BARE)
+DECIDED, TOO_MANY = "wrong in every execution", "too many states"
+BOTH_RIGHT, BOTH_WRONG, DIFFERENT = "both right", "both wrong", "DIFFERENT"
 _EDITS = 24
+_SEARCHED = range(3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,11 @@ class Verdict:
     name: str
     codes: tuple[str, ...]
     wrong: WrongError | None
+
+    @property
+    def why(self) -> str:
+        """What explains that the proof refuses a right program; nothing where nothing does."""
+        return explained(self.drawn.draft, self.codes)
 
     @property
     def kind(self) -> str:
@@ -106,6 +116,43 @@ def compare(drawn: Drawn) -> Verdict:
         wrong = judge(drawn.draft, LATER)
     name = (WRONG if wrong else ALARM) if codes else (MISSED if wrong else RIGHT)
     return Verdict(drawn=drawn, name=name, codes=codes, wrong=wrong)
+
+
+def confirm(drawn: Drawn, *, every: bool = False, most: int = MOST_STATES, searched: Iterable[int] = _SEARCHED) -> str:
+    """Does the search through all executions of so many trips say what the oracle says?"""
+    try:
+        streams = Streams(drawn.draft)
+        for trips in searched:
+            streams.check_counts(trips)
+    except WrongError:
+        return DECIDED
+    for runs in (*((trips,) for trips in searched), *(((1, 1),) if drawn.draft.reentrant else ())):
+        try:
+            found = goes_wrong(streams, runs, every=every, most=most)
+        except TooManyStatesError:
+            return TOO_MANY
+        try:
+            check(streams, runs)
+        except WrongError:
+            return BOTH_WRONG if found else DIFFERENT
+        if found:
+            return DIFFERENT
+    return BOTH_RIGHT
+
+
+def execution(drawn: Drawn) -> list[str]:
+    """The events of an execution of few trips that goes wrong; none where there is none, or where all do."""
+    try:
+        streams = Streams(drawn.draft)
+        for trips in _SEARCHED:
+            streams.check_counts(trips)
+            for runs in all_runs(drawn.draft, trips):
+                found = goes_wrong(streams, runs)
+                if found:
+                    return found
+    except (TooManyStatesError, WrongError):
+        pass
+    return []
 
 
 def _codes(error: RotaError) -> tuple[str, ...]:

@@ -74,8 +74,10 @@ def check(streams: Streams, runs: Sequence[int]) -> None:
         for role, each in enumerate(draft.roles)
         for _ in range(2 if each.waves is None else min(each.waves, 2))
     ]
-    _Walk(waves, streams).run([set(streams.results(role, runs)) for role in range(len(draft.roles))])
+    walk = _Walk(waves, streams)
+    walk.run()
     _check_races(waves)
+    walk.check([set(streams.results(role, runs)) for role in range(len(draft.roles))])
 
 
 class _List:
@@ -170,11 +172,12 @@ class _Walk:
         }
         self.lds: dict[tuple[Place, int], Version] = {}
         self.first: dict[Place, Version] = {}
+        self.wrong: WrongError | None = None
         for wave in waves:
             wave.knows = [0] * len(waves)
 
-    def run(self, results: Sequence[set[Version]]) -> None:
-        """Raises `WrongError` where a version is missing, or where nobody can go on."""
+    def run(self) -> None:
+        """As far as everybody can go on."""
         moved = True
         while moved:
             moved = False
@@ -182,6 +185,11 @@ class _Walk:
                 while wave.at < len(wave.own.steps) and self._step(number, wave, wave.own.steps[wave.at]):
                     wave.at += 1
                     moved = True
+
+    def check(self, results: Sequence[set[Version]]) -> None:
+        """Raises `WrongError` where a version was missing, or nobody could go on; races come first, as its causes."""
+        if self.wrong is not None:
+            raise self.wrong
         stuck = [wave for wave in self.waves if wave.at < len(wave.own.steps)]
         if stuck:
             raise WrongError("deadlock", f"role {stuck[0].role} stays at {stuck[0].own.steps[stuck[0].at].name}")
@@ -225,9 +233,10 @@ class _Walk:
             wave.writes.setdefault(place, []).append(_Access(wave.at, wave.knows))
             self.lds[place, number] = made
 
-    @staticmethod
-    def _missing(wave: _Wave, step: Step, place: Place, due: Version, found: Version | None) -> None:
-        raise WrongError("value", f"{step.name} of role {wave.role} wants {due} in {place}, finds {found}")
+    def _missing(self, wave: _Wave, step: Step, place: Place, due: Version, found: Version | None) -> None:
+        if self.wrong is None:
+            message = f"{step.name} of role {wave.role} wants {due} in {place}, finds {found}"
+            self.wrong = WrongError("value", message)
 
     def _slice(self, place: Place, owner: int, due: Version) -> Version | None:
         """What a wave's slice holds; before the first run the caller has put there what is the first to be wanted."""
