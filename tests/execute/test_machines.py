@@ -42,8 +42,10 @@ def on(machine: Machine, program: LoweredProgram, *, full: bool) -> LoweredProgr
         else:
             yield replace(entry, effect=replace(effect, counter=counter))
 
-    phases = {phase: [each for entry in program.phase(phase) for each in translated(entry)] for phase in Phase}
-    return replace(program, machine=machine).with_phases(phases)
+    prologue, kernel, epilogue = (
+        tuple(each for entry in program.phase(phase) for each in translated(entry)) for phase in Phase
+    )
+    return replace(program, machine=machine, prologue=prologue, kernel=kernel, epilogue=epilogue)
 
 
 def right(program: LoweredProgram) -> bool:
@@ -100,7 +102,7 @@ def loaded_registers(machine: Machine, left: int) -> LoweredProgram:
     entries = list(program.kernel)
     entries[:2] = [replace(entry, effect=replace(entry.effect, counter=counter)) for entry in entries[:2]]
     wait = replace(entries[2], op=wait_op(counter, left), effect=wait_effect(counter, left))
-    return replace(program, machine=machine).with_phases({Phase.KERNEL: [*entries[:2], wait, entries[2]]})
+    return replace(program, machine=machine, kernel=(*entries[:2], wait, entries[2]))
 
 
 def test_loads_into_registers_land_in_the_order_that_their_counter_keeps() -> None:

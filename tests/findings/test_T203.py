@@ -85,9 +85,9 @@ def test_a_schedule_for_another_geometry_is_refused() -> None:
 
 def test_buffers_of_another_size_are_refused() -> None:
     compiled, geometry = by_values(SMALL)
-    other = replace(compiled, lds_bytes=4096)
+    other = replace(compiled, lds_bytes=4 * 65536)
     finding = raised("T203", lambda: GemmBinding(other, gemm_tile(other, geometry)))
-    assert finding.evidence == (("the schedule", 4096), ("this geometry", 131072))
+    assert finding.evidence == (("the schedule", 262144), ("this geometry", 131072))
 
 
 def test_a_loop_that_is_no_gemm_is_refused_and_told_of_the_form_that_it_has() -> None:

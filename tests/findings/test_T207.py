@@ -14,11 +14,12 @@ from rota.isa.binary.code_object import CodeObject
 from rota.program.effects import WORKGROUP
 from rota.program.entry import Entry, barrier_ops, wait_effect, wait_op
 from rota.program.kinds import OpKind
-from rota.program.lowered import LoweredProgram, Role
+from rota.program.lowered import Barrier, LoweredProgram, Role
 from rota.program.machine import Machine
 from rota.program.phase import Phase
 from tests.emit.kernels import SMALL, by_values, ping_pong
 from tests.findings.smallest import raised
+from tests.programs.producer_consumer import producer_consumer
 
 UNKNOWN = replace(GFX950, name="MI500X", arch="gfx1250", wait_encoding=None)
 OTHER_COUNTER = replace(GFX950, counters=(replace(GFX950.counters[0], name="loadcnt"), *GFX950.counters[1:]))
@@ -45,7 +46,7 @@ def test_a_machine_that_no_source_is_written_for(use: Callable[[CompiledSchedule
 
 
 def test_a_counter_that_has_no_wait() -> None:
-    program = replace(by_values(SMALL)[0].lowered, machine=OTHER_COUNTER)
+    program = producer_consumer(OTHER_COUNTER)
     finding = raised("T207", lambda: check_words(program))
     assert finding.message == "MI355X counts on loadcnt, for which source has no wait"
 
@@ -53,6 +54,8 @@ def test_a_counter_that_has_no_wait() -> None:
 def with_epilogue(more: Sequence[Entry], program: LoweredProgram | None = None) -> LoweredProgram:
     """A program with more entries at its end."""
     program = program or by_values(SMALL)[0].lowered
+    everyone = tuple(range(len(program.roles)))
+    program = replace(program, barriers=(*program.barriers, Barrier("full", everyone, everyone)))
     return program.with_phases({Phase.EPILOGUE: (*program.epilogue, *more)})
 
 
@@ -104,18 +107,11 @@ def test_roles_that_do_different_things(kind: OpKind) -> None:
 def test_roles_that_are_all_of_them_say_nothing() -> None:
     """None stands for all roles, and so do their numbers."""
     program = ping_pong()[0].lowered
-    barrier = next(entry for entry in program.kernel if entry.op.kind is OpKind.BARRIER)
+    barrier = next(entry for entry in program.epilogue if entry.op.kind is OpKind.BARRIER)
     for roles in (None, (0, 1)):
         check_words(with_epilogue([replace(barrier, roles=roles)], program))
         assert sync_text(program, replace(barrier, roles=roles)) == "ROTA_BARRIER"
     assert sync_text(program, replace(barrier, roles=(1,))) == "if (wave_group == 1) { ROTA_BARRIER }"
-
-
-def test_a_barrier_of_no_role() -> None:
-    program = ping_pong()[0].lowered
-    barrier = next(entry for entry in program.kernel if entry.op.kind is OpKind.BARRIER)
-    finding = raised("T207", lambda: check_words(with_epilogue([replace(barrier, roles=())], program)))
-    assert finding.message.startswith("barrier is executed by no role alone")
 
 
 def test_staggered_groups_of_equal_size_are_written() -> None:

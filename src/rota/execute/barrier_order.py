@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rota.errors import DeclarationError, Finding, did_you_mean
+from rota.errors import DeclarationError, Finding
 from rota.execute.workgroup import Workgroup
 from rota.program.effects import Effect
 from rota.program.lowered import Barrier
@@ -142,14 +142,8 @@ class _Run:
         if barrier is not None and stop.role in (barrier.arriving if does == "arrives" else barrier.waiting):
             return barrier
         role = program.roles[stop.role].name
-        wrong = "the program doesn't declare" if barrier is None else "doesn't take that role"
-        raise DeclarationError(
-            Finding(
-                code="D105",
-                message=f"{role} {does} at the barrier {name!r}, which {wrong}",
-                fixes=() if barrier else did_you_mean(name, [each.name for each in program.barriers]),
-            )
-        )
+        message = f"{role} {does} at the barrier {name!r}, which doesn't take that role"
+        raise DeclarationError(Finding(code="D105", message=message))
 
 
 def _nth(number: int) -> str:

@@ -27,7 +27,7 @@ from rota.lift.natural_loops import MATRIX, NaturalLoop, find_loops, not_lifted
 from rota.lift.register_places import RegisterUses, derive_register_places
 from rota.program.effects import WORKGROUP
 from rota.program.entry import BARRIER, MEETS, Entry
-from rota.program.lowered import Barrier, LoweredProgram, Role, Unstated, numbered
+from rota.program.lowered import Barrier, LoweredProgram, Role, Unstated
 from rota.program.merge import merged
 from rota.program.phase import Phase
 from rota.prove.backward_slice import derive_ways
@@ -175,7 +175,7 @@ class _Lift:
         registers = [derive_register_places(loop.chain) for loop in self.loops]
         lists = [tuple(self._entries(loop, uses)) for loop, uses in zip(self.loops, registers, strict=True)]
         if len(self.loops) == 1:
-            kernel = numbered(lists[0])
+            kernel = lists[0]
         else:
             try:
                 own = [lists[group.loop] for group in self.groups]
@@ -189,9 +189,9 @@ class _Lift:
             name=self._title(len(kernel)),
             machine=self.device,
             semantics=Unstated(registers=tuple(sizes.items())),
-            prologue=numbered(tuple(_extra(Phase.PROLOGUE, ahead))),
+            prologue=tuple(_extra(Phase.PROLOGUE, ahead)),
             kernel=kernel,
-            epilogue=numbered(tuple(_extra(Phase.EPILOGUE, [max(ahead) - each for each in ahead]))),
+            epilogue=tuple(_extra(Phase.EPILOGUE, [max(ahead) - each for each in ahead])),
             tiles_per_trip=self.uses.copies,
             tiles_outside=0,
             roles=roles,

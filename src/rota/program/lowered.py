@@ -10,13 +10,15 @@ same entries cost nothing extra.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from rota.errors import Finding, ProgramError
-from rota.program.effects import WORKGROUP, Place
+from rota.check import bad_field, check_elements, check_types, is_int
+from rota.errors import Concern, DeclarationError, Finding, ProgramError, did_you_mean
+from rota.program.effects import WORKGROUP, Effect, Place, Space
 from rota.program.entry import Entry
+from rota.program.kinds import OpKind
 from rota.program.listing import listing
 from rota.program.loop_spec import LoopSpec
 from rota.program.machine import Machine
@@ -94,6 +96,9 @@ class LoweredProgram:
     what must be computed: a sum over K-tiles, or a loop's values, each version of which comes from the iteration that
     its ops say.  With `compiler_tracks_registers` a compiler waits for register loads by itself.  A `reentrant` program
     may be run again immediately after itself.  Sizes are None where nothing states them.
+
+    A program whose parts don't fit together can't be made (D102): every role, counter and barrier that an entry names
+    exists, and every size covers what the entries use.  An entry is known by its place, so `time_slot` is counted here.
     """
 
     name: str = field(compare=False)  # no judge reads it
@@ -113,6 +118,11 @@ class LoweredProgram:
     register_limit: int | None = None
     waves: int | None = None
     origin: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        _Check(self).everything()
+        for phase in Phase:
+            object.__setattr__(self, phase.value.lower(), numbered(self.phase(phase)))
 
     @property
     def lowered(self) -> LoweredProgram:
@@ -160,8 +170,8 @@ class LoweredProgram:
         return self.tiles_per_trip * trip_count + self.tiles_outside
 
     def with_phases(self, phases: Mapping[Phase, Sequence[Entry]]) -> LoweredProgram:
-        """The same program with other entries in some phases, renumbered without what isn't listed."""
-        changed = {phase.value.lower(): numbered(entries) for phase, entries in phases.items()}
+        """The same program with other entries in some phases."""
+        changed = {phase.value.lower(): tuple(entries) for phase, entries in phases.items()}
         return replace(self, **changed)  # type: ignore[arg-type]  # the fields are the phases' names
 
 
@@ -175,6 +185,201 @@ def _numbered(entries: Sequence[Entry]) -> Iterator[Entry]:
     for entry in entries:
         yield entry if entry.time_slot == slot else replace(entry, time_slot=slot)
         slot += entry.listed
+
+
+_Refuse = Callable[[str, object, str], DeclarationError]
+"""Takes a field, what it has and what it may have; gives the error."""
+
+
+class _Check:
+    """Refuses a program whose parts don't fit together; the proof and the executor read only what passed here."""
+
+    def __init__(self, program: LoweredProgram) -> None:
+        self.program = program
+
+    def everything(self) -> None:
+        """Fields, then roles, then barriers, then entries, then sizes: each may rely on those before it."""
+        self._fields()
+        self._roles()
+        self._barriers()
+        counters = frozenset(counter.name for counter in self.program.machine.counters)
+        for phase in Phase:
+            entries = self.program.phase(phase)
+            if not all(isinstance(entry, Entry) for entry in entries):
+                check_elements(phase.value.lower(), entries, Entry)  # raises, with the first that isn't
+            for place, entry in enumerate(entries):
+                self._entry(entry, phase, place, counters)
+        self._ops_are_done()
+        self._sizes()
+
+    def _fields(self) -> None:
+        program = self.program
+        check_types(
+            program,
+            {
+                "name": str,
+                "machine": Machine,
+                "semantics": (TileSum, LoopSpec, Unstated),
+                "prologue": tuple,
+                "kernel": tuple,
+                "epilogue": tuple,
+                "roles": tuple,
+                "barriers": tuple,
+                "compiler_tracks_registers": bool,
+                "reentrant": bool,
+                "origin": str,
+            },
+        )
+        for name, least in (("tiles_per_trip", 1), ("tiles_outside", 0)):
+            self._count(name, least)
+        for name, least in (("lds_bytes", 0), ("registers", 0), ("register_limit", 0), ("waves", 1)):
+            if getattr(program, name) is not None:
+                self._count(name, least)
+
+    def _count(self, name: str, least: int) -> None:
+        value = getattr(self.program, name)
+        if not is_int(value) or value < least:
+            raise bad_field(self.program, name, value, f"an integer, at least {least}")
+
+    def _roles(self) -> None:
+        program, roles = self.program, self.program.roles
+        if not roles or not all(isinstance(role, Role) for role in roles):
+            raise bad_field(program, "roles", roles, "at least one Role")
+        if len({role.name for role in roles}) < len(roles):
+            raise bad_field(program, "roles", tuple(role.name for role in roles), "a name of its own for every role")
+        for role in roles:
+            if role.waves is not None and (not is_int(role.waves) or role.waves < 1):
+                raise bad_field(program, "roles", role, "at least one wave in every role, or None")
+            if role.does is not None and not isinstance(role.does, frozenset):
+                raise bad_field(program, "roles", role, "the names of its ops as a frozenset, or None")
+        stated = [role.waves for role in roles if role.waves is not None]
+        if program.waves is not None and len(stated) == len(roles) and sum(stated) != program.waves:
+            raise bad_field(program, "waves", program.waves, f"{sum(stated)}, the waves of its roles together")
+
+    def _barriers(self) -> None:
+        program = self.program
+        if not all(isinstance(barrier, Barrier) for barrier in program.barriers):
+            raise bad_field(program, "barriers", program.barriers, "a tuple of Barrier")
+        if len({barrier.name for barrier in program.barriers}) < len(program.barriers):
+            names = tuple(barrier.name for barrier in program.barriers)
+            raise bad_field(program, "barriers", names, "a name of its own for every barrier")
+        for barrier in program.barriers:
+            for side in (barrier.arriving, barrier.waiting):
+                if not self._are_roles(side):
+                    raise bad_field(program, "barriers", barrier, self._role_numbers)
+            if barrier.waiting and not barrier.arriving:
+                raise bad_field(program, "barriers", barrier, "a role that arrives, where one waits")
+
+    def _are_roles(self, numbers: object) -> bool:
+        """Is it a tuple of role numbers, each once and in order?"""
+        if not isinstance(numbers, tuple) or not all(map(is_int, numbers)):
+            return False
+        return list(numbers) == sorted({number for number in numbers if 0 <= number < len(self.program.roles)})
+
+    @property
+    def _role_numbers(self) -> str:
+        return f"numbers of roles, from 0 to {len(self.program.roles) - 1}, each once and in order"
+
+    def _entry(self, entry: Entry, phase: Phase, place: int, counters: frozenset[str]) -> None:
+        def refuse(name: str, value: object, expected: str) -> DeclarationError:
+            return _bad_entry(entry, phase.at(place), name, value, expected)
+
+        if entry.phase is not phase:
+            raise refuse("phase", entry.phase, f"{phase}, where it stands")
+        if entry.roles is not None and not (entry.roles and self._are_roles(entry.roles)):
+            raise refuse("roles", entry.roles, f"{self._role_numbers}; at least one, or None for all")
+        self._effect(entry.effect, counters, refuse)
+
+    def _effect(self, effect: Effect, counters: frozenset[str], refuse: _Refuse) -> None:
+        if not isinstance(getattr(effect, "kind", None), OpKind):
+            raise refuse("effect", effect, "an Effect of an OpKind")
+        for name in ("tokens", "wait_value"):
+            if not is_int(getattr(effect, name)) or getattr(effect, name) < 0:
+                raise refuse(name, getattr(effect, name), "an integer, at least 0")
+        if effect.counter is not None and effect.counter not in counters:
+            self.program.machine.counter(effect.counter)  # raises, with the names that there are
+        if effect.kind.synchronises:
+            self._synchronises(effect, refuse)
+        elif effect.arrives is not None or effect.awaits is not None:
+            raise refuse("barrier", effect.arrives or effect.awaits, "a barrier in an op of kind BARRIER only")
+
+    def _synchronises(self, effect: Effect, refuse: _Refuse) -> None:
+        if effect.reads or effect.writes or effect.wants or effect.makes:
+            raise refuse("effect", effect.reads or effect.writes, "no place that it reads or writes")
+        if effect.kind is OpKind.WAIT and effect.counter is None:
+            raise refuse("counter", None, "the counter that it waits for")
+        if effect.kind is OpKind.BARRIER:
+            named = [name for name in (effect.arrives, effect.awaits) if name is not None]
+            if not named:
+                raise refuse("barrier", None, "a barrier at which it arrives or waits")
+            known = [barrier.name for barrier in self.program.barriers]
+            for name in named:
+                if name not in known:
+                    raise _unknown_barrier(self.program, name, known)
+
+    def _ops_are_done(self) -> None:
+        """Every op that the loop declares is some role's, and no role has another."""
+        program = self.program
+        if not isinstance(program.semantics, LoopSpec):
+            return
+        declared = {op.name for op in program.semantics.ops}
+        for role in program.roles:
+            if role.does is not None and not role.does <= declared:
+                raise bad_field(program, "roles", sorted(role.does - declared), "ops of the loop that it declares")
+        for op in program.semantics.ops:
+            if not program.doing(op.name):
+                raise bad_field(program, "roles", op.name, "a role that does every op of the loop")
+
+    def _sizes(self) -> None:
+        """Stated sizes are at least what the entries use: every tile, and the registers that one op needs at once."""
+        program, loop = self.program, self.program.semantics
+        if not isinstance(loop, LoopSpec):
+            return
+        sizes = {value.name: value.size for value in loop.values}
+        used = {(place.space, place.name, place.copy) for entry in program.entries for place in _places(entry)}
+        tiles = sum(sizes.get(name, 0) for space, name, _ in used if space is Space.LDS)
+        if program.lds_bytes is not None and program.lds_bytes < tiles:
+            raise bad_field(program, "lds_bytes", program.lds_bytes, f"at least the {tiles} bytes of its tiles")
+        least = max(self._least_registers(role, sizes) for role in range(len(program.roles)))
+        if program.registers is not None and program.registers < least:
+            raise bad_field(program, "registers", program.registers, f"at least {least}: accumulators and one op's own")
+
+    def _least_registers(self, role: int, sizes: Mapping[str, int]) -> int:
+        """Accumulators stay for the whole loop; while an op issues, all that it reads is there too."""
+        own = [entry.effect for entry in self.program.entries if entry.executed_by(role)]
+        sums = {place.name for effect in own for place in effect.writes if place.space is Space.ACCUMULATOR}
+        read = (
+            {place.name for place in effect.reads if place.space is Space.REGISTER and place.name not in sums}
+            for effect in own
+        )
+        most = max((sum(sizes.get(name, 0) for name in names) for names in read), default=0)
+        return sum(sizes.get(name, 0) for name in sums) + most
+
+
+def _places(entry: Entry) -> tuple[Place, ...]:
+    return (*entry.effect.reads, *entry.effect.writes)
+
+
+def _unknown_barrier(program: LoweredProgram, name: str, known: Sequence[str]) -> DeclarationError:
+    return DeclarationError(
+        Finding(
+            code="D105",
+            message=f"{program.name} doesn't declare a barrier {name!r}",
+            evidence=(("barrier", name), ("declared", ", ".join(known))),
+            fixes=did_you_mean(name, known),
+        )
+    )
+
+
+def _bad_entry(entry: Entry, at: str, name: str, value: object, expected: str) -> DeclarationError:
+    return DeclarationError(
+        Finding(
+            code="D102",
+            message=f"{name} of {at} {entry.op} is {value!r}; expected {expected}",
+            concerns=(Concern(label=str(entry.op), role=at, source=entry.op.source),),
+            evidence=(("field", name), ("got", f"{value!r} ({type(value).__name__})"), ("expected", expected)),
+        )
+    )
 
 
 class Lowerable(Protocol):

@@ -8,15 +8,15 @@ or weakened alone.  With other sites there might be fewer waits, or weaker ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, repeat
+from itertools import chain, count, repeat
 from operator import itemgetter
 from typing import NamedTuple
 
 from rota.program.effects import Effect
 from rota.program.entry import BARRIER, MEETS, Entry, Op, barrier_ops, wait_effect, wait_op
-from rota.program.lowered import LoweredProgram
+from rota.program.lowered import LoweredProgram, numbered
 from rota.program.machine import Machine
 from rota.program.phase import Phase
 from rota.sync.obligation import Obligation, all_obligations, in_words
@@ -67,11 +67,10 @@ def synthesise(
             return None
     offer.trim(obligations)
     written = {phase: tuple(offer.written(offered.phase(phase))) for phase in Phase}
-    places = {phase: {id(entry): n for n, entry in enumerate(bare.phase(phase))} for phase in Phase}
     return Repaired(
         phases={phase: tuple(entry for entry, _ in entries) for phase, entries in written.items()},
         origins={
-            phase: tuple(places[phase].get(id(before)) for _, before in entries) for phase, entries in written.items()
+            phase: tuple(offer.own.get(id(before)) for _, before in entries) for phase, entries in written.items()
         },
         repairs=tuple(
             Repair(phase=entry.phase, slot=entry.time_slot, op=entry.op, before=None, reason=offer.reason(site))
@@ -89,6 +88,7 @@ class _Offer:
         self.sites: dict[int, _Site] = {}
         self.filled: list[tuple[Entry, _Site]] = []
         self.moved: dict[int, Entry] = {}
+        self.own: dict[int, int] = {}  # the place of a loop's own entry among them
 
     def phase(
         self, phase: Phase, entries: tuple[Entry, ...], times: Mapping[Phase, tuple[int, ...]]
@@ -110,7 +110,20 @@ class _Offer:
             due = due[len(here) :]
             found += self._at_gap(phase, here)
             found.append(entry)
-        return (*found, *self._at_gap(phase, [kind for _, kind in due]))
+        found += self._at_gap(phase, [kind for _, kind in due])
+        return tuple(self._in_place(found))
+
+    def _in_place(self, found: Sequence[Entry]) -> Iterator[Entry]:
+        """The entries with the numbers that a program gives them; sites and the loop's own are known by theirs."""
+        own = count()
+        for entry, placed in zip(found, numbered(found), strict=True):
+            site = self.sites.pop(id(entry), None)
+            if site is None:
+                self.own[id(placed)] = next(own)
+            else:
+                site.entry = placed
+                self.sites[id(placed)] = site
+            yield placed
 
     def _due(self, kind: str | None, period: int) -> tuple[str | None, ...]:
         """What stands at a site in a period: where a barrier is left out, there is still room for waits."""

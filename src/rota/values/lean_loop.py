@@ -15,14 +15,16 @@ from rota.values.compiled_loop import CompiledLoop
 
 def without_needless(written: CompiledLoop) -> CompiledLoop:
     """The same loop if it needs all of them, as strong as they are; else not proved, what is left with new reasons."""
-    needed = derive_needed(written.lowered)
-    kept = {phase: tuple(_kept(written.phase(phase), needed)) for phase in Phase}
-    if all(kept[phase] == written.phase(phase) for phase in Phase):
+    program = written.lowered
+    needed = derive_needed(program)
+    before = {phase: tuple(entry for entry in program.phase(phase) if entry.listed) for phase in Phase}
+    kept = {phase: tuple(_kept(before[phase], needed)) for phase in Phase}
+    if kept == before:
         return written
     said = {
         (entry.phase, entry.time_slot): why.reason
         for phase in Phase
-        for entry in written.phase(phase)
+        for entry in before[phase]
         if (why := needed.get(id(entry))) is not None
     }
     repairs = []

@@ -1,7 +1,7 @@
 """The abstract machine: takes entries one by one, gives each access's place between barriers, and what places hold.
 
 All waves of a role execute the same entries, so one queue per role and counter stands for all of them.  A role's clock
-is the number of barriers at which its waves have arrived; an access is under way from the clock of its issue to that of
+is the number of barriers at which its waves have arrived; an access is in flight from the clock of its issue to that of
 the wait that covers it.  What a role knows of another, or of its own other waves, is the clock that all of these have
 certainly reached: that of the last arrival it has waited for (docs/machine_model.md).
 """
@@ -15,6 +15,7 @@ from typing import NamedTuple
 from rota.program.effects import Place, Space, Version
 from rota.program.entry import Entry
 from rota.program.lowered import LoweredProgram
+from rota.program.phase import Phase
 from rota.verify.accumulate import Taken
 from rota.verify.meeting import Meetings
 
@@ -22,14 +23,23 @@ _NOT_EXECUTED = -1  # a clock before all others: what a role never does is over 
 
 
 class Access:
-    """One dynamic execution of a memory op; `done[r]` is the clock at which role r's wait covered it."""
+    """One dynamic execution of a memory op; `done[r]` is the clock at which role r's wait covered it.
 
-    __slots__ = ("done", "entry", "issued", "number", "run")
+    `place` is where the entry stands in the program, its phase and its index there; `run` and `number` say when it
+    issued.
+    """
 
-    def __init__(self, entry: Entry, run: int, number: int, issued: tuple[int, ...], done: list[int | None]) -> None:
+    __slots__ = ("done", "entry", "issued", "number", "place", "run")
+
+    def __init__(
+        self,
+        entry: Entry,
+        at: tuple[tuple[Phase, int], int, int],
+        issued: tuple[int, ...],
+        done: list[int | None],
+    ) -> None:
         self.entry = entry
-        self.run = run
-        self.number = number
+        self.place, self.run, self.number = at
         self.issued = issued
         self.done = done
 
@@ -45,9 +55,15 @@ class Access:
         """Complete, by a wait, in every role."""
         return None not in self.done
 
+    def in_flight_for(self, entry: Entry) -> bool:
+        """May it be in flight in a role that executes the entry?  What other roles wait for says nothing."""
+        if None not in self.done:
+            return False
+        return entry.roles is None or any(self.done[role] is None for role in entry.roles)
+
 
 class LastWait(NamedTuple):
-    """The newest wait on a counter."""
+    """The newest wait of a role on a counter."""
 
     entry: Entry
     number: int
@@ -64,11 +80,12 @@ class AbstractMachine:
         self.no_wait = {counter.name: counter.holds.value for counter in self.machine.counters}
         self.meetings = Meetings(program)
         self.number = 0
+        self.place = (Phase.PROLOGUE, 0)
         self.run = 0
         self.queues: dict[str, list[deque[Access]]] = {c: [deque() for _ in self.everyone] for c in self.names}
         self.pending: dict[str, list[int]] = {c: [0 for _ in self.everyone] for c in self.names}
         self.fullest: dict[str, tuple[int, Entry | None]] = dict.fromkeys(self.names, (0, None))
-        self.last_wait: dict[str, LastWait] = {}
+        self.last_wait: dict[tuple[str, int], LastWait] = {}
         self.writer: dict[Place, Access] = {}
         self.readers: dict[Place, list[Access]] = {}
         self.loading: dict[Place, Access] = {}
@@ -93,12 +110,11 @@ class AbstractMachine:
         counter, count = entry.effect.counter, entry.effect.wait_value
         if counter is None or count >= self.no_wait[counter]:
             return
-        self.last_wait[counter] = LastWait(entry, self.number)
-        if count and not self.machine.counts_in_order(counter):  # which ops are left is unknown
-            return
+        last, counts = LastWait(entry, self.number), not count or self.machine.counts_in_order(counter)
         queues = self.queues[counter]
         for role in self.everyone if entry.roles is None else entry.roles:
-            if queues[role]:
+            self.last_wait[counter, role] = last
+            if counts and queues[role]:  # else it is unknown which ops are left
                 self._complete(counter, queues[role], role, count)
 
     def start(self, entry: Entry) -> None:
@@ -121,7 +137,7 @@ class AbstractMachine:
         done: list[int | None] = [*clocks] if effect.kind.computes else [None] * len(clocks)
         if entry.roles is not None:
             done = [each if role in entry.roles else _NOT_EXECUTED for role, each in enumerate(done)]
-        access = Access(entry, self.run, self.number, tuple(clocks), done)
+        access = Access(entry, (self.place, self.run, self.number), tuple(clocks), done)
         if counter is not None and not effect.kind.computes:
             queues, pending = self.queues[counter], self.pending[counter]
             for role in self.everyone if entry.roles is None else entry.roles:
@@ -131,12 +147,16 @@ class AbstractMachine:
                     self.fullest[counter] = (pending[role], entry)
         return access
 
-    def cover(self, access: Access) -> None:
-        """What a compiler's own wait does: `access` and everything older on its counter completes now."""
+    def cover(self, access: Access, entry: Entry) -> None:
+        """What a compiler's own wait before `entry` does: in its roles, `access` and what is older on its counter ends.
+
+        The other roles don't execute that wait.
+        """
         counter = access.entry.effect.counter
         if counter is None:
             return
-        for role, queue in enumerate(self.queues[counter]):
+        for role in self.everyone if entry.roles is None else entry.roles:
+            queue = self.queues[counter][role]
             while access.done[role] is None and queue:
                 self._pop(counter, queue, role)
 
@@ -147,20 +167,23 @@ class AbstractMachine:
             return 0
         return sum(o.entry.effect.tokens for o in self.queues[counter][role] if o.number > access.number)
 
-    def weakest_cover(self, access: Access) -> int:
-        """The largest count of a wait that would cover `access` now, in every role that executes it."""
+    def weakest_cover(self, access: Access, entry: Entry) -> int:
+        """The largest count of a wait before `entry` that would cover `access` in every role that executes both."""
         counter = access.entry.effect.counter
         if counter is None or not self.machine.counts_in_order(counter):
             return 0
-        roles = self.everyone if access.entry.roles is None else access.entry.roles
-        return min(self.younger_tokens(access, role) for role in roles)
+        return min((self.younger_tokens(access, role) for role in self._uncovered(access, entry)), default=0)
 
-    def can_count(self, access: Access) -> bool:
-        """Does some wait cover `access` and spare what is younger, or is nothing younger under way?"""
+    def can_count(self, access: Access, entry: Entry) -> bool:
+        """Does some wait before `entry` cover `access` and spare what is younger, or is nothing younger in flight?"""
         counter = access.entry.effect.counter
         if counter is not None and self.machine.counts_in_order(counter):
             return True
-        return all(done is not None or not self.younger_tokens(access, r) for r, done in enumerate(access.done))
+        return not any(self.younger_tokens(access, role) for role in self._uncovered(access, entry))
+
+    def _uncovered(self, access: Access, entry: Entry) -> Iterator[int]:
+        roles = self.everyone if entry.roles is None else entry.roles
+        return (role for role in roles if access.done[role] is None)
 
     def _complete(self, counter: str, queue: deque[Access], role: int, count: int) -> None:
         """An op is complete when the wait's count is no more than the tokens behind it."""
@@ -180,13 +203,14 @@ class AbstractMachine:
         def twin(access: Access) -> Access:
             made = copies.get(id(access))
             if made is None:
-                made = Access(access.entry, access.run, access.number, access.issued, list(access.done))
+                made = Access(access.entry, (access.place, access.run, access.number), access.issued, list(access.done))
                 copies[id(access)] = made
             return made
 
         other = AbstractMachine(self.program)
         other.meetings = self.meetings.fork()
         other.number = self.number
+        other.place = self.place
         other.run = self.run
         other.queues = {c: [deque(map(twin, queue)) for queue in queues] for c, queues in self.queues.items()}
         other.pending = {counter: list(tokens) for counter, tokens in self.pending.items()}
@@ -218,10 +242,7 @@ class AbstractMachine:
         """
         known = self.meetings.known
         self.writer = {place: access for place, access in self.writer.items() if not access.over_for(known)}
-        kept = {
-            place: {_identity(a.entry): a for a in reads if not a.over_for(known)}
-            for place, reads in self.readers.items()
-        }
+        kept = {place: {a.place: a for a in reads if not a.over_for(known)} for place, reads in self.readers.items()}
         self.readers = {place: list(reads.values()) for place, reads in kept.items() if reads}
         self.loading = {place: access for place, access in self.loading.items() if not access.covered}
 
@@ -241,7 +262,7 @@ class AbstractMachine:
             done = tuple(
                 None if clock is None else max(clock - low, -1) for clock, low in zip(access.done, known, strict=True)
             )
-            return (*_identity(access.entry), done)
+            return (access.place, done)
 
         wanted = {id(access) for access in (*self.writer.values(), *self.loading.values())}
         wanted.update(id(access) for reads in self.readers.values() for access in reads)
@@ -266,7 +287,3 @@ class AbstractMachine:
             frozenset((place, min(max(tile - base, stale), ahead)) for place, tile in self.fetched.items()),
             frozenset((key, taken.relative(base, stale)) for key, taken in self.taken.items()),
         )
-
-
-def _identity(entry: Entry) -> tuple[object, ...]:
-    return entry.phase, entry.time_slot, entry.listed

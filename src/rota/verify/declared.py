@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rota.errors import Finding
 from rota.program.effects import Effect, Place, Space, Version
-from rota.program.entry import Entry
+from rota.program.entry import ARRIVE, AWAIT, BARRIER, Entry, wait_op
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec
 from rota.program.lowered import LoweredProgram
@@ -18,6 +18,9 @@ from rota.program.machine import Machine
 
 _UNVERSIONED = {Home.ACCUMULATOR: Space.ACCUMULATOR, Home.MEMORY: Space.MEMORY}
 """Homes that take in what every iteration brings, and of which none is read again in the loop."""
+
+_SIDES = {BARRIER.name: (True, True), ARRIVE.name: (True, False), AWAIT.name: (False, True)}
+"""Whether a barrier of that name arrives, and whether it waits; any other name says nothing."""
 
 
 def results(loop: LoopSpec) -> tuple[str, ...]:
@@ -35,9 +38,15 @@ def contradicted(program: LoweredProgram) -> Iterator[Finding]:
     """An entry whose op says something other than its effect; lists name the one, source is written from the other."""
     for step in program.entries:
         if step.op.kind is not step.effect.kind:
-            yield _unlike(step, "does", step.op.kind.does, step.effect.kind.does)
-        elif step.op.kind is OpKind.WAIT and not step.op.name.endswith(f"({step.effect.wait_value})"):
-            yield _unlike(step, "waits for", step.op.name, step.effect.wait_value)
+            yield unlike(step, "does", step.op.kind.does, step.effect.kind.does)
+        elif step.op.kind is OpKind.WAIT:
+            named = wait_op(step.effect.counter or "", step.effect.wait_value).name
+            if step.op.name != named:
+                yield unlike(step, "waits for", step.op.name, named)
+        elif step.op.kind is OpKind.BARRIER and step.op.name in _SIDES:
+            sides = step.effect.arrives is not None, step.effect.awaits is not None
+            if sides != _SIDES[step.op.name]:
+                yield unlike(step, "arrives, and waits", _SIDES[step.op.name], sides)
 
 
 def unlike_declared(program: LoweredProgram, loop: LoopSpec) -> Iterator[Finding]:
@@ -50,12 +59,12 @@ def unlike_declared(program: LoweredProgram, loop: LoopSpec) -> Iterator[Finding
         if effect.kind.synchronises and not instance.name:
             continue
         if instance.name not in ops:
-            yield _unlike(step, "stands for", "an op of the loop", instance.name or "none")
+            yield unlike(step, "stands for", "an op of the loop", instance.name or "none")
             continue
         declared = ops[instance.name]
-        yield from (_unlike(step, *each) for each in declared.differences(effect, instance.iteration))
+        yield from (unlike(step, *each) for each in declared.differences(effect, instance.iteration))
         if step.op.name != declared.name or step.op.kind is not declared.kind:
-            yield _unlike(step, "is written as", declared.name, f"{step.op.kind.word} {step.op.name}")
+            yield unlike(step, "is written as", declared.name, f"{step.op.kind.word} {step.op.name}")
 
 
 _Held = tuple[Place, Version]
@@ -158,7 +167,8 @@ def _listed(things: Iterable[object]) -> str:
     return ", ".join(map(str, things)) or "nothing"
 
 
-def _unlike(step: Entry, what: str, due: object, found: object) -> Finding:
+def unlike(step: Entry, what: str, due: object, found: object) -> Finding:
+    """An entry that is not what was declared: what it does, and what is due."""
     return Finding(
         code="V110",
         message=f"{step.op} is not the op that the loop declares",

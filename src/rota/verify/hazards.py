@@ -72,7 +72,7 @@ class Overlap(NamedTuple):
         """Wrong, or a wait that the compiler will add; R104 for a use, R105 for a write on which the load may land."""
         loader, step = self.loader, self.step
         counter = loader.entry.effect.counter
-        wait = f"{wait_name(counter)}({machine.weakest_cover(loader)})" if counter else "a wait"
+        wait = f"{wait_name(counter)}({machine.weakest_cover(loader, step)})" if counter else "a wait"
         where = named(self.place, loader.entry, step)
         message = f"{where} are used while their load may be under way"
         if writes:
@@ -200,9 +200,10 @@ def _cover_text(machine: AbstractMachine, access: Access, step: Entry) -> str:
             return f"covered by a wait in epoch {latest}, with no barrier between that wait and the later op"
         behind = f"a wave that is still in epoch {known}"
         return f"covered by a wait in epoch {latest}, which comes after {behind} has gone ahead with the later op"
-    role = access.done.index(None)
+    waiting = [role for role, done in enumerate(access.done) if done is None]
+    role = next((each for each in waiting if step.executed_by(each)), waiting[0])
     younger = machine.younger_tokens(access, role)
-    last = machine.last_wait.get(counter)
+    last = machine.last_wait.get((counter, role))
     if last is None or last.number < access.number:
         return f"{counter} holds {younger} younger tokens, and no wait on it stands between the two"
     entry = last.entry

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rota.errors import Finding, Severity
+from rota.program.effects import Place, Space
 from rota.program.entry import Entry, wait_name
 from rota.program.kinds import OpKind
 from rota.program.lowered import Barrier, LoweredProgram
@@ -123,26 +124,37 @@ def _misplaced(program: LoweredProgram, entry: Entry, roles: tuple[int, ...], du
 
 
 def private_registers(program: LoweredProgram) -> Iterator[Finding]:
-    """Registers belong to a wave: what an op reads there is written by roles that include its own."""
+    """Registers belong to a wave: what an op reads there is written by roles that include its own.
+
+    A sum that several ops add to is the same roles' in all of them: what another role adds is missing in theirs.
+    """
     everyone = set(range(len(program.roles)))
     if all(entry.roles is None or entry.op.is_framework for entry in program.entries):
         return
-    writers: dict[object, set[int]] = {}
+    writers: dict[Place, set[int]] = {}
     for entry in program.entries:
+        own = everyone if entry.roles is None else set(entry.roles)
         for place in entry.effect.writes:
-            own = everyone if entry.roles is None else set(entry.roles)
-            writers[place] = writers.get(place, everyone) & own
+            before = writers.get(place, own)
+            if place.space is Space.ACCUMULATOR and before != own:
+                yield _another_writes(program, entry, place, own)
+            writers[place] = before & own
     for entry in program.entries:
         roles = everyone if entry.roles is None else set(entry.roles)
         for place in entry.effect.reads:
             if place.space.is_private and not roles <= writers.get(place, everyone):
-                yield Finding(
-                    code="B104",
-                    message=f"{entry.op} reads {place}, which another role writes; registers belong to one wave",
-                    concerns=(entry.concern(),),
-                    evidence=(("read by", ", ".join(program.roles[n].name for n in sorted(roles))),),
-                    fixes=("hand the data over through LDS",),
-                )
+                yield _another_writes(program, entry, place, roles)
+
+
+def _another_writes(program: LoweredProgram, entry: Entry, place: Place, roles: set[int]) -> Finding:
+    does, done = ("reads", "read by") if place in entry.effect.reads else ("adds to", "added to by")
+    return Finding(
+        code="B104",
+        message=f"{entry.op} {does} {place}, which another role writes; registers belong to one wave",
+        concerns=(entry.concern(),),
+        evidence=((done, ", ".join(program.roles[n].name for n in sorted(roles))),),
+        fixes=("hand the data over through LDS",),
+    )
 
 
 def wait_encodings(program: LoweredProgram) -> Iterator[Finding]:

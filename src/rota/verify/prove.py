@@ -15,7 +15,7 @@ from rota.program.entry import Entry
 from rota.program.kinds import OpKind
 from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
 from rota.program.phase import Phase
-from rota.verify.abstract_machine import AbstractMachine, Access
+from rota.verify.abstract_machine import AbstractMachine
 from rota.verify.declared import contradicted
 from rota.verify.hazards import Overlap, initial_overwritten, lands_behind, read_hazards, write_hazards
 from rota.verify.machine_limits import (
@@ -217,8 +217,9 @@ class _Proof:
 
     def _run(self, machine: AbstractMachine, phase: Phase, trip: int) -> None:
         k, move = self.program.k_of(phase, trip), self.contents.move
-        for step in self.program.phase(phase):
+        for index, step in enumerate(self.program.phase(phase)):
             kind = step.effect.kind
+            machine.place = (phase, index)
             if kind is OpKind.WAIT:
                 machine.wait(step)
             elif kind is OpKind.BARRIER:
@@ -245,24 +246,24 @@ class _Proof:
         loading = machine.loading
         for place in step.effect.reads:
             loader = loading.get(place)
-            if loader is not None and not loader.covered:
+            if loader is not None and loader.in_flight_for(step):
                 self._overlaps(machine, Overlap(loader, step, place, trip), writes=False)
         for place in step.effect.writes:
             loader = loading.get(place)
-            if loader is not None and not loader.covered and not lands_behind(machine, loader, step):
+            if loader is not None and loader.in_flight_for(step) and not lands_behind(machine, loader, step):
                 self._overlaps(machine, Overlap(loader, step, place, trip), writes=True)
 
     def _overlaps(self, machine: AbstractMachine, overlap: Overlap, *, writes: bool) -> None:
         """No planned wait covers a load into the registers; the compiler's own may."""
-        tracked = self._compiler_waits_for(machine, overlap.loader)
+        tracked = self._compiler_waits_for(machine, overlap)
         self._record([overlap.finding(machine, writes=writes, compiler_waits=tracked)])
         if tracked:
             self.assumes_register_waits = True
-            machine.cover(overlap.loader)
+            machine.cover(overlap.loader, overlap.step)
 
-    def _compiler_waits_for(self, machine: AbstractMachine, loader: Access) -> bool:
+    def _compiler_waits_for(self, machine: AbstractMachine, overlap: Overlap) -> bool:
         """Does the compiler's own wait cover the load?  A compiler counts on the order of a counter, too."""
-        return self.program.compiler_tracks_registers and machine.can_count(loader)
+        return self.program.compiler_tracks_registers and machine.can_count(overlap.loader, overlap.step)
 
     def _record(self, findings: Iterable[Finding] | Iterator[Finding]) -> None:
         for finding in findings:

@@ -16,6 +16,7 @@ from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram, TileProduct, TileSum
 from rota.verify.abstract_machine import AbstractMachine
 from rota.verify.accumulate import Taken
+from rota.verify.declared import unlike
 
 _Held = TypeVar("_Held")
 
@@ -34,8 +35,12 @@ class TileContents:
         self.initial: tuple[Place, ...] = ()
 
     def declared(self) -> Iterator[Finding]:
-        """Nothing that an entry could contradict: what it does follows from its op."""
-        return iter(())
+        """A memory op on another counter than the machine's; what else an entry does follows from its op."""
+        for step in self.program.entries:
+            effect = step.effect
+            due = self.program.machine.counter_of(effect.kind)
+            if effect.kind.asynchronous and effect.counter != due:
+                yield unlike(step, "counts on", due, effect.counter)
 
     def impossible(self) -> Iterator[Finding]:
         """Computes that belong to no cell of the grid."""
