@@ -105,7 +105,9 @@ class _Loop:
         reads = [Read(value=name, distance=distance) for name in names]
         kind = random.choice((OpKind.MMA, OpKind.MMA, OpKind.MMA, OpKind.VALU, OpKind.VALU, OpKind.GLOBAL_STORE))
         if kind is OpKind.MMA:
-            self.op(kind, reads, self.value(Home.ACCUMULATOR), self.some(common))
+            sums = [value.name for value in self.values if value.home is Home.ACCUMULATOR]
+            total = random.choice(sums) if sums and random.random() < 0.25 else self.value(Home.ACCUMULATOR)
+            self.op(kind, reads, total, self.some(common))
         elif kind is OpKind.GLOBAL_STORE:
             self.op(kind, reads, self.value(Home.MEMORY), self.some(common))
         else:
@@ -115,7 +117,10 @@ class _Loop:
             made = self.value(Home.REGISTERS, into)
             if not into and random.random() < 0.3:
                 reads.append(Read(value=made, distance=1))
-            self.op(kind, reads, made, makers[into] if into else self.some(common))
+            if into and random.random() < 0.3:  # loaded over what nobody reads any more
+                self.op(OpKind.GLOBAL_LOAD, (), made, self.some(makers[into]))
+            else:
+                self.op(kind, reads, made, makers[into] if into and random.random() < 0.5 else self.some(common))
 
     def spec(self) -> LoopSpec:
         waves = max(4, 2 * len(self.everyone))

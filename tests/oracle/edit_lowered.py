@@ -175,6 +175,34 @@ def split(random: Random, draft: Draft) -> tuple[str, Draft] | None:
     return f"{phase.value.lower()}[{slot}] {entry.op.name} split", _with(draft, lists)
 
 
+def one_sided(random: Random, draft: Draft) -> tuple[str, Draft] | None:
+    """A role that no longer arrives at a barrier, or no longer waits there, wherever it did."""
+    name, arriving, waiting = chosen = random.choice(draft.barriers)
+    arrives = random.random() < 0.5
+    side = arriving if arrives else waiting
+    if not side or (arrives and len(side) == 1):
+        return None
+    gone = random.choice(side)
+    left = tuple(role for role in side if role != gone)
+    barrier = chosen._replace(arriving=left) if arrives else chosen._replace(waiting=left)
+    lists = lists_of(draft)
+    for phase, each in lists.items():
+        each[:] = [part for entry in each for part in _without(draft, entry, phase, name, gone, arrives=arrives)]
+    barriers = tuple(barrier if other is chosen else other for other in draft.barriers)
+    told = f"role {gone} no longer {'arrives' if arrives else 'waits'} at {name}"
+    return told, _with(replace(draft, barriers=barriers), lists)
+
+
+def _without(draft: Draft, entry: Entry, phase: Phase, name: str, gone: int, *, arrives: bool) -> list[Entry]:
+    effect, roles = entry.effect, draft.executing(entry)
+    if gone not in roles or (effect.arrives if arrives else effect.awaits) != name:
+        return [entry]
+    left = tuple(role for role in roles if role != gone)
+    kept = [replace(entry, roles=left)] if left else []
+    other = effect.awaits if arrives else effect.arrives
+    return [*([half(other, phase, (gone,), arrives=not arrives)] if other else []), *kept]
+
+
 def _count(random: Random, draft: Draft, entry: Entry) -> tuple[str, Entry]:
     before, counter = entry.effect.wait_value, entry.effect.counter or ""
     left = max(0, before + random.choice((1, 1, 1, 2, 3, -1)))
@@ -276,6 +304,7 @@ NEAR: Weighted = (
     (1, elsewhere),
     (3, add_sync),
     (4, split),
+    (1, one_sided),
     (1, changing(is_data, _other_copy)),
     (1, changing(is_data, _other_iteration)),
     (2, other_does),
@@ -286,6 +315,7 @@ _TIGHTENING: Weighted = (
     (2, changing(is_wait, _count)),
     (3, changing(is_sync, _fewer_roles)),
     (2, split),
+    (1, one_sided),
     (2, _moving(is_sync)),
     (1, exchange),
 )

@@ -273,6 +273,9 @@ class Streams:
         for op in draft.semantics.ops:
             if not draft.doing(op.name):
                 raise WrongError("count", f"no role does {op.name}")
+        for value in (each for each in draft.semantics.values if each.home is Home.ACCUMULATOR):
+            if len({draft.doing(name) for name in _writers(draft.semantics, value.name)}) > 1:
+                raise WrongError("count", f"no wave has all of {value.name}, to which several roles add")
 
     def _check_lds(self) -> None:
         """The copies of the tiles that are touched fit in what the program says it takes."""
