@@ -2,7 +2,7 @@
 
 Run `python -m benchmarks.role_oracle` from the repository's root: 10,000 programs of one to three roles, most of them
 edited, valid or not.  `LoweredProgram` refuses some; the others are judged by `verify` for every trip count and by
-`tests/oracle/role_machine.py` for trip counts 0 to 4 (and on to 16 where only the proof refuses).  Of the first ones a
+`tests/oracle/role_machine.py` for trip counts 0 to 4 (and up to 16 where only the proof refuses, and of every eighth).  Of the first ones a
 search through all executions of up to two trips confirms what the oracle says, until 1,000 are confirmed.  Every
 program on which they differ is listed, unless a rule of form explains it.  The exit status is 1 if the proof accepts
 what is wrong or refuses what is right without such a rule, if anything but a finding is raised, or if oracle and search
