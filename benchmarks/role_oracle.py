@@ -2,11 +2,11 @@
 
 Run `python -m benchmarks.role_oracle` from the repository's root: 10,000 programs of one to three roles, most of them
 edited, valid or not.  `LoweredProgram` refuses some; the others are judged by `verify` for every trip count and by
-`tests/oracle/role_machine.py` for trip counts 0 to 4 (and up to 16 where only the proof refuses, and of every eighth).  Of the first ones a
-search through all executions of up to two trips confirms what the oracle says, until 1,000 are confirmed.  Every
-program on which they differ is listed, unless a rule of form explains it.  The exit status is 1 if the proof accepts
-what is wrong or refuses what is right without such a rule, if anything but a finding is raised, or if oracle and search
-differ.
+`tests/oracle/role_machine.py` for trip counts 0 to 4, and up to 16 where only the proof refuses, and one in eight.  Of
+the first ones a search through all executions of up to two trips confirms what the oracle says, until 1,000 are
+confirmed.  Every program on which they differ is listed, unless a rule of form explains it.  The exit status is 1 if
+the proof accepts what is wrong or refuses what is right without such a rule, if anything but a finding is raised, or if
+oracle and search differ.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from tests.oracle.role_judge import (
     UNMADE,
     Drawn,
     Tally,
+    Verdict,
     compare,
     confirm,
     draw,
@@ -39,7 +40,7 @@ from tests.oracle.role_judge import (
     execution,
 )
 
-_SHOWN = 20
+_SHOWN, _TOLD = 20, 1_000
 _CONFIRMED = (BOTH_RIGHT, BOTH_WRONG, DIFFERENT)
 
 
@@ -72,6 +73,11 @@ def searched(confirmed: Counter[str], examined: int) -> Iterator[tuple[object, .
     yield "all", examined
 
 
+def disputes(tally: Tally) -> list[Verdict]:
+    """Verdicts that differ and that no rule of form explains."""
+    return [each for each in tally.disputed if each.name in (MISSED, BARE) or (each.name == ALARM and not each.why)]
+
+
 def _listed(counts: Counter[str]) -> str:
     return ", ".join(f"{name} {number}" for name, number in counts.most_common()) or "-"
 
@@ -101,14 +107,16 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     tally, confirmed, different = Tally(), Counter[str](), list[Drawn]()
     started, used = perf_counter(), process_time()
-    for drawn in draw_many(options.count, options.seed):
+    for number, drawn in enumerate(draw_many(options.count, options.seed)):
+        if number and not number % _TOLD:
+            print(f"{number} judged, {len(disputes(tally))} disputed", file=sys.stderr, flush=True)
         tally.add(compare(drawn))
         if sum(confirmed[name] for name in _CONFIRMED) < options.exhaustive:
             result = confirm(drawn, every=options.every)
             confirmed[result] += 1
             different += [drawn] if result == DIFFERENT else []
     print(f"{table(rows(tally))}\n\n{table(reasons(tally))}\n\n{table(searched(confirmed, confirmed.total()))}\n")
-    wrong = [each for each in tally.disputed if each.name in (MISSED, BARE) or (each.name == ALARM and not each.why)]
+    wrong = disputes(tally)
     print(
         "\n".join([*map(str, wrong[:_SHOWN]), *(f"search differs: {each.seed}, {each.number}" for each in different)])
     )
