@@ -11,11 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rota.program.entry import Entry
 from rota.program.lowered import Barrier
+from tests.oracle.role_machine import is_unaware
 from tests.oracle.role_steps import Draft
 
 APART = "an op's roles execute it in entries of their own"
 UNEVEN = "a role arrives more often than others wait"
 ORDER = "the one list has an arrival behind a wait for it"
+UNAWARE = "two roles that touch LDS never learn how far the other is"
 LONE = "a role says that it has one wave"
 UNSORTED = "roles are listed twice, or not in their order, or not at all"
 CODES = {
@@ -23,6 +25,7 @@ CODES = {
     UNEVEN: {"B101"},
     ORDER: {"B103"},
     LONE: {"R102", "R103"},
+    UNAWARE: {"V111"},
     UNSORTED: {"B102"},
 }
 """The codes by which the proof refuses a program of that form."""
@@ -49,6 +52,8 @@ def broken_rules(draft: Draft) -> Iterator[str]:
 def explained(draft: Draft, codes: Iterable[str]) -> str:
     """The rules that explain why the proof refuses a right program with these codes; nothing if they don't."""
     broken = list(dict.fromkeys(broken_rules(draft)))
+    if "V111" in set(codes) and is_unaware(draft):
+        broken.append(UNAWARE)
     known = set().union(*(CODES[rule] for rule in broken)) if broken else set()
     return "; ".join(rule for rule in broken if CODES[rule] & set(codes)) if set(codes) <= known else ""
 

@@ -80,6 +80,19 @@ def check(streams: Streams, runs: Sequence[int]) -> None:
     walk.check([set(streams.results(role, runs)) for role in range(len(draft.roles))])
 
 
+def is_unaware(draft: Draft) -> bool:
+    """Does some role that touches LDS stop learning how far another one is?"""
+    streams = Streams(draft)
+    ends = []
+    for runs in ((3,), (6,)):
+        lists = [_List(role, streams.counters, tracked=draft.compiler_tracks_registers) for role in streams.of(runs)]
+        waves = [_Wave(role, own) for role, own in enumerate(lists)]
+        _Walk(waves, streams).run()
+        ends.append([wave.knows for wave in waves])
+    touching = [role for role, own in enumerate(lists) if any(step.lds_read or step.lds_made for step in own.steps)]
+    return any(ends[0][one][two] == ends[1][one][two] for one in touching for two in touching if one != two)
+
+
 class _List:
     """One role's steps, and for each the time at which it is over for certain.
 
