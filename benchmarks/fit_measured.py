@@ -74,10 +74,10 @@ def facts_of(device: str) -> Facts:
         numbers[name] = Number(value, min(float(low), value), max(float(high), value))
     counts = {name: int((rows.element == name).sum()) for name in fit.elements}
     if set(TUNED) <= set(fit.families):
-        band = interval({name: each.residuals for name, each in left_out(rows, begin=fit).items()})
+        band = interval({name: each.residuals for name, each in left_out(rows).items()})
     else:
         band = interval(_families_left_out(rows, fit))
-    wide = _widest(band, interval(_types_left_out(rows, fit))) if len(fit.elements) > 2 else _wider(band)
+    wide = _widest(band, interval(_types_left_out(rows))) if len(fit.elements) > 2 else _wider(band)
     clocks = {name.partition("|")[2]: each for name, each in numbers.items() if "|" in name}
     shared = {name: each for name, each in numbers.items() if "|" not in name}
     return Facts(shared, clocks, best_rates(device), counts, band, wide, apart(rows), len(rows))
@@ -111,11 +111,11 @@ def _resampled(rows: Rows, fit: Fit) -> Iterator[Fit]:
             yield fit_rows(some, fit, steps=STEPS)
 
 
-def _types_left_out(rows: Rows, fit: Fit) -> dict[str, Floats]:
+def _types_left_out(rows: Rows) -> dict[str, Floats]:
     """Each tuned family predicted without any row of its type: what "not calibrated" means."""
     found = {}
     for element, members in groupby(sorted(TUNED), key=lambda name: name.partition("|")[0]):
-        without = fit_rows(rows.at(rows.element != element), fit)
+        without = fit_rows(rows.at(rows.element != element))
         others = tuple(name for name in TUNED if name.partition("|")[0] != element)
         for name in members:
             found[name] = as_product(without, rows.at((rows.family == name) & large(rows)), others).residuals
@@ -129,7 +129,7 @@ def _families_left_out(rows: Rows, fit: Fit) -> dict[str, Floats]:
         others = tuple(each for each in fit.families if each != name)
         if any(each.partition("|")[0] == name.partition("|")[0] for each in others):
             own = rows.at(rows.family == name)
-            found[name] = as_product(fit_rows(rows.at(rows.family != name), fit), own, others).residuals
+            found[name] = as_product(fit_rows(rows.at(rows.family != name)), own, others).residuals
     return found
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.measured_rows import Floats, Rows, read_rows
-from benchmarks.problem_fit import fit_rows, held_out
+from benchmarks.problem_fit import held_out
 from benchmarks.problem_judging import coverage, errors, interval, left_out, middle_error, regret
 from rota import GFX950, compile_loop
 from rota.cycles.predict import predict
@@ -47,7 +47,7 @@ def judge(rows: Rows, clocks: float) -> None:
     for words, predicted in (("kernels unknown", plain), ("kernels calibrated", known)):
         count, lost = regret(rows, predicted)
         print(f"  regret of its pick   {count:6d} problems  mean {lost:6.1%}   {_holds(lost <= REGRET)} ({words})")
-    left = left_out(rows, clocks, fit_rows(rows))
+    left = left_out(rows, clocks)
     residuals = {name: each.residuals for name, each in left.items()}
     middle = middle_error(residuals)
     covered = float(np.mean(list(coverage(residuals).values())))

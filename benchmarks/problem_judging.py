@@ -139,14 +139,14 @@ def large(rows: Rows) -> NDArray[np.bool_]:
     return chosen
 
 
-def left_out(rows: Rows, clocks: float | None = None, begin: Fit | None = None) -> dict[str, Left]:
+def left_out(rows: Rows, clocks: float | None = None) -> dict[str, Left]:
     """Each tuned family predicted as the product would: by a fit without it, with the others' middle share and start.
 
     `clocks` are rota's own of a bf16 loop of 256 x 256 x 64; the other rows have the matrix units' clocks.
     """
     found = {}
     for name in TUNED:
-        fit = fit_rows(rows.at(rows.family != name), begin)
+        fit = fit_rows(rows.at(rows.family != name))
         others = tuple(each for each in TUNED if each != name)
         own = rows.at((rows.family == name) & large(rows))
         found[name] = as_product(fit, own, others, clocks)

@@ -100,14 +100,21 @@ LOOPS: dict[str, tuple[GemmShape, Machine]] = {
         GFX942,
     ),
 }
-"""Tiles of four and eight waves for both machines; of quadrants, which are quickly scheduled."""
+"""Tiles of four and eight waves for both machines."""
+FINE = ", by instruction"
+"""The end of a name that stands for a loop whose ops are single instructions, as it ships; others are of quadrants."""
+
+
+def shape_of(name: str) -> tuple[GemmShape, Machine]:
+    """The shape and the machine of a loop, however fine."""
+    return LOOPS[name.removesuffix(FINE)]
 
 
 @cache
 def loop_of(name: str) -> CompiledSchedule:
     """The schedule of one of them."""
-    shape, machine = LOOPS[name]
-    return compile_loop(shape.loop(instructions=False), machine)
+    shape, machine = shape_of(name)
+    return compile_loop(shape.loop(instructions=name.endswith(FINE)), machine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +132,7 @@ class Built:
 @cache
 def source_of(name: str, asked: WholeGemm) -> str:
     """The source of a whole kernel."""
-    return emit_whole(loop_of(name), LOOPS[name][0].geometry, asked)
+    return emit_whole(loop_of(name), shape_of(name)[0].geometry, asked)
 
 
 @cache
@@ -136,13 +143,13 @@ def built(name: str, asked: WholeGemm) -> Built:
 
 def built_of(name: str, asked: WholeGemm, source: str) -> Built:
     """The same of another source, such as a damaged one."""
-    code = find_toolchain().compile(source, LOOPS[name][1].arch)
+    code = find_toolchain().compile(source, shape_of(name)[1].arch)
     return loaded(name, asked, code)
 
 
 def loaded(name: str, asked: WholeGemm, code: CodeObject) -> Built:
     """The same of machine code."""
-    compiled, geometry = loop_of(name), LOOPS[name][0].geometry
+    compiled, geometry = loop_of(name), shape_of(name)[0].geometry
     symbol = whole_name(compiled, asked)
     kernel, reduction = (
         LoadedKernel(program=load_program(code.kernel(each), tuple(code.instructions(each))))

@@ -28,7 +28,8 @@ class Case(NamedTuple):
 
 
 CASES: tuple[Case, ...] = (
-    *(Case(f"p.{size} = 0;", "M, N and K are at least 1") for size in "MNK"),
+    *(Case(f"p.{size} = 0;", "M and N are at least 1") for size in "MN"),
+    Case("p.K = -1;", "K is at least 0: a sum of nothing is zero"),
     Case("p.M = INT_MAX;", "M and N leave room for a tile"),
     Case("p.N = INT_MAX - 5; p.d_stride = p.c_stride = 0;", "M and N leave room for a tile"),
     Case("p.K = (1 << 30) + 1; p.a_stride = p.b_stride = 0;", "K is at most 1073741824"),
@@ -153,6 +154,7 @@ RIGHT: tuple[tuple[str, str], ...] = (
     ("p.a_stride = p.b_stride = p.c_stride = p.d_stride = 0; p.a_batch = p.b_batch = p.c_batch = p.d_batch = 0;",
      "launch 6x2x2 of 256, launch 30x1x2 of 256"),
     ("p.M = p.N = p.K = 1; p.splits = 1;", "launch 1x1x2 of 256"),
+    ("p.M = p.N = 1; p.K = 0; p.splits = 1;", "launch 1x1x2 of 256"),
 )  # fmt: skip
 """Problems that must be launched, and how."""
 

@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 AWKWARD = (1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 95, 96, 127, 128, 129, 191, 193, 255, 256, 257, 319,
            320, 321, 383, 384, 385, 447, 511, 512, 513, 639, 640, 641, 699, 700)  # fmt: skip
 MOST = 700
+_EMPTY = 16  # every so-many-th problem sums nothing
 _ODD, _SMALL = 0.08, (70, 60, 140)
 _FETCHED = 32  # elements of fp4 in the 16 bytes that a DMA moves for a lane
 EXACT = frozenset(
@@ -71,6 +72,8 @@ def draw_problem(random: Random, *, number: int) -> Problem:
     leaves the run to NumPy.
     """
     m, n, k = (random.choice(AWKWARD) if random.random() < 0.5 else random.randint(1, MOST) for _ in range(3))
+    if number % _EMPTY == _EMPTY - 1:
+        k = 0
     odd = random.random() < _ODD
     if odd:
         m, n, k = (min(size, most) for size, most in zip((m, n, k), _SMALL, strict=True))

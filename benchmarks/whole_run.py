@@ -34,6 +34,7 @@ from rota.emit.whole.whole_finish import PARTIAL_UNIT
 from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, Output, WholeGemm
 from rota.errors import Finding, IsaError
 from rota.isa.launch.interleaving import some_interleavings
+from rota.pipeline.geometry import SCALED_BLOCK
 
 _ALIGNED = 256  # bytes, as allocators of GPU memory align
 _UNTOUCHED = 0xA5
@@ -158,6 +159,8 @@ def _laid(matrices: Floats, gap: int, skew: int, pack: Callable[[Floats], NDArra
     batches, rows, _ = matrices.shape
     with_gaps = np.concatenate([matrices, np.full((batches, rows, gap), np.nan)], axis=2)
     values = with_gaps.reshape(-1)[: with_gaps.size - gap]
+    if not values.size:  # a matrix without elements has an address all the same, and nothing there may be read
+        values = np.full(SCALED_BLOCK, np.nan)
     flat = pack(np.nan_to_num(values))
     flat[np.isnan(values[:: values.size // flat.size])] = nan
     to = _aligned(flat.nbytes, skew * flat.itemsize).view(flat.dtype)

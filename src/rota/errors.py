@@ -83,6 +83,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "W101": "a first block's lgkm wait may leave that block's own fragments in flight",
         "W102": "a repair was not shown to be the smallest before its search ended",
         "W103": "a program whose roles differ can't be repaired",
+        "W104": "source was written with waits or barriers that the schedule as given lacks",
         "R101": "two loads of one wave into one tile are under way at once",
         "R102": "a tile is read before every wave's part of it has landed",
         "R103": "a tile is overwritten before every wave has finished reading it",

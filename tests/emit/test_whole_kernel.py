@@ -13,7 +13,7 @@ from benchmarks import whole_gemm_sabotage
 from benchmarks.pair_faults import PAIR_FAULTS
 from benchmarks.whole_faults import FAULTS, LINEAR
 from benchmarks.whole_gemm import VARIANTS, drawn
-from benchmarks.whole_kernels import LOOPS, Built, built, loop_of, source_of
+from benchmarks.whole_kernels import FINE, LOOPS, Built, built, loop_of, shape_of, source_of
 from benchmarks.whole_launcher import STAND_IN, compiled, program
 from benchmarks.whole_problems import Problem
 from benchmarks.whole_run import run_problem
@@ -33,8 +33,8 @@ from tests.emit.test_gemm_loop import one_by_one
 from tests.emit.test_one_program import TOOLCHAINS, said
 from tests.findings.smallest import raised
 
-SHARE = [("small", LINEAR), *(VARIANTS[number] for number in (6, 12))]
-"""Kernels of CI: tiles of 4 and 8 waves, both machines, every output."""
+SHARE = [("small", LINEAR), *(VARIANTS[number] for number in (6, 13))]
+"""Kernels of CI: tiles of 4 and 8 waves, both machines, in quadrants and by instruction as they ship."""
 TURNED = [fault for fault in FAULTS if fault.name == "lanes read the next columns"]
 PACKED = [fault for fault in PAIR_FAULTS if fault.name in ("a pack takes the other column", "waves share a pair")]
 PLAIN = ("s_add", "s_nop", "s_mov", "s_mul", "s_lshl", "s_sub")  # scalar arithmetic of addresses
@@ -45,7 +45,8 @@ def test_the_loop_is_the_schedule_and_problems_are_computed(number: int) -> None
     """One test for each kernel, since tests are dealt out to processes, each of which would compile it again."""
     loop, asked = SHARE[number]
     made = built(loop, asked)
-    audit = audit_gemm(loop_of(loop), LOOPS[loop][0].geometry, made.code, kernel=made.name, products=asked.products)
+    geometry = shape_of(loop)[0].geometry
+    audit = audit_gemm(loop_of(loop), geometry, made.code, kernel=made.name, products=asked.products)
     assert audit.exact, audit
     assert audit.facts.spills == 0
     if loop in ("small", "small_mi300x"):
@@ -54,6 +55,13 @@ def test_the_loop_is_the_schedule_and_problems_are_computed(number: int) -> None
     assert [each for each in prove_object(made.code) if not each.proved] == []
     problems = _share()[number :: len(SHARE)]
     assert {str(each): wrong for each in problems if (wrong := run_problem(made, each))} == {}
+
+
+def test_campaigns_draw_what_ships_and_sums_of_nothing() -> None:
+    shipped = {loop.removesuffix(FINE) for loop, _ in VARIANTS if loop.endswith(FINE)}
+    assert shipped == {loop for loop, _ in VARIANTS if not loop.endswith(FINE)}
+    assert any(problem.k == 0 for problem in _share())
+    assert any(loop.endswith(FINE) for loop, _ in SHARE)
 
 
 BY_COLUMNS = (

@@ -55,6 +55,7 @@ def test_what_is_no_document_is_refused(text: str) -> None:
         (("schedule", "kernel", 0, "op", "declared"), None),
         (("schedule", "kernel", 0, "effect", "counter"), 3),
         (("schedule", "trip_tiles"), [1]),
+        (("schedule", "compiler_tracks_registers"), True),
         (("schedule", "machine"), "MI300X"),
         (("schedule", "machine", "counters"), []),
         (("schedule", "findings"), [{"code": "X999", "message": "unknown"}]),

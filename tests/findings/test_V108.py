@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from dataclasses import fields, replace
 from typing import Any
 
@@ -116,3 +117,19 @@ def test_terms_alone_prove_nothing() -> None:
     claimed = replace(PROVED, certificate=terms)
     assert claimed.certificate is None
     assert claimed.findings[-1].evidence == (("certificate", "doesn't say what it is about"),)
+
+
+def test_a_certificate_with_another_subject_is_proved_again() -> None:
+    """The terms of a proof may be copied, its subject may not: what no proof of this process gave is not believed."""
+    certificate = PROVED.certificate
+    assert certificate is not None
+    bare = without_barriers(PROVED)
+    forged = replace(bare, certificate=replace(certificate, subject=bare.lowered))
+    assert forged.certificate is None
+    assert "V108" in {each.code for each in forged.findings}
+
+
+def test_a_certificate_that_was_copied_is_proved_again() -> None:
+    copied = replace(PROVED, certificate=copy.deepcopy(PROVED.certificate))
+    assert copied.certificate == PROVED.certificate
+    assert "V108" not in {each.code for each in copied.findings}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -120,3 +121,14 @@ def test_held_out_rows_are_not_seen() -> None:
     made = Rows(**{**{each: getattr(some, each) for each in Rows.__slots__}, "us": some.us * slow})
     ratio = made.us / held_out(made, groups).plain
     assert np.median(ratio[groups == "odd"]) > 5
+
+
+def test_what_is_judged_has_no_part_in_its_prediction() -> None:
+    """Times of a fold that is left out change nothing of what is predicted for it."""
+    some = rows().at(np.arange(0, len(rows()), 97))
+    shapes = some.shapes
+    first = folds(shapes, 2)[1]
+    slower = replace(some, us=np.where(first, some.us * 7, some.us))
+    before, after = (held_out(each, shapes, 2) for each in (some, slower))
+    assert np.array_equal(before.plain[first], after.plain[first])
+    assert np.array_equal(before.known[first], after.known[first])

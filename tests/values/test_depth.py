@@ -107,3 +107,60 @@ def test_a_cycle_of_the_authors_own_is_reported_all_the_same() -> None:
         for made, used in ("pq", "qp")
     )
     raised("G103", lambda: compile_loop(LoopSpec(name="cycle", waves=4, values=values, ops=ops)))
+
+
+def deep_in_registers() -> LoopSpec:
+    """A tile is read into registers, and values of older iterations are multiplied: deep copies leave no barriers."""
+    loop = Loop("older", waves=8)
+    loop.load(loop.tile("T", size=1024), moved=1024)
+    loop.input("i", registers=8)
+    loop.fragment("f", "T", registers=8)
+    loop.fragment("g", "T", registers=8)
+    loop.valu("v", ["f", "i"], registers=8)
+    spec = loop.build()
+    own = {"x": "", "y": "g", "z": "", "w": ""}
+    loads = {"x": 1, "y": 2, "z": 1, "w": 2}
+    sums = {"c": (("y", 1), ("z", 0)), "d": (("x", 2), ("z", 1))}
+    values = (
+        *(replace(value, size=8) if value.home is Home.REGISTERS else value for value in spec.values),
+        *(Value(name=name, home=Home.REGISTERS, size=8, into=into) for name, into in own.items()),
+        *(Value(name=name, home=Home.ACCUMULATOR, size=8) for name in sums),
+    )
+    ops = (
+        *(replace(op, moved=512) if op.kind is OpKind.LDS_READ else op for op in spec.ops),
+        *(
+            LoopOp(name=f"load_{name}", kind=OpKind.GLOBAL_LOAD, writes=(name,), instructions=count, moved=256)
+            for name, count in loads.items()
+        ),
+        *(
+            LoopOp(
+                name=f"mma_{name}",
+                kind=OpKind.MMA,
+                reads=tuple(Read(value=value, distance=distance) for value, distance in reads),
+                writes=(name,),
+                instruction="v_mfma_f32_16x16x32_bf16",
+            )
+            for name, reads in sums.items()
+        ),
+    )
+    return LoopSpec(name="older", waves=8, values=values, ops=ops)
+
+
+def test_no_setting_that_restricts_wins() -> None:
+    """Where the deepest copies leave no room for barriers, those that `most_copies` would allow are tried too."""
+    loop = deep_in_registers()
+    free = compile_loop(loop, GFX950).modulo
+    capped = [compile_loop(loop, GFX950, most_copies=most).modulo for most in (2, 3, 4, 8)]
+    assert free is not None
+    assert free.ii <= min(each.ii for each in capped if each is not None)
+
+
+def test_a_schedule_is_the_least_only_of_those_that_it_belongs_to() -> None:
+    """Its own copies are more than the few that a search refuted smaller intervals for."""
+    found = compile_loop(deep_in_registers(), GFX950)
+    assert found.modulo is not None
+    copies = dict(found.placement.copies)
+    for text in found.modulo.certificate.limits:
+        if text.startswith("at most"):
+            count, names = text.removeprefix("at most ").split(" copies of ")
+            assert all(copies.get(name, 1) <= int(count) for name in names.replace(" and ", ", ").split(", "))

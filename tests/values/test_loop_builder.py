@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
+from rota import RotaError
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.values.loop import Loop
@@ -91,3 +94,36 @@ def test_there_are_two_operands(operand: str) -> None:
 def test_only_a_tile_is_an_operands() -> None:
     finding = raised("D102", lambda: Value(name="a", home=Home.REGISTERS, size=4, operand="A"))
     assert "a is no LDS tile" in str(finding)
+
+
+JUNK: dict[str, object] = {
+    "nothing": None,
+    "a fraction": 1.5,
+    "bytes": b"x",
+    "a list": [1],
+    "a dictionary": {"a": 1},
+    "an object": object(),
+    "less than none": -2,
+    "a list in a tuple": (["x"],),
+    "nothing in a list": [None],
+}
+METHODS = [name for name, _ in inspect.getmembers(Loop, inspect.isfunction) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("junk", JUNK)
+@pytest.mark.parametrize("method", METHODS)
+def test_whatever_a_call_is_given_it_ends_in_a_loop_or_a_finding(method: str, junk: str) -> None:
+    good = {"name": "new", "tile": "A", "size": 64, "registers": 4, "moved": 64, "instruction": MFMA, "memory": "m"}
+    parameters = list(inspect.signature(getattr(Loop, method)).parameters.values())[1:]
+    for wrong in parameters:
+        loop = gemm()
+        loop.memory("m", size=64)
+        given = {
+            each.name: good.get(each.name, "a" if each.default is each.empty else each.default) for each in parameters
+        }
+        given[wrong.name] = JUNK[junk]
+        plain = [given[each.name] for each in parameters if each.kind is not each.KEYWORD_ONLY]
+        named = {each.name: given[each.name] for each in parameters if each.kind is each.KEYWORD_ONLY}
+        with suppress(RotaError):
+            getattr(loop, method)(*plain, **named)
+            loop.build()

@@ -17,7 +17,7 @@ from rota.program.lowered import LoweredProgram
 from rota.program.machine import Machine
 from rota.program.origin import Origin
 from rota.program.phase import Phase
-from rota.verify.report import Certificate
+from rota.verify.report import Certificate, was_issued
 from rota.verify.subject import not_about
 
 if TYPE_CHECKING:
@@ -56,7 +56,17 @@ class CompiledSchedule(ABC):
         for each in fields(self):
             if type(value := getattr(self, each.name)) is tuple:
                 object.__setattr__(self, each.name, WrappedTuple(value))
-        stale = None if self.certificate is None else not_about(self.certificate.subject, self.lowered)
+        if self.certificate is not None:
+            self._check_certificate(self.certificate)
+
+    def _check_certificate(self, said: Certificate) -> None:
+        """A certificate about another program is removed; one that no proof of this process gave is proved again."""
+        stale = not_about(said.subject, self.lowered)
+        if stale is None and not was_issued(said):
+            from rota.verify.prove import verify  # loaded when a certificate was copied or made by hand
+
+            object.__setattr__(self, "certificate", verify(self.lowered).certificate)
+            stale = not_about(None, self.lowered) if self.certificate is None else None
         if stale is not None:
             object.__setattr__(self, "certificate", None)
             object.__setattr__(self, "repairs", ())

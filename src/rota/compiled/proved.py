@@ -37,7 +37,10 @@ def proved(written: _Compiled) -> _Compiled:
     if report.clean:
         return _certified(written, report)
     errors = _in_body(report.errors, written)
-    better = mended(written)
+    try:
+        better = mended(written)
+    except ProgramError:  # what can't be repaired is wrong for the reasons that the proof gives
+        raise _refused(errors, written) from None
     if verify(better).clean:
         errors = tuple(helped(errors, better))
     raise _refused(errors, written)
@@ -51,7 +54,10 @@ def repaired(written: _Compiled) -> _Compiled:
     hopeless = [finding for finding in report.errors if finding.code.startswith(_NOT_MENDED_BY_WAITING)]
     if hopeless:
         raise _refused(_in_body(hopeless, written), written)
-    better = mended(written)
+    try:
+        better = mended(written)
+    except ProgramError as error:
+        raise _refused((*_in_body(report.errors, written), *error.findings), written) from None
     report = verify(better)
     if not report.clean:
         raise _refused(_in_body(report.errors, better), better)

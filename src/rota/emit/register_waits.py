@@ -6,11 +6,13 @@ that the machine code holds no wait which the schedule doesn't.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.compiled.proved import repaired
+from rota.errors import Concern, Finding, Severity
 from rota.program.phase import Phase
 from rota.sync.repair import Repair
 
@@ -25,7 +27,21 @@ def with_register_waits(compiled: _Compiled) -> _Compiled:
         return compiled
     found = tuple(finding for finding in compiled.findings if not finding.code.startswith(_FOUND_BY_THE_PROOF))
     done = repaired(replace(compiled, compiler_tracks_registers=False, repairs=(), findings=found, certificate=None))
+    if compiled.certificate is None and done.repairs:
+        done = replace(done, findings=(*done.findings, _not_as_given(done.repairs)))
     return replace(done, repairs=tuple(_merged(compiled, done)))
+
+
+def _not_as_given(repairs: Sequence[Repair]) -> Finding:
+    """What is written differs from what was handed in, which nobody proved: whoever reads the source has to know."""
+    return Finding(
+        code="W104",
+        severity=Severity.WARNING,
+        message="the schedule as given is not proved; waits or barriers were added before it was written",
+        concerns=tuple(Concern(label=str(each.op), role=each.phase.at(each.slot)) for each in repairs),
+        evidence=(("added or strengthened", len(repairs)),),
+        fixes=("verify() says what the schedule as given lacks",),
+    )
 
 
 def _merged(before: CompiledSchedule, after: CompiledSchedule) -> list[Repair]:

@@ -70,11 +70,33 @@ class ByItsAuthor(FrontEnd):
             f"the machine of {name}", settings.get("machine") or own_machine(self.made) or self.kernel.machine, Machine
         )
         if not settings["vmcnt_in_order"]:
-            machine = machine.doubting(machine.counter_of(OpKind.DMA) or "")
+            machine = _doubting(machine)
         written = _as_schedule(f"compile_for() of {name}", self.made.compile_for(machine))
+        if "machine" in self.kernel.changes:
+            self._check_machine(written.machine, machine)
+        if not settings["vmcnt_in_order"]:  # a method that brings a machine of its own doesn't know of the doubt
+            written = replace(written, machine=_doubting(written.machine))
         if settings["reentrant"]:
             written = replace(written, reentrant=True)
         return written if written.certificate is not None else treated(written)
+
+    def _check_machine(self, used: Machine, asked: Machine) -> None:
+        """A method may bring a machine of its own, but not against one that the user asked for."""
+        if (used.name, used.arch) != (asked.name, asked.arch):
+            raise DeclarationError(
+                Finding(
+                    code="D105",
+                    message=f"compile_for() of {self.kernel.name} gives a program for another machine than was set",
+                    evidence=(("set", f"{asked.name} ({asked.arch})"), ("given", f"{used.name} ({used.arch})")),
+                    fixes=("let compile_for(machine) lower for the machine that it is given",),
+                )
+            )
+
+
+def _doubting(machine: Machine) -> Machine:
+    """The machine without the order among its DMAs; nothing to doubt where it counts none."""
+    counter = machine.counter_of(OpKind.DMA)
+    return machine if counter is None else machine.doubting(counter)
 
 
 def _as_schedule(what: str, given: Any) -> CompiledSchedule:  # noqa: ANN401  # whatever the author's method gives

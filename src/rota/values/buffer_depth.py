@@ -65,6 +65,22 @@ def allowances(
     return deep, replace(deep, most=few)
 
 
+def narrowed(deep: Allowance, times: LoopTimes) -> Iterator[Allowance]:
+    """The same with fewer and fewer copies of the tiles, as `most_copies` would ask: each leaves some order.
+
+    Where the deepest copies leave no room for barriers, a shorter unrolled loop may; the interval is longer with each.
+    """
+    loop, most = deep.loop, deep.most or {}
+    ties = ties_of(loop, times)
+    tiles = [value.name for value in loop.values if value.home is Home.LDS]
+    deepest = max((most[name] for name in tiles), default=1)
+    for cap in range(deepest - 1, 0, -1):
+        allowed = replace(deep, most={name: min(most[name], cap) if name in tiles else most[name] for name in most})
+        if isinstance(cheapest(ties, allowed, _any_interval(ties)), Outcome):
+            return
+        yield allowed
+
+
 def _any_interval(ties: Ties) -> int:
     """An interval that every order bears."""
     return sum(abs(each.delay) for each in ties.precedences) + 1

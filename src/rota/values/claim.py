@@ -65,10 +65,10 @@ class Claim:
 
         No schedule with few copies has an interval below `refuted_below`, where that was shown.
         """
-        proof = _Proof(self, found.ii)
+        proof = _Proof(self, found.ii, dict(placement.copies))
         limits, lower, mii = proof.limits(), found.ii, proof.mii(self.deep)
         if limits is None:
-            limits, lower, mii = proof.all_limits, proof.lower(refuted_below), proof.mii(self.few)
+            limits, lower, mii = proof.all_limits, proof.lower(refuted_below), proof.mii(proof.own)
         kind = ModuloProof.REFUTED if lower == found.ii else ModuloProof.OPEN
         certificate = replace(
             found.certificate,
@@ -82,11 +82,18 @@ class Claim:
 
 
 class _Proof:
-    def __init__(self, claim: Claim, ii: int) -> None:
+    """Bounds of the problems that a schedule with these `copies` is a solution of: `own` is the narrowest of them.
+
+    That an interval is the least of a problem to which the schedule doesn't belong would say nothing about it.
+    """
+
+    def __init__(self, claim: Claim, ii: int, copies: Mapping[str, int]) -> None:
         self.claim, self.ii = claim, ii
         deep, times = claim.deep, claim.times
-        lds = replace(deep, registers=None, most=None)
-        self.allowed = (lds, *(replace(each, registers=None) for each in (deep, claim.few)), deep, claim.few)
+        within_few = all(count <= (claim.few.most or {}).get(name, count) for name, count in copies.items())
+        self.own = claim.few if within_few else deep
+        lds, both = replace(deep, registers=None, most=None), (deep, claim.few) if within_few else (deep,)
+        self.allowed = (lds, *(replace(each, registers=None) for each in both), *both)
         apart = time_apart(claim.loop, timing_of(claim.machine), dict.fromkeys(deep.least, 0))
         self.apart = _Bound(apart.least_interval, Ties.of(claim.loop, apart.precedences))
         self.planned = _Bound(times.least_interval, claim.ties)
@@ -141,16 +148,18 @@ class _Proof:
 
     @property
     def all_limits(self) -> tuple[str, ...]:
-        """Whatever limits the problem with few copies."""
-        few = self.claim.few
+        """Whatever limits the problem that is looked at."""
+        few = self.own
         within, freely = _most(few), _most(replace(few, registers=None))
         capped = {name: most for name, most in (few.most or {}).items() if freely[name] == most}
         own = () if within == freely else (_OWN_REGISTERS,)
         return (*_counted("at most", capped), *self.of_older(few), *own, self.waves)
 
     def lower(self, known: int) -> int:
-        """No schedule within all limits has a smaller interval."""
-        few = self.claim.few
+        """No schedule within all limits has a smaller interval; `known` is about few copies alone."""
+        few = self.own
+        if few is not self.claim.few:
+            known = 0
         return min(max(known, self.mii(few).ii, least_borne(self.planned.ties, few, self.planned.busy)), self.ii)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 from rota.check import bad_field, expect, is_int
 from rota.compiled.proved import applied, certified, repaired
@@ -23,6 +24,7 @@ from rota.values.buffer_depth import (
     check_placement,
     check_registers,
     depths_that_bear,
+    narrowed,
     shallowest,
 )
 from rota.values.claim import Claim
@@ -119,8 +121,7 @@ def compile_loop(
         _bare(loop, placement, trusted, phases, stagger=stagger),
         reentrant=reentrant,
         lds_bytes=loop.lds_bytes(dict(placement.copies)),
-        modulo=found,
-    )
+    ).with_interval(found)
     sites = derive_sites(loop, placement, times, machine) if placement.barriers else None
     done = None if sites is None else synthesise(bare.lowered, phases.times, placement.interval, sites)
     synchronised = repaired(bare) if done is None else applied(bare, done)
@@ -148,7 +149,10 @@ def _in_order(synchronised: CompiledLoop, order: tuple[int, ...]) -> CompiledLoo
 
 
 def _placed(claim: Claim, patience: Patience, landing: int) -> tuple[ModuloSchedule, Placement]:
-    """At the least interval that any copies allow if there is room, else with few copies at the least that is found."""
+    """At the least interval that any copies allow if there is room, else with ever fewer copies of the tiles.
+
+    Where none of these leave room for barriers, at the least interval that is found for few copies.
+    """
     loop, machine, times, deep, few = claim.loop, claim.machine, claim.times, claim.deep, claim.few
     depths: tuple[dict[str, int], ...] = ()
     if times.groups > 1:
@@ -157,7 +161,7 @@ def _placed(claim: Claim, patience: Patience, landing: int) -> tuple[ModuloSched
             loop, times, ii, depths, patience=patience, landing=landing, simds=rates_of(machine).simds.value
         )
         return claim.certify(*in_turn), in_turn[1]
-    for allowed in (deep, few):
+    for allowed in chain((deep,), narrowed(deep, times), (few,)):
         ii, tried = least_borne(claim.ties, allowed, times.least_interval), depths
         depths = depths_that_bear(ii, allowed, times)
         placed = None if depths == tried else in_lockstep(loop, times, ii, depths, patience=patience, landing=landing)

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
 from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.errors import Finding, Severity
 from rota.program.entry import Entry, Op
 from rota.program.kinds import OpKind
 from rota.program.loop_spec import LoopSpec
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
     from rota.sync.repair import Repaired
 
 _LONGEST_VALU = 4  # slots of one vector instruction: exponentials and the like have a quarter of the rate
+
+_ANOTHER_INTERVAL = Finding(
+    code="V108",
+    severity=Severity.WARNING,
+    message="the interval's certificate is about another loop, machine or placement and was removed",
+    fixes=("compile_loop() derives the interval of this loop",),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -45,13 +53,31 @@ class CompiledLoop(CompiledSchedule):
     modulo: ModuloSchedule | None = None
     compiler_tracks_registers: bool = False
 
+    def __post_init__(self) -> None:
+        CompiledSchedule.__post_init__(self)
+        if self.modulo is not None and self.modulo.about is not None and not self._interval_is_of_this_loop:
+            object.__setattr__(self, "modulo", None)
+            object.__setattr__(self, "findings", (*self.findings, _ANOTHER_INTERVAL))
+
+    @property
+    def _interval_is_of_this_loop(self) -> bool:
+        """Was the interval's certificate derived for this loop and machine, and is the loop placed in it?"""
+        assert self.modulo is not None  # noqa: S101  # whoever asks has looked
+        placed = self.modulo.ii == self.placement.interval and self.modulo.starts == self.placement.starts
+        return placed and self.modulo.about == (self.loop, self.machine)
+
+    def with_interval(self, found: ModuloSchedule) -> Self:
+        """The loop with an interval whose certificate was derived for it."""
+        return replace(self, modulo=replace(found, about=(self.loop, self.machine)))
+
     @property
     def headline(self) -> tuple[str, ...]:
         """The interval and how well it is known to be the least."""
         if self.modulo is None:
             return ()
         proof = self.modulo.certificate
-        proved = ("proven least" if proof.optimal else "not proven least") + proof.scope
+        least = proof.optimal and self._interval_is_of_this_loop
+        proved = ("proven least" if least else "not proven least") + proof.scope
         return (f"II {self.modulo.ii * rates_of(self.machine).clocks_per_slot.value:,} clk ({proved})",)
 
     def planned(self, op: Op) -> str:
@@ -89,6 +115,8 @@ class CompiledLoop(CompiledSchedule):
         proof = self.modulo.certificate
         slot = rates_of(self.machine).clocks_per_slot.value
         clocks, lower = (slots * slot for slots in (self.modulo.ii, proof.lower))
+        if not self._interval_is_of_this_loop:
+            return f"II {clocks:,} clk (claimed, not shown)"
         known = "proven least" if proof.optimal else f"at least {lower:,}"
         return f"II {clocks:,} clk ({known}{proof.scope})"
 

@@ -53,8 +53,9 @@ class Loop:
 
     def input(self, name: str, *, registers: int) -> str:
         """What the loop only reads, `registers` per lane, filled before it begins."""
+        self._value(name, Home.INPUT, registers)
         self._inputs.add(name)
-        return self._value(name, Home.INPUT, registers)
+        return name
 
     def memory(self, name: str, *, size: int) -> str:
         """`size` bytes of global memory that the loop writes in every iteration and never reads."""
@@ -105,7 +106,7 @@ class Loop:
         name: str | None = None,
     ) -> str:
         """Write registers to memory, `moved` bytes for the whole workgroup."""
-        return self._write(OpKind.GLOBAL_STORE, memory, (value, *needs), _Work(instructions, moved), name)
+        return self._write(OpKind.GLOBAL_STORE, memory, (value, needs), _Work(instructions, moved), name)
 
     def atomic(
         self,
@@ -118,7 +119,7 @@ class Loop:
         name: str | None = None,
     ) -> str:
         """Add registers to memory, `moved` bytes for the whole workgroup; what was there isn't returned."""
-        return self._write(OpKind.ATOMIC, memory, (value, *needs), _Work(instructions, moved), name)
+        return self._write(OpKind.ATOMIC, memory, (value, needs), _Work(instructions, moved), name)
 
     def lds_store(
         self,
@@ -131,7 +132,7 @@ class Loop:
         name: str | None = None,
     ) -> str:
         """Write registers into a tile, `moved` bytes for the whole workgroup."""
-        return self._write(OpKind.LDS_WRITE, tile, (value, *needs), _Work(instructions, moved), name)
+        return self._write(OpKind.LDS_WRITE, tile, (value, needs), _Work(instructions, moved), name)
 
     def fragment(
         self,
@@ -184,8 +185,8 @@ class Loop:
         return self._op(
             name or f"mma_{accumulator}",
             OpKind.MMA,
-            _Work(instructions, 0, instruction, tuple(scales), tuple(formats)),
-            reads=_reads((*operands, *scales)),
+            _matrix_work(instructions, instruction, scales, formats),
+            reads=(*_reads(operands), *_reads(scales)),
             writes=(accumulator,),
         )
 
@@ -207,7 +208,7 @@ class Loop:
         registers, which is how a matrix instruction adds to what is there.  `scales` and `formats` are as in `mma`.
         """
         self._value(name, Home.REGISTERS, registers, into)
-        work = _Work(instructions, 0, instruction, tuple(scales), tuple(formats))
+        work = _matrix_work(instructions, instruction, scales, formats)
         self._op(f"mma_{name}", OpKind.MMA, work, reads=(*_reads(operands), *_reads(scales)), writes=(name,))
         return name
 
@@ -241,9 +242,13 @@ class Loop:
         """The checked loop."""
         return LoopSpec(name=self.name, waves=self.waves, values=tuple(self._values), ops=tuple(self._ops))
 
-    def _write(self, kind: OpKind, to: str, reads: Sequence[str | Read], work: _Work, name: str | None) -> str:
+    def _write(
+        self, kind: OpKind, to: str, reads: tuple[str | Read, Sequence[str | Read]], work: _Work, name: str | None
+    ) -> str:
         """Registers to memory or a tile; without a name of its own the op is called by its kind and where it goes."""
-        return self._op(name or f"{kind.word}_{to}", kind, work, reads=_reads(reads), writes=(to,))
+        value, needs = reads
+        own = (*_reads((value,)), *_reads(needs))
+        return self._op(name or f"{kind.word}_{to}", kind, work, reads=own, writes=(to,))
 
     def _bytes(self, registers: int) -> int:
         """What so many registers of all lanes of the workgroup hold."""
@@ -280,6 +285,11 @@ class Loop:
             )
         )
         return name
+
+
+def _matrix_work(instructions: int, instruction: str, scales: Sequence[str], formats: Sequence[str]) -> _Work:
+    scaling, elements = check_elements("scales", scales, str), check_elements("formats", formats, str)
+    return _Work(instructions, 0, instruction, tuple(scaling), tuple(elements))
 
 
 def _reads(operands: Sequence[str | Read]) -> tuple[Read, ...]:

@@ -37,6 +37,7 @@ from rota.verify.report import (
     Certificate,
     Report,
     in_order_assumption,
+    issue,
 )
 from rota.verify.tiles import TileContents
 from rota.verify.versions import VersionContents
@@ -293,7 +294,7 @@ class _Proof:
         ordered = [counter.name for counter in machine.counters if counter.in_order]
         facts = [(counter.name, counter.holds) for counter in machine.counters]
         facts += [("LDS", machine.lds_bytes), ("registers", machine.vgprs_per_lane)]
-        return Certificate(
+        terms = Certificate(
             obligations=(
                 *_ORDERED,
                 self.contents.proves,
@@ -320,3 +321,4 @@ class _Proof:
             not_stated=tuple(name for name, size in sizes.items() if size is None),
             subject=program,
         )
+        return issue(terms)

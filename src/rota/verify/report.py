@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 from rota.errors import Finding, Severity, several
 from rota.markup import card, folded
@@ -23,7 +24,7 @@ def in_order_assumption(counter: str) -> str:
     return f"{counter} counts down in the order of issue"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, weakref_slot=True)
 class Certificate:
     """What was proved, about which trip counts, on which facts, under which named assumptions.
 
@@ -52,6 +53,21 @@ class Certificate:
             *(f"  not stated by the schedule: {text}" for text in self.not_stated),
         ]
         return "\n".join(lines)
+
+
+_ISSUED: WeakValueDictionary[int, Certificate] = WeakValueDictionary()
+"""The certificates that a proof of this process gave, by identity: two with the same terms may have other subjects."""
+
+
+def issue(certificate: Certificate) -> Certificate:
+    """The certificate, known from now on as the proof's own."""
+    _ISSUED[id(certificate)] = certificate
+    return certificate
+
+
+def was_issued(certificate: Certificate) -> bool:
+    """Did a proof of this process give it, as it is?  One that was copied, changed or read was not."""
+    return _ISSUED.get(id(certificate)) is certificate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

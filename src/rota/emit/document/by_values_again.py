@@ -49,6 +49,7 @@ class ValuesAgain(DerivedAgain[CompiledLoop]):
     def check_parts(self, schedule: CompiledLoop) -> None:
         """The size of its tiles, and where the second group falls back."""
         demand("lds_bytes", schedule.lds_bytes, schedule.loop.lds_bytes(dict(schedule.placement.copies)))
+        demand("compiler_tracks_registers", schedule.compiler_tracks_registers, found=False)
         last = len(schedule.prologue)
         if not schedule.staggered:
             demand("stagger_index", schedule.stagger_index, last)

@@ -28,7 +28,8 @@ from rota.values.unroll import Placement
 
 def with_interval_as_claimed(schedule: CompiledLoop) -> CompiledLoop:
     """The schedule with a certificate of its interval that holds; what a search has shown is left open."""
-    return replace(schedule, modulo=_modulo(schedule))
+    shown = _modulo(schedule)
+    return replace(schedule, modulo=None) if shown is None else schedule.with_interval(shown)
 
 
 def _modulo(schedule: CompiledLoop) -> ModuloSchedule | None:

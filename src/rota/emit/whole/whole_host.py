@@ -173,7 +173,8 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[s
     """Conditions in the order in which later ones rest on earlier ones."""
     geometry, size, out = tile.geometry, tile.element.bytes, asked.output.bytes
     columns, threads, width = geometry.BN // asked.products, tile.waves * tile.lanes, asked.output.width
-    yield "p.M >= 1 && p.N >= 1 && p.K >= 1", "M, N and K are at least 1"
+    yield "p.M >= 1 && p.N >= 1", "M and N are at least 1"
+    yield "p.K >= 0", "K is at least 0: a sum of nothing is zero"
     yield f"p.M <= INT_MAX - {geometry.BM} && p.N <= INT_MAX - {geometry.BN}", "M and N leave room for a tile"
     yield f"p.K <= {_DEEPEST}", f"K is at most {_DEEPEST}"
     if (packed := tile.element.packed) > 1:

@@ -50,11 +50,15 @@ class ModuloCertificate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuloSchedule:
-    """Op i of iteration n starts at starts[i] + n x ii; the earliest op stands in stage 0."""
+    """Op i of iteration n starts at starts[i] + n x ii; the earliest op stands in stage 0.
+
+    `about` is what the certificate was derived for; without it, as in a document, these are only the terms of a claim.
+    """
 
     ii: int
     starts: tuple[int, ...]
     certificate: ModuloCertificate
+    about: object = field(default=None, compare=False, repr=False)
 
     @property
     def slots(self) -> tuple[int, ...]:
@@ -74,6 +78,8 @@ class ModuloSchedule:
     def __str__(self) -> str:
         certificate = self.certificate
         text = f"II {self.ii:,}, {several(self.stage_count, 'stage')}, "
+        if certificate.optimal and certificate.lower != self.ii:
+            return text + f"not shown: its certificate is about II {certificate.lower:,}"
         if certificate.proof is ModuloProof.MEETS_BOUND:
             return text + f"least possible{certificate.scope}: {certificate.mii}"
         if certificate.proof is ModuloProof.REFUTED:
