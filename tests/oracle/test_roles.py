@@ -176,6 +176,16 @@ def test_the_proof_ends_where_a_role_arrives_again_and_again_and_never_waits() -
     assert compare(drawn(unaware)).codes == ("R102", "R103")
 
 
+@pytest.mark.parametrize("arriving", [BOTH, (0,)])
+def test_what_a_role_knows_that_touches_no_tile_matters_to_nobody(arriving: tuple[int, ...]) -> None:
+    kernel = "load@0 vm0@0 bar@0 read@0 lgkm0@0 c@0 d@0 bar@0"
+    alone = replace(program(kernel if arriving == (0,) else kernel.replace("bar@0", "arrive@1 bar@0")), reentrant=True)
+    roles = (Role("all", 2), Role("none", 2, frozenset()))
+    alone = replace(alone, roles=roles, barriers=(Barrier(WORKGROUP, arriving, (0,)),))
+    assert kind(alone) == ""
+    assert compare(drawn(alone)).name == RIGHT
+
+
 def test_without_order_only_a_wait_for_nothing_left_covers_a_load() -> None:
     counted = draft_of(producer_consumer(left=2))
     assert judge(counted) is None

@@ -125,7 +125,8 @@ class Meetings:
         clocks = self.clocks
         if self.alone:
             last = max(clocks)
-            return tuple(_since(passed, last) for passed in self.passed), tuple(clock - last for clock in clocks)
+            arrived = (clock - last if arrives else 0 for clock, arrives in zip(clocks, self.arrives, strict=True))
+            return tuple(_since(passed, last) for passed in self.passed), tuple(arrived)
         relative = tuple(tuple(map(_since, each, clocks)) for each in self.knows)
         first = {name: self.arrived[name][next(iter(each.arriving), 0)] for name, each in self.barriers.items()}
         counts = tuple(
