@@ -7,7 +7,7 @@ of these, with the finding code that says so.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from rota.program.entry import Entry
 from rota.program.lowered import Barrier
@@ -49,9 +49,11 @@ def broken_rules(draft: Draft) -> Iterator[str]:
         yield ORDER
 
 
-def explained(draft: Draft, codes: Iterable[str]) -> str:
+def explained(draft: Draft, codes: Collection[str]) -> str:
     """The rules that explain why the proof refuses a right program with these codes; nothing if they don't."""
     broken = list(dict.fromkeys(broken_rules(draft)))
+    if "B103" in codes:  # who waits for what comes later is taken to know nothing from it
+        codes = set(codes) - {"R102", "R103"}
     if "V111" in set(codes) and is_unaware(draft):
         broken.append(UNAWARE)
     known = set().union(*(CODES[rule] for rule in broken)) if broken else set()
