@@ -186,6 +186,14 @@ def test_what_a_role_knows_that_touches_no_tile_matters_to_nobody(arriving: tupl
     assert compare(drawn(alone)).name == RIGHT
 
 
+def test_arrivals_that_nobody_waits_for_are_forgotten() -> None:
+    draft = program(SHARED)
+    unasked = half("unasked", Phase.KERNEL, (1,), arrives=True)
+    draft = replace(draft, kernel=(*draft.kernel, unasked), barriers=(*draft.barriers, Barrier("unasked", (1,), ())))
+    assert kind(draft) == ""
+    assert compare(drawn(draft)).name == RIGHT
+
+
 def test_without_order_only_a_wait_for_nothing_left_covers_a_load() -> None:
     counted = draft_of(producer_consumer(left=2))
     assert judge(counted) is None

@@ -86,7 +86,8 @@ class Meetings:
     def _arrive(self, name: str, role: int) -> None:
         self.clocks[role] += 1
         self.arrived[name][role] += 1
-        self.logs[name, role, self.arrived[name][role]] = _Arrival(self.clocks[role], tuple(self.knows[role]))
+        if self.barriers[name].waiting:  # otherwise nobody ever asks
+            self.logs[name, role, self.arrived[name][role]] = _Arrival(self.clocks[role], tuple(self.knows[role]))
 
     def _wait(self, name: str, role: int, entry: Entry) -> Iterator[Finding]:
         self.waited[name][role] += 1
