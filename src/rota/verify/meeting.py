@@ -7,9 +7,11 @@ arrives there has done so n times; with several barriers it also knows what thes
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from typing import NamedTuple
 
 from rota.errors import Finding
+from rota.program.effects import Space
 from rota.program.entry import Entry
 from rota.program.lowered import LoweredProgram
 
@@ -34,7 +36,9 @@ class Meetings:
         self.clocks = [0] * roles
         self.passed = [0] * roles
         self.knows = [[0] * roles for _ in range(roles)]  # with one barrier it follows from what was passed
-        self.known = [0] * roles  # of each role, by all
+        self.known = [0] * roles  # of each role, by all whose knowledge matters
+        sharing = {role for role in range(roles) if any(_shares(each, role) for each in program.entries)}
+        self.sharing = tuple(sorted(sharing)) or tuple(range(roles))  # what other roles know orders nothing
         self.waited = {name: [0] * roles for name in self.barriers}
         self.arrived = {name: [0] * roles for name in self.barriers}
         self.logs: dict[tuple[str, int, int], _Arrival] = {}
@@ -54,7 +58,7 @@ class Meetings:
             passed = self.passed
             for role in roles:
                 passed[role] += 1
-            self.known = self._all_arrived(min(passed))
+            self.known = self._all_arrived(min(passed[role] for role in self.sharing))
         return ()
 
     def _all_arrived(self, times: int) -> list[int]:
@@ -69,7 +73,7 @@ class Meetings:
         for role in range(len(self.clocks)) if roles is None else roles:
             if effect.awaits is not None:
                 yield from self._wait(effect.awaits, role, entry)
-        self.known = [min(each) for each in zip(*self.knows, strict=True)]
+        self.known = [min(each) for each in zip(*(self.knows[role] for role in self.sharing), strict=True)]
 
     def known_to(self, roles: Sequence[int]) -> Sequence[int]:
         """The clocks that all of these roles know of."""
@@ -82,7 +86,8 @@ class Meetings:
     def _arrive(self, name: str, role: int) -> None:
         self.clocks[role] += 1
         self.arrived[name][role] += 1
-        self.logs[name, role, self.arrived[name][role]] = _Arrival(self.clocks[role], tuple(self.knows[role]))
+        if self.barriers[name].waiting:  # otherwise nobody ever asks
+            self.logs[name, role, self.arrived[name][role]] = _Arrival(self.clocks[role], tuple(self.knows[role]))
 
     def _wait(self, name: str, role: int, entry: Entry) -> Iterator[Finding]:
         self.waited[name][role] += 1
@@ -106,7 +111,7 @@ class Meetings:
 
     def fork(self) -> Meetings:
         """A copy that goes its own way."""
-        other = Meetings(self.program)
+        other = copy(self)
         other.clocks = list(self.clocks)
         other.passed = list(self.passed)
         other.knows = [list(each) for each in self.knows]
@@ -121,8 +126,9 @@ class Meetings:
         clocks = self.clocks
         if self.alone:
             last = max(clocks)
-            return tuple(passed - last for passed in self.passed), tuple(clock - last for clock in clocks)
-        relative = tuple(tuple(k - c for k, c in zip(each, clocks, strict=True)) for each in self.knows)
+            arrived = (clock - last if arrives else 0 for clock, arrives in zip(clocks, self.arrives, strict=True))
+            return tuple(_since(passed, last) for passed in self.passed), tuple(arrived)
+        relative = tuple(tuple(map(_since, each, clocks)) for each in self.knows)
         first = {name: self.arrived[name][next(iter(each.arriving), 0)] for name, each in self.barriers.items()}
         counts = tuple(
             (
@@ -135,11 +141,22 @@ class Meetings:
         logs = frozenset(
             (
                 (name, role, number - first[name], arrival.clock - clocks[role]),
-                tuple(k - c for k, c in zip(arrival.knew, clocks, strict=True)),
+                tuple(map(_since, arrival.knew, clocks)),
             )
             for (name, role, number), arrival in self.logs.items()
         )
         return relative, counts, logs
+
+
+def _shares(entry: Entry, role: int) -> bool:
+    """Does the role touch LDS there?"""
+    effect = entry.effect
+    return entry.executed_by(role) and any(place.space is Space.LDS for place in (*effect.reads, *effect.writes))
+
+
+def _since(known: int, clock: int) -> int | None:
+    """How long ago a clock was that is known of; who knows of none knows no less later on."""
+    return known - clock if known else None
 
 
 def _too_early(program: LoweredProgram, entry: Entry, role: int, other: int) -> Finding:

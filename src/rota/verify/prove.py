@@ -58,6 +58,7 @@ _LIMITS = (
 )
 _SEVERITIES = list(Severity)
 _MOST_TRIPS = 64  # far above what any schedule needs
+_MOST_RUNS = 64  # of a loop that is entered again, one for each state in which it can have ended
 
 
 class Contents(Protocol):
@@ -171,7 +172,12 @@ class _Proof:
         waiting = [AbstractMachine(self.program)]
         replayed: list[_Replay] = []
         while waiting:
+            if len(replayed) == _MOST_RUNS:
+                self._never_repeats(f"no state in which the loop ends repeats within {_MOST_RUNS} runs", _MOST_RUNS)
+                break
             replayed.append(self._replay_from(waiting.pop()))
+            if not replayed[-1].period:  # no more runs prove anything
+                break
             for machine in replayed[-1].ended if self.program.reentrant else ():
                 self._put_in_initial_values(machine)
                 machine.enter_again()
@@ -211,10 +217,14 @@ class _Proof:
             self._record(contents.ended(ending, program.total_tiles(trips)))
             ended.append(ending)
             self._run(machine, Phase.KERNEL, trips + 1)
-        if not self._wrong():  # what is never rewritten is a trip older each time
-            message = f"nothing is proved: the state at the loop edge doesn't repeat within {_MOST_TRIPS} trips"
-            self._record([Finding(code="V111", message=message, evidence=(("trips looked at", _MOST_TRIPS),))])
+        self._never_repeats(f"the state at the loop edge doesn't repeat within {_MOST_TRIPS} trips", _MOST_TRIPS)
         return _Replay(_MOST_TRIPS, 0, tuple(ended))
+
+    def _never_repeats(self, what: str, looked_at: int) -> None:
+        """What is never rewritten is a trip older each time, and who never waits knows less and less of the others."""
+        if not self._wrong():
+            evidence = (("trips looked at" if looked_at == _MOST_TRIPS else "runs looked at", looked_at),)
+            self._record([Finding(code="V111", message=f"nothing is proved: {what}", evidence=evidence)])
 
     def _run(self, machine: AbstractMachine, phase: Phase, trip: int) -> None:
         k, move = self.program.k_of(phase, trip), self.contents.move
