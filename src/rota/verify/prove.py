@@ -173,7 +173,7 @@ class _Proof:
         replayed: list[_Replay] = []
         while waiting:
             if len(replayed) == _MOST_RUNS:
-                self._never_repeats(f"no state in which the loop ends repeats within {_MOST_RUNS} runs", _MOST_RUNS)
+                self._never_repeats("no state in which the loop ends repeats", "runs", _MOST_RUNS)
                 break
             replayed.append(self._replay_from(waiting.pop()))
             if not replayed[-1].period:  # no more runs prove anything
@@ -217,14 +217,14 @@ class _Proof:
             self._record(contents.ended(ending, program.total_tiles(trips)))
             ended.append(ending)
             self._run(machine, Phase.KERNEL, trips + 1)
-        self._never_repeats(f"the state at the loop edge doesn't repeat within {_MOST_TRIPS} trips", _MOST_TRIPS)
+        self._never_repeats("the state at the loop edge doesn't repeat", "trips", _MOST_TRIPS)
         return _Replay(_MOST_TRIPS, 0, tuple(ended))
 
-    def _never_repeats(self, what: str, looked_at: int) -> None:
+    def _never_repeats(self, what: str, unit: str, most: int) -> None:
         """What is never rewritten is a trip older each time, and who never waits knows less and less of the others."""
         if not self._wrong():
-            evidence = (("trips looked at" if looked_at == _MOST_TRIPS else "runs looked at", looked_at),)
-            self._record([Finding(code="V111", message=f"nothing is proved: {what}", evidence=evidence)])
+            message = f"nothing is proved: {what} within {most} {unit}"
+            self._record([Finding(code="V111", message=message, evidence=((f"{unit} looked at", most),))])
 
     def _run(self, machine: AbstractMachine, phase: Phase, trip: int) -> None:
         k, move = self.program.k_of(phase, trip), self.contents.move
