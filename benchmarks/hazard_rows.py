@@ -1,4 +1,4 @@
-"""Rows of AMD's table of wait states: takes nothing, gives two instructions for each and how many are due between."""
+"""The rows of AMD's table of wait states: two instructions each, and the wait states that AMD asks for between them."""
 
 from __future__ import annotations
 

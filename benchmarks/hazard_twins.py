@@ -1,4 +1,4 @@
-"""Wait states, row by row: takes nothing, gives for each rule a kernel that breaks it by one and one that keeps it.
+"""Twins for every rule of wait states: one kernel breaks it by one, the other keeps it.
 
     python -m benchmarks.hazard_twins > docs/wait_states.md
 

@@ -102,7 +102,7 @@ LOOPS: dict[str, tuple[GemmShape, Machine]] = {
 }
 """Tiles of four and eight waves for both machines."""
 FINE = ", by instruction"
-"""The end of a name that stands for a loop whose ops are single instructions, as it ships; others are of quadrants."""
+"""Ends the name of a loop that is scheduled by instruction, as it ships; the others are scheduled by quadrants."""
 
 
 def shape_of(name: str) -> tuple[GemmShape, Machine]:

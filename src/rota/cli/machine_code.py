@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., object])
 Block = int | tuple[int, int, int]
-_AXES, _MOST_WORK_ITEMS = 3, 1024
+_AXES = 3
 
 
 def compiler_option(command: Command) -> Command:
@@ -41,8 +41,10 @@ class BlockType(click.ParamType):  # type: ignore[type-arg]  # generic in newer 
         if not all(part.isdecimal() for part in parts) or len(parts) > _AXES:
             self.fail(f"{value!r} is no block: 256, or 16x16, or 8x8x4", param, ctx)
         sizes = [int(part) for part in parts]
-        if not 1 <= math.prod(sizes) <= _MOST_WORK_ITEMS:
-            self.fail(f"a workgroup has 1 to {_MOST_WORK_ITEMS} work items, not {math.prod(sizes)}", param, ctx)
+        from rota.isa.binary.kernel_facts import MOST_WORK_ITEMS  # loaded with machine code, not with every command
+
+        if not 1 <= math.prod(sizes) <= MOST_WORK_ITEMS:
+            self.fail(f"a workgroup has 1 to {MOST_WORK_ITEMS} work items, not {math.prod(sizes)}", param, ctx)
         x, y, z = (*sizes, 1, 1)[:_AXES]
         return x if len(parts) == 1 else (x, y, z)
 

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rota.cli.baseline import KnownFinding, read_baseline
+from rota.prove.meter import STEPS_PER_SECOND, Budget
 
 if TYPE_CHECKING:
     from rota.prove.kernel_proof import Policies
-    from rota.prove.meter import Budget
 
 Command = TypeVar("Command", bound=Callable[..., object])
-_STEPS = 2_400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +25,7 @@ class Wishes:
 
     lds_reads: str = "strict"
     vmcnt: str = "in-order"
-    steps: int = _STEPS
+    steps: int = Budget().steps
     seconds: float | None = None
     assume: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
@@ -50,8 +49,6 @@ class Wishes:
 
     def budget(self) -> Budget:
         """For the proof of one kernel."""
-        from rota.prove.meter import Budget
-
         return Budget(steps=self.steps, seconds=self.seconds)
 
     def known(self) -> tuple[KnownFinding, ...]:
@@ -83,9 +80,10 @@ def proof_options(command: Command) -> Command:
         click.option(
             "--steps",
             type=click.IntRange(1, 10**12),
-            default=_STEPS,
+            default=Budget().steps,
             show_default=True,
-            help="Of machine code: steps for one kernel, the same on every machine; 40,000 take about a second.",
+            help="Of machine code: steps for one kernel, the same on every machine; "
+            f"{STEPS_PER_SECOND:,} take about a second.",
         ),
         click.option(
             "--seconds",

@@ -18,7 +18,6 @@ from rota.errors import DeclarationError, Finding
 from rota.kernels.front_end import FrontEnd
 from rota.kernels.own_machine import has_machine_field, own_machine
 from rota.kernels.setting import OBLIGATIONS, Setting
-from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram
 from rota.program.machine import Machine
 
@@ -70,12 +69,12 @@ class ByItsAuthor(FrontEnd):
             f"the machine of {name}", settings.get("machine") or own_machine(self.made) or self.kernel.machine, Machine
         )
         if not settings["vmcnt_in_order"]:
-            machine = _doubting(machine)
+            machine = machine.doubting_dmas()
         written = _as_schedule(f"compile_for() of {name}", self.made.compile_for(machine))
         if "machine" in self.kernel.changes:
             self._check_machine(written.machine, machine)
         if not settings["vmcnt_in_order"]:  # a method that brings a machine of its own doesn't know of the doubt
-            written = replace(written, machine=_doubting(written.machine))
+            written = replace(written, machine=written.machine.doubting_dmas())
         if settings["reentrant"]:
             written = replace(written, reentrant=True)
         return written if written.certificate is not None else treated(written)
@@ -91,12 +90,6 @@ class ByItsAuthor(FrontEnd):
                     fixes=("let compile_for(machine) lower for the machine that it is given",),
                 )
             )
-
-
-def _doubting(machine: Machine) -> Machine:
-    """The machine without the order among its DMAs; nothing to doubt where it counts none."""
-    counter = machine.counter_of(OpKind.DMA)
-    return machine if counter is None else machine.doubting(counter)
 
 
 def _as_schedule(what: str, given: Any) -> CompiledSchedule:  # noqa: ANN401  # whatever the author's method gives

@@ -122,3 +122,11 @@ class Machine:
         self.counter(counter)
         changed = tuple(replace(each, in_order=each.in_order and each.name != counter) for each in self.counters)
         return replace(self, counters=changed)
+
+    def doubting_dmas(self) -> Self:
+        """The same machine, with no order among its DMAs; refused where it counts none, since nothing would change."""
+        counter = self.counter_of(OpKind.DMA)
+        if counter is None:
+            message = f"{self.name} counts no DMAs, so that there is no order among them to doubt"
+            raise DeclarationError(Finding(code="D105", message=message))
+        return self.doubting(counter)

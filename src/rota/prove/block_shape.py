@@ -13,14 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from rota.errors import Finding, Severity
-from rota.isa.binary.kernel_facts import KernelFacts
+from rota.isa.binary.kernel_facts import MOST_WORK_ITEMS, KernelFacts
 from rota.isa.code.disassembly import Instruction
 from rota.prove.alarm import UNDECIDED, lacks
 from rota.prove.operation import bits, rows_of
 from rota.prove.symbol import M32
 
 Triple = tuple[int, int, int]
-_MOST_WORK_ITEMS = 1024
 _OF_BLOCKS = frozenset({"I105", "I109"})  # findings about which bytes of LDS work items use, and which waves there are
 _SAY_BLOCK = "say how it is launched: --block 256, --block 16x16, or `reqd_work_group_size` in the source"
 _START = {0: M32 & ~0x3FF}
@@ -64,7 +63,7 @@ def choose_block(
     chosen = (most if block is None else block, 1, 1)
     if block is None:  # the most of any kernel is what an author doesn't have to say
         told = f"a workgroup has {most} work items in one dimension, the most that the kernel takes"
-        unsaid = most == _MOST_WORK_ITEMS or shaped
+        unsaid = most == MOST_WORK_ITEMS or shaped
         assumed = f"the block, which was taken as {_told(chosen)}" if unsaid else ""
     elif shaped:
         told = f"a workgroup has {block} work items, as asked for, in one dimension"

@@ -11,7 +11,6 @@ from rota.cycles.predict import clocks_per_tile
 from rota.errors import OrderError
 from rota.order.modulo.modulo_schedule import ModuloSchedule
 from rota.order.modulo.scheduler import ModuloScheduler
-from rota.program.kinds import OpKind
 from rota.program.limits import MOST_ENTRIES, check_count
 from rota.program.loop_spec import LoopSpec
 from rota.program.machine import Machine
@@ -116,7 +115,7 @@ def compile_loop(
         found, placement, _ = before
     check_placement(loop, placement, times, machine)
     phases = derive_loop_phases(loop, placement, machine, remainder)
-    trusted = machine if vmcnt_in_order else machine.doubting(machine.counter_of(OpKind.DMA) or "")
+    trusted = machine if vmcnt_in_order else machine.doubting_dmas()
     bare = replace(
         _bare(loop, placement, trusted, phases, stagger=stagger),
         reentrant=reentrant,

@@ -100,9 +100,9 @@ def misplaced_roles(program: LoweredProgram) -> Iterator[Finding]:
     for entry in program.entries:
         if entry.op.kind is OpKind.BARRIER:
             roles = everyone if entry.roles is None else entry.roles
-            for name, side in ((entry.effect.arrives, 0), (entry.effect.awaits, 1)):
-                taking_part = (part[name].arriving, part[name].waiting)[side] if name in part else ()
-                if name is not None and roles != taking_part and not set(roles) <= set(taking_part):
+            for name, side in ((entry.effect.arrives, "arriving"), (entry.effect.awaits, "waiting")):
+                taking_part = roles if name is None else getattr(part[name], side)
+                if not set(roles) <= set(taking_part):
                     yield _misplaced(program, entry, roles, taking_part)
         elif not (alike and entry.roles is None) and not entry.op.is_framework and entry.op.kind is not OpKind.NOTHING:
             roles, due = everyone if entry.roles is None else entry.roles, program.doing(entry.op.name)
@@ -112,8 +112,7 @@ def misplaced_roles(program: LoweredProgram) -> Iterator[Finding]:
 
 def _misplaced(program: LoweredProgram, entry: Entry, roles: tuple[int, ...], due: tuple[int, ...]) -> Finding:
     def named(numbers: tuple[int, ...]) -> str:
-        known = [program.roles[n].name for n in numbers if n < len(program.roles)]
-        return " and ".join(known) or "no role"
+        return " and ".join(program.roles[n].name for n in numbers) or "no role"
 
     return Finding(
         code="B102",

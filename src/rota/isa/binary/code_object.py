@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from rota.errors import Finding, IsaError, ToolchainError, did_you_mean
 from rota.isa.binary.elf import ElfFile, damaged, read_elf
 from rota.isa.binary.image import build_image
-from rota.isa.binary.kernel_facts import Argument, Descriptor, FloatMode, KernelFacts
+from rota.isa.binary.kernel_facts import MOST_WORK_ITEMS, Argument, Descriptor, FloatMode, KernelFacts
 from rota.isa.binary.line_table import NO_LINES, LineTable
 from rota.isa.binary.notes import optional, optional_numbers, required, unpack_notes
 from rota.isa.code.disassembly import Instruction, read_listing
@@ -25,7 +25,6 @@ from rota.targets.registry import architecture_with, known_architectures
 _DESCRIPTOR_BYTES = 64
 _MACH = 0xFF  # EF_AMDGPU_MACH
 _PRELOADED_ENTRY = 256  # bytes that hardware skips which has preloaded arguments: they load them where it can't
-_MOST_WORK_ITEMS = 1024  # of a workgroup, whatever a kernel says
 _NUMBERS = (
     ".vgpr_count", ".sgpr_count", ".group_segment_fixed_size", ".private_segment_fixed_size", ".kernarg_segment_size",
     ".max_flat_workgroup_size",
@@ -160,7 +159,7 @@ def _facts(file: ElfFile, arch: str, symbol: str, address: int, notes: object) -
         lds_bytes=number(".group_segment_fixed_size", descriptor.lds_bytes),
         private_bytes=number(".private_segment_fixed_size", descriptor.private_bytes),
         kernarg_bytes=number(".kernarg_segment_size", descriptor.kernarg_bytes),
-        max_workgroup=number(".max_flat_workgroup_size", _MOST_WORK_ITEMS),
+        max_workgroup=number(".max_flat_workgroup_size", MOST_WORK_ITEMS),
         arguments=tuple(_arguments(notes)),
         user_sgprs=user,
         workgroup_ids=(bool(rsrc2 >> 7 & 1), bool(rsrc2 >> 8 & 1), bool(rsrc2 >> 9 & 1)),

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 LANES = 64
 """Lanes of a wave; code for waves of another size is not executed."""
+MOST_WORK_ITEMS = 1024
+"""Work items of a workgroup, whatever a kernel says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
