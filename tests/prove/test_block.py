@@ -80,6 +80,7 @@ def test_a_kernel_that_masks_x_out_has_no_use_for_a_shape() -> None:
         "v_bitop3_b32 v4, v2, v0, 56 bitop3:0x78\nv_mul_lo_u32 v5, v4, v4",  # v2 ^ v0 & 56
         "v_and_or_b32 v4, v0, 48, s6\nv_mul_lo_u32 v5, v4, v4",
         "v_bfe_u32 v4, v0, 4, 6\nv_mul_lo_u32 v5, v4, v4",
+        "v_mul_f32_e32 v4, 0.5, v3\nv_med3_f32 v4, v4, -1.0, 1.0",  # floats are no integers
     ):
         assert judged(f"{x}\n{more}", **given).status is Status.REFUTED
     for more in (
@@ -93,6 +94,7 @@ def test_a_kernel_that_masks_x_out_has_no_use_for_a_shape() -> None:
     for more in (
         "v_bfe_u32 v4, v0, 10, 10\nv_mul_lo_u32 v5, v4, v4",
         "v_and_b32_e32 v4, 0x7ff, v0\nv_mul_lo_u32 v5, v4, v4",
+        "v_and_b32_e32 v4, 1.0, v0\nv_mul_lo_u32 v5, v4, v4",  # 0x3f800000
         "global_store_dword v3, v0, s[4:5]",
     ):
         assert judged(f"{x}\n{more}", **given).status is Status.UNDECIDED

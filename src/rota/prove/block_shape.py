@@ -9,6 +9,7 @@ the search.  Only straight code of all lanes makes a register clean again: elsew
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,6 +26,7 @@ _SAY_BLOCK = "say how it is launched: --block 256, --block 16x16, or `reqd_work_
 _START = {0: M32 & ~0x3FF}
 _JUMPS = ("s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_call")
 _ENCODINGS = ("_e32", "_e64")
+_INTEGER = re.compile(r"\d+|0x[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +83,8 @@ class _Source:
     """An operand: a number, or bits of a register that y and z may decide."""
 
     def __init__(self, text: str, tainted: dict[int, int]) -> None:
-        self.number = int(text, 0) & M32 if text[:1].isdigit() else None
+        # A float such as 1.0 is a constant too, but any of its bits may be one.
+        self.number = int(text, 0) & M32 if _INTEGER.fullmatch(text) else None
         self.taint = 0
         for row in rows_of(bits(text)):
             self.taint |= tainted.get(row, 0)
