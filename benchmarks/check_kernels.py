@@ -24,9 +24,8 @@ from typing import Any
 from benchmarks.shared_folder import shared_folder
 from rota.cli.output import plain
 from rota.errors import RotaError, Severity
-from rota.prove.meter import Budget
-from rota.prove.proved_object import prove_object
-from rota.prove.verdict import Status, Verdict
+from rota.prove.kernel_proof import prove_object
+from rota.prove.verdict import Budget, Status, Verdict
 
 Row = dict[str, Any]
 """A kernel's verdict as JSON has it."""

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 
 from benchmarks.race_argument import Change
-from rota.isa.code.disassembly import Instruction
-from rota.isa.wave.step import Step
+from rota.isa.disassembly import Instruction
+from rota.isa.wave.wave import Step
 
 SLACK = "nothing more is ever outstanding there than the weaker wait lets through"
 LATER = "a later wait covers it before anything uses it"

@@ -18,9 +18,7 @@ from typing import Any, NamedTuple
 
 from rota.errors import OrderError
 from rota.order.acyclic.cpsat import CpSatScheduler
-from rota.order.acyclic.edge import DepEdge, DepKind
-from rota.order.acyclic.loop_body import LoopBody
-from rota.order.acyclic.problem import UNLIMITED_VGPR, OrderProblem, Proof
+from rota.order.acyclic.problem import UNLIMITED_VGPR, DepEdge, DepKind, LoopBody, OrderProblem, Proof
 from rota.pipeline.op import OpDesc
 from rota.program.kinds import OpRole, ResourceKind
 

@@ -22,11 +22,9 @@ from random import Random
 
 from benchmarks.shared_folder import shared_folder
 from rota.errors import IsaError, RotaError
-from rota.isa.binary.object_file import read_code_object
-from rota.isa.binary.toolchain import find_objdump
-from rota.isa.code.disassembly import Instruction
+from rota.isa.binary.toolchain import find_objdump, read_code_object
 from rota.isa.decoded import decode
-from rota.isa.wave.skip import without_skipping
+from rota.isa.disassembly import Instruction, without_skipping
 from rota.targets.registry import architecture_named
 
 SHARED = shared_folder("kernels")

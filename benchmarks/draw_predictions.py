@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.measured_rows import read_rows
 from benchmarks.problem_fit import held_out
 from benchmarks.problem_judging import errors
-from rota.predict.chart import Chart, logarithmic, powers
+from rota.predict.sweep import Chart, logarithmic, powers
 
 HUES = {"bf16": "#0072b2", "fp8": "#d55e00", "fp4": "#009e73", "int8": "#cc79a7"}
 SIZE, LEFT, TOP, BOTTOM = 560, 74, 96, 50

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from time import perf_counter
 
-from rota.audit.execution import load_emitted
+from rota.audit.gemm_launch import load_emitted
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.toolchain import find_toolchain
 from tests.emit.kernels import ZOO

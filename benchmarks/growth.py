@@ -15,12 +15,11 @@ from dataclasses import replace
 
 from rota import GFX950
 from rota.kernels.gemm import GEMM_SHAPES, GemmShape
-from rota.order.modulo.cpsat_modulo import decide
-from rota.order.modulo.modulo_model import derive_core, derive_structure
+from rota.order.modulo.cpsat_modulo import decide, derive_core, derive_structure
 from rota.solver.cp_sat import make_ready
 from rota.targets.device import timing_of
+from rota.values.buffer_depth import modulo_problem
 from rota.values.compile_loop import compile_loop
-from rota.values.loop_problem import modulo_problem
 from rota.values.op_times import time_loop
 
 SOLVER_SECONDS = 60.0

@@ -12,9 +12,8 @@ import subprocess
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rota.isa.code.disassembly import Instruction, read_listing
-from rota.targets.architecture import Architecture
-from rota.targets.matrix_forms import ANY, MatrixForm
+from rota.isa.disassembly import Instruction, read_listing
+from rota.targets.architecture import ANY, Architecture, MatrixForm
 
 _RESULT, _SUM, _LEFT, _RIGHT, _INDEX = 32, 64, 0, 16, 30
 _BITS = {"f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "f32": 32, "xf32": 32, "f64": 64, ANY: 8}

@@ -34,8 +34,8 @@ from benchmarks.hazard_rows import (
 )  # fmt: skip
 from rota.prove.kernel_proof import Policies
 from rota.prove.verdict import Verdict
+from rota.targets.architecture import SOURCES
 from rota.targets.registry import architecture_named
-from rota.targets.wait_states import SOURCES
 from tests.prove.written import judged
 
 WAIT_FOR_ALL = "s_waitcnt vmcnt(0) lgkmcnt(0)"

@@ -27,17 +27,14 @@ from benchmarks.hazard_sources import sources
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.errors import RotaError
 from rota.isa.binary.toolchain import find_toolchain
-from rota.isa.code.disassembly import Instruction, read_listing
 from rota.isa.decoded import KernelProgram
-from rota.isa.hazards.spacing import NOTHING, rows_in
-from rota.isa.hazards.spacing_reader import spacing_of
-from rota.isa.hazards.spacing_rules import needs
-from rota.isa.hazards.walk import Early, SpacingWalk
+from rota.isa.disassembly import Instruction, read_listing
+from rota.isa.hazards.spacing import NOTHING, rows_in, spacing_of
+from rota.isa.hazards.wait_states import Early, SpacingWalk, needs
 from rota.program.machine import Confidence
-from rota.prove.proved_object import read_object_to_prove
-from rota.targets.architecture import Architecture
+from rota.prove.kernel_proof import read_object_to_prove
+from rota.targets.architecture import SOURCES, Architecture
 from rota.targets.registry import architecture_named
-from rota.targets.wait_states import SOURCES
 from tests.emit.kernels import SMALL, SMALL_MI300X, by_values, four_wave, ping_pong
 from tests.isa.sources import PREAMBLE
 from tests.shared import shared

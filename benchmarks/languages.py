@@ -18,21 +18,18 @@ from importlib import metadata
 from typing import NamedTuple, Protocol
 
 from rota.audit.audit import Audit
-from rota.audit.expected import expected_gemm
+from rota.audit.compare import found_program
 from rota.audit.gemm_launch import GemmProgram
-from rota.audit.machine_loop import read_machine_loop
-from rota.audit.reprove import found_program
+from rota.audit.machine_loop import expected_gemm, read_machine_loop
 from rota.cycles.predict import predict
 from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.launch.interleaving import some_interleavings
 from rota.kernels.catalogue import kernel_named
-from rota.languages.flydsl_code import compile_flydsl
-from rota.languages.gluon_additions import additions
-from rota.languages.gluon_code import compile_gluon
-from rota.languages.gluon_gemm import gluon_plan
-from rota.languages.mojo_code import compile_mojo
-from rota.pipeline.tile_shape import TileShape
+from rota.languages.flydsl import compile_flydsl
+from rota.languages.gluon import additions, compile_gluon, gluon_plan
+from rota.languages.mojo import compile_mojo
+from rota.pipeline.geometry import TileShape
 from tests.emit.kernels import FP8, SMALL, Emitted, by_values, four_wave, ping_pong
 from tests.languages import source_edits
 

@@ -13,16 +13,16 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.shared_folder import shared_folder
-from rota.cli.machine_code import built
+from rota.cli.code_file import built
 from rota.cycles.predict import predict
 from rota.errors import RotaError
 from rota.kernels.catalogue import kernel_named
 from rota.lift.lifted_loop import LiftedLoop, lift_kernel
-from rota.program.effects import Space
+from rota.program.entry import Space
 from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram
-from rota.prove.meter import Budget
-from rota.prove.proved_object import read_object_to_prove
+from rota.prove.kernel_proof import read_object_to_prove
+from rota.prove.verdict import Budget
 from rota.targets.device import device_of
 from rota.targets.registry import device_named
 

@@ -19,8 +19,7 @@ from time import process_time
 from typing import Any, NamedTuple
 
 from rota.errors import OrderError
-from rota.order.modulo.modulo_problem import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
-from rota.order.modulo.modulo_schedule import ModuloSchedule
+from rota.order.modulo.modulo_problem import ModuloEdge, ModuloOp, ModuloProblem, ModuloSchedule, Resource, Use
 from rota.order.modulo.scheduler import ModuloScheduler
 
 SIZE_CLASSES = ((1, 50), (51, 100), (101, 200), (201, 475), (476, 10_000))

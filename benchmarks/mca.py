@@ -21,12 +21,9 @@ from dataclasses import replace
 
 from rota import GFX942, GFX950, CompiledSchedule, Machine
 from rota.compiled.proved import repaired
-from rota.cycles.compute_unit import Steady
-from rota.cycles.instructions import CODE, EDGE, ENTER, SCALAR, Code, ModelInstruction, encode
-from rota.cycles.model import run
-from rota.cycles.parameters import Parameters, nominal
-from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
-from rota.kernels.wave_size import REGISTER_BYTES
+from rota.cycles.instructions import CODE, EDGE, ENTER, SCALAR, Code, ModelInstruction, Parameters, encode, nominal
+from rota.cycles.model import Steady, run
+from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, REGISTER_BYTES, GemmShape
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopSpec
 from rota.targets.device import device_of, rates_of, timing_of

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.shared_folder import shared_folder
-from rota.predict.time_model import KernelWork, work_of_problem
+from rota.predict.predict_problem import KernelWork, work_of_problem
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from rota import GFX942, GFX950, CompiledSchedule, KernelGeometry, compile_schedule
-from rota.cycles.parameters import nominal
+from rota.cycles.instructions import nominal
 from rota.cycles.predict import predict
 from rota.errors import OrderError
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION
@@ -24,7 +24,7 @@ from rota.kernels.gemm import BF16, GEMM_SHAPES, MI300X_GEMM_SHAPES
 from rota.kernels.ping_pong import DeclarativeSchedule
 from rota.kernels.single_buffer import SingleBufferSchedule
 from rota.kernels.target_profiles import mi355x_target
-from rota.pipeline.tile_shape import TileShape
+from rota.pipeline.geometry import TileShape
 from rota.targets.device import device_of
 from rota.values.compile_loop import compile_loop
 

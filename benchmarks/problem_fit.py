@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measured_rows import Floats, Measured, Rows
-from rota.predict.time_model import ModelParameters, TimeParts, times_of
+from rota.predict.predict_problem import ModelParameters, TimeParts, times_of
 
 SHARED = {"start": 3.5, "feed": 28.0, "store": 3.5, "split_start": 1.5, "split_traffic": 2.0}
 """Parameters that all rows of a device have in common, and where the fit begins."""

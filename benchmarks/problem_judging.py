@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.measured_rows import Floats, Rows
 from benchmarks.problem_fit import Fit, fit_rows, held_out
-from rota.predict.time_model import KernelWork, times_of
+from rota.predict.predict_problem import KernelWork, times_of
 
 TUNED = (
     "bf16|-|asm|plain",

@@ -36,10 +36,8 @@ from benchmarks.value_record import recorded
 from rota.errors import RotaError
 from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.launch.interleaving import some_interleavings
-from rota.prove.kernel_proof import prove
-from rota.prove.meter import Budget
-from rota.prove.proved_object import read_object_to_prove
-from rota.prove.verdict import Status
+from rota.prove.kernel_proof import prove, read_object_to_prove
+from rota.prove.verdict import Budget, Status
 from tests.isa.corpus.cases import Case, cases
 from tests.isa.corpus.problem import Problem
 
@@ -196,7 +194,7 @@ def compiled_subject(case: Case) -> Subject:
 
 def own_subject(name: str) -> Subject:
     """A GEMM that rota emits, compiled."""
-    from rota.audit.execution import load_emitted
+    from rota.audit.gemm_launch import load_emitted
     from rota.emit.gemm.hip_gemm import emit_gemm
     from rota.isa.binary.toolchain import find_toolchain
     from tests.emit.kernels import ZOO

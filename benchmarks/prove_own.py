@@ -19,8 +19,8 @@ from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.whole.whole_options import WholeGemm
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
-from rota.prove.meter import Budget
-from rota.prove.proved_object import prove_object
+from rota.prove.kernel_proof import prove_object
+from rota.prove.verdict import Budget
 from tests.emit.kernels import ZOO, Emitted
 
 _SECONDS = 60.0

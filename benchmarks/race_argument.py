@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import TypeVar
 
 from benchmarks.race_trace import Op, WaveTrace
-from rota.isa.wave.step import Step
+from rota.isa.wave.wave import Step
 
 T = TypeVar("T")
 NEVER = 1 << 30

@@ -31,7 +31,7 @@ from benchmarks.race_trace import matters, traced
 from rota import load_kernel
 from rota.errors import RotaError
 from rota.isa.decoded import KernelProgram
-from rota.isa.hazards.walk import check_spacing
+from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.launch.interleaving import Interleaving, some_interleavings
 from rota.isa.launch.loaded_kernel import LoadedKernel
 from tests.isa.corpus.cases import FOLDER, Case

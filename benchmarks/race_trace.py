@@ -16,16 +16,14 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.isa.code.disassembly import Instruction
 from rota.isa.decoded import KernelProgram
+from rota.isa.disassembly import Instruction
 from rota.isa.launch import run as launching
 from rota.isa.launch.interleaving import LATEST
 from rota.isa.launch.loaded_kernel import LoadedKernel
-from rota.isa.memory import lds_access, shared_memory
-from rota.isa.races.global_order import GlobalOrder, MemoryUse, Scope
-from rota.isa.races.memory_order import AccessOrder
-from rota.isa.wave.step import Step
-from rota.isa.wave.wave import Wave
+from rota.isa.memory import lds_ops
+from rota.isa.races import AccessOrder, GlobalOrder, MemoryUse, Scope
+from rota.isa.wave.wave import Step, Wave
 from tests.isa.corpus.problem import Problem
 
 Octets = NDArray[np.uint8]
@@ -166,7 +164,7 @@ def _only_contested(trace: WaveTrace, others: Sequence[WaveTrace]) -> None:
 
 def matters(kernel: LoadedKernel, problem: Problem, place: int) -> bool:
     """Are outputs wrong if a read of LDS brings zeros, or if its lanes get each other's bytes?"""
-    original, line = lds_access.read, kernel.program.steps[place].instruction.line
+    original, line = lds_ops.read, kernel.program.steps[place].instruction.line
 
     def reads(
         other: Callable[[Octets], Octets], wave: Wave, instruction: Instruction, *rest: Any, **named: Any
@@ -179,7 +177,7 @@ def matters(kernel: LoadedKernel, problem: Problem, place: int) -> bool:
     for other in (np.zeros_like, np.flipud):
         with (
             patch.object(launching, "run_clean", lambda *_, **__: None),
-            patch.object(shared_memory, "read", partial(reads, other)),
+            patch.object(lds_ops, "read", partial(reads, other)),
         ):
             now = copy.deepcopy(problem)
             _run(kernel.program, now)

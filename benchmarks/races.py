@@ -17,8 +17,8 @@ from time import perf_counter
 
 from rota import CompiledSchedule, Finding, Phase, verify
 from rota.compiled.proved import mended
+from rota.execute.clock import Latest, Policy, Random
 from rota.execute.executor import execute
-from rota.execute.policy import Latest, Policy, Random
 from tests.conformance.corpus import DOUBLE_BUFFER_FILES, Case, cases
 from tests.conformance.reference_loops import loses_ops, reference_loop
 from tests.mutation.campaign import borne_out, replays_of

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from time import perf_counter, process_time
 
 from benchmarks.races import table
-from rota.program.phase import Phase
+from rota.program.kinds import Phase
 from tests.oracle.role_judge import (
     ALARM,
     BARE,

@@ -16,8 +16,7 @@ from functools import partial
 from typing import NamedTuple
 
 from rota.audit.audit import Audit, audit_gemm
-from rota.audit.execution import load_emitted
-from rota.audit.gemm_launch import SEVERAL, GemmProgram, Numbers
+from rota.audit.gemm_launch import SEVERAL, GemmProgram, Numbers, load_emitted
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.errors import IsaError
 from rota.isa.binary.code_object import CodeObject

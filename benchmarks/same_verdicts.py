@@ -21,7 +21,7 @@ from unittest.mock import patch
 from benchmarks.shared_folder import shared_folder
 from rota.cli.output import plain
 from rota.errors import RotaError
-from rota.prove.proved_object import prove_object
+from rota.prove.kernel_proof import prove_object
 
 Row = tuple[str, Any]
 
@@ -40,7 +40,7 @@ def judged(files: list[Path]) -> Iterator[Row]:
 
 def _slower(files: list[Path], times: float) -> list[Row]:
     clock = SimpleNamespace(process_time=lambda: times * time.process_time())
-    with patch("rota.prove.meter.time", clock):
+    with patch("rota.prove.verdict.time", clock):
         return list(judged(files))
 
 

@@ -19,10 +19,10 @@ from rota.cycles.predict import predict
 from rota.cycles.record import record
 from rota.kernels.attention import ATTENTION
 from rota.kernels.gemm import BF16, GEMM_SHAPES
-from rota.pipeline.tile_shape import TileShape
+from rota.pipeline.geometry import TileShape
 from rota.values.compile_loop import compile_loop
+from rota.view.page import Shown, show
 from rota.view.perfetto_trace import perfetto_trace
-from rota.view.show import Shown, show
 
 Kernel = tuple[Callable[[], CompiledSchedule], TileShape | None]
 

@@ -15,11 +15,10 @@ from typing import NamedTuple
 from rota import CompiledSchedule, KernelGeometry, compile_schedule, count_sync
 from rota.cycles.predict import predict
 from rota.kernels.four_wave import Pipeline4Wave
-from rota.kernels.gemm import BF16, GEMM_SHAPES, GemmShape
+from rota.kernels.gemm import BF16, GEMM_SHAPES, LANES, REGISTER_BYTES, GemmShape
 from rota.kernels.ping_pong import DeclarativeSchedule
 from rota.kernels.target_profiles import mi355x_target
-from rota.kernels.wave_size import LANES, REGISTER_BYTES
-from rota.pipeline.tile_shape import TileShape
+from rota.pipeline.geometry import TileShape
 from rota.targets.device import rates_of
 from rota.values.compile_loop import compile_loop
 from rota.values.compiled_loop import CompiledLoop

@@ -11,13 +11,12 @@ from typing import NamedTuple
 from benchmarks.mca import one_after_another
 from benchmarks.undisturbed import slowdown
 from rota import CompiledSchedule, KernelGeometry, compile_schedule
-from rota.cycles.instructions import encode
+from rota.cycles.instructions import encode, nominal
 from rota.cycles.model import run
-from rota.cycles.parameters import nominal
 from rota.kernels.gemm import BF16, GEMM_SHAPES
 from rota.kernels.ping_pong import DeclarativeSchedule
 from rota.kernels.target_profiles import mi355x_target
-from rota.pipeline.tile_shape import TileShape
+from rota.pipeline.geometry import TileShape
 from rota.targets.device import device_of
 
 

@@ -19,8 +19,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
-from rota.tune.point import LoopPoint
-from rota.tune.point_row import JobKind, PointRow, PointStatus, row_of
+from rota.tune.point import JobKind, LoopPoint, PointRow, PointStatus, row_of
 from rota.tune.ray_pool import BATCH_SECONDS
 from rota.tune.store import Store
 

@@ -23,8 +23,8 @@ from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
 from rota.isa.launch.loaded_kernel import LoadedKernel
-from rota.tune.compute_point import whole_of
-from rota.tune.emitted_library import EmittedKernel, emitted_kernels
+from rota.tune.dispatch_table import EmittedKernel, emitted_kernels
+from rota.tune.point import whole_of
 from rota.tune.tune_library import library_in
 
 SEED = 19

@@ -25,10 +25,8 @@ from typing import NamedTuple
 
 from rota.tune.dispatch_table import table_files
 from rota.tune.local_pool import LocalPool
-from rota.tune.point import LoopPoint
-from rota.tune.point_row import JobKind, PointRow, PointStatus
-from rota.tune.shapes import ProblemShape
-from rota.tune.space import TuneSpace, space_of
+from rota.tune.point import JobKind, LoopPoint, PointRow, PointStatus
+from rota.tune.space import ProblemShape, TuneSpace, space_of
 from rota.tune.store import Store
 from rota.tune.tune_library import library_in, tune_library
 

@@ -19,12 +19,10 @@ from time import perf_counter
 
 from benchmarks.measured_rows import DEVICES, measured_on
 from rota.tune.dispatch_table import table_files
-from rota.tune.formula import predicted
 from rota.tune.local_pool import LocalPool
-from rota.tune.shapes import ProblemShape
-from rota.tune.space import TuneSpace, sift, space_of
-from rota.tune.tune_library import TunedLibrary, tune_library
-from rota.tune.tune_progress import summary
+from rota.tune.space import ProblemShape, TuneSpace, sift, space_of
+from rota.tune.tune_library import TunedLibrary, summary, tune_library
+from rota.tune.winners import predicted
 
 SHAPES = 10_000
 SEED = 19

@@ -22,8 +22,7 @@ import numpy as np
 
 from benchmarks.measured_rows import DEVICES, Floats, Rows, measured_on, read_rows, table
 from benchmarks.problem_fit import held_out
-from rota.predict.predict_problem import parameters_of
-from rota.predict.time_model import times_of
+from rota.predict.predict_problem import parameters_of, times_of
 from rota.targets.device import problem_facts_of
 from rota.targets.registry import device_named
 

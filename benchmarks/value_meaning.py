@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.plain_integers import PLAIN
-from rota.prove.lane_mask import Mask
-from rota.prove.squad import Half
+from rota.prove.state import Half, Mask
 from rota.prove.symbol import GROUP, LANE, M32, Linear, Parts, Symbol, Value
 
 Numbers = NDArray[np.int64]

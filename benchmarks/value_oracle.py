@@ -28,18 +28,16 @@ from benchmarks.drawn_kernels import Drawn, drawn
 from benchmarks.value_meaning import DifferError, Meaning, Where
 from benchmarks.value_record import Contents, Launch, WaveRecord, recorded, told
 from rota.isa.decoded import KernelProgram
-from rota.isa.load import load_kernel
+from rota.isa.launch.loaded_kernel import load_kernel
 from rota.isa.wave.operand import SCALAR
 from rota.prove import kernel_proof as proving
-from rota.prove.backward_slice import BackwardSlice, derive_slice
-from rota.prove.branching import ForkError
-from rota.prove.meter import Budget
 from rota.prove.operation import EXEC_BITS, Operation, OperationKind
-from rota.prove.paths import Explorer
-from rota.prove.product_state import ProductState
-from rota.prove.squad import Half, Squad
+from rota.prove.paths import Explorer, ForkError
+from rota.prove.slicing import BackwardSlice, derive_slice
+from rota.prove.state import Half, Squad
 from rota.prove.symbol import M32, Linear, Symbol
-from rota.prove.verdict import Verdict
+from rota.prove.verdict import Budget, Verdict
+from rota.prove.widening import ProductState
 from tests.isa.corpus.cases import Case, cases
 
 AMPLE = Budget(steps=10**9, seconds=10**6, states=10**9)

@@ -15,15 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.race_trace import bits
-from rota.isa.code.disassembly import Instruction
 from rota.isa.decoded import KernelProgram
+from rota.isa.disassembly import Instruction
 from rota.isa.launch import run as launching
 from rota.isa.launch.interleaving import EARLIEST
 from rota.isa.launch.loaded_kernel import LoadedKernel
-from rota.isa.races.memory_order import AccessOrder
+from rota.isa.races import AccessOrder
 from rota.isa.wave.operand import EXEC, SCALAR, SCC
-from rota.isa.wave.step import Step
-from rota.isa.wave.wave import Wave
+from rota.isa.wave.wave import Step, Wave
 
 Triple = tuple[int, int, int]
 Contents = int | NDArray[np.uint32]

@@ -34,16 +34,16 @@ from rota.audit.audit import audit_attention
 from rota.audit.gemm_launch import packed
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.attention.attention_kernel import ATTENTION_PARAMETERS, attention_name, emit_attention
-from rota.emit.attention.attention_shape import ForwardShape
+from rota.emit.attention.attention_ops import ForwardShape
 from rota.errors import IsaError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
 from rota.isa.launch.interleaving import some_interleavings
 from rota.isa.launch.loaded_kernel import LoadedKernel
-from rota.kernels.attention_forward import HEAD_64, HEAD_128, SMALL_TILE
+from rota.kernels.attention import HEAD_64, HEAD_128, SMALL_TILE
 from rota.order.modulo.scheduler import ModuloScheduler
-from rota.prove.proved_object import prove_object
+from rota.prove.kernel_proof import prove_object
 from rota.values.compile_loop import compile_loop
 
 SHAPES: dict[str, ForwardShape] = {"head128": HEAD_128, "head64": HEAD_64, "small": SMALL_TILE}

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rota.emit.whole.epilogue_steps import parse_epilogue
-from rota.emit.whole.whole_options import Output, WholeGemm
+from rota.emit.whole.whole_options import Output, WholeGemm, parse_epilogue
 
 LOOP, BY_COLUMNS = "small", "small_kn"
 LINEAR = WholeGemm(

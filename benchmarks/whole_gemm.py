@@ -18,8 +18,7 @@ from random import Random
 from benchmarks.whole_kernels import FINE, LOOPS, built
 from benchmarks.whole_problems import Problem, draw_problem
 from benchmarks.whole_run import run_problem
-from rota.emit.whole.epilogue_steps import parse_epilogue
-from rota.emit.whole.whole_options import Output, WholeGemm
+from rota.emit.whole.whole_options import Output, WholeGemm, parse_epilogue
 
 EPILOGUES: tuple[tuple[str, ...], ...] = (
     (),

@@ -26,13 +26,12 @@ from benchmarks.whole_launcher import CASES, COLUMNS, cases_by_columns, compiled
 from benchmarks.whole_problems import Problem
 from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
-from rota.emit.whole.epilogue_steps import parse_epilogue
 from rota.emit.whole.whole_host import emit_launcher
 from rota.emit.whole.whole_kernel import whole_name
-from rota.emit.whole.whole_options import Output, WholeGemm
+from rota.emit.whole.whole_options import Output, WholeGemm, parse_epilogue
 from rota.errors import RotaError
 from rota.isa.binary.toolchain import find_toolchain
-from rota.prove.proved_object import prove_object
+from rota.prove.kernel_proof import prove_object
 
 LAUNCHED = WholeGemm(
     output=Output.BF16, epilogue=parse_epilogue(["alpha", "row_scale", "column_scale", "column_bias", "beta"])

@@ -7,27 +7,28 @@ from functools import cache
 from typing import Any
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.gemm.gemm_factors import BLayout
-from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
+from rota.emit.gemm.gemm_tile import BLayout, GemmTile, gemm_tile
 from rota.emit.whole.whole_kernel import emit_whole, whole_name
 from rota.emit.whole.whole_options import WholeGemm
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
 from rota.isa.launch.loaded_kernel import LoadedKernel
-from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
-from rota.kernels.narrow_gemm import (
+from rota.kernels.gemm import (
     BLOCK_FP8_LARGE,
     BLOCK_FP8_SMALL,
     FP4_LARGE,
     FP4_SMALL,
+    GEMM_SHAPES,
+    MI300X_GEMM_SHAPES,
     MXFP4_LARGE,
     MXFP4_SMALL,
     MXFP8_LARGE,
     MXFP8_SMALL,
+    GemmShape,
 )
 from rota.program.machine import Machine
-from rota.targets.by_architecture import GFX942, GFX950
+from rota.targets.devices import GFX942, GFX950
 from rota.values.compile_loop import compile_loop
 
 _EIGHT, _, _SMALL, _FP8 = GEMM_SHAPES

@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.emit.gemm.gemm_factors import BlockScales
-from rota.emit.whole.epilogue_steps import EpilogueStep, Steps
-from rota.emit.whole.whole_options import Output
+from rota.emit.gemm.gemm_tile import BlockScales
+from rota.emit.whole.whole_options import EpilogueStep, Output, Steps
 from rota.pipeline.geometry import SCALED_BLOCK
 
 Floats = NDArray[np.float64]

@@ -28,10 +28,9 @@ from benchmarks.whole_problems import (
     wrong_elements,
 )
 from rota.audit.gemm_launch import packed
-from rota.emit.gemm.gemm_factors import BLayout
-from rota.emit.whole.epilogue_steps import EpilogueStep
+from rota.emit.gemm.gemm_tile import BLayout
 from rota.emit.whole.whole_finish import PARTIAL_UNIT
-from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, Output, WholeGemm
+from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, EpilogueStep, Output, WholeGemm
 from rota.errors import Finding, IsaError
 from rota.isa.launch.interleaving import some_interleavings
 from rota.pipeline.geometry import SCALED_BLOCK

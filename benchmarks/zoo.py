@@ -19,11 +19,9 @@ from typing import NamedTuple
 
 from rota import GFX942, GFX950, CompiledSchedule, Machine, count_sync
 from rota.errors import OrderError
-from rota.execute.attention_semantics import AttentionInstructions
+from rota.execute.clock import Earliest, Latest, Random
 from rota.execute.executor import execute
-from rota.execute.policy import Earliest, Latest, Random
-from rota.execute.semantics import Mixing, Semantics
-from rota.execute.shipped_semantics import Attention, Gemm
+from rota.execute.semantics import Attention, AttentionInstructions, Gemm, Mixing, Semantics
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES
 from rota.program.loop_spec import LoopSpec

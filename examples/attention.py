@@ -45,7 +45,7 @@ def compiled() -> CompiledLoop:
 def main() -> None:
     """Print what binds, what was found, and the functions that a kernel has to supply."""
     from rota.cycles.predict import predict
-    from rota.emit.skeleton import emit_skeleton
+    from rota.emit.forms import emit_skeleton
 
     found = compiled()
     print(found.modulo)

@@ -86,7 +86,7 @@ def main() -> None:
     """Print what rota made of it, beside two stages."""
     from rota.cycles.predict import predict
     from rota.execute.executor import execute
-    from rota.pipeline.tile_shape import TileShape
+    from rota.pipeline.geometry import TileShape
 
     shape = TileShape(geometry=GEOMETRY, waves=WAVES, instruction=INSTRUCTION)
     for depth in (2, DEPTH):

@@ -33,7 +33,7 @@ def main() -> None:
     """Print the findings, what replaying one does, the repair, and what it is predicted to cost."""
     from rota.cycles.predict import predict
     from rota.execute.executor import replay
-    from rota.pipeline.tile_shape import TileShape
+    from rota.pipeline.geometry import TileShape
 
     found = races()
     print("as written:", dict(Counter(finding.code for finding in found)))

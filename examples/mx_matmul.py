@@ -108,7 +108,7 @@ def main() -> None:
     """Print what rota made of it."""
     from rota.cycles.predict import predict
     from rota.execute.executor import execute
-    from rota.pipeline.tile_shape import TileShape
+    from rota.pipeline.geometry import TileShape
 
     made = compiled()
     print(repr(made))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rota import CompiledLoop, Loop, LoopSpec, compile_loop
-from rota.emit.skeleton import emit_skeleton
+from rota.emit.forms import emit_skeleton
 
 if TYPE_CHECKING:
     import numpy as np

@@ -116,7 +116,7 @@ def main() -> None:
     """Print what rota made of it, and what the drain adds."""
     from rota.cycles.predict import predict
     from rota.execute.executor import execute
-    from rota.pipeline.tile_shape import TileShape
+    from rota.pipeline.geometry import TileShape
 
     alone, made = compiled(drained=False), compiled()
     print(repr(made))

@@ -27,79 +27,89 @@ if TYPE_CHECKING:
         SourceLine,
         Witness,
     )
-    from rota.isa.launch.loaded_kernel import LoadedKernel
-    from rota.isa.launch.order_runs import LaunchResult
-    from rota.isa.load import load_kernel
+    from rota.isa.launch.loaded_kernel import LoadedKernel, load_kernel
+    from rota.isa.launch.orders import LaunchResult
     from rota.kernels.four_wave import Pipeline4Wave
     from rota.kernels.ping_pong import DeclarativeSchedule
     from rota.kernels.single_buffer import SchedGroupHints, SingleBufferSchedule
     from rota.kernels.target_profiles import derive_safe_max_globals, mi355x_single_buffer_target, mi355x_target
     from rota.order.acyclic.cpsat import CpSatScheduler
-    from rota.order.acyclic.edge import DepEdge, DepKind
-    from rota.order.acyclic.evaluate import evaluate_order, makespan_lower_bound
-    from rota.order.acyclic.greedy import GreedyScheduler, IdentityScheduler
-    from rota.order.acyclic.loop_body import LoopBody
+    from rota.order.acyclic.greedy import GreedyScheduler, IdentityScheduler, scheduler_named
     from rota.order.acyclic.problem import (
+        DepEdge,
+        DepKind,
+        LoopBody,
         OrderCertificate,
         Ordering,
         OrderProblem,
         Proof,
         Scheduler,
         SchedulingStrategy,
+        evaluate_order,
+        makespan_lower_bound,
     )
-    from rota.order.acyclic.registry import scheduler_named
-    from rota.order.modulo.modulo_problem import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
-    from rota.order.modulo.modulo_schedule import ModuloSchedule
+    from rota.order.modulo.modulo_problem import ModuloEdge, ModuloOp, ModuloProblem, ModuloSchedule, Resource, Use
     from rota.order.modulo.scheduler import ModuloScheduler
-    from rota.pipeline.block import MMABlockSpec, emit_minimal_barrier_block
-    from rota.pipeline.body import PipelineBody
-    from rota.pipeline.build import build_kernel_program
-    from rota.pipeline.channel import ChannelSpec
-    from rota.pipeline.checks import verify_schedule
-    from rota.pipeline.compiled_pipeline import CompiledPipeline
-    from rota.pipeline.compiler import ScheduleCompiler, compile_schedule
-    from rota.pipeline.config import BlockSizing, FragOrder, LoopCarriedSpec, PipelineConfig, WarpStaggerRule
-    from rota.pipeline.cost import OpCost, TargetCostModel, annotate_ops
-    from rota.pipeline.edges import derive_edges_from_ops
-    from rota.pipeline.geometry import KernelGeometry
-    from rota.pipeline.op import OpDesc
-    from rota.pipeline.optimal import (
+    from rota.pipeline.block import (
+        MMABlockSpec,
+        PipelineProgram,
+        derive_drain_mask,
+        derive_waits_from_blocks,
+        emit_minimal_barrier_block,
+    )
+    from rota.pipeline.body import (
+        PipelineBody,
+        double_buffer_reorder,
         greedy_schedule,
+        mma_block_interleave_list,
         optimal_schedule,
         optimal_schedule_with_halves,
         optimize_within_barriers,
         simple_greedy_schedule,
+        single_buffer_reorder,
     )
-    from rota.pipeline.phase_derivation import derive_cross_stage_rotation_edges, filter_spurious_cross_stage_flow
-    from rota.pipeline.phases import derive_epilogue_from_program, derive_prologue_from_program
-    from rota.pipeline.pipeline_program import PipelineProgram
-    from rota.pipeline.profile import TargetProfile
-    from rota.pipeline.reorder import double_buffer_reorder, mma_block_interleave_list, single_buffer_reorder
-    from rota.pipeline.rules import DOUBLE_BUFFER_RULES, SINGLE_BUFFER_RULES, EdgeRule
+    from rota.pipeline.build import build_kernel_program, verify_schedule
+    from rota.pipeline.compiled_pipeline import CompiledPipeline
+    from rota.pipeline.compiler import ScheduleCompiler, compile_schedule
+    from rota.pipeline.config import BlockSizing, FragOrder, LoopCarriedSpec, PipelineConfig, WarpStaggerRule
+    from rota.pipeline.cost import OpCost, TargetCostModel, TargetProfile, annotate_ops
+    from rota.pipeline.geometry import KernelGeometry
+    from rota.pipeline.op import (
+        ChannelSpec,
+        DoubleBufferTag,
+        FrameworkTag,
+        InstructionGroup,
+        KOffsetKind,
+        OpDesc,
+        ScheduleEntry,
+        SingleBufferTag,
+    )
+    from rota.pipeline.phases import (
+        derive_cross_stage_rotation_edges,
+        derive_epilogue_from_program,
+        derive_prologue_from_program,
+        filter_spurious_cross_stage_flow,
+    )
+    from rota.pipeline.rules import DOUBLE_BUFFER_RULES, SINGLE_BUFFER_RULES, EdgeRule, derive_edges_from_ops
     from rota.pipeline.schedule import PipelineSchedule
-    from rota.pipeline.schedule_config import ScheduleConfig
-    from rota.pipeline.schedule_entry import ScheduleEntry
-    from rota.pipeline.strategies import BarrierStrategy, LoadStrategy, WaitStrategy
-    from rota.pipeline.vocabulary import DoubleBufferTag, FrameworkTag, InstructionGroup, KOffsetKind, SingleBufferTag
-    from rota.pipeline.waits import derive_drain_mask, derive_waits_from_blocks
-    from rota.program.kinds import OpRole, ResourceKind
-    from rota.program.listing import count_sync, listing
+    from rota.pipeline.schedule_config import BarrierStrategy, LoadStrategy, ScheduleConfig, WaitStrategy
+    from rota.program.kinds import OpRole, Phase, ResourceKind
     from rota.program.loop_spec import LoopSpec, Read
+    from rota.program.lowered import count_sync, listing
     from rota.program.machine import Machine
-    from rota.program.phase import Phase
     from rota.sync.repair import Repair
-    from rota.targets.by_architecture import GFX942, GFX950
+    from rota.targets.devices import GFX942, GFX950
     from rota.values.compile_loop import compile_loop
     from rota.values.compiled_loop import CompiledLoop
     from rota.values.loop import Loop
     from rota.verify.report import Certificate, Report
 
 _HOMES = {
-    "BarrierStrategy": "rota.pipeline.strategies",
+    "BarrierStrategy": "rota.pipeline.schedule_config",
     "BlockSizing": "rota.pipeline.config",
     "CODES": "rota.errors",
     "Certificate": "rota.verify.report",
-    "ChannelSpec": "rota.pipeline.channel",
+    "ChannelSpec": "rota.pipeline.op",
     "CompiledLoop": "rota.values.compiled_loop",
     "CompiledPipeline": "rota.pipeline.compiled_pipeline",
     "CompiledSchedule": "rota.compiled.compiled_schedule",
@@ -108,27 +118,27 @@ _HOMES = {
     "DOUBLE_BUFFER_RULES": "rota.pipeline.rules",
     "DeclarationError": "rota.errors",
     "DeclarativeSchedule": "rota.kernels.ping_pong",
-    "DepEdge": "rota.order.acyclic.edge",
-    "DepKind": "rota.order.acyclic.edge",
-    "DoubleBufferTag": "rota.pipeline.vocabulary",
+    "DepEdge": "rota.order.acyclic.problem",
+    "DepKind": "rota.order.acyclic.problem",
+    "DoubleBufferTag": "rota.pipeline.op",
     "EdgeRule": "rota.pipeline.rules",
     "Finding": "rota.errors",
     "FragOrder": "rota.pipeline.config",
-    "FrameworkTag": "rota.pipeline.vocabulary",
-    "GFX942": "rota.targets.by_architecture",
-    "GFX950": "rota.targets.by_architecture",
+    "FrameworkTag": "rota.pipeline.op",
+    "GFX942": "rota.targets.devices",
+    "GFX950": "rota.targets.devices",
     "GraphError": "rota.errors",
     "GreedyScheduler": "rota.order.acyclic.greedy",
     "IdentityScheduler": "rota.order.acyclic.greedy",
-    "InstructionGroup": "rota.pipeline.vocabulary",
+    "InstructionGroup": "rota.pipeline.op",
     "IsaError": "rota.errors",
-    "KOffsetKind": "rota.pipeline.vocabulary",
+    "KOffsetKind": "rota.pipeline.op",
     "KernelGeometry": "rota.pipeline.geometry",
-    "LaunchResult": "rota.isa.launch.order_runs",
-    "LoadStrategy": "rota.pipeline.strategies",
+    "LaunchResult": "rota.isa.launch.orders",
+    "LoadStrategy": "rota.pipeline.schedule_config",
     "LoadedKernel": "rota.isa.launch.loaded_kernel",
     "Loop": "rota.values.loop",
-    "LoopBody": "rota.order.acyclic.loop_body",
+    "LoopBody": "rota.order.acyclic.problem",
     "LoopCarriedSpec": "rota.pipeline.config",
     "LoopSpec": "rota.program.loop_spec",
     "MMABlockSpec": "rota.pipeline.block",
@@ -136,7 +146,7 @@ _HOMES = {
     "ModuloEdge": "rota.order.modulo.modulo_problem",
     "ModuloOp": "rota.order.modulo.modulo_problem",
     "ModuloProblem": "rota.order.modulo.modulo_problem",
-    "ModuloSchedule": "rota.order.modulo.modulo_schedule",
+    "ModuloSchedule": "rota.order.modulo.modulo_problem",
     "ModuloScheduler": "rota.order.modulo.scheduler",
     "OpCost": "rota.pipeline.cost",
     "OpDesc": "rota.pipeline.op",
@@ -145,11 +155,11 @@ _HOMES = {
     "OrderError": "rota.errors",
     "OrderProblem": "rota.order.acyclic.problem",
     "Ordering": "rota.order.acyclic.problem",
-    "Phase": "rota.program.phase",
+    "Phase": "rota.program.kinds",
     "Pipeline4Wave": "rota.kernels.four_wave",
     "PipelineBody": "rota.pipeline.body",
     "PipelineConfig": "rota.pipeline.config",
-    "PipelineProgram": "rota.pipeline.pipeline_program",
+    "PipelineProgram": "rota.pipeline.block",
     "PipelineSchedule": "rota.pipeline.schedule",
     "ProgramError": "rota.errors",
     "Proof": "rota.order.acyclic.problem",
@@ -164,49 +174,49 @@ _HOMES = {
     "SchedGroupHints": "rota.kernels.single_buffer",
     "ScheduleCompiler": "rota.pipeline.compiler",
     "ScheduleConfig": "rota.pipeline.schedule_config",
-    "ScheduleEntry": "rota.pipeline.schedule_entry",
+    "ScheduleEntry": "rota.pipeline.op",
     "Scheduler": "rota.order.acyclic.problem",
     "SchedulingStrategy": "rota.order.acyclic.problem",
     "Severity": "rota.errors",
     "SingleBufferSchedule": "rota.kernels.single_buffer",
-    "SingleBufferTag": "rota.pipeline.vocabulary",
+    "SingleBufferTag": "rota.pipeline.op",
     "SourceLine": "rota.errors",
     "TargetCostModel": "rota.pipeline.cost",
-    "TargetProfile": "rota.pipeline.profile",
+    "TargetProfile": "rota.pipeline.cost",
     "Use": "rota.order.modulo.modulo_problem",
-    "WaitStrategy": "rota.pipeline.strategies",
+    "WaitStrategy": "rota.pipeline.schedule_config",
     "WarpStaggerRule": "rota.pipeline.config",
     "Witness": "rota.errors",
     "annotate_ops": "rota.pipeline.cost",
     "build_kernel_program": "rota.pipeline.build",
     "compile_loop": "rota.values.compile_loop",
     "compile_schedule": "rota.pipeline.compiler",
-    "count_sync": "rota.program.listing",
-    "derive_cross_stage_rotation_edges": "rota.pipeline.phase_derivation",
-    "derive_drain_mask": "rota.pipeline.waits",
-    "derive_edges_from_ops": "rota.pipeline.edges",
+    "count_sync": "rota.program.lowered",
+    "derive_cross_stage_rotation_edges": "rota.pipeline.phases",
+    "derive_drain_mask": "rota.pipeline.block",
+    "derive_edges_from_ops": "rota.pipeline.rules",
     "derive_epilogue_from_program": "rota.pipeline.phases",
     "derive_prologue_from_program": "rota.pipeline.phases",
     "derive_safe_max_globals": "rota.kernels.target_profiles",
-    "derive_waits_from_blocks": "rota.pipeline.waits",
-    "double_buffer_reorder": "rota.pipeline.reorder",
+    "derive_waits_from_blocks": "rota.pipeline.block",
+    "double_buffer_reorder": "rota.pipeline.body",
     "emit_minimal_barrier_block": "rota.pipeline.block",
-    "evaluate_order": "rota.order.acyclic.evaluate",
-    "filter_spurious_cross_stage_flow": "rota.pipeline.phase_derivation",
-    "greedy_schedule": "rota.pipeline.optimal",
-    "listing": "rota.program.listing",
-    "load_kernel": "rota.isa.load",
-    "makespan_lower_bound": "rota.order.acyclic.evaluate",
+    "evaluate_order": "rota.order.acyclic.problem",
+    "filter_spurious_cross_stage_flow": "rota.pipeline.phases",
+    "greedy_schedule": "rota.pipeline.body",
+    "listing": "rota.program.lowered",
+    "load_kernel": "rota.isa.launch.loaded_kernel",
+    "makespan_lower_bound": "rota.order.acyclic.problem",
     "mi355x_single_buffer_target": "rota.kernels.target_profiles",
     "mi355x_target": "rota.kernels.target_profiles",
-    "mma_block_interleave_list": "rota.pipeline.reorder",
-    "optimal_schedule": "rota.pipeline.optimal",
-    "optimal_schedule_with_halves": "rota.pipeline.optimal",
-    "optimize_within_barriers": "rota.pipeline.optimal",
-    "scheduler_named": "rota.order.acyclic.registry",
-    "simple_greedy_schedule": "rota.pipeline.optimal",
-    "single_buffer_reorder": "rota.pipeline.reorder",
-    "verify_schedule": "rota.pipeline.checks",
+    "mma_block_interleave_list": "rota.pipeline.body",
+    "optimal_schedule": "rota.pipeline.body",
+    "optimal_schedule_with_halves": "rota.pipeline.body",
+    "optimize_within_barriers": "rota.pipeline.body",
+    "scheduler_named": "rota.order.acyclic.greedy",
+    "simple_greedy_schedule": "rota.pipeline.body",
+    "single_buffer_reorder": "rota.pipeline.body",
+    "verify_schedule": "rota.pipeline.build",
 }
 
 __all__ = [

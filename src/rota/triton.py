@@ -18,14 +18,12 @@ from typing import Any, Self
 
 from rota.errors import DeclarationError, Finding, ToolchainError
 from rota.isa.binary.code_object import CodeObject
-from rota.isa.launch.loaded_kernel import LoadedKernel
-from rota.isa.launch.order_runs import LaunchResult
-from rota.isa.load import load_kernel, read_object
-from rota.prove.meter import Budget
-from rota.prove.proved_object import prove_object
-from rota.prove.verdict import Verdict
-from rota.targets.default import DEFAULT
+from rota.isa.launch.loaded_kernel import LoadedKernel, load_kernel, read_object
+from rota.isa.launch.orders import LaunchResult
+from rota.prove.kernel_proof import prove_object
+from rota.prove.verdict import Budget, Verdict
 from rota.targets.device import Device
+from rota.targets.devices import DEFAULT
 from rota.targets.registry import device_named
 
 _CONSTANT, _DESCRIPTOR = "constexpr", "tensordesc"

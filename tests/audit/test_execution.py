@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.audit.execution import load_emitted
-from rota.audit.gemm_launch import SEVERAL, GemmProgram, Numbers
+from rota.audit.gemm_launch import SEVERAL, GemmProgram, Numbers, load_emitted
 from rota.isa.binary.toolchain import find_toolchain
 from tests.audit import sabotage
 from tests.emit.kernels import SMALL_MI300X, by_values

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rota.audit.machine_loop import read_machine_loop
-from rota.isa.code.disassembly import read_listing
-from rota.program.kinds import OpKind
-from rota.program.phase import Phase
+from rota.isa.disassembly import read_listing
+from rota.program.kinds import OpKind, Phase
 from tests.audit.tiny import DATA, codes, storing_loop, tiny_audit, tiny_phases
 
 GLOBAL = {

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rota.audit.machine_loop import MachineLoop, read_machine_loop
-from rota.emit.text.marks import FIRST_MARK, LAST_MARK
-from rota.isa.code.disassembly import read_listing
-from rota.isa.reach import waves_at
+from rota.emit.text import FIRST_MARK, LAST_MARK
+from rota.isa.decoded import waves_at
+from rota.isa.disassembly import read_listing
 from rota.program.kinds import OpKind
-from rota.targets.by_architecture import GFX950
+from rota.targets.devices import GFX950
 from tests.findings.smallest import raised
 
 FIRST, LAST = (f"s_mov_b32 m0, {mark:#x}" for mark in (FIRST_MARK, LAST_MARK))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rota.audit.expected import expected_gemm
-from rota.audit.machine_loop import read_machine_loop
-from rota.audit.wave_groups import wrong_groups
+from rota.audit.audit import wrong_groups
+from rota.audit.machine_loop import expected_gemm, read_machine_loop
+from rota.emit.emission import with_register_waits
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_tile import gemm_tile
-from rota.emit.register_waits import with_register_waits
 from rota.isa.binary.toolchain import find_toolchain
 from tests.audit import sabotage
 from tests.emit.kernels import ping_pong

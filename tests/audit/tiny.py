@@ -8,13 +8,12 @@ from typing import Any
 
 from rota.audit.audit import Audit, audit_skeleton
 from rota.compiled.proved import repaired
-from rota.emit.register_waits import with_register_waits
+from rota.emit.emission import with_register_waits
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import Descriptor, KernelFacts
 from rota.program.entry import Entry
-from rota.program.kinds import Home, OpKind
+from rota.program.kinds import Home, OpKind, Phase
 from rota.program.loop_spec import LoopOp, Read, Value
-from rota.program.phase import Phase
 from rota.values.compile_loop import compile_loop, unsynchronised
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.loop import Loop

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rota.cli.set_values import leaves
+from rota.cli.arguments import leaves
 from rota.kernels.catalogue import shipped_kernels
 from tests.cli.command import rota
 

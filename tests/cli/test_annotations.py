@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.cli.annotations import annotated
+from rota.cli.output import annotated
 from rota.errors import Concern, Finding, Severity, SourceLine
 from tests.cli.command import rota
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from rota.cli.baseline import new_findings, read_baseline, written
+from rota.cli.output import new_findings, read_baseline, written
 from rota.errors import Concern, Finding, Severity, SourceLine
 
 

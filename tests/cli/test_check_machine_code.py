@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rota.cli.proof_wishes import Wishes
-from rota.prove.meter import Budget
+from rota.cli.commands.check import Wishes
+from rota.prove.verdict import Budget
 from tests.cli.command import data, rota
 from tests.shared import shared
 

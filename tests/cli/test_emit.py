@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rota import GFX942
-from rota.cli.emit import source_of
+from rota.cli.commands.emit import source_of
 from rota.emit.document.exchange import from_json
 from rota.kernels.catalogue import shipped_kernels
 from tests.cli.command import data, rota
@@ -111,7 +111,7 @@ def test_machine_code_that_is_not_the_schedule_ends_in_status_1(monkeypatch: pyt
         assert "__builtin_amdgcn_s_barrier();" in source
         return source.replace("__builtin_amdgcn_s_barrier();", "", 1)
 
-    monkeypatch.setattr("rota.cli.machine_code.source_of", without_a_barrier)
+    monkeypatch.setattr("rota.cli.code_file.source_of", without_a_barrier)
     given = data("audit ping_pong", status=1)
     assert given["ok"] is False
     assert "I205" in {finding["code"] for finding in given["audit"]["findings"]}

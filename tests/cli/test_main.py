@@ -65,7 +65,9 @@ def test_an_unexpected_error_ends_in_status_3_and_one_line(failing: Callable[[Ba
 
 
 def test_a_library_fails_on_behalf_of_rota(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.cli.explain.give", shutil.copy2)  # called with a text and a dict, it fails deep inside
+    monkeypatch.setattr(
+        "rota.cli.commands.look_up.give", shutil.copy2
+    )  # called with a text and a dict, it fails deep inside
     result = rota("explain R102")
     assert result.exit_code == 3
     assert result.stderr.startswith("internal error: TypeError: ")

@@ -6,8 +6,8 @@ from xml.etree import ElementTree as ET
 import click
 import pytest
 
+from rota.cli.commands.look_up import rendered
 from rota.cli.output import text_columns
-from rota.cli.terminal_markdown import rendered
 from tests.cli.command import data, rota
 
 

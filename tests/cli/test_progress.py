@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from rota.cli import progress as module
-from rota.cli.progress import progress
+from rota.cli import output as module
+from rota.cli.output import progress
 
 
 class Terminal(io.StringIO):

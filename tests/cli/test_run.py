@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.cli.emit import source_of
+from rota.cli.commands.emit import source_of
 from tests.cli.command import data, rota
 
 
@@ -24,7 +24,7 @@ def test_wrong_machine_code_ends_in_status_1(monkeypatch: pytest.MonkeyPatch) ->
         number = next(number for number, line in enumerate(lines) if line.strip().startswith("ROTA_WAIT_VM("))
         return "\n".join([*lines[:number], *lines[number + 1 :], ""])
 
-    monkeypatch.setattr("rota.cli.machine_code.source_of", without_a_wait)
+    monkeypatch.setattr("rota.cli.code_file.source_of", without_a_wait)
     given = data("run gemm_small --set instructions=false --trips 0 --seeds 0", status=1)
     assert given["ok"] is False
     (run,) = given["runs"]

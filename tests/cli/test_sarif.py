@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sarif_pydantic import Sarif
 
-from rota.cli.sarif import as_sarif
+from rota.cli.output import as_sarif
 from rota.errors import Concern, Finding, Severity, SourceLine
 
 BOTH_ENDS = Finding(

@@ -13,9 +13,9 @@ from typing import NoReturn
 
 import pytest
 
-from rota.cli.search import searched
+from rota.cli.arguments import searched
+from rota.solver.limits import stopped
 from rota.solver.memory import SETTING
-from rota.solver.stopping import stopped
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,7 +71,7 @@ import os, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from threading import Timer
 from rota.cli.main import main
-from rota.solver.stopping import Stop
+from rota.solver.limits import Stop
 
 def watched(*arguments, run=Stop.run):
     Stop.run = run

@@ -7,7 +7,7 @@ import click
 import pytest
 
 from rota import GFX942, KernelGeometry, ScheduleConfig, SchedulingStrategy, TargetProfile
-from rota.cli.set_values import changed, leaves, with_settings
+from rota.cli.arguments import changed, leaves, with_settings
 from rota.kernels.catalogue import shipped_kernels
 from rota.kernels.gemm import GEMM_SHAPES, GemmShape
 from rota.kernels.kernel import Kernel

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rota.cli.tune import _Line
-from rota.tune.tune_library import Tally, library_in
-from rota.tune.tune_progress import progress_line, summary
+from rota.cli.commands.tune import _Line
+from rota.tune.tune_library import Tally, library_in, progress_line, summary
 from tests.cli.command import rota
 
 SPACE = 'tile = ["64x64x64", "48x64x64"]\nwaves = 4\ngrain = "tiles"\neffort = 0.0\nsplit_k = [1, 4]\n'

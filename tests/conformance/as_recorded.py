@@ -11,22 +11,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from rota.errors import GraphError, OrderError
-from rota.order.acyclic.evaluate import evaluate_order, makespan_lower_bound
-from rota.order.acyclic.loop_body import LoopBody
-from rota.order.acyclic.problem import Ordering, OrderProblem
-from rota.order.acyclic.registry import scheduler_named
-from rota.pipeline.block import MMABlockSpec
-from rota.pipeline.compiled_pipeline import CompiledPipeline
-from rota.pipeline.compiler import compile_schedule
-from rota.pipeline.optimal import (
+from rota.order.acyclic.greedy import scheduler_named
+from rota.order.acyclic.problem import LoopBody, Ordering, OrderProblem, evaluate_order, makespan_lower_bound
+from rota.pipeline.block import MMABlockSpec, derive_drain_mask, derive_main_wait_vm, derive_waits_from_blocks
+from rota.pipeline.body import (
     greedy_schedule,
     optimal_schedule,
     optimal_schedule_with_halves,
     simple_greedy_schedule,
 )
+from rota.pipeline.compiled_pipeline import CompiledPipeline
+from rota.pipeline.compiler import compile_schedule
+from rota.pipeline.op import ScheduleEntry
 from rota.pipeline.phases import derive_epilogue_blocks
-from rota.pipeline.schedule_entry import ScheduleEntry
-from rota.pipeline.waits import derive_drain_mask, derive_main_wait_vm, derive_waits_from_blocks
 from tests.conformance.compare_generic import graph_of, scheduler_graph, single_buffer_of, strategy_of
 from tests.conformance.corpus import Case, Row, edge_rows, entry_rows, recorded, recorded_entries, rows, schedule_of
 

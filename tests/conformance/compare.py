@@ -8,27 +8,30 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rota.errors import OrderError
-from rota.order.acyclic.edge import DepEdge
-from rota.order.acyclic.evaluate import LDS_PORT, evaluate_order, makespan_lower_bound
-from rota.order.acyclic.loop_body import LoopBody
-from rota.order.acyclic.problem import OrderProblem
-from rota.order.acyclic.registry import scheduler_named
-from rota.pipeline.block import MMABlockSpec
+from rota.order.acyclic.greedy import scheduler_named
+from rota.order.acyclic.problem import LDS_PORT, DepEdge, LoopBody, OrderProblem, evaluate_order, makespan_lower_bound
+from rota.pipeline.block import (
+    MMABlockSpec,
+    PipelineProgram,
+    derive_drain_mask,
+    derive_main_wait_vm,
+    derive_waits_from_blocks,
+    patch_waits,
+)
+from rota.pipeline.body import simple_greedy_schedule
+from rota.pipeline.build import construct_blocks, redistribute_loads, with_drains
 from rota.pipeline.compiler import compile_schedule
-from rota.pipeline.edges import derive_edges_from_ops
-from rota.pipeline.group import construct_blocks, redistribute_loads, with_drains
-from rota.pipeline.op import OpDesc
-from rota.pipeline.optimal import simple_greedy_schedule
-from rota.pipeline.phase_derivation import derive_cross_stage_rotation_edges, derive_kernel_deps, partition_entry_bounds
+from rota.pipeline.op import OpDesc, ScheduleEntry
 from rota.pipeline.phases import (
+    derive_cross_stage_rotation_edges,
     derive_epilogue_blocks,
     derive_epilogue_from_program,
+    derive_kernel_deps,
     derive_prologue_from_program,
+    partition_entry_bounds,
     stagger_index,
 )
-from rota.pipeline.pipeline_program import PipelineProgram
-from rota.pipeline.schedule_entry import ScheduleEntry
-from rota.pipeline.waits import derive_drain_mask, derive_main_wait_vm, derive_waits_from_blocks, patch_waits
+from rota.pipeline.rules import derive_edges_from_ops
 from tests.conformance.corpus import (
     Case,
     edge_rows,

@@ -6,22 +6,19 @@ from typing import Any
 
 from rota.errors import GraphError, OrderError
 from rota.kernels.single_buffer import SchedGroupHints, SingleBufferSchedule
-from rota.order.acyclic.evaluate import LDS_PORT, evaluate_order, makespan_lower_bound
-from rota.order.acyclic.loop_body import LoopBody
-from rota.order.acyclic.problem import Ordering, OrderProblem
-from rota.order.acyclic.registry import scheduler_named
-from rota.pipeline.compiler import compile_schedule
-from rota.pipeline.cost import annotate_ops
-from rota.pipeline.op import OpDesc
-from rota.pipeline.optimal import (
+from rota.order.acyclic.greedy import scheduler_named
+from rota.order.acyclic.problem import LDS_PORT, LoopBody, Ordering, OrderProblem, evaluate_order, makespan_lower_bound
+from rota.pipeline.body import (
     greedy_schedule,
     optimal_schedule,
     optimal_schedule_with_halves,
     simple_greedy_schedule,
+    single_buffer_reorder,
 )
-from rota.pipeline.reorder import single_buffer_reorder
-from rota.pipeline.single_buffer_phases import derive_single_buffer_phases
-from rota.pipeline.vocabulary import SingleBufferTag
+from rota.pipeline.compiler import compile_schedule
+from rota.pipeline.cost import annotate_ops
+from rota.pipeline.op import OpDesc, SingleBufferTag
+from rota.pipeline.phases import derive_single_buffer_phases
 from rota.program.kinds import OpRole, ResourceKind
 from tests.conformance.compare import Comparison
 from tests.conformance.corpus import (

@@ -16,17 +16,14 @@ from typing import Any
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.ping_pong import DeclarativeSchedule
 from rota.kernels.target_profiles import mi355x_target
-from rota.order.acyclic.edge import DepEdge, DepKind
+from rota.order.acyclic.problem import DepEdge, DepKind
+from rota.pipeline.body import double_buffer_reorder
 from rota.pipeline.config import BlockSizing, FragOrder, PipelineConfig, WarpStaggerRule
-from rota.pipeline.cost import annotate_ops
+from rota.pipeline.cost import TargetProfile, annotate_ops
 from rota.pipeline.geometry import KernelGeometry
-from rota.pipeline.op import OpDesc
-from rota.pipeline.profile import TargetProfile
-from rota.pipeline.reorder import double_buffer_reorder
+from rota.pipeline.op import DoubleBufferTag, FrameworkTag, KOffsetKind, OpDesc, ScheduleEntry, SingleBufferTag
 from rota.pipeline.schedule import PipelineSchedule
 from rota.pipeline.schedule_config import ScheduleConfig
-from rota.pipeline.schedule_entry import ScheduleEntry
-from rota.pipeline.vocabulary import DoubleBufferTag, FrameworkTag, KOffsetKind, SingleBufferTag
 from rota.program.kinds import OpRole, ResourceKind
 
 DATA = Path(__file__).parent / "data"

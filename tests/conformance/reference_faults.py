@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rota.order.acyclic.edge import DepEdge
+from rota.order.acyclic.problem import DepEdge
 from rota.pipeline.block import MMABlockSpec
-from rota.pipeline.op import OpDesc
-from rota.pipeline.schedule_entry import ScheduleEntry
-from rota.pipeline.vocabulary import NO_CHANNEL, FrameworkTag, KOffsetKind
+from rota.pipeline.op import NO_CHANNEL, FrameworkTag, KOffsetKind, OpDesc, ScheduleEntry
 from rota.program.kinds import OpRole
 
 REFERENCE_SLOTS = 2

@@ -6,11 +6,8 @@ from collections import Counter
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.pipeline.compiled_pipeline import CompiledPipeline
-from rota.pipeline.op import OpDesc
-from rota.pipeline.schedule_entry import ScheduleEntry
-from rota.pipeline.vocabulary import CHANNEL_A, CHANNEL_B, DoubleBufferTag
-from rota.program.kinds import OpRole
-from rota.program.phase import Phase
+from rota.pipeline.op import CHANNEL_A, CHANNEL_B, DoubleBufferTag, OpDesc, ScheduleEntry
+from rota.program.kinds import OpRole, Phase
 from tests.conformance.corpus import Case, op_from_row, schedule_of
 
 

@@ -34,7 +34,7 @@ from rota import (
     optimal_schedule,
     scheduler_named,
 )
-from rota.pipeline.group import construct_blocks
+from rota.pipeline.build import construct_blocks
 from tests.conformance.replays import INTENDED
 from tests.findings.smallest import Small, two_tiles
 

@@ -16,15 +16,14 @@ from rota.cycles.instructions import (
     MeetingPoint,
     ModelInstruction,
     UnitLoad,
+    nominal,
 )
 from rota.cycles.instructions import (
     SCALAR as SCALAR_CODE,
 )
-from rota.cycles.parameters import nominal
-from rota.program.effects import WORKGROUP, Place, Space
-from rota.program.kinds import OpKind
+from rota.program.entry import WORKGROUP, Place, Space
+from rota.program.kinds import OpKind, Phase
 from rota.program.machine import Counter
-from rota.program.phase import Phase
 
 PARAMETERS = nominal(GFX950).but(
     loop_edge=0, lds_latency=60, lds_read=256, lds_write=128, dma_latency=800, dma_rate=64, barrier=8

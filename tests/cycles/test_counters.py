@@ -8,19 +8,15 @@ import pytest
 
 from benchmarks.mca import one_after_another
 from rota import GFX950
-from rota.cycles.compute_unit import Steady
-from rota.cycles.instructions import CODE, ModelInstruction, encode
-from rota.cycles.model import run
-from rota.cycles.parameters import nominal
+from rota.cycles.instructions import CODE, ModelInstruction, encode, nominal
+from rota.cycles.model import Steady, run
 from rota.cycles.predict import predict
 from rota.cycles.record import record
 from rota.cycles.timeline import Cause, Lane, wait_for
-from rota.program.effects import Effect, Place, Space
-from rota.program.entry import Entry, Op, Work, wait_effect, wait_op
-from rota.program.kinds import OpKind
+from rota.program.entry import Effect, Entry, Op, Place, Space, Work, wait_effect, wait_op
+from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import LoweredProgram
 from rota.program.machine import Confidence, Counter, Fact
-from rota.program.phase import Phase
 from tests.cycles.programs import DMA, MFMA, PARAMETERS, READ, VALU, program
 from tests.cycles.test_cycles import lost
 from tests.cycles.timed_loops import SMALL

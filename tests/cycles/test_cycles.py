@@ -8,12 +8,9 @@ from dataclasses import replace
 import pytest
 
 from rota import GFX950
-from rota.cycles.compute_unit import Steady
-from rota.cycles.instructions import CODE, NOBODY, ModelInstruction
-from rota.cycles.measured_run import MeasuredRun
-from rota.cycles.model import run
-from rota.cycles.parameters import Arbitration
-from rota.cycles.timeline import Cause, wait_for
+from rota.cycles.instructions import CODE, NOBODY, Arbitration, ModelInstruction
+from rota.cycles.model import Steady, run
+from rota.cycles.timeline import Cause, MeasuredRun, wait_for
 from rota.program.kinds import OpKind
 from tests.cycles.programs import (
     BARRIER,

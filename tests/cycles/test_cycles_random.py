@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.cycles.instructions import CODE, ModelInstruction
+from rota.cycles.instructions import CODE, Arbitration, ModelInstruction, Parameters
 from rota.cycles.model import run
-from rota.cycles.parameters import Arbitration, Parameters
 from rota.program.kinds import OpKind
 from tests.cycles.programs import (
     BARRIER,

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.cycles.native import pace
-from rota.cycles.native.pace import NativePace
-from rota.cycles.order_pace import OrderPace
-from rota.cycles.paced_loop import GLOBAL, LDS, MATH, RUN, TURNS, WAIT, IssueRun, IssueStep, PacedLoop
+from rota.cycles import pace
+from rota.cycles.pace import GLOBAL, LDS, MATH, RUN, TURNS, WAIT, IssueRun, IssueStep, NativePace, OrderPace, PacedLoop
 from tests.sanitized import sanitised
 
 REGISTERS, COUNTERS = 4, 3
@@ -96,14 +94,14 @@ def test_an_entry_that_is_not_there_is_refused(entry: int) -> None:
 
 
 def test_what_is_not_built_leaves_it_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.cycles.order_pace.library", lambda: None)
+    monkeypatch.setattr("rota.cycles.pace.library", lambda: None)
     assert OrderPace(small())._native is None
     assert OrderPace(small()).clocks((0, 1)) == InPython(small()).clocks((0, 1))
 
 
 def test_nothing_leaves_its_memory(tmp_path: Path) -> None:
     """The drawn loops once more, with a core that has AddressSanitizer and UndefinedBehaviorSanitizer built in."""
-    environment = sanitised(tmp_path / "librota_pace.so", [Path(pace.__file__).parent / "pace.c"])
+    environment = sanitised(tmp_path / "librota_pace.so", [Path(pace.__file__).parent / "native" / "pace.c"])
     drawn = f"{__file__}::{test_both_take_as_long_with_the_same_entries_late.__name__}"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-cov", drawn],

@@ -8,12 +8,9 @@ from random import Random
 import pytest
 
 from rota import GFX950
-from rota.cycles.instructions import encode
-from rota.cycles.order_pace import OrderPace
-from rota.cycles.paced_loop import IssueRun, IssueStep, paced_loop
-from rota.cycles.parameters import nominal
+from rota.cycles.instructions import encode, nominal
+from rota.cycles.pace import IssueRun, IssueStep, OrderPace, WavePace, paced_loop
 from rota.cycles.predict import clocks_per_tile
-from rota.cycles.wave_pace import WavePace
 from rota.kernels.attention import ATTENTION, AttentionShape
 from rota.kernels.gemm import BF16, GEMM_SHAPES, GemmShape
 from rota.program.kinds import OpKind

@@ -9,15 +9,13 @@ from itertools import pairwise
 import pytest
 
 from rota import GFX942, GFX950, CompiledSchedule, KernelGeometry, Machine, OpDesc, OpRole, Phase, ResourceKind
-from rota.cycles.instructions import CODE, EDGE, ENTER, encode
-from rota.cycles.parameters import Arbitration, nominal, variants
+from rota.cycles.instructions import CODE, EDGE, ENTER, Arbitration, encode, flops_of, nominal, variants
 from rota.cycles.predict import predict, rank
 from rota.cycles.timeline import Cause, wait_for
-from rota.cycles.work import flops_of
 from rota.errors import DeclarationError
 from rota.kernels.gemm import BF16
-from rota.pipeline.schedule_entry import ScheduleEntry
-from rota.pipeline.tile_shape import TileShape
+from rota.pipeline.geometry import TileShape
+from rota.pipeline.op import ScheduleEntry
 from rota.program.entry import BARRIER, MEETS, Entry, wait_effect, wait_op
 from rota.program.kinds import OpKind
 from rota.program.loop_spec import LoopSpec

@@ -8,14 +8,13 @@ from itertools import pairwise
 import pytest
 
 from rota import CompiledSchedule
-from rota.cycles.parameters import nominal
+from rota.cycles.instructions import nominal
 from rota.cycles.record import record
 from rota.cycles.timeline import Cause, Lane, Slice, Timeline
-from rota.pipeline.tile_shape import TileShape
+from rota.pipeline.geometry import TileShape
 from rota.program.entry import Entry
-from rota.program.kinds import Home, OpKind
+from rota.program.kinds import Home, OpKind, Phase
 from rota.program.loop_spec import LoopSpec
-from rota.program.phase import Phase
 from rota.targets.device import device_of
 from rota.values.compiled_loop import CompiledLoop
 from tests.cycles.timed_loops import NAMES, timed

@@ -7,16 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from rota.cycles.instructions import MeetingPoint, encode
+from rota.cycles.instructions import MeetingPoint, encode, nominal
 from rota.cycles.model import run
-from rota.cycles.parameters import nominal
 from rota.cycles.predict import predict
 from rota.cycles.record import record
 from rota.cycles.timeline import Cause, Lane, Timeline, wait_for
 from rota.errors import DeclarationError, ProgramError
-from rota.program.kinds import OpKind
+from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Role
-from rota.program.phase import Phase
 from rota.targets.device import device_of
 from tests.cycles.programs import PARAMETERS, VALU, arrive, await_all, program
 from tests.cycles.test_cycles import lost

@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.cycles.compute_unit import Steady
-from rota.cycles.instructions import ModelInstruction
-from rota.cycles.model import run
-from rota.cycles.parameters import Arbitration, Parameters
+from rota.cycles.instructions import Arbitration, ModelInstruction, Parameters
+from rota.cycles.model import Steady, run
 from rota.cycles.predict import predict
 from rota.kernels.gemm import BF16
 from tests.cycles.programs import DMA, MFMA, PARAMETERS, READ, program, wait_vm

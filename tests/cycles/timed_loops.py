@@ -12,7 +12,7 @@ from rota.kernels.gemm import BF16, GemmShape
 from rota.kernels.ping_pong import DeclarativeSchedule
 from rota.kernels.single_buffer import SingleBufferSchedule
 from rota.kernels.target_profiles import mi355x_target
-from rota.pipeline.tile_shape import TileShape
+from rota.pipeline.geometry import TileShape
 from rota.targets.device import rates_of
 from rota.values.compile_loop import unsynchronised
 from rota.values.loop import Loop

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from rota import GFX950, Loop, Machine, Phase
 from rota.kernels.gemm import BF16
-from rota.program.effects import Effect, Place, Space, Version
-from rota.program.entry import Entry, Op, Work, wait_effect, wait_op
+from rota.program.entry import Effect, Entry, Op, Place, Space, Version, Work, wait_effect, wait_op
 from rota.program.kinds import OpKind
 from rota.program.lowered import Barrier, LoweredProgram, Role, numbered
 

@@ -24,8 +24,7 @@ from benchmarks.tune_regret import (
     several,
     shipped,
 )
-from rota.targets.device import problem_facts_of
-from rota.targets.problem_facts import Fitted
+from rota.targets.device import Fitted, problem_facts_of
 from rota.targets.registry import device_named
 from tests.conformance.corpus import cases
 from tests.conformance.replays import FILES

@@ -31,9 +31,9 @@ from rota import (
     compile_schedule,
     verify,
 )
-from rota.cli.summary import summarise
+from rota.cli.commands.check import summarise
 from rota.emit.document.exchange import from_json, to_json
-from rota.emit.skeleton import emit_skeleton
+from rota.emit.forms import emit_skeleton
 from rota.execute.executor import execute
 from rota.program.loop_spec import Read
 from tests.emit.edits import edited

@@ -9,7 +9,7 @@ from functools import cache, partial
 from rota import CompiledSchedule, KernelGeometry, Pipeline4Wave, compile_schedule, mi355x_target
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
 from rota.kernels.ping_pong import DeclarativeSchedule
-from rota.targets.by_architecture import GFX942, GFX950
+from rota.targets.devices import GFX942, GFX950
 from rota.values.compile_loop import compile_loop
 from rota.values.compiled_loop import CompiledLoop
 

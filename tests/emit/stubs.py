@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rota.emit.skeleton import emit_skeleton
+from rota.emit.forms import emit_skeleton
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec
 from rota.values.compiled_loop import CompiledLoop

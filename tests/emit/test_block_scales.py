@@ -11,28 +11,23 @@ import pytest
 
 from benchmarks.whole_kernels import LOOPS, loop_of, source_of
 from rota.audit.audit import audit_gemm
-from rota.emit.gemm.gemm_binding import GemmBinding
-from rota.emit.gemm.gemm_factors import BlockScales, Element, Factor
-from rota.emit.gemm.gemm_instructions import BoundInstruction, ScaleDma
+from rota.emit.emission import with_register_waits
+from rota.emit.gemm.gemm_binding import GemmBinding, check_semantics
 from rota.emit.gemm.gemm_loop import GemmLoop
 from rota.emit.gemm.gemm_plan import gemm_plan
-from rota.emit.gemm.gemm_semantics import check_semantics
-from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
+from rota.emit.gemm.gemm_tile import BlockScales, BoundInstruction, Element, Factor, GemmTile, ScaleDma, gemm_tile
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.gemm.lds_layout import bank_conflicts, free_layout
-from rota.emit.gemm.tile_operands import TileOperands
-from rota.emit.register_waits import with_register_waits
-from rota.emit.whole.whole_kernel import emit_whole, whole_name
+from rota.emit.gemm.program_form import TileOperands
+from rota.emit.whole.whole_host import emit_project
+from rota.emit.whole.whole_kernel import check_halves, emit_whole, whole_name
 from rota.emit.whole.whole_options import WholeGemm, parse_options
-from rota.emit.whole.whole_project import emit_project
-from rota.emit.whole.whole_scales import check_halves
 from rota.isa.binary.toolchain import find_toolchain
-from rota.kernels.gemm import GemmShape
-from rota.kernels.narrow_gemm import FP4_SMALL, MXFP4_LARGE, MXFP4_SMALL, MXFP8_LARGE, MXFP8_SMALL
+from rota.kernels.gemm import FP4_SMALL, MXFP4_LARGE, MXFP4_SMALL, MXFP8_LARGE, MXFP8_SMALL, GemmShape
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.entry import Entry, Work
 from rota.program.loop_spec import LoopOp, LoopSpec, Value
-from rota.targets.by_architecture import GFX950
+from rota.targets.devices import GFX950
 from tests.findings.smallest import raised
 
 if TYPE_CHECKING:

@@ -16,29 +16,36 @@ from benchmarks.whole_kernels import LOOPS, built, loop_of
 from benchmarks.whole_launcher import FLOAT_CASES, Case, compiled, program, said
 from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
-from rota.emit.gemm.block_spacing import Bound, block_wait_states, result_states
+from rota.emit.emission import with_register_waits
 from rota.emit.gemm.gemm_binding import GemmBinding
-from rota.emit.gemm.gemm_factors import BLayout, BlockScales, Element, Factor
-from rota.emit.gemm.gemm_instructions import BlockAdd, BoundInstruction, Dma, Mfma, ScaleDma, block_adds
 from rota.emit.gemm.gemm_loop import GemmLoop
 from rota.emit.gemm.gemm_plan import gemm_plan
-from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
-from rota.emit.gemm.hip_gemm import emit_gemm
-from rota.emit.register_waits import with_register_waits
-from rota.emit.whole.whole_host import emit_launcher
+from rota.emit.gemm.gemm_tile import (
+    BLayout,
+    BlockAdd,
+    BlockScales,
+    BoundInstruction,
+    Dma,
+    Element,
+    Factor,
+    GemmTile,
+    Mfma,
+    ScaleDma,
+    block_adds,
+    gemm_tile,
+)
+from rota.emit.gemm.hip_gemm import Bound, block_wait_states, emit_gemm, result_states
+from rota.emit.whole.whole_host import emit_launcher, emit_project
 from rota.emit.whole.whole_kernel import emit_whole, whole_name
 from rota.emit.whole.whole_options import Output, WholeGemm, parse_options
-from rota.emit.whole.whole_project import emit_project
 from rota.isa.binary.toolchain import find_toolchain
-from rota.kernels.gemm import GemmShape
-from rota.kernels.narrow_gemm import BLOCK_FP8_LARGE, BLOCK_FP8_SMALL, MXFP8_SMALL
+from rota.kernels.gemm import BLOCK_FP8_LARGE, BLOCK_FP8_SMALL, MXFP8_SMALL, GemmShape
 from rota.program.entry import Entry
-from rota.program.kinds import Home, OpKind
+from rota.program.kinds import Home, OpKind, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
-from rota.program.phase import Phase
-from rota.prove.proved_object import prove_object
+from rota.prove.kernel_proof import prove_object
 from rota.targets.architecture import architecture_of
-from rota.targets.by_architecture import GFX942, GFX950
+from rota.targets.devices import GFX942, GFX950
 from rota.values.compile_loop import compile_loop
 from tests.findings.smallest import raised
 

@@ -5,12 +5,10 @@ from dataclasses import replace
 import pytest
 
 from rota import ScheduleConfig, SchedulingStrategy, compile_schedule
-from rota.emit.document.derived_again import CLAIMED
-from rota.emit.document.exchange import from_json, to_json
-from rota.emit.document.interval_claim import with_interval_as_claimed
-from rota.emit.document.order_claim import with_order_as_claimed
+from rota.emit.document.codec import CLAIMED
+from rota.emit.document.exchange import from_json, to_json, with_interval_as_claimed, with_order_as_claimed
 from rota.order.acyclic.problem import Proof
-from rota.order.modulo.modulo_schedule import ModuloProof
+from rota.order.modulo.modulo_problem import ModuloProof
 from rota.pipeline.compiled_pipeline import CompiledPipeline
 from rota.values.compile_loop import unsynchronised
 from rota.values.compiled_loop import CompiledLoop

@@ -9,17 +9,27 @@ import pytest
 
 from rota import GFX942, GFX950, KernelGeometry
 from rota.audit.audit import audit_gemm
-from rota.emit.gemm.column_panels import ColumnPanels, column_panels
 from rota.emit.gemm.gemm_binding import GemmBinding
-from rota.emit.gemm.gemm_factors import BLayout, ColumnPair, Element, Factor, Piece
-from rota.emit.gemm.gemm_instructions import LdsRead, Mfma, PairPack, PairRead
+from rota.emit.gemm.gemm_loop import pairs_of, slice_pairs
 from rota.emit.gemm.gemm_plan import gemm_plan
-from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
+from rota.emit.gemm.gemm_tile import (
+    BLayout,
+    ColumnPair,
+    Element,
+    Factor,
+    GemmTile,
+    LdsRead,
+    Mfma,
+    PairPack,
+    PairRead,
+    Piece,
+    gemm_tile,
+)
+from rota.emit.gemm.gemm_words import COLUMN_HALVES, PackSpacing
 from rota.emit.gemm.hip_gemm import emit_gemm
-from rota.emit.gemm.pair_loop import pairs_of, slice_pairs
-from rota.emit.gemm.pair_words import COLUMN_HALVES, PackSpacing
-from rota.emit.gemm.tile_operands import TileOperands
-from rota.emit.text.sync_text import apart_text
+from rota.emit.gemm.lds_layout import ColumnPanels, column_panels
+from rota.emit.gemm.program_form import TileOperands
+from rota.emit.text import apart_text
 from rota.emit.whole.whole_kernel import emit_whole
 from rota.emit.whole.whole_options import parse_options
 from rota.isa.binary.toolchain import find_toolchain

@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from rota import GFX950, KernelGeometry
-from rota.emit.gemm.column_panels import ColumnPanels, column_panels
-from rota.emit.gemm.column_source import column_dma, column_fetches
-from rota.emit.gemm.gemm_factors import BLayout, Element, Factor
-from rota.emit.gemm.gemm_tile import GemmTile
+from rota.emit.gemm.gemm_tile import BLayout, Element, Factor, GemmTile
+from rota.emit.gemm.hip_gemm import column_dma, column_fetches
+from rota.emit.gemm.lds_layout import ColumnPanels, column_panels
 from tests.emit.test_column_pairs import TILES as PAIRS
 from tests.findings.smallest import raised
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from rota import GFX950, CompiledSchedule, DoubleBufferTag, OpRole, SingleBufferSchedule, compile_schedule
 from rota.emit.document.exchange import VERSION, from_json, to_json
+from rota.emit.emission import with_register_waits
+from rota.emit.forms import emit_skeleton
 from rota.emit.gemm.hip_gemm import emit_gemm
-from rota.emit.register_waits import with_register_waits
-from rota.emit.skeleton import emit_skeleton
 from rota.errors import RotaError
 from rota.kernels.attention import ATTENTION
 from rota.pipeline.compiled_pipeline import CompiledPipeline

@@ -6,8 +6,7 @@ from functools import cache
 
 import pytest
 
-from rota.audit.execution import load_emitted
-from rota.audit.gemm_launch import GemmProgram
+from rota.audit.gemm_launch import GemmProgram, load_emitted
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.toolchain import find_toolchain
 from tests.emit.kernels import SMALL, by_values

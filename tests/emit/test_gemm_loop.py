@@ -10,14 +10,11 @@ import pytest
 
 from rota import KernelGeometry, RotaError
 from rota.emit.gemm.gemm_binding import GemmBinding
-from rota.emit.gemm.gemm_factors import BLayout
-from rota.emit.gemm.gemm_instructions import Mfma
 from rota.emit.gemm.gemm_plan import gemm_plan
-from rota.emit.gemm.gemm_tile import gemm_tile
+from rota.emit.gemm.gemm_tile import BLayout, Mfma, gemm_tile
 from rota.emit.gemm.hip_gemm import emit_gemm
-from rota.emit.whole.epilogue_steps import parse_epilogue
 from rota.emit.whole.whole_kernel import emit_whole
-from rota.emit.whole.whole_options import WholeGemm
+from rota.emit.whole.whole_options import WholeGemm, parse_epilogue
 from rota.errors import EmissionError
 from rota.program.kinds import OpKind
 from rota.program.loop_spec import LoopSpec

@@ -6,9 +6,8 @@ from itertools import product
 
 import pytest
 
-from rota.audit.execution import load_emitted
-from rota.audit.gemm_launch import GemmProgram
-from rota.emit.gemm.gemm_factors import Element
+from rota.audit.gemm_launch import GemmProgram, load_emitted
+from rota.emit.gemm.gemm_tile import Element
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.launch.interleaving import LATEST, drawn

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rota import GFX942, GFX950, KernelGeometry
-from rota.emit.gemm.gemm_factors import Element
-from rota.emit.gemm.gemm_tile import GemmTile
+from rota.emit.gemm.gemm_tile import Element, GemmTile
 from rota.emit.gemm.lds_layout import LdsLayout, bank_conflicts, free_layout, plain_layout
 from rota.targets.architecture import BankRule
 from rota.targets.registry import known_architectures

@@ -15,20 +15,17 @@ from benchmarks.whole_problems import fitted
 from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
 from rota.audit.gemm_launch import FP4_VALUES, packed
-from rota.emit.gemm.gemm_factors import Element
 from rota.emit.gemm.gemm_loop import GemmLoop
 from rota.emit.gemm.gemm_plan import gemm_plan
-from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
-from rota.emit.whole.epilogue_steps import parse_epilogue
-from rota.emit.whole.whole_host import emit_launcher
+from rota.emit.gemm.gemm_tile import Element, GemmTile, gemm_tile
+from rota.emit.whole.whole_host import emit_launcher, emit_project
 from rota.emit.whole.whole_kernel import emit_whole, whole_name
-from rota.emit.whole.whole_options import Output, WholeGemm
-from rota.emit.whole.whole_project import emit_project
+from rota.emit.whole.whole_options import Output, WholeGemm, parse_epilogue
 from rota.isa.binary.toolchain import find_toolchain
-from rota.isa.mfma.formats import small_float_table
-from rota.kernels.narrow_gemm import FP4_LARGE, FP4_SMALL
+from rota.isa.matrix import small_float_table
+from rota.kernels.gemm import FP4_LARGE, FP4_SMALL
 from rota.program.loop_spec import LoopSpec
-from rota.targets.by_architecture import GFX942, GFX950
+from rota.targets.devices import GFX942, GFX950
 from tests.emit.test_one_program import TOOLCHAINS
 from tests.emit.test_one_program import said as warnings_of
 from tests.findings.smallest import raised

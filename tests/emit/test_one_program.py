@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from rota.audit.execution import load_emitted
+from rota.audit.gemm_launch import load_emitted
+from rota.emit.forms import emit_skeleton
 from rota.emit.gemm.hip_gemm import emit_gemm
-from rota.emit.skeleton import emit_skeleton
 from rota.isa.binary.toolchain import Toolchain, find_toolchain, found_toolchains
 from rota.isa.launch.interleaving import LATEST
-from rota.targets.by_architecture import GFX950
+from rota.targets.devices import GFX950
 from tests.emit.kernels import FP8, SMALL, SMALL_MI300X, Emitted, by_values, four_wave, ping_pong
 from tests.emit.stubs import kernel_around
 from tests.findings.smallest import raised

@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 
 from rota.compiled.proved import repaired
-from rota.emit.register_waits import _twice, with_register_waits
-from rota.emit.text.entry_reasons import sync_reasons
+from rota.emit.emission import _twice, with_register_waits
+from rota.emit.text import sync_reasons
 from rota.program.entry import Entry, wait_effect, wait_op
-from rota.program.kinds import OpKind
-from rota.program.phase import Phase
+from rota.program.kinds import OpKind, Phase
 from rota.sync.repair import Repair
 from rota.values.compile_loop import unsynchronised
 from rota.values.compiled_loop import CompiledLoop

@@ -8,8 +8,8 @@ import pytest
 
 from rota import CompiledSchedule
 from rota.audit.audit import audit_skeleton
-from rota.emit.gemm.k_tiles import followed_k_tiles
-from rota.emit.skeleton import emit_skeleton
+from rota.emit.forms import emit_skeleton
+from rota.emit.gemm.program_form import followed_k_tiles
 from rota.isa.binary.toolchain import find_toolchain
 from rota.kernels.attention import ATTENTION
 from rota.kernels.catalogue import shipped_kernels

@@ -14,22 +14,18 @@ from benchmarks.attention_problems import AttentionProblem, attention_due, draw_
 from benchmarks.whole_attention import built_attention, drawn_attention, run_attention, schedule_of
 from benchmarks.whole_attention_sabotage import ATTENTION_FAULTS, PROBLEMS, AttentionFault, attention_found_by
 from rota.audit.audit import audit_attention
-from rota.emit.attention.attention_host import emit_attention_launcher
-from rota.emit.attention.attention_kernel import attention_name, emit_attention
-from rota.emit.attention.attention_ops import AttentionStatement, Maker
-from rota.emit.attention.attention_shape import ForwardShape, forward_shape
-from rota.emit.attention.attention_spacing import wait_states
+from rota.emit.attention.attention_kernel import attention_name, emit_attention, emit_attention_launcher, wait_states
+from rota.emit.attention.attention_ops import AttentionStatement, ForwardShape, Maker, forward_shape
 from rota.emit.emission import Emission
 from rota.emit.forms import kernel, project_of
 from rota.isa.binary.toolchain import find_toolchain
-from rota.kernels.attention import ATTENTION
-from rota.kernels.attention_forward import HEAD_64, HEAD_128, SMALL_TILE
+from rota.kernels.attention import ATTENTION, HEAD_64, HEAD_128, SMALL_TILE
 from rota.kernels.kernel import Kernel
 from rota.order.modulo.scheduler import ModuloScheduler
-from rota.program.effects import Place, Space
-from rota.program.phase import Phase
-from rota.prove.proved_object import prove_object
-from rota.targets.by_architecture import GFX950
+from rota.program.entry import Place, Space
+from rota.program.kinds import Phase
+from rota.prove.kernel_proof import prove_object
+from rota.targets.devices import GFX950
 from rota.values.compile_loop import compile_loop
 from tests.emit.test_one_program import TOOLCHAINS, said
 from tests.findings.smallest import raised

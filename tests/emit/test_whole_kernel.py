@@ -22,12 +22,11 @@ from rota.audit.machine_loop import MachineLoop, read_machine_loop
 from rota.emit.gemm.gemm_tile import gemm_tile
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.whole.whole_finish import check_room
-from rota.emit.whole.whole_host import emit_launcher
+from rota.emit.whole.whole_host import emit_launcher, emit_project
 from rota.emit.whole.whole_kernel import emit_whole, whole_name
 from rota.emit.whole.whole_options import Output, WholeGemm, parse_options
-from rota.emit.whole.whole_project import emit_project
 from rota.isa.binary.toolchain import find_toolchain
-from rota.prove.proved_object import prove_object
+from rota.prove.kernel_proof import prove_object
 from tests.emit.kernels import Emitted, four_wave, ping_pong
 from tests.emit.test_gemm_loop import one_by_one
 from tests.emit.test_one_program import TOOLCHAINS, said

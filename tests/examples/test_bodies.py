@@ -28,14 +28,14 @@ from rota import (
     verify,
 )
 from rota.audit.audit import audit_gemm
-from rota.audit.execution import load_emitted
+from rota.audit.gemm_launch import load_emitted
 from rota.cycles.predict import predict
 from rota.emit.document.exchange import from_json, to_json
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.whole.whole_options import WholeGemm
 from rota.execute.executor import execute
 from rota.isa.binary.toolchain import find_toolchain, found_toolchains
-from rota.pipeline.tile_shape import TileShape
+from rota.pipeline.geometry import TileShape
 from tests.examples.machine_code import build_whole
 from tests.findings.smallest import raised
 

@@ -8,12 +8,10 @@ from functools import cache
 from itertools import pairwise
 
 from rota.compiled.proved import repaired
-from rota.execute.policy import Earliest, Latest, Policy, Random
-from rota.program.effects import Effect, Place, Space, Version
-from rota.program.entry import Entry, wait_effect, wait_op
-from rota.program.kinds import OpKind
+from rota.execute.clock import Earliest, Latest, Policy, Random
+from rota.program.entry import Effect, Entry, Place, Space, Version, wait_effect, wait_op
+from rota.program.kinds import OpKind, Phase
 from rota.program.loop_spec import LoopSpec, Read
-from rota.program.phase import Phase
 from rota.values.compile_loop import unsynchronised
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.loop import Loop

@@ -28,7 +28,7 @@ from rota import (
 )
 from rota.pipeline.compiled_pipeline import CompiledPipeline
 from rota.pipeline.lower import lower
-from rota.pipeline.schedule_entry import entries_of
+from rota.pipeline.op import entries_of
 from rota.program.entry import Entry
 from rota.program.lowered import Lowerable, LoweredProgram
 

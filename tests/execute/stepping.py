@@ -10,11 +10,9 @@ from collections import Counter as Tally
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from rota.program.effects import Place
-from rota.program.entry import Entry
-from rota.program.kinds import OpKind
+from rota.program.entry import Entry, Place
+from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Lowerable, TileSum
-from rota.program.phase import Phase
 
 POISON = None
 Tile = int | None

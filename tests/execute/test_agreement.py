@@ -11,12 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota import OpDesc
-from rota.execute.barrier_order import barrier_order
-from rota.execute.clock import Clock, run_clock
+from rota.execute.clock import Clock, Earliest, Latest, Policy, Random, Scripted, Together, barrier_order, run_clock
 from rota.execute.executor import Setup, execute
-from rota.execute.policy import Earliest, Latest, Policy, Random, Scripted, Together
-from rota.execute.wave_trace import Line
-from rota.execute.workgroup import Workgroup
+from rota.execute.wave_trace import Line, Workgroup
 from rota.program.entry import Entry
 from rota.program.kinds import OpKind
 from rota.program.lowered import Lowerable, LoweredProgram, TileProduct, TileSum

@@ -17,13 +17,11 @@ from hypothesis import strategies as st
 
 from rota import RotaError, verify
 from rota.compiled.proved import repaired
-from rota.execute.declared_loop import Declared
+from rota.execute.clock import Earliest, Latest, Policy, Random
 from rota.execute.executor import Execution, execute, replay
-from rota.execute.policy import Earliest, Latest, Policy, Random
-from rota.execute.reference import run_plainly
-from rota.execute.semantics import Mixing
-from rota.execute.shipped_semantics import Attention
-from rota.program.effects import Version
+from rota.execute.reference import Declared, run_plainly
+from rota.execute.semantics import Attention, Mixing
+from rota.program.entry import Version
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.program.lowered import Lowerable
@@ -372,5 +370,5 @@ def test_a_loop_without_results_is_right() -> None:
 
 
 def test_importing_the_semantics_does_not_load_numpy() -> None:
-    probe = "import sys, rota.execute.executor, rota.execute.shipped_semantics; assert 'numpy' not in sys.modules"
+    probe = "import sys, rota.execute.executor, rota.execute.semantics; assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", probe], check=True)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rota import RotaError
+from rota.execute.clock import Latest, Random, Scripted, Together
 from rota.execute.executor import execute, replay
-from rota.execute.policy import Latest, Random, Scripted, Together
 from rota.execute.wave_trace import trace_of
 from tests.execute.loops import FULL, SLOTS, Witnessed, ping_pong, with_syncs
 

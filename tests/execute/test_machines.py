@@ -9,14 +9,13 @@ from itertools import pairwise
 import pytest
 
 from rota import GFX950, KOffsetKind, OpDesc
+from rota.execute.clock import Earliest, Latest, Policy, Random
 from rota.execute.executor import execute
-from rota.execute.policy import Earliest, Latest, Policy, Random
 from rota.program.entry import ARRIVE, AWAIT, Entry, Op, barrier_ops, wait_effect, wait_op
-from rota.program.kinds import Home, OpKind
+from rota.program.kinds import Home, OpKind, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.program.lowered import LoweredProgram
 from rota.program.machine import Machine
-from rota.program.phase import Phase
 from tests.execute.declared_loops import bare, gemm, gemm_placement, mended_gemm, placed
 from tests.execute.loops import BARRIER, FULL, LGKM, SLOTS, VM, frag, load, with_syncs
 from tests.programs.made_up_machine import MADE_UP

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from rota.execute.clock import Earliest, Latest, Policy, Random
 from rota.execute.executor import execute, replay
-from rota.execute.policy import Earliest, Latest, Policy, Random
 from rota.program.lowered import Lowerable
 from tests.execute.loops import (
     BARRIER,

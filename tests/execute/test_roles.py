@@ -9,16 +9,22 @@ import numpy as np
 import pytest
 
 from rota import RotaError
-from rota.execute.barrier_order import BarrierOrder, barrier_order
-from rota.execute.clock import run_clock
+from rota.execute.clock import (
+    BarrierOrder,
+    Earliest,
+    Latest,
+    Policy,
+    Random,
+    Scripted,
+    Together,
+    barrier_order,
+    run_clock,
+)
 from rota.execute.executor import Execution, Setup, execute, replay
-from rota.execute.policy import Earliest, Latest, Policy, Random, Scripted, Together
-from rota.execute.shipped_semantics import Gemm
-from rota.program.effects import Effect
-from rota.program.entry import Entry, wait_effect, wait_op
-from rota.program.kinds import OpKind
+from rota.execute.semantics import Gemm
+from rota.program.entry import Effect, Entry, wait_effect, wait_op
+from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Barrier, LoweredProgram
-from rota.program.phase import Phase
 from tests.execute.loops import BARRIER, FULL, SLOTS, Witnessed, ping_pong, with_syncs
 from tests.programs.producer_consumer import CONSUMER, EMPTY, PRODUCER, SPEC, producer_consumer
 

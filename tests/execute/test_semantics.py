@@ -10,11 +10,10 @@ import pytest
 
 from rota import RotaError
 from rota.compiled.proved import repaired
+from rota.execute.clock import Latest
 from rota.execute.executor import execute
-from rota.execute.policy import Latest
 from rota.execute.reference import run_plainly
-from rota.execute.semantics import Mixing, Semantics
-from rota.execute.shipped_semantics import Attention, Gemm
+from rota.execute.semantics import Attention, Gemm, Mixing, Semantics
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.values.loop import Loop

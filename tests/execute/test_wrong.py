@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from rota import KOffsetKind, OpDesc
+from rota.execute.clock import Earliest, Latest, Policy, Random
 from rota.execute.executor import Execution, execute, replay
-from rota.execute.policy import Earliest, Latest, Policy, Random
 from rota.program.lowered import Lowerable
 from tests.execute.loops import (
     BARRIER,

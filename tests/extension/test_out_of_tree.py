@@ -34,7 +34,7 @@ class LastFirst:
 DEVICE = """
 from dataclasses import replace
 
-from rota.targets.mi355x import MI355X
+from rota.targets.cdna4 import MI355X
 
 CLOCK = MI355X.timing.clock._replace(value=1200, source="made up: half of the MI355X's")
 SLOW = replace(MI355X, name="MI355S", timing=replace(MI355X.timing, clock=CLOCK))
@@ -48,11 +48,11 @@ def stalls(shown):
 '''
 
 FRONT_END = '''
-from rota.program.effects import Effect, Place, Space
+from rota.program.entry import Effect, Place, Space
 from rota.program.entry import Entry, Op, Work
 from rota.program.kinds import KIND_NAMED
 from rota.program.lowered import LoweredProgram, TileProduct, TileSum
-from rota.program.phase import Phase
+from rota.program.kinds import Phase
 
 TILES = [Place(Space.LDS, name) for name in "AB"]
 A, B = (Place(Space.REGISTER, name) for name in "AB")

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from rota.emit.registry import EMITTERS
+from rota.emit.forms import EMITTERS
 from rota.errors import DeclarationError, Finding
 from rota.kernels.catalogue import KERNELS, kernel_named
 from rota.kernels.kernel import Kernel
-from rota.order.acyclic.registry import SCHEDULERS
+from rota.order.acyclic.greedy import SCHEDULERS
 from rota.registry import Registry
-from rota.view.registry import VIEWS
+from rota.view.page import VIEWS
 
 ALL: tuple[Registry[Any], ...] = (EMITTERS, KERNELS, SCHEDULERS, VIEWS)
 

@@ -3,11 +3,9 @@ from __future__ import annotations
 import pytest
 
 from rota import DeclarativeSchedule, Phase, ProgramError, compile_schedule
-from rota.program.effects import WORKGROUP, Effect
-from rota.program.entry import ARRIVE, AWAIT, BARRIER, MEETS, Entry, Op
+from rota.program.entry import ARRIVE, AWAIT, BARRIER, MEETS, WORKGROUP, Effect, Entry, Op
 from rota.program.kinds import OpKind
-from rota.program.lowered import Barrier, Role
-from rota.program.merge import merged
+from rota.program.lowered import Barrier, Role, merged
 from tests.findings.proofs import found
 from tests.programs.edits import with_entry
 

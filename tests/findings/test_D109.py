@@ -8,7 +8,7 @@ from rota import KernelGeometry, compile_schedule
 from rota.cycles.predict import predict
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.gemm import BF16
-from rota.pipeline.tile_shape import TileShape
+from rota.pipeline.geometry import TileShape
 from tests.findings.smallest import Small, raised
 
 

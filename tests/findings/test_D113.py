@@ -8,7 +8,7 @@ import pytest
 from rota import Loop, OpDesc, PipelineBody, compile_loop, compile_schedule
 from rota.cycles.predict import predict
 from rota.kernels.gemm import GEMM_SHAPES
-from rota.program.limits import MOST_ENTRIES, MOST_INSTRUCTIONS, MOST_OPS, MOST_VALUES
+from rota.program.loop_spec import MOST_ENTRIES, MOST_INSTRUCTIONS, MOST_OPS, MOST_VALUES
 from tests.findings.smallest import Small, raised
 
 

@@ -5,8 +5,7 @@ from dataclasses import fields, replace
 import pytest
 
 from rota import GFX942, GFX950, Machine, compile_loop
-from rota.emit.gemm.gemm_factors import Element
-from rota.emit.gemm.gemm_tile import GemmTile
+from rota.emit.gemm.gemm_tile import Element, GemmTile
 from rota.emit.gemm.lds_layout import free_layout
 from rota.kernels.gemm import GEMM_SHAPES
 from rota.pipeline.geometry import KernelGeometry

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rota.isa.code.disassembly import read_listing
+from rota.isa.disassembly import read_listing
 from tests.findings.smallest import raised
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rota.isa.memory.global_memory import BASE
+from rota.isa.memory.memories import BASE
 from tests.isa.single import execute, fresh
 
 

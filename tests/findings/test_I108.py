@@ -8,7 +8,7 @@ import pytest
 from rota.isa.binary.kernel_facts import Argument
 from rota.isa.decoded import load_program
 from rota.isa.launch import run
-from rota.isa.launch.time_limit import time_limit
+from rota.isa.launch.processes import time_limit
 from tests.findings.smallest import raised
 from tests.isa.single import facts, listing, loaded
 
@@ -119,5 +119,5 @@ def test_a_workgroup_that_waits_for_a_later_one_ends(writer: int) -> None:
 
 def test_too_many_workgroups_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """A device holds so many at once; the one that they wait for would never start."""
-    monkeypatch.setattr("rota.isa.launch.wave_group.MOST_ASIDE", 1)
+    monkeypatch.setattr("rota.isa.launch.run.MOST_ASIDE", 1)
     assert dict(raised("I108", lambda: waiting(writer=2)).evidence)["workgroup"] == "1, one of 2 that can't go on"

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rota.audit.execution import load_emitted
+from rota.audit.gemm_launch import load_emitted
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.toolchain import find_toolchain
 from tests.emit.kernels import SMALL, by_values

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from rota.audit.audit import audit_gemm
-from rota.audit.execution import load_emitted
+from rota.audit.gemm_launch import load_emitted
 from rota.isa.binary.code_object import CodeObject, read_kernels
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program

@@ -8,7 +8,7 @@ from rota.isa.binary.kernel_facts import Argument
 from rota.isa.decoded import load_program
 from rota.isa.launch.interleaving import LATEST, backwards
 from rota.isa.launch.loaded_kernel import LoadedKernel
-from rota.isa.launch.order_runs import LaunchResult, weight_of
+from rota.isa.launch.orders import LaunchResult, weight_of
 from tests.isa.single import facts, listing
 
 MOVE = "v_mov_b32_e32 v2, s2"

@@ -5,9 +5,8 @@ import pytest
 
 from rota.isa.binary.kernel_facts import Argument
 from rota.isa.decoded import load_program
-from rota.isa.launch.described import launch_described
-from rota.isa.launch.loaded_kernel import LoadedKernel
-from rota.isa.launch.order_runs import LaunchResult
+from rota.isa.launch.loaded_kernel import LoadedKernel, launch_described
+from rota.isa.launch.orders import LaunchResult
 from tests.findings.smallest import raised
 from tests.isa.single import facts, listing
 

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 from rota import compile_schedule
-from rota.audit.expected import expected_counts
-from rota.audit.machine_loop import read_machine_loop
-from rota.isa.code.disassembly import read_listing
+from rota.audit.machine_loop import expected_counts, read_machine_loop
+from rota.isa.disassembly import read_listing
 from rota.kernels.ping_pong import DeclarativeSchedule
 from tests.findings.smallest import raised
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.program.phase import Phase
+from rota.program.kinds import Phase
 from tests.audit.tiny import behind_a_branch, codes, tiny_audit, tiny_phases
 
 

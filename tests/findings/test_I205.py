@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rota.program.phase import Phase
+from rota.program.kinds import Phase
 from tests.audit import sabotage
 from tests.audit.tiny import codes, tiny_audit, tiny_phases
 from tests.emit.kernels import ping_pong

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from rota.audit.compare import WaitVerdict
-from rota.program.phase import Phase
+from rota.program.kinds import Phase
 from tests.audit.tiny import codes, tiny_audit, tiny_phases
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rota.isa.memory.lds import Lds
+from rota.isa.memory.memories import Lds
 from rota.isa.wave.wave import POISON, Wave
 from tests.isa.single import LDS_BYTES, codes, execute, fresh
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from rota.prove.meter import Budget
-from rota.prove.verdict import Status
+from rota.prove.verdict import Budget, Status
 from tests.prove.written import judged
 
 LOOP = """

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from rota import Loop, compile_loop
-from rota.targets.mfma import registers_named
+from rota.targets.cdna import registers_named
 from tests.findings.smallest import raised
 from tests.findings.test_L106 import MFMA, gemm
 

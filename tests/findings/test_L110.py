@@ -8,10 +8,9 @@ from rota import GFX942, GFX950, Loop, compile_loop
 from rota.program.kinds import OpKind
 from rota.program.loop_spec import LoopSpec
 from rota.program.machine import Machine
+from rota.targets.cdna3 import MI300A, MI325X
+from rota.targets.cdna4 import MI350X
 from rota.targets.device import device_of
-from rota.targets.mi300a import MI300A
-from rota.targets.mi325x import MI325X
-from rota.targets.mi350x import MI350X
 from rota.verify.prove import verify
 from tests.findings.smallest import raised
 

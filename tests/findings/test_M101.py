@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from rota import GFX950
-from rota.predict.tiled_gemm import tiled_gemm
+from rota.predict.predict_problem import tiled_gemm
 from tests.cycles.timed_loops import only_mfmas
 from tests.findings.smallest import raised
 

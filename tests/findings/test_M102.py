@@ -2,9 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.predict.gemm_problem import GemmProblem
-from rota.predict.predict_problem import predict_problem
-from rota.predict.tiled_gemm import element_of
+from rota.predict.predict_problem import GemmProblem, element_of, predict_problem
 from tests.cycles.timed_loops import only_mfmas
 from tests.findings.smallest import raised
 from tests.predict.kernels import kernel

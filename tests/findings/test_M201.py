@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rota import GFX950
-from rota.predict.measured_runs import read_runs
+from rota.predict.calibrate import read_runs
 from tests.findings.smallest import raised
 
 HEAD = "device,M,N,K,type,tile,split_k,us\n"

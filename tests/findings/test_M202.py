@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rota.predict.calibrate import calibrate
-from rota.predict.gemm_problem import GemmProblem
-from rota.predict.measured_runs import MeasuredGemm
-from rota.predict.predict_problem import predict_problem
+from rota.predict.calibrate import MeasuredGemm, calibrate
+from rota.predict.predict_problem import GemmProblem, predict_problem
 from tests.findings.smallest import raised
 from tests.predict.kernels import kernel
 

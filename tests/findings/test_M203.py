@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rota import GFX942, GFX950
-from rota.predict.measured_runs import read_runs
+from rota.predict.calibrate import read_runs
 from tests.findings.smallest import raised
 
 OWN = "device,M,N,K,type,tile,split_k,us\n{},64,64,64,bf16,256x256x64,1,5.0\n"

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rota.predict.calibrate import calibrate
-from rota.predict.gemm_problem import GemmProblem
-from rota.predict.measured_runs import MeasuredGemm
+from rota.predict.calibrate import MeasuredGemm, calibrate
+from rota.predict.predict_problem import GemmProblem
 from tests.findings.smallest import raised
 from tests.predict.kernels import kernel
 

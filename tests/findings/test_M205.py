@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.predict.run_profile import correction_named
+from rota.predict.calibrate import correction_named
 from tests.findings.smallest import raised
 from tests.predict.kernels import kernel
 

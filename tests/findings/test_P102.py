@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rota import ScheduleEntry
+from rota.pipeline.block import PipelineProgram
 from rota.pipeline.op import OpDesc
-from rota.pipeline.pipeline_program import PipelineProgram
 from tests.findings.smallest import Small, reported
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from rota import OpDesc, ScheduleConfig, Severity, compile_schedule
-from rota.cli.summary import summarise
+from rota.cli.commands.check import summarise
 from tests.findings.bodies import LoadsFirst, LoadsLast
 from tests.findings.smallest import TAGS, Small, reported, two_tiles
 

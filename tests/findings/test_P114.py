@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rota import ProofError, ScheduleConfig, Severity, compile_schedule
-from rota.cli.summary import summarise
+from rota.cli.commands.check import summarise
 from tests.cli.command import rota
 from tests.findings.bodies import LoadsLast
 from tests.findings.smallest import reported

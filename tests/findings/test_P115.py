@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from rota import KernelGeometry, OpDesc, Pipeline4Wave, ScheduleEntry, SingleBufferSchedule, compile_schedule
-from rota.pipeline.schedule_entry import entries_of
-from rota.program.phase import Phase
+from rota.pipeline.op import entries_of
+from rota.program.kinds import Phase
 from tests.findings.smallest import Small, reported
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rota.tune.shapes import read_shapes
+from rota.tune.space import read_shapes
 from tests.findings.smallest import raised
 
 

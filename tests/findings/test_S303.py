@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from rota.tune.nursery import nurse
-from rota.tune.point import LoopPoint
-from rota.tune.point_row import Job, JobKind, PointLimits, PointStatus
+from rota.tune.point import Job, JobKind, LoopPoint, PointLimits, PointStatus
 
 POINT = LoopPoint(device="MI355X", tile=(64, 64, 64), waves=4, instructions=False, effort=0.0)
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from rota import CompiledSchedule
+from rota.emit.forms import emit_skeleton
 from rota.emit.gemm.hip_gemm import emit_gemm
-from rota.emit.skeleton import emit_skeleton
-from rota.emit.text.names import comment, identifier
+from rota.emit.text import comment, identifier
 from tests.emit.kernels import SMALL_MI300X, by_values
 from tests.findings.smallest import raised
 

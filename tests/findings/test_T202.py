@@ -5,15 +5,14 @@ from dataclasses import replace
 import pytest
 
 from rota import DeclarativeSchedule, KernelGeometry, compile_schedule, mi355x_target
+from rota.emit.forms import check_calls
 from rota.emit.gemm.gemm_binding import GemmBinding
-from rota.emit.gemm.gemm_factors import Element
-from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
+from rota.emit.gemm.gemm_tile import Element, GemmTile, gemm_tile
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.gemm.program_form import form_of
-from rota.emit.skeleton import check_calls
 from rota.errors import EmissionError, Finding
 from rota.program.loop_spec import LoopSpec
-from rota.targets.by_architecture import GFX942
+from rota.targets.devices import GFX942
 from rota.values.compile_loop import compile_loop, unsynchronised
 from rota.values.unroll import Placement
 from tests.emit.gemm_oracle import GEOMETRY, SHAPE

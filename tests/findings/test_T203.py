@@ -6,15 +6,14 @@ from dataclasses import replace
 import pytest
 
 from rota import CompiledSchedule, KernelGeometry, SingleBufferSchedule, compile_schedule
+from rota.emit.forms import emit_skeleton
 from rota.emit.gemm.gemm_binding import GemmBinding
-from rota.emit.gemm.gemm_factors import Element
-from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
+from rota.emit.gemm.gemm_tile import Element, GemmTile, gemm_tile
 from rota.emit.gemm.hip_gemm import emit_gemm
-from rota.emit.skeleton import emit_skeleton
 from rota.kernels.attention import ATTENTION
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
-from rota.targets.by_architecture import GFX950
+from rota.targets.devices import GFX950
 from rota.values.compile_loop import compile_loop, unsynchronised
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.loop import Loop

@@ -23,11 +23,10 @@ from rota.emit.gemm.gemm_tile import gemm_tile
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.errors import Finding
 from rota.isa.binary.toolchain import find_toolchain
-from rota.pipeline.schedule_entry import ScheduleEntry
-from rota.program.kinds import OpKind, OpRole
+from rota.pipeline.op import ScheduleEntry
+from rota.program.kinds import OpKind, OpRole, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec
 from rota.program.lowered import LoweredProgram
-from rota.program.phase import Phase
 from rota.values.compile_loop import unsynchronised
 from rota.values.unroll import Placement
 from tests.emit.gemm_oracle import GEOMETRY, SHAPE
@@ -268,7 +267,7 @@ def test_sums_of_different_blocks_in_one_accumulator_are_refused() -> None:
 
 def test_a_loop_that_never_comes_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trips that are followed have a limit, whatever the schedule."""
-    monkeypatch.setattr("rota.emit.gemm.gemm_semantics._MOST_TRIPS", 1)
+    monkeypatch.setattr("rota.emit.gemm.gemm_binding._MOST_TRIPS", 1)
     assert "after 1 trips" in raised("T206", lambda: bound(*ping_pong())).message
 
 

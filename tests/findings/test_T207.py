@@ -7,16 +7,14 @@ import pytest
 
 from rota import GFX950, CompiledSchedule
 from rota.audit.audit import audit_gemm, audit_skeleton
+from rota.emit.forms import emit_skeleton
 from rota.emit.gemm.hip_gemm import emit_gemm
-from rota.emit.skeleton import emit_skeleton
-from rota.emit.text.sync_text import check_words, sync_text
+from rota.emit.text import check_words, sync_text
 from rota.isa.binary.code_object import CodeObject
-from rota.program.effects import WORKGROUP
-from rota.program.entry import Entry, barrier_ops, wait_effect, wait_op
-from rota.program.kinds import OpKind
+from rota.program.entry import WORKGROUP, Entry, barrier_ops, wait_effect, wait_op
+from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Barrier, LoweredProgram, Role
 from rota.program.machine import Machine
-from rota.program.phase import Phase
 from tests.emit.kernels import SMALL, by_values, ping_pong
 from tests.findings.smallest import raised
 from tests.programs.producer_consumer import producer_consumer

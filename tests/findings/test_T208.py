@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from rota import SingleBufferSchedule, compile_schedule
-from rota.compiled.given_program import CompiledProgram
+from rota.compiled.proved import CompiledProgram
 from rota.emit.document.exchange import to_json
 from tests.findings.smallest import raised
 

@@ -8,8 +8,7 @@ import pytest
 from rota import GFX950, KernelGeometry
 from rota.emit.emission import Emission
 from rota.emit.forms import document, hip, skeleton
-from rota.emit.gemm.gemm_factors import BLayout, Element
-from rota.emit.gemm.gemm_tile import GemmTile
+from rota.emit.gemm.gemm_tile import BLayout, Element, GemmTile
 from rota.emit.whole.whole_kernel import emit_whole
 from rota.emit.whole.whole_options import Output, WholeGemm, check_layout, parse_options
 from rota.kernels.catalogue import kernel_named

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from rota import verify
 from rota.errors import Finding
-from rota.program.effects import Effect, Place, Space, Version
+from rota.program.entry import Effect, Place, Space, Version
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from tests.programs.tiny import tiny

@@ -8,11 +8,11 @@ import pytest
 
 from rota import GFX942, DeclarativeSchedule, Severity, compile_schedule, verify
 from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.emission import with_register_waits
 from rota.emit.gemm.hip_gemm import emit_gemm
-from rota.emit.register_waits import with_register_waits
 from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram
-from rota.verify.subject import not_about
+from rota.verify.report import not_about
 from tests.emit.kernels import SMALL_MI300X, by_values
 
 PROVED = compile_schedule(DeclarativeSchedule())

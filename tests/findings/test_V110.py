@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from rota import CompiledSchedule, DeclarativeSchedule, Phase, compile_loop, compile_schedule, verify
-from rota.program.effects import NOTHING_DECLARED, Effect, Version
-from rota.program.entry import MEETS, Entry, Op, wait_op
+from rota.program.entry import MEETS, NOTHING_DECLARED, Effect, Entry, Op, Version, wait_op
 from rota.program.kinds import OpKind
 from tests.findings.test_L106 import gemm
 from tests.programs.edits import with_entry

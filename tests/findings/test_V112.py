@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from rota import verify
 from rota.errors import Finding
-from rota.program.effects import Effect
+from rota.program.entry import Effect
 from tests.findings.test_V106 import make, spec, use
 from tests.programs.tiny import tiny
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rota import DeclarativeSchedule, Phase, ProgramError, compile_schedule
-from rota.program.effects import WORKGROUP, Effect
+from rota.program.entry import WORKGROUP, Effect
 from rota.program.kinds import OpKind
 from rota.program.lowered import Barrier
 from rota.sync.repair import repair

@@ -6,11 +6,10 @@ from dataclasses import replace
 import pytest
 
 from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.emission import with_register_waits
+from rota.emit.forms import emit_skeleton
 from rota.emit.gemm.hip_gemm import emit_gemm
-from rota.emit.register_waits import with_register_waits
-from rota.emit.skeleton import emit_skeleton
-from rota.program.kinds import OpKind
-from rota.program.phase import Phase
+from rota.program.kinds import OpKind, Phase
 from tests.emit.kernels import SMALL, by_values
 
 COMPILED, GEOMETRY = by_values(SMALL)

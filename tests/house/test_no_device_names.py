@@ -21,7 +21,7 @@ DEVICE = re.compile(r"gfx\d|cdna\d|(?<![a-z0-9])mi\d{3}[a-z]?(?![a-z0-9])", re.I
 AT_HOME = {"targets": "devices", "kernels": "the catalogue of shipped kernels, each written for a device"}
 EXCEPTIONS = {
     "__init__.py": "the public surface: GFX950, GFX942 and the profiles of the MI355X are public names",
-    "languages/gluon_gemm.py": "Triton's own names of a generation's module and number, which source must say",
+    "languages/gluon.py": "Triton's own names of a generation's module and number, which source must say",
     "pipeline/__init__.py": "the names of the system that rota comes from, its target profiles among them",
 }
 HELP = frozenset({"epilog", "help"})  # arguments that hold what a user reads, examples included
@@ -78,7 +78,7 @@ def test_an_exception_is_needed(name: str) -> None:
     [
         'ARCH = "gfx950"',
         'ARCH = b"gfx950"',
-        "from rota.targets.mi355x import MI355X as device",
+        "from rota.targets.cdna4 import MI355X as device",
         "import rota.targets.cdna4",
         "rota.GFX942",
         "def mi300x_only(): ...",

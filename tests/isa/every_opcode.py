@@ -14,12 +14,10 @@ from functools import cache
 from pathlib import Path
 
 from rota.errors import IsaError
-from rota.isa.binary.disassembler import bare_file
 from rota.isa.binary.elf import ElfFile, Segment
-from rota.isa.binary.toolchain import find_objdump
-from rota.isa.code.code_listing import parse_listing
-from rota.isa.code.disassembly import Instruction, instruction_of
+from rota.isa.binary.toolchain import bare_file, find_objdump
 from rota.isa.decoded import decode
+from rota.isa.disassembly import Instruction, instruction_of, parse_listing
 from rota.targets.registry import architecture_named
 
 ENCODING = re.compile(r"_(e32|e64|dpp|sdwa)$")

@@ -26,12 +26,11 @@ from time import process_time
 from types import FrameType
 
 from rota.errors import RotaError, Severity
-from rota.isa.binary import disassembler
-from rota.isa.binary.object_file import read_code_object
-from rota.isa.binary.toolchain import find_objdump
-from rota.isa.code.disassembly import read_listing
+from rota.isa.binary import toolchain
+from rota.isa.binary.toolchain import find_objdump, read_code_object
 from rota.isa.decoded import load_program
-from rota.isa.wave.float_mode import unlike_ours
+from rota.isa.disassembly import read_listing
+from rota.isa.wave.control import unlike_ours
 from tests.isa.elf_places import Places, places_of
 from tests.isa.single import facts
 
@@ -210,5 +209,5 @@ def _case(names: Sequence[str], seed: int) -> tuple[str, Callable[[], str]]:
 
 
 if __name__ == "__main__":
-    disassembler._listing = lru_cache(maxsize=_MOST_LOADED)(disassembler._listing.__wrapped__)  # of every file
+    toolchain._listing = lru_cache(maxsize=_MOST_LOADED)(toolchain._listing.__wrapped__)  # of every file
     bounded(_case)

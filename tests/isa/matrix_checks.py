@@ -1,7 +1,7 @@
 """A check for each matrix instruction: takes a seed, fails if the interpreter and the plain definition differ.
 
 `CHECKS` has one per architecture and opcode, for whoever tests all instructions.  Factors are small numbers whose sums
-fit the result exactly, so equality is asked for; then any bits, within the bound that `rota.isa.mfma.matrix` states.
+fit the result exactly, so equality is asked for; then any bits, within the bound that `rota.isa.matrix` states.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from rota.targets.architecture import Architecture, Float8
+from rota.targets.architecture import ANY, Architecture, Float8, MatrixForm, Pipe
 from rota.targets.cdna3 import CDNA3
 from rota.targets.cdna4 import CDNA4
-from rota.targets.matrix_forms import ANY, MatrixForm, Pipe
 from tests.isa.matrix_oracle import BY_NUMBER, DECODE, WIDTH, Case
 from tests.isa.single import codes, execute, fresh
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rota.targets.matrix_forms import MatrixForm
+from rota.targets.architecture import MatrixForm
 
 Lanes = Sequence[int]  # per lane, its registers as one integer, the first register lowest
 WIDTH = {

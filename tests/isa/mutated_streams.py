@@ -16,7 +16,7 @@ from rota import load_kernel
 from rota.errors import RotaError
 from rota.isa.binary.code_object import read_kernels
 from rota.isa.binary.elf import read_elf
-from rota.isa.launch.time_limit import time_limit
+from rota.isa.launch.processes import time_limit
 from tests.isa.corpus.cases import Case
 from tests.isa.malformed import bounded, contents_of
 

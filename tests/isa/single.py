@@ -13,8 +13,7 @@ from rota.isa.binary.kernel_facts import Descriptor, KernelFacts
 from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.launch.interleaving import LATEST
 from rota.isa.launch.run import _run_wave
-from rota.isa.memory.global_memory import Memory
-from rota.isa.memory.lds import Lds
+from rota.isa.memory.memories import Lds, Memory
 from rota.isa.wave.wave import Faults, Wave
 from rota.targets.cdna4 import CDNA4
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.errors import Concern, Finding, SourceLine
-from rota.isa.races.alike import cause_of, more_like_it, stretches
+from rota.isa.races import cause_of, more_like_it, stretches
 from tests.isa.corpus.cases import FOLDER, Case, judged
 from tests.isa.single import loaded
 from tests.shared import shared

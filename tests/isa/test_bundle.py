@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rota.isa.binary.bundle import unbundled
-from rota.isa.binary.object_file import read_code_object
-from rota.isa.binary.toolchain import find_objdump, find_toolchain
+from rota.isa.binary.elf import unbundled
+from rota.isa.binary.toolchain import find_objdump, find_toolchain, read_code_object
 from tests.findings.smallest import raised
 
 MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"

@@ -8,10 +8,8 @@ import pytest
 
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
-from rota.isa.code.code_listing import parse_listing
-from rota.isa.code.disassembly import read_listing
-from rota.isa.code.flow import derive_flow
 from rota.isa.decoded import load_program
+from rota.isa.disassembly import derive_flow, parse_listing, read_listing
 from rota.isa.launch.run import run_kernel
 from tests.findings.smallest import raised
 from tests.isa.assembly import described, function, kernel, note, noted
@@ -144,8 +142,8 @@ def test_a_search_for_jumps_that_takes_too_long_is_given_up(monkeypatch: pytest.
         address("f", 2) + "s_swappc_b64 s[30:31], s[2:3]\ns_nop 1", local("f", "s_nop 7\ns_setpc_b64 s[30:31]")
     )
     code.instructions()
-    monkeypatch.setattr("rota.isa.code.flow._FREE_VISITS", 5)
-    monkeypatch.setattr("rota.isa.code.flow._MOST_VISITS", 0)
+    monkeypatch.setattr("rota.isa.disassembly._FREE_VISITS", 5)
+    monkeypatch.setattr("rota.isa.disassembly._MOST_VISITS", 0)
     finding = raised("I131", code.instructions)
     assert finding.message == "where its jumps lead is not found within the time allowed for it"
     assert dict(finding.evidence)["visits"] == 5

@@ -12,10 +12,8 @@ import pytest
 
 from rota.errors import SourceLine
 from rota.isa.binary.code_object import CodeObject, read_kernels
-from rota.isa.binary.elf import read_elf
-from rota.isa.binary.line_table import read_lines
-from rota.isa.binary.object_file import read_code_object
-from rota.isa.binary.toolchain import Toolchain, find_objdump, find_toolchain
+from rota.isa.binary.elf import read_elf, read_lines
+from rota.isa.binary.toolchain import Toolchain, find_objdump, find_toolchain, read_code_object
 from rota.isa.decoded import load_program
 from rota.isa.launch.run import run_kernel
 from tests.findings.smallest import raised

@@ -7,8 +7,8 @@ from collections import deque
 import pytest
 
 from rota.isa.binary.toolchain import find_toolchain
-from rota.isa.code.endless import without_end
 from rota.isa.decoded import load_program
+from rota.isa.disassembly import without_end
 from rota.isa.launch.run import _run_wave, run_kernel
 from rota.isa.wave.wave import Pending, Wave
 from tests.findings.smallest import raised

@@ -12,9 +12,8 @@ import pytest
 from benchmarks.decoding import code_objects, found_in, main, tally
 from benchmarks.malformed import launched_from
 from rota.isa.binary.code_object import read_kernels
-from rota.isa.binary.object_file import read_code_object
-from rota.isa.binary.toolchain import find_objdump
-from rota.isa.code.misfit import told_otherwise
+from rota.isa.binary.toolchain import find_objdump, read_code_object
+from rota.isa.disassembly import told_otherwise
 from tests.isa.malformed import campaign
 from tests.shared import shared
 

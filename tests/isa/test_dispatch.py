@@ -12,9 +12,17 @@ from rota import IsaError, load_kernel
 from rota.isa.binary.kernel_facts import Argument
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
-from rota.isa.launch.dispatch import first_instruction
 from rota.isa.launch.interleaving import LATEST
-from rota.isa.launch.kernarg import Pointer, Sizes, Value, build_kernarg, dynamic_lds, service_at, service_pointer
+from rota.isa.launch.kernarg import (
+    Pointer,
+    Sizes,
+    Value,
+    build_kernarg,
+    dynamic_lds,
+    first_instruction,
+    service_at,
+    service_pointer,
+)
 from rota.isa.launch.run import run_dispatch, run_kernel
 from tests.findings.smallest import raised
 from tests.isa.single import DESCRIPTOR, facts, listing

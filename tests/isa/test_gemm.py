@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from rota.isa.binary.toolchain import find_toolchain
-from rota.isa.code.disassembly import Instruction
 from rota.isa.decoded import KernelProgram, load_program
+from rota.isa.disassembly import Instruction
 from rota.isa.launch.interleaving import EARLIEST, LATEST, Interleaving, behind, interleavings
 from rota.isa.launch.run import KernelOutcome, run_kernel
-from rota.isa.mfma.formats import float8_table
+from rota.isa.matrix import float8_table
 from tests.isa.sources import PREAMBLE, compiled, gemm_source, program
 
 KERNELS = [

@@ -11,11 +11,11 @@ import pytest
 from benchmarks.hazard_rows import ARCHITECTURES, Twin
 from benchmarks.hazard_twins import page, proved, twins
 from rota.errors import Finding, IsaError
-from rota.isa.code.disassembly import read_listing
-from rota.isa.hazards.walk import check_spacing
+from rota.isa.disassembly import read_listing
+from rota.isa.hazards.wait_states import check_spacing
 from rota.prove.verdict import Status
+from rota.targets.architecture import SOURCES, Hazards
 from rota.targets.registry import architecture_named
-from rota.targets.wait_states import SOURCES, Hazards
 from tests.docs.blocks import ROOT
 from tests.isa.single import execute, fresh, listing
 

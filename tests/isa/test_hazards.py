@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rota.isa.code.disassembly import Instruction
 from rota.isa.decoded import load_program
+from rota.isa.disassembly import Instruction
 from rota.isa.launch.run import KernelOutcome, run_kernel
 from tests.isa.single import codes, execute, fresh
 from tests.isa.sources import compiled

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from rota.isa.binary.elf import Relocation, read_elf
-from rota.isa.binary.image import CODE_BASE, build_image
+from rota.isa.binary.elf import CODE_BASE, Relocation, build_image, read_elf
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
 from rota.isa.launch.run import run_kernel
-from rota.isa.memory.global_memory import Memory
+from rota.isa.memory.memories import Memory
 from rota.isa.wave.wave import Faults
 from tests.findings.smallest import raised
 

@@ -57,7 +57,7 @@ def test_families_of_checks_give_verdicts(name: str, arch: str) -> None:
 
 
 def test_a_check_that_fails_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.isa.memory.transposed_read._TEAM", 8)
+    monkeypatch.setattr("rota.isa.memory.lds_ops._TEAM", 8)
     (family,) = (each for each in FAMILIES if each.name == "memory")
     ((_, verdict),) = family.judge(Random(3), "gfx950", ["ds_read_b64_tr_b4"], 1)
     assert verdict.outcome.startswith("differs")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rota.isa.memory.lds import Lds
+from rota.isa.memory.memories import Lds
 from tests.isa.single import codes, execute, fresh
 
 

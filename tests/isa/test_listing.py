@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.isa.code.disassembly import Instruction, read_listing
+from rota.isa.disassembly import Instruction, read_listing
 from tests.isa.sources import PREAMBLE, compiled, gemm_source
 from tests.isa.test_scalar import CASES as SCALARS
 from tests.isa.test_vector import all_texts

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rota.isa.launch.run import run_kernel
-from rota.isa.mfma.formats import float8_table
+from rota.isa.matrix import float8_table
 from tests.isa.sources import program
 
 RNG = np.random.default_rng(5)

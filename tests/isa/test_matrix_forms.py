@@ -8,9 +8,9 @@ from fractions import Fraction
 import pytest
 
 from rota.errors import IsaError
+from rota.targets.architecture import MatrixForm
 from rota.targets.cdna3 import CDNA3
 from rota.targets.cdna4 import CDNA4
-from rota.targets.matrix_forms import MatrixForm
 from tests.isa.matrix_checks import CHECKS, compare, made, run
 from tests.isa.single import loaded
 

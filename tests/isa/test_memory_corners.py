@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rota.isa.memory.apertures import PRIVATE_BASE, SHARED_BASE
-from rota.isa.memory.private import Private
-from rota.isa.races.global_order import GlobalOrder, MemoryUse
-from rota.isa.wave.wave import POISON, Faults, Wave
+from rota.isa.memory.vector_memory import PRIVATE_BASE, SHARED_BASE
+from rota.isa.races import GlobalOrder, MemoryUse
+from rota.isa.wave.wave import POISON, Faults, Private, Wave
 from tests.isa.single import codes, execute, fresh, loaded, written_lds
 
 LANE = np.arange(64, dtype=np.uint32)

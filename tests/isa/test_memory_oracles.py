@@ -15,6 +15,6 @@ def test_an_instruction_gives_what_plain_python_gives(opcode: str) -> None:
 
 
 def test_the_oracle_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.isa.memory.transposed_read._TEAM", 8)
+    monkeypatch.setattr("rota.isa.memory.lds_ops._TEAM", 8)
     with pytest.raises(AssertionError):
         CHECKS["ds_read_b64_tr_b16"](0)

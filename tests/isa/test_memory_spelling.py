@@ -10,7 +10,7 @@ import pytest
 
 from rota.errors import IsaError
 from rota.isa.binary.toolchain import find_toolchain
-from rota.isa.code.disassembly import read_listing
+from rota.isa.disassembly import read_listing
 from tests.isa import lds_oracle, memory_oracles, scalar_memory_oracle, vector_memory_oracle
 from tests.isa.memory_oracles import CHECKS
 from tests.isa.single import listing, loaded

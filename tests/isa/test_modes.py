@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rota.isa.reach import waves_at
-from rota.isa.wave.mode import DENORM32, DX10_CLAMP, IEEE
+from rota.isa.decoded import waves_at
 from rota.isa.wave.operand import EXEC, M0, PRIVATE_BASE, SHARED_BASE, VCC
-from rota.isa.wave.wave import POISON, Wave
+from rota.isa.wave.wave import DENORM32, DX10_CLAMP, IEEE, POISON, Wave
 from rota.targets.cdna4 import CDNA4
 from tests.isa.single import codes, execute, fresh, loaded
 

@@ -15,10 +15,9 @@ import pytest
 
 from rota.errors import IsaError
 from rota.isa.binary.toolchain import find_toolchain
-from rota.isa.launch import forked, outcomes
-from rota.isa.launch.loaded_kernel import LoadedKernel
-from rota.isa.launch.order_runs import LaunchResult
-from rota.isa.load import load_kernel
+from rota.isa.launch import orders, processes
+from rota.isa.launch.loaded_kernel import LoadedKernel, load_kernel
+from rota.isa.launch.orders import LaunchResult
 from rota.isa.native import workgroups
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there is one process elsewhere")
@@ -45,7 +44,7 @@ def kernel() -> LoadedKernel:
 @pytest.fixture
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """No work is too small for a process."""
-    for module in (workgroups, outcomes):
+    for module in (workgroups, orders):
         monkeypatch.setattr(module, "PATIENCE", 1e-9)
 
 
@@ -68,13 +67,13 @@ def test_the_result_is_that_of_one_process(
     kernel: LoadedKernel, monkeypatch: pytest.MonkeyPatch, orders: int, shared: int
 ) -> None:
     forks: list[int] = []
-    original = forked._started
+    original = processes._started
 
-    def started(work: Callable[[forked.Tell], object]) -> object:
+    def started(work: Callable[[processes.Tell], object]) -> object:
         forks.append(1)
         return original(work)
 
-    monkeypatch.setattr(forked, "_started", started)
+    monkeypatch.setattr(processes, "_started", started)
     one, values, _ = run(kernel, 1, orders, shared=shared)
     assert not forks
     several, same, told = run(kernel, 3, orders, shared=shared)
@@ -101,9 +100,9 @@ def test_whoever_interrupts_finds_arrays_as_they_were(kernel: LoadedKernel) -> N
         if done > GROUPS + 2:  # in the second order
             raise KeyboardInterrupt
 
-    for orders in (2, 6):
+    for count in (2, 6):
         with pytest.raises(KeyboardInterrupt):
-            kernel.launch(x, y, 0, 0, grid=GROUPS, block=128, orders=orders, processes=2, progress=interrupt)
+            kernel.launch(x, y, 0, 0, grid=GROUPS, block=128, orders=count, processes=2, progress=interrupt)
         assert not y.any()
     with pytest.raises(ChildProcessError):  # none is left
         os.waitpid(-1, os.WNOHANG)
@@ -112,7 +111,7 @@ def test_whoever_interrupts_finds_arrays_as_they_were(kernel: LoadedKernel) -> N
 def test_a_process_that_is_killed_is_none() -> None:
     told: list[int] = []
     work = [lambda _: 1, lambda _: os._exit(3), lambda tell: (tell(7), 3)[1], lambda _: 1 // 0]
-    assert forked.run_forked(work, 2, told.append) == [1, None, 3, None]
+    assert processes.run_forked(work, 2, told.append) == [1, None, 3, None]
     assert told[-1] == 7
 
 
@@ -129,13 +128,13 @@ def test_processors_are_shared_with_other_test_workers(monkeypatch: pytest.Monke
         monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
         if workers is not None:
             monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", workers)
-        assert forked.processes_of(None) == due
-    assert forked.processes_of(3) == 3
+        assert processes.processes_of(None) == due
+    assert processes.processes_of(3) == 3
 
 
 ENDLESS = """
 import os, signal, sys, time
-from rota.isa.launch.forked import run_forked
+from rota.isa.launch.processes import run_forked
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores
 

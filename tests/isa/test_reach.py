@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rota.isa.code.disassembly import read_listing
-from rota.isa.reach import waves_at
+from rota.isa.decoded import waves_at
+from rota.isa.disassembly import read_listing
 from rota.isa.wave import scalar
 from rota.targets.cdna4 import CDNA4
 from tests.isa.single import listing

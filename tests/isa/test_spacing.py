@@ -11,10 +11,9 @@ import pytest
 from benchmarks import hazard_pairs
 from benchmarks.hazard_sources import sources
 from benchmarks.hazards import _in_assembly, _objects, judged, pairs_agree
-from rota.isa.code.disassembly import read_listing
-from rota.isa.hazards.spacing import Kind, Trait
-from rota.isa.hazards.spacing_reader import spacing_of
-from rota.isa.hazards.walk import SpacingWalk, check_spacing
+from rota.isa.disassembly import read_listing
+from rota.isa.hazards.spacing import Kind, Trait, spacing_of
+from rota.isa.hazards.wait_states import SpacingWalk, check_spacing
 from rota.targets.architecture import Architecture
 from rota.targets.cdna3 import CDNA3
 from rota.targets.cdna4 import CDNA4
@@ -239,8 +238,8 @@ def test_code_with_too_many_ways_is_judged_place_by_place(monkeypatch: pytest.Mo
         ]
     instructions = [step.instruction for step in loaded("\n".join([*blocks, "v_mov_b32_e32 v1, v9"])).steps]
     ways = {(each.first, each.then): each.short for each in SpacingWalk(instructions, CDNA4).early()}
-    monkeypatch.setattr("rota.isa.hazards.walk._FREE_PLACES", 0)
-    monkeypatch.setattr("rota.isa.hazards.walk._MOST_PLACES", 0)
+    monkeypatch.setattr("rota.isa.hazards.wait_states._FREE_PLACES", 0)
+    monkeypatch.setattr("rota.isa.hazards.wait_states._MOST_PLACES", 0)
     places = {(each.first, each.then): each.short for each in SpacingWalk(instructions, CDNA4).early()}
     assert ways
     assert all(places[pair] >= short for pair, short in ways.items())

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rota.audit.descriptor import misfits
+from rota.audit.audit import misfits
 from rota.isa.binary.code_object import read_kernels
 from rota.isa.binary.toolchain import find_toolchain
-from rota.isa.code.disassembly import read_listing
 from rota.isa.decoded import KernelProgram, load_program
+from rota.isa.disassembly import read_listing
 from rota.isa.launch.interleaving import EARLIEST, LATEST, Interleaving, backwards, drawn, interleavings
 from rota.isa.launch.run import KernelOutcome, run_kernel
-from rota.isa.mfma.formats import float8_table
+from rota.isa.matrix import float8_table
 from rota.targets.registry import architecture_named
 from tests.shared import shared
 

@@ -15,9 +15,9 @@ from functools import partial
 
 import numpy as np
 
-from rota.isa.memory.apertures import PRIVATE_BASE, SHARED_BASE
-from rota.isa.memory.private import Private
+from rota.isa.memory.vector_memory import PRIVATE_BASE, SHARED_BASE
 from rota.isa.wave.operand import EXEC
+from rota.isa.wave.wave import Private
 from tests.isa.lds_oracle import tame_number
 from tests.isa.plain_memory import LANES, Rows, combination, extended, half
 from tests.isa.single import execute, fresh

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rota import GFX942, GFX950, Machine
-from rota.execute.attention_semantics import AttentionInstructions
+from rota.execute.clock import Earliest, Latest, Random
 from rota.execute.executor import execute
-from rota.execute.policy import Earliest, Latest, Random
-from rota.execute.semantics import Semantics
-from rota.execute.shipped_semantics import Attention, Gemm
+from rota.execute.semantics import Attention, AttentionInstructions, Gemm, Semantics
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION, AttentionShape
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES
 from rota.program.loop_spec import LoopSpec

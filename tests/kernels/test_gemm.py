@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rota import DeclarationError
-from rota.emit.gemm.gemm_factors import BLayout
+from rota.emit.gemm.gemm_tile import BLayout
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
 from rota.program.kinds import OpKind
 

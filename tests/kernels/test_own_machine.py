@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rota import GFX942, DeclarationError, LoopSpec, Machine
-from rota.cli.set_values import with_settings
+from rota.cli.arguments import with_settings
 from rota.kernels.gemm import MI300X_GEMM_SHAPES
 from rota.kernels.kernel import Kernel
 

@@ -6,19 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from rota.emit.addition import Addition
-from rota.emit.emission import Emission
+from rota.emit.emission import Addition, Emission
+from rota.emit.forms import EMITTERS
 from rota.emit.gemm.gemm_plan import gemm_plan
-from rota.emit.registry import EMITTERS
 from rota.errors import EmissionError
 from rota.kernels.catalogue import kernel_named
-from rota.languages.flydsl_gemm import emit_flydsl
-from rota.languages.gluon_additions import additions
-from rota.languages.gluon_gemm import emit_gluon, gluon_plan, gluon_signature
-from rota.languages.mojo_gemm import emit_mojo
-from rota.languages.mojo_table import Extra, extras
-from rota.languages.mojo_vocabulary import emit_mojo_table
-from rota.program.phase import Phase
+from rota.languages.flydsl import emit_flydsl
+from rota.languages.gluon import additions, emit_gluon, gluon_plan, gluon_signature
+from rota.languages.mojo import Extra, emit_mojo, emit_mojo_table, extras
+from rota.program.kinds import Phase
 from tests.emit.kernels import FP8, SMALL, SMALL_MI300X, by_values, four_wave, ping_pong
 from tests.languages import source_edits
 

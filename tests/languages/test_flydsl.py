@@ -9,7 +9,7 @@ import pytest
 
 from rota.errors import ToolchainError
 from rota.isa.launch.interleaving import some_interleavings
-from rota.languages.flydsl_code import compile_flydsl, read_dumped
+from rota.languages.flydsl import compile_flydsl, read_dumped
 from rota.languages.language_code import LanguageCode
 from tests.emit.kernels import SMALL, by_values
 from tests.languages import source_edits

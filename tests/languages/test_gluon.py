@@ -12,14 +12,12 @@ import pytest
 import rota.triton
 from rota.audit.audit import audit_gemm
 from rota.audit.gemm_launch import packed
-from rota.emit.addition import Addition
+from rota.emit.emission import Addition
 from rota.emit.gemm.gemm_binding import InterleavedBinding
 from rota.errors import EmissionError
 from rota.isa.launch.interleaving import some_interleavings
-from rota.languages.gluon_additions import additions
-from rota.languages.gluon_code import GluonCode, compile_gluon
-from rota.languages.gluon_gemm import emit_gluon, gluon_plan
-from rota.program.phase import Phase
+from rota.languages.gluon import GluonCode, additions, compile_gluon, emit_gluon, gluon_plan
+from rota.program.kinds import Phase
 from tests.emit.kernels import SMALL, by_values, ping_pong
 from tests.languages import source_edits
 

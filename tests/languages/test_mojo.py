@@ -12,10 +12,9 @@ from rota.emit.gemm.gemm_plan import gemm_plan
 from rota.errors import EmissionError, ToolchainError
 from rota.isa.launch.interleaving import some_interleavings
 from rota.languages.language_code import LanguageCode
-from rota.languages.mojo_code import compile_mojo, read_assembly, tables_by_mojo
-from rota.languages.mojo_table import table_rows
+from rota.languages.mojo import compile_mojo, read_assembly, table_rows, tables_by_mojo
 from rota.pipeline.op import OpDesc
-from rota.program.phase import Phase
+from rota.program.kinds import Phase
 from tests.emit.kernels import SMALL, Emitted, by_values, four_wave, ping_pong
 
 

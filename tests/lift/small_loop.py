@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rota.isa.code.disassembly import read_listing
+from rota.isa.disassembly import read_listing
 from rota.lift.lifted_loop import LiftedLoop, lift_kernel
 from rota.targets.registry import device_named
 from tests.isa.single import facts, listing

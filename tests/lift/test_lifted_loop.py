@@ -8,7 +8,7 @@ from rota.cycles.predict import predict
 from rota.emit.gemm.program_form import form_of
 from rota.errors import RotaError
 from rota.execute.executor import execute
-from rota.program.effects import Space
+from rota.program.entry import Space
 from rota.program.kinds import OpKind
 from rota.verify.prove import verify
 from tests.lift.small_loop import BUFFERS, COUNT, lifted, looped

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from rota.cli.main import main
-from rota.compiled.given_program import CompiledProgram
+from rota.compiled.proved import CompiledProgram
 from rota.cycles.predict import predict
 from rota.cycles.record import record
 from rota.errors import Severity
@@ -20,7 +20,7 @@ from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram
 from rota.targets.registry import device_named
 from rota.verify.prove import verify
-from rota.view.show import show
+from rota.view.page import show
 from tests.lift.small_table import BARRIER, Document, small, tf32, wait
 
 DEVICE = device_named("mi355x")

@@ -6,7 +6,7 @@ from rota.cycles.predict import predict
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.toolchain import find_toolchain
 from rota.lift.lifted_loop import lift_kernel
-from rota.pipeline.tile_shape import TileShape
+from rota.pipeline.geometry import TileShape
 from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram
 from rota.targets.device import device_of

@@ -32,9 +32,8 @@ from rota import (
 )
 from rota.compiled.proved import repaired
 from rota.errors import Witness
-from rota.execute.clock import run_clock
+from rota.execute.clock import Earliest, Latest, Policy, Random, Scripted, run_clock
 from rota.execute.executor import Execution, Setup, execute, replay
-from rota.execute.policy import Earliest, Latest, Policy, Random, Scripted
 from rota.execute.wave_trace import Trace
 from rota.kernels.attention import ATTENTION
 from rota.kernels.gemm import GEMM_SHAPES

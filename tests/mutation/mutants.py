@@ -13,11 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from rota.program.effects import Effect, Place, Space
-from rota.program.entry import Entry, wait_op
-from rota.program.kinds import OpKind
+from rota.program.entry import Effect, Entry, Place, Space, wait_op
+from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import LoweredProgram
-from rota.program.phase import Phase
 
 _INERT = (OpKind.FENCE, OpKind.PRIORITY, OpKind.HINT, OpKind.NOTHING)
 _TILES = range(-1, 3)  # that a load may fetch, from the trip's k

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rota.pipeline.config import PipelineConfig
-from rota.pipeline.op import OpDesc
-from rota.pipeline.vocabulary import FrameworkTag
-from rota.program.effects import WORKGROUP, Effect, Place, Space
+from rota.pipeline.op import FrameworkTag, OpDesc
+from rota.program.entry import WORKGROUP, Effect, Place, Space
 from rota.program.kinds import OpKind, OpRole
 
 VM, LGKM = "vmcnt", "lgkmcnt"

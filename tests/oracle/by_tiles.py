@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota.program.effects import Place, Space
+from rota.program.entry import Place, Space
 from rota.program.kinds import OpKind
 from tests.oracle.step import LDS, REGISTER, Content, Kind, Meaning, Source, Spot, Step, Unset, WrongError
 

@@ -11,8 +11,7 @@ from rota.program.loop_spec import LoopOp, LoopSpec, Read
 from tests.oracle.step import LDS, REGISTER, Content, Does, Kind, Meaning, Source, Spot, Step, Version, WrongError
 
 if TYPE_CHECKING:
-    from rota.program.effects import Effect
-    from rota.program.entry import Entry
+    from rota.program.entry import Effect, Entry
     from rota.program.lowered import LoweredProgram
     from tests.oracle.wave import Wave
 

@@ -13,13 +13,26 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from rota import GFX950
-from rota.program.effects import WORKGROUP, Effect, Place, Space, Version
-from rota.program.entry import ARRIVE, AWAIT, BARRIER, MEETS, Entry, Op, Work, wait_effect, wait_op
-from rota.program.kinds import Home, OpKind
+from rota.program.entry import (
+    ARRIVE,
+    AWAIT,
+    BARRIER,
+    MEETS,
+    WORKGROUP,
+    Effect,
+    Entry,
+    Op,
+    Place,
+    Space,
+    Version,
+    Work,
+    wait_effect,
+    wait_op,
+)
+from rota.program.kinds import Home, OpKind, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.program.lowered import Barrier, Role, numbered
 from rota.program.machine import Machine
-from rota.program.phase import Phase
 from tests.oracle.role_machine import judge
 from tests.oracle.role_steps import Draft
 from tests.programs.made_up_machine import MADE_UP

@@ -11,11 +11,9 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from rota.program.effects import Space
-from rota.program.entry import Entry, wait_effect, wait_op
-from rota.program.kinds import OpKind
+from rota.program.entry import Entry, Space, wait_effect, wait_op
+from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import numbered
-from rota.program.phase import Phase
 from tests.oracle.draw_lowered import Lists, half, meet, wait
 from tests.oracle.role_form import broken_rules
 from tests.oracle.role_machine import judge

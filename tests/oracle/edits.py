@@ -6,11 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from rota.program.effects import Effect, Place, Space, Version
-from rota.program.entry import Entry, Op, wait_effect, wait_op
-from rota.program.kinds import OpKind
+from rota.program.entry import Effect, Entry, Op, Place, Space, Version, wait_effect, wait_op
+from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import LoweredProgram
-from rota.program.phase import Phase
 
 Lists = dict[Phase, list[Entry]]
 _FENCE = Op(kind=OpKind.FENCE, name="fence")

@@ -10,11 +10,9 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from rota.program.effects import Effect, Place, Space
-from rota.program.entry import BARRIER, Entry, Op, wait_op
-from rota.program.kinds import OpKind
+from rota.program.entry import BARRIER, Effect, Entry, Op, Place, Space, wait_op
+from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Barrier
-from rota.program.phase import Phase
 from tests.oracle.edit_lowered import (
     NEAR,
     Weighted,

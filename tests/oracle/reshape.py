@@ -11,8 +11,8 @@ from dataclasses import replace
 from random import Random
 
 from rota.program.entry import Entry
+from rota.program.kinds import Phase
 from rota.program.lowered import LoweredProgram, numbered
-from rota.program.phase import Phase
 
 Entries = tuple[Entry, ...]
 

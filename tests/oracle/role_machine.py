@@ -29,7 +29,7 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rota.program.effects import Place
+from rota.program.entry import Place
 from rota.program.kinds import OpKind
 from rota.program.machine import Counter
 from tests.oracle.role_steps import DS, Draft, Step, Streams, Version, WrongError

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rota.program.effects import Place, Space
+from rota.program.entry import Place, Space
 from rota.program.kinds import OpKind
 from tests.oracle.role_steps import DS, Step, Streams, Version
 

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-from rota.program.effects import Effect, Place, Space
-from rota.program.entry import Entry
+from rota.program.entry import Effect, Entry, Place, Space
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec
 from rota.program.lowered import Barrier, LoweredProgram, Role

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+from rota.program.kinds import Phase
 from rota.program.lowered import TileSum
-from rota.program.phase import Phase
 from tests.oracle.by_stages import Stages
 from tests.oracle.draw_stages import draw_compiled
 

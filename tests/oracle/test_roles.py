@@ -11,12 +11,10 @@ from random import Random
 import pytest
 
 from rota import GFX950
-from rota.program.effects import WORKGROUP, Effect, Place, Space, Version
-from rota.program.entry import Entry, Op
-from rota.program.kinds import Home, OpKind
+from rota.program.entry import WORKGROUP, Effect, Entry, Op, Place, Space, Version
+from rota.program.kinds import Home, OpKind, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.program.lowered import Barrier, Role, numbered
-from rota.program.phase import Phase
 from tests.oracle.draw_lowered import draw_lowered, half, meet, wait
 from tests.oracle.malform_lowered import edited
 from tests.oracle.role_form import broken_rules

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from rota import GFX950, KOffsetKind, OpDesc, OpRole, Phase, PipelineConfig, ScheduleConfig, WarpStaggerRule
 from rota.pipeline.compiled_pipeline import CompiledPipeline
-from rota.pipeline.schedule_entry import entries_of
-from rota.program.effects import Effect, Place, Space, Version
-from rota.program.entry import BARRIER, MEETS, Entry, Op, wait_effect, wait_op
+from rota.pipeline.op import entries_of
+from rota.program.entry import BARRIER, MEETS, Effect, Entry, Op, Place, Space, Version, wait_effect, wait_op
 from rota.program.kinds import KIND_NAMED, Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.program.lowered import LoweredProgram, numbered

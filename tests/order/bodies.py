@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from rota.order.acyclic.edge import DepEdge
-from rota.order.acyclic.loop_body import CostedOp, LoopBody
-from rota.order.acyclic.problem import UNLIMITED_VGPR, OrderProblem
+from rota.order.acyclic.problem import UNLIMITED_VGPR, CostedOp, DepEdge, LoopBody, OrderProblem
 from rota.pipeline.op import OpDesc
 from rota.program.kinds import OpRole, ResourceKind
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rota.order.acyclic.evaluate import Evaluation, evaluate_order
-from rota.order.acyclic.problem import OrderProblem
+from rota.order.acyclic.problem import Evaluation, OrderProblem, evaluate_order
 from rota.program.kinds import OpRole
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 
-from rota.order.acyclic.bounds import ancestors, peak_lower_bound
-from rota.order.acyclic.evaluate import evaluate_order
-from rota.order.acyclic.problem import OrderProblem
+from rota.order.acyclic.problem import OrderProblem, ancestors, evaluate_order, peak_lower_bound
 from tests.order.bodies import body, op, problems
 from tests.order.exhaustive import legal_orders
 

@@ -9,8 +9,7 @@ import pytest
 
 from rota.errors import Finding, OrderError
 from rota.order.acyclic.check_ordering import check_ordering, loads_between_computes, surplus_note
-from rota.order.acyclic.evaluate import evaluate_order
-from rota.order.acyclic.problem import OrderCertificate, Ordering, OrderProblem, Proof
+from rota.order.acyclic.problem import OrderCertificate, Ordering, OrderProblem, Proof, evaluate_order
 from tests.order.bodies import body, op
 
 # Two halves of load, fragment, MMA; the fragment feeds the MMA.

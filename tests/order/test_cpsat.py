@@ -11,13 +11,10 @@ from hypothesis import given, settings
 
 from rota.errors import DeclarationError, Finding, OrderError
 from rota.order.acyclic.check_ordering import check_ordering
-from rota.order.acyclic.cpsat import CpSatScheduler
-from rota.order.acyclic.cpsat_model import Facts, Goal, Limits, Solution
-from rota.order.acyclic.evaluate import Evaluation
+from rota.order.acyclic.cpsat import CpSatScheduler, Facts, Goal, Limits, Solution
 from rota.order.acyclic.greedy import greedy_order
-from rota.order.acyclic.loop_body import LoopBody
-from rota.order.acyclic.problem import UNLIMITED_VGPR, Ordering, OrderProblem, Proof
-from rota.solver.outcome import Outcome
+from rota.order.acyclic.problem import UNLIMITED_VGPR, Evaluation, LoopBody, Ordering, OrderProblem, Proof
+from rota.solver.limits import Outcome
 from tests.order.bodies import body, op, problems
 from tests.order.exhaustive import best_cost
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.errors import DeclarationError, OrderError
-from rota.order.acyclic.cpsat_model import Goal, Limits, SerialGroup, gather_facts
+from rota.order.acyclic.cpsat import Goal, Limits, SerialGroup, gather_facts
 from rota.order.acyclic.problem import OrderProblem
 from tests.order.bodies import body, op
 

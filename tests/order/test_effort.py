@@ -8,7 +8,7 @@ from threading import Thread
 import pytest
 
 from rota.order.modulo.scheduler import ModuloScheduler
-from rota.solver.effort import spend, spend_search, spent, units
+from rota.solver.limits import spend, spend_search, spent, units
 from tests.order.modulo_problems import crossed
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from rota.order.acyclic.evaluate import Evaluation, evaluate_order, makespan_lower_bound
-from rota.order.acyclic.problem import OrderProblem
+from rota.order.acyclic.problem import Evaluation, OrderProblem, evaluate_order, makespan_lower_bound
 from tests.order.bodies import body, op, problems
 from tests.order.exhaustive import legal_orders
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.order.modulo.interleave import Issued, has_stages, weave
-from rota.order.modulo.longest import Arc
+from rota.order.modulo.handover import Issued, has_stages, weave
+from rota.order.modulo.modulo_problem import Arc
 
 
 @st.composite

@@ -5,8 +5,17 @@ from itertools import permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.order.modulo.mii import MII, derive_mii, recurrence_mii, resource_mii
-from rota.order.modulo.modulo_problem import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
+from rota.order.modulo.modulo_problem import (
+    MII,
+    ModuloEdge,
+    ModuloOp,
+    ModuloProblem,
+    Resource,
+    Use,
+    derive_mii,
+    recurrence_mii,
+    resource_mii,
+)
 
 
 def mma(occupancy: int) -> ModuloOp:

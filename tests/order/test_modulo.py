@@ -8,12 +8,10 @@ from hypothesis import given, settings
 from rota.errors import DeclarationError, OrderError
 from rota.order.modulo import scheduler as modulo
 from rota.order.modulo.cpsat_modulo import Decision
-from rota.order.modulo.mii import derive_mii
 from rota.order.modulo.modulo_check import check_modulo_schedule
-from rota.order.modulo.modulo_problem import ModuloProblem, Resource
-from rota.order.modulo.modulo_schedule import ModuloProof, ModuloSchedule
+from rota.order.modulo.modulo_problem import ModuloProblem, ModuloProof, ModuloSchedule, Resource, derive_mii
 from rota.order.modulo.scheduler import ModuloScheduler
-from rota.solver.outcome import Outcome
+from rota.solver.limits import Outcome
 from tests.order.modulo_oracle import feasible, keeps, least_ii
 from tests.order.modulo_problems import ALU, crossed, edge, on, op, problem, small_problems
 

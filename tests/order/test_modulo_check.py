@@ -7,8 +7,7 @@ import pytest
 
 from rota.errors import Finding, OrderError
 from rota.order.modulo.modulo_check import check_modulo_schedule
-from rota.order.modulo.modulo_problem import ModuloProblem
-from rota.order.modulo.modulo_schedule import ModuloProof, ModuloSchedule
+from rota.order.modulo.modulo_problem import ModuloProblem, ModuloProof, ModuloSchedule
 from rota.order.modulo.scheduler import ModuloScheduler
 from tests.order.modulo_problems import crossed, edge, on, op, problem
 

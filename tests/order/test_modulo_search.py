@@ -10,14 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.errors import DeclarationError
-from rota.order.modulo import cpsat_modulo, modulo_explain
-from rota.order.modulo.cpsat_modulo import Decision, Encoding, ModuloModel, Turn, _Search, build_model, count, decide
-from rota.order.modulo.ims import iterative_starts
-from rota.order.modulo.mii import derive_mii
-from rota.order.modulo.modulo_explain import explain
-from rota.order.modulo.modulo_model import Contest, Frame, Hold, derive_core, derive_starts, derive_structure
-from rota.order.modulo.modulo_problem import ModuloProblem, Resource
-from rota.solver.outcome import Outcome
+from rota.order.modulo import cpsat_modulo, scheduler
+from rota.order.modulo.cpsat_modulo import (
+    Contest,
+    Decision,
+    Encoding,
+    Frame,
+    Hold,
+    ModuloModel,
+    Turn,
+    _Search,
+    build_model,
+    count,
+    decide,
+    derive_core,
+    derive_starts,
+    derive_structure,
+)
+from rota.order.modulo.modulo_problem import ModuloProblem, Resource, derive_mii
+from rota.order.modulo.scheduler import explain, iterative_starts
+from rota.solver.limits import Outcome
 from tests.order.modulo_oracle import feasible, keeps
 from tests.order.modulo_problems import ALU, crossed, edge, on, op, problem, small_problems
 
@@ -204,7 +216,7 @@ def test_many_carried_edges_are_counted_not_listed() -> None:
 
 
 def test_a_large_model_is_explained_without_literals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(modulo_explain, "_LARGEST_MODEL", 0)
+    monkeypatch.setattr(scheduler, "_LARGEST_MODEL", 0)
     evidence = dict(explain(crossed(), 3, 30.0).findings[0].evidence)
     assert evidence["limit alu"] == "1 place, held for 2 of 3 slots"
 

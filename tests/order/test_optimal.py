@@ -6,17 +6,16 @@ import pytest
 
 from rota.check import expect
 from rota.errors import GraphError, OrderError
-from rota.order.acyclic.edge import DepEdge
 from rota.order.acyclic.greedy import IdentityScheduler
-from rota.order.acyclic.problem import Proof
-from rota.pipeline.op import OpDesc
-from rota.pipeline.optimal import (
+from rota.order.acyclic.problem import DepEdge, Proof
+from rota.pipeline.body import (
     greedy_schedule,
     optimal_schedule,
     optimal_schedule_with_halves,
     optimize_within_barriers,
     simple_greedy_schedule,
 )
+from rota.pipeline.op import OpDesc
 from tests.order.bodies import body, op
 
 IMPROVABLE = body([op("mma", 10), op("mma", 10), op("valu", 10), op("frag", 30)], (1, 3), (0, 2))

@@ -9,11 +9,10 @@ from typing import cast
 import pytest
 
 from rota.errors import DeclarationError, Finding
-from rota.order.acyclic import registry
+from rota.order.acyclic import greedy
 from rota.order.acyclic.cpsat import CpSatScheduler
-from rota.order.acyclic.greedy import GreedyScheduler, IdentityScheduler
+from rota.order.acyclic.greedy import ENTRY_POINT_GROUP, GreedyScheduler, IdentityScheduler, scheduler_named
 from rota.order.acyclic.problem import Ordering, OrderProblem, SchedulingStrategy
-from rota.order.acyclic.registry import ENTRY_POINT_GROUP, scheduler_named
 from tests.order.bodies import body, op
 
 HERE = "tests.order.test_registry"
@@ -65,7 +64,7 @@ def test_built_in_names_need_no_lookup(name: str, kind: type, monkeypatch: pytes
 
 
 def test_every_strategy_has_a_scheduler() -> None:
-    assert {strategy.value for strategy in SchedulingStrategy} == set(registry.BUILT_IN)
+    assert {strategy.value for strategy in SchedulingStrategy} == set(greedy.BUILT_IN)
     for strategy in SchedulingStrategy:
         assert callable(scheduler_named(strategy).order)
 

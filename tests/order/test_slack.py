@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 
 from rota.order.modulo import slack
-from rota.order.modulo.choice import Choice
 from rota.order.modulo.cpsat_modulo import Decision
-from rota.order.modulo.handover import Delivery, Handover
+from rota.order.modulo.handover import Choice, Delivery, Handover
 from rota.order.modulo.modulo_problem import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
 from rota.order.modulo.scheduler import ModuloScheduler
-from rota.order.modulo.slack import Settled, settle
-from rota.order.modulo.slack_check import check_settled
-from rota.solver.outcome import Outcome
-from rota.solver.stopping import Stop
+from rota.order.modulo.slack import Settled, check_settled, settle
+from rota.solver.limits import Outcome, Stop
 from tests.findings.smallest import raised
 
 LOAD, READ, COMPUTE = range(3)

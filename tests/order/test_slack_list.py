@@ -7,20 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from rota.order.modulo import slack_bound
-from rota.order.modulo.choice import Choice
-from rota.order.modulo.handover import Delivery, Handover
-from rota.order.modulo.mii import derive_mii
+from rota.order.modulo import slack
+from rota.order.modulo.handover import Choice, Delivery, Handover
 from rota.order.modulo.modulo_check import check_starts
-from rota.order.modulo.modulo_problem import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
+from rota.order.modulo.modulo_problem import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use, derive_mii
 from rota.order.modulo.scheduler import ModuloScheduler
-from rota.order.modulo.slack import Settled, _Search
-from rota.order.modulo.slack_bound import out_of_reach
-from rota.order.modulo.slack_check import check_settled
+from rota.order.modulo.slack import Request, Settled, _Search, check_settled, out_of_reach
 from rota.order.modulo.slack_list import SlackList, is_simple
-from rota.order.modulo.slack_request import Request
-from rota.solver.outcome import Outcome
-from rota.values.place import by_bound
+from rota.solver.limits import Outcome
+from rota.values.placement import by_bound
 from tests.findings.smallest import raised
 
 II = 32
@@ -221,7 +216,7 @@ def test_what_a_crowded_unit_refutes_the_solver_refutes(monkeypatch: pytest.Monk
         request = Request(number=0, choice=both, ii=ii, barriers=1, stages=5, slack=landing)
         wanted = {"barriers": 1, "stages": 5, "landing": landing, "reading": 0}
         with monkeypatch.context() as patched:
-            patched.setattr(slack_bound, "_crowded", lambda *_: False)
+            patched.setattr(slack, "_crowded", lambda *_: False)
             precedences_do = out_of_reach(both, ii, **wanted)
         if not precedences_do and out_of_reach(both, ii, **wanted):
             crowded += 1

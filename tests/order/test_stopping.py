@@ -6,7 +6,7 @@ from time import perf_counter
 import pytest
 from ortools.sat.python import cp_model
 
-from rota.solver.stopping import Stop, most_workers, solve, stopped
+from rota.solver.limits import Stop, most_workers, solve, stopped
 
 
 def hard() -> cp_model.CpModel:

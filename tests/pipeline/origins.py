@@ -13,9 +13,9 @@ from random import Random
 from typing import Any, NamedTuple
 
 from rota import OpRole, Phase, PipelineSchedule, RotaError, ScheduleEntry, compile_schedule, verify
-from rota.compiled.causes import without_repair
+from rota.compiled.proved import without_repair
 from rota.pipeline.compiled_pipeline import CompiledPipeline
-from rota.program.origin import Origin
+from rota.program.entry import Origin
 from tests.oracle.draw_stages import draw_schedule
 
 REMOVED, REFUSED, LEFT, NAMELESS = "removed or changed", "refused without it", "left as it was", "names nothing"

@@ -12,9 +12,7 @@ import pytest
 
 from rota import CompiledPipeline, OpDesc, OpRole, PipelineConfig, compile_schedule, double_buffer_reorder
 from rota.emit.gemm.gemm_binding import GemmBinding
-from rota.emit.gemm.gemm_factors import BlockScales, Factor
-from rota.emit.gemm.gemm_instructions import ScaleDma, ScaleRead
-from rota.emit.gemm.gemm_tile import gemm_tile
+from rota.emit.gemm.gemm_tile import BlockScales, Factor, ScaleDma, ScaleRead, gemm_tile
 from rota.execute.executor import execute
 from rota.program.lowered import TileSum
 from tests.findings.smallest import raised

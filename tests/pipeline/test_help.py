@@ -101,10 +101,10 @@ def test_strategies_spread_into_the_very_keywords_of_the_fields() -> None:
 
 def test_the_pages_names_are_found() -> None:
     assert {*rota.pipeline.__all__, "phase_derivation", "strategies"} <= set(dir(rota.pipeline))
-    module = rota.pipeline.phase_derivation
+    module = rota.pipeline.phases
     assert module.filter_spurious_cross_stage_flow is rota.filter_spurious_cross_stage_flow
     assert module.derive_cross_stage_rotation_edges is rota.derive_cross_stage_rotation_edges
-    assert rota.pipeline.strategies.BarrierStrategy is BarrierStrategy
+    assert rota.pipeline.schedule_config.BarrierStrategy is BarrierStrategy
 
 
 @pytest.mark.parametrize(("count", "latency", "most"), [(1, 16, 0), (2, 16, 1), (4, 16, 1), (1, 20, 1), (1, 19, 0)])

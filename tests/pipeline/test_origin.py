@@ -17,7 +17,7 @@ from rota import (
     build_kernel_program,
     compile_schedule,
 )
-from rota.program.origin import Origin
+from rota.program.entry import Origin
 from tests.pipeline.origins import LEFT, NAMELESS, REFUSED, REMOVED, draw, judge
 from tests.programs.ported import Plain, Rotating, Tag
 

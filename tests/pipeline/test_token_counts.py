@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from rota import OpDesc, OpRole, PipelineConfig, compile_schedule, derive_waits_from_blocks
+from rota.execute.clock import Latest
 from rota.execute.executor import execute
-from rota.execute.policy import Latest
-from rota.pipeline.vocabulary import FrameworkTag
+from rota.pipeline.op import FrameworkTag
 from rota.program.kinds import OpKind
 from tests.programs.ported import Plain, Rotating
 

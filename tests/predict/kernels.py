@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.predict.tiled_gemm import TiledGemm
+from rota.predict.predict_problem import TiledGemm
 from rota.targets.registry import device_named
 
 

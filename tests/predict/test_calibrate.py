@@ -9,11 +9,8 @@ from statistics import median
 import pytest
 
 from rota.errors import MeasureError
-from rota.predict.calibrate import calibrate
-from rota.predict.gemm_problem import GemmProblem
-from rota.predict.measured_runs import COLUMNS, MeasuredGemm, read_runs
-from rota.predict.predict_problem import Correction, predict_problem
-from rota.predict.run_profile import correction_named, keep
+from rota.predict.calibrate import COLUMNS, MeasuredGemm, calibrate, correction_named, keep, read_runs
+from rota.predict.predict_problem import Correction, GemmProblem, predict_problem
 from tests.predict.kernels import kernel
 
 RUN = ((128, 4096, 4096), (4096, 4096, 4096), (8192, 8192, 8192))

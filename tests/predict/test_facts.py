@@ -11,10 +11,7 @@ import pytest
 from benchmarks.measured_rows import Rows, best_rates, read_rows, table
 from benchmarks.problem_fit import Fit, fit_rows, folds, held_out
 from benchmarks.problem_judging import TUNED, coverage, errors, interval, large
-from rota.predict.gemm_problem import GemmProblem
-from rota.predict.predict_problem import predict_problem
-from rota.predict.tiled_gemm import TiledGemm
-from rota.predict.time_model import times_of
+from rota.predict.predict_problem import GemmProblem, TiledGemm, predict_problem, times_of
 from rota.targets.device import problem_facts_of
 from rota.targets.registry import device_named, known_devices
 from tests.shared import shared

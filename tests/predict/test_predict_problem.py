@@ -10,11 +10,16 @@ from rota import GFX950, KernelGeometry, compile_schedule
 from rota.errors import DeclarationError, MeasureError
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.gemm import BF16
-from rota.pipeline.tile_shape import TileShape
-from rota.predict.gemm_problem import GemmProblem, problem_named
-from rota.predict.predict_problem import predict_problem
-from rota.predict.tiled_gemm import tiled_gemm
-from rota.predict.time_model import KernelWork, ModelParameters, times_of
+from rota.pipeline.geometry import TileShape
+from rota.predict.predict_problem import (
+    GemmProblem,
+    KernelWork,
+    ModelParameters,
+    predict_problem,
+    problem_named,
+    tiled_gemm,
+    times_of,
+)
 from tests.cycles.timed_loops import timed
 from tests.predict.kernels import kernel
 

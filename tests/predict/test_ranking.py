@@ -7,9 +7,17 @@ from itertools import pairwise
 
 import pytest
 
-from rota.predict.gemm_problem import GemmProblem
-from rota.predict.ranking import NOT_DISTINGUISHABLE, rank_problem, ranking_text
-from rota.predict.sweep import SIDES, sweep_m, sweep_mn, sweep_svg, sweep_text
+from rota.predict.predict_problem import GemmProblem
+from rota.predict.sweep import (
+    NOT_DISTINGUISHABLE,
+    SIDES,
+    rank_problem,
+    ranking_text,
+    sweep_m,
+    sweep_mn,
+    sweep_svg,
+    sweep_text,
+)
 from tests.predict.kernels import kernel
 
 SQUARE = GemmProblem(m=8192, n=8192, k=8192)

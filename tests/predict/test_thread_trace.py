@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.cycles.work import program_of, work_of
+from rota.cycles.instructions import program_of, work_of
 from rota.predict.thread_trace import compare_trace, read_trace
 from rota.program.kinds import OpKind
 from tests.cli.command import rota

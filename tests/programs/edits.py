@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from rota.program.entry import Entry
+from rota.program.kinds import Phase
 from rota.program.lowered import Lowerable, LoweredProgram
-from rota.program.phase import Phase
 
 
 def changed(made: Lowerable, phase: Phase, place: int, **changes: Any) -> LoweredProgram:

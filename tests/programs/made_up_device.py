@@ -10,12 +10,8 @@ from dataclasses import fields
 
 from rota.program.kinds import OpKind
 from rota.program.machine import Confidence, Counter, Fact
-from rota.targets.architecture import Architecture, BankRule, Float8
-from rota.targets.device import Device, device
-from rota.targets.estimate import Estimate, estimate
-from rota.targets.rates import MatrixRate, Rates
-from rota.targets.timing import Timing
-from rota.targets.wait_states import Hazards
+from rota.targets.architecture import Architecture, BankRule, Float8, Hazards
+from rota.targets.device import Device, Estimate, MatrixRate, Rates, Timing, device, estimate
 
 _SOURCE = "made up for the tests"
 

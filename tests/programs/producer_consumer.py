@@ -16,13 +16,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from rota import GFX950
-from rota.program.effects import Effect, Place, Space, Version
-from rota.program.entry import Entry, Op, Work, wait_effect, wait_op
-from rota.program.kinds import Home, OpKind
+from rota.program.entry import Effect, Entry, Op, Place, Space, Version, Work, wait_effect, wait_op
+from rota.program.kinds import Home, OpKind, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.program.lowered import Barrier, LoweredProgram, Role, numbered
 from rota.program.machine import Machine
-from rota.program.phase import Phase
 
 PRODUCER, CONSUMER = 0, 1
 FULL, EMPTY = "full", "empty"

@@ -11,18 +11,17 @@ from rota import Loop, Machine, PipelineSchedule, compile_loop, compile_schedule
 from rota.cycles.predict import predict
 from rota.cycles.record import record
 from rota.emit.document.exchange import from_json, to_json
-from rota.emit.skeleton import emit_skeleton
+from rota.emit.forms import emit_skeleton
 from rota.execute.executor import execute
-from rota.execute.shipped_semantics import Gemm
+from rota.execute.semantics import Gemm
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.gemm import GEMM_SHAPES
 from rota.kernels.ping_pong import DeclarativeSchedule
 from rota.kernels.single_buffer import SingleBufferSchedule
 from rota.kernels.target_profiles import mi355x_target
 from rota.pipeline.geometry import KernelGeometry
-from rota.program.kinds import OpKind
+from rota.program.kinds import OpKind, Phase
 from rota.program.loop_spec import LoopSpec
-from rota.program.phase import Phase
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.op_times import time_loop
 from tests.findings.smallest import raised

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rota import GFX950
-from rota.program.effects import Effect
-from rota.program.entry import Entry, Op
+from rota.program.entry import Effect, Entry, Op
+from rota.program.kinds import Phase
 from rota.program.loop_spec import LoopSpec
 from rota.program.lowered import LoweredProgram
-from rota.program.phase import Phase
 
 
 def tiny(

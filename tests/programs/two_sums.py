@@ -9,12 +9,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from rota import GFX950
-from rota.program.effects import WORKGROUP, Effect, Place, Space, Version
-from rota.program.entry import BARRIER, MEETS, Entry, Op, Work, wait_effect, wait_op
-from rota.program.kinds import Home, OpKind
+from rota.program.entry import (
+    BARRIER,
+    MEETS,
+    WORKGROUP,
+    Effect,
+    Entry,
+    Op,
+    Place,
+    Space,
+    Version,
+    Work,
+    wait_effect,
+    wait_op,
+)
+from rota.program.kinds import Home, OpKind, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.program.lowered import Barrier, LoweredProgram, Role
-from rota.program.phase import Phase
 
 MFMA = "v_mfma_f32_16x16x32_bf16"
 TILE = 4096

@@ -25,8 +25,8 @@ from rota import (
     mi355x_target,
     verify,
 )
+from rota.execute.clock import Latest, Random
 from rota.execute.executor import execute
-from rota.execute.policy import Latest, Random
 from tests.sync.minimality import with_less
 
 pytestmark = pytest.mark.no_cover  # drawn programs, thousands of times the same lines

@@ -15,9 +15,9 @@ from benchmarks.proof_agreement import compare
 from benchmarks.proof_mutants import JUDGED, Subject, compiled_subject, own_subject, status_of
 from benchmarks.race_edits import EDITS
 from rota.prove.kernel_proof import prove
-from rota.prove.product_state import ProductState
-from rota.prove.squad import LdsUse, Squad
+from rota.prove.state import LdsUse, Squad
 from rota.prove.verdict import Status
+from rota.prove.widening import ProductState
 from tests.isa.corpus.cases import FOLDER, Case
 from tests.shared import shared
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rota.prove.arithmetic import ARITHMETIC
+from rota.prove.symbol import ARITHMETIC
 
 A, B = 0x7766_5544, 0x3322_1100
 

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from rota.prove.arithmetic import ARITHMETIC, COMPARISONS
 from rota.prove.bit_vectors import Answer, BitVectors
+from rota.prove.symbol import ARITHMETIC, COMPARISONS
 
 EDGES = (0, 1, 2, 31, 32, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF)
 TAKES = {"not": 1, "abs": 1, "sext8": 1, "sext16": 1, "bfe_u": 3}

@@ -9,11 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks.shared_folder import shared_folder
-from rota.prove import meter
-from rota.prove.feasibility import Feasibility
-from rota.prove.meter import Budget, Meter
-from rota.prove.proved_object import prove_object
-from rota.prove.verdict import Status, Verdict
+from rota.prove import verdict as verdicts
+from rota.prove.kernel_proof import prove_object
+from rota.prove.verdict import Budget, Meter, Status, Verdict
+from rota.prove.witness import Feasibility
 from tests.cli.command import rota
 from tests.prove.written import codes, evidence, judged
 from tests.shared import shared
@@ -27,7 +26,7 @@ SHARE = 9  # every ninth object; python -m benchmarks.same_verdicts judges all
 def slow(monkeypatch: pytest.MonkeyPatch, by: float) -> None:
     """A clock by which every look at it takes as long as on a machine that is so many times slower."""
     ticks = itertools.count()
-    monkeypatch.setattr("rota.prove.meter.time", SimpleNamespace(process_time=lambda: by * next(ticks)))
+    monkeypatch.setattr("rota.prove.verdict.time", SimpleNamespace(process_time=lambda: by * next(ticks)))
 
 
 def told(verdict: Verdict) -> tuple[object, ...]:
@@ -59,7 +58,7 @@ def test_reading_a_kernel_counts() -> None:
 
 
 def test_the_search_for_a_launch_ends_by_the_same_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meter, "LEAST_SEARCH", 0)
+    monkeypatch.setattr(verdicts, "LEAST_SEARCH", 0)
     race = "v_mov_b32_e32 v1, 0\nds_write_b32 v1, v0"
     assert judged(race, witness=True).status is Status.REFUTED
     verdict = judged(race, witness=True, budget=Budget(steps=6))

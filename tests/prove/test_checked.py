@@ -20,8 +20,7 @@ from benchmarks.proof_mutants import (
     mutants_of,
     status_of,
 )
-from rota.prove.meter import Budget
-from rota.prove.verdict import Status, Verdict
+from rota.prove.verdict import Budget, Status, Verdict
 from tests.isa.corpus.cases import FOLDER, Case
 from tests.prove.written import codes, judged
 from tests.shared import shared

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from rota.isa.code.disassembly import read_listing
+from rota.isa.disassembly import read_listing
 from rota.isa.wave.operand import SCALAR
-from rota.prove.backward_slice import derive_slice
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
-from rota.prove.operation_reader import read_operation
-from rota.prove.product_state import LoopVisit, ProductState, register_key, shape_of
-from rota.prove.squad import Half, Squad
+from rota.prove.operation import read_operation
+from rota.prove.slicing import derive_slice
+from rota.prove.state import Half, Squad
 from rota.prove.symbol import Value, key_of
-from rota.prove.widening import Widener
+from rota.prove.widening import LoopVisit, ProductState, Widener, register_key, shape_of
 from rota.targets.registry import architecture_named
 from tests.isa.single import listing
 from tests.prove.written import codes, judged

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rota.isa.code.disassembly import Instruction, read_listing
-from rota.prove.edits import BARRIER, Edit, edited, waits_of
+from rota.isa.disassembly import Instruction, read_listing
+from rota.prove.verdict import BARRIER, Edit, edited, waits_of
 from tests.isa.single import listing
 
 TEXT = """

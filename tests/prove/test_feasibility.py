@@ -8,9 +8,8 @@ import pytest
 
 from rota.errors import Severity
 from rota.isa.binary.kernel_facts import Argument
-from rota.prove import confirmation, feasibility
-from rota.prove.meter import Budget
-from rota.prove.verdict import Status, Verdict
+from rota.prove import confirmation, witness
+from rota.prove.verdict import Budget, Status, Verdict
 from tests.prove.written import codes, evidence, judged
 
 ARGUMENTS = (
@@ -152,24 +151,24 @@ def test_one_way_that_is_ruled_out_does_not_speak_for_others() -> None:
 
 
 def test_a_search_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feasibility, "_MOST_QUESTIONS", 2)
+    monkeypatch.setattr(witness, "_MOST_QUESTIONS", 2)
     verdict = executed(LOOP.format(step=2))
     assert verdict.status is Status.ALARM
     assert evidence(verdict, "I109")["not replayed"] == "2 questions about ways to it were not enough"
 
 
 def test_so_has_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feasibility, "_MOST_EVENTS", 1)
+    monkeypatch.setattr(witness, "_MOST_EVENTS", 1)
     verdict = executed(LOOP.format(step=2))
     assert verdict.status is Status.ALARM
     assert evidence(verdict, "I109")["not replayed"] == "the path is too long to ask about"
 
 
 def test_so_has_the_effort_of_z3(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feasibility, "EFFORT", 1)
+    monkeypatch.setattr(witness, "EFFORT", 1)
     verdict = executed(LOOP.format(step=2))
     assert verdict.status is Status.ALARM
-    assert evidence(verdict, "I109")["not replayed"] == feasibility.NO_ANSWER
+    assert evidence(verdict, "I109")["not replayed"] == witness.NO_ANSWER
 
 
 def test_so_has_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:

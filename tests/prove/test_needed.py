@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rota.isa.code.disassembly import read_listing
-from rota.prove.edits import BARRIER, edited
+from rota.isa.disassembly import read_listing
+from rota.prove.advice import Needed, find_needed
 from rota.prove.kernel_proof import prove
-from rota.prove.needed import Needed, find_needed
+from rota.prove.verdict import BARRIER, edited
 from tests.isa.single import facts, listing
 from tests.prove.test_rules import MEET, READ, WAIT, WRITE, kernel
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.prove.proved_object import prove_object
+from rota.prove.kernel_proof import prove_object
 from rota.prove.verdict import Status, Verdict
 from tests.isa.corpus.cases import FOLDER, cases, judged
 from tests.shared import shared

@@ -7,7 +7,7 @@ from functools import cache
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
-from rota.prove.proved_object import prove_object
+from rota.prove.kernel_proof import prove_object
 from tests.emit.kernels import ping_pong
 
 

@@ -9,12 +9,10 @@ import pytest
 
 from rota.errors import Finding, IsaError
 from rota.isa.binary.kernel_facts import Argument
-from rota.prove import feasibility, replay, witness
-from rota.prove.bit_vectors import Answer, BitVectors, Reply
-from rota.prove.conditions import Decided, Event, Renamed, Widened
-from rota.prove.decisions import Decisions
+from rota.prove import confirmation, witness
+from rota.prove.bit_vectors import Answer, BitVectors, PathTerms, Reply
+from rota.prove.decisions import Decided, Decisions, Event, Renamed, Widened
 from rota.prove.evaluation import Evaluator
-from rota.prove.path_terms import PathTerms
 from rota.prove.symbol import LANE, WAVE, Linear, Symbol, Value, plus, times
 from rota.prove.verdict import Status
 from tests.isa.single import facts
@@ -128,23 +126,23 @@ def test_values_that_are_nested_too_deeply_settle_nothing(monkeypatch: pytest.Mo
     def deep(*_: object) -> PathTerms:
         raise RecursionError
 
-    monkeypatch.setattr(feasibility, "PathTerms", deep)
+    monkeypatch.setattr(witness, "PathTerms", deep)
     verdict = executed(LOOP.format(step=2))
     assert evidence(verdict, "I109")["not replayed"] == "the path is too long to ask about"
 
 
 def test_a_launch_that_z3_does_not_find_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def small(*_: object) -> Reply:
-        raise witness.NoLaunchError(feasibility.NO_ANSWER)
+        raise witness.NoLaunchError(witness.NO_ANSWER)
 
     monkeypatch.setattr(witness, "_small", small)
     verdict = executed(race())
-    assert evidence(verdict, "I109")["not replayed"] == feasibility.NO_ANSWER
+    assert evidence(verdict, "I109")["not replayed"] == witness.NO_ANSWER
     monkeypatch.undo()
     make = BitVectors()
     monkeypatch.setattr(make, "ask", lambda *_: Reply(answer=Answer.UNKNOWN))
     terms = PathTerms(make, None, [])
-    given = feasibility.Possible(terms=terms, reply=Reply(answer=Answer.YES))
+    given = witness.Possible(terms=terms, reply=Reply(answer=Answer.YES))
     with pytest.raises(witness.NoLaunchError, match="within its effort"):
         witness.build_launch(facts(), given, [])
 
@@ -174,7 +172,7 @@ def test_what_the_interpreter_does_not_know_is_told(monkeypatch: pytest.MonkeyPa
     def load(*_: object, **__: object) -> None:
         raise IsaError(Finding(code="I102", message="it knows nothing"))
 
-    monkeypatch.setattr(replay, "load_program", load)
+    monkeypatch.setattr(confirmation, "load_program", load)
     verdict = executed(race())
     assert evidence(verdict, "I109")["not replayed"] == "the interpreter can't run it: it knows nothing"
 

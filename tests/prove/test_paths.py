@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rota.prove.meter import Budget
-from rota.prove.verdict import Status
+from rota.prove.verdict import Budget, Status
 from tests.prove.written import codes, evidence, judged
 
 # Two buffers of a word per work item in turn, as often as an argument says.

@@ -9,7 +9,7 @@ import pytest
 
 from rota.errors import Severity
 from rota.isa.binary.kernel_facts import Argument
-from rota.prove import confirmation, replay
+from rota.prove import confirmation
 from rota.prove.verdict import Status
 from tests.prove.test_feasibility import executed
 from tests.prove.written import codes, evidence
@@ -154,7 +154,7 @@ def test_what_the_interpreter_cannot_run_is_told(monkeypatch: pytest.MonkeyPatch
     verdict = executed(race(), arguments=(Argument(name="x", offset=0, size=8, kind="image"),))
     assert verdict.status is Status.ALARM
     assert "no launch fits it" in str(evidence(verdict, "I109")["not replayed"])
-    monkeypatch.setattr(replay, "MOST_RUNS", 0)
+    monkeypatch.setattr(confirmation, "MOST_RUNS", 0)
     verdict = executed(race())
     assert "executions were made already" in str(evidence(verdict, "I109")["not replayed"])
 
@@ -169,6 +169,6 @@ def test_without_z3_alarms_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_proved_kernel_needs_neither_z3_nor_the_interpreter() -> None:
     program = (
         "import sys; from tests.prove.written import judged; assert judged('s_nop 0', witness=True).proved;"
-        "assert 'z3' not in sys.modules; assert 'rota.prove.replay' not in sys.modules"
+        "assert 'z3' not in sys.modules; assert 'rota.prove.confirmation' not in sys.modules"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.prove.kernel_proof import Policies, ReadsAtBarrier, VmcntOrder
-from rota.prove.meter import Budget
-from rota.prove.verdict import Status
+from rota.prove.verdict import Budget, Status
 from tests.prove.written import codes, evidence, judged
 
 OWN = "v_lshlrev_b32_e32 v1, 2, v0"  # each work item its own word

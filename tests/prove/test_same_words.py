@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.drawn_kernels import facts
 from rota.errors import Severity
-from rota.isa.code.disassembly import read_listing
 from rota.isa.decoded import load_program
+from rota.isa.disassembly import read_listing
 from rota.isa.launch.run import run_kernel
 from rota.prove.kernel_proof import prove
 from rota.prove.verdict import Status, Verdict

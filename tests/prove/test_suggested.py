@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rota.isa.code.disassembly import Instruction, read_listing
-from rota.prove.edits import BARRIER, edited
-from rota.prove.kernel_proof import prove
-from rota.prove.needed import find_needed
-from rota.prove.proved_object import read_object_to_prove
-from rota.prove.suggested import Suggestion, suggest
+from rota.isa.disassembly import Instruction, read_listing
+from rota.prove.advice import Suggestion, find_needed, suggest
+from rota.prove.kernel_proof import prove, read_object_to_prove
+from rota.prove.verdict import BARRIER, edited
 from tests.isa.single import facts, listing
 from tests.prove.test_rules import LOADS, MEET, READ, WAIT, WRITE, kernel
 from tests.shared import shared

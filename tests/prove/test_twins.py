@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from rota.isa.binary.toolchain import find_toolchain
-from rota.prove.proved_object import prove_object
+from rota.prove.kernel_proof import prove_object
 from rota.prove.verdict import Status, Verdict
 
 HEAD = """

@@ -13,10 +13,9 @@ from benchmarks.value_meaning import DifferError
 from benchmarks.value_oracle import compared, of_corpus, of_seed
 from benchmarks.value_record import Launch
 from rota.isa.decoded import KernelProgram, decode, load_program
-from rota.prove import arithmetic, scalar_values
+from rota.prove import symbol, transfer
 from rota.prove.kernel_proof import prove
-from rota.prove.operation import UnknownOperationError
-from rota.prove.operation_reader import read_operation
+from rota.prove.operation import UnknownOperationError, read_operation
 from rota.targets.registry import architecture_named
 from tests.isa.corpus.cases import FOLDER, Case
 from tests.isa.every_opcode import every_instruction, executes
@@ -181,14 +180,14 @@ def test_waves_that_go_apart_anew_decide_anew() -> None:
 
 
 def test_wrong_arithmetic_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(arithmetic.ARITHMETIC, "shl", lambda a, b: a << (b & 31) + 1)
+    monkeypatch.setitem(symbol.ARITHMETIC, "shl", lambda a, b: a << (b & 31) + 1)
     program, launch = _written("v_lshlrev_b32_e32 v2, 2, v0")
     with pytest.raises(DifferError, match="v_lshlrev_b32_e32 v2, 2, v0"):
         compared(program, launch, everything=True)
 
 
 def test_a_wrong_decision_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(arithmetic.COMPARISONS, "lt_u", lambda a, b: a <= b)
+    monkeypatch.setitem(symbol.COMPARISONS, "lt_u", lambda a, b: a <= b)
     text = "s_mov_b32 s10, 4\ns_cmp_lt_u32 s10, 4\ns_cbranch_scc1 out\nv_mov_b32_e32 v1, v0\nout:\nv_mov_b32_e32 v2, v0"
     program, launch = _written(text)
     with pytest.raises(DifferError, match=r"goes to|s_cmp_lt_u32"):
@@ -196,7 +195,7 @@ def test_a_wrong_decision_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_spread_that_is_too_narrow_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scalar_values, "_LEAST", {**scalar_values._LEAST, "s_min_u32": "max_u"})
+    monkeypatch.setattr(transfer, "_LEAST", {**transfer._LEAST, "s_min_u32": "max_u"})
     program, launch = _written("v_readfirstlane_b32 s10, v0\ns_min_u32 s11, s10, s4\ns_nop 0")
     with pytest.raises(DifferError):
         compared(program, launch, everything=True)

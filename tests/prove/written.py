@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rota.isa.code.disassembly import read_listing
+from rota.isa.disassembly import read_listing
 from rota.prove.kernel_proof import Policies, prove
-from rota.prove.meter import Budget
-from rota.prove.verdict import Verdict
+from rota.prove.verdict import Budget, Verdict
 from tests.isa.single import facts, listing
 
 WAVES = 2

@@ -15,11 +15,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rota.program.effects import Place, Space
-from rota.program.entry import Entry
-from rota.program.kinds import OpKind
+from rota.program.entry import Entry, Place, Space
+from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Lowerable, LoweredProgram
-from rota.program.phase import Phase
 
 Cost = tuple[int, int, int, int]
 _TRIPS = range(5)

@@ -7,13 +7,11 @@ import pytest
 from rota import GFX942, GFX950, Machine, verify
 from rota.kernels.gemm import BF16, GemmShape
 from rota.program.entry import BARRIER, MEETS, Entry, wait_effect, wait_op
-from rota.program.kinds import OpKind
+from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import numbered
-from rota.program.phase import Phase
 from rota.sync.needless import derive_needed
-from rota.values.compile_loop import compile_loop
+from rota.values.compile_loop import compile_loop, without_needless
 from rota.values.compiled_loop import CompiledLoop
-from rota.values.lean_loop import without_needless
 from tests.sync.drawn import drawn_loop
 
 SHAPE = GemmShape(name="small", instruction=BF16, mma=(16, 32), rows=64, columns=64, waves=4)

@@ -7,7 +7,7 @@ from random import Random
 from rota import GFX950, verify
 from rota.kernels.gemm import BF16, GemmShape
 from rota.program.kinds import OpKind
-from rota.sync.passing import derive_must_follow
+from rota.sync.needless import derive_must_follow
 from rota.values.compile_loop import compile_loop
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.polish import reordered

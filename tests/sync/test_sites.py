@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.values.wait_sites import Window, fewest_stabs
+from rota.values.placement import Window, fewest_stabs
 
 INTERVAL = 12
 WINDOWS = st.builds(

@@ -28,7 +28,7 @@ from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
 from rota.program.entry import Entry, wait_op
 from rota.program.kinds import OpKind
 from rota.program.lowered import Lowerable
-from rota.sync.synthesis import Sites, synthesise
+from rota.sync.repair import Sites, synthesise
 from rota.values.compile_loop import compile_loop
 from rota.values.compiled_loop import CompiledLoop
 from tests.sync.brute_force import Program, races

@@ -19,8 +19,7 @@ from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES
 from rota.program.kinds import OpKind
 from rota.program.machine import Confidence, Fact
 from rota.targets import registry
-from rota.targets.device import Device, rates_of, timing_of
-from rota.targets.estimate import Estimate
+from rota.targets.device import Device, Estimate, rates_of, timing_of
 from rota.targets.registry import architecture_named, default, device_named, known_devices
 from tests.findings.smallest import raised
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.targets.mfma import element_bytes_named, shape_named
+from rota.targets.cdna import element_bytes_named, shape_named
 
 
 @pytest.mark.parametrize(

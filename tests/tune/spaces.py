@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rota.tune.shapes import ProblemShape
-from rota.tune.space import TuneSpace, space_of
+from rota.tune.space import ProblemShape, TuneSpace, space_of
 
 SHAPES = tuple(ProblemShape(m, n, 4096) for m in (1, 64, 4096) for n in (1024, 8192))
 

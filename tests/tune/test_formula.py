@@ -7,10 +7,9 @@ import random
 import numpy as np
 import pytest
 
-from rota.predict.gemm_problem import GemmProblem
-from rota.predict.predict_problem import Correction, predict_problem
-from rota.tune.formula import CHUNK, Candidate, predicted
-from rota.tune.shapes import ProblemShape
+from rota.predict.predict_problem import Correction, GemmProblem, predict_problem
+from rota.tune.space import ProblemShape
+from rota.tune.winners import CHUNK, Candidate, predicted
 from tests.predict.kernels import kernel
 
 CORRECTIONS = (None, Correction("lab", 3, 1.2, 0.9, 1.1))

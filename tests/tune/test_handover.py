@@ -13,13 +13,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.tune_emitted import audited, runs_right
-from rota.tune.dispatch_header import dispatch_header
-from rota.tune.dispatch_table import COLUMNS, table_files
-from rota.tune.emitted_library import emitted_kernels, library_files
-from rota.tune.point import LoopPoint
-from rota.tune.point_row import JobKind, PointRow, PointStatus
-from rota.tune.shapes import ProblemShape
-from rota.tune.space import Pruned, Swizzle
+from rota.tune.dispatch_table import COLUMNS, dispatch_header, emitted_kernels, library_files, table_files
+from rota.tune.point import JobKind, LoopPoint, PointRow, PointStatus
+from rota.tune.space import ProblemShape, Pruned, Swizzle
 from rota.tune.store import Store
 from rota.tune.tune_library import DeviceTable, Tally, TunedLibrary, library_in, tune_library
 from rota.tune.tune_report import report_page

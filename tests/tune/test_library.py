@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 
-from rota.predict.gemm_problem import GemmProblem
-from rota.predict.predict_problem import predict_problem
+from rota.predict.predict_problem import GemmProblem, predict_problem
 from rota.targets import registry
 from rota.tune import point as points
 from rota.tune import winners
 from rota.tune.dispatch_table import table_files
 from rota.tune.local_pool import LocalPool
-from rota.tune.point_row import PointLimits, PointStatus
-from rota.tune.shapes import ProblemShape
+from rota.tune.point import PointLimits, PointStatus
+from rota.tune.space import ProblemShape
 from rota.tune.store import Store
 from rota.tune.tune_library import TunedLibrary, library_in, tune_library
 from rota.tune.winners import KernelRun, gemm_of

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.tune.shapes import ProblemShape, read_shapes
-from rota.tune.space import Swizzle, TuneSpace, read_space, sift, space_of
-from rota.tune.space_example import EXAMPLE
+from rota.tune.space import EXAMPLE, ProblemShape, Swizzle, TuneSpace, read_shapes, read_space, sift, space_of
 from tests.findings.smallest import raised
 
 

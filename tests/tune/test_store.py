@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from rota.errors import TuneError
-from rota.tune.point import LoopPoint
-from rota.tune.point_row import JobKind, PointRow, PointStatus
+from rota.tune.point import JobKind, LoopPoint, PointRow, PointStatus
 from rota.tune.store import FILE, Store
 from tests.findings.smallest import raised
 

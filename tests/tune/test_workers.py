@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 
 from rota.errors import TuneError
-from rota.tune.compute_point import compute
 from rota.tune.nursery import _load
-from rota.tune.point import LoopPoint
-from rota.tune.point_row import Job, JobKind, PointStatus, row_of
+from rota.tune.point import Job, JobKind, LoopPoint, PointStatus, compute, row_of
 from rota.tune.ray_pool import BatchLostError, RayPool, compute_batch
 
 POINT = LoopPoint(device="MI355X", tile=(64, 64, 64), waves=4, instructions=False, effort=0.0)

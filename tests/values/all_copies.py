@@ -17,8 +17,7 @@ from rota import GFX950, Loop, LoopSpec, Read
 from rota.kernels.gemm import BF16
 from rota.program.kinds import Home, Unit
 from rota.program.machine import Fact
-from rota.targets.device import Device
-from rota.targets.timing import Timing
+from rota.targets.device import Device, Timing
 from rota.values.op_times import LoopTimes
 
 _KIB = 1024

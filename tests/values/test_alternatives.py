@@ -3,7 +3,7 @@ from __future__ import annotations
 from rota import verify
 from rota.cycles.predict import predict, rank
 from rota.kernels.gemm import GEMM_SHAPES
-from rota.values.alternatives import top_k
+from rota.values.compile_loop import top_k
 from tests.findings.smallest import raised
 
 

@@ -7,15 +7,14 @@ from dataclasses import replace
 import pytest
 
 from rota import GFX950, Loop, LoopSpec, ModuloScheduler, Read, RotaError, compile_loop
-from rota.cli.summary import summarise
+from rota.cli.commands.check import summarise
 from rota.cycles.predict import predict
 from rota.kernels.gemm import BF16
-from rota.order.modulo.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSchedule
+from rota.order.modulo.modulo_problem import ModuloCertificate, ModuloProof, ModuloSchedule
 from rota.targets.device import timing_of
-from rota.values.buffer_depth import allowances
-from rota.values.claim import _most
+from rota.values.buffer_depth import allowances, modulo_problem
 from rota.values.compiled_loop import CompiledLoop
-from rota.values.loop_problem import modulo_problem
+from rota.values.interval_certificate import _most
 from rota.values.op_times import time_loop
 from tests.values.all_copies import Drawn, better, drawn
 

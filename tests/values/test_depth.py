@@ -9,13 +9,11 @@ from rota.errors import GraphError
 from rota.kernels.gemm import GEMM_SHAPES
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
-from rota.solver.stopping import Stop
+from rota.solver.limits import Stop
 from rota.targets.device import timing_of
-from rota.values.buffer_depth import allowances, depths_that_bear, ties_of
+from rota.values.buffer_depth import allowances, depths_that_bear, least_borne, modulo_problem, ties_of
 from rota.values.compile_loop import compile_loop
-from rota.values.copies import least_borne
 from rota.values.loop import Loop
-from rota.values.loop_problem import modulo_problem
 from rota.values.op_times import least_copies, time_loop
 from tests.findings.smallest import raised
 

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from rota.values.entry_moves import EntryMoves
+from rota.values.polish import EntryMoves
 
 # Matrix instructions are 0, 4 and 6; between them stand 1, 2, 3 and 5.
 ORDER = [0, 1, 2, 3, 4, 5, 6]

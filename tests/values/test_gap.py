@@ -8,7 +8,7 @@ from rota import GFX950
 from rota.cycles.predict import clocks_per_tile
 from rota.kernels.gemm import BF16, GEMM_SHAPES, GemmShape
 from rota.values.compile_loop import compile_loop
-from rota.values.gap import gap_in_words
+from rota.values.compiled_loop import gap_in_words
 
 SHAPE = GemmShape(name="gap", instruction=BF16, mma=(16, 32), rows=64, columns=64, waves=4)
 

@@ -7,15 +7,12 @@ from dataclasses import replace
 import pytest
 
 from rota import GFX942, GFX950, Loop, compile_loop
-from rota.cycles.instructions import CODE, encode
-from rota.cycles.parameters import nominal
+from rota.cycles.instructions import CODE, encode, nominal
 from rota.cycles.predict import predict
 from rota.program.kinds import OpKind, Unit
 from rota.program.loop_spec import LoopSpec
-from rota.targets.device import Device, device_of
-from rota.targets.estimate import Estimate
-from rota.values.apart import time_apart
-from rota.values.op_times import time_loop
+from rota.targets.device import Device, Estimate, device_of
+from rota.values.op_times import time_apart, time_loop
 from tests.findings.smallest import raised
 from tests.values.loops import MFMA, SCALED, gstore, k_slices, scaled, transcendental, transposed
 

@@ -13,22 +13,21 @@ from rota.compiled.proved import repaired
 from rota.cycles.predict import predict
 from rota.cycles.record import record
 from rota.emit.document.exchange import from_json, to_json
+from rota.emit.forms import emit_skeleton
 from rota.emit.gemm.hip_gemm import emit_gemm
-from rota.emit.skeleton import emit_skeleton
+from rota.execute.clock import Earliest, Latest, Policy, Random
 from rota.execute.executor import execute
-from rota.execute.policy import Earliest, Latest, Policy, Random
 from rota.order.modulo.handover import derive_handovers
 from rota.program.entry import Entry, wait_effect, wait_op
-from rota.program.kinds import OpKind
+from rota.program.kinds import OpKind, Phase
 from rota.program.loop_spec import LoopSpec
 from rota.program.lowered import LoweredProgram
 from rota.program.machine import Counter
-from rota.program.phase import Phase
 from rota.values.compile_loop import unsynchronised
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.unroll import Placement
 from rota.verify.prove import verify
-from rota.view.show import show
+from rota.view.page import show
 from tests.findings.smallest import raised
 from tests.values.loops import (
     LOOPS,

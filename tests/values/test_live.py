@@ -12,9 +12,8 @@ from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopSpec
 from rota.targets.device import timing_of
 from rota.values.compile_loop import unsynchronised
-from rota.values.live_registers import Holder, least_live, most_live
 from rota.values.op_times import time_loop
-from rota.values.unroll import Placement
+from rota.values.unroll import Holder, Placement, least_live, most_live
 from tests.execute.random_loops import specs
 from tests.findings.smallest import raised
 

@@ -11,12 +11,12 @@ import pytest
 from rota import GFX942, GFX950, Machine, ModuloScheduler, count_sync, verify
 from rota.kernels.attention import ATTENTION
 from rota.kernels.gemm import BF16, GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
-from rota.order.modulo.modulo_schedule import ModuloProof
+from rota.order.modulo.modulo_problem import ModuloProof
 from rota.program.loop_spec import LoopSpec, Read
-from rota.solver.effort import spent
+from rota.solver.limits import spent
+from rota.values.buffer_depth import Patience
 from rota.values.compile_loop import compile_loop
 from rota.values.loop import Loop
-from rota.values.patience import Patience
 from tests.findings.smallest import raised
 
 SHIPPED = [(shape, GFX950) for shape in GEMM_SHAPES] + [(shape, GFX942) for shape in MI300X_GEMM_SHAPES]

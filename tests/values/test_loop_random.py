@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota import GFX942, GFX950, Machine, verify
+from rota.execute.clock import Earliest, Latest, Random
 from rota.execute.executor import execute
-from rota.execute.policy import Earliest, Latest, Random
 from rota.program.kinds import OpKind
 from rota.program.loop_spec import LoopSpec
 from rota.values.compile_loop import compile_loop

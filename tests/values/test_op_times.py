@@ -10,8 +10,7 @@ from rota import GFX942, GFX950, Machine
 from rota.kernels.gemm import BF16, GEMM_SHAPES, GemmShape
 from rota.program.kinds import OpKind, Unit
 from rota.program.loop_spec import LoopSpec, Read
-from rota.targets.device import rates_of, timing_of
-from rota.targets.rates import Rates
+from rota.targets.device import Rates, rates_of, timing_of
 from rota.values.loop import Loop
 from rota.values.op_times import precedences, time_loop
 from tests.findings.smallest import raised

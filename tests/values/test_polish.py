@@ -8,15 +8,13 @@ from random import Random
 import pytest
 
 from rota import GFX950, verify
-from rota.cycles.instructions import encode, in_order
-from rota.cycles.parameters import nominal
+from rota.cycles.instructions import encode, in_order, nominal
 from rota.cycles.predict import clocks_of, clocks_per_tile
 from rota.execute.executor import execute
 from rota.execute.semantics import Mixing
 from rota.kernels.gemm import BF16, GemmShape
 from rota.program.entry import Entry, wait_effect, wait_op
-from rota.program.kinds import OpKind
-from rota.program.phase import Phase
+from rota.program.kinds import OpKind, Phase
 from rota.targets.device import device_of
 from rota.values.compile_loop import compile_loop
 from rota.values.compiled_loop import CompiledLoop

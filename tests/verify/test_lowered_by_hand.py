@@ -10,12 +10,10 @@ import pytest
 
 from rota import GFX950, RotaError, verify
 from rota.execute.executor import execute
-from rota.program.effects import WORKGROUP, Effect, Place, Space
-from rota.program.entry import ARRIVE, BARRIER, MEETS, Entry, Op, wait_effect, wait_op
-from rota.program.kinds import Home, OpKind
+from rota.program.entry import ARRIVE, BARRIER, MEETS, WORKGROUP, Effect, Entry, Op, Place, Space, wait_effect, wait_op
+from rota.program.kinds import Home, OpKind, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.program.lowered import Barrier, LoweredProgram, Role, TileProduct, TileSum
-from rota.program.phase import Phase
 from tests.programs.two_sums import ALL, ROLES, SHARED, SPEC, data, meet, right_kernel, two_sums, wait
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rota import CompiledSchedule, Phase, compile_loop, verify
+from rota.execute.clock import Earliest, Latest, Random
 from rota.execute.executor import execute
-from rota.execute.policy import Earliest, Latest, Random
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from tests.sync.minimality import with_less

@@ -10,13 +10,11 @@ from rota.cycles.predict import predict
 from rota.cycles.record import record
 from rota.cycles.timeline import At, Cause, Lane, Slice, Stall, Timeline, wait_for
 from rota.kernels.ping_pong import DeclarativeSchedule
-from rota.pipeline.tile_shape import TileShape
-from rota.program.effects import Effect, Place, Space
-from rota.program.entry import Entry, Op, wait_effect, wait_op
-from rota.program.kinds import OpKind
-from rota.program.phase import Phase
+from rota.pipeline.geometry import TileShape
+from rota.program.entry import Effect, Entry, Op, Place, Space, wait_effect, wait_op
+from rota.program.kinds import OpKind, Phase
 from rota.values.compiled_loop import CompiledLoop
-from rota.view.arrange import arrange, busy_share, short_name
+from rota.view.scene import arrange, busy_share, short_name
 from tests.view.kernels import by_values, four_wave, ping_pong
 
 Kernel = Callable[[], tuple[CompiledSchedule, Timeline]]

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from rota import CompiledSchedule, DeclarativeSchedule, OpDesc, Phase, Pipeline4Wave, compile_schedule
 from rota.pipeline.geometry import KernelGeometry
-from rota.pipeline.schedule_entry import entries_of
+from rota.pipeline.op import entries_of
 from rota.program.entry import Entry
 from rota.view.diff import Change, Figure, Row, ScheduleDiff, diff
-from rota.view.diff_page import diff_page
+from rota.view.page import diff_page
 from tests.view.kernels import by_values, four_wave, ping_pong
 from tests.view.scenes import HOSTILE
 

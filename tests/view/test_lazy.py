@@ -7,7 +7,7 @@ import sys
 
 PROBE = """
 import sys
-import rota.view.show, rota.view.diff_page, rota.view.perfetto_trace
+import rota.view.page, rota.view.page, rota.view.perfetto_trace
 print(*{name.partition(".")[0] for name in sys.modules})
 """
 

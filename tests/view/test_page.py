@@ -9,8 +9,7 @@ import pytest
 
 from rota import CompiledSchedule
 from rota.cycles.timeline import Timeline
-from rota.view.page import page
-from rota.view.show import show
+from rota.view.page import page, show
 from tests.view.kernels import by_values, four_wave, ping_pong
 from tests.view.scenes import HOSTILE
 

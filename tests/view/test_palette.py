@@ -6,8 +6,7 @@ import itertools
 import pytest
 
 from rota.cycles.timeline import Lane
-from rota.view.palette import DARK, HUES, LIGHT, SHADES, Theme, contrast, fill, ink
-from rota.view.style import style_sheet
+from rota.view.draw import DARK, HUES, LIGHT, SHADES, Theme, contrast, fill, ink, style_sheet
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 

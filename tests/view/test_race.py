@@ -9,9 +9,8 @@ import pytest
 
 from rota import Concern, Finding, KernelGeometry, Pipeline4Wave, compile_schedule, verify
 from rota.errors import SourceLine
-from rota.view.draw_race import draw_race, race_page
-from rota.view.race import Race, WaveAccess, race_of
-from rota.view.svg import width_of
+from rota.view.draw import width_of
+from rota.view.race import Race, WaveAccess, draw_race, race_of, race_page
 from tests.prove.written import judged
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -11,8 +11,7 @@ from rota.program.kinds import OpKind
 from rota.values.compile_loop import unsynchronised
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.unroll import Placement
-from rota.view.pictured import Key
-from rota.view.reasons import Reason, reasons_of
+from rota.view.scene import Key, Reason, reasons_of
 from tests.view.kernels import by_values, four_wave, ping_pong
 
 

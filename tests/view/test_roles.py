@@ -12,15 +12,12 @@ import pytest
 from rota.cycles.predict import predict
 from rota.cycles.record import record
 from rota.cycles.timeline import Lane, Timeline
+from rota.program.kinds import Phase
 from rota.program.lowered import LoweredProgram
-from rota.program.phase import Phase
-from rota.view.arrange import arrange
 from rota.view.draw import draw
+from rota.view.page import show
 from rota.view.perfetto_trace import perfetto_trace
-from rota.view.pictured import Key
-from rota.view.reasons import reasons_of
-from rota.view.scene import Stripe
-from rota.view.show import show
+from rota.view.scene import Key, Stripe, arrange, reasons_of
 from rota.view.terminal import text_timeline
 from tests.cycles.two_roles import producer_consumer
 

@@ -24,8 +24,7 @@ from rota.cycles.timeline import (
     Timeline,
     wait_for,
 )
-from rota.program.effects import WORKGROUP, Place
-from rota.program.entry import Entry
+from rota.program.entry import WORKGROUP, Entry, Place
 from rota.program.kinds import OpKind
 
 SIMDS = 4

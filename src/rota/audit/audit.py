@@ -3,41 +3,152 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from rota.audit.announced import with_additions
-from rota.audit.attention_identity import VECTOR_OPCODES, wrong_values
-from rota.audit.compare import Comparison, WaitMatch, WaitVerdict, compare
-from rota.audit.descriptor import misfits
-from rota.audit.expected import Expected, expected_counts, expected_gemm, expected_opcodes
-from rota.audit.identity import wrong_operands
-from rota.audit.machine_loop import MachineLoop, read_machine_loop
-from rota.audit.reprove import reprove
-from rota.audit.wave_groups import wrong_groups
+from rota.audit.compare import SYNC, Comparison, WaitMatch, WaitVerdict, compare, reprove
+from rota.audit.identity import VECTOR_OPCODES, wrong_operands, wrong_values
+from rota.audit.machine_loop import (
+    Expected,
+    ExpectedEvent,
+    MachineEvent,
+    MachineLoop,
+    expected_counts,
+    expected_gemm,
+    expected_opcodes,
+    read_machine_loop,
+)
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.addition import Addition
 from rota.emit.attention.attention_kernel import attention_shape
 from rota.emit.attention.attention_ops import AttentionOps, copies_of
+from rota.emit.emission import Addition, with_register_waits
 from rota.emit.gemm.gemm_binding import GemmBinding
-from rota.emit.gemm.gemm_factors import Element
-from rota.emit.gemm.gemm_instructions import SCALING_OPCODES
 from rota.emit.gemm.gemm_plan import Binder
-from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
-from rota.emit.gemm.pair_words import PACK
-from rota.emit.register_waits import with_register_waits
-from rota.emit.text.sync_text import check_words
-from rota.errors import Finding, IsaError, Severity
+from rota.emit.gemm.gemm_tile import SCALING_OPCODES, Element, GemmTile, gemm_tile
+from rota.emit.gemm.gemm_words import PACK
+from rota.emit.text import check_words
+from rota.errors import Concern, Finding, IsaError, Severity
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import KernelFacts
-from rota.isa.hazards.walk import check_spacing
+from rota.isa.disassembly import Instruction, told_otherwise
+from rota.isa.hazards.wait_states import check_spacing
 from rota.pipeline.geometry import KernelGeometry
-from rota.program.kinds import OpKind
+from rota.program.entry import Entry, wait_effect, wait_op
+from rota.program.kinds import OpKind, Phase
 from rota.program.machine import Machine
-from rota.program.phase import Phase
 from rota.targets.architecture import architecture_of
 from rota.targets.device import registers_per_lane
 from rota.verify.report import Certificate
+
+
+def with_additions(expected: Expected, additions: Sequence[Addition]) -> Expected:
+    """Each addition right before its data instruction or barrier, as if the schedule had it."""
+    due: defaultdict[tuple[Phase, int, bool], list[Addition]] = defaultdict(list)
+    for each in additions:
+        due[each.phase, each.before, each.at_barrier].append(each)
+    return {phase: tuple(_with(phase, events, due)) for phase, events in expected.items()}
+
+
+def _with(
+    phase: Phase, events: Sequence[ExpectedEvent], due: dict[tuple[Phase, int, bool], list[Addition]]
+) -> Iterator[ExpectedEvent]:
+    number = 0
+    for event in events:
+        is_data = event.kind not in SYNC
+        if is_data or event.kind is OpKind.BARRIER:
+            yield from (_wait(each, event) for each in due.pop((phase, number, not is_data), ()))
+        number += is_data
+        yield event
+    yield from (_wait(each, events[-1]) for each in due.pop((phase, number, False), ()))
+
+
+def _wait(addition: Addition, event: ExpectedEvent) -> ExpectedEvent:
+    op, effect = wait_op(addition.counter, addition.count), wait_effect(addition.counter, addition.count)
+    entry = Entry(op=op, effect=effect, time_slot=event.entry.time_slot, phase=addition.phase)
+    return ExpectedEvent(kind=OpKind.WAIT, entry=entry)
+
+
+_GROUPS = 2  # that staggering knows
+_Pair = tuple[Entry, MachineEvent]
+
+
+def wrong_groups(
+    expected: Expected, loop: MachineLoop, machine: Machine, waves: int, *, as_emitted: bool
+) -> list[Finding]:
+    """As emitted, the first half of the waves is group 0; elsewhere any two groups will do that leave no wave out.
+
+    Where the machine code hasn't as many such barriers as the schedule, the comparison has said so.
+    """
+    pairs = [pair for phase in Phase for pair in _alone(expected, loop, phase)]
+    if not pairs:
+        return []
+    from rota.isa.decoded import waves_at
+
+    numbers = [event.number for _, event in pairs]
+    reached = waves_at(loop.instructions, architecture_of(machine), waves, numbers, reached=loop.marked)
+    found = [reached[event.number] for _, event in pairs]
+    due = [_group(entry, waves) for entry, _ in pairs]
+    if not as_emitted and found[0]:
+        first, everyone = pairs[0][0].roles, frozenset(range(waves))
+        due = [found[0] if entry.roles == first else everyone - found[0] for entry, _ in pairs]
+    return [*_wrong(pairs, due, found)]
+
+
+def _alone(expected: Expected, loop: MachineLoop, phase: Phase) -> list[_Pair]:
+    """Barriers of one group, as planned and as found."""
+    planned = [event.entry for event in expected[phase] if event.kind is OpKind.BARRIER and event.alone]
+    found = [event for event in loop.phase(phase) if event.kind is OpKind.BARRIER and event.conditional]
+    return list(zip(planned, found, strict=True)) if len(planned) == len(found) else []
+
+
+def _group(entry: Entry, waves: int) -> frozenset[int]:
+    return frozenset(wave for wave in range(waves) if entry.executed_by(wave // (waves // _GROUPS)))
+
+
+def _wrong(
+    pairs: Sequence[_Pair], due: Sequence[frozenset[int]], found: Sequence[frozenset[int] | None]
+) -> Iterator[Finding]:
+    for (entry, event), planned, have in zip(pairs, due, found, strict=True):
+        if have == planned and have:
+            continue
+        other = "other waves than the schedule's" if have is not None else "waves that can't be told from their number"
+        group = ", ".join(map(str, entry.roles or ()))
+        where = f"the {entry.phase.value.lower()}'s barrier of group {group} alone"
+        yield Finding(
+            code="I210",
+            message=f"{where} is executed by {other}",
+            concerns=(
+                entry.concern(),
+                Concern(label=event.instruction.text, index=event.number, role="in machine code"),
+            ),
+            evidence=(("due", _shown(planned)), ("found", "not known" if have is None else _shown(have))),
+        )
+
+
+def _shown(waves: frozenset[int]) -> str:
+    return "waves " + ", ".join(map(str, sorted(waves))) if waves else "no wave"
+
+
+def misfits(facts: KernelFacts, instructions: Sequence[Instruction], machine: Machine) -> list[Finding]:
+    """All findings about one kernel that is to run on a machine."""
+    return [*_of_machine(facts, machine), *told_otherwise(facts, instructions)]
+
+
+def _of_machine(facts: KernelFacts, machine: Machine) -> Iterator[Finding]:
+    if facts.arch != machine.arch:
+        yield Finding(
+            code="I111",
+            message=f"the code object is for {facts.arch}, the schedule for {machine.arch}",
+            evidence=(("code object", facts.arch), ("schedule", machine.arch)),
+        )
+    needed, there = max(facts.descriptor.lds_bytes, facts.lds_bytes), machine.lds_bytes.value
+    if needed > there:
+        yield Finding(
+            code="I207",
+            message=f"the kernel takes more LDS than a workgroup has on {machine.arch}",
+            evidence=(("LDS bytes", f"{needed}, at most {there}"),),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

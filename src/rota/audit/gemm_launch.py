@@ -15,10 +15,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.errors import Finding
+from rota.audit.audit import misfits
+from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.gemm.gemm_tile import Element, Factor, gemm_tile
+from rota.errors import Finding, IsaError
+from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import LANES, KernelFacts
-from rota.isa.code.disassembly import Instruction
 from rota.isa.decoded import KernelProgram, load_program
+from rota.isa.disassembly import Instruction
 from rota.isa.launch.interleaving import LATEST, Interleaving, interleavings
 from rota.isa.launch.run import run_kernel
 from rota.pipeline.geometry import KernelGeometry
@@ -231,4 +235,31 @@ def _wrong_result(
                 *run,
             ),
         ),
+    )
+
+
+def load_emitted(
+    compiled: CompiledSchedule,
+    geometry: KernelGeometry,
+    code: CodeObject,
+    *,
+    element: Element | None = None,
+    waves: int | None = None,
+    kernel: str | None = None,
+    dynamic_lds: int = 0,
+) -> GemmProgram:
+    """The emitted GEMM, or the one of that name where there are several; it must fit its descriptor and machine."""
+    tile = gemm_tile(compiled, geometry, element=element, waves=waves)
+    facts, instructions = code.kernel(kernel), code.instructions(kernel)
+    if wrong := misfits(facts, instructions, compiled.machine):
+        raise IsaError(*wrong)
+    return load_gemm(
+        compiled,
+        geometry,
+        facts,
+        instructions,
+        element=tile.element.value,
+        waves=tile.waves,
+        dynamic_lds=dynamic_lds,
+        b_by_columns=tile.by_columns(Factor.B),
     )

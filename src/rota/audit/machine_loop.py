@@ -8,16 +8,149 @@ the results.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rota.audit.scalar_sums import ScalarSums, constant
-from rota.emit.text.marks import FIRST_MARK, LAST_MARK
-from rota.errors import Finding, IsaError
-from rota.isa.code.disassembly import Instruction
-from rota.isa.code.flow import falls_through
-from rota.program.kinds import OpKind
-from rota.program.phase import Phase
+from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_tile import BoundInstruction
+from rota.emit.text import FIRST_MARK, LAST_MARK, is_alone
+from rota.errors import Concern, Finding, IsaError
+from rota.isa.disassembly import Instruction, falls_through
+from rota.program.entry import Entry
+from rota.program.kinds import OpKind, Phase
+from rota.program.lowered import Lowerable
+
+_SYNC = (OpKind.WAIT, OpKind.BARRIER, OpKind.PRIORITY)  # of those that synchronise, what is an instruction
+_LIKE = {OpKind.TRANSCENDENTAL: OpKind.VALU}  # in machine code both are opcodes that the author names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedEvent:
+    """One event of an entry; for a GEMM whose addresses are known, with what it is bound to.
+
+    What is `alone` isn't executed by every role; `opcode` is set where nothing is bound but the instruction is known.
+    """
+
+    kind: OpKind
+    entry: Entry
+    bound: BoundInstruction | None = None
+    alone: bool = False
+    opcode: str = ""
+
+
+Expected = Mapping[Phase, tuple[ExpectedEvent, ...]]
+
+
+def expected_gemm(planned: Lowerable, binding: GemmBinding) -> Expected:
+    """The events of an emitted GEMM, every instruction with its coordinates."""
+
+    def events(entry: Entry) -> Iterator[ExpectedEvent]:
+        for bound in binding.instructions(entry):
+            yield ExpectedEvent(kind=entry.op.kind, entry=entry, bound=bound)
+
+    return _expected(planned, events)
+
+
+def expected_counts(planned: Lowerable) -> Expected:
+    """The events of a skeleton whose functions issue what is declared: as many instructions as each op has."""
+
+    def events(entry: Entry) -> Iterator[ExpectedEvent]:
+        if entry.op.work is None:
+            raise IsaError(
+                Finding(
+                    code="I201",
+                    message=f"{entry.op} doesn't say how many instructions it is, so none can be told to be its own",
+                    concerns=(entry.concern(),),
+                )
+            )
+        for _ in range(entry.op.work.instructions):
+            yield ExpectedEvent(kind=_LIKE.get(entry.op.kind, entry.op.kind), entry=entry)
+
+    return _expected(planned, events)
+
+
+def expected_opcodes(planned: Lowerable, opcodes: Callable[[Entry], Sequence[str]]) -> Expected:
+    """The events of source whose instructions are known one by one."""
+
+    def events(entry: Entry) -> Iterator[ExpectedEvent]:
+        for opcode in opcodes(entry):
+            yield ExpectedEvent(kind=_LIKE.get(entry.op.kind, entry.op.kind), entry=entry, opcode=opcode)
+
+    return _expected(planned, events)
+
+
+def _expected(planned: Lowerable, data: Callable[[Entry], Iterator[ExpectedEvent]]) -> Expected:
+    program = planned.lowered
+
+    def events(entry: Entry) -> Iterator[ExpectedEvent]:
+        if not entry.op.is_framework:
+            yield from data(entry)
+        elif entry.op.kind in _SYNC:
+            yield ExpectedEvent(kind=entry.op.kind, entry=entry, alone=is_alone(program, entry))
+
+    return {phase: tuple(event for entry in program.phase(phase) for event in events(entry)) for phase in Phase}
+
+
+_SCALARS = re.compile(r"s(?:\[(\d+):(\d+)\]|(\d+))")
+_SUMS = ("s_add_i32", "s_add_u32", "s_or_b32")  # an OR adds where the compiler knows that no bits meet
+_WRITES_NOTHING = ("s_cmp", "s_bitcmp", "s_store", "s_setreg")
+
+
+class ScalarSums:
+    """Follows copies and sums with constants, in the order of the text."""
+
+    def __init__(self) -> None:
+        self._defined: Counter[str] = Counter()
+        self._sums: dict[str, tuple[str, int]] = {}
+
+    def of(self, register: str) -> tuple[str, int]:
+        """What it is counted from, at which definition of that, and how far."""
+        return self._sums.get(register, (f"{register} of {self._defined[register]}", 0))
+
+    def step(self, each: Instruction) -> None:
+        """Take note of one instruction."""
+        written = written_scalars(each)
+        if not written:
+            return
+        found = self._sum(each) if len(written) == 1 else None
+        for register in written:
+            self._defined[register] += 1
+            self._sums.pop(register, None)
+            if found is not None:
+                self._sums[register] = found
+
+    def _sum(self, each: Instruction) -> tuple[str, int] | None:
+        sources = [operand for operand in each.operands[1:] if _SCALARS.fullmatch(operand)]
+        constants = [number for operand in each.operands[1:] if (number := constant(operand)) is not None]
+        if len(sources) != 1 or len(sources) + len(constants) != len(each.operands) - 1:
+            return None
+        if each.opcode == "s_mov_b32" or each.opcode in _SUMS:
+            base, before = self.of(sources[0])
+            return base, before + sum(constants)
+        return None
+
+
+def written_scalars(each: Instruction) -> list[str]:
+    """The scalar registers that an instruction writes by name."""
+    writes = each.operands and not each.opcode.startswith(_WRITES_NOTHING)
+    return list(_registers(each.operands[0])) if writes else []
+
+
+def constant(operand: str) -> int | None:
+    """A literal."""
+    try:
+        return int(operand, 0)
+    except ValueError:
+        return None
+
+
+def _registers(operand: str) -> Iterator[str]:
+    match = _SCALARS.fullmatch(operand)
+    if match is not None:
+        first, last = (match[1], match[2]) if match[1] else (match[3], match[3])
+        yield from (f"s{number}" for number in range(int(first), int(last) + 1))
+
 
 _WAIT = re.compile(r"(vmcnt|lgkmcnt)\((\d+)\)")
 _SCALAR_LOADS = ("s_load", "s_buffer_load")
@@ -226,3 +359,28 @@ def _kind(instruction: Instruction, valu: Collection[str], kinds: Collection[OpK
         kind = _GLOBAL_KINDS[match[1]]
         return kind if kind in kinds else None
     return next((kind for prefix, kind in _KINDS.items() if opcode.startswith(prefix)), None)
+
+
+_SPAN = re.compile(r"([va])(?:\[(\d+):(\d+)\]|(\d+))")
+
+
+def named_registers(operand: str) -> Iterator[str]:
+    """The vector registers that an operand names, one after the other; none if it names no such."""
+    match = _SPAN.fullmatch(operand)
+    if match is not None:
+        first, last = (match[2], match[3]) if match[2] else (match[4], match[4])
+        for number in range(int(first), int(last) + 1):
+            yield f"{match[1]}{number}"
+
+
+def wrong_operand(planned: ExpectedEvent, found: MachineEvent, what: str, due: object, have: object) -> Finding:
+    """I203: an instruction works on something else than its op."""
+    return Finding(
+        code="I203",
+        message=f"{planned.entry.op} works on another {what} than the schedule says",
+        concerns=(
+            planned.entry.concern(),
+            Concern(label=found.instruction.text, index=found.number, role="in machine code"),
+        ),
+        evidence=(("due", str(due)), ("found", str(have))),
+    )

@@ -12,7 +12,7 @@ import traceback
 
 import click
 
-from rota.cli.kernel_argument import authors_line
+from rota.cli.arguments import authors_line
 from rota.cli.output import GITHUB, JSON, give, tell
 from rota.errors import RotaError
 from rota.version import __version__
@@ -27,7 +27,16 @@ GROUPS = {
 }
 """The commands by what they are for, in the order in which help lists them."""
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
-"""Each in the module of its name, which is imported when the command is asked for."""
+_MODULES = {
+    "diff": "show",
+    "trace": "show",
+    "audit": "run",
+    "calibrate": "predict",
+    "kernels": "look_up",
+    "explain": "look_up",
+    "targets": "look_up",
+}
+"""Commands that are defined in a module of another name.  A module is imported when its command is asked for."""
 
 
 class Guarded(click.Group):
@@ -40,7 +49,7 @@ class Guarded(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name, with its module."""
         if cmd_name in COMMANDS and cmd_name not in self.commands:
-            module = importlib.import_module(f"rota.cli.{cmd_name}")
+            module = importlib.import_module(f"rota.cli.commands.{_MODULES.get(cmd_name, cmd_name)}")
             self.add_command(getattr(module, cmd_name))
         return super().get_command(ctx, cmd_name)
 

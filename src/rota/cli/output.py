@@ -5,20 +5,249 @@ from __future__ import annotations
 import enum
 import errno
 import json
+import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from itertools import chain, repeat
 from math import isfinite
 from pathlib import Path
-from typing import Any, TypeVar
+from threading import Event, Thread
+from time import perf_counter
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from rota.cli.annotations import annotated
-from rota.cli.sarif import as_sarif
-from rota.errors import Finding
+from rota.errors import CODES, Finding, Severity, SourceLine
+from rota.version import __version__
+
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning"}  # notes are legal
+_DATA = (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"))
+_PROPERTY = (*_DATA, (":", "%3A"), (",", "%2C"))
+
+
+def annotated(findings: Iterable[Finding], subjects: Iterable[str] = ()) -> Iterator[str]:
+    """One command for a finding, at the first line that it concerns, and a notice at each other line.
+
+    One that concerns no line names its subject instead, where there is any.
+    """
+    for finding, subject in zip(findings, chain(subjects, repeat("")), strict=False):
+        command = _COMMANDS.get(finding.severity)
+        if command is None:
+            continue
+        lines = list(dict.fromkeys(concern.source for concern in finding.concerns if concern.source is not None))
+        title = f"rota {finding.code}"
+        if not lines:
+            named = f"{title}: {subject}" if subject else title
+            yield _command(command, {"title": named}, str(finding))
+        for number, line in enumerate(lines):
+            where = {"file": relative(line.file), "line": str(line.line), "title": title}
+            also = f"the other end of {finding.code} at {relative(lines[0].file)}:{lines[0].line}: {finding.message}"
+            yield _command("notice", where, also) if number else _command(command, where, str(finding))
+
+
+def _command(command: str, properties: dict[str, str], message: str) -> str:
+    told = ",".join(f"{name}={_escaped(value, _PROPERTY)}" for name, value in properties.items())
+    return f"::{command} {told}::{_escaped(message, _DATA)}"
+
+
+def _escaped(text: str, table: Iterable[tuple[str, str]]) -> str:
+    for plain, code in table:
+        text = text.replace(plain, code)
+    return text
+
+
+def relative(file: str) -> str:
+    """As GitHub knows the file: from the root of the checkout."""
+    root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
+    path = Path(file).resolve()
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else file
+
+
+FORMAT = 1
+
+
+class KnownFinding(NamedTuple):
+    """What makes two findings the same."""
+
+    kernel: str
+    code: str
+    ends: tuple[str, ...]
+
+
+def identity(subject: str, finding: Finding) -> KnownFinding:
+    """By which a finding about `subject`, a file or `file:kernel`, is known again."""
+    kernel = subject.rpartition(":")[2] if ":" in subject else Path(subject).name
+    ends = (
+        f"{relative(concern.source.file)}:{concern.source.line}" if concern.source else concern.label
+        for concern in finding.concerns
+    )
+    return KnownFinding(kernel, finding.code, tuple(ends))
+
+
+def new_findings(
+    found: Iterable[tuple[str, Finding]], known: Iterable[KnownFinding]
+) -> tuple[tuple[str, Finding], ...]:
+    """Those that are not known; notes are never new."""
+    left, new = Counter(known), []
+    for subject, finding in found:
+        if finding.severity is Severity.NOTE:
+            continue
+        who = identity(subject, finding)
+        if left[who] > 0:
+            left[who] -= 1
+        else:
+            new.append((subject, finding))
+    return tuple(new)
+
+
+def written(found: Iterable[tuple[str, Finding]]) -> str:
+    """A baseline's text: one line a finding, sorted, so that a difference can be reviewed."""
+    known = sorted(identity(subject, each) for subject, each in found if each.severity is not Severity.NOTE)
+    lines = ",\n".join(
+        "    " + json.dumps({"kernel": each.kernel, "code": each.code, "ends": each.ends}, ensure_ascii=False)
+        for each in known
+    )
+    return f'{{\n  "rota_baseline": {FORMAT},\n  "known": [\n{lines}\n  ]\n}}\n'
+
+
+def read_baseline(path: Path) -> tuple[KnownFinding, ...]:
+    """What a baseline says; a usage error that says where it is malformed."""
+    try:
+        document = json.loads(path.read_text())
+        if document["rota_baseline"] != FORMAT:
+            raise click.UsageError(f"{path} is a baseline of format {document['rota_baseline']}, not {FORMAT}")
+        known = tuple(map(_known, document["known"]))
+    except OSError as error:
+        raise click.UsageError(f"{path} can't be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise click.UsageError(f"{path} is no baseline: {error!r}") from error
+    return known
+
+
+def _known(entry: dict[str, Any]) -> KnownFinding:
+    parts = (entry["kernel"], entry["code"], *entry["ends"])
+    if not all(isinstance(part, str) for part in parts):
+        raise TypeError("a kernel, a code or an end is not a string")
+    return KnownFinding(parts[0], parts[1], parts[2:])
+
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
+
+
+def as_sarif(found: Iterable[tuple[str, Finding]]) -> dict[str, Any]:
+    """One run; each finding comes with what was checked, `file` or `file:kernel`."""
+    results = list(found)
+    codes = sorted({finding.code for _, finding in results})
+    rules = [{"id": code, "shortDescription": {"text": CODES[code]}} for code in codes]
+    return {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": {"name": "rota", "semanticVersion": __version__, "rules": rules}},
+                "columnKind": "unicodeCodePoints",
+                "results": [_result(subject, finding, codes) for subject, finding in results],
+            }
+        ],
+    }
+
+
+def _result(subject: str, finding: Finding, codes: Sequence[str]) -> dict[str, Any]:
+    located = [(concern.label, concern.source) for concern in finding.concerns if concern.source is not None]
+    file, _, kernel = subject.partition(":")
+    first = _location(*located[0]) if located else {"physicalLocation": {"artifactLocation": {"uri": _uri(file)}}}
+    logical = [{"name": kernel, "kind": "function"}] if kernel else []
+    logical += [{"name": str(concern).removeprefix("  --> "), "kind": "element"} for concern in finding.concerns]
+    return {
+        "ruleId": finding.code,
+        "ruleIndex": codes.index(finding.code),
+        "level": _LEVELS[finding.severity],
+        "message": {"text": str(finding)},
+        "locations": [first | ({"logicalLocations": logical} if logical else {})],
+        "relatedLocations": [_location(*each) for each in located[1:]],
+        "partialFingerprints": {"rota/v1": fingerprint(identity(subject, finding))},
+    }
+
+
+def fingerprint(known: KnownFinding) -> str:
+    """The same for a finding as long as code, kernel and both ends are."""
+    return "|".join((known.kernel, known.code, *known.ends))
+
+
+def _location(label: str, line: SourceLine) -> dict[str, Any]:
+    place = {"artifactLocation": {"uri": _uri(line.file)}, "region": {"startLine": max(1, line.line)}}
+    return {"physicalLocation": place, "message": {"text": label}}
+
+
+def _uri(file: str) -> str:
+    """From the root of the checkout; elsewhere, as a file's URI."""
+    told = relative(file)
+    return Path(told).as_uri() if Path(told).is_absolute() else Path(told).as_posix()
+
+
+_PATIENCE = 1.0
+_TICK = 0.25
+_CLEAR = "\r\x1b[K"
+_WIDTH = 30
+
+
+class Counted:
+    """How much is done, and of how much: called by the work, read by the line."""
+
+    def __init__(self) -> None:
+        self._done = self._whole = 0
+        self._what = "workgroups"
+
+    def __call__(self, done: int, whole: int) -> None:
+        """So much is done."""
+        self._done, self._whole = done, whole
+
+    def proofs(self, done: int, whole: int) -> None:
+        """So many proofs, of at most so many, where that is known."""
+        self._done, self._whole, self._what = done, whole, "proofs"
+
+    def files(self, done: int, whole: int) -> None:
+        """So many files."""
+        self._done, self._whole, self._what = done, whole, "files"
+
+    def __str__(self) -> str:
+        if not self._whole:
+            return f"{self._done} {self._what}, " if self._done else ""
+        filled = _WIDTH * self._done // self._whole
+        return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {self._done} of {self._whole} {self._what}, "
+
+
+@contextmanager
+def progress(doing: str) -> Iterator[Counted]:
+    """While the block runs; nothing where stderr is no terminal."""
+    counted = Counted()
+    if not sys.stderr.isatty():
+        yield counted
+        return
+    done = Event()
+    ticker = Thread(target=_tick, args=(doing, counted, done), daemon=True)
+    ticker.start()
+    try:
+        yield counted
+    finally:
+        done.set()
+        ticker.join()
+
+
+def _tick(doing: str, counted: Counted, done: Event) -> None:
+    started = perf_counter()
+    if done.wait(_PATIENCE):
+        return
+    while not done.wait(_TICK):
+        click.echo(f"{_CLEAR}{doing}: {counted}{perf_counter() - started:.0f} s", nl=False, err=True)
+    click.echo(_CLEAR, nl=False, err=True)
+
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -95,7 +324,7 @@ def give(
     told = _found(data) if found is None else found
     picture = meta.get(PICTURE)
     if picture is not None and told is not None:
-        from rota.view.draw_race import race_page
+        from rota.view.race import race_page
 
         write(picture, race_page(told))
     if meta.get(JSON, False):

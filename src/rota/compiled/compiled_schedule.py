@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Any, Self
 from rota.errors import Finding, several
 from rota.markup import card, folded, lines
 from rota.printing import WrappedTuple
-from rota.program.entry import Op
-from rota.program.listing import count_text, entry_lines
-from rota.program.lowered import LoweredProgram
+from rota.program.entry import Op, Origin
+from rota.program.kinds import Phase
+from rota.program.lowered import LoweredProgram, count_text, entry_lines
 from rota.program.machine import Machine
-from rota.program.origin import Origin
-from rota.program.phase import Phase
-from rota.verify.report import Certificate, was_issued
-from rota.verify.subject import not_about
+from rota.verify.report import Certificate, not_about, was_issued
 
 if TYPE_CHECKING:
     from rota.sync.repair import Repair, Repaired

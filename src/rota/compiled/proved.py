@@ -2,19 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from rota.compiled.body_places import BodyPlaces
-from rota.compiled.causes import helped
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.errors import Finding, ProgramError, ProofError, Severity
+from rota.errors import Concern, Finding, ProgramError, ProofError, Severity
+from rota.program.entry import Entry, Op
+from rota.program.kinds import Phase
+from rota.program.lowered import LoweredProgram
 from rota.verify.prove import verify
 from rota.verify.report import Report
 
 if TYPE_CHECKING:
-    from rota.sync.repair import Repaired
+    from rota.sync.repair import Repair, Repaired
+
+_ENTRY = re.compile(rf"at ({'|'.join(phase.value.lower() for phase in Phase)})\[(\d+)\]")
+
+
+class BodyPlaces:
+    """Where the entries of a schedule, or of a program that was made from it, come from."""
+
+    def __init__(self, compiled: CompiledSchedule, program: LoweredProgram | None = None) -> None:
+        lowered = program or compiled.lowered
+        self._index = compiled.body_index()
+        self._phases = {
+            phase.value.lower(): [entry for entry in lowered.phase(phase) if entry.listed] for phase in Phase
+        }
+
+    def finding(self, finding: Finding) -> Finding:
+        """The same finding; what it says about entries is said about ops of the body."""
+        return replace(
+            finding,
+            concerns=tuple(map(self.concern, finding.concerns)),
+            evidence=tuple(
+                (name, _ENTRY.sub(self._in_words, text) if isinstance(text, str) else text)
+                for name, text in finding.evidence
+            ),
+        )
+
+    def change(self, repair: Repair) -> str:
+        """What a repair does, and next to which op of the body."""
+        what = f"{repair.op} for {repair.before}" if repair.before else str(repair.op)
+        return f"{what} {self._near(repair.phase.value.lower(), repair.slot)}"
+
+    def concern(self, concern: Concern) -> Concern:
+        """One end, numbered as in the body; what is no op of the body is told by its neighbour."""
+        entries = self._phases.get(concern.phase, ())
+        if concern.index is None or concern.index >= len(entries) or str(entries[concern.index].op) != concern.label:
+            return concern  # the stagger's own barriers, or none of the entries
+        index = self.index(entries[concern.index].op)
+        if index is not None:
+            return replace(concern, index=index, phase="")
+        return replace(
+            concern, index=None, phase="", role=f"{concern.role} ({self._near(concern.phase, concern.index)})"
+        )
+
+    def _in_words(self, found: re.Match[str]) -> str:
+        return self._near(found[1], int(found[2]))
+
+    def _near(self, phase: str, slot: int) -> str:
+        """The next op of the body, or the last one if none follows."""
+        entries = self._phases[phase]
+        for entry in entries[slot:]:
+            if (index := self.index(entry.op)) is not None:
+                return f"in the {phase} in front of {entry.op} (#{index})"
+        for entry in reversed(entries[:slot]):
+            if (index := self.index(entry.op)) is not None:
+                return f"in the {phase} behind {entry.op} (#{index})"
+        return f"in the {phase}"
+
+    def index(self, op: Op) -> int | None:
+        """Where the body has an op."""
+        return self._index(op.declared)
+
+
+_MOST_REPAIRS = 16  # each costs a proof; beyond, one help serves all errors
+
+
+def helped(errors: Sequence[Finding], better: CompiledSchedule) -> Iterator[Finding]:
+    """The errors, grouped by what they lack; the first of each group says what fixes all of them."""
+    places = BodyPlaces(better)
+    every = frozenset(range(len(better.repairs)))
+    lacks: dict[tuple[object, ...], set[int]] = {}
+    for number in every if len(every) <= _MOST_REPAIRS else ():
+        worse = without_repair(better, better.repairs[number])
+        seen = BodyPlaces(better, worse)
+        for finding in verify(worse).errors:
+            lacks.setdefault(_identity(seen.finding(finding)), set()).add(number)
+    groups: dict[frozenset[int], list[Finding]] = {}
+    for finding in errors:
+        lacking = frozenset(lacks.get(_identity(finding), every))
+        # What lacks a part of what another lacks has the same cause.
+        wider = max((set_ for set_ in map(frozenset, lacks.values()) if lacking <= set_), key=len, default=lacking)
+        groups.setdefault(wider, []).append(finding)
+    for lacking, (first, *others) in groups.items():
+        changes = "; ".join(places.change(better.repairs[number]) for number in sorted(lacking))
+        scope = "this" if not others else f"this and the next {len(others)}" if others[1:] else "this and the next"
+        yield replace(first, fixes=(*first.fixes, f'sync="repair" fixes {scope}, and was proved: {changes}'))
+        yield from others
+
+
+def _identity(finding: Finding) -> tuple[object, ...]:
+    """What a finding is about, whatever epoch it was seen in."""
+    return (finding.code, *((end.label, end.index, end.role.split(",")[0]) for end in finding.concerns))
+
+
+def without_repair(better: CompiledSchedule, repair: Repair) -> LoweredProgram:
+    """The repaired program with one repair taken back."""
+    program = better.lowered
+    entries = list(program.phase(repair.phase))
+    place = next(n for n, entry in enumerate(entries) if entry.listed and entry.time_slot == repair.slot)
+    entries[place : place + 1] = () if repair.before is None else (repair.taken_back(entries[place]),)
+    return program.with_phases({repair.phase: entries})
+
 
 _Compiled = TypeVar("_Compiled", bound=CompiledSchedule)
 
@@ -112,3 +214,71 @@ def _refused(errors: Sequence[Finding], compiled: CompiledSchedule) -> ProofErro
         each for each in compiled.findings if each.severity is Severity.WARNING or (about_order and each.code in MOVED)
     ]
     return ProofError(*causes, *errors, *hints)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CompiledProgram(CompiledSchedule):
+    """A lowered program as its maker `given` it; the phases are its entries, those that aren't listed too."""
+
+    prologue: tuple[Entry, ...]
+    kernel: tuple[Entry, ...]
+    epilogue: tuple[Entry, ...]
+    given: LoweredProgram
+
+    @classmethod
+    def of(cls, program: LoweredProgram) -> Self:
+        """The program, not proved yet."""
+        return cls(
+            name=program.name,
+            prologue=program.prologue,
+            kernel=program.kernel,
+            epilogue=program.epilogue,
+            machine=program.machine,
+            lds_bytes=program.lds_bytes,
+            compiler_tracks_registers=program.compiler_tracks_registers,
+            reentrant=program.reentrant,
+            given=program,
+        )
+
+    @property
+    def op_count(self) -> int:
+        """Ops of one trip."""
+        return sum(not entry.op.is_framework for entry in self.kernel)
+
+    @property
+    def registers(self) -> int | None:
+        """What the program says."""
+        return self.given.registers
+
+    @property
+    def register_limit(self) -> int:
+        """What the program says, or else all that a lane has."""
+        return self.given.register_limit or self.machine.vgprs_per_lane.value
+
+    @property
+    def quality(self) -> str:
+        """Where the program comes from: nothing is known about its order."""
+        return self.given.origin or "lowered by its author"
+
+    def _lower(self) -> LoweredProgram:
+        return replace(
+            self.given,
+            name=self.name,
+            machine=self.machine,
+            prologue=self.prologue,
+            kernel=self.kernel,
+            epilogue=self.epilogue,
+            lds_bytes=self.lds_bytes,
+            compiler_tracks_registers=self.compiler_tracks_registers,
+            reentrant=self.reentrant,
+        )
+
+    def synchronised(self, done: Repaired) -> Self:
+        """The program with waits and barriers added."""
+        return replace(
+            self,
+            prologue=done.phases[Phase.PROLOGUE],
+            kernel=done.phases[Phase.KERNEL],
+            epilogue=done.phases[Phase.EPILOGUE],
+            repairs=done.repairs,
+        )

@@ -2,23 +2,180 @@
 
 from __future__ import annotations
 
+import enum
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from math import prod
+from typing import Any, NamedTuple, Protocol
 
-from rota.cycles.parameters import Parameters
-from rota.cycles.work import WorkSource, flops_of, program_of, waves_of, work_of
 from rota.errors import DeclarationError, Finding, did_you_mean
-from rota.program.effects import Place, Space
-from rota.program.entry import Entry, Work
-from rota.program.kinds import Home, OpKind, Unit
-from rota.program.limits import MOST_INSTRUCTIONS, check_count
+from rota.program.entry import Entry, Place, Space, Work
+from rota.program.kinds import Home, OpKind, Phase, Unit
+from rota.program.loop_spec import MOST_INSTRUCTIONS, check_count
 from rota.program.lowered import Lowerable, LoweredProgram
 from rota.program.machine import Counter
-from rota.program.phase import Phase
 from rota.targets.architecture import has_one_wait
-from rota.targets.device import rates_of
-from rota.targets.rates import Rates
+from rota.targets.cdna import shape_named
+from rota.targets.device import Device, Rates, rates_of
+
+
+class Arbitration(enum.Enum):
+    """Which of two waves of one priority gets a turn that both want."""
+
+    FAIR = "fair"  # the one that had the unit longest ago
+    OLDEST = "oldest first"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    """Clocks, turns and bytes per clock, as `targets.timing` names them.  The arbiter's rule is not published."""
+
+    issue_classes: int
+    lds_latency: int
+    lds_read: int
+    lds_read_transposed: int  # 0 where there is no such read
+    lds_write: int
+    dma_latency: int
+    dma_jitter: int
+    dma_rate: int
+    dma_setup: int
+    barrier: int
+    loop_edge: int
+    result_turns: int
+    operand_turns: int
+    simds: int
+    turn: int
+    arbitration: Arbitration = Arbitration.FAIR
+    seed: int = 1
+
+    def but(self, **changes: Any) -> Parameters:
+        """These parameters with some changed."""
+        return replace(self, **changes)
+
+
+class Variant(NamedTuple):
+    """One estimate at an end of its range; the others stay nominal."""
+
+    name: str
+    value: int | str
+    parameters: Parameters
+
+
+def nominal(device: Device) -> Parameters:
+    """The numbers to plan with."""
+    timing = device.timing
+    transposed = timing.rates.lds_read_transposed
+    return Parameters(
+        issue_classes=timing.issue_classes.fact.value,
+        lds_latency=timing.lds_latency.fact.value,
+        lds_read=timing.rates.lds_read.value,
+        lds_read_transposed=0 if transposed is None else transposed.fact.value,
+        lds_write=timing.lds_write.fact.value,
+        dma_latency=timing.dma_latency.fact.value,
+        dma_jitter=timing.dma_jitter.fact.value,
+        dma_rate=timing.dma_rate.fact.value,
+        dma_setup=timing.dma_setup.fact.value,
+        barrier=timing.barrier.fact.value,
+        loop_edge=timing.loop_edge.fact.value,
+        result_turns=timing.result_turns.value,
+        operand_turns=timing.operand_turns.value,
+        simds=timing.rates.simds.value,
+        turn=timing.rates.clocks_per_slot.value,
+    )
+
+
+def unlucky(device: Device) -> Parameters:
+    """Nominal but for loads and reads, which take as long as they are estimated to at most."""
+    timing = device.timing
+    return nominal(device).but(dma_latency=timing.dma_latency.high, lds_latency=timing.lds_latency.high)
+
+
+def variants(device: Device, base: Parameters, *, transposed: bool = False) -> Iterator[Variant]:
+    """Every estimate at both ends of its range, and the other arbiter.
+
+    The rate of transposed reads is one of them where the program has such reads.
+    """
+    rate = device.rates.lds_read_transposed if transposed else None
+    ranges = device.timing.estimates if rate is None else (*device.timing.estimates, ("lds_read_transposed", rate))
+    for name, estimate in ranges:
+        for value in (estimate.low, estimate.high):
+            if value != getattr(base, name):
+                yield Variant(name, value, base.but(**{name: value}))
+    for rule in Arbitration:
+        if rule is not base.arbitration:
+            yield Variant("arbitration", rule.value, base.but(arbitration=rule))
+
+
+_BLOCKS = re.compile(r"x\d+_(\d+)b_")
+_SYNCHRONISING = {OpKind.WAIT: Work(1), OpKind.BARRIER: Work(1), OpKind.PRIORITY: Work(1)}
+"""These are one instruction whoever declares them; fences and hints to a compiler are none."""
+
+
+class WorkSource(Protocol):
+    """What says how many instructions the ops of a program stand for, where they don't say it themselves.
+
+    `rota.pipeline.geometry.TileShape` does so for a body declared in tiles.
+    """
+
+    def fill(self, program: LoweredProgram) -> LoweredProgram:
+        """The program with the work of its ops and the number of its waves."""
+        ...
+
+
+def program_of(schedule: Lowerable, shape: WorkSource | None) -> LoweredProgram:
+    """The program to run, with the work of its ops filled in."""
+    program = schedule.lowered
+    if shape is not None:
+        program = shape.fill(program)
+    silent = [entry for entry in program.entries if not entry.op.is_framework and entry.op.work is None]
+    if silent:
+        raise DeclarationError(
+            Finding(
+                code="D109",
+                message=f"{program.name} is declared in tiles: nothing says how many instructions an op stands for",
+                concerns=(silent[0].concern(),),
+                fixes=("pass shape=TileShape(geometry=..., waves=..., instruction=...)",),
+            )
+        )
+    return program
+
+
+def work_of(entry: Entry) -> Work:
+    """What one wave issues for an entry of a program that `program_of` gave."""
+    return entry.op.work or _SYNCHRONISING.get(entry.op.kind, Work(0))
+
+
+def waves_of(program: LoweredProgram) -> tuple[int, ...]:
+    """The role of each wave: those of the first role come first.
+
+    Where only the program says how many waves there are, its roles have equal shares.
+    """
+    own = [role.waves for role in program.roles]
+    if None in own and program.waves is not None:
+        count = len(own)
+        own = [program.waves // count + (number < program.waves % count) for number in range(count)]
+    waves = tuple(role for role, count in enumerate(own) for _ in range(count or 0))
+    if None in own or not waves:
+        raise DeclarationError(
+            Finding(
+                code="D109",
+                message=f"{program.name} doesn't say how many waves run it",
+                evidence=tuple((role.name, f"{role.waves} waves") for role in program.roles),
+                fixes=("give every role its waves, or the program", "pass shape=TileShape(...), which has waves"),
+            )
+        )
+    return waves
+
+
+def flops_of(instruction: str) -> int:
+    """Floating-point (or integer) operations of one MFMA, from its name: v_mfma_f32_16x16x32_bf16, 4x4x4_16b for 16."""
+    shape = shape_named(instruction)
+    if shape is None:
+        raise DeclarationError(Finding(code="D105", message=f"{instruction!r} doesn't name its shape, as 16x16x32"))
+    blocks = _BLOCKS.search(instruction)
+    return 2 * prod(shape) * (int(blocks[1]) if blocks else 1)
+
 
 CODE: Mapping[OpKind, int] = {kind: number for number, kind in enumerate(OpKind)}
 """Kinds as numbers: the model finds an instruction's handler by index, not by hash."""

@@ -10,28 +10,435 @@ n-th wait at a barrier ends when all waves that arrive there have done so n time
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
 from heapq import heappop, heappush, heappushpop
+from typing import NamedTuple
 
-from rota.cycles.compute_unit import (
-    BARRIER,
-    COUNTER_FULL,
-    DMA_PATH,
-    ISSUE,
-    LDS_PORT,
-    MMA_BUSY,
-    VALU_BUSY,
-    ComputeUnit,
-    Steady,
+from rota.cycles.instructions import (
+    CODE,
+    EDGE,
+    END,
+    ENTER,
+    NOBODY,
+    SCALAR,
+    Arbitration,
+    Code,
+    MeetingPoint,
+    ModelInstruction,
+    Parameters,
 )
-from rota.cycles.gathering import Gathering, Sleeper, deadlock
-from rota.cycles.instructions import CODE, EDGE, END, ENTER, NOBODY, SCALAR, Code, ModelInstruction
-from rota.cycles.measured_run import Crossed, MeasuredRun, Occupied
-from rota.cycles.parameters import Parameters
-from rota.cycles.timeline import Lane
-from rota.cycles.wave_state import DmaLanding, ModelWave, Tokens, Waiting
-from rota.errors import ProgramError
+from rota.cycles.timeline import Cause, Crossed, Lane, Lost, MeasuredRun, Occupied, Stood, wait_for
+from rota.errors import Finding, ProgramError
 from rota.program.kinds import OpKind, Unit
+from rota.program.machine import Confidence, Counter, Fact
+
+Queued = tuple[int, int]
+"""How many clocks an op stood in a queue, and the number of the cause that this is."""
+
+
+class Tokens:
+    """One counter of one wave: when its tokens are given back, as far as that is known.
+
+    `done` and `queued` go by the order in which the counter comes down: that of issue, or, where the machine keeps
+    none, that of completion.  `landed` are tokens that are over while an older one isn't.  With `at_once` all that the
+    counter tracks completes in order and is known to when it is issued, as LDS ops do.
+    """
+
+    __slots__ = ("at_once", "cause", "done", "holds", "in_order", "issued", "landed", "queued")
+
+    def __init__(self, counter: Counter, cause: int) -> None:
+        self.holds = counter.holds.value
+        self.in_order = counter.in_order
+        self.at_once = counter.in_order and all(kind.unit is Unit.LDS for kind in counter.counts)
+        self.cause = cause
+        self.issued = 0
+        self.done: list[int] = []
+        self.queued: list[Queued] = []
+        self.landed: dict[int, tuple[int, Queued]] = {}
+
+    def complete(self, token: int, done: int, queued: Queued) -> None:
+        """A token's op is over at `done`; in order, the token is given back when all older ones are."""
+        if not self.in_order:
+            place = bisect_right(self.done, done)
+            self.done.insert(place, done)
+            self.queued.insert(place, queued)
+            return
+        self.landed[token] = done, queued
+        while (following := self.landed.pop(len(self.done), None)) is not None:
+            self.done.append(max(following[0], self.done[-1]) if self.done else following[0])
+            self.queued.append(following[1])
+
+
+_UNCOUNTED = Counter(
+    name="uncounted",
+    holds=Fact(1 << 62, "tokens", Confidence.DOCUMENTED, "what no counter tracks fills none"),
+    counts=frozenset(),
+    in_order=False,
+)
+
+
+def tokens_of(counters: Iterable[Counter], first_cause: int) -> list[Tokens]:
+    """One wave's counters, and behind them one for ops that nothing counts; causes of waits are numbered like them."""
+    return [Tokens(counter, first_cause + number) for number, counter in enumerate((*counters, _UNCOUNTED))]
+
+
+class Waiting(NamedTuple):
+    """What a wave sleeps for: a token, by its place in the order in which the counter comes down."""
+
+    tokens: Tokens
+    token: int
+    since: int
+    key: int
+    full: bool
+
+
+class ModelWave:
+    """One wave: where it stands, what it has under way.  The last of its `tokens` are of ops that nothing counts."""
+
+    __slots__ = (
+        "code",
+        "edges",
+        "ended",
+        "held_up",
+        "idle",
+        "idles",
+        "last",
+        "lost",
+        "number",
+        "pc",
+        "priority",
+        "ready",
+        "simd",
+        "start",
+        "tokens",
+        "trip",
+        "trips",
+        "waits_for",
+    )
+
+    def __init__(
+        self, number: int, simd: int, code: tuple[ModelInstruction, ...], registers: int, tokens: list[Tokens]
+    ) -> None:
+        self.number = number
+        self.simd = simd
+        self.code = code
+        self.pc = self.start = self.trip = self.priority = self.ended = 0
+        self.last = -1
+        self.ready = [0] * registers
+        self.tokens = tokens
+        self.waits_for: Waiting | None = None
+        self.edges: list[int] = []
+        self.lost: Lost = {}
+        self.idle: Lost = {}
+        self.trips: list[Lost] = []
+        self.idles: list[Lost] = []
+        self.held_up: list[tuple[int, int, int, int]] = []
+
+    def blame(self, key: int, cause: int, start: int, end: int) -> None:
+        """The matrix unit stood idle: for as long as this wave was held up since its last MFMA, that was why.
+
+        The rest, in which it issued other instructions, goes to the MFMA that came late.
+        """
+        idle = self.idle
+        rest = end - start
+        for each, why, begin, finish in self.held_up:
+            shared = min(finish, end) - max(begin, start)
+            if shared > 0:
+                idle[each, why] = idle.get((each, why), 0) + shared
+                rest -= shared
+        if rest:
+            idle[key, cause] = idle.get((key, cause), 0) + rest
+
+    def next_trip(self) -> None:
+        """Close the accounts of one trip."""
+        self.trips.append(self.lost)
+        self.idles.append(self.idle)
+        self.lost = {}
+        self.idle = {}
+
+
+@dataclass(slots=True)
+class DmaLanding:
+    """A global memory op on its way: `late` counts the clocks it queued."""
+
+    wave: ModelWave
+    tokens: Tokens
+    token: int
+    key: int
+    port: int
+    late: int
+    issued: int
+    trip: int
+
+
+class Sleeper(NamedTuple):
+    """A wave that waits for the `meeting`-th time at a barrier; `arrives` if it arrived there with the same entry."""
+
+    wave: ModelWave
+    since: int
+    key: int
+    meeting: int
+    arrives: bool
+
+
+@dataclass(slots=True)
+class Gathering:
+    """One barrier under way: how often each wave has arrived and waited, and when each meeting was complete.
+
+    The n-th wait of a wave of `waiting` ends when all of `awaited`, those that still run, have arrived n times.
+    """
+
+    name: str
+    awaited: set[int]
+    waiting: tuple[int, ...]
+    arrivals: list[int]
+    waits: list[int]
+    complete: list[int] = field(default_factory=list)
+    sleepers: list[Sleeper] = field(default_factory=list)
+
+    @classmethod
+    def at(cls, point: MeetingPoint, waves: int) -> Gathering:
+        """Nobody has arrived yet."""
+        return cls(point.name, set(point.arriving), point.waiting, [0] * waves, [0] * waves)
+
+    def arrive(self, wave: int, time: int) -> None:
+        """One more arrival; perhaps the last of a meeting."""
+        self.arrivals[wave] += 1
+        if self.arrivals[wave] == len(self.complete) + 1:
+            self._close(time)
+
+    def leave(self, wave: int, time: int) -> None:
+        """A wave that has ended is not waited for."""
+        self.awaited.discard(wave)
+        self._close(time)
+
+    def leaving(self, time: int) -> list[tuple[Sleeper, int]]:
+        """Sleepers whose meeting is complete, and since when; with nobody left to wait for, all of them."""
+        met = len(self.complete)
+        if not self.sleepers or (self.awaited and min(each.meeting for each in self.sleepers) > met):
+            return []
+        free = [each for each in self.sleepers if each.meeting <= met or not self.awaited]
+        self.sleepers = [each for each in self.sleepers if self.awaited and each.meeting > met]
+        return [(each, self.complete[each.meeting - 1] if each.meeting <= met else time) for each in free]
+
+    def _close(self, time: int) -> None:
+        """Note the meetings that are complete now."""
+        arrivals = self.arrivals
+        met = min([arrivals[wave] for wave in self.awaited], default=0)
+        if met > len(self.complete):
+            self.complete += [time] * (met - len(self.complete))
+
+
+def deadlock(code: Code, gatherings: Iterable[Gathering]) -> Finding:
+    """Nothing is left to happen, and some waves sleep at barriers."""
+    asleep = [(gathering, each) for gathering in gatherings for each in gathering.sleepers]
+    entries = {each.key: code.entries[each.key] for _, each in asleep}
+    return Finding(
+        code="B101",
+        message=f"{code.name}: waves wait at a barrier forever",
+        concerns=tuple(entry.concern() for entry in entries.values() if entry is not None),
+        evidence=tuple(
+            (
+                f"wave {each.wave.number} waits at",
+                f"{gathering.name}, meeting {each.meeting}; {_count_complete(gathering)}",
+            )
+            for gathering, each in asleep
+        ),
+    )
+
+
+def _count_complete(gathering: Gathering) -> str:
+    return f"{len(gathering.complete)} complete"
+
+
+_PAST = -256  # clocks; operands and turns look back far less
+
+
+def state_of(
+    time: int,
+    waves: Sequence[ModelWave],
+    events: Iterable[tuple[int, int, int, int]],
+    landings: Mapping[int, DmaLanding],
+    gatherings: Iterable[Gathering],
+    *,
+    free: Iterable[int],
+) -> Hashable:
+    """The state as a key; `free` says when units were or will be free, and turns taken."""
+    ages = {last: age for age, last in enumerate(sorted({wave.last for wave in waves}))}  # only their order counts
+    leader = waves[0].trip
+    return (
+        tuple(_since(time, free)),
+        tuple(
+            (when - time, number if number < len(waves) else _on_its_way(landings[number]))
+            for when, _, _, number in sorted(events)
+        ),
+        tuple(_gathering_key(gathering, time) for gathering in gatherings),
+        tuple((wave.pc, wave.trip - leader, wave.priority, ages[wave.last], *_under_way(wave, time)) for wave in waves),
+    )
+
+
+def _since(time: int, moments: Iterable[int]) -> Iterable[int]:
+    return (max(moment - time, _PAST) for moment in moments)
+
+
+def _gathering_key(gathering: Gathering, time: int) -> Hashable:
+    """Arrivals and waits, counted from the last complete meeting, and when those were that are still awaited."""
+    met = len(gathering.complete)
+    waits = tuple(gathering.waits[wave] - met for wave in gathering.waiting)
+    behind = -min(waits, default=0)
+    return (
+        tuple(gathering.arrivals[wave] - met for wave in sorted(gathering.awaited)),
+        waits,
+        tuple(_since(time, gathering.complete[met - max(behind, 0) :])),
+        tuple((each.wave.number, each.since - time, each.meeting - met) for each in gathering.sleepers),
+    )
+
+
+def _on_its_way(landing: DmaLanding) -> tuple[int, int, int, int, int]:
+    tokens = landing.tokens
+    return landing.wave.number, tokens.cause, landing.token - tokens.issued, landing.port, landing.late
+
+
+def _under_way(wave: ModelWave, time: int) -> Iterable[Hashable]:
+    """Registers, tokens that are still counted, and what the wave sleeps for."""
+    yield tuple(_since(time, wave.ready))
+    for tokens in wave.tokens:
+        yield tuple(_pending(tokens, time))
+        yield tuple(
+            sorted((token - tokens.issued, done - time, *late) for token, (done, late) in tokens.landed.items())
+        )
+    waiting = wave.waits_for
+    if waiting is not None:
+        yield waiting.tokens.cause, waiting.token - waiting.tokens.issued, waiting.since - time
+
+
+def _pending(tokens: Tokens, time: int) -> Iterable[tuple[int, ...]]:
+    """Those that come back last first; `done` never falls."""
+    for moment, late in zip(reversed(tokens.done), reversed(tokens.queued), strict=True):
+        if moment <= time:
+            return
+        yield moment - time, *late
+
+
+_NUMBER = {cause: number for number, cause in enumerate(Cause)}
+BARRIER, LDS_PORT, DMA_PATH = _NUMBER[Cause.BARRIER], _NUMBER[Cause.LDS_PORT], _NUMBER[Cause.DMA_PATH]
+MMA_BUSY, VALU_BUSY, ISSUE = _NUMBER[Cause.MMA_BUSY], _NUMBER[Cause.VALU_BUSY], _NUMBER[Cause.ISSUE]
+DEPENDENCY, COUNTER_FULL = _NUMBER[Cause.DEPENDENCY], _NUMBER[Cause.COUNTER_FULL]
+FIRST_WAIT = len(_NUMBER)  # counters are numbered on top
+_MULTIPLIER, _INCREMENT, _MODULUS = 1664525, 1013904223, 1 << 32  # Numerical Recipes' quick generator
+
+
+class Steady(IntEnum):
+    """How often the unit is in the same state at wave 0's edge when a run has settled.
+
+    After the second time the clocks repeat; after the third the accounts too, since every wave has begun and ended the
+    trips of the last period in it.
+    """
+
+    CLOCKS = 2
+    ACCOUNTS = 3
+
+
+class ComputeUnit:
+    """Waves, what they have under way, when units are free, and the accounts."""
+
+    def __init__(self, code: Code, parameters: Parameters, trips: int, record: bool, until: Steady | None) -> None:
+        self.code = code
+        self.p = parameters
+        self.turn, simds = parameters.turn, parameters.simds
+        self.trips = trips
+        self.record = record
+        self.until = None if parameters.dma_jitter else until
+        self.causes = (*Cause, *(wait_for(counter.name) for counter in code.counters))
+        self.waves = [
+            ModelWave(
+                number,
+                number % simds,
+                code.instructions[role],
+                len(code.registers),
+                tokens_of(code.counters, FIRST_WAIT),
+            )
+            for number, role in enumerate(code.roles)
+        ]
+        self.crowded = code.waves > simds
+        self.fair = parameters.arbitration is Arbitration.FAIR
+        self.register_causes = [
+            DEPENDENCY if counter == NOBODY else FIRST_WAIT + counter for counter in code.register_counters
+        ]
+        self.heap: list[tuple[int, int, int, int]] = []
+        self.landings: dict[int, DmaLanding] = {}
+        self.turns = [[-1] * simds for _ in range(4)]
+        if parameters.issue_classes == 1:
+            self.turns = [self.turns[0]] * 4
+        self.mma_free = [0] * simds
+        self.valu_free = [0] * simds
+        self.port_free = self.path_free = self.issued = 0
+        self.next_landing = code.waves
+        self.gatherings = [Gathering.at(point, code.waves) for point in code.barriers]
+        self.live = code.waves
+        self.random = parameters.seed
+        self.states: dict[Hashable, list[int]] = {}
+        self.period = 0
+        self.settled = False
+        self.occupied: list[Occupied] = []
+        self.stood: list[Stood] = []
+        self.crossed: list[Crossed] = []
+
+    def _push(self, wave: ModelWave, time: int) -> None:
+        heappush(self.heap, (time, -wave.priority, wave.last if self.fair else 0, wave.number))
+
+    def _lose(self, wave: ModelWave, key: int, cause: int, start: int, end: int) -> None:
+        """Charge a wave's lost clocks to an entry and a cause."""
+        if end > start:
+            lost, where = wave.lost, (key, cause)
+            lost[where] = lost.get(where, 0) + end - start
+            if cause != MMA_BUSY:
+                wave.held_up.append((key, cause, start, end))
+            if self.record:
+                self.stood.append(Stood(wave.number, start, end, self.causes[cause], key, wave.trip))
+
+    def _operands(self, wave: ModelWave, needs: tuple[tuple[int, int], ...], key: int, time: int) -> int:
+        """When the operands are ready, charged; or 0, if they are."""
+        until, cause = time, DEPENDENCY
+        for register, extra in needs:
+            if wave.ready[register] + extra > until:
+                until, cause = wave.ready[register] + extra, self.register_causes[register]
+        if until == time:
+            return 0
+        until += (wave.simd - until) % self.turn
+        self._lose(wave, key, cause, time, until)
+        return until
+
+    def _turn(self, unit: int, wave: ModelWave, key: int, time: int) -> int:
+        """Take this turn of a class; or the next turn, charged, if another wave has had this one."""
+        turns = self.turns[unit]
+        if turns[wave.simd] == time:
+            self._lose(wave, key, ISSUE, time, time + self.turn)
+            return time + self.turn
+        turns[wave.simd] = time
+        self.issued += 1
+        return 0
+
+    def _jitter(self) -> int:
+        if not self.p.dma_jitter:
+            return 0
+        self.random = (self.random * _MULTIPLIER + _INCREMENT) % _MODULUS
+        return self.random * (self.p.dma_jitter + 1) // _MODULUS
+
+    def _look_for_period(self, wave: ModelWave, time: int) -> None:
+        """Stop when the unit has been in the same state at wave 0's edge often enough."""
+        units = (self.path_free, self.port_free, *self.mma_free, *self.valu_free)
+        free = (*units, *(turn for turns in self.turns for turn in turns))
+        state = state_of(time, self.waves, self.heap, self.landings, self.gatherings, free=free)
+        seen = self.states.setdefault(state, [])
+        seen.append(wave.trip)
+        if len(seen) > 1:
+            self.period = seen[-1] - seen[-2]
+        self.settled = len(seen) == self.until
+
 
 _MATH, _LDS, _GLOBAL, _SCALAR = range(4)
 _ASLEEP = -1

@@ -11,18 +11,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rota.cycles.compute_unit import Steady
-from rota.cycles.instructions import Code, encode
-from rota.cycles.measured_run import Lost as Clocks
-from rota.cycles.measured_run import MeasuredRun
-from rota.cycles.model import run
-from rota.cycles.parameters import Parameters, nominal, variants
-from rota.cycles.timeline import Cause, wait_for
-from rota.cycles.work import WorkSource, program_of, waves_of, work_of
+from rota.cycles.instructions import (
+    Code,
+    Parameters,
+    WorkSource,
+    encode,
+    nominal,
+    program_of,
+    variants,
+    waves_of,
+    work_of,
+)
+from rota.cycles.model import Steady, run
+from rota.cycles.timeline import Cause, MeasuredRun, wait_for
+from rota.cycles.timeline import Lost as Clocks
 from rota.markup import card, folded, shares
-from rota.program.kinds import OpKind, Unit
+from rota.program.kinds import OpKind, Phase, Unit
 from rota.program.lowered import Lowerable, LoweredProgram
-from rota.program.phase import Phase
 from rota.targets.device import device_of
 
 _FEWEST_TRIPS, _MOST_TRIPS = 24, 256
@@ -153,7 +158,7 @@ def predict(
 ) -> Prediction:
     """Run the model with nominal parameters (or `parameters`), and with every estimate at both ends of its range.
 
-    A body declared in tiles needs a `shape`, as `rota.pipeline.tile_shape.TileShape`.  Without `band` only the first
+    A body declared in tiles needs a `shape`, as `rota.pipeline.geometry.TileShape`.  Without `band` only the first
     run is made, and the band has no width.
     """
     program = program_of(schedule, shape)

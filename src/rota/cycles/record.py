@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from rota.cycles.instructions import Code, IssuedEntry, encode
-from rota.cycles.measured_run import Occupied
+from rota.cycles.instructions import Code, IssuedEntry, Parameters, WorkSource, encode, nominal, program_of
 from rota.cycles.model import run
-from rota.cycles.parameters import Parameters, nominal
-from rota.cycles.timeline import At, BufferUse, Crossing, Flow, Lane, Level, Registers, Slice, Stall, Timeline
-from rota.cycles.work import WorkSource, program_of
-from rota.program.effects import Place, Space
+from rota.cycles.timeline import At, BufferUse, Crossing, Flow, Lane, Level, Occupied, Registers, Slice, Stall, Timeline
+from rota.program.entry import Place, Space
 from rota.program.kinds import Unit
 from rota.program.loop_spec import LoopSpec
 from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
@@ -26,7 +23,7 @@ def record(
 ) -> Timeline:
     """Run the whole loop, prologue to epilogue, with `trips` trips; the window is the trip before the last.
 
-    A body declared in tiles needs a `shape`, as `rota.pipeline.tile_shape.TileShape`.
+    A body declared in tiles needs a `shape`, as `rota.pipeline.geometry.TileShape`.
     """
     program = program_of(schedule, shape)
     chosen = parameters or nominal(device_of(program.machine))

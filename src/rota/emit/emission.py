@@ -6,17 +6,21 @@ of the ops are there too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.compiled.proved import repaired
+from rota.errors import Concern, EmissionError, Finding, Severity
 from rota.pipeline.geometry import KernelGeometry
+from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import LoweredProgram
+from rota.sync.repair import Repair
 
 if TYPE_CHECKING:
-    from rota.pipeline.tile_shape import TileShape
+    from rota.pipeline.geometry import TileShape
 
 
 class Described(Protocol):
@@ -55,3 +59,114 @@ class Emission:
 
 
 Emitter: TypeAlias = Callable[[Emission], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addition:
+    """A wait before the data instruction of that number in its phase, for all but `count` on its counter.
+
+    With `at_barrier` it stands before the first barrier that comes before that instruction.
+    """
+
+    phase: Phase
+    before: int
+    counter: str
+    count: int
+    at_barrier: bool = False
+
+
+SKELETON = "`rota emit KERNEL --form skeleton` writes the order of any loop, with calls of your own functions"
+_DOCUMENT = "`rota emit KERNEL --form json` writes any schedule, for an emitter of your own"
+
+Evidence = Iterable[tuple[str, str | int]]
+
+
+def unfit(
+    message: str, *, concerns: Iterable[Concern] = (), evidence: Evidence = (), fixes: Iterable[str] = ()
+) -> EmissionError:
+    """Nothing is wrong with the schedule, but no GEMM kernel is written for it."""
+    return _refusal("T203", message, concerns, evidence, (*fixes, SKELETON))
+
+
+def no_product(
+    message: str, *, concerns: Iterable[Concern] = (), evidence: Evidence = (), fixes: Iterable[str] = ()
+) -> EmissionError:
+    """The schedule has the parts of a GEMM and computes something else."""
+    return _refusal("T206", message, concerns, evidence, (*fixes, SKELETON))
+
+
+def no_gemm_op(op: object, kind: OpKind, *concerns: Concern) -> EmissionError:
+    """An op is of a kind for which a GEMM has no instruction."""
+    article = "an" if kind.word[0] in "aeiou" else "a"
+    return unfit(
+        f"{op} is {article} {kind.word} op: the full form writes GEMMs, which are loads to LDS, LDS reads and matrix "
+        "ops",
+        concerns=concerns,
+        evidence=(("what it does", kind.does),),
+    )
+
+
+def miscounted(message: str, *, concerns: Iterable[Concern], evidence: Evidence, fixes: Iterable[str]) -> EmissionError:
+    """An op says of itself what its instructions don't do."""
+    return _refusal("T202", message, concerns, evidence, tuple(fixes))
+
+
+def no_word(message: str, *, concerns: Iterable[Concern] = (), evidence: Evidence = ()) -> EmissionError:
+    """Source can't say what the program does, in a GEMM or in a skeleton."""
+    return _refusal("T207", message, concerns, evidence, (_DOCUMENT,))
+
+
+def _refusal(
+    code: str, message: str, concerns: Iterable[Concern], evidence: Evidence, fixes: tuple[str, ...]
+) -> EmissionError:
+    return EmissionError(
+        Finding(code=code, message=message, concerns=tuple(concerns), evidence=tuple(evidence), fixes=fixes)
+    )
+
+
+_Compiled = TypeVar("_Compiled", bound=CompiledSchedule)
+
+_FOUND_BY_THE_PROOF = ("R", "V", "B", "L")
+
+
+def with_register_waits(compiled: _Compiled) -> _Compiled:
+    """The schedule, repaired and proved without help from a compiler; repairs of before keep their reasons."""
+    if not compiled.compiler_tracks_registers and compiled.certificate is not None:
+        return compiled
+    found = tuple(finding for finding in compiled.findings if not finding.code.startswith(_FOUND_BY_THE_PROOF))
+    done = repaired(replace(compiled, compiler_tracks_registers=False, repairs=(), findings=found, certificate=None))
+    if compiled.certificate is None and done.repairs:
+        done = replace(done, findings=(*done.findings, _not_as_given(done.repairs)))
+    return replace(done, repairs=tuple(_merged(compiled, done)))
+
+
+def _not_as_given(repairs: Sequence[Repair]) -> Finding:
+    """What is written differs from what was handed in, which nobody proved: whoever reads the source has to know."""
+    return Finding(
+        code="W104",
+        severity=Severity.WARNING,
+        message="the schedule as given is not proved; waits or barriers were added before it was written",
+        concerns=tuple(Concern(label=str(each.op), role=each.phase.at(each.slot)) for each in repairs),
+        evidence=(("added or strengthened", len(repairs)),),
+        fixes=("verify() says what the schedule as given lacks",),
+    )
+
+
+def _merged(before: CompiledSchedule, after: CompiledSchedule) -> list[Repair]:
+    new = {(repair.phase, repair.slot): repair for repair in after.repairs}
+    merged = dict(new)
+    for phase in Phase:
+        added = {slot for (where, slot), repair in new.items() if where is phase and repair.before is None}
+        kept = [slot for slot in range(len(after.phase(phase))) if slot not in added]
+        for repair in before.repairs:
+            if repair.phase is phase:
+                slot = kept[repair.slot]
+                again = new.get((phase, slot))
+                merged[phase, slot] = _twice(repair, again) if again else replace(repair, slot=slot)
+    order = list(Phase)
+    return sorted(merged.values(), key=lambda repair: (order.index(repair.phase), repair.slot))
+
+
+def _twice(first: Repair, again: Repair) -> Repair:
+    """Two changes of one entry as one: from what stood there at first to what stands there now."""
+    return replace(again, before=first.before, count_before=first.count_before)

@@ -2,23 +2,475 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rota.execute.clock import Clock
-from rota.execute.declared_loop import Declared, Moment
-from rota.execute.reference import Plain, initial_value, of_parts, run_plainly
-from rota.execute.register_values import FoundOperand, Watch, Waves
-from rota.execute.workgroup import Workgroup
-from rota.program.effects import Version
+from rota.execute.reference import (
+    ADDRESSED,
+    Declared,
+    Moment,
+    Plain,
+    data_operands,
+    initial_value,
+    moments_of,
+    of_parts,
+    results_of,
+    run_plainly,
+)
+from rota.execute.semantics import GLOBAL_LOADS
+from rota.execute.wave_trace import GARBAGE, UNWRITTEN, Line, Workgroup, writer_of_slices
+from rota.program.entry import Place, Space, Version
+from rota.program.kinds import Home, OpKind
+from rota.program.loop_spec import LoopOp
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Ints = NDArray[np.intp]
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
+
+_MOST_COMPARISONS = 1 << 18  # per batch of runs: keeps the temporaries in cache, and memory bounded
+
+
+def tiles_seen(group: Workgroup, clock: Clock) -> Ints:
+    """K-tiles by [run, wave, memory op, slice]; GARBAGE where a read met poison, and for everything but reads."""
+    import numpy as np
+
+    runs, waves, columns = clock.issue.shape
+    written = _tiles_written(group, clock)
+    seen = np.full((runs, waves, columns, waves), GARBAGE, dtype=np.intp)
+    for place in _places_read(group):
+        reads, found = _found(group, clock, place, written)
+        np.put_along_axis(seen, reads[np.newaxis, :, :, np.newaxis], np.maximum(found, GARBAGE), axis=2)
+    seen[:, :, -1] = GARBAGE  # where short rows were filled up
+    return seen
+
+
+def writes_seen(group: Workgroup, clock: Clock) -> dict[Place, Ints]:
+    """Per place the write that each read of it found, by [run, wave, read, slice].
+
+    GARBAGE where it met poison, UNWRITTEN where no write had begun.
+    Reads and writes of a place are numbered per wave, in program order.
+    """
+    import numpy as np
+
+    runs, _, columns = clock.issue.shape
+    seen: dict[Place, Ints] = {}
+    for place in _places_read(group):
+        numbers = [dict(zip(trace.writes.get(place, ()), itertools.count(), strict=False)) for trace in group.traces]
+        rows = [[number.get(index, GARBAGE) for index in range(columns)] for number in numbers]
+        written = group.per_wave(rows, GARBAGE)
+        _, seen[place] = _found(group, clock, place, np.broadcast_to(written, (runs, *written.shape)))
+    return seen
+
+
+def _places_read(group: Workgroup) -> set[Place]:
+    return {place for trace in group.traces for place in trace.reads if place.space is Space.LDS}
+
+
+def _found(group: Workgroup, clock: Clock, place: Place, written: Ints) -> tuple[Ints, Ints]:
+    """The reads of a place by [wave, read], and what `written` says of the write that each found in each slice."""
+    import numpy as np
+
+    runs, waves, columns = clock.issue.shape
+    reads = group.per_wave([trace.reads.get(place, ()) for trace in group.traces], columns - 1)
+    # Youngest first: of writes that land at the same time, the youngest is found.
+    writes = group.per_wave([trace.writes.get(place, ())[::-1] for trace in group.traces], columns - 1)
+    found = np.full((runs, *reads.shape, waves), UNWRITTEN, dtype=np.intp)
+    if writes.size == 0:
+        return reads, found
+    unseen = _younger_own_writes(group, place, reads, writes)
+    batch = max(1, _MOST_COMPARISONS // (reads.size * writes.size))
+    for start in range(0, runs, batch):
+        part = slice(start, start + batch)
+        found[part] = _resolve(Clock(*(times[part] for times in clock)), written[part], reads, writes, unseen)
+    writers = group.writers(place)
+    if len(writers) < waves:
+        found = found[..., writer_of_slices(writers, waves)]
+    return reads, found
+
+
+def _tiles_written(group: Workgroup, clock: Clock) -> Ints:
+    """K-tiles by [run, wave, memory op] that loads fetch and stores pass on, if their registers had landed by then."""
+    import numpy as np
+
+    runs, _, columns = clock.issue.shape
+    fetched = group.per_wave([[op.tile for op in trace.memory] for trace in group.traces], GARBAGE)
+    written = np.full((runs, group.size, columns), GARBAGE, dtype=np.intp)
+    written[:, :, : fetched.shape[1]] = fetched
+    for number, trace in enumerate(group.traces):
+        waves = group.waves_of(number)
+        for store, op in enumerate(trace.memory):
+            if op.source is not None:
+                ready = clock.land[:, waves, op.source] <= clock.issue[:, waves, store]
+                written[:, waves, store] = np.where(ready, written[:, waves, op.source], GARBAGE)
+    return written
+
+
+def _younger_own_writes(group: Workgroup, place: Place, reads: Ints, writes: Ints) -> NDArray[np.bool_] | None:
+    """[wave, read, slice, write]: LDS writes behind a read of the same wave, where the ds order keeps them."""
+    import numpy as np
+
+    if not any(trace.memory[index].line is Line.DS for trace in group.traces for index in trace.writes.get(place, ())):
+        return None
+    waves = np.arange(group.size)
+    own: NDArray[np.bool_] = waves[:, np.newaxis, np.newaxis, np.newaxis] == waves[:, np.newaxis]
+    younger = writes > reads[:, :, np.newaxis, np.newaxis]
+    ds = [[op.line is Line.DS for op in trace.memory] for trace in group.traces]
+    in_order = np.take_along_axis(_with_padding(group, ds), writes, axis=1)
+    return own & younger & in_order
+
+
+def _with_padding(group: Workgroup, rows: list[list[bool]]) -> NDArray[np.bool_]:
+    table = group.per_wave([[*row, 0] for row in rows], 0)
+    return table.astype(bool)
+
+
+def _resolve(clock: Clock, written: Ints, reads: Ints, writes: Ints, unseen: NDArray[np.bool_] | None) -> Ints:
+    """K-tiles by [run, wave, read, slice]."""
+    import numpy as np
+
+    wave = np.arange(reads.shape[0])
+    at = clock.land[:, wave[:, np.newaxis], reads][:, :, :, np.newaxis, np.newaxis]
+    issue = clock.issue[:, wave[:, np.newaxis], writes][:, np.newaxis, np.newaxis]
+    land = clock.land[:, wave[:, np.newaxis], writes][:, np.newaxis, np.newaxis]
+    landed = land <= at
+    under_way = (issue <= at) & ~landed
+    if unseen is not None:
+        landed &= ~unseen
+        under_way &= ~unseen
+    last = np.where(landed, land, -np.inf).argmax(axis=4)
+    defined = np.take_along_axis(landed, last[..., np.newaxis], axis=4)[..., 0] & ~under_way.any(axis=4)
+    run = np.arange(at.shape[0])[:, np.newaxis, np.newaxis, np.newaxis]
+    tile = written[run, wave, writes[wave, last]]
+    begun = (landed | under_way).any(axis=4)
+    return np.where(defined, tile, np.where(begun, GARBAGE, UNWRITTEN))
+
+
+class _Register(NamedTuple):
+    """What a register holds by [run, wave, ...], since when, and until what landed late took its place by [run, wave].
+
+    `initial` is the version that was put there before the loop, if nothing has been written since.
+    """
+
+    content: Floats
+    since: Floats
+    until: Floats
+    initial: Version | None = None
+
+
+class FoundOperand(NamedTuple):
+    """What an op found by [run, wave, ...] where a version was due, or these parts of it."""
+
+    due: Version
+    found: Floats
+    parts: tuple[int, ...] = ()
+
+
+Watch = Callable[[Moment, Sequence[FoundOperand]], None]
+
+
+class _Numbers:
+    """Which of a wave's accesses to a place a memory op is."""
+
+    def __init__(self, accesses: dict[Place, tuple[int, ...]]) -> None:
+        self.most = {place: len(ops) for place, ops in accesses.items()}
+        self._of = {place: {op: number for number, op in enumerate(ops)} for place, ops in accesses.items()}
+
+    def of(self, place: Place, op: int | None) -> int:
+        """Its number; -1, which stands for nothing, if the wave's role doesn't execute it."""
+        return -1 if op is None else self._of[place][op]
+
+
+class Waves:
+    """Registers, tiles and sums between two moments; `plain` tells the shapes."""
+
+    def __init__(self, loop: Declared, group: Workgroup, clock: Clock, plain: Plain, total: int) -> None:
+        self.loop = loop
+        self.group = group
+        self.clock = clock
+        self.plain = plain
+        self.total = total
+        self.shape: tuple[int, int] = (clock.steps.shape[0], group.size)
+        self.registers: dict[Place, _Register] = {}
+        self.tiles: dict[Place, Floats] = {}
+        self.sums: dict[str, Floats] = {}
+        self.stored: dict[str, Floats] = {}
+        self.last: dict[str, Place] = {}
+        self.initials: dict[Place, Version] = {}
+        self.seen = writes_seen(group, clock)
+        self.memory = [{op.step: index for index, op in enumerate(trace.memory)} for trace in group.traces]
+        self.reads = [_Numbers(trace.reads) for trace in group.traces]
+        self.writes = [_Numbers(trace.writes) for trace in group.traces]
+
+    def execute_all(self, watch: Watch | None = None) -> None:
+        """Everything, in program order; `watch` is told the operands of each op."""
+        moments = list(moments_of(self.loop, self.group))
+        # What a DMA brings is known beforehand: it may land, and be read, before program order gets to it.
+        for moment in moments:
+            if self._is_dma(moment):
+                self._load(moment)
+        for moment in moments:
+            if not self._is_dma(moment):
+                self._execute(moment, watch)
+
+    def result(self, name: str, like: Floats) -> Floats:
+        """An accumulator's sum, what is left in memory, or what a carried value's last register holds at the end."""
+        import numpy as np
+
+        shape = (*self.shape, *like.shape[1:])
+        home = self.loop.spec.value(name).home
+        if home is Home.ACCUMULATOR:
+            return self.sums.get(name, np.zeros(shape))
+        if home is Home.MEMORY:
+            return self.stored.get(name, np.full(shape, np.nan))
+        if name not in self.last:
+            return np.full(shape, np.nan)
+        held = self.registers[self.last[name]]
+        kept = np.where(_over(np.isinf(held.until), held.content), held.content, np.nan)
+        return _fitting(kept, shape)
+
+    def _execute(self, moment: Moment, watch: Watch | None) -> None:
+        import numpy as np
+
+        operands = list(self._operands(moment))
+        if watch is not None:
+            watch(moment, operands)
+        addressed = None
+        if moment.op.kind in ADDRESSED:
+            addressed = self._addressed(moment, operands)
+        if moment.op.kind in GLOBAL_LOADS:
+            self._load(moment, addressed)
+            return
+        data = data_operands(self.loop.spec, moment.op, tuple(operand.found for operand in operands))
+        made = results_of(self.loop.semantics, moment.op, data)
+        results = dict(zip(moment.op.writes, made, strict=True))
+        for name, place in zip(self.loop.outputs(moment.op), moment.entry.effect.writes, strict=True):
+            own = np.broadcast_to(results[name], (*self.shape, *results[name].shape[2:]))
+            if addressed is not None:
+                own = np.where(_over(addressed, own), own, np.nan)
+            if place.space is Space.ACCUMULATOR:
+                self.sums[name] = self.sums.get(name, 0.0) + np.where(_over(self._active(moment), own), own, 0.0)
+            elif place.space is Space.MEMORY:
+                self._leave(moment, name, own)
+            elif place.space is Space.LDS:
+                self._store(moment, place, own[:, self._writer_of_slices(place)])
+            else:
+                self._set_register(moment, name, place, own)
+
+    def _operands(self, moment: Moment) -> Iterator[FoundOperand]:
+        """What is read of each value; before the first iteration its initial value, where that is still there."""
+        import numpy as np
+
+        places = iter(moment.entry.effect.reads)
+        for read in moment.op.reads:
+            parts = self.loop.parts(read)
+            own = [next(places) for _ in parts]
+            due = Version(read.value, moment.iteration - read.distance)
+            if self.loop.spec.value(read.value).home is not Home.LDS:
+                yield FoundOperand(due, self._used(moment, own[0], due))
+            elif due.iteration < 0:
+                initial = self._initial(due)
+                pairs = zip(parts, own, strict=True)
+                found = [self._untouched(moment, place, due, initial[:, :, part]) for part, place in pairs]
+                yield FoundOperand(due, np.stack(found, axis=2), read.parts)
+            else:
+                found = [self._read(moment, place, read.value) for place in own]
+                yield FoundOperand(due, np.stack(found, axis=2), read.parts)
+
+    def _initial(self, due: Version) -> Floats:
+        import numpy as np
+
+        initial = initial_value(self.loop.spec, self.loop.semantics, due, self.group.size)
+        return np.broadcast_to(initial, (*self.shape, *initial.shape[2:]))
+
+    def _untouched(self, moment: Moment, place: Place, due: Version, initial: Floats) -> Floats:
+        """A part of a tile as it was before the loop, NaN in slices that a write has begun to since."""
+        import numpy as np
+
+        if self.initials.setdefault(place, due) != due:
+            return np.full(initial.shape, np.nan)
+        slices = np.arange(self.group.size)
+        found = self.seen[place][:, slices, self._numbers(self.reads, moment, place)]
+        return np.where(_over(found == UNWRITTEN, initial), initial, np.nan)
+
+    def _used(self, moment: Moment, place: Place, due: Version) -> Floats:
+        """A register when the op issues: NaN while its load is under way, or if nothing was ever written.
+
+        What nothing has written holds the initial version that is the first to be read there.
+        """
+        import numpy as np
+
+        held = self.registers.get(place)
+        if due.iteration < 0 and held is None:
+            forever = np.full(self.shape, np.inf)
+            held = self.registers[place] = _Register(self._initial(due), -forever, forever, due)
+        if held is not None and held.initial is not None:
+            return held.content if held.initial == due else np.full(held.content.shape, np.nan)
+        shape = (*self.shape, *self.plain.like(due.name))
+        if held is None:
+            return np.full(shape, np.nan)
+        now = self._times(self.clock.steps, moment.ordinals)
+        there = (held.since <= now) & (now < held.until)
+        return _fitting(np.where(_over(there, held.content), held.content, np.nan), shape)
+
+    def _read(self, moment: Moment, place: Place, value: str) -> Floats:
+        """A part of a tile by [run, wave, slice, ...], each slice as LDS decides."""
+        import numpy as np
+
+        shape = (*self.shape, *self.plain.like(value)[1:])
+        tile = self.tiles.get(place)
+        if tile is None:
+            return np.full(shape, np.nan)
+        slices = np.arange(self.group.size)
+        found = np.maximum(self.seen[place][:, slices, self._numbers(self.reads, moment, place)], GARBAGE)
+        run = np.arange(self.shape[0])[:, np.newaxis, np.newaxis] if len(tile) > 1 else 0
+        return _fitting(tile[run, found, slices], shape)
+
+    def _is_dma(self, moment: Moment) -> bool:
+        """A load into LDS whose address is known beforehand."""
+        return moment.op.kind is OpKind.DMA and not moment.op.reads and self._to_lds(moment.op)
+
+    def _to_lds(self, op: LoopOp) -> bool:
+        return any(self.loop.spec.value(name).home is Home.LDS for name in op.writes)
+
+    def _load(self, moment: Moment, addressed: Bools | None = None) -> None:
+        """A wave brings its slice of a tile, or its registers.
+
+        Iterations that don't exist bring NaN, and so does a wrong address.
+        """
+        import numpy as np
+
+        for value, place in zip(self.loop.outputs(moment.op), moment.entry.effect.writes, strict=True):
+            part = self.loop.spec.writers(value).index(moment.op)
+            brought = self.loop.semantics.loaded(value, part, max(moment.iteration, 0), self.group.size)
+            if not 0 <= moment.iteration < self.total:
+                brought = np.full(brought.shape, np.nan)
+            content = brought[np.newaxis]
+            in_lds = place.space is Space.LDS
+            if addressed is not None:
+                right = addressed[:, self._writer_of_slices(place)] if in_lds else addressed
+                content = np.where(_over(right, content), content, np.nan)
+            if in_lds:
+                self._store(moment, place, content)
+            else:
+                self._set_register(moment, value, place, np.broadcast_to(content, (*self.shape, *content.shape[2:])))
+
+    def _addressed(self, moment: Moment, operands: Sequence[FoundOperand]) -> Bools:
+        """In which runs and waves the registers that a load or a read takes its address from hold what is due."""
+        import numpy as np
+
+        right = np.ones(self.shape, dtype=np.bool_)
+        for due, found, _ in operands:
+            if self.loop.spec.value(due.name).home is not Home.LDS:
+                wanted = self.plain.made[due] if due.iteration >= 0 else self._initial(due)
+                right &= (found == wanted).all(axis=tuple(range(2, found.ndim)))
+        return right
+
+    def _store(self, moment: Moment, place: Place, content: Floats) -> None:
+        """`content` by [run, slice, ...] as what the write brings; the row behind all writes stays NaN.
+
+        A store of another wave that a read found before program order got to it is NaN: a mixture with the wave's own
+        older slice, it is wrong whatever it holds.
+        """
+        import numpy as np
+
+        tile = self.tiles.get(place)
+        if tile is None:
+            rows = max(numbers.most.get(place, 0) for numbers in self.writes) + 1
+            tile = np.full((len(content), rows, *content.shape[1:]), np.nan)
+        elif len(tile) < len(content):  # written by loads, which are the same in all runs, and by stores
+            tile = np.repeat(tile, len(content), axis=0)
+        writers = self._writer_of_slices(place)
+        numbers = self._numbers(self.writes, moment, place)[writers]
+        slices = np.flatnonzero(self._active(moment)[0, writers])
+        tile[:, numbers[slices], slices] = _fitting(content, (len(content), *tile.shape[2:]))[:, slices]
+        self.tiles[place] = tile
+
+    def _leave(self, moment: Moment, name: str, content: Floats) -> None:
+        """What goes to memory: a store's data as they are, an atomic's added; what has no iteration ruins all of it."""
+        import numpy as np
+
+        writers = self.loop.spec.writers(name)
+        left = self.stored.get(name)
+        if left is None:
+            left = self.stored[name] = np.zeros((*self.shape, len(writers), self.total, *content.shape[2:]))
+            for part, op in enumerate(writers):
+                if op.kind is not OpKind.ATOMIC:
+                    left[:, self.group.doing(op.name), part] = np.nan
+        waves, part = np.flatnonzero(self._active(moment)[0]), writers.index(moment.op)
+        if not 0 <= moment.iteration < self.total:
+            left[:, waves] = np.nan
+            return
+        own = left[:, :, part, moment.iteration]
+        before = own if moment.op.kind is OpKind.ATOMIC else 0.0
+        own[:, waves] = (before + content)[:, waves]
+
+    def _writer_of_slices(self, place: Place) -> list[int]:
+        return writer_of_slices(self.group.writers(place), self.group.size)
+
+    def _set_register(self, moment: Moment, name: str, place: Place, content: Floats) -> None:
+        """A load is there when it has landed, the result of a compute at once; what lands later takes its place."""
+        import numpy as np
+
+        since, until = np.full(self.shape, -np.inf), np.full(self.shape, np.inf)
+        lands = self._times(self.clock.steps, moment.ordinals)
+        if moment.op.kind in ADDRESSED:
+            since = lands = self._times(self.clock.land, self._memory_ops(moment))
+        held = self.registers.get(place)
+        if held is not None:
+            active = self._active(moment)
+            for late in (held.since, held.until):
+                until = np.where(active & (late > lands), np.minimum(late, until), until)
+            content = np.where(_over(active, content), content, _fitting(held.content, content.shape))
+            since = np.where(active, since, held.since)
+            until = np.where(active, until, held.until)
+        self.registers[place] = _Register(content, since, until)
+        if moment.iteration == self.total - 1:
+            self.last[name] = place
+
+    def _active(self, moment: Moment) -> Bools:
+        """Which waves execute it, by [1, wave]."""
+        import numpy as np
+
+        return self._per_wave([ordinal is not None for ordinal in moment.ordinals]).astype(np.bool_)[np.newaxis]
+
+    def _memory_ops(self, moment: Moment) -> list[int | None]:
+        pairs = zip(moment.ordinals, self.memory, strict=True)
+        return [None if ordinal is None else memory[ordinal] for ordinal, memory in pairs]
+
+    def _numbers(self, accesses: Sequence[_Numbers], moment: Moment, place: Place) -> Ints:
+        pairs = zip(accesses, self._memory_ops(moment), strict=True)
+        return self._per_wave([numbers.of(place, op) for numbers, op in pairs])
+
+    def _times(self, table: Floats, columns: Sequence[int | None]) -> Floats:
+        """A time per run and wave; the last column, which never comes, for a role that doesn't take part."""
+        import numpy as np
+
+        indices = self._per_wave([-1 if column is None else column for column in columns])
+        return table[:, np.arange(self.group.size), indices]
+
+    def _per_wave(self, per_role: Sequence[int]) -> Ints:
+        return self.group.per_wave([[number] for number in per_role], 0)[:, 0]
+
+
+def _fitting(content: Floats, shape: tuple[int, ...]) -> Floats:
+    """The content, or NaN where it has the shape of another value: a wrong place was read or written."""
+    import numpy as np
+
+    return content if content.shape == shape else np.full(shape, np.nan)
+
+
+def _over(mask: Bools, content: Floats) -> Bools:
+    """A mask by [run, wave] with as many axes as what it is laid over."""
+    import numpy as np
+
+    return np.expand_dims(mask, tuple(range(mask.ndim, content.ndim)))
 
 
 class Dataflow:

@@ -12,28 +12,194 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rota.check import bad_field, check_elements, check_ints, check_types, expect
 from rota.errors import DeclarationError, Finding
-from rota.execute.accumulators import Accumulators
-from rota.execute.barrier_order import barrier_order
-from rota.execute.clock import Clock, run_clock
-from rota.execute.dataflow import Dataflow
-from rota.execute.declared_loop import Declared
-from rota.execute.lds_contents import tiles_seen
-from rota.execute.matrices import matrices_of
-from rota.execute.policy import Latest, Policy, Random, Run, Scripted, ShownRace, Together
+from rota.execute.clock import (
+    Clock,
+    Latest,
+    Policy,
+    Random,
+    Run,
+    Scripted,
+    ShownRace,
+    Together,
+    barrier_order,
+    run_clock,
+)
+from rota.execute.dataflow import Dataflow, tiles_seen
+from rota.execute.reference import Declared
 from rota.execute.semantics import Mixing, Semantics
-from rota.execute.wave_trace import trace_of
-from rota.execute.workgroup import Workgroup
-from rota.program.entry import Entry
+from rota.execute.wave_trace import GARBAGE, Workgroup, trace_of
+from rota.program.entry import Entry, Place
 from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.intp]
+
+_DEPTH = 2  # elements of K in a tile
+_LARGEST = 999  # products of K-tiles stay far below 2**53, up to which float64 counts exactly
+_LARGEST_SCALE = 9  # so that scaled ones do, too
+
+
+class Matrices(NamedTuple):
+    """A and B by [block, K-tile, slice, k] and the accumulators' right values by [row, column].
+
+    `scales` are the numbers that further operands hold, by [operand, block, K-tile, slice]; `scaled` says which factor
+    each of them multiplies.
+
+    A slice is a row of A, or a column of B; the waves that write the tiles share them out.  Behind the K-tiles follow a
+    tile of zeros and, last, where GARBAGE points, a tile of NaN.
+    """
+
+    a: Floats
+    b: Floats
+    scales: Floats
+    scaled: tuple[int, ...]
+    product: dict[Place, Floats]
+
+    @property
+    def nothing(self) -> int:
+        """The number of the tile of zeros."""
+        tiles: int = self.a.shape[1]
+        return tiles - 2
+
+
+@lru_cache(maxsize=64)
+def matrices_of(asked: TileSum, blocks: int, tiles: int, slices: int) -> Matrices:
+    """Operands for `blocks` blocks of each operand: rows of A and columns of B, or slices of K.
+
+    An accumulator adds up the products of the blocks that are asked for.  The numbers are always the same ones for the
+    same shape.
+    """
+    import numpy as np
+
+    random = np.random.default_rng(blocks)
+    further = len(asked.scales)
+    both = np.zeros((2, blocks, tiles + 2, slices, _DEPTH))
+    both[:, :, :tiles] = random.integers(-_LARGEST, _LARGEST, (2, blocks, tiles, slices, _DEPTH), endpoint=True)
+    both[:, :, -1] = np.nan
+    scales = np.ones((further, blocks, tiles + 2, slices))
+    scales[:, :, :tiles] = random.integers(1, _LARGEST_SCALE, (further, blocks, tiles, slices), endpoint=True)
+    scales[:, :, -1] = np.nan
+    both.flags.writeable = scales.flags.writeable = False  # shared by all callers
+    product: dict[Place, Floats] = {}
+    for accumulator, operands in asked.products:
+        first, second = operands[0], operands[min(1, len(operands) - 1)]  # a single operand holds its block of both
+        factors = [both[0, first.copy, :tiles], both[1, second.copy, :tiles]]  # by [K-tile, slice, k]
+        for number, (factor, operand) in enumerate(zip(asked.scales, operands[2:], strict=True)):
+            factors[factor] = factors[factor] * scales[number, operand.copy, :tiles, :, np.newaxis]
+        rows, columns = (factor.swapaxes(0, 1).reshape(slices, -1) for factor in factors)
+        product[accumulator] = product.get(accumulator, np.zeros((slices, slices))) + rows @ columns.T
+    return Matrices(both[0], both[1], scales, asked.scales, product)
+
+
+class Accumulators(NamedTuple):
+    """Everything that the computes of a workgroup read; `seen` is by [run, wave, memory op, slice]."""
+
+    group: Workgroup
+    clock: Clock
+    seen: Ints
+    matrices: Matrices
+
+    def sums(self, place: Place) -> Floats:
+        """The values of one accumulator by [run, wave, row, column]: the sum of A_reg @ B_reg over its computes.
+
+        Before that, further operands scale the rows of one or the other.
+        """
+        import numpy as np
+
+        slices = np.arange(self.group.size)[:, np.newaxis]
+        left, right, *further = self._tiles(place)
+        factors = [
+            operand[blocks[:, np.newaxis], tiles, slices]  # by [run, wave, slice, compute, k]
+            for operand, (tiles, blocks) in ((self.matrices.a, left), (self.matrices.b, right))
+        ]
+        scaling = zip(self.matrices.scaled, self.matrices.scales, further, strict=True)
+        for factor, numbers, (tiles, blocks) in scaling:
+            factors[factor] = factors[factor] * numbers[blocks[:, np.newaxis], tiles, slices, np.newaxis]
+        rows, columns = (factor.reshape(*factor.shape[:3], -1) for factor in factors)
+        return rows @ columns.swapaxes(2, 3)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The accumulators."""
+        return tuple(map(str, self.matrices.product))
+
+    def wrong(self) -> NDArray[np.bool_]:
+        """Which accumulators differ from A @ B, by [accumulator, run, wave]; NaN differs from everything.
+
+        A wave whose role never computes one has none.
+        """
+        import numpy as np
+
+        wrong = np.zeros((len(self.matrices.product), *self.clock.steps.shape[:2]), dtype=np.bool_)
+        for number, (place, right) in enumerate(self.matrices.product.items()):
+            own = self.group.writers(place)
+            wrong[number][:, own] = (self.sums(place) != right).any(axis=(2, 3))[:, own]
+        return wrong
+
+    def reason(self, number: int, run: int, wave: int) -> str:
+        """Why an accumulator is wrong, by the first compute into it that is."""
+        place = tuple(self.matrices.product)[number]
+        trace = self.group.trace_of(wave)
+        left, right, *further = self._tiles(place)
+        for nth, compute in enumerate(trace.computes.get(place, ())):
+            entry, _ = trace.steps[compute.step]
+            scales = {each.name: tiles for each, tiles in zip(entry.effect.reads[2:], further, strict=True)}
+            operands = {"A": left, "B": right, **scales}
+            held = {name: set(tiles[run, wave, :, nth].tolist()) for name, (tiles, _) in operands.items()}
+            if poisoned := [name for name, tiles in held.items() if GARBAGE in tiles]:
+                return f"{trace.where(compute.step)} reads poison in {' and '.join(poisoned)}"
+            if len(set().union(*held.values())) > 1:
+                listed = " with ".join(f"{_listed(tiles)} of {name}" for name, tiles in held.items())
+                return f"{trace.where(compute.step)} multiplies K-tiles {listed}"
+        found, expected = self.sums(place)[run, wave], self.matrices.product[place]
+        row, column = (int(axis[0]) for axis in (found != expected).nonzero())
+        return f"it holds {found[row, column]:.0f} at row {row}, column {column}; A @ B has {expected[row, column]:.0f}"
+
+    def _tiles(self, place: Place) -> list[tuple[Ints, Ints]]:
+        """Per operand the K-tiles by [run, wave, slice, compute] and the blocks by [wave, compute].
+
+        A register whose load has not landed when the compute issues holds garbage; where a wave has fewer computes than
+        another, nothing is added.
+        """
+        further = len(self.matrices.scaled)
+        sides = (*range(2 + further),) if further else (0, -1)  # a single operand holds its block of both
+        return [self._operand(place, side) for side in sides]
+
+    def _operand(self, place: Place, side: int) -> tuple[Ints, Ints]:
+        import numpy as np
+
+        group, clock = self.group, self.clock
+        nowhere, never = clock.issue.shape[2] - 1, clock.steps.shape[2] - 1
+        computes = [trace.computes.get(place, ()) for trace in group.traces]
+        operands = [[compute.operands[side] for compute in row] for row in computes]
+        steps = group.per_wave([[compute.step for compute in row] for row in computes], never)
+        loads = group.per_wave([[nowhere if load is None else load for load in row] for row in operands], nowhere)
+        blocks = group.per_wave(
+            [
+                [0 if load is None else trace.memory[load].block for load in row]
+                for trace, row in zip(group.traces, operands, strict=True)
+            ],
+            0,
+        )
+        wave = np.arange(group.size)[:, np.newaxis]
+        landed = clock.land[:, wave, loads] <= clock.steps[:, wave, steps]
+        tiles = np.where(landed[..., np.newaxis], self.seen[:, wave, loads], GARBAGE)
+        tiles[:, steps == never] = self.matrices.nothing
+        return tiles.swapaxes(2, 3), blocks
+
+
+def _listed(tiles: set[int]) -> str:
+    return ", ".join(map(str, sorted(tiles)))
+
 
 LATE_AND_RANDOM: tuple[Policy, ...] = (Latest(), Random())
 """What is run unless asked otherwise: as late as allowed, and 50 random seeds."""

@@ -6,14 +6,18 @@ its operands and on their order, so that another version, another part or swappe
 
 from __future__ import annotations
 
+import math
+import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from rota.program.kinds import OpKind
-from rota.program.loop_spec import LoopOp
+from rota.check import bad_field, check_ints, check_types
+from rota.errors import Concern, DeclarationError, Finding, did_you_mean
+from rota.program.kinds import Home, OpKind
+from rota.program.loop_spec import LoopOp, LoopSpec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -149,3 +153,477 @@ def _whole_numbers(shape: tuple[int, ...], *seed: str | int) -> Floats:
     numbers = np.random.default_rng(key).integers(1, _PRIME, shape).astype(np.float64)
     numbers.flags.writeable = False  # shared by all callers
     return numbers
+
+
+_LARGEST = 99  # products of whole K-loops stay far below 2**53, up to which float64 counts exactly
+_GEMM_OPS = "loads, fragments of one tile each, and MMAs of two fragments into an accumulator"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gemm:
+    """Every MMA adds A @ B.T of its two fragments; each accumulator ends as one product over the whole K.
+
+    A slice of a tile has `rows` rows of `depth` elements of K for each fragment that is read of it; the n-th fragment
+    of a tile takes the n-th of these shares.  Entries are integers, so every sum is exact.
+    """
+
+    spec: LoopSpec
+    rows: int = 2
+    depth: int = 2
+
+    def __post_init__(self) -> None:
+        check_types(self, {"spec": LoopSpec})
+        check_ints(self, ("rows", "depth"), least=1)
+        for op in self.spec.ops:
+            homes = [self.spec.value(name).home for name in op.writes]
+            ends = (op.kind, [read.distance for read in op.reads], homes)
+            if op.kind is not OpKind.DMA and ends not in (
+                *((kind, [0], [Home.REGISTERS]) for kind in LDS_READS),
+                (OpKind.MMA, [0, 0], [Home.ACCUMULATOR]),
+            ):
+                raise bad_field(self, "spec", op.name, _GEMM_OPS, op.source)
+
+    @property
+    def tolerance(self) -> float:
+        """Every sum is exact."""
+        return 0.0
+
+    def loaded(self, value: str, part: int, iteration: int, slices: int) -> Floats:
+        """Rows of A or B, by [slice, row, k]."""
+        shape = (slices, self.rows * len(self._fragments(value)), self.depth)
+        return _draw_integers(shape, self._seed(value), part, iteration)
+
+    def initial(self, value: str, iteration: int) -> Floats:
+        """A GEMM carries nothing but its accumulators."""
+        raise bad_field(self, "spec", value, "no value of an earlier iteration")
+
+    def results(self, op: LoopOp, operands: tuple[Floats, ...]) -> Sequence[Floats]:
+        """A fragment's share of its tile by [row, k], or the product of two of them."""
+        if op.kind in LDS_READS:
+            (tile,) = operands
+            share = tile[..., self._share(op), :]
+            return [share.reshape(*tile.shape[:2], -1, self.depth)]
+        left, right = operands
+        return [left @ right.swapaxes(2, 3)]
+
+    def expected(self, total: int, waves: int) -> Mapping[str, Floats]:
+        """A @ B, every accumulator in one product per MMA that adds to it."""
+        import numpy as np
+
+        sums: dict[str, Floats] = {}
+        for op in self.spec.ops:
+            if op.kind is OpKind.MMA:
+                left, right = (self._matrix(read.value, total, waves) for read in op.reads)
+                product = np.broadcast_to(left @ right.T, (waves, len(left), len(right)))
+                sums[op.writes[0]] = sums.get(op.writes[0], 0.0) + product
+        return sums
+
+    def _matrix(self, fragment: str, total: int, waves: int) -> Floats:
+        """All rows that a fragment reads, over the whole K."""
+        import numpy as np
+
+        (op,) = self.spec.writers(fragment)
+        tile = op.reads[0].value
+        parts = range(len(self.spec.writers(tile)))
+        columns = [np.zeros((len(parts) * waves * self.rows, 0))]
+        for iteration in range(total):
+            blocks = [self.loaded(tile, part, iteration, waves)[:, self._share(op)] for part in parts]
+            columns.append(np.concatenate(blocks).reshape(-1, self.depth))
+        return np.concatenate(columns, axis=1)
+
+    def _share(self, fragment: LoopOp) -> slice:
+        first = self.rows * self._fragments(fragment.reads[0].value).index(fragment)
+        return slice(first, first + self.rows)
+
+    def _fragments(self, tile: str) -> list[LoopOp]:
+        return [op for op in self.spec.ops if op.kind in LDS_READS and op.reads[0].value == tile]
+
+    def _seed(self, value: str) -> int:
+        return [each.name for each in self.spec.values].index(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attention:
+    """Attention forward with an online softmax; every wave has `rows` rows of Q, which stay in its registers.
+
+    The ops, by name: `read_k` and `read_v` read the tiles K and V; `mma_s` of k makes the scores; `make_m` of s and the
+    carried m their running maximum; `make_alpha` of m and the carried m what older sums are rescaled by; `make_p` of s
+    and m the weights; `make_l` of p, alpha and the carried l their running sum; `make_scaled` of alpha and the carried
+    o, and `mma_o` of p, v and scaled the output, which is divided by l after the loop.  A wave loads `keys` keys and
+    their values into each of a tile's `parts`.
+    """
+
+    rows: int = 2
+    keys: int = 2
+    depth: int = 3
+    width: int = 2
+    parts: int = 1
+
+    def __post_init__(self) -> None:
+        check_ints(self, ("rows", "keys", "depth", "width", "parts"), least=1)
+
+    @property
+    def tolerance(self) -> float:
+        """Relative, in float64."""
+        return 1e-9
+
+    def loaded(self, value: str, part: int, iteration: int, slices: int) -> Floats:
+        """Keys by [slice, key, depth], or their values by [slice, key, width]."""
+        width = self.depth if value == "K" else self.width
+        return _normal((slices, self.keys, width), ord(value[0]), part, iteration)
+
+    def initial(self, value: str, iteration: int) -> Floats:
+        """No maximum yet, and nothing summed up."""
+        import numpy as np
+
+        shape = (self.rows, self.width) if value == "o" else (self.rows,)
+        return np.full(shape, -np.inf if value == "m" else 0.0)
+
+    def results(self, op: LoopOp, operands: tuple[Floats, ...]) -> Sequence[Floats]:
+        """By the formula of the op's name."""
+        formula = _TILE_FORMULAS.get(op.name)
+        if formula is None:
+            raise DeclarationError(
+                Finding(
+                    code="D105",
+                    message=f"attention has no formula for {op.name}",
+                    concerns=(Concern(label=op.name, source=op.source),),
+                    fixes=did_you_mean(op.name, _TILE_FORMULAS),
+                )
+            )
+        return [formula(self, *operands)]
+
+    def queries(self, waves: int) -> Floats:
+        """Q by [wave, row, depth], scaled by the root of the depth."""
+        return _normal((waves, self.rows, self.depth), 0) / math.sqrt(self.depth)
+
+    def softmax_attention(self, total: int, waves: int) -> Floats:
+        """softmax(Q K^T / sqrt(depth)) V by [wave, row, width], over all keys at once."""
+        import numpy as np
+
+        scores, values = self._scores(total, waves)
+        weights = np.exp(scores - scores.max(axis=2, keepdims=True))
+        normalised: Floats = (weights / weights.sum(axis=2, keepdims=True)) @ values
+        return normalised
+
+    def expected(self, total: int, waves: int) -> Mapping[str, Floats]:
+        """The maximum and the sum of all scores, and softmax attention times that sum."""
+        import numpy as np
+
+        if total == 0:
+            return {}
+        scores, _ = self._scores(total, waves)
+        best = scores.max(axis=2)
+        summed = np.exp(scores - best[..., np.newaxis]).sum(axis=2)
+        output = self.softmax_attention(total, waves) * summed[..., np.newaxis]
+        return {"m": best, "l": summed, "o": output}
+
+    def _scores(self, total: int, waves: int) -> tuple[Floats, Floats]:
+        """Q K^T by [wave, row, key] and V by [key, width]."""
+        import numpy as np
+
+        pieces = [(part, k) for k in range(total) for part in range(self.parts)]
+        keys, values = (
+            np.concatenate([self.loaded(name, *piece, waves) for piece in pieces]).reshape(-1, width)
+            for name, width in (("K", self.depth), ("V", self.width))
+        )
+        return self.queries(waves) @ keys.T, values
+
+
+def _read(_: Attention, tile: Floats) -> Floats:
+    return tile.reshape(*tile.shape[:2], -1, tile.shape[-1])
+
+
+def _score(attention: Attention, k: Floats) -> Floats:
+    return attention.queries(k.shape[1]) @ k.swapaxes(2, 3)
+
+
+def _best(_: Attention, s: Floats, m: Floats) -> Floats:
+    import numpy as np
+
+    return np.asarray(np.maximum(s.max(axis=3), m))
+
+
+def _rescale(_: Attention, m: Floats, before: Floats) -> Floats:
+    import numpy as np
+
+    return np.exp(before - m)
+
+
+def _weights(_: Attention, s: Floats, m: Floats) -> Floats:
+    import numpy as np
+
+    return np.exp(s - m[..., np.newaxis])
+
+
+def _summed(_: Attention, p: Floats, alpha: Floats, before: Floats) -> Floats:
+    import numpy as np
+
+    return np.asarray(alpha * before + p.sum(axis=3))
+
+
+def _scaled(_: Attention, alpha: Floats, before: Floats) -> Floats:
+    import numpy as np
+
+    return np.asarray(alpha[..., np.newaxis] * before)
+
+
+def _output(_: Attention, p: Floats, v: Floats, scaled: Floats) -> Floats:
+    import numpy as np
+
+    return np.asarray(p @ v + scaled)
+
+
+_TILE_FORMULAS: dict[str, Callable[..., Floats]] = {
+    "read_k": _read,
+    "read_v": _read,
+    "mma_s": _score,
+    "make_m": _best,
+    "make_alpha": _rescale,
+    "make_p": _weights,
+    "make_l": _summed,
+    "make_scaled": _scaled,
+    "mma_o": _output,
+}
+
+
+@lru_cache(maxsize=4096)
+def _draw_integers(shape: tuple[int, ...], *seed: int) -> Floats:
+    import numpy as np
+
+    numbers = np.random.default_rng(seed).integers(-_LARGEST, _LARGEST, shape, endpoint=True).astype(np.float64)
+    numbers.flags.writeable = False  # shared by all callers
+    return numbers
+
+
+@lru_cache(maxsize=4096)
+def _normal(shape: tuple[int, ...], *seed: int) -> Floats:
+    import numpy as np
+
+    numbers = np.random.default_rng(seed).normal(size=shape)
+    numbers.flags.writeable = False  # shared by all callers
+    return numbers
+
+
+_ROWS = 2  # of Q per block
+_DEPTH = 2  # of the head per K step
+_NAME = re.compile(r"(?:read|mma|make)_([a-z]+)(\d+(?:_\d+)*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionInstructions:
+    """The ops of `rota.kernels.attention`, told apart by their names."""
+
+    spec: LoopSpec
+    names: Mapping[str, tuple[str, tuple[int, ...]]] = field(init=False, repr=False, compare=False)
+    counts: Mapping[tuple[str, int], int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_types(self, {"spec": LoopSpec})
+        names: dict[str, tuple[str, tuple[int, ...]]] = {}
+        counts: dict[tuple[str, int], int] = {}
+        for op in self.spec.ops:
+            found = _NAME.fullmatch(op.name)
+            if found is not None and found[1] in _INSTRUCTION_FORMULAS:
+                names[op.name] = kind, numbers = found[1], tuple(map(int, found[2].split("_")))
+                for place, number in enumerate(numbers):
+                    counts[kind, place] = max(counts.get((kind, place), 0), number + 1)
+            elif not op.name.startswith("load_"):
+                raise bad_field(self, "spec", op.name, "an instruction of attention", op.source)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "counts", counts)
+
+    @property
+    def tolerance(self) -> float:
+        """Relative, in float64."""
+        return 1e-9
+
+    def loaded(self, value: str, part: int, iteration: int, slices: int) -> Floats:
+        """One key of each slice, or its value, by [slice, key, column]."""
+        columns = self._count("k", 1) * _DEPTH if value == "K" else self._count("v", 1) * self._shares
+        return _normal((slices, 1, columns), ord(value[0]), part, iteration)
+
+    def initial(self, value: str, iteration: int) -> Floats:
+        """No maximum yet, and nothing summed up."""
+        import numpy as np
+
+        shape = (_ROWS,) if value.startswith("m") else (_ROWS, self._shares)
+        return np.full(shape, -np.inf if value.startswith("m") else 0.0)
+
+    def results(self, op: LoopOp, operands: tuple[Floats, ...]) -> Sequence[Floats]:
+        """By the formula of the op's kind."""
+        kind, numbers = self.names[op.name]
+        return [_INSTRUCTION_FORMULAS[kind](self, numbers, operands)]
+
+    def expected(self, total: int, waves: int) -> Mapping[str, Floats]:
+        """Maximum, shares of the sum and output of a softmax over all keys."""
+        import numpy as np
+
+        if total == 0:
+            return {}
+        parts = len(self.spec.writers("K"))
+        keys, values = (
+            np.concatenate([self.loaded(name, part, k, waves) for k in range(total) for part in range(parts)])[:, 0]
+            for name in "KV"
+        )
+        right: dict[str, Floats] = {}
+        for r in range(self._count("alpha", 0)):
+            scores = self._queries(r, waves) @ keys.T / math.sqrt(keys.shape[1])
+            best = scores.max(axis=2)
+            weights = np.exp(scores - best[..., np.newaxis])
+            normalised = weights / weights.sum(axis=2, keepdims=True)
+            output = (normalised @ values) * weights.sum(axis=2, keepdims=True)
+            right[self._last(f"m{r}_")] = best
+            right[self._last(f"l{r}_")] = weights.reshape(waves, _ROWS, total * self._blocks, self._shares, -1).sum(
+                axis=(2, 4)
+            )
+            for h in range(self._count("v", 1)):
+                right[self._last(f"o{r}_{h}_")] = output[..., h * self._shares : (h + 1) * self._shares]
+        return right
+
+    @property
+    def _shares(self) -> int:
+        """Instructions that treat a block."""
+        return self._count("x", 2)
+
+    @property
+    def _blocks(self) -> int:
+        """Blocks of keys in a tile."""
+        return self._count("k", 0)
+
+    def _count(self, kind: str, place: int) -> int:
+        """How many values one of the numbers in the names of a kind takes."""
+        return self.counts[kind, place]
+
+    def _last(self, prefix: str) -> str:
+        """The last value of those whose names begin alike."""
+        return [value.name for value in self.spec.values if value.name.startswith(prefix)][-1]
+
+    def _queries(self, r: int, waves: int) -> Floats:
+        """A block of Q by [wave, row, depth]."""
+        return _normal((waves, _ROWS, self._count("k", 1) * _DEPTH), 0, r)
+
+    def _share(self, block: Floats, number: int) -> slice:
+        """The columns that an instruction treats."""
+        width = block.shape[-1] // self._shares
+        return slice(number * width, (number + 1) * width)
+
+    def read_key(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+        """Keys of one block, one step of the head."""
+        block, step = numbers
+        rows = _rows(operands[0], block, self._blocks)
+        return rows[..., step * _DEPTH : (step + 1) * _DEPTH]
+
+    def read_value(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+        """Values of the keys of one step, one block of the head."""
+        step, block = numbers
+        rows = _rows(operands[0], step, self._count("v", 0))
+        return rows[..., block * self._shares : (block + 1) * self._shares]
+
+    def score(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+        """Q K^T of one step of the head, added to the steps before."""
+        r, _, step = numbers
+        keys, *before = operands
+        query = self._queries(r, keys.shape[1])[..., step * _DEPTH : (step + 1) * _DEPTH]
+        product: Floats = query @ keys.swapaxes(2, 3)
+        return product + before[0] if before else product
+
+    def scale(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+        """One share of the scores, divided by the root of the depth."""
+        depth = self._count("k", 1) * _DEPTH
+        return self._changed(operands[0], numbers[-1], lambda share: share / math.sqrt(depth))
+
+    def best(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+        """The maximum so far and of two shares of the scores."""
+        import numpy as np
+
+        block, before = operands
+        first, second = (self._share(block, 2 * numbers[-1] + each) for each in (0, 1))
+        own = block[..., first.start : second.stop].max(axis=-1)
+        return np.asarray(np.maximum(own, before))
+
+    def rescale(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+        """What older sums are multiplied by."""
+        import numpy as np
+
+        new, old = operands
+        return np.asarray(np.exp(old - new))
+
+    def differ(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+        """One share of the scores, less the maximum."""
+        block, best = operands
+        return self._changed(block, numbers[-1], lambda share: share - best[..., None])
+
+    def exponentiate(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+        """exp of one share."""
+        import numpy as np
+
+        return self._changed(operands[0], numbers[-1], np.exp)
+
+    def pack(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+        """Two shares of the weights, beside those packed before."""
+        import numpy as np
+
+        block, *before = operands
+        packed = np.array(np.broadcast_to(before[0] if before else np.zeros_like(block), block.shape))
+        for number in (2 * numbers[-1], 2 * numbers[-1] + 1):
+            packed[..., self._share(block, number)] = block[..., self._share(block, number)]
+        return packed
+
+    def total(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+        """One share of the sum: rescaled first, then with the weights of one block added."""
+        _, block, number = numbers
+        if block == 0:
+            return self.scaled(numbers, operands)
+        before, weights = operands
+        return self._changed(
+            before, number, lambda share: share + weights[..., self._share(weights, number)].sum(axis=-1, keepdims=True)
+        )
+
+    def output(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+        """A share rescaled, or weights times V added."""
+        import numpy as np
+
+        if len(numbers) == 4:  # rescaled: row block, head block, 0, share
+            return self.scaled(numbers, operands)
+        *blocks, values, before = operands
+        weights = np.concatenate(blocks, axis=-1)
+        keys = values.shape[-2]
+        first = (numbers[-1] - 1) * keys % weights.shape[-1]
+        return np.asarray(before + weights[..., first : first + keys] @ values)
+
+    def scaled(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+        """One share times alpha; the first instruction reads alpha first, and what the tiles before left."""
+        first = numbers[-1] == 0
+        alpha, before = operands if first else operands[::-1]
+        return self._changed(before, numbers[-1], lambda share: share * alpha[..., None])
+
+    def _changed(self, block: Floats, number: int, change: Callable[[Floats], Floats]) -> Floats:
+        import numpy as np
+
+        made = np.array(block)
+        share = self._share(block, number)
+        made[..., share] = change(block[..., share])
+        return made
+
+
+_INSTRUCTION_FORMULAS: dict[str, Callable[[AttentionInstructions, tuple[int, ...], tuple[Floats, ...]], Floats]] = {
+    "k": AttentionInstructions.read_key,
+    "v": AttentionInstructions.read_value,
+    "s": AttentionInstructions.score,
+    "x": AttentionInstructions.scale,
+    "m": AttentionInstructions.best,
+    "alpha": AttentionInstructions.rescale,
+    "d": AttentionInstructions.differ,
+    "e": AttentionInstructions.exponentiate,
+    "p": AttentionInstructions.pack,
+    "l": AttentionInstructions.total,
+    "o": AttentionInstructions.output,
+}
+
+
+def _rows(tile: Floats, number: int, of: int) -> Floats:
+    """One of `of` equal groups of a tile's rows, by [run, wave, row, column]."""
+    rows = tile.reshape(*tile.shape[:2], -1, tile.shape[-1])
+    count = rows.shape[2] // of
+    return rows[:, :, number * count : (number + 1) * count]

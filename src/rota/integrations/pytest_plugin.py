@@ -28,7 +28,7 @@ from rota.errors import RotaError
 
 if TYPE_CHECKING:
     from rota.isa.launch.loaded_kernel import LoadedKernel
-    from rota.isa.launch.order_runs import LaunchResult
+    from rota.isa.launch.orders import LaunchResult
     from rota.prove.verdict import Verdict
     from rota.triton import TritonSession
 
@@ -133,20 +133,20 @@ def assert_proved(request: pytest.FixtureRequest, rota_device: str) -> Callable[
     """Proves machine code for all arguments, paths and orders: a code object, or HIP source compiled for the device.
 
     `assert_proved(kernel, name=None, block=..., dynamic_lds=..., policies=..., budget=...)` takes what
-    `rota.prove.proved_object.prove_object` takes, and fails with what was found unless every kernel is proved.  A path
+    `rota.prove.kernel_proof.prove_object` takes, and fails with what was found unless every kernel is proved.  A path
     is relative to the test's file.
     """
     folder = request.path.parent
 
     def proved(kernel: str | Path | bytes, name: str | None = None, **how: Any) -> tuple[Verdict, ...]:
-        from rota.isa.load import SOURCES, compile_source
-        from rota.prove import proved_object
+        from rota.isa.launch.loaded_kernel import SOURCES, compile_source
+        from rota.prove import kernel_proof
 
         if isinstance(kernel, bytes):
-            return proved_object.assert_proved(kernel, name, **how)
+            return kernel_proof.assert_proved(kernel, name, **how)
         path = folder / kernel
         source = compile_source(path, rota_device).hsaco if path.suffix in SOURCES else path
-        return proved_object.assert_proved(source, name, **how)
+        return kernel_proof.assert_proved(source, name, **how)
 
     return proved
 
@@ -267,8 +267,8 @@ def _loaded(
     known: dict[tuple[object, ...], LoadedKernel],
 ) -> LoadedKernel:
     """The kernel, read or compiled once in a run of tests."""
+    from rota.isa.launch.loaded_kernel import SOURCES, load_kernel, load_source
     from rota.isa.launch.loaded_kernel import LoadedKernel as Loaded
-    from rota.isa.load import SOURCES, load_kernel, load_source
 
     if isinstance(kernel, Loaded):
         return kernel

@@ -6,14 +6,147 @@ tile, and the output is rescaled when the maximum grows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rota.check import check_ints
-from rota.kernels.attention_instructions import by_instruction
-from rota.kernels.fitting import check_fit
-from rota.kernels.wave_size import LANES, REGISTER_BYTES
+from rota.emit.attention.attention_ops import ForwardShape
+from rota.kernels.gemm import LANES, REGISTER_BYTES, check_fit
 from rota.program.loop_spec import LoopSpec, Read
 from rota.values.loop import Loop
+
+_EXPONENTIAL_SLOTS = 4  # slots: a quarter of the rate of other vector instructions
+
+
+def by_instruction(shape: AttentionShape) -> LoopSpec:
+    """All ops of one tile of keys; the order of declaration is that of the computation."""
+    return _Writer(shape).written()
+
+
+class _Writer:
+    """Declares the loop part by part."""
+
+    def __init__(self, shape: AttentionShape) -> None:
+        self.shape = shape
+        self.loop = Loop(shape.name, waves=shape.waves)
+        side, depth = shape.mma
+        self.row_blocks, self.key_blocks = range(shape.rows // side), range(shape.keys // side)
+        self.head_steps, self.head_blocks = range(shape.head // depth), range(shape.head // side)
+        self.key_steps = range(shape.keys // depth)
+        self.scores = side * side // LANES
+        operand = side * depth * shape.element_bytes // (REGISTER_BYTES * LANES)
+        self.reads = max(operand * REGISTER_BYTES // shape.read_bytes, 1)
+        self.operand = operand
+        self.q = [[self.loop.input(f"q{r}_{j}", registers=operand) for j in self.head_steps] for r in self.row_blocks]
+
+    def written(self) -> LoopSpec:
+        """K and V, then each block of rows."""
+        self.move("K")
+        self.move("V")
+        keys = {(c, j): self.fragment(f"k{c}_{j}", "K") for c in self.key_blocks for j in self.head_steps}
+        values = {(t, h): self.fragment(f"v{t}_{h}", "V") for t in self.key_steps for h in self.head_blocks}
+        weights = {}
+        for r in self.row_blocks:
+            scores = [self.score(r, c, keys) for c in self.key_blocks]
+            best = self.best(r, scores)
+            alpha = self.loop.valu(
+                f"alpha{r}",
+                [best, Read(value=best, distance=1)],
+                registers=self.scores,
+                instructions=_EXPONENTIAL_SLOTS,
+            )
+            for c, scaled in enumerate(scores):
+                weights[r, c] = self.weight(r, c, scaled, best)
+            self.total(r, [weights[r, c] for c in self.key_blocks], alpha)
+            for h in self.head_blocks:
+                self.output(r, h, weights, values, alpha)
+        return self.loop.build()
+
+    def move(self, tile: str) -> None:
+        """DMAs of one tile."""
+        shape = self.shape
+        size = shape.keys * shape.head * shape.element_bytes
+        each = shape.dma_bytes * LANES * shape.waves
+        self.loop.tile(tile, size=size)
+        for number in range(size // each):
+            self.loop.load(tile, name=f"load_{tile}{number}", moved=each)
+
+    def fragment(self, name: str, tile: str) -> str:
+        """One operand of the matrix instruction."""
+        return self.loop.fragment(name, tile, registers=self.operand, instructions=self.reads)
+
+    def score(self, r: int, c: int, keys: dict[tuple[int, int], str]) -> str:
+        """Q K^T of one block, summed over the head, then scaled."""
+        block = ""
+        for j in self.head_steps:
+            operands = [self.q[r][j], keys[c, j], *([block] if block else [])]
+            block = self.loop.product(
+                f"s{r}_{c}_{j}", operands, registers=self.scores, instruction=self.shape.instruction, into=block
+            )
+        return self.one_by_one(f"x{r}_{c}", block, [], self.scores)
+
+    def one_by_one(self, name: str, block: str, others: Sequence[str | Read], count: int, slots: int = 1) -> str:
+        """Vector instructions that treat the registers of a block in turn; each reads `others` too."""
+        for number in range(count):
+            block = self.loop.valu(
+                f"{name}_{number}", [block, *others], registers=self.scores, instructions=slots, into=block
+            )
+        return block
+
+    def best(self, r: int, scores: list[str]) -> str:
+        """The running maximum of each row, from that of the tiles before; an instruction takes in two scores."""
+        each = self.scores // 2
+        last = f"m{r}_{len(scores) - 1}_{each - 1}"
+        found = ""
+        for c, block in enumerate(scores):
+            for number in range(each):
+                before: str | Read = found or Read(value=last, distance=1)
+                found = self.loop.valu(f"m{r}_{c}_{number}", [block, before], registers=self.scores, into=found)
+        return found
+
+    def weight(self, r: int, c: int, scores: str, best: str) -> str:
+        """exp(scores - maximum), in the registers of the scores, then packed to the element type."""
+        block = self.one_by_one(f"d{r}_{c}", scores, [best], self.scores)
+        block = self.one_by_one(f"e{r}_{c}", block, [], self.scores, _EXPONENTIAL_SLOTS)
+        packed = ""
+        for number in range(self.scores // 2):
+            reads = [block, *([packed] if packed else [])]
+            packed = self.loop.valu(f"p{r}_{c}_{number}", reads, registers=self.scores // 2, into=packed)
+        return packed
+
+    def total(self, r: int, weights: list[str], alpha: str) -> str:
+        """The running sum of the weights, rescaled first."""
+        last = f"l{r}_{len(weights)}_{self.scores - 1}"
+        found = self.rescaled(f"l{r}_0", last, alpha)
+        for c, weight in enumerate(weights, 1):
+            found = self.one_by_one(f"l{r}_{c}", found, [weight], self.scores)
+        return found
+
+    def rescaled(self, name: str, last: str, alpha: str) -> str:
+        """What the tiles before left in `last`, times alpha, in place."""
+        first = self.loop.valu(f"{name}_0", [alpha, Read(value=last, distance=1)], registers=self.scores)
+        for number in range(1, self.scores):
+            first = self.loop.valu(f"{name}_{number}", [first, alpha], registers=self.scores, into=first)
+        return first
+
+    def output(
+        self, r: int, h: int, weights: dict[tuple[int, int], str], values: dict[tuple[int, int], str], alpha: str
+    ) -> str:
+        """The output so far, rescaled in place, plus weights times V."""
+        found = self.rescaled(f"o{r}_{h}_0", f"o{r}_{h}_{len(self.key_steps)}", alpha)
+        blocks_of = len(self.key_blocks) / len(self.key_steps)  # a step takes several blocks, or its part of one
+        for t in self.key_steps:
+            first = int(t * blocks_of)
+            blocks = [weights[r, c] for c in range(first, max(first + 1, int((t + 1) * blocks_of)))]
+            found = self.loop.product(
+                f"o{r}_{h}_{t + 1}",
+                [*blocks, values[t, h], found],
+                registers=self.scores,
+                instruction=self.shape.instruction,
+                into=found,
+            )
+        return found
+
 
 _SCALE_AND_MAX, _EXPONENTIAL, _SUM = 3, 11, 5  # vector instructions per two scores, counted for packed arithmetic
 
@@ -96,3 +229,13 @@ MI300X_ATTENTION = AttentionShape(
     read_bytes=8,
 )
 """The same for MI300X."""
+
+
+HEAD_128 = ForwardShape(name="attention_forward_bf16_head128")
+"""Attention forward for MI355X: four waves of 32 rows, 64 keys a tile, head size 128."""
+
+HEAD_64 = ForwardShape(name="attention_forward_bf16_head64", head=64)
+"""The same with head size 64."""
+
+SMALL_TILE = ForwardShape(name="attention_forward_bf16_head64_small", rows=16, keys=32, head=64)
+"""Less of everything, quickly scheduled."""

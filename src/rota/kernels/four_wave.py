@@ -6,22 +6,17 @@ from collections.abc import Sequence
 
 from rota.check import bad_field
 from rota.kernels.target_profiles import mi355x_target
-from rota.order.acyclic.edge import DepEdge
-from rota.order.acyclic.problem import SchedulingStrategy
-from rota.pipeline.block import emit_minimal_barrier_block
+from rota.order.acyclic.problem import DepEdge, SchedulingStrategy
+from rota.pipeline.block import PipelineProgram, emit_minimal_barrier_block
 from rota.pipeline.body import PipelineBody
 from rota.pipeline.config import PipelineConfig, WarpStaggerRule
-from rota.pipeline.cost import annotate_ops
-from rota.pipeline.edges import derive_edges_from_ops
+from rota.pipeline.cost import TargetProfile, annotate_ops
 from rota.pipeline.geometry import KernelGeometry
-from rota.pipeline.op import OpDesc
-from rota.pipeline.phase_derivation import derive_cross_stage_rotation_edges, filter_spurious_cross_stage_flow
-from rota.pipeline.pipeline_program import PipelineProgram
-from rota.pipeline.profile import TargetProfile
+from rota.pipeline.op import CHANNEL_A, CHANNEL_B, DoubleBufferTag, KOffsetKind, OpDesc
+from rota.pipeline.phases import derive_cross_stage_rotation_edges, filter_spurious_cross_stage_flow
+from rota.pipeline.rules import derive_edges_from_ops
 from rota.pipeline.schedule import PipelineSchedule
-from rota.pipeline.schedule_config import ScheduleConfig
-from rota.pipeline.strategies import BarrierStrategy, WaitStrategy
-from rota.pipeline.vocabulary import CHANNEL_A, CHANNEL_B, DoubleBufferTag, KOffsetKind
+from rota.pipeline.schedule_config import BarrierStrategy, ScheduleConfig, WaitStrategy
 from rota.printing import WrappedTuple
 from rota.program.kinds import OpRole
 from rota.program.machine import Machine

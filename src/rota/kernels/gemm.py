@@ -8,17 +8,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from rota.check import bad_field, check_ints, check_types
-from rota.emit.gemm.gemm_factors import BLayout
-from rota.kernels.fitting import check_fit
-from rota.kernels.wave_size import LANES, REGISTER_BYTES
+from rota.emit.gemm.gemm_tile import BLayout
 from rota.pipeline.geometry import FLOAT_BLOCK, WAVE_GRIDS, KernelGeometry, check_waves
-from rota.program.element import takes_formats, takes_scales
+from rota.program.kinds import takes_formats, takes_scales
 from rota.program.loop_spec import LoopSpec
-from rota.targets.mfma import element_bytes_named
+from rota.targets import cdna
+from rota.targets.cdna import element_bytes_named, shape_named
 from rota.values.loop import Loop
+
+LANES = cdna.LANES.value
+REGISTER_BYTES = cdna.REGISTER_BYTES.value
+
+
+class Shape(Protocol):
+    """What a matrix instruction is asked to do."""
+
+    @property
+    def instruction(self) -> str:
+        """Its name, which says rows, columns and depth."""
+        ...
+
+    @property
+    def mma(self) -> tuple[int, int]:
+        """Its side and its depth."""
+        ...
+
+
+def check_fit(shape: Shape, parts: Mapping[str, int]) -> None:
+    """`mma` is what the instruction's name says, and each field a multiple of its part: a rest would be left out."""
+    side, depth = shape.mma
+    named = shape_named(shape.instruction)
+    if named not in (None, (side, side, depth)):
+        expected = f"({named[0]}, {named[2]}), the side and depth of {shape.instruction}"
+        raise bad_field(shape, "mma", shape.mma, expected)
+    for name, part in parts.items():
+        if getattr(shape, name) % part:
+            raise bad_field(shape, name, getattr(shape, name), f"a multiple of {part}")
+
 
 _BLOCKED = f"false, unless elements are of fp8, depth is {FLOAT_BLOCK} and the instruction takes no scales itself"
 _PAIR = 2  # columns that one lane reads at once, where vector ops turn them
@@ -331,3 +360,22 @@ MI300X_GEMM_SHAPES: tuple[GemmShape, ...] = (
     GemmShape(name="gemm_bf16_128x128x64_4wave_mi300x", rows=128, columns=128, waves=4, **_CDNA3),
 )
 """The GEMMs that ship for MI300X, whose DMA moves 4 bytes a lane and whose LDS holds 64 KiB."""
+
+
+_SCALED = "v_mfma_scale_f32_16x16x128_f8f6f4"
+_FP4: dict[str, Any] = {"mma": (16, 128), "depth": 256, "element_bytes": 1, "packed": 2}
+_FP8: dict[str, Any] = {"mma": (16, 128), "depth": 128, "element_bytes": 1}
+_SMALL: dict[str, Any] = {"rows": 128, "columns": 128, "waves": 4}
+
+FP4_LARGE = GemmShape(name="gemm_fp4_256x256x256_8wave", instruction="v_mfma_f32_16x16x128_f8f6f4", **_FP4)
+FP4_SMALL = GemmShape(name="gemm_fp4_128x128x256_4wave", instruction=FP4_LARGE.instruction, **_FP4, **_SMALL)
+MXFP4_LARGE = GemmShape(name="gemm_mxfp4_256x256x128_8wave", instruction=_SCALED, **(_FP4 | {"depth": 128}))
+MXFP4_SMALL = GemmShape(name="gemm_mxfp4_128x128x256_4wave", instruction=_SCALED, **_FP4, **_SMALL)
+MXFP8_LARGE = GemmShape(name="gemm_mxfp8_128x256x128_8wave", instruction=_SCALED, rows=128, **_FP8)
+MXFP8_SMALL = GemmShape(name="gemm_mxfp8_128x128x128_4wave", instruction=_SCALED, **_FP8, **_SMALL)
+"""Those with scales are smaller than those without: what a lane needs besides its data must fit into 256 registers."""
+
+_BLOCKS: dict[str, Any] = {**_FP8, "instruction": FP4_LARGE.instruction, "block_scales": True}
+BLOCK_FP8_LARGE = GemmShape(name="gemm_block_fp8_128x256x128_8wave", rows=128, **_BLOCKS)
+BLOCK_FP8_SMALL = GemmShape(name="gemm_block_fp8_128x128x128_4wave", **_BLOCKS, **_SMALL)
+"""Of fp8 with a scale in fp32 for each 128 elements of a row, as of DeepSeek-V3's weights and activations."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 from rota.check import bad_field
 from rota.kernels.target_profiles import mi355x_target
 from rota.order.acyclic.problem import SchedulingStrategy
-from rota.pipeline.body import PipelineBody
+from rota.pipeline.body import PipelineBody, double_buffer_reorder
 from rota.pipeline.config import PipelineConfig
-from rota.pipeline.cost import annotate_ops
-from rota.pipeline.op import OpDesc
-from rota.pipeline.profile import TargetProfile
-from rota.pipeline.reorder import double_buffer_reorder
+from rota.pipeline.cost import TargetProfile, annotate_ops
+from rota.pipeline.op import CHANNEL_A, CHANNEL_B, DoubleBufferTag, KOffsetKind, OpDesc
 from rota.pipeline.schedule import PipelineSchedule
 from rota.pipeline.schedule_config import ScheduleConfig
-from rota.pipeline.vocabulary import CHANNEL_A, CHANNEL_B, DoubleBufferTag, KOffsetKind
 from rota.program.machine import Machine
 
 _PARTITION_OFFSETS = (KOffsetKind.K0, KOffsetKind.K1)

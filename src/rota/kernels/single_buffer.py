@@ -7,20 +7,15 @@ from dataclasses import dataclass
 
 from rota.check import bad_field, check_ints, is_int
 from rota.kernels.target_profiles import mi355x_single_buffer_target
-from rota.pipeline.body import PipelineBody
+from rota.pipeline.body import PipelineBody, optimize_within_barriers, single_buffer_reorder
 from rota.pipeline.config import PipelineConfig
-from rota.pipeline.cost import annotate_ops
-from rota.pipeline.edges import derive_edges_from_ops
-from rota.pipeline.op import OpDesc
-from rota.pipeline.optimal import optimize_within_barriers
-from rota.pipeline.profile import TargetProfile
-from rota.pipeline.reorder import single_buffer_reorder
+from rota.pipeline.cost import TargetProfile, annotate_ops
+from rota.pipeline.op import InstructionGroup, OpDesc, ScheduleEntry, SingleBufferTag
+from rota.pipeline.rules import derive_edges_from_ops
 from rota.pipeline.schedule import PipelineSchedule
-from rota.pipeline.schedule_entry import ScheduleEntry
-from rota.pipeline.vocabulary import InstructionGroup, SingleBufferTag
 from rota.printing import Pasted
+from rota.program.kinds import Phase
 from rota.program.machine import Machine
-from rota.program.phase import Phase
 
 _WIDE_MMA = 32
 

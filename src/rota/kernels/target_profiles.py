@@ -8,9 +8,8 @@ from __future__ import annotations
 from rota.check import is_int
 from rota.errors import DeclarationError, Finding
 from rota.pipeline.config import BlockSizing, FragOrder, LoopCarriedSpec, PipelineConfig, WarpStaggerRule
-from rota.pipeline.cost import OpCost, TargetCostModel
-from rota.pipeline.profile import TargetProfile
-from rota.pipeline.vocabulary import DoubleBufferTag, SingleBufferTag
+from rota.pipeline.cost import OpCost, TargetCostModel, TargetProfile
+from rota.pipeline.op import DoubleBufferTag, SingleBufferTag
 from rota.program.kinds import OpRole, ResourceKind
 
 

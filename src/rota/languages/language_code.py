@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rota.audit.audit import Audit, audit_gemm
-from rota.audit.execution import load_emitted
-from rota.audit.gemm_launch import GemmProgram
+from rota.audit.gemm_launch import GemmProgram, load_emitted
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.isa.binary.code_object import CodeObject
 from rota.pipeline.geometry import KernelGeometry

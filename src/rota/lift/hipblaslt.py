@@ -2,7 +2,7 @@
 
 A table holds the loop.  What surrounds it is assumed: in front of the loop two tiles are loaded, the first is waited
 for, and what the loop expects to be read has been read; behind it the last two tiles are computed with the loop's own
-instructions (`rota.lift.issue_order`).
+instructions (`rota.lift.schedule_table`).
 
 LDS holds two tiles of each operand, or three.  Which of them a read or a load uses is followed through the table's own
 pointer arithmetic.  A load fills its part of a tile; a read is taken to read the whole tile of its operand, which is
@@ -18,18 +18,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from rota.lift.issue_order import MFMA, Body, TableInstruction, issued
-from rota.lift.schedule_table import ScheduleTable, SyncOp, malformed, unreadable
-from rota.lift.table_loop import Load, TableLoop, op_name
-from rota.lift.table_operands import Made
-from rota.program.effects import WORKGROUP, Effect, Place, Space, Version
-from rota.program.entry import BARRIER, MEETS, Entry, Op, Work, wait_effect, wait_op
-from rota.program.kinds import OpKind
+from rota.lift.schedule_table import MFMA, Body, ScheduleTable, SyncOp, TableInstruction, issued, malformed, unreadable
+from rota.lift.table_loop import Load, Made, TableLoop, op_name
+from rota.program.entry import (
+    BARRIER,
+    MEETS,
+    WORKGROUP,
+    Effect,
+    Entry,
+    Op,
+    Place,
+    Space,
+    Version,
+    Work,
+    wait_effect,
+    wait_op,
+)
+from rota.program.kinds import OpKind, Phase
 from rota.program.loop_spec import LoopOp
-from rota.program.lowered import Barrier, LoweredProgram, Role
+from rota.program.lowered import Barrier, LoweredProgram, Role, merged
 from rota.program.machine import Machine
-from rota.program.merge import merged
-from rota.program.phase import Phase
 
 _AHEAD = 2  # tiles between what is loaded and what is computed
 _ORIGIN = "hipBLASLt's table; assumed: what surrounds the loop, whole tiles read, registers of its own for every value"

@@ -12,34 +12,241 @@ loop edge.
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from rota.errors import ProgramError, several
 from rota.isa.binary.kernel_facts import KernelFacts
-from rota.isa.code.disassembly import Instruction
-from rota.isa.wave.skip import without_skipping
-from rota.lift.lds_places import LdsUses, derive_lds_places
-from rota.lift.loop_recorder import LoopRecorder
-from rota.lift.machine_entry import OperationPlaces, derive_ops
-from rota.lift.natural_loops import MATRIX, NaturalLoop, find_loops, not_lifted
-from rota.lift.register_places import RegisterUses, derive_register_places
-from rota.program.effects import WORKGROUP
-from rota.program.entry import BARRIER, MEETS, Entry
-from rota.program.lowered import Barrier, LoweredProgram, Role, Unstated
-from rota.program.merge import merged
-from rota.program.phase import Phase
-from rota.prove.backward_slice import derive_ways
-from rota.prove.block_shape import Triple
-from rota.prove.kernel_proof import prove
-from rota.prove.meter import STEPS_PER_SECOND, Budget
-from rota.prove.operation import SCC_BIT, Operation, OperationKind, UnknownOperationError
-from rota.prove.operation_reader import read_operation
-from rota.prove.verdict import Verdict
-from rota.targets.device import Device
-from rota.targets.rates import MatrixRate
+from rota.isa.disassembly import Instruction, without_skipping
+from rota.isa.matrix import BITS, BY_FIELD
+from rota.isa.wave.operand import ACC
+from rota.lift.natural_loops import (
+    MATRIX,
+    LdsUses,
+    LoopRecorder,
+    NaturalLoop,
+    derive_lds_places,
+    find_loops,
+    not_lifted,
+)
+from rota.program.entry import (
+    BARRIER,
+    MEETS,
+    WORKGROUP,
+    Effect,
+    Entry,
+    Op,
+    Place,
+    Space,
+    Version,
+    Work,
+    wait_effect,
+    wait_op,
+)
+from rota.program.kinds import WIDEST, OpKind, Phase, takes_formats
+from rota.program.lowered import Barrier, LoweredProgram, Role, Unstated, merged
+from rota.program.machine import LANES, Machine
+from rota.prove.kernel_proof import Triple, prove
+from rota.prove.operation import SCC_BIT, VECTORS, Operation, OperationKind, UnknownOperationError, read_operation
+from rota.prove.slicing import derive_ways
+from rota.prove.verdict import STEPS_PER_SECOND, Budget, Verdict
+from rota.targets.device import Device, MatrixRate
 from rota.targets.registry import architecture_named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterUses:
+    """What each operation reads and writes, and the registers of each place by name."""
+
+    reads: dict[int, tuple[Place, ...]]
+    writes: dict[int, tuple[Place, ...]]
+    sizes: tuple[tuple[str, int], ...]
+
+
+def derive_register_places(chain: Sequence[Operation]) -> RegisterUses:
+    """Places of the vector registers that a loop writes."""
+    users: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    matrix = {each.number for each in chain if each.name.startswith(MATRIX)}
+    for each in chain:
+        for row in _rows(each.reads):
+            users[row].append((each.number, 0))
+        for row in _rows(each.writes):
+            users[row].append((each.number, 1))
+    together: defaultdict[tuple[tuple[int, int], ...], list[int]] = defaultdict(list)
+    for row, uses in users.items():
+        if any(writes for _, writes in uses):
+            together[tuple(uses)].append(row)
+    reads: defaultdict[int, list[Place]] = defaultdict(list)
+    writes: defaultdict[int, list[Place]] = defaultdict(list)
+    sizes = []
+    for going, rows in sorted(together.items(), key=lambda pair: min(pair[1])):
+        readers, writers = ({number for number, how in going if how == which} for which in (0, 1))
+        sums = readers == writers and writers <= matrix
+        place = Place(Space.ACCUMULATOR if sums else Space.REGISTER, _name(sorted(rows)))
+        sizes.append((place.name, len(rows)))
+        for number in sorted(writers):
+            writes[number].append(place)
+        for number in sorted(readers):
+            if not sums:
+                reads[number].append(place)
+    return RegisterUses(
+        reads={number: tuple(each) for number, each in reads.items()},
+        writes={number: tuple(each) for number, each in writes.items()},
+        sizes=tuple(sizes),
+    )
+
+
+def _rows(bits: int) -> list[int]:
+    bits &= VECTORS
+    rows = []
+    while bits:
+        low = bits & -bits
+        rows.append(low.bit_length() - 1)
+        bits ^= low
+    return rows
+
+
+def _name(rows: Sequence[int]) -> str:
+    starts = [rows[0], *(after for before, after in pairwise(rows) if after != before + 1)]
+    ends = [*(before for before, after in pairwise(rows) if after != before + 1), rows[-1]]
+    return ",".join(map(_span, starts, ends))
+
+
+def _span(first: int, last: int) -> str:
+    file, base = ("a", ACC) if first >= ACC else ("v", 0)
+    return f"{file}{first - base}" if first == last else f"{file}[{first - base}:{last - base}]"
+
+
+_TRANSCENDENTAL = re.compile(r"^v_(?:exp|log|rcp|rsq|sqrt|sin|cos|prng)_")
+_WIDTH = re.compile(r"dword(?:x(\d))?$")
+_SHORT = {"ubyte": 1, "sbyte": 1, "byte": 1, "ushort": 2, "sshort": 2, "short": 2}
+_MACHINE_COUNTERS = ("vmcnt", "lgkmcnt")
+
+
+class OperationPlaces(NamedTuple):
+    """What an operation reads and writes."""
+
+    reads: tuple[Place, ...] = ()
+    writes: tuple[Place, ...] = ()
+    lds: tuple[Place, ...] = ()
+
+
+def derive_ops(
+    operation: Operation, places: OperationPlaces, machine: Machine, copy: int | None
+) -> Iterator[tuple[Op, Effect]]:
+    """What a wave does with one instruction: usually one op, of a wait one for each counter."""
+    if operation.kind is OperationKind.WAIT:
+        for op, effect in _waits(operation, machine):
+            yield replace(op, source=operation.instruction.source, declared=_text(operation)), effect
+        return
+    if operation.kind is OperationKind.BARRIER:
+        yield replace(BARRIER, source=operation.instruction.source, declared=_text(operation)), MEETS
+        return
+    if operation.name == "s_setprio":
+        level = int(operation.instruction.operands[0], 0)
+        yield (
+            _op(operation, OpKind.PRIORITY, Work(1), f"priority({level})"),
+            Effect(kind=OpKind.PRIORITY, wait_value=level),
+        )
+        return
+    kind = _kind(operation)
+    tracked = machine.counter_of(kind)
+    reads, writes = places.reads, places.writes
+    into_lds = kind in {OpKind.LDS_WRITE, OpKind.DMA}
+    name = operation.name + (" lds" if kind is OpKind.DMA and "_lds_" not in operation.name else "")
+    buffers = dict.fromkeys(f"{place.name}[{place.copy}]" for place in places.lds)
+    if buffers:
+        name += f" {next(iter(buffers))}" if len(buffers) == 1 else " lds?"
+    effect = Effect(
+        kind=kind,
+        counter=tracked,
+        tokens=1 if tracked else 0,
+        reads=reads if into_lds else (*places.lds, *reads),
+        writes=(*places.lds, *writes) if into_lds else writes,
+        instance=Version(operation.name, copy or 0),
+    )
+    yield _op(operation, kind, _work(operation, kind), name, copy), effect
+
+
+def _op(operation: Operation, kind: OpKind, work: Work, name: str, copy: int | None = None) -> Op:
+    return Op(
+        kind=kind,
+        name=name,
+        copy=copy,
+        work=work,
+        source=operation.instruction.source,
+        declared=_text(operation),
+    )
+
+
+def _text(operation: Operation) -> str:
+    instruction = operation.instruction
+    at = "" if instruction.address is None else f"{instruction.address:#x}: "
+    return at + instruction.text
+
+
+def _waits(operation: Operation, machine: Machine) -> Iterator[tuple[Op, Effect]]:
+    for counter, count in zip(_MACHINE_COUNTERS, operation.waits, strict=True):
+        if count is not None and count < machine.no_wait(counter):
+            yield wait_op(counter, count), wait_effect(counter, count)
+
+
+def _kind(operation: Operation) -> OpKind:  # noqa: PLR0911  # a table with conditions
+    name = operation.name
+    if operation.kind is OperationKind.LDS:
+        if operation.data:
+            return OpKind.LDS_READ_TRANSPOSED if "_tr_" in name else OpKind.LDS_READ
+        return OpKind.LDS_WRITE
+    if operation.kind is OperationKind.EXCHANGE:
+        return OpKind.LDS_READ
+    if operation.kind is OperationKind.VMEM:
+        if operation.to_lds:
+            return OpKind.DMA
+        return {"load": OpKind.GLOBAL_LOAD, "store": OpKind.GLOBAL_STORE, "atomic": OpKind.ATOMIC}[operation.verb]
+    if name.startswith(MATRIX):
+        return OpKind.MMA
+    if name.startswith("v_"):
+        return OpKind.TRANSCENDENTAL if _TRANSCENDENTAL.match(name) else OpKind.VALU
+    return OpKind.SCALAR
+
+
+def _work(operation: Operation, kind: OpKind) -> Work:
+    """One instruction for all lanes; s_nop takes as many turns as it says."""
+    if kind is OpKind.MMA:
+        return Work(1, 0, operation.name, _bits(operation))
+    if operation.kind is OperationKind.LDS:
+        return Work(1, LANES * sum(size for _, size in operation.spots))
+    if operation.kind is OperationKind.EXCHANGE:
+        return Work(1, LANES * 4)
+    if operation.kind is OperationKind.VMEM:
+        return Work(1, LANES * (operation.to_lds or _moved(operation)))
+    if operation.name == "s_nop":
+        return Work(1 + int(operation.instruction.operands[0], 0))
+    return Work(1)
+
+
+def _moved(operation: Operation) -> int:
+    found = _WIDTH.search(operation.name)
+    if found is not None:
+        return 4 * int(found[1] or 1)
+    return next((size for word, size in _SHORT.items() if word in operation.name), 4)
+
+
+def _bits(operation: Operation) -> int:
+    """Of the wider factor of an instruction that takes several formats."""
+    if not takes_formats(operation.name):
+        return WIDEST
+    fields = dict.fromkeys(("cbsz", "blgp"), 0)
+    for modifier in operation.instruction.modifiers:
+        key, _, value = modifier.partition(":")
+        if key in fields:
+            fields[key] = int(value, 0)
+    return max(BITS[BY_FIELD[value]] for value in fields.values())
+
 
 _STEPS = 10 * STEPS_PER_SECOND
 """What a picture may take; a proof that ends early has seen less of LDS, which is said."""

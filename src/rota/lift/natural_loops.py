@@ -9,11 +9,17 @@ their own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from math import lcm
 
 from rota.errors import Concern, Finding, ProgramError
+from rota.program.entry import Place, Space
+from rota.program.loop_spec import MOST_INSTRUCTIONS
 from rota.prove.operation import Operation, OperationKind
+from rota.prove.state import LdsUse, Squad
+from rota.prove.widening import ProductState
 
 MATRIX = ("v_mfma", "v_smfmac")
 _MEMORY = frozenset({OperationKind.LDS, OperationKind.VMEM, OperationKind.EXCHANGE})
@@ -115,3 +121,208 @@ def _may_be_skipped(operations: Sequence[Operation], at: int, following: set[int
         or (each.kind is OperationKind.BRANCH and at < (each.instruction.target or 0) <= far)
         for each in operations[at + 1 : far]
     )
+
+
+class LoopRecorder:
+    """A `rota.prove.widening.Recorder` for some loops.
+
+    `bytes` has for each trip, wave and operation the sets of bytes that were seen, as numbers with a bit for each byte.
+    `periods` has for each head pairs of trips with the same state; `entered` has for each head how many barriers each
+    wave had come to when it first came there.
+    """
+
+    def __init__(self, loops: Sequence[NaturalLoop]) -> None:
+        self._heads = {each.number: loop.head for loop in loops for each in loop.chain}
+        self._trips: dict[Hashable, int] = {}
+        self._last: tuple[ProductState, tuple[int, ...], int] | None = None
+        self._trip = 0
+        self.bytes: defaultdict[tuple[int, int, int], set[int]] = defaultdict(set)
+        self.inexact: set[int] = set()
+        self.periods: dict[int, set[tuple[int, int]]] = {loop.head: set() for loop in loops}
+        self.entered: dict[int, dict[int, int]] = {loop.head: {} for loop in loops}
+
+    def came(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
+        """Counts trips, and notes which are alike."""
+        self._last = None
+        squad = next((each for each in product.squads if head == (each.waves[0],)), None)
+        if squad is None or squad.at not in self.entered:
+            return
+        trip = _visits(product, squad, squad.at)
+        for wave in squad.waves:
+            self.entered[squad.at].setdefault(wave, squad.barriers)
+        first = self._trips.setdefault(key, trip)
+        if first < trip:
+            self.periods[squad.at].add((first, trip))
+
+    def accessed(self, product: ProductState, squad: Squad, access: LdsUse) -> None:
+        """Notes the bytes of an operation of a loop."""
+        head = self._heads.get(access.number)
+        if head is None:
+            return
+        here = (product, squad.waves, head)
+        if self._last is None or self._last[0] is not product or self._last[1:] != here[1:]:
+            self._last, self._trip = here, _visits(product, squad, head) - 1
+        if not access.exact:
+            self.inexact.add(access.number)
+        for place, wave in enumerate(squad.waves):
+            self.bytes[self._trip, wave, access.number].add(access.bytes[place])
+
+
+def _visits(product: ProductState, squad: Squad, head: int) -> int:
+    """How often these waves have come to a loop's head on this path."""
+    who, at = (squad.waves[0],), (squad.waves, head)
+    return sum(
+        len(visits)
+        for place, visits in product.history.items()
+        if isinstance(place, tuple) and place[0] == who and at in place[1:]
+    )
+
+
+Use = tuple[int, int]
+"""A trip, counted from the first that repeats, and an operation."""
+_MOST_COPIES = 8
+_ALWAYS = range(1)
+"""The window of a loop all of whose trips are alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LdsUses:
+    """The places of each use, how many trips differ, and what isn't exact about them, in words."""
+
+    copies: int
+    places: dict[Use, tuple[Place, ...]]
+    told: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Buffer:
+    octets: int
+    uses: list[Use]
+
+    @property
+    def first(self) -> int:
+        return (self.octets & -self.octets).bit_length() - 1
+
+
+def derive_lds_places(recorder: LoopRecorder, loops: Sequence[NaturalLoop]) -> LdsUses:
+    """Places of the loops' accesses."""
+    windows = [_window(recorder, loop) for loop in loops]
+    copies = lcm(*(1 if window is None else len(window) for window in windows))
+    most = min(_MOST_COPIES, MOST_INSTRUCTIONS // max(len(loop.chain) for loop in loops))
+    told: list[str] = []
+    octets: dict[Use, int] = {}
+    if copies > most or None in windows:
+        copies = 1
+        for loop in loops:
+            octets |= _union(recorder, loop)
+        if octets:
+            told.append(
+                "LDS addresses repeat in no way that is followed: places are all bytes that an instruction uses"
+            )
+    else:
+        for loop, window in zip(loops, windows, strict=True):
+            octets |= _by_trip(recorder, loop, window or _ALWAYS, copies)
+    if recorder.inexact:
+        told.append(f"of {len(recorder.inexact)} instructions the bytes of LDS are only bounded")
+    chain = [each for loop in loops for each in loop.chain]
+    rank = {each.number: place for place, each in enumerate(chain)}
+    order = sorted(octets, key=lambda use: (use[0], rank[use[1]]))
+    places: dict[Use, list[Place]] = {use: [] for use in order}
+    writing = frozenset(each.number for each in chain if writes_lds(each))
+    known = [use for use in order if use[1] not in recorder.inexact] or order
+    loose = [use for use in order if use not in set(known)]
+    for name, copy, buffer in _named(_buffers(known, octets)):
+        parts: dict[int, int] = {}
+        for use in buffer.uses:
+            if use[1] in writing:
+                parts.setdefault(octets[use], len(parts))
+        for use in (*buffer.uses, *(each for each in loose if octets[each] & buffer.octets)):
+            mine = [part for mask, part in parts.items() if mask & octets[use]] or [0]
+            places[use] += [Place(Space.LDS, name, copy, part) for part in mine]
+    return LdsUses(copies=copies, places={use: tuple(each) for use, each in places.items()}, told=tuple(told))
+
+
+def writes_lds(operation: Operation) -> bool:
+    """Does it write LDS and nothing else?"""
+    return bool(operation.to_lds) or (operation.kind is OperationKind.LDS and not operation.data)
+
+
+def _of(recorder: LoopRecorder, loop: NaturalLoop) -> list[tuple[tuple[int, int, int], set[int]]]:
+    own = {each.number for each in loop.chain}
+    return [(key, masks) for key, masks in recorder.bytes.items() if key[2] in own]
+
+
+def _window(recorder: LoopRecorder, loop: NaturalLoop) -> range | None:
+    """The shortest stretch of trips that repeats, if every trip that was seen agrees with it."""
+    seen = _of(recorder, loop)
+    by_wave: dict[tuple[int, int], set[int]] = {}
+    for (_, wave, number), masks in seen:
+        by_wave.setdefault((wave, number), set()).update(masks)
+    if all(len(masks) == 1 for masks in by_wave.values()):
+        return _ALWAYS
+    if any(len(masks) > 1 for _, masks in seen):
+        return None
+    for first, last in sorted(recorder.periods[loop.head], key=lambda pair: (pair[1] - pair[0], pair[0])):
+        for count in range(1, min(last - first, _MOST_COPIES) + 1):
+            if (last - first) % count == 0 and all(
+                trip < first or masks == recorder.bytes.get((first + (trip - first) % count, wave, number))
+                for (trip, wave, number), masks in seen
+            ):
+                return range(first, first + count)
+    return None
+
+
+def _by_trip(recorder: LoopRecorder, loop: NaturalLoop, window: range, copies: int) -> dict[Use, int]:
+    octets: dict[Use, int] = {}
+    for (trip, _, number), masks in _of(recorder, loop):
+        if window is _ALWAYS:
+            for copy in range(copies):
+                octets[copy, number] = octets.get((copy, number), 0) | next(iter(masks))
+        elif trip in window:
+            for copy in range(trip - window.start, copies, len(window)):
+                octets[copy, number] = octets.get((copy, number), 0) | next(iter(masks))
+    return octets
+
+
+def _union(recorder: LoopRecorder, loop: NaturalLoop) -> dict[Use, int]:
+    octets: dict[Use, int] = {}
+    for (_, _, number), masks in _of(recorder, loop):
+        for mask in masks:
+            octets[0, number] = octets.get((0, number), 0) | mask
+    return octets
+
+
+def _buffers(order: Sequence[Use], octets: dict[Use, int]) -> list[_Buffer]:
+    buffers: list[_Buffer] = []
+    for use in order:
+        if not octets[use]:
+            continue
+        mine, apart = _Buffer(octets=octets[use], uses=[use]), []
+        for each in buffers:
+            if each.octets & mine.octets:
+                mine = _Buffer(octets=each.octets | mine.octets, uses=[*each.uses, *mine.uses])
+            else:
+                apart.append(each)
+        buffers = [*apart, mine]
+    rank = {use: place for place, use in enumerate(order)}
+    for each in buffers:
+        each.uses.sort(key=rank.__getitem__)
+    return sorted(buffers, key=lambda each: each.first)
+
+
+def _named(buffers: Sequence[_Buffer]) -> Iterator[tuple[str, int, _Buffer]]:
+    """Tiles are numbered by their first byte, and so are the copies of one."""
+    tiles: list[tuple[set[int], list[_Buffer]]] = []
+    for buffer in buffers:
+        numbers, mine = {number for _, number in buffer.uses}, [buffer]
+        apart = []
+        for others, some in tiles:
+            if others & numbers:
+                numbers, mine = numbers | others, [*some, *mine]
+            else:
+                apart.append((others, some))
+        tiles = [*apart, (numbers, mine)]
+    tiles.sort(key=lambda tile: min(each.first for each in tile[1]))
+    for tile, (_, some) in enumerate(tiles):
+        for copy, buffer in enumerate(sorted(some, key=lambda each: each.first)):
+            yield f"lds{tile}", copy, buffer

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from textwrap import shorten, wrap
 from typing import Any, NamedTuple
 
-from rota.check import bad_field, expect
+from rota.check import bad_field, check_elements, check_types, expect
 from rota.errors import several
-from rota.markup import card
+from rota.markup import boxes, card
 from rota.markup import lines as text_lines
-from rota.pipeline.op import OpDesc
+from rota.pipeline.config import PipelineConfig
+from rota.pipeline.op import OpDesc, ScheduleEntry
+from rota.pipeline.schedule_config import ScheduleConfig
 from rota.printing import WIDTH, WrappedTuple
+from rota.program.kinds import OpRole, Phase
+from rota.program.lowered import count_text, entry_lines
 
 _FENCE = OpDesc.schedule_barrier()
 # What the template itself issues, each with the knobs that decide it.
@@ -196,3 +200,215 @@ def emit_minimal_barrier_block(
         *block.fused_mmas,
         *block.trailing_ops,
     )
+
+
+class DerivedWaits(NamedTuple):
+    """The lgkm wait of a partition's first block and the vm wait of its last."""
+
+    lgkm: int
+    vm: int
+
+
+def derive_main_wait_vm(ordered: Iterable[OpDesc], config: PipelineConfig) -> int:
+    """How many tokens an entry wait leaves in flight: all prefetches but one partition's share."""
+    total = sum(config.vm_tokens(op) for op in ordered if op.is_prefetch_load)
+    return total - total // config.num_partitions
+
+
+def derive_waits_from_blocks(
+    blocks: Sequence[MMABlockSpec], config: PipelineConfig, sched: ScheduleConfig
+) -> DerivedWaits:
+    """The waits of a partition's first and last block, equal for all partitions.
+
+    First-block lgkm: the most that the loads of a partition's first block cost.  Last-block vm: the least, over the
+    partitions, that is left of a partition's loads without those that complete another partition's stage.
+    Counting loads without looking at their order is the reference's rule, reproduced for `as_written`.
+    """
+    check_elements("the blocks", blocks, MMABlockSpec)
+    expect("the schedule config", sched, ScheduleConfig)
+    size = expect("the pipeline config", config, PipelineConfig).blocks_per_partition
+    lgkm: list[int] = []
+    vm: list[int] = []
+    for partition in range(config.num_partitions):
+        part = blocks[partition * size : (partition + 1) * size]
+        own = config.stage_of_partition(partition)
+        lgkm.append(sum(lgkm_cost(op, config, sched) for op in part[0].global_loads))
+        vm.append(sum(config.vm_tokens(op) for b in part for op in b.global_loads if op.stage == own))
+    return DerivedWaits(lgkm=max(lgkm), vm=min(vm))
+
+
+def derive_drain_mask(blocks: Sequence[MMABlockSpec]) -> int:
+    """Bit i: block i has a fragment on a channel other than its first load's, so both queue on the LDS port."""
+    return sum(
+        1 << index
+        for index, block in enumerate(check_elements("the blocks", blocks, MMABlockSpec))
+        if block.global_loads
+        and any(op.role is OpRole.FRAGMENT_LOAD and op.channel != block.global_loads[0].channel for op in block.pre_ops)
+    )
+
+
+def patch_waits(
+    blocks: Sequence[MMABlockSpec], waits: DerivedWaits, config: PipelineConfig, sched: ScheduleConfig
+) -> tuple[MMABlockSpec, ...]:
+    """Put the derived waits into every partition's first and last block."""
+    size = config.blocks_per_partition
+    lgkm = OpDesc.wait_lgkm(0 if sched.barrier_before_pre_ops else waits.lgkm)
+    vm = OpDesc.wait_vm(waits.vm).made_by(
+        "a partition's last block leaves its own prefetches in flight", knobs=("auto_waits", "wait_vm_last")
+    )
+    knobs = ("auto_waits", "wait_lgkm_first", *drains_otherwise(sched))
+    patched = list(blocks)
+    for partition in range(config.num_partitions):
+        first, last = partition * size, (partition + 1) * size - 1
+        entry = patched[first].entry_wait
+        if sched.minimal_barriers and entry is not None:
+            rule = "LDS reads are over before the entry wait's barrier, but for as many as the block's loads cost"
+            wait = lgkm.made_by(rule, ops=entry.body_ops, knobs=knobs)
+            patched[first] = patched[first].but(entry_wait_lgkm=wait, pre_sync=None)
+        else:
+            rule = "a partition's first block waits for its fragments"
+            readers = entry.body_ops if entry else ()
+            patched[first] = patched[first].but(pre_sync=lgkm.made_by(rule, ops=readers, knobs=knobs))
+        patched[last] = patched[last].but(pre_sync=vm)
+    return tuple(patched)
+
+
+def drains_otherwise(sched: ScheduleConfig) -> tuple[str, ...]:
+    """The knob that drains lgkmcnt at the entry of a block that has no other wait."""
+    return ("inter_block_lgkm_drain",) if sched.inter_block_lgkm_drain else ()
+
+
+def lgkm_cost(op: OpDesc, config: PipelineConfig, sched: ScheduleConfig) -> int:
+    """lgkmcnt tokens of one load: its own count, else the pipeline config's, else the schedule config's."""
+    return config.lgkm_tokens(op, sched.lgkm_per_load_a, sched.lgkm_per_load_b)
+
+
+class BlockPlace(NamedTuple):
+    """A block's first entry and its MMA entry in the kernel."""
+
+    first: int
+    mma: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PipelineProgram:
+    """One block per MMA in partition order; `explicit_blocks[i]`, when not empty, replaces block i's template."""
+
+    blocks: tuple[MMABlockSpec, ...]
+    config: PipelineConfig
+    explicit_blocks: tuple[tuple[OpDesc, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", check_elements("PipelineProgram.blocks", self.blocks, MMABlockSpec))
+        check_types(self, {"config": PipelineConfig})
+
+    @property
+    def blocks_per_partition(self) -> int:
+        """Blocks that one K-tile takes."""
+        return self.config.blocks_per_partition
+
+    def partition_of_block(self, index: int) -> int:
+        """The K-tile a block belongs to."""
+        return index // self.blocks_per_partition
+
+    def partition_blocks(self, partition: int) -> tuple[MMABlockSpec, ...]:
+        """The blocks of one K-tile."""
+        size = self.blocks_per_partition
+        return self.blocks[partition * size : (partition + 1) * size]
+
+    def block_ops(self, index: int) -> tuple[OpDesc, ...]:
+        """The ops block `index` issues."""
+        return self._explicit(index) or self.blocks[index].expand()
+
+    def block_places(self) -> tuple[BlockPlace, ...]:
+        """Where each block starts and where its MMA stands in the expanded kernel."""
+        places: list[BlockPlace] = []
+        start = 0
+        for index, block in enumerate(self.blocks):
+            ops = self.block_ops(index)
+            explicit = bool(self._explicit(index))
+            mma = ops.index(block.mma) if explicit and block.mma in ops else block.positions().mma
+            places.append(BlockPlace(start, start + mma))
+            start += len(ops)
+        return tuple(places)
+
+    @property
+    def total_entries(self) -> int:
+        """Length of the expanded kernel."""
+        return sum(len(self.block_ops(index)) for index in range(len(self.blocks)))
+
+    def expand_to_list(self) -> tuple[ScheduleEntry, ...]:
+        """The kernel's entries. What an explicit block lists is never marked as a prefetch."""
+        entries: list[ScheduleEntry] = []
+        for index in range(len(self.blocks)):
+            template = not self._explicit(index)
+            for op in self.block_ops(index):
+                entries.append(
+                    ScheduleEntry(
+                        op=op,
+                        time_slot=len(entries),
+                        phase=Phase.KERNEL,
+                        is_prefetch=template and op.is_prefetch_load,
+                    )
+                )
+        return WrappedTuple(entries)
+
+    def listing(self) -> str:
+        """The kernel, partition by partition and block by block, one entry a line.
+
+        >>> program = compile_schedule(Pipeline4Wave(KernelGeometry())).program
+        >>> print(*program.listing().splitlines()[:6], sep=chr(10))
+        PipelineProgram: 48 entries, 12 waits, 4 barriers, 8 fences
+        partition 0, stage 0
+          block 0, mma[0,0], explicit
+             0      wait_vm(16)
+             1      wait_lgkm(8)
+             2      barrier
+        """
+        lines = [f"PipelineProgram: {count_text(self.expand_to_list())}"]
+        for partition, blocks in self._partitions():
+            lines.append(partition)
+            for name, entries in blocks:
+                lines += [f"  {name}", *entry_lines(entries)]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.listing()
+
+    def __repr__(self) -> str:
+        counts = f"{several(len(self.blocks), 'block')} in {several(self.config.num_partitions, 'partition')}"
+        return f"<PipelineProgram {counts}, {self.total_entries} entries>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                name,
+                [
+                    (head, [(f"{entry.time_slot} {entry.op}", not entry.op.kind.synchronises) for entry in entries])
+                    for head, entries in blocks
+                ],
+            )
+            for name, blocks in self._partitions()
+        ]
+        return card(repr(self).strip("<>"), boxes(rows))
+
+    def _partitions(self) -> Iterator[tuple[str, list[tuple[str, tuple[ScheduleEntry, ...]]]]]:
+        """The name of each partition, and its blocks with their names and entries."""
+        entries, start, size = self.expand_to_list(), 0, self.blocks_per_partition
+        named: list[tuple[str, tuple[ScheduleEntry, ...]]] = []
+        for index, block in enumerate(self.blocks):
+            stop = start + len(self.block_ops(index))
+            author = ", explicit" if self._explicit(index) else ""
+            named.append((f"block {index}, {block.mma}{author}", entries[start:stop]))
+            start = stop
+        for partition in range(0, len(named), size):
+            number = partition // size
+            stage = self.config.stage_of_partition(number)
+            yield f"partition {number}, stage {stage}", named[partition : partition + size]
+
+    def with_explicit_blocks(self, explicit_blocks: tuple[tuple[OpDesc, ...], ...]) -> PipelineProgram:
+        """This program with the author's own block listings."""
+        return replace(self, explicit_blocks=explicit_blocks)
+
+    def _explicit(self, index: int) -> tuple[OpDesc, ...]:
+        return self.explicit_blocks[index] if index < len(self.explicit_blocks) else ()

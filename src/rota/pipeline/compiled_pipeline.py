@@ -2,33 +2,175 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from bisect import bisect_left
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.errors import DeclarationError, Finding, Severity
-from rota.order.acyclic.edge import DepEdge
-from rota.order.acyclic.loop_body import LoopBody
-from rota.order.acyclic.problem import OrderCertificate, Ordering, Proof
+from rota.compiled.proved import MOVED, BodyPlaces
+from rota.errors import Concern, DeclarationError, Finding, Severity, several
+from rota.order.acyclic.problem import DepEdge, LoopBody, OrderCertificate, Ordering, Proof
+from rota.pipeline.block import PipelineProgram
 from rota.pipeline.config import PipelineConfig
-from rota.pipeline.lower import lower
-from rota.pipeline.moves import count_moved
-from rota.pipeline.op import OpDesc
-from rota.pipeline.op_effects import EffectTerms
-from rota.pipeline.pipeline_program import PipelineProgram
+from rota.pipeline.geometry import TileShape, with_work
+from rota.pipeline.lower import EffectTerms, lower
+from rota.pipeline.op import CHANNEL_A, OpDesc, ScheduleEntry
 from rota.pipeline.schedule_config import ScheduleConfig
-from rota.pipeline.schedule_entry import ScheduleEntry
-from rota.pipeline.tile_shape import TileShape, with_work
-from rota.program.entry import Entry
-from rota.program.kinds import OpKind
-from rota.program.lowered import LoweredProgram
-from rota.program.origin import Origin
-from rota.program.phase import Phase
-from rota.program.stagger import falls_back_at
+from rota.program.entry import Entry, Origin, wait_name
+from rota.program.kinds import OpKind, OpRole, Phase
+from rota.program.lowered import LoweredProgram, falls_back_at
 
 if TYPE_CHECKING:
     from rota.sync.repair import Repaired
+
+
+class _Move(NamedTuple):
+    """An op of the body that has passed others, and from which block to which the plan took it."""
+
+    place: int
+    passed: str
+    block: int
+    planned: int
+
+
+def count_moved(findings: Iterable[Finding]) -> int:
+    """How many ops of the body are not issued where their order says."""
+    return sum(len(finding.concerns) for finding in findings if finding.code in MOVED)
+
+
+def moved_ops(
+    body: Sequence[OpDesc], ordering: Ordering, program: PipelineProgram, kernel: Sequence[ScheduleEntry]
+) -> Iterator[Finding]:
+    """Notes about the ops that blocks, `max_globals` and hooks move from their place in the order."""
+    planned = [(number, op) for number, block in enumerate(program.blocks) for op in block.data_ops]
+    by_hand = bool(program.explicit_blocks) or [entry.op for entry in kernel] != [
+        op for index in range(len(program.blocks)) for op in program.block_ops(index)
+    ]
+    issued = [entry.op for entry in kernel if not entry.op.is_framework] if by_hand else [op for _, op in planned]
+    order = [index for index in ordering.order if not (by_hand and body[index].is_framework)]
+    if all(body[index] is op for index, op in zip(order, issued, strict=False)):  # far cheaper than equality
+        return
+    after = _indices(body, order, issued)
+    computes = accumulate((body[index].role is OpRole.COMPUTE for index in ordering.order), initial=0)
+    block_of = dict(zip(ordering.order, computes, strict=False))
+    blocks = dict(zip(_indices(body, ordering.order, [op for _, op in planned]), (b for b, _ in planned), strict=False))
+    last = len(program.blocks) - 1
+    verb = "declared" if ordering.certificate.by == "identity" else f"put by {ordering.certificate.by}"
+    moves = [
+        _Move(index, passed, min(block_of[index], last), blocks.get(index, min(block_of[index], last)))
+        for index, passed in _passed(body, order, after, verb)
+    ]
+    capped = [move for move in moves if move.block != move.planned]
+    rest = [move for move in moves if move.block == move.planned]
+    if capped:
+        yield _capped(body, capped, program.config.block_sizing.max_globals, verb)
+    if rest:
+        yield _by_hand(body, rest) if by_hand else _by_template(body, rest, program)
+
+
+def moved_by_hand(body: Sequence[OpDesc], kernel: Sequence[ScheduleEntry]) -> Iterator[Finding]:
+    """The same for a single buffer, whose kernel is its body unless a hook changes it."""
+    issued = [entry.op for entry in kernel if not entry.op.is_framework]
+    order = [index for index, op in enumerate(body) if not op.is_framework]
+    after = _indices(body, order, issued)
+    if after != order:
+        yield _by_hand(body, [_Move(index, passed, 0, 0) for index, passed in _passed(body, order, after, "declared")])
+
+
+def _capped(body: Sequence[OpDesc], moves: Sequence[_Move], limit: int, verb: str) -> Finding:
+    return _note(
+        "P114",
+        f"max_globals={limit} moves {several(len(moves), 'load')} to other blocks",
+        [body[m.place].concern(m.place, f"{verb} in block {m.block}, issued in block {m.planned}") for m in moves],
+        len(body),
+        "max_globals=0 leaves every load in its block",
+    )
+
+
+def _by_template(body: Sequence[OpDesc], moves: Sequence[_Move], program: PipelineProgram) -> Finding:
+    first, second = ("loads", "fragments") if program.blocks[0].global_before_frag else ("fragments", "loads")
+    return _note(
+        "P113",
+        f"a block issues its {first} before its {second}: {several(len(moves), 'op')} moved",
+        [body[move.place].concern(move.place, move.passed) for move in moves],
+        len(body),
+        f"in each block, declare the {first} in front of the {second}: then the body shows what is issued",
+        "build_explicit_blocks() lists whole blocks verbatim",
+    )
+
+
+def _by_hand(body: Sequence[OpDesc], moves: Sequence[_Move]) -> Finding:
+    return _note(
+        "P115",
+        f"build_explicit_blocks() or transform_kernel() moves {several(len(moves), 'op')}",
+        [body[move.place].concern(move.place, move.passed) for move in moves],
+        len(body),
+    )
+
+
+def _note(code: str, message: str, concerns: Sequence[Concern], ops: int, *fixes: str) -> Finding:
+    return Finding(
+        code=code,
+        severity=Severity.NOTE,
+        message=message,
+        concerns=tuple(concerns),
+        evidence=(("moved", len(concerns)), ("ops in the body", ops)),
+        fixes=fixes,
+    )
+
+
+def _indices(body: Sequence[OpDesc], order: Sequence[int], issued: Iterable[OpDesc]) -> list[int]:
+    """The place in the body of every issued op; of equal ops the first issued is the first in order."""
+    places: defaultdict[OpDesc, deque[int]] = defaultdict(deque)
+    for index in order:
+        places[body[index]].append(index)
+    return [places[op].popleft() for op in issued if places[op]]
+
+
+def _passed(body: Sequence[OpDesc], order: Sequence[int], after: Sequence[int], verb: str) -> Iterator[tuple[int, str]]:
+    """The ops that have moved, in body order, each with what it stood in front of or behind.
+
+    Loads are what rota moves, so as many of the other ops as possible count as those that stayed.
+    """
+    rank = {index: place for place, index in enumerate(order)}
+    loads = {index for index in after if body[index].role is OpRole.GLOBAL_LOAD}
+    stayed = _in_order([index for index in after if index not in loads], rank)
+    ahead, behind = _counts_ahead(order, stayed), _counts_ahead(after, stayed)
+    still = [index for index in after if index in stayed or (index in loads and ahead[index] == behind[index])]
+    stayed = _in_order(still, rank)
+    ahead, behind = _counts_ahead(order, stayed), _counts_ahead(after, stayed)
+    kept = [index for index in order if index in stayed]
+    for index in sorted(set(after) - stayed):
+        was, now = ahead[index], behind[index]
+        if now > was:
+            yield index, f"{verb} in front of {body[kept[now - 1]]} (#{kept[now - 1]}), issued behind it"
+        else:
+            yield index, f"{verb} behind {body[kept[now]]} (#{kept[now]}), issued in front of it"
+
+
+def _counts_ahead(sequence: Sequence[int], stayed: frozenset[int]) -> dict[int, int]:
+    counts = accumulate((index in stayed for index in sequence), initial=0)
+    return dict(zip(sequence, counts, strict=False))
+
+
+def _in_order(sequence: Sequence[int], rank: dict[int, int]) -> frozenset[int]:
+    """A longest part of the sequence whose ranks rise (patience sorting)."""
+    tails: list[int] = []
+    ends: list[int] = []
+    before: dict[int, int | None] = {}
+    for index in sequence:
+        at = bisect_left(tails, rank[index])
+        before[index] = ends[at - 1] if at else None
+        tails[at : at + 1], ends[at : at + 1] = [rank[index]], [index]
+    kept: list[int] = []
+    link = ends[-1] if ends else None
+    while link is not None:
+        kept.append(link)
+        link = before[link]
+    return frozenset(kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -104,8 +246,6 @@ class CompiledPipeline(CompiledSchedule):
 
     def uncounted(self, *, noted: bool = False) -> Iterable[Finding]:
         """D110 for each counter on which some wait counts, and some op doesn't say how many tokens it has."""
-        from rota.pipeline.counts import uncounted_ops  # which reads this class
-
         return uncounted_ops(self, Severity.NOTE if noted else Severity.ERROR)
 
     def synchronised(self, done: Repaired) -> Self:
@@ -172,3 +312,69 @@ def _known(certificate: OrderCertificate) -> str:
 
 def _tile(op: OpDesc) -> tuple[int, ...]:
     return (op.tag, op.channel, op.stage, op.subtile)
+
+
+class _Words(NamedTuple):
+    """What counts on a counter, the fields that state it, and what derives them."""
+
+    units: str
+    field: str
+    derived_by: str
+
+
+_VM = _Words("loads", "vm_per_load", "dma_loads")
+_LGKM = _Words("LDS reads and writes", "lgkm_per_load", "fragment_reads")
+
+
+def uncounted_ops(compiled: CompiledPipeline, severity: Severity = Severity.ERROR) -> Iterator[Finding]:
+    """D110 for each counter on which some wait counts, and some op doesn't say how many tokens it has."""
+    setting = EffectTerms(compiled.config, compiled.machine)
+    for counter, words in ((setting.vm, _VM), (setting.lgkm, _LGKM)):
+        own = [entry for entry in compiled.lowered.entries if entry.effect.counter == counter]
+        waits = [entry for entry in own if entry.effect.kind is OpKind.WAIT and entry.effect.wait_value]
+        declared = [(entry.op.declared) for entry in reversed(own) if entry.effect.kind is not OpKind.WAIT]
+        ops = {
+            (op.tag, op.channel): op
+            for op in declared
+            if isinstance(op, OpDesc) and not _stated(op, compiled, vm=words is _VM)
+        }
+        if waits and ops:
+            yield _uncounted(compiled, words, waits[0], tuple(reversed(ops.values())), severity)
+
+
+def _stated(op: OpDesc, compiled: CompiledPipeline, *, vm: bool) -> int:
+    config, knobs = compiled.config, compiled.schedule_config
+    if vm:
+        return config.vm_tokens(op)
+    return config.lgkm_tokens(op, knobs.lgkm_per_load_a, knobs.lgkm_per_load_b)
+
+
+def _field(compiled: CompiledPipeline, words: _Words, channel: int) -> str:
+    spec = compiled.config.further_channel(channel)
+    if spec is not None:
+        return f"{words.field} of {spec.name}"
+    return f"{words.field}_{'a' if channel == CHANNEL_A else 'b'}"
+
+
+def _uncounted(
+    compiled: CompiledPipeline, words: _Words, wait: Entry, ops: tuple[OpDesc, ...], severity: Severity
+) -> Finding:
+    names = sorted({_field(compiled, words, op.channel) for op in ops})
+    places, index = BodyPlaces(compiled), compiled.body_index()
+    return Finding(
+        code="D110",
+        severity=severity,
+        message=(
+            f"{wait.op} counts {words.units}, but nothing states how many instructions "
+            f"{' and '.join(str(op.name) for op in ops)} stand for"
+        ),
+        concerns=(
+            *(op.concern(index(op), "not stated") for op in ops),
+            places.concern(wait.concern(f"{wait.phase.value.lower()}, counts them")),
+        ),
+        evidence=(("not stated", ", ".join(names)),),
+        fixes=(
+            f"state {' and '.join(names)}, which KernelGeometry(...).{words.derived_by}() derives",
+            f"{wait_name(wait.effect.counter or '')}(0) waits for all of them, however many they are",
+        ),
+    )

@@ -7,9 +7,7 @@ from typing import Any
 
 from rota.check import bad_field, check_elements, check_ints, check_types
 from rota.errors import DeclarationError, Finding
-from rota.pipeline.channel import ChannelSpec
-from rota.pipeline.op import OpDesc
-from rota.pipeline.vocabulary import CHANNEL_A, CHANNEL_B, OPERAND_NAMES, KOffsetKind
+from rota.pipeline.op import CHANNEL_A, CHANNEL_B, OPERAND_NAMES, ChannelSpec, KOffsetKind, OpDesc
 from rota.printing import Pasted
 from rota.program.kinds import OpRole
 

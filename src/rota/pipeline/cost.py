@@ -8,10 +8,12 @@ from typing import Any
 
 from rota.check import check_elements, check_ints, check_types, expect, is_int
 from rota.errors import DeclarationError, Finding
-from rota.pipeline.op import OpDesc
-from rota.pipeline.vocabulary import MAX_KERNEL_TAG
+from rota.pipeline.config import PipelineConfig
+from rota.pipeline.op import MAX_KERNEL_TAG, OpDesc
 from rota.printing import Pasted, WrappedTuple
 from rota.program.kinds import OpRole, ResourceKind
+from rota.program.machine import Machine
+from rota.targets.devices import DEFAULT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -105,3 +107,20 @@ def _no_cost(label: str, tag: int, model: TargetCostModel) -> DeclarationError:
             fixes=("add the tag to the target's cost model: TargetCostModel({tag: OpCost(...), ...})",),
         )
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TargetProfile(Pasted):
+    """Costs per op, the pipeline configuration that suits the device, and the machine itself."""
+
+    cost_model: TargetCostModel
+    pipeline: PipelineConfig
+    name: str = "custom"
+    machine: Machine = DEFAULT
+
+    def __post_init__(self) -> None:
+        check_types(self, {"cost_model": TargetCostModel, "pipeline": PipelineConfig, "name": str, "machine": Machine})
+
+    def with_pipeline(self, **changes: Any) -> TargetProfile:
+        """This target with some pipeline fields changed."""
+        return replace(self, pipeline=self.pipeline.but(**changes))

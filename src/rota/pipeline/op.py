@@ -2,17 +2,115 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
-from rota.check import author_line, bad_field, is_int
+from rota.check import author_line, bad_field, check_ints, check_types, is_int
 from rota.errors import Concern, DeclarationError, Finding, SourceLine
-from rota.order.acyclic.loop_body import CostedOp
-from rota.pipeline.vocabulary import MAX_KERNEL_TAG, NO_CHANNEL, FrameworkTag, KOffsetKind
-from rota.program.kinds import OpKind, OpRole, ResourceKind
-from rota.program.origin import Origin
+from rota.order.acyclic.problem import CostedOp
+from rota.printing import NamedMember, WrappedTuple
+from rota.program.entry import Origin
+from rota.program.kinds import OpKind, OpRole, Phase, ResourceKind
+
+
+class KOffsetKind(NamedMember):
+    """Which K-tile a load fetches, relative to the iteration's k."""
+
+    K0 = 0
+    K1 = 1
+    K_NEXT = 2
+    K_PREV = -1
+    NONE = None
+
+    def signed_bk_multiple(self) -> int:
+        """The offset in K-tiles; an op without an offset stands at k itself."""
+        return self.value or 0
+
+    @property
+    def is_prefetch(self) -> bool:
+        """A prefetch fetches a tile of this or a later iteration; K_PREV completes a tile of the one before."""
+        return self is not KOffsetKind.K_PREV and self is not KOffsetKind.NONE
+
+
+CHANNEL_A: Final = 0
+CHANNEL_B: Final = 1
+NO_CHANNEL: Final = -1
+OPERAND_NAMES: Final = ("A", "B")
+"""The channels that every pipeline has; further ones follow."""
+
+MAX_KERNEL_TAG: Final = 127
+
+
+class FrameworkTag(NamedMember, enum.IntEnum):
+    """Tags of the ops that rota itself inserts."""
+
+    BARRIER = 128
+    WAIT_VM = 129
+    WAIT_LGKM = 130
+    SET_PRIO = 131
+    SCHEDULE_BARRIER = 132
+    SCHED_GROUP_BARRIER = 133
+
+
+class DoubleBufferTag(NamedMember, enum.IntEnum):
+    """Tag vocabulary of DMA-fed GEMM bodies; the MI355X target's cost model speaks it."""
+
+    LOAD_A = 0
+    LOAD_B = 1
+    COMPUTE = 2
+    MMA_LOAD_A = 3
+    MMA_LOAD_B = 4
+    MMA = 5
+
+
+class SingleBufferTag(NamedMember, enum.IntEnum):
+    """Tag vocabulary of register-staged GEMM bodies (load, store, fragment, compute)."""
+
+    LOAD_DRAM = 0
+    STORE_SMEM = 1
+    LOAD_FRAG = 2
+    COMPUTE = 3
+
+
+class InstructionGroup(NamedMember, enum.IntEnum):
+    """The instruction groups that a sched_group_barrier hint can name."""
+
+    DS_READ = 0
+    DS_WRITE = 1
+    VMEM_READ = 2
+    MFMA = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelSpec:
+    """An operand of every compute besides A and B: the scales of A's rows, for example.
+
+    Its fragments belong to a compute by `match_field`, as `ch0_match_field` says for A, and multiply the rows of A
+    (field 0) or the columns of B (field 1).  A load brings one subtile, or with `whole_tile` all of them at once, which
+    suits operands of few bytes.  The tokens are those of one load and of one fragment that don't state their own; each
+    instruction moves `lane_bytes` bytes for a lane.
+
+    `ChannelSpec(name="A_scale", match_field=0, vm_per_load=1, lgkm_per_load=4, whole_tile=True)`
+    """
+
+    name: str
+    match_field: int
+    vm_per_load: int = 0
+    lgkm_per_load: int = 0
+    whole_tile: bool = False
+    lane_bytes: int = 4
+
+    def __post_init__(self) -> None:
+        check_types(self, {"name": str, "whole_tile": bool})
+        check_ints(self, ("vm_per_load", "lgkm_per_load"))
+        check_ints(self, ("match_field",), most=1)
+        check_ints(self, ("lane_bytes",), least=1)
+        if not self.name.isidentifier() or self.name in OPERAND_NAMES:
+            raise bad_field(self, "name", self.name, "an identifier other than A and B")
+
 
 _KINDS = (("k_offset", KOffsetKind), ("resource", ResourceKind), ("role", OpRole), ("label", str))
 _FRAMEWORK_KINDS: dict[int, OpKind] = {
@@ -273,3 +371,35 @@ def _framework_op(tag: FrameworkTag, role: OpRole, wait_value: int, subtile: int
 def _shared_framework_op(tag: FrameworkTag, role: OpRole, wait_value: int, subtile: int) -> OpDesc:
     """Framework ops are few and equal: one shared value each."""
     return OpDesc(tag=tag, subtile=subtile, wait_value=wait_value, resource=ResourceKind.SCALAR, role=role)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ScheduleEntry:
+    """An op with its ordinal in its phase; a prefetch may be left out when no tile is left to fetch."""
+
+    op: OpDesc
+    time_slot: int
+    phase: Phase
+    is_prefetch: bool = False
+
+    def __post_init__(self) -> None:
+        kinds = (type(self.op), type(self.time_slot), type(self.phase), type(self.is_prefetch))
+        if kinds != (OpDesc, int, Phase, bool) or self.time_slot < 0:  # one test: a phase has hundreds of entries
+            check_types(self, {"op": OpDesc, "phase": Phase, "is_prefetch": bool})
+            check_ints(self, ("time_slot",))
+
+    @property
+    def origin(self) -> Origin | None:
+        """What made the entry: an op of the body, a hook, a knob, a derivation rule, a repair."""
+        return self.op.origin
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def __str__(self) -> str:
+        return f"{self.phase.at(self.time_slot)} {self.op}" + (" (prefetch)" if self.is_prefetch else "")
+
+
+def entries_of(ops: Iterable[OpDesc], phase: Phase) -> tuple[ScheduleEntry, ...]:
+    """The ops of a phase, numbered; none is a prefetch."""
+    return WrappedTuple(ScheduleEntry(op=op, time_slot=slot, phase=phase) for slot, op in enumerate(ops))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 from rota.check import check_elements, expect
 from rota.errors import Finding, ProgramError
-from rota.pipeline.block import MMABlockSpec
+from rota.order.acyclic.problem import DepEdge, DepKind, LoopBody
+from rota.pipeline.block import MMABlockSpec, PipelineProgram
 from rota.pipeline.config import PipelineConfig
-from rota.pipeline.op import OpDesc, numbers_of
-from rota.pipeline.pipeline_program import PipelineProgram
+from rota.pipeline.op import FrameworkTag, OpDesc, ScheduleEntry, entries_of, numbers_of
 from rota.pipeline.schedule_config import ScheduleConfig
-from rota.pipeline.schedule_entry import ScheduleEntry, entries_of
-from rota.program.phase import Phase
+from rota.printing import WrappedTuple
+from rota.program.kinds import OpRole, Phase
 
 _STAGE_LANDED = OpDesc.wait_vm(0).made_by("a stage lands before the loop", knobs=("partial_prologue_drain",))
 _BETWEEN_STAGES = OpDesc.barrier().made_by("a barrier between stages", knobs=("partial_prologue_drain",))
@@ -153,3 +155,126 @@ def _fused(part: Sequence[MMABlockSpec]) -> list[MMABlockSpec]:
         fused.append(block)
         index += 1
     return fused
+
+
+class SingleBufferPhases(NamedTuple):
+    """The three parts of the pipelined loop."""
+
+    prologue: tuple[ScheduleEntry, ...]
+    kernel: tuple[ScheduleEntry, ...]
+    epilogue: tuple[ScheduleEntry, ...]
+
+
+def derive_single_buffer_phases(body: Sequence[OpDesc], config: PipelineConfig) -> SingleBufferPhases:
+    """One tile in LDS, one in registers: the prologue stages two tiles, the epilogue computes the last two."""
+    loads = [op for op in body if op.role is OpRole.GLOBAL_LOAD]
+    stores = [op for op in body if op.role is OpRole.SHARED_STORE]
+    fragments = [op for op in body if op.role is OpRole.FRAGMENT_LOAD]
+    computes = [op for op in body if op.role is OpRole.COMPUTE]
+    for name, found in (
+        ("global load", loads),
+        ("shared store", stores),
+        ("fragment load", fragments),
+        ("compute", computes),
+    ):
+        if not found:
+            raise ProgramError(
+                Finding(
+                    code="P112",
+                    message=f"a single-buffer body needs a {name}; this one has none",
+                    evidence=((f"{name}s", 0), ("ops in the body", len(body))),
+                )
+            )
+    for load in loads:
+        if all(store.channel != load.channel for store in stores):
+            raise ProgramError(
+                Finding(
+                    code="P116",
+                    message=f"{load} fills the staging registers of channel {load.channel}; no store takes them to LDS",
+                    concerns=(load.concern(list(body).index(load)), *(store.concern() for store in stores)),
+                    evidence=(
+                        ("channel of the load", load.channel),
+                        ("channels of the stores", ", ".join(sorted({str(store.channel) for store in stores}))),
+                    ),
+                    fixes=(f"a store with channel={load.channel}", "leave the load out"),
+                )
+            )
+    carried = [op for op in fragments if config.loop_carried.carries(op)]
+    others = [op for op in fragments if not config.loop_carried.carries(op)]
+    fence = OpDesc.schedule_barrier().made_by("a fence for the compiler between phases", knobs=("depth",))
+    barrier = OpDesc.barrier().made_by("a barrier between the store and the reads of one buffer", knobs=("depth",))
+    prologue = [*loads, *stores, barrier, *loads, *carried, fence]
+    epilogue = [fence, *others, barrier, *stores, *computes, fence, barrier, *fragments, *computes, fence]
+    return SingleBufferPhases(
+        prologue=entries_of(prologue, Phase.PROLOGUE),
+        kernel=entries_of(body, Phase.KERNEL),
+        epilogue=entries_of(epilogue, Phase.EPILOGUE),
+    )
+
+
+_CHAINED_MMAS = 3
+"""The reference links a partition's first three MMAs."""
+
+
+def filter_spurious_cross_stage_flow(
+    edges: Iterable[DepEdge], body: Sequence[OpDesc], config: PipelineConfig
+) -> tuple[DepEdge, ...]:
+    """Drop the FLOW edges that connect a rotating fragment with computes of its own partition."""
+    ops, part = _partitioned(body, config)
+    return WrappedTuple(
+        edge
+        for edge in LoopBody(ops, tuple(edges)).edges
+        if not (
+            edge.dep_kind is DepKind.FLOW
+            and ops[edge.consumer_idx].role is OpRole.COMPUTE
+            and part[edge.producer_idx] == part[edge.consumer_idx]
+            and config.rotates(ops[edge.producer_idx], part[edge.producer_idx])
+        )
+    )
+
+
+def derive_cross_stage_rotation_edges(body: Sequence[OpDesc], config: PipelineConfig) -> tuple[DepEdge, ...]:
+    """FLOW from each rotating fragment to the computes it feeds, ANTI from the computes whose registers it takes."""
+    ops, part = _partitioned(body, config)
+    computes = [index for index, op in enumerate(ops) if op.role is OpRole.COMPUTE]
+    edges: list[DepEdge] = []
+    for index, op in enumerate(ops):
+        if not config.rotates(op, part[index]):
+            continue
+        fed, distance = config.partition_fed(op, part[index])
+        for compute in computes:
+            if config.compute_match_key(op.channel, ops[compute]) != op.subtile:
+                continue
+            if part[compute] == part[index]:
+                edges.append(DepEdge(compute, index, DepKind.ANTI, 0))
+            elif part[compute] == fed:
+                edges.append(DepEdge(index, compute, DepKind.FLOW, distance))
+    return WrappedTuple(edges)
+
+
+def derive_kernel_deps(kernel: Sequence[ScheduleEntry], bounds: Sequence[int]) -> tuple[DepEdge, ...]:
+    """Per partition [bounds[p], bounds[p + 1]): first sync and first lgkm wait before the first MMA, then its chain."""
+    deps: list[DepEdge] = []
+    for start, stop in pairwise(bounds):
+        part = kernel[start:stop]
+        mmas = [start + i for i, entry in enumerate(part) if entry.op.role is OpRole.COMPUTE]
+        if not mmas:
+            continue
+        syncs = [start + i for i, entry in enumerate(part) if entry.op.role is OpRole.SYNC]
+        waits = [i for i in syncs if kernel[i].op.tag == FrameworkTag.WAIT_LGKM]
+        deps += [DepEdge(found[0], mmas[0]) for found in (syncs, waits) if found and found[0] < mmas[0]]
+        if len(mmas) >= _CHAINED_MMAS:
+            deps += [DepEdge(first, second) for first, second in pairwise(mmas[:_CHAINED_MMAS])]
+    return tuple(deps)
+
+
+def partition_entry_bounds(program: PipelineProgram) -> tuple[int, ...]:
+    """Where each partition starts among the kernel's entries, and where the last one ends."""
+    starts = [0, *accumulate(len(program.block_ops(index)) for index in range(len(program.blocks)))]
+    return tuple(starts[:: program.blocks_per_partition])
+
+
+def _partitioned(body: Sequence[OpDesc], config: PipelineConfig) -> tuple[tuple[OpDesc, ...], list[int]]:
+    expect("the pipeline config", config, PipelineConfig)
+    ops = check_elements("a body", body, OpDesc)
+    return ops, [config.partition_of_index(index, len(ops)) for index in range(len(ops))]

@@ -5,13 +5,13 @@ A rule never names a kernel: it speaks of roles, of fields that must match, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rota.order.acyclic.edge import DepEdge, DepKind
+from rota.check import check_elements, expect
+from rota.order.acyclic.problem import DepEdge, DepKind
 from rota.pipeline.config import PipelineConfig
-from rota.pipeline.op import OpDesc
-from rota.pipeline.vocabulary import KOffsetKind
+from rota.pipeline.op import KOffsetKind, OpDesc
 from rota.printing import NamedMember, WrappedTuple
 from rota.program.kinds import OpRole
 
@@ -254,3 +254,11 @@ def _fits(
     if rule.placement is Standing.NEXT_PARTITION:
         return second == first + 1
     return first == config.num_partitions - 1 and second == 0
+
+
+def derive_edges_from_ops(body: Iterable[OpDesc], config: PipelineConfig) -> tuple[DepEdge, ...]:
+    """The rule table that fits the config's depth, evaluated on the body."""
+    ops = check_elements("a body", body, OpDesc)
+    expect("the pipeline config", config, PipelineConfig)
+    rules = DOUBLE_BUFFER_RULES if config.depth >= 2 else SINGLE_BUFFER_RULES
+    return WrappedTuple(evaluate_rules(rules, ops, config))

@@ -5,16 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from rota.order.acyclic.edge import DepEdge
+from rota.order.acyclic.problem import DepEdge
+from rota.pipeline.block import PipelineProgram
 from rota.pipeline.config import PipelineConfig
-from rota.pipeline.edges import derive_edges_from_ops
-from rota.pipeline.op import OpDesc
-from rota.pipeline.pipeline_program import PipelineProgram
+from rota.pipeline.op import OpDesc, ScheduleEntry
+from rota.pipeline.rules import derive_edges_from_ops
 from rota.pipeline.schedule_config import ScheduleConfig
-from rota.pipeline.schedule_entry import ScheduleEntry
 from rota.printing import show
 from rota.program.machine import Machine
-from rota.targets.default import DEFAULT
+from rota.targets.devices import DEFAULT
 
 
 class PipelineSchedule(ABC):

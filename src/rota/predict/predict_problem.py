@@ -6,16 +6,289 @@ that others measured; where nothing was measured, the prediction says so and its
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from rota.errors import Finding, MeasureError
+from rota.check import bad_field, check_ints, check_types
+from rota.cycles.instructions import WorkSource, program_of
+from rota.cycles.predict import predict
+from rota.errors import DeclarationError, Finding, MeasureError
 from rota.markup import card, shares
-from rota.predict.gemm_problem import GemmProblem
-from rota.predict.tiled_gemm import TiledGemm
-from rota.predict.time_model import KernelWork, ModelParameters, TimeParts, times_of, work_of_problem
-from rota.targets.device import Device, problem_facts_of
-from rota.targets.problem_facts import ProblemFacts, Spread, TypeFacts
+from rota.program.kinds import OpKind, takes_formats
+from rota.program.lowered import Lowerable, LoweredProgram
+from rota.targets.device import Device, ProblemFacts, Spread, TypeFacts, device_of, problem_facts_of
+
+MOST = 2**24
+_SIDES = re.compile(r"(\d+)x(\d+)x(\d+)")
+_RESULT_BYTES = {"bf16": 2, "fp16": 2, "fp32": 4}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GemmProblem:
+    """C (m x n) = A (m x k) times B (k x n); `result` is the type of C, and K may be split among workgroups."""
+
+    m: int
+    n: int
+    k: int
+    result: str = "bf16"
+    split_k: int = 1
+
+    def __post_init__(self) -> None:
+        check_ints(self, ("m", "n", "k", "split_k"), least=1, most=MOST)
+        check_types(self, {"result": str})
+        if self.result not in _RESULT_BYTES:
+            raise bad_field(self, "result", self.result, " or ".join(_RESULT_BYTES))
+        if self.split_k > self.k:
+            raise bad_field(self, "split_k", self.split_k, f"at most K, {self.k}")
+
+    @property
+    def flops(self) -> int:
+        """Products and sums."""
+        return 2 * self.m * self.n * self.k
+
+    @property
+    def result_bytes(self) -> int:
+        """Of an element of C."""
+        return _RESULT_BYTES[self.result]
+
+    def but(self, *, m: int | None = None, n: int | None = None) -> GemmProblem:
+        """The same problem with other sides."""
+        return replace(self, m=self.m if m is None else m, n=self.n if n is None else n)
+
+    def __str__(self) -> str:
+        return f"{self.m}x{self.n}x{self.k}" + (f" split {self.split_k}" if self.split_k > 1 else "")
+
+
+def problem_named(text: str, *, split_k: int = 1) -> GemmProblem:
+    """MxNxK as a user types it."""
+    found = _SIDES.fullmatch(text.strip().lower().replace("*", "x").replace(",", "x"))
+    if found is None:
+        raise DeclarationError(
+            Finding(
+                code="D102",
+                message=f"the problem is {text!r:.60}; expected MxNxK, as 8192x8192x8192",
+                evidence=(("got", f"{text:.60}"), ("expected", "three whole numbers with x between them")),
+            )
+        )
+    m, n, k = map(int, found.groups())
+    return GemmProblem(m=m, n=n, k=k, split_k=split_k)
+
+
+_NAMED = (("_bf16", "bf16"), ("_f16", "fp16"), ("_i8", "int8"), ("_fp8_fp8", "fp8"), ("_bf8_bf8", "bf8"))
+_NARROW = {8: "fp8", 6: "fp6", 4: "fp4"}
+_BITS = {"bf16": 16, "fp16": 16, "int8": 8, "fp8": 8, "bf8": 8, "fp6": 6, "fp4": 4}
+_SCALED_BLOCK = 32
+"""Elements that share a scale of one byte, of the narrow formats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TiledGemm:
+    """A workgroup's tile, its elements, and the clocks of a K-tile: of the loop as predicted, of its matrix units."""
+
+    name: str
+    device: Device
+    tile: tuple[int, int, int]
+    element: str
+    loop_clocks: float
+    matrix_clocks: float
+
+    def __post_init__(self) -> None:
+        check_types(self, {"name": str, "device": Device, "tile": tuple, "element": str})
+        if self.element not in _BITS:
+            raise bad_field(self, "element", self.element, ", ".join(_BITS))
+        _Tile(*self.tile)
+
+    @property
+    def element_bytes(self) -> float:
+        """Of A and B, with the scales that the narrowest formats can't do without."""
+        bits = _BITS[self.element]
+        return bits / 8 + (1 / _SCALED_BLOCK if bits < 8 else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    m: int
+    n: int
+    k: int
+
+    def __post_init__(self) -> None:
+        check_ints(self, ("m", "n", "k"), least=1)
+
+
+def tiled_gemm(schedule: Lowerable, tile: tuple[int, int, int], shape: WorkSource | None = None) -> TiledGemm:
+    """The kernel of a compiled loop; its products have to be those of the tile."""
+    program = program_of(schedule, shape)
+    loop = predict(program, band=False)
+    m, n, k = tile
+    if loop.flops != 2 * m * n * k:
+        raise MeasureError(
+            Finding(
+                code="M101",
+                message=f"{program.name} is not a GEMM of {m}x{n}x{k}: whole problems are predicted for GEMMs alone",
+                evidence=(
+                    ("operations per iteration", f"{loop.flops:,.0f}"),
+                    ("of a GEMM with that tile", f"{2 * m * n * k:,}"),
+                    ("measured runs of other kernels, attention among them", "none"),
+                ),
+                fixes=(
+                    "`rota show` has the loop's clocks, which need no measurements",
+                    "state the tile of a GEMM: --set geometry.BM=..., BN, BK",
+                ),
+            )
+        )
+    return TiledGemm(
+        name=program.name,
+        device=device_of(program.machine),
+        tile=tile,
+        element=element_of(program),
+        loop_clocks=loop.cycles,
+        matrix_clocks=loop.mma_clocks,
+    )
+
+
+def element_of(program: LoweredProgram) -> str:
+    """The type of the elements that a program multiplies, from the names of its matrix instructions."""
+    works = (entry.op.work for entry in program.kernel if entry.op.kind is OpKind.MMA)
+    found = {_element(work.instruction, work.bits) for work in works if work is not None and work.instruction}
+    if len(found) == 1:
+        return found.pop()
+    raise MeasureError(
+        Finding(
+            code="M102",
+            message=f"{program.name} multiplies elements of {len(found)} types; whole problems have one",
+            evidence=(("types", ", ".join(sorted(found)) or "none that rota knows"),),
+        )
+    )
+
+
+def _element(instruction: str, bits: int) -> str:
+    if takes_formats(instruction):
+        return _NARROW[bits]
+    return next((element for ending, element in _NAMED if instruction.endswith(ending)), instruction)
+
+
+class ModelParameters(NamedTuple):
+    """What the fit finds: microseconds, GHz, TB per second, bytes per clock and unit.
+
+    `share` is how fast a loop really goes, as part of what its clocks say; `split_traffic` how often partial sums
+    cross the memory.
+    """
+
+    start: float
+    share: float
+    feed: float
+    f_busy: float
+    f_max: float
+    hbm: float
+    store: float
+    split_start: float
+    split_traffic: float
+
+
+class KernelWork(NamedTuple):
+    """What a kernel does for a problem.
+
+    `rounds` are the workgroups of the fullest unit, `fill` is the mean over all units as part of that, `k_tiles` what a
+    workgroup goes through; `mma` and `loop` are clocks per K-tile, of the matrix units alone and of the loop.
+    """
+
+    rounds: float
+    fill: float
+    k_tiles: float
+    mma: float
+    loop: float
+    feed_bytes: float
+    operand_bytes: float
+    result_bytes: float
+    partial_bytes: float
+
+
+class TimeParts(NamedTuple):
+    """Microseconds; what the loop takes is also given as its clocks alone (`loop`) and with operands fed (`fed`).
+
+    `clock` in GHz and `share` are effective values: only their product shows in a measured time.
+    """
+
+    start: float
+    loop: float
+    fed: float
+    memory: float
+    streamed: float
+    store: float
+    split: float
+    clock: float
+    clocks_per_tile: float
+    busy: float
+
+    @property
+    def total(self) -> float:
+        """The whole kernel."""
+        return self.start + self.streamed + self.store + self.split
+
+
+def least(a: float, b: float) -> float:
+    """The smaller one, for numbers and arrays alike."""
+    return (a + b - abs(a - b)) / 2
+
+
+def root_of_squares(a: float, b: float) -> float:
+    """Two things that overlap, but not perfectly."""
+    both: float = (a * a + b * b) ** 0.5
+    return both
+
+
+def times_of(work: KernelWork, at: ModelParameters) -> TimeParts:
+    """The model."""
+    own = work.loop / at.share
+    clocks = root_of_squares(own, work.feed_bytes / at.feed)
+    busy = work.fill * work.mma / clocks
+    clock = least(at.f_max, at.f_busy * busy ** (-1 / 3))
+    tiles = work.rounds * work.k_tiles / clock / 1e3
+    memory = work.operand_bytes / at.hbm / 1e6
+    splits = (work.partial_bytes > 0) * 1.0
+    return TimeParts(
+        start=at.start + 0 * tiles,
+        loop=tiles * own,
+        fed=tiles * clocks,
+        memory=memory,
+        streamed=root_of_squares(tiles * clocks, memory),
+        store=work.result_bytes / at.store / 1e6,
+        split=splits * at.split_start + at.split_traffic * work.partial_bytes / at.hbm / 1e6,
+        clock=clock,
+        clocks_per_tile=clocks,
+        busy=busy,
+    )
+
+
+def work_of_problem(
+    *,
+    sides: tuple[float, float, float],
+    tile: tuple[float, float, float],
+    split_k: float,
+    units: float,
+    element_bytes: float,
+    result_bytes: float,
+    mma: float,
+    loop: float,
+) -> KernelWork:
+    """What a kernel with such a tile does for M, N and K; a unit takes whole workgroups."""
+    (m, n, k), (tile_m, tile_n, tile_k) = sides, tile
+    groups = -(-m // tile_m) * -(-n // tile_n) * split_k
+    rounds = -(-groups // units)
+    own_k = -(-k // split_k)
+    return KernelWork(
+        rounds=rounds,
+        fill=groups / rounds / units,
+        k_tiles=-(-own_k // tile_k),
+        mma=mma,
+        loop=loop,
+        feed_bytes=(tile_m + tile_n) * tile_k * element_bytes,
+        operand_bytes=(m + n) * k * element_bytes,
+        result_bytes=m * n * result_bytes,
+        partial_bytes=(split_k > 1) * split_k * m * n * 4.0,
+    )
+
 
 ABOVE_BEST = 1.1
 """A prediction that is faster than this multiple of the best measured rate is held there."""

@@ -2,13 +2,240 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import log2
+from typing import NamedTuple
 
-from rota.predict.chart import Chart, handy, linear, logarithmic, powers, rounded
-from rota.predict.gemm_problem import GemmProblem
-from rota.predict.predict_problem import Correction, ProblemPrediction, predict_problem, work_of
-from rota.predict.tiled_gemm import TiledGemm
+from rota.predict.predict_problem import (
+    Correction,
+    GemmProblem,
+    Part,
+    ProblemPrediction,
+    TiledGemm,
+    predict_problem,
+    work_of,
+)
+from rota.targets.device import problem_facts_of
+from rota.view.draw import DARK, LIGHT, attribute, content, style_sheet, title
+
+HUES = ("#7d8690", "#d55e00", "#f0b27a", "#0072b2", "#56b4e9", "#009e73", "#cc79a7", "#e69f00")
+"""Of Okabe and Ito's set, with a grey: parts have their names beside them, so nothing depends on hue."""
+_MOST_TICKS = 12
+
+Scale = Callable[[float], float]
+
+
+def logarithmic(low: float, high: float, first: float, last: float) -> Scale:
+    """Values to pixels, by powers."""
+    span = log2(high / low) or 1.0
+    return lambda value: first + (last - first) * log2(value / low) / span
+
+
+def linear(low: float, high: float, first: float, last: float) -> Scale:
+    """Values to pixels, evenly."""
+    span = (high - low) or 1.0
+    return lambda value: first + (last - first) * (value - low) / span
+
+
+def powers(low: float, high: float, *, base: int = 2) -> list[float]:
+    """Round numbers between two, few enough to be read."""
+    found: list[float] = []
+    value = 1.0
+    while value * base <= low:
+        value *= base
+    while value <= high:
+        if value >= low:
+            found.append(value)
+        value *= base
+    step = -(-len(found) // _MOST_TICKS) or 1
+    return found[::step]
+
+
+def handy(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times powers of ten between two numbers; the powers alone where these are many."""
+    tens = powers(low / 10, high, base=10)
+    every = [each * part for each in tens for part in (1, 2, 5)]
+    found = [each for each in every if low <= each <= high]
+    return found if len(found) <= _MOST_TICKS else [each for each in tens if each >= low]
+
+
+def rounded(high: float, count: int = 5) -> list[float]:
+    """Round numbers from 0 on."""
+    step = 10.0 ** int(f"{high / count:e}".partition("e")[2])
+    while high / step > count:
+        step *= 2 if high / step / 2 <= count else 2.5
+    return [number * step for number in range(int(high / step) + 1)]
+
+
+class Chart:
+    """A picture of a given size; later elements lie over earlier ones."""
+
+    def __init__(self, width: int, height: int, heading: str, faint: Sequence[str] = ()) -> None:
+        self.width, self.height, self.heading = width, height, heading
+        self.parts = [f'<text x="16" y="26" class="title">{content(heading)}</text>']
+        for number, line in enumerate(faint):
+            self.text(16, 46 + 16 * number, line, "faint")
+
+    def text(self, x: float, y: float, text: str, style: str = "") -> None:
+        """A text that begins, ends or is centred at a point."""
+        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{style}">{content(text)}</text>')
+
+    def box(self, corner: tuple[float, float], size: tuple[float, float], fill: str, told: Iterable[str] = ()) -> None:
+        """A filled rectangle; what it tells shows under a pointer."""
+        (x, y), (wide, high) = corner, size
+        self.parts.append(
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}" fill="{fill}">'
+            f"{title(tuple(told))}</rect>"
+        )
+
+    def line(self, points: Sequence[tuple[float, float]], style: str = "line", extra: str = "") -> None:
+        """A line through points."""
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        self.parts.append(f'<polyline points="{path}" fill="none" class="{style}"{extra}/>')
+
+    def area(self, points: Sequence[tuple[float, float]]) -> None:
+        """A shaded region."""
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        self.parts.append(f'<polygon points="{path}" class="area"/>')
+
+    def dots(
+        self, points: Iterable[tuple[float, float]], fill: str, radius: float = 1.6, opacity: float = 0.35
+    ) -> None:
+        """Many small marks of one colour, as one path: a mark each would make the file large."""
+        path = "".join(f"M{x:.0f} {y:.0f}h0" for x, y in sorted({(round(x), round(y)) for x, y in points}))
+        self.parts.append(
+            f'<path d="{path}" stroke="{fill}" stroke-width="{2 * radius:g}" stroke-linecap="round" '
+            f'stroke-opacity=".5" fill="none"/>'
+        )
+
+    def svg(self) -> str:
+        """The finished picture."""
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="rota" width="{self.width}" height="{self.height}" '
+            f'viewBox="0 0 {self.width} {self.height}" role="img" aria-label={attribute(self.heading)}>'
+            f"<style>{style_sheet()}{_grounds()}</style>"
+            f'<rect class="ground" width="100%" height="100%"/>{"".join(self.parts)}</svg>\n'
+        )
+
+
+def _grounds() -> str:
+    """The page behind a picture that is opened by itself."""
+    return (
+        f"svg{{background:{LIGHT.background}}}@media (prefers-color-scheme:dark){{svg{{background:{DARK.background}}}}}"
+    )
+
+
+_MARKS = "·█░▓▒▄│#"
+_BAR_COLUMNS = 64
+_BAR_WIDTH, _BAR_LEFT, _BAR, _ROW = 900, 16, 34, 22
+
+
+def problem_text(found: ProblemPrediction) -> str:
+    """Headline, bar, parts, and what the figures rest on."""
+    head = str(found).split(" · ")
+    lines = [" · ".join(head[:3]), "  " + " · ".join(head[3:]), f"  {_bar(found)}"]
+    for mark, part in zip(_MARKS, found.parts, strict=False):
+        lines.append(f"  {mark} {part.us:9,.1f} us {_share(found, part):>4}  {part.name}: {part.what}")
+    return "\n".join([*lines, f"  {found.basis}"])
+
+
+def problem_svg(found: ProblemPrediction) -> str:
+    """The same as a picture."""
+    parts = [(hue, part) for hue, part in zip(HUES, found.parts, strict=False)]
+    head = str(found).split(" · ")
+    top = 86
+    chart = Chart(_BAR_WIDTH, top + _BAR + 18 + _ROW * len(parts) + 34, " · ".join(head[:3]), (" · ".join(head[3:]),))
+    inner = _BAR_WIDTH - 2 * _BAR_LEFT
+    low, high = found.us_range
+    most = max(high, found.us)
+    x = float(_BAR_LEFT)
+    for hue, part in parts:
+        wide = inner * part.us / most
+        chart.box((x, top), (wide, _BAR), hue, (f"{part.name}: {part.us:,.1f} us", part.what))
+        x += wide
+    middle = top + _BAR / 2
+    ends = [_BAR_LEFT + inner * each / most for each in (low, high)]
+    chart.line([(ends[0], middle), (ends[1], middle)])
+    for end in ends:
+        chart.line([(end, middle - 7), (end, middle + 7)])
+    chart.text(_BAR_LEFT, top - 8, f"0 us to {most:,.1f} us; the line is the 80 % band", "small faint")
+    y = top + _BAR + 18
+    for hue, part in parts:
+        chart.box((_BAR_LEFT, y), (12, 12), hue)
+        chart.text(_BAR_LEFT + 120, y + 11, f"{part.us:,.1f} us", "end")
+        chart.text(_BAR_LEFT + 170, y + 11, _share(found, part), "end")
+        chart.text(_BAR_LEFT + 186, y + 11, part.name, "name")
+        chart.text(_BAR_LEFT + 306, y + 11, part.what, "faint")
+        y += _ROW
+    chart.text(_BAR_LEFT, y + 14, found.basis, "small faint")
+    return chart.svg()
+
+
+def _share(found: ProblemPrediction, part: Part) -> str:
+    return f"{100 * part.us / found.us:.0f} %"
+
+
+def _bar(found: ProblemPrediction) -> str:
+    """A column is the same time everywhere; a part that is too short for one is left out."""
+    drawn, passed, text = 0, 0.0, ""
+    for mark, part in zip(_MARKS, found.parts, strict=False):
+        passed += part.us
+        end = round(_BAR_COLUMNS * passed / found.us)
+        text += mark * (end - drawn)
+        drawn = max(drawn, end)
+    return text
+
+
+NOT_DISTINGUISHABLE = "not distinguishable"
+
+
+class PlacedGemm(NamedTuple):
+    """A place, from 1 on, and how many share it."""
+
+    place: int
+    shared_by: int
+    prediction: ProblemPrediction
+
+    @property
+    def words(self) -> str:
+        """The place, or that there is none of its own."""
+        return f"{self.place}." if self.shared_by == 1 else NOT_DISTINGUISHABLE
+
+
+def rank_problem(
+    kernels: Iterable[TiledGemm], problem: GemmProblem, correction: Correction | None = None
+) -> tuple[PlacedGemm, ...]:
+    """The kernels by predicted time, in groups that can be told apart."""
+    every = list(kernels)
+    apart = max((problem_facts_of(each.device).apart for each in every), default=0.0)
+    found = sorted((predict_problem(each, problem, correction) for each in every), key=lambda each: each.us)
+    groups: list[list[ProblemPrediction]] = []
+    for each in found:
+        if groups and each.us <= groups[-1][-1].us * (1 + apart):
+            groups[-1].append(each)
+        else:
+            groups.append([each])
+    placed: list[PlacedGemm] = []
+    for group in groups:
+        place = len(placed) + 1
+        placed += [PlacedGemm(place, len(group), each) for each in group]
+    return tuple(placed)
+
+
+def ranking_text(placed: Iterable[PlacedGemm]) -> str:
+    """A line for each kernel, groups that share a place under a heading."""
+    lines: list[str] = []
+    last = 0
+    for each in placed:
+        if each.place != last and each.shared_by > 1:
+            lines.append(f"{NOT_DISTINGUISHABLE}, {each.shared_by} kernels:")
+        last = each.place
+        low, high = each.prediction.us_range
+        name = f"  {each.prediction.kernel}" if each.shared_by > 1 else f"{each.words} {each.prediction.kernel}"
+        lines.append(f"{name:28} {each.prediction.us:10,.1f} us ({low:,.1f} to {high:,.1f})")
+    return "\n".join(lines)
+
 
 SIDES = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 """Sides of a heat map; a sweep over M has three more between each two."""

@@ -16,8 +16,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from rota.cycles.instructions import WorkSource, program_of, work_of
 from rota.cycles.predict import predict
-from rota.cycles.work import WorkSource, program_of, work_of
 from rota.errors import Finding, MeasureError
 from rota.program.entry import Entry
 from rota.program.kinds import OpKind

@@ -2,15 +2,137 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import NamedTuple
 
 from rota.errors import Concern, SourceLine
-from rota.program.effects import WORKGROUP, Effect
-from rota.program.element import WIDEST
-from rota.program.kinds import OpKind
-from rota.program.origin import Origin
-from rota.program.phase import Phase
+from rota.program.kinds import WIDEST, OpKind, Phase
+
+WORKGROUP = "workgroup"
+"""The barrier at which all waves of a workgroup meet."""
+
+
+class Space(enum.Enum):
+    """Where a place is."""
+
+    __hash__ = object.__hash__  # members are single; an enum's own hash is Python code, and places are keys everywhere
+
+    LDS = "LDS"  # shared by the workgroup; each wave writes its own slice of a tile and reads the whole
+    REGISTER = "register"  # private to a wave
+    ACCUMULATOR = "accumulator"  # private to a wave; only computes touch it
+    MEMORY = "memory"  # global; the loop writes it and never reads it
+
+    @property
+    def is_private(self) -> bool:
+        """Does each wave have its own?"""
+        return self in (Space.REGISTER, Space.ACCUMULATOR)
+
+
+class Place(NamedTuple):
+    """Something that ops read and write: a copy of something that has a name, and a part of that copy.
+
+    An LDS tile is in as many parts as ops write it.  Of an accumulator grid, copy and part are row and column.
+    """
+
+    space: Space
+    name: str
+    copy: int = 0
+    part: int = 0
+
+    def __str__(self) -> str:
+        if self.space is Space.LDS:
+            return f"LDS {self.name}[{self.copy}][{self.part}]"
+        if self.space is Space.ACCUMULATOR:
+            return f"accumulator {self.name}[{self.copy},{self.part}]"
+        return f"{'registers' if self.space is Space.REGISTER else 'memory'} {self.name}[{self.copy}]"
+
+
+class Version(NamedTuple):
+    """A value, or an op, of one iteration; in an effect the iteration is counted from the trip's k."""
+
+    name: str
+    iteration: int
+
+    def at(self, k: int) -> Version:
+        """The same, counted from iteration 0."""
+        return Version(self.name, self.iteration + k)
+
+    def __str__(self) -> str:
+        return f"{self.name} of iteration {self.iteration}"
+
+
+NOTHING_DECLARED = Version("", 0)
+"""The instance of an effect that belongs to no op of a loop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """One op as the machine sees it.
+
+    `tokens` are appended to `counter` when it issues; a wait leaves at most `wait_value` of them pending.  `arrives`
+    and `awaits` name a barrier: a wave signals its arrival, and continues when all that take part have arrived; an
+    ordinary barrier does both.  A priority has its level in `wait_value`; a hint to the compiler its count there, and
+    in `tokens` the group of instructions that it counts.
+
+    What a program computes is stated in one of two ways, the same for all of its ops (see `LoweredProgram.semantics`).
+    Either an op says exactly what it is: the `instance` it stands for, the versions it `wants` in the places it reads,
+    and those it `makes` in the places it writes.  Or it passes on whatever K-tile its operands hold: then `fetches` is
+    the tile that a load brings, relative to the trip's k; None means the tile after the one it fetched last.
+    """
+
+    kind: OpKind
+    counter: str | None = None
+    tokens: int = 0
+    wait_value: int = 0
+    arrives: str | None = None
+    awaits: str | None = None
+    reads: tuple[Place, ...] = ()
+    writes: tuple[Place, ...] = ()
+    fetches: int | None = None
+    instance: Version = NOTHING_DECLARED
+    wants: tuple[tuple[Place, Version], ...] = ()
+    makes: tuple[tuple[Place, Version], ...] = ()
+
+
+_MOST_NAMED = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Why an entry is there.  Deleting what it names, all of it together, removes or changes the entry.
+
+    `rule` says in words what put it there.  `ops` are numbers of ops of the body, `knobs` fields of the schedule's or
+    the pipeline's config, `hook` a method of the schedule, `repair` whether a repair added or changed it, and `source`
+    the author's line.
+    """
+
+    rule: str
+    ops: tuple[int, ...] = ()
+    knobs: tuple[str, ...] = ()
+    hook: str = ""
+    repair: bool = False
+    source: SourceLine | None = None
+
+    def because(self, rule: str) -> Origin:
+        """The same cause, under another rule."""
+        return replace(self, rule=rule)
+
+    @property
+    def cause(self) -> str:
+        """The rule and what it names, without the author's line."""
+        first = ", ".join(f"#{number}" for number in self.ops[:_MOST_NAMED])
+        more = f" and {len(self.ops) - _MOST_NAMED} more" if len(self.ops) > _MOST_NAMED else ""
+        named = [f"op{'s' if self.ops[1:] else ''} {first}{more}"] if self.ops else []
+        named += [f"{self.hook}()"] if self.hook else []
+        named += self.knobs
+        names = f" [{'; '.join(named)}]" if named else ""
+        return f"{'repair: ' if self.repair else ''}{self.rule}{names}"
+
+    def __str__(self) -> str:
+        line = f" ({PurePath(self.source.file).name}:{self.source.line})" if self.source else ""
+        return f"{self.cause}{line}"
 
 
 class Work(NamedTuple):

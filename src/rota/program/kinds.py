@@ -7,9 +7,50 @@ has. Which counter tracks it is a fact of the machine (`program.machine.Counter`
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rota.printing import NamedMember
+
+
+class Phase(NamedMember):
+    """The three parts of a pipelined loop."""
+
+    __hash__ = object.__hash__  # members are single; an enum's own hash is Python code
+
+    PROLOGUE = "PROLOGUE"
+    KERNEL = "KERNEL"
+    EPILOGUE = "EPILOGUE"
+
+    def at(self, slot: int) -> str:
+        """How the entry at `slot` of this phase is called: kernel[5].  `#5` is the op of that number in the body."""
+        return f"{self.value.lower()}[{slot}]"
+
+
+PATHS = (
+    (Phase.PROLOGUE, Phase.KERNEL, Phase.KERNEL, Phase.EPILOGUE),
+    (Phase.PROLOGUE, Phase.KERNEL, Phase.EPILOGUE),
+    (Phase.PROLOGUE, Phase.EPILOGUE),
+)
+"""Every two parts that can follow one another, with what is before them."""
+
+
+BITS: Mapping[str, int] = MappingProxyType({"fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6, "fp4": 4})
+"""Bits of an element by format."""
+
+WIDEST = max(BITS.values())
+"""The most bits that an element has, where its format isn't stated."""
+
+
+def takes_formats(instruction: str) -> bool:
+    """Are the formats of the factors chosen where it is issued?"""
+    return instruction.endswith("f8f6f4")
+
+
+def takes_scales(instruction: str) -> bool:
+    """Does it multiply each block of its factors by a scale?"""
+    return instruction.startswith("v_mfma_scale_")
 
 
 class ResourceKind(NamedMember):

@@ -10,19 +10,122 @@ same entries cost nothing extra.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, NamedTuple, Protocol
+from types import MappingProxyType
+from typing import ClassVar, NamedTuple, Protocol, overload, runtime_checkable
 
 from rota.check import bad_field, check_elements, check_types, is_int
 from rota.errors import Concern, DeclarationError, Finding, ProgramError, did_you_mean
-from rota.program.effects import WORKGROUP, Effect, Place, Space
-from rota.program.entry import Entry
-from rota.program.kinds import OpKind
-from rota.program.listing import listing
+from rota.program.entry import WORKGROUP, Effect, Entry, Place, Space, barrier_ops
+from rota.program.kinds import OpKind, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec, Value
 from rota.program.machine import Machine
-from rota.program.phase import Phase
+
+
+class ListedOp(Protocol):
+    """An op as a listing needs it."""
+
+    @property
+    def kind(self) -> OpKind:
+        """What it is."""
+        ...
+
+
+@runtime_checkable
+class ListedEntry(Protocol):
+    """An entry of a front end's lists, or of a lowered program."""
+
+    @property
+    def op(self) -> ListedOp:
+        """What is issued."""
+        ...
+
+    @property
+    def time_slot(self) -> int:
+        """Its ordinal in its phase."""
+        ...
+
+    @property
+    def is_prefetch(self) -> bool:
+        """May it be left out when no tile is left to fetch?"""
+        ...
+
+
+@runtime_checkable
+class Listable(Protocol):
+    """What lists itself: a compiled schedule, or a program of blocks."""
+
+    def listing(self) -> str:
+        """Its text."""
+        ...
+
+
+class SyncCounts(NamedTuple):
+    """How much synchronisation a phase holds."""
+
+    waits: int
+    barriers: int
+    fences: int
+
+
+_FENCES = (OpKind.FENCE, OpKind.HINT, OpKind.PRIORITY)
+
+
+def count_sync(entries: Sequence[ListedEntry]) -> SyncCounts:
+    """Waits, barriers and compiler fences among the entries.
+
+    >>> count_sync(compile_schedule(Pipeline4Wave(KernelGeometry())).prologue)
+    SyncCounts(waits=2, barriers=2, fences=0)
+    """
+    kinds = [entry.op.kind for entry in entries]
+    return SyncCounts(
+        waits=kinds.count(OpKind.WAIT),
+        barriers=kinds.count(OpKind.BARRIER),
+        fences=sum(kind in _FENCES for kind in kinds),
+    )
+
+
+@overload
+def listing(title: str, entries: Sequence[ListedEntry]) -> str: ...
+@overload
+def listing(title: Listable | Sequence[ListedEntry]) -> str: ...
+
+
+def listing(title: str | Listable | Sequence[ListedEntry], entries: Sequence[ListedEntry] | None = None) -> str:
+    """A compiled schedule, a program, or the entries of a phase as text; entries may have a title of their own.
+
+    Synchronisation is indented, so that the data ops stand out.
+
+    >>> print(listing("the first entries", compile_schedule(Pipeline4Wave(KernelGeometry())).prologue[7:10]))
+    the first entries: 3 entries, 1 waits, 1 barriers, 0 fences
+         7  load_a s1 t1 k1
+         8      wait_vm(28)
+         9      barrier
+    """
+    if isinstance(title, Listable) and entries is None:
+        return title.listing()
+    named = isinstance(title, str)
+    listed: Sequence[ListedEntry] = check_elements("what is listed", entries if named else title, ListedEntry)  # type: ignore[type-abstract]
+    return "\n".join([f"{f'{title}: ' if named else ''}{count_text(listed)}", *entry_lines(listed)])
+
+
+def count_text(entries: Sequence[ListedEntry]) -> str:
+    """How many entries there are, and how much synchronisation is among them."""
+    counts = count_sync(entries)
+    return f"{len(entries)} entries, {counts.waits} waits, {counts.barriers} barriers, {counts.fences} fences"
+
+
+def entry_lines(entries: Iterable[ListedEntry], marks: Mapping[int, str] = MappingProxyType({})) -> list[str]:
+    """One line for each entry, with what `marks` says about its slot."""
+    lines: list[str] = []
+    for entry in entries:
+        indent = "    " if entry.op.kind.synchronises else ""
+        prefetch = "  prefetch" if entry.is_prefetch else ""
+        mark = f"  {marks[entry.time_slot]}" if entry.time_slot in marks else ""
+        lines.append(f"  {entry.time_slot:4d}  {indent}{entry.op}{prefetch}{mark}")
+    return lines
 
 
 class Role(NamedTuple):
@@ -392,3 +495,125 @@ class Lowerable(Protocol):
     def lowered(self) -> LoweredProgram:
         """The program."""
         ...
+
+
+def merged(
+    roles: Sequence[Role], barriers: Sequence[Barrier], lists: Mapping[Phase, Sequence[Sequence[Entry]]]
+) -> dict[Phase, tuple[Entry, ...]]:
+    """One list per phase; `lists` holds for each phase what each role executes, in the order of the roles.
+
+    A role runs until it waits for an arrival that is still to come.  One trip of the kernel stands for all of them, so
+    what a role waits for must come in the same trip or before.
+    """
+    meetings = _Meetings(barriers)
+    phases: dict[Phase, tuple[Entry, ...]] = {}
+    for phase in Phase:
+        rest = [list(each) for each in lists.get(phase, [()] * len(roles))]
+        found: list[Entry] = []
+        while any(rest):
+            before = len(found)
+            for role, entries in enumerate(rest):
+                while entries and meetings.may_run(entries[0], role):
+                    found.append(replace(entries.pop(0), roles=(role,), phase=phase))
+            for together in meetings.all_there(rest):
+                found.append(replace(rest[together[0]][0], roles=together, phase=phase))
+                for role in together:
+                    rest[role].pop(0)
+            if len(found) == before:
+                raise _stuck(roles, phase, rest)
+        phases[phase] = numbered(found)
+    return phases
+
+
+class _Meetings:
+    """How often each role has arrived and waited at each barrier."""
+
+    def __init__(self, barriers: Sequence[Barrier]) -> None:
+        self.barriers = barriers
+        self.arriving = {barrier.name: barrier.arriving for barrier in barriers}
+        self.arrived: Tally[tuple[str, int]] = Tally()
+        self.waited: Tally[tuple[str, int]] = Tally()
+
+    def may_run(self, entry: Entry, role: int) -> bool:
+        """Have all arrived that the entry waits for?  If so, it runs; where roles meet, they all have to be there."""
+        arrives, awaits = entry.effect.arrives, entry.effect.awaits
+        if arrives is not None and awaits is not None:
+            return False
+        if awaits is not None:
+            number = self.waited[awaits, role] + 1
+            if any(self.arrived[awaits, other] < number for other in self.arriving.get(awaits, ())):
+                return False
+            self.waited[awaits, role] = number
+        if arrives is not None:
+            self.arrived[arrives, role] += 1
+        return True
+
+    def all_there(self, rest: Sequence[Sequence[Entry]]) -> list[tuple[int, ...]]:
+        """The roles of each barrier at which all that take part now stand, to arrive and wait at once."""
+        found = []
+        for name, arriving, waiting in self.barriers:
+            roles = tuple(sorted({*arriving, *waiting}))
+            heads = [rest[role][0].effect for role in roles if rest[role]]
+            if len(heads) == len(roles) and all(head.arrives == head.awaits == name for head in heads):
+                found.append(roles)
+                for role in roles:
+                    self.arrived[name, role] += 1
+                    self.waited[name, role] += 1
+        return found
+
+
+def _stuck(roles: Sequence[Role], phase: Phase, rest: Sequence[Sequence[Entry]]) -> ProgramError:
+    waiting = [(role, entries[0]) for role, entries in zip(roles, rest, strict=True) if entries]
+    return ProgramError(
+        Finding(
+            code="B103",
+            message=f"in the {phase.value.lower()} every role that isn't through waits for an arrival that never comes",
+            concerns=tuple(entry.op.concern(role=f"{role.name} waits here") for role, entry in waiting),
+            evidence=tuple((role.name, str(entry.op)) for role, entry in waiting),
+            fixes=("let the role arrive earlier, or the other wait later",),
+        )
+    )
+
+
+_LEADING, _TRAILING = (0,), (1,)
+
+
+def groups_of(waves: int | None, *, staggered: bool) -> tuple[Role, ...]:
+    """All waves as one role, or two groups of as many waves each."""
+    count = 2 if staggered else 1
+    each = [None if waves is None else waves // count + (number < waves % count) for number in range(count)]
+    return tuple(Role(f"group {number}", size) for number, size in enumerate(each))
+
+
+def meeting_of(roles: Sequence[Role]) -> tuple[Barrier, ...]:
+    """The one barrier at which all roles meet."""
+    everyone = tuple(range(len(roles)))
+    return (Barrier(WORKGROUP, everyone, everyone),)
+
+
+def fall_back(prologue: Sequence[Entry], index: int, *, split: bool) -> Iterator[Entry]:
+    """Group 1 falls back after `index` entries of the prologue."""
+    for slot, entry in enumerate(prologue):
+        if slot == index:
+            yield from _extra_barrier(Phase.PROLOGUE, slot, _TRAILING, split=split)
+        yield entry
+    if index == len(prologue):
+        yield from _extra_barrier(Phase.PROLOGUE, len(prologue), _TRAILING, split=split)
+    yield from _extra_barrier(Phase.PROLOGUE, len(prologue), None, split=split)
+
+
+def catch_up(epilogue: Sequence[Entry], *, split: bool) -> Iterator[Entry]:
+    """Group 0 waits for group 1 at the very end."""
+    yield from epilogue
+    yield from _extra_barrier(Phase.EPILOGUE, len(epilogue), _LEADING, split=split)
+
+
+def falls_back_at(prologue: Sequence[Entry]) -> int:
+    """After how many entries of the schedule's own group 1 falls back."""
+    first = next((number for number, entry in enumerate(prologue) if not entry.listed), len(prologue))
+    return sum(entry.listed for entry in prologue[:first])
+
+
+def _extra_barrier(phase: Phase, slot: int, roles: tuple[int, ...] | None, *, split: bool) -> Iterator[Entry]:
+    for op, effect in barrier_ops(split=split):
+        yield Entry(op=op, effect=effect, time_slot=slot, phase=phase, roles=roles, listed=False)

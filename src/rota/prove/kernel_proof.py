@@ -3,47 +3,200 @@
 from __future__ import annotations
 
 import enum
+import math
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
-from rota.errors import Concern, Finding, IsaError, Severity
-from rota.isa.binary.kernel_facts import LANES, KernelFacts
-from rota.isa.code.disassembly import Instruction
-from rota.isa.hazards.walk import check_spacing
+from rota.errors import Concern, Finding, IsaError, Severity, ToolchainError
+from rota.isa.binary.code_object import CodeObject
+from rota.isa.binary.kernel_facts import LANES, MOST_WORK_ITEMS, KernelFacts
+from rota.isa.binary.toolchain import find_objdump, read_code_object
+from rota.isa.disassembly import Instruction, without_skipping
+from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.wave.operand import SCALAR
-from rota.isa.wave.skip import without_skipping
 from rota.program.machine import Confidence
-from rota.prove.alarm import Alarm, Confirmed, broken, unconfirmed
-from rota.prove.backward_slice import derive_slice
-from rota.prove.block_shape import Triple, choose_block
-from rota.prove.conditions import Chronicle
-from rota.prove.decisions import Decisions
+from rota.prove.decisions import Chronicle, Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import FoundError, Judge
-from rota.prove.lane_mask import ALL64
-from rota.prove.memory_operation import mark_flat, mark_spills
-from rota.prove.memory_steps import MemorySteps
-from rota.prove.meter import Budget, Meter
-from rota.prove.operation import Operation, UnknownOperationError
-from rota.prove.operation_reader import read_operation
+from rota.prove.memory_steps import MemorySteps, TouchedBytes
+from rota.prove.operation import Operation, UnknownOperationError, bits, mark_flat, mark_spills, read_operation, rows_of
 from rota.prove.paths import Explorer, InconclusiveError
-from rota.prove.product_state import ProductState
-from rota.prove.recorder import Recorder
-from rota.prove.register_indexing import mark_indexed
-from rota.prove.remedies import Remedy
-from rota.prove.squad import Half, Squad
-from rota.prove.symbol import Value
-from rota.prove.touched_bytes import TouchedBytes
-from rota.prove.verdict import Statistics, Verdict, status_of
-from rota.prove.wave_agreement import Agreement
-from rota.targets.architecture import Architecture
+from rota.prove.slicing import Agreement, derive_slice
+from rota.prove.state import ALL64, Half, Squad
+from rota.prove.symbol import M32, Value
+from rota.prove.transfer import mark_indexed
+from rota.prove.verdict import (
+    UNDECIDED,
+    Alarm,
+    Budget,
+    Confirmed,
+    Meter,
+    Remedy,
+    Statistics,
+    Verdict,
+    broken,
+    lacks,
+    status_of,
+    unconfirmed,
+)
+from rota.prove.widening import ProductState, Recorder
+from rota.targets.architecture import SOURCES, Architecture
 from rota.targets.registry import architecture_named
-from rota.targets.wait_states import SOURCES
+
+Triple = tuple[int, int, int]
+_OF_BLOCKS = frozenset({"I105", "I109"})  # findings about which bytes of LDS work items use, and which waves there are
+_SAY_BLOCK = "say how it is launched: --block 256, --block 16x16, or `reqd_work_group_size` in the source"
+_START = {0: M32 & ~0x3FF}
+_JUMPS = ("s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_call")
+_ENCODINGS = ("_e32", "_e64")
+_INTEGER = re.compile(r"\d+|0x[0-9a-f]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenBlock:
+    """Work items in x, y and z, what a verdict tells of them, and, if nobody said them, what was assumed."""
+
+    sizes: Triple
+    told: tuple[str, ...] = ()
+    assumed: str = ""
+
+    def rested(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        """What an assumed block decides isn't decided: another block may not have it."""
+        return tuple(
+            replace(
+                each,
+                severity=Severity.WARNING,
+                evidence=(*each.evidence, (UNDECIDED, self.assumed)),
+                fixes=(*each.fixes, _SAY_BLOCK),
+            )
+            if self.assumed and each.code in _OF_BLOCKS and lacks(each) is None
+            else each
+            for each in findings
+        )
+
+
+def choose_block(
+    facts: KernelFacts, instructions: Sequence[Instruction], block: int | Triple | None = None
+) -> ChosenBlock:
+    """As asked for, as the kernel demands, or else the largest that it takes."""
+    required, most = facts.required_workgroup, facts.max_workgroup
+    if isinstance(block, tuple):
+        return ChosenBlock(sizes=block, told=(f"a workgroup has {_told(block)} work items, as asked for",))
+    if required is not None and len(required) == 3 and all(required) and block in {None, math.prod(required)}:
+        return ChosenBlock(sizes=(required[0], required[1], required[2]))
+    shaped = facts.workitem_ids > 0 and looks_further(instructions)
+    chosen = (most if block is None else block, 1, 1)
+    if block is None:  # the most of any kernel is what an author doesn't have to say
+        told = f"a workgroup has {most} work items in one dimension, the most that the kernel takes"
+        unsaid = most == MOST_WORK_ITEMS or shaped
+        assumed = f"the block, which was taken as {_told(chosen)}" if unsaid else ""
+    elif shaped:
+        told = f"a workgroup has {block} work items, as asked for, in one dimension"
+        assumed = f"the shape of a block: {block} work items were taken as {_told(chosen)}"
+    else:
+        told, assumed = f"a workgroup has {_told(chosen)} work items, as asked for", ""
+    return ChosenBlock(sizes=chosen, told=(told,), assumed=assumed)
+
+
+def _told(block: Triple) -> str:
+    return " x ".join(map(str, block))
+
+
+class _Source:
+    """An operand: a number, or bits of a register that y and z may decide."""
+
+    def __init__(self, text: str, tainted: dict[int, int]) -> None:
+        # A float such as 1.0 is a constant too, but any of its bits may be one.
+        self.number = int(text, 0) & M32 if _INTEGER.fullmatch(text) else None
+        self.taint = 0
+        for row in rows_of(bits(text)):
+            self.taint |= tainted.get(row, 0)
+
+    @property
+    def may(self) -> int:
+        """The bits that may be one."""
+        return M32 if self.number is None else self.number
+
+
+def looks_further(instructions: Sequence[Instruction]) -> bool:
+    """May it look at more than a work item's x?"""
+    tainted, straight = dict(_START), True
+    for each in instructions:
+        straight = straight and not each.opcode.startswith(_JUMPS) and "exec" not in each.text
+        sources = [_Source(text, tainted) for text in each.operands]
+        name = each.opcode
+        for encoding in _ENCODINGS:
+            name = name.removesuffix(encoding)
+        vector = name.startswith("v_")
+        follow = _FOLLOWED.get(name, _table(each) if name == "v_bitop3_b32" else None)
+        read = sources[1:] if vector else sources
+        taint = 0
+        if any(source.taint for source in read):
+            if follow is None or any(source.number is None for source in read[:1] if "rev" in name):
+                return True
+            taint = follow(*read) & M32
+        for row in rows_of(bits(each.operands[0])) if vector and each.operands else ():
+            tainted[row] = taint if straight else tainted.get(row, 0) | taint
+    return False
+
+
+def _masked(a: _Source, b: _Source) -> int:
+    return a.taint & b.may | b.taint & a.may
+
+
+def _upwards(*sources: _Source) -> int:
+    """Of a sum: a carry goes to all bits above."""
+    taint = 0
+    for each in sources:
+        taint |= each.taint
+    return M32 & -(taint & -taint)
+
+
+def _table(instruction: Instruction) -> Callable[..., int]:
+    """v_bitop3_b32: a bit of an operand counts where the others leave it a say."""
+    table = int(instruction.modifiers[0].partition(":")[2], 0)
+
+    def follow(*sources: _Source) -> int:
+        found = 0
+        for place, source in enumerate(sources):
+            for row in range(8):
+                weight = 4 >> place
+                if row & weight or (table >> row ^ table >> (row | weight)) & 1 == 0:
+                    continue
+                where = source.taint
+                for other, each in enumerate(sources):
+                    if other != place and each.number is not None:
+                        where &= each.number if row & 4 >> other else ~each.number
+                found |= where
+        return found
+
+    return follow
+
+
+_FOLLOWED: dict[str, Callable[..., int]] = {
+    "v_mov_b32": lambda a: a.taint,
+    "v_and_b32": _masked,
+    "v_and_or_b32": lambda a, b, c: _masked(a, b) | c.taint,
+    "v_or_b32": lambda a, b: a.taint | b.taint,
+    "v_or3_b32": lambda a, b, c: a.taint | b.taint | c.taint,
+    "v_xor_b32": lambda a, b: a.taint | b.taint,
+    "v_add_u32": _upwards,
+    "v_lshlrev_b32": lambda by, a: a.taint << (by.number & 31),
+    "v_lshrrev_b32": lambda by, a: a.taint >> (by.number & 31),
+    "v_lshl_or_b32": lambda a, by, c: (a.taint << (by.number & 31) if by.number is not None else M32) | c.taint,
+    "v_bfe_u32": lambda a, at, size: (
+        M32 if at.number is None or size.number is None else a.taint >> at.number & (1 << size.number) - 1
+    ),
+}
+"""What y and z may decide of a result; an instruction that isn't here is one that looks at them."""
+
 
 _NOT_JUDGED = "accesses of global memory, and what LDS holds before it is written, are not judged"
 _SAME_WORDS = "words that several waves load to the same bytes of LDS, and their addresses in memory, stay as they are"
@@ -162,8 +315,7 @@ class _Proof:
 
     def confirmed(self, alarms: list[Alarm], image: bytes, *, complete: bool) -> Confirmed:
         """Alarms that may happen, executed where that can be."""
-        from rota.prove.confirmation import confirm
-        from rota.prove.replay import Replay
+        from rota.prove.confirmation import Replay, confirm
         from rota.prove.witness import tables_of
 
         explorer = self._explorer
@@ -378,3 +530,61 @@ def _not_followed(finding: Finding) -> Finding:
 def _finding(code: str, message: str, instruction: Instruction | None = None) -> Finding:
     concerns = () if instruction is None else (instruction.concern(),)
     return Finding(code=code, message=message, concerns=concerns, severity=Severity.ERROR)
+
+
+def read_object_to_prove(source: str | PathLike[str] | bytes, *, arch: str | None = None) -> CodeObject:
+    """A code object from a file or bytes, disassembled."""
+    if isinstance(source, bytes):
+        return read_code_object(source, find_objdump(), arch=arch)
+    try:
+        contents = Path(source).read_bytes()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ToolchainError(Finding(code="T103", message=f"{source} can't be read: {why}")) from error
+    return read_code_object(contents, find_objdump(), arch=arch)
+
+
+def assert_proved(
+    source: str | PathLike[str] | bytes | CodeObject,
+    name: str | None = None,
+    *,
+    block: int | Triple | None = None,
+    dynamic_lds: int | None = None,
+    policies: Policies | None = None,
+    budget: Budget | None = None,
+) -> tuple[Verdict, ...]:
+    """Every kernel, or the one of that name, is proved; raises what was found if one isn't."""
+    verdicts = prove_object(source, name, block=block, dynamic_lds=dynamic_lds, policies=policies, budget=budget)
+    wrong = [each for each in verdicts if not each.proved]
+    if wrong:
+        raise IsaError(*(finding for each in wrong for finding in each.findings))
+    return verdicts
+
+
+def prove_object(
+    source: str | PathLike[str] | bytes | CodeObject,
+    name: str | None = None,
+    *,
+    block: int | Triple | None = None,
+    dynamic_lds: int | None = None,
+    policies: Policies | None = None,
+    budget: Budget | None = None,
+    witness: bool = True,
+) -> tuple[Verdict, ...]:
+    """The kernel of that name, or all of them; what may be wrong is executed unless no `witness` is wanted."""
+    code = source if isinstance(source, CodeObject) else read_object_to_prove(source)
+    kernels = code.kernels if name is None else (code.kernel(name),)
+    return tuple(
+        prove(
+            facts,
+            instructions,
+            block=block,
+            dynamic_lds=dynamic_lds,
+            policies=policies,
+            budget=budget,
+            witness=witness,
+            image=code.image() if any(each.opcode == "s_getpc_b64" for each in instructions) else b"",
+        )
+        for facts in kernels
+        for instructions in (code.instructions(facts.name),)
+    )

@@ -9,26 +9,286 @@ from __future__ import annotations
 import heapq
 from collections.abc import Hashable, Sequence
 
-from rota.isa.binary.image import CODE_BASE
-from rota.isa.wave.operand import M0, SCALAR
-from rota.prove.backward_slice import BackwardSlice, call_targets, meeting
-from rota.prove.branching import Branching, ForkError
-from rota.prove.conditions import Chronicle
-from rota.prove.evaluation import Evaluator
-from rota.prove.joining import join
+import numpy as np
+
+from rota.isa.binary.elf import CODE_BASE
+from rota.isa.wave.operand import M0, SCALAR, named
+from rota.prove.decisions import Chronicle, Decisions
+from rota.prove.evaluation import Evaluator, OneWave
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
-from rota.prove.met_states import MetStates
-from rota.prove.meter import Meter
-from rota.prove.operation import Operation, OperationKind
-from rota.prove.product_state import LoopVisit, Namer, ProductState, shape_of
-from rota.prove.recorder import Recorder
-from rota.prove.register_indexing import evaluate_indexed, in_place, set_index
-from rota.prove.scalar_values import evaluate_scalar
-from rota.prove.squad import Squad
-from rota.prove.symbol import Linear, Symbol
-from rota.prove.vector_values import evaluate_vector
-from rota.prove.widening import Widener
+from rota.prove.operation import SCC_ROW, Operation, OperationKind
+from rota.prove.slicing import BackwardSlice, call_targets, meeting
+from rota.prove.state import Accesses, Flight, Half, Mask, Masks, Squad, atoms_of
+from rota.prove.symbol import GROUP, LANE, Lanes, Linear, Symbol, Value, simple
+from rota.prove.transfer import evaluate_indexed, evaluate_scalar, evaluate_vector, in_place, set_index
+from rota.prove.verdict import Meter
+from rota.prove.widening import LoopVisit, MetStates, Namer, ProductState, Recorder, Widener, shape_of
+
+
+def condense(one: Evaluator, squad: Squad) -> None:
+    """Makes EXEC depend on one unknown, and other masks on the same where they are equal to it or its rest."""
+    old = squad.exec
+    if len(atoms_of(old)) < 2:
+        return
+    masks = one.masks
+    possible = masks.leaf(masks.possible(old))
+    atom = one.symbols.fresh("left", LANE).base
+    new = masks.combine("and", possible, masks.unknown(atom, len(squad.waves)))
+    turned: dict[Mask, Mask] = {old: new}
+    for row, value in squad.registers.items():
+        if not isinstance(value, Half):
+            continue
+        mask = value.mask
+        if mask not in turned:
+            whole = masks.combine("or", possible, masks.leaf(masks.possible(mask)))
+            rest = masks.combine("andn2", whole, old)
+            turned[mask] = masks.combine("andn2", whole, new) if rest is mask else one.tamed(mask, 1)
+        squad.registers[row] = Half(turned[mask], value.which)
+    squad.exec = new
+
+
+def assume_empty(one: Evaluator, squad: Squad) -> None:
+    """No lane is left in EXEC: what that says of its unknown is put into all masks."""
+    masks, mask = one.masks, squad.exec
+    nothing = masks.leaf((0,) * len(squad.waves))
+    squad.exec = nothing
+    if mask.atom is None or mask.high is None or mask.low is None:
+        return
+    if (
+        mask.high.leaf is None
+        or mask.low.leaf is None
+        or any(a & b for a, b in zip(mask.high.leaf, mask.low.leaf, strict=True))
+    ):
+        return
+    atom = masks.unknown(mask.atom, len(squad.waves))
+    known = masks.combine("or", mask.low, masks.combine("andn2", atom, mask.high))
+    for row, value in squad.registers.items():
+        if isinstance(value, Half) and mask.atom in atoms_of(value.mask):
+            squad.registers[row] = Half(masks.substituted(value.mask, {mask.atom: known}), value.which)
+
+
+_VCC = named("vcc")
+
+
+class ForkError(Exception):
+    """An operation needs a decision first: about a condition, of these waves or of the whole workgroup.
+
+    With `parts`, waves may go different ways by it, even if all of them share what it is about.
+    """
+
+    def __init__(self, condition: Symbol, waves: tuple[int, ...] = (), *, parts: bool = False) -> None:
+        super().__init__()
+        self.condition, self.waves, self.parts = condition, waves, parts or bool(waves)
+
+
+class Branching:
+    """Takes branches; one for a proof."""
+
+    def __init__(self, one: Evaluator, accesses: Accesses, waves: int) -> None:
+        self._one, self._accesses, self._one_wave = one, accesses, OneWave(one, waves)
+
+    def branch(self, product: ProductState, squad: Squad, operation: Operation) -> bool:
+        """Takes a branch; False if waves part at it, so that another squad has to go on now."""
+        instruction = operation.instruction
+        opcode, target = instruction.opcode, instruction.target
+        assert target is not None  # noqa: S101
+        if opcode == "s_branch":
+            squad.at = target
+            return True
+        taken = self._taken(product, squad, operation)
+        empty = None if "_exec" not in opcode else not opcode.endswith("nz")  # what is taken when no lane is left
+        if isinstance(taken, bool):
+            squad.at = target if taken else squad.at + 1
+            if taken is empty:
+                assume_empty(self._one, squad)
+            return True
+        rows = [[row for row, each in enumerate(taken) if each is wanted] for wanted in (True, False)]
+        parts = [squad.part(each, self._one.masks, self._accesses) for each in rows]
+        parts[0].at, parts[1].at = target, squad.at + 1
+        if empty is not None:
+            assume_empty(self._one, parts[0 if empty else 1])
+        place = product.squads.index(squad)
+        product.squads[place : place + 1] = sorted(parts, key=lambda part: -part.at)  # those that leave a loop first
+        return False
+
+    def _taken(self, product: ProductState, squad: Squad, operation: Operation) -> bool | list[bool]:
+        opcode, known = operation.instruction.opcode, product.known
+        if opcode == "s_setvskip":
+            word, place = (self._one.read(squad, each, known) for each in operation.operands)
+            flag = self._one.compute("and", self._one.compute("shr", word, self._one.compute("and", place, 31)), 1)
+            wanted = not operation.instruction.modifiers
+            flag = self._one.flag_of(self._one.compare("eq", "u", flag, int(wanted)))
+            return self._outcome(squad, flag, known)
+        if "_scc" in opcode:
+            return self._outcome(squad, self._one.row(squad, SCC_ROW, known), known, wanted=opcode.endswith("1"))
+        wanted = opcode.endswith("nz")
+        if "_exec" not in opcode:
+            return self._outcome(squad, self._one.any_of(self._one.pair(squad, _VCC, known)), known, wanted=wanted)
+        squad.exec = self._one.masks.settled(squad.exec, known.decided)
+        if isinstance(self._one.any_of(squad.exec), Linear):
+            condense(self._one, squad)
+        return self._outcome(squad, self._one.any_of(squad.exec), known, wanted=wanted)
+
+    def _outcome(self, squad: Squad, flag: Value, known: Decisions, *, wanted: bool = True) -> bool | list[bool]:
+        flag = self._one.settled(flag, known)
+        if isinstance(flag, int):
+            return bool(flag) == wanted
+        if not isinstance(flag, Linear):
+            outcomes = [bool(each) == wanted for each in flag[:, 0].tolist()]
+            return outcomes[0] if len(set(outcomes)) == 1 else outcomes
+        base = flag.base
+        if base.op == "select":
+            raise ForkError(base.args[0])  # type: ignore[arg-type]
+        if not isinstance(flag.offset, int) or base.bits != 1 or flag.scale not in {1, 0xFFFF_FFFF}:
+            flag = self._one.flag_of(self._one.compare("ne", "u", flag, 0))
+            if not isinstance(flag, Linear):
+                return self._outcome(squad, flag, known, wanted=wanted)
+            base = flag.base
+        positive = wanted == (flag.scale == 1)
+        if base.spread == GROUP:
+            decided = known.decided(base)
+            if decided is None:
+                raise ForkError(base)
+            return decided == positive
+        each = [self._of_wave(base, wave, known) for wave in squad.waves]
+        open_ = tuple(wave for wave, one in zip(squad.waves, each, strict=True) if one is None)
+        if open_:
+            raise ForkError(base, open_)
+        outcomes = [one == positive for one in each]
+        return outcomes[0] if len(set(outcomes)) == 1 else outcomes
+
+    def _of_wave(self, base: Symbol, wave: int, known: Decisions) -> bool | None:
+        """What a condition that waves don't share is in one of them."""
+        decided = known.decided(base, wave)
+        if decided is not None:
+            return decided
+        told = self._one_wave.symbol(base, wave)
+        if isinstance(told, int):
+            return bool(told)
+        if not isinstance(told, Linear) or told.base.spread != GROUP or told.base.bits != 1:
+            return None
+        decided = known.decided(told.base)
+        if decided is None:
+            raise ForkError(told.base, parts=True)
+        return decided == (told.scale == 1)
+
+
+class _ApartError(Exception):
+    """Two squads that can't be one."""
+
+
+def join(squads: list[Squad], masks: Masks, accesses: Accesses) -> list[Squad]:
+    """Squads at one place, with the same memory ops under way, go on together."""
+    joined: list[Squad] = []
+    for squad in squads:
+        for place, other in enumerate(joined):
+            if squad.at == other.at and squad.ended == other.ended and squad.barriers == other.barriers:
+                try:
+                    joined[place] = _both(other, squad, masks, accesses)
+                except _ApartError:
+                    continue
+                break
+        else:
+            joined.append(squad)
+    return joined
+
+
+def _both(one: Squad, other: Squad, masks: Masks, accesses: Accesses) -> Squad:
+    if one.ended:
+        return _husk(one, other, masks)
+    counts = len(one.waves), len(other.waves)
+    rows = one.registers.keys() & other.registers.keys()  # one that only some have was never written by the others
+    registers = {row: _value(one.registers[row], other.registers[row], counts, masks) for row in rows}
+    vm = _flights(one.vm, other.vm, accesses)
+    ds = _flights(one.ds, other.ds, accesses)
+    if [each.same for each in one.sm] != [each.same for each in other.sm] or one.flat or other.flat:
+        raise _ApartError
+    both = Squad(
+        waves=(*one.waves, *other.waves),
+        at=one.at,
+        registers=registers,
+        exec=_mask(one.exec, other.exec, masks),
+        vm=vm,
+        ds=ds,
+        sm=one.sm,
+        busy=one.busy,
+        barriers=one.barriers,
+    )
+    order = sorted(range(len(both.waves)), key=both.waves.__getitem__)
+    return both if order == list(range(len(order))) else both.part(order, masks, accesses)
+
+
+def _husk(one: Squad, other: Squad, masks: Masks) -> Squad:
+    """Ended waves, of which only the number of barriers matters, and what they left under way."""
+    if any((*one.vm, *other.vm, *one.ds, *other.ds, *one.flat, *other.flat)):
+        raise _ApartError
+    waves = tuple(sorted((*one.waves, *other.waves)))
+    return Squad(
+        waves=waves, at=one.at, registers={}, exec=masks.leaf((0,) * len(waves)), ended=True, barriers=one.barriers
+    )
+
+
+def _flights(one: tuple[Flight, ...], other: tuple[Flight, ...], accesses: Accesses) -> tuple[Flight, ...]:
+    if len(one) != len(other):
+        raise _ApartError
+    both = []
+    for a, b in zip(one, other, strict=True):
+        if a.rows != b.rows or (a.access is None) != (b.access is None):
+            raise _ApartError
+        if a.access is not None and b.access is not None:
+            if a.number != b.number or a.access.how != b.access.how:
+                raise _ApartError
+            octets = (*a.access.bytes, *b.access.bytes)
+            access = accesses.make(a.number, a.access.how, octets, exact=a.access.exact and b.access.exact)
+            both.append(a._replace(access=access))
+        elif a.bare or (a.number, a.also) == (b.number, b.also):
+            both.append(a)
+        else:  # loads to the same registers, by two copies of the code
+            also = {a.number, *a.also, b.number, *b.also}
+            first = min(also)
+            both.append(a._replace(number=first, also=tuple(sorted(also - {first})), near=_agreed(a.near, b.near)))
+    return tuple(both)
+
+
+def _agreed(one: int, other: int) -> int:
+    """The wait that nearly covered both, if it is one."""
+    return one if one == other else -1
+
+
+def _value(one: Value | Half, other: Value | Half, counts: tuple[int, int], masks: Masks) -> Value | Half:
+    if isinstance(one, Half) or isinstance(other, Half):
+        if not isinstance(one, Half) or not isinstance(other, Half) or one.which != other.which:
+            raise _ApartError
+        return Half(_mask(one.mask, other.mask, masks), one.which)
+    if isinstance(one, Linear) or isinstance(other, Linear):
+        if not isinstance(one, Linear) or not isinstance(other, Linear):
+            raise _ApartError
+        if one.base is not other.base or one.scale != other.scale:
+            raise _ApartError
+        offset = _value(one.offset, other.offset, counts, masks)
+        if isinstance(offset, (Linear, Half)):
+            raise _ApartError
+        return Linear(one.base, one.scale, offset)
+    if isinstance(one, int) and isinstance(other, int) and one == other:
+        return one
+    width = max(1 if isinstance(each, int) else each.shape[1] for each in (one, other))
+    parts: list[Lanes] = [
+        np.broadcast_to(np.asarray(each, np.int64), (count, width))
+        for each, count in zip((one, other), counts, strict=True)
+    ]
+    return simple(np.concatenate(parts))
+
+
+def _mask(one: Mask, other: Mask, masks: Masks) -> Mask:
+    if one.leaf is not None and other.leaf is not None:
+        return masks.leaf((*one.leaf, *other.leaf))
+    if one.atom is None or one.atom is not other.atom or one.high is None or one.low is None:
+        raise _ApartError
+    if other.high is None or other.low is None:
+        raise _ApartError
+    return masks.choice(one.atom, _mask(one.high, other.high, masks), _mask(one.low, other.low, masks))
+
 
 _STRETCH = 256  # steps between two looks at the budget
 

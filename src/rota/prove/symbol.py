@@ -7,9 +7,9 @@ symbols with identity: the same operation on the same values is the same symbol.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -243,3 +243,229 @@ def parts_of(base: Symbol) -> tuple[Any, Any, Any]:
     """What chooses, and the two values, of a `select` or a `pick`."""
     held = base.args[3]
     return held.parts if isinstance(held, Parts) else (None, 0, 0)
+
+
+Number = Any  # an int or an array: the same expression serves both
+
+
+def signed(a: Number) -> Number:
+    """Two's complement."""
+    return (a ^ 0x8000_0000) - 0x8000_0000
+
+
+def _signed24(a: Number) -> Number:
+    return ((a & 0xFF_FFFF) ^ 0x80_0000) - 0x80_0000
+
+
+def _wide(a: Number, b: Number) -> tuple[Number, Number]:
+    """The 64 bits of a product, low and high, without leaving 63 bits on the way."""
+    low = (a & 0xFFFF) * b
+    high = (a >> 16) * b
+    middle = (low >> 16) + high
+    return (middle << 16 | low & 0xFFFF) & M32, middle >> 16
+
+
+def multiply_high(a: Number, b: Number) -> Number:
+    """Bits 63:32 of an unsigned product."""
+    return _wide(a, b)[1]
+
+
+def _multiply_high_signed(a: Number, b: Number) -> Number:
+    return (signed(a) * signed(b)) >> 32 & M32
+
+
+def _pick(test: Number, a: Number, b: Number) -> Number:
+    if isinstance(test, (bool, int)):
+        return a if test else b
+    return np.where(test, a, b)
+
+
+def _extract(a: Number, offset: Number, width: Number) -> Number:
+    return a >> (offset & 31) & ((1 << (width & 31)) - 1)
+
+
+def _extract_signed(a: Number, offset: Number, width: Number) -> Number:
+    width = width & 31
+    top = (1 << width) >> 1
+    return (((_extract(a, offset, width)) ^ top) - top) & M32
+
+
+def _reversed(a: Number) -> Number:
+    for shift, mask in ((1, 0x5555_5555), (2, 0x3333_3333), (4, 0x0F0F_0F0F), (8, 0x00FF_00FF)):
+        a = (a >> shift & mask) | (a & mask) << shift
+    return (a >> 16 | a << 16) & M32
+
+
+def _permute(a: Number, b: Number, selector: Number) -> Number:
+    """v_perm_b32 for selectors that pick bytes or zero."""
+    out = 0
+    for place in range(4):
+        chosen = selector >> 8 * place & 0xFF
+        whole = a << 32 | b if isinstance(a, int) and isinstance(b, int) else None
+        if not isinstance(chosen, int) or (chosen > 7 and chosen != 12):
+            raise ValueError("selector")
+        if chosen <= 7:
+            octet = (
+                whole >> 8 * chosen & 0xFF if whole is not None else (a if chosen > 3 else b) >> 8 * (chosen & 3) & 0xFF
+            )
+            out = out | octet << 8 * place
+    return out
+
+
+ARITHMETIC: dict[str, Callable[..., Number]] = {
+    "add": lambda a, b: (a + b) & M32,
+    "sub": lambda a, b: (a - b) & M32,
+    "mul": lambda a, b: a * b & M32,
+    "mulhi_u": multiply_high,
+    "mulhi_i": _multiply_high_signed,
+    "mul24": lambda a, b: (a & 0xFF_FFFF) * (b & 0xFF_FFFF) & M32,
+    "mul24i": lambda a, b: _signed24(a) * _signed24(b) & M32,
+    "shl": lambda a, b: a << (b & 31) & M32,
+    "shr": lambda a, b: a >> (b & 31),
+    "sar": lambda a, b: signed(a) >> (b & 31) & M32,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "andn2": lambda a, b: a & (b ^ M32),
+    "orn2": lambda a, b: a | (b ^ M32),
+    "nand": lambda a, b: (a & b) ^ M32,
+    "nor": lambda a, b: (a | b) ^ M32,
+    "xnor": lambda a, b: a ^ b ^ M32,
+    "not": lambda a: a ^ M32,
+    "min_u": lambda a, b: _pick(a < b, a, b),
+    "max_u": lambda a, b: _pick(a > b, a, b),
+    "min_i": lambda a, b: _pick(signed(a) < signed(b), a, b),
+    "max_i": lambda a, b: _pick(signed(a) > signed(b), a, b),
+    "abs": lambda a: abs(signed(a)) & M32,
+    "bfe_u": _extract,
+    "bfe_i": _extract_signed,
+    "bfm": lambda a, b: ((1 << (a & 31)) - 1) << (b & 31) & M32,
+    "bfi": lambda a, b, c: a & b | (a ^ M32) & c,
+    "brev": _reversed,
+    "pack_ll": lambda a, b: a & 0xFFFF | (b & 0xFFFF) << 16,
+    "pack_lh": lambda a, b: a & 0xFFFF | b & 0xFFFF_0000,
+    "pack_hh": lambda a, b: a >> 16 | b & 0xFFFF_0000,
+    "sext8": lambda a: ((a & 0xFF) ^ 0x80) - 0x80 & M32,
+    "sext16": lambda a: ((a & 0xFFFF) ^ 0x8000) - 0x8000 & M32,
+    "perm": _permute,
+    "alignbit": lambda a, b, c: (b >> (c & 31) | a << (32 - (c & 31))) & M32,
+    "alignbyte": lambda a, b, c: (b >> 8 * (c & 3) | a << (32 - 8 * (c & 3))) & M32,
+}
+"""By a short name; more than two numbers where the instruction takes them."""
+
+COMPARISONS: dict[str, Callable[[Number, Number], Number]] = {
+    "eq": lambda a, b: a == b,
+    "lt_u": lambda a, b: a < b,
+    "lt_i": lambda a, b: signed(a) < signed(b),
+}
+"""The three that all others are made of, by turning operands and results round."""
+
+
+class Computes(Protocol):
+    """What makes symbols, and computes."""
+
+    symbols: Symbols
+
+    def compute(self, op: str, *values: Value) -> Value:
+        """A result of 32 bits."""
+
+
+def narrow(value: Any) -> Plain:  # noqa: ANN401
+    """A result cut to 32 bits."""
+    if isinstance(value, (int, np.integer)):
+        return int(value) & M32
+    return simple(value & M32) if value.shape[1] == 1 else value & M32
+
+
+def result_bits(op: str, values: tuple[Value, ...]) -> int:
+    """The bits of a result that may be one."""
+    if op == "and":
+        return bits_of(values[0]) & bits_of(values[1])
+    if op in {"or", "xor"}:
+        return bits_of(values[0]) | bits_of(values[1])
+    if op in {"min_u", "max_u"}:
+        most = [highest(each) for each in values]
+        known = [each for each in most if each is not None]
+        if known and (op == "min_u" or len(known) == len(most)):
+            return (1 << (min(known) if op == "min_u" else max(known)).bit_length()) - 1
+    if op == "shr" and isinstance(values[1], int):
+        return bits_of(values[0]) >> (values[1] & 31)
+    return M32
+
+
+def _sum(one: Computes, a: Value, b: Value) -> Value:
+    return plus(one.symbols, a, b)
+
+
+def _difference(one: Computes, a: Value, b: Value) -> Value:
+    return plus(one.symbols, a, times(b, M32))
+
+
+def _product(_: Computes, a: Value, b: Value) -> Value | None:
+    if isinstance(a, int):
+        a, b = b, a
+    return times(a, b) if isinstance(b, int) else None
+
+
+def _product24(one: Computes, a: Value, b: Value) -> Value | None:
+    high = [highest(each) for each in (a, b)]
+    return _product(one, a, b) if all(each is not None and each < 1 << 23 for each in high) else None
+
+
+def _left(_: Computes, a: Value, b: Value) -> Value | None:
+    return times(a, 1 << (b & 31)) if isinstance(b, int) else None
+
+
+def _right(_: Computes, a: Value, b: Value) -> Value | None:
+    if not isinstance(b, int) or not isinstance(a, Linear):
+        return None
+    unit = 1 << (b & 31)
+    if highest(a) is not None and not a.scale % unit and not np.any(np.asarray(a.offset) % unit):
+        return linear(a.base, a.scale // unit, a.offset // unit)
+    left = bits_of(a) >> (b & 31)
+    return 0 if not left else None
+
+
+def _common(one: Computes, a: Value, b: Value) -> Value | None:
+    if isinstance(a, int):
+        a, b = b, a
+    if not isinstance(b, int) or not isinstance(a, Linear):
+        return None
+    may = bits_of(a)
+    if may & ~b & M32 == 0:
+        return a
+    if may & b == 0:
+        return 0
+    low = a.scale & -a.scale
+    if b < low:
+        return simple(a.offset & b)
+    unit = b & -b
+    if unit > 1:
+        made = one.symbols.opaque("and", (a, b), bits=(may & b) // unit)
+        return linear(made.base, unit, 0)
+    return None
+
+
+def _either(one: Computes, a: Value, b: Value) -> Value | None:
+    return plus(one.symbols, a, b) if bits_of(a) & bits_of(b) == 0 else None
+
+
+def _field(one: Computes, a: Value, b: Value, c: Value) -> Value | None:
+    if isinstance(b, int) and isinstance(c, int):
+        return one.compute("and", one.compute("shr", a, b & 31), (1 << (c & 31)) - 1)
+    return None
+
+
+SIMPLER: dict[str, Callable[..., Value | None]] = {
+    "add": _sum,
+    "sub": _difference,
+    "mul": _product,
+    "mul24": _product24,
+    "mul24i": _product24,
+    "shl": _left,
+    "shr": _right,
+    "and": _common,
+    "or": _either,
+    "xor": _either,
+    "bfe_u": _field,
+}

@@ -3,13 +3,263 @@
 from __future__ import annotations
 
 import enum
-from collections import Counter
-from dataclasses import dataclass
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from rota.errors import Finding, Severity, several
+from rota.isa.disassembly import Instruction
 from rota.markup import card, lines
-from rota.prove.alarm import lacks
-from rota.prove.remedies import Remedy
+from rota.prove.decisions import Path
+
+BARRIER = "barrier"
+_COUNTERS = ("vmcnt", "lgkmcnt")
+_NOTHING = Instruction(opcode="s_nop", operands=("0",), modifiers=(), text="s_nop 0", line=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Edit:
+    """At an instruction, by number: a wait for a counter or a barrier.
+
+    With `inserted` it is added in front of it; otherwise it is the instruction itself that gets the count `most`, or
+    that goes if there is none.
+    """
+
+    number: int
+    what: str
+    most: int | None = None
+    inserted: bool = False
+
+    def told(self, instructions: Sequence[Instruction]) -> str:
+        """The edit in words: where, and what."""
+        at = instructions[self.number]
+        place = f"line {at.line}" if at.address is None else f"{at.address:#x}"
+        source = "" if at.source is None else f" ({at.source.file.rpartition('/')[2]}:{at.source.line})"
+        new = "s_barrier" if self.what == BARRIER else f"s_waitcnt {self.what}({self.most})"
+        if self.inserted:
+            return f"at {place}{source} insert `{new}` before `{at.text}`"
+        if self.most is None:
+            return f"at {place}{source} `{at.text}`" + ("" if self.what == BARRIER else f": its {self.what}")
+        return f"at {place}{source} strengthen `{at.text}` to {self.what}({self.most})"
+
+
+def edited(instructions: Sequence[Instruction], edits: Iterable[Edit]) -> tuple[Instruction, ...]:
+    """The instructions with the edits made; a branch to where something was added comes to that."""
+    added: defaultdict[int, list[Edit]] = defaultdict(list)
+    changed = list(instructions)
+    for each in sorted(set(edits), key=lambda edit: (edit.number, edit.what == BARRIER, edit.what)):
+        if each.inserted:
+            added[each.number].append(each)
+        else:
+            changed[each.number] = _changed(changed[each.number], each)
+    if not added:
+        return tuple(changed)
+    places: list[int] = []
+    found: list[Instruction] = []
+    for number, instruction in enumerate(changed):
+        places.append(len(found))
+        found += [_new(each, instruction) for each in added.get(number, ())]
+        found.append(instruction)
+    return tuple(each if each.target is None else replace(each, target=places[each.target]) for each in found)
+
+
+def waits_of(instruction: Instruction) -> dict[str, int]:
+    """The counts of an s_waitcnt, by counter, as its text says them; numbers without names are taken apart."""
+    written = instruction.text.partition(" ")[2]
+    counts: dict[str, int] = {}
+    for counter in _COUNTERS:
+        _, found, rest = written.partition(f"{counter}(")
+        if found:
+            counts[counter] = int(rest.partition(")")[0])
+    if not counts and written.strip()[:1].isdigit():
+        word = int(written, 0)
+        counts = {"vmcnt": word & 0xF | word >> 10 & 0x30, "lgkmcnt": word >> 8 & 0xF}
+    return counts
+
+
+def _changed(instruction: Instruction, edit: Edit) -> Instruction:
+    counts = {} if edit.what == BARRIER else waits_of(instruction)
+    counts.pop(edit.what, None)
+    if edit.most is not None:
+        counts[edit.what] = edit.most
+    if not counts:
+        return replace(instruction, opcode="s_nop", operands=("0",), modifiers=(), text="s_nop 0")
+    return _wait(instruction, counts)
+
+
+def _wait(instruction: Instruction, counts: dict[str, int]) -> Instruction:
+    operand = " ".join(f"{counter}({counts[counter]})" for counter in _COUNTERS if counter in counts)
+    return replace(
+        instruction, opcode="s_waitcnt", operands=(operand,), modifiers=(), text=f"s_waitcnt {operand}", target=None
+    )
+
+
+def _new(edit: Edit, before: Instruction) -> Instruction:
+    """It stands where the next one does, but has no address."""
+    here = replace(_NOTHING, line=before.line, symbol=before.symbol, source=before.source)
+    if edit.what == BARRIER:
+        return replace(here, opcode="s_barrier", operands=(), text="s_barrier")
+    return _wait(here, {edit.what: edit.most or 0})
+
+
+Fix = tuple[Edit, ...]
+"""Edits that are made together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """Two operations that a finding is about, by number, and what might keep them apart."""
+
+    code: str
+    number: int
+    other: int
+    fixes: tuple[Fix, ...]
+
+
+def wait_before(number: int, counter: str, most: int) -> Fix:
+    """A wait in front of an operation."""
+    return (Edit(number=number, what=counter, most=most, inserted=True),)
+
+
+def stronger(number: int, counter: str, most: int) -> tuple[Fix, ...]:
+    """A wait that is there with another count; none if the count would be below 0."""
+    return () if number < 0 or most < 0 else ((Edit(number=number, what=counter, most=most),),)
+
+
+def kept_apart(first: int, then: int, counters: tuple[str, str]) -> tuple[Fix, ...]:
+    """A barrier between two accesses of one stretch, with a wait for the one that comes before it or without.
+
+    A loop comes to both in turn, so that either may be the one before.
+    """
+    found: list[Fix] = []
+    for place, counter in ((then, counters[0]), (first + 1, counters[0]), (first, counters[1])):
+        barrier = Edit(number=place, what=BARRIER, inserted=True)
+        found += [(barrier,), (*wait_before(place, counter, 0), barrier)]
+    return tuple(sorted(found, key=len))
+
+
+Pair = tuple[int, ...]
+"""The lines of both instructions, or of the only one."""
+_MOST_PATHS = 4_000
+_MOST_TOLD = 64
+UNDECIDED = "undecided"
+"""The evidence that says which fact the proof lacks: without it nobody can say whether anything is wrong."""
+_NOT_ASKED = "no replay was asked for"
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Alarm:
+    """Findings of one region and cause: the first of each pair of instructions, and every path on which it was met.
+
+    If not all paths are kept, or if the finding isn't about paths, it is `anywhere`: no path speaks for all others.
+    """
+
+    pairs: dict[Pair, Finding | None] = field(default_factory=dict)
+    paths: dict[tuple[int, int], tuple[Pair, Path]] = field(default_factory=dict)
+    anywhere: bool = False
+
+    @property
+    def first(self) -> Finding:
+        """The one that was met first."""
+        return next(each for each in self.pairs.values() if each is not None)
+
+    def add(self, finding: Finding, path: Path | None) -> None:
+        """One more of the same."""
+        pair = pair_of(finding)
+        if pair not in self.pairs:
+            self.pairs[pair] = finding if len(self.pairs) < _MOST_TOLD else None
+        if path is None or len(self.paths) >= _MOST_PATHS:
+            self.anywhere = True
+        else:
+            self.paths.setdefault((path[0], id(path[1])), (pair, path))  # the chain is kept, so its id stays its own
+
+    def told(self, pair: Pair | None = None) -> Finding:
+        """The finding about a pair, with how many there are."""
+        finding = (None if pair is None else self.pairs.get(pair)) or self.first
+        if len(self.pairs) == 1:
+            return finding
+        return replace(finding, evidence=(*finding.evidence, ("pairs of instructions", len(self.pairs))))
+
+
+def pair_of(finding: Finding) -> Pair:
+    """What a finding is about: one line only where an instruction of two waves is both ends."""
+    return tuple(dict.fromkeys(concern.index for concern in finding.concerns if concern.index is not None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmed:
+    """Findings, each an error if it was replayed, and how many alarms were dropped."""
+
+    findings: tuple[Finding, ...]
+    dropped: int = 0
+
+
+def unconfirmed(alarms: Sequence[Alarm], why: str = _NOT_ASKED) -> Confirmed:
+    """All alarms as warnings."""
+    return Confirmed(findings=tuple(doubted(each.told(), why) for each in alarms))
+
+
+def broken(alarms: Sequence[Alarm]) -> tuple[Finding, ...]:
+    """Rules broken, as warnings: no execution is asked about them, since it would apply the same rules."""
+    return tuple(replace(each.told(), severity=Severity.WARNING) for each in alarms)
+
+
+def doubted(finding: Finding, why: str) -> Finding:
+    """A finding as a warning, with why no execution has shown it."""
+    if finding.severity is Severity.NOTE:
+        return finding
+    evidence = (*finding.evidence, ("not replayed", why))
+    return replace(finding, severity=Severity.WARNING, evidence=evidence)
+
+
+def lacks(finding: Finding) -> str | None:
+    """The fact without which a finding can't be decided, if there is one."""
+    found = dict(finding.evidence).get(UNDECIDED)
+    return None if found is None else str(found)
+
+
+STEPS_PER_SECOND = 40_000  # on one processor of 2020, about
+LEAST_SEARCH = 10_000  # steps in which a launch is looked for, however few the proof may take
+_REGISTERS, _PAIRS, _UNITS = 4, 64, 100  # registers of a state, pairs of accesses, units of z3: as long as a step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How much a proof may take: steps and states, and CPU seconds if the user wants a limit of these, too."""
+
+    steps: int = 60 * STEPS_PER_SECOND
+    seconds: float | None = None
+    states: int = 40_000
+
+
+class Meter:
+    """Counts what a proof and the search for its witnesses take."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget, self.spent, self._most = budget, 0, budget.steps
+        self._ends = None if budget.seconds is None else time.process_time() + budget.seconds
+
+    def spend(self, steps: int = 0, *, registers: int = 0, pairs: int = 0, units: int = 0) -> None:
+        """Counts work that was done."""
+        self.spent += steps + registers // _REGISTERS + pairs // _PAIRS + units // _UNITS
+
+    @property
+    def over(self) -> str:
+        """Which limit is reached: of steps, of seconds, or none."""
+        if self.spent > self._most:
+            return "steps"
+        return "seconds" if self._ends is not None and time.process_time() > self._ends else ""
+
+    @property
+    def units_left(self) -> int:
+        """How many of z3's units the steps that are left are worth."""
+        return max(self._most - self.spent, 0) * _UNITS
+
+    def allow_search(self) -> None:
+        """Where a proof has used up its steps, alarms are still asked about, for a quarter as many and a few."""
+        self._most = max(self._most, self.spent + self.budget.steps // 4 + LEAST_SEARCH)
+
 
 _EARLY = frozenset({"I401", "I402"})
 _RULES = frozenset({"I104"})

@@ -7,17 +7,337 @@ one, since another wave may come to the same decision a little later.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
-from rota.prove.conditions import Widened
-from rota.prove.decisions import Decisions
+from rota.prove.decisions import Chronicle, Decisions, Renamed, Widened, common, forgetting
 from rota.prove.evaluation import Evaluator
-from rota.prove.product_state import AGREED, LoopVisit, ProductState, Shape, register_key
-from rota.prove.restatement import value_of
-from rota.prove.squad import Half
-from rota.prove.symbol import LANE, M32, Linear, Plain, Symbol, Symbols, Value, key_of, linear, plus, spread_of
+from rota.prove.state import Half, LdsUse, Mask, Squad, atoms_of
+from rota.prove.symbol import (
+    GROUP,
+    LANE,
+    M32,
+    Linear,
+    Plain,
+    Symbol,
+    Symbols,
+    Value,
+    bits_of,
+    key_of,
+    linear,
+    parts_of,
+    plus,
+    spread_of,
+    times,
+)
+
+Stands = Callable[[Symbol, int], Value | None]
+"""What an unknown that isn't made of arguments alone, times a number, is now; None if nothing says so."""
+_COMPARED = frozenset({"eq", "lt_u", "lt_i"})
+
+
+def restated(one: Evaluator, condition: Symbol, stands: Stands) -> bool | Linear | None:
+    """A comparison of what its unknowns are now: whether it holds, or its flag; None if they don't say it."""
+    if condition.op not in _COMPARED:
+        return None
+    sides = [_restated(one, side, stands) for side in condition.args[:2]]
+    if sides[0] is None or sides[1] is None:
+        return None
+    made = one.compared(condition.op, sides[0], sides[1])
+    return made if isinstance(made, bool | Linear) else None
+
+
+def told(one: Evaluator, condition: Symbol, stands: Stands, known: Decisions) -> bool | None:
+    """Whether a comparison holds of what its unknowns are now, if that is known."""
+    made = restated(one, condition, stands)
+    if not isinstance(made, Linear):
+        return made
+    decided = known.decided(made.base) if made.base.spread == GROUP else None
+    return None if decided is None else decided == (made.scale == 1)
+
+
+def value_of(key: object) -> Value | None:
+    """The value, the same in all lanes but for its unknown, of which a key is given."""
+    if isinstance(key, int):
+        return key
+    if isinstance(key, tuple) and len(key) == 3 and isinstance(key[0], Symbol) and isinstance(key[2], int):
+        return Linear(key[0], key[1], key[2])
+    return None
+
+
+def _restated(one: Evaluator, key: object, stands: Stands) -> Value | None:
+    value = value_of(key)
+    if not isinstance(value, Linear) or value.base.stable:
+        return value
+    base, scale, symbols = value.base, value.scale, one.symbols
+    found = stands(base, scale)
+    if found is None and base.op in {"+", "mul"}:
+        parts = [_restated(one, each, stands) for each in base.args[:2]]
+        if parts[0] is not None and parts[1] is not None:
+            made = plus(symbols, parts[0], parts[1]) if base.op == "+" else one.compute("mul", parts[0], parts[1])
+            found = times(made, scale)
+    return None if found is None else plus(symbols, found, value.offset)
+
+
+Shape = tuple[Hashable, ...]
+AGREED = 4
+"""Barriers that one wave may be behind another and still come to the same decision."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class ProductState:
+    """All squads, what the path has decided, the barriers passed, and what earlier checkpoints looked like.
+
+    `forks` counts decisions, `marked` those before the last checkpoint.
+    """
+
+    squads: list[Squad]
+    known: Decisions
+    epoch: int = 0
+    forks: int = 0
+    marked: int = 0
+    resumed: bool = False
+    entry: object = None
+    history: dict[Hashable, tuple[LoopVisit, ...]] = field(default_factory=dict)
+
+    def copy(self) -> ProductState:
+        """For another path."""
+        squads = [each.copy() for each in self.squads]
+        return ProductState(
+            squads=squads,
+            known=self.known.copy(),
+            epoch=self.epoch,
+            forks=self.forks,
+            marked=self.marked,
+            history=dict(self.history),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LoopVisit:
+    """What a checkpoint looked like: all but the registers, the registers, and how many decisions were made before."""
+
+    shape: Shape
+    registers: tuple[dict[int, Value | Half], ...]
+    known: Decisions
+    forks: int
+
+
+def shape_of(product: ProductState) -> Shape:
+    """All of a state but registers and decisions; of barriers, who has come to fewer than others."""
+    most = max(squad.barriers for squad in product.squads)
+    return tuple(
+        (
+            squad.waves, squad.at, squad.barriers < most,
+            squad.waiting, squad.ended, squad.exec, tuple(each.same for each in squad.vm),
+            tuple(each.same for each in squad.ds), tuple(each.same for each in squad.sm),
+            tuple((each.same, seen) for each, seen in squad.flat), frozenset(squad.done),
+        )
+        for squad in product.squads
+    )  # fmt: skip
+
+
+def register_key(value: Value | Half) -> Hashable:
+    """Equal for equal contents."""
+    return ("half", value.mask, value.which) if isinstance(value, Half) else key_of(value)
+
+
+class Namer:
+    """Gives a state's unknowns their canonical names."""
+
+    def __init__(self, one: Evaluator, needed: Sequence[int], for_addresses: Sequence[int], kernarg_row: int) -> None:
+        self._one, self._needed, self._for_addresses, self._kernarg_row = one, needed, for_addresses, kernarg_row
+        self._leaves: dict[Symbol, frozenset[Symbol]] = {}
+        self._joints: dict[Symbol, Value] = {}
+
+    def rename(self, product: ProductState) -> None:
+        """Changes a state in place: dead registers and decisions go, unknowns get names."""
+        names: dict[Symbol, tuple[Symbol, int]] = {}
+        every: set[Symbol] = set()
+        living: dict[int, set[Symbol]] = {}
+        self._joints.clear()
+        alive_of: list[set[Symbol]] = []
+        for squad in product.squads:  # what addresses depend on gets its names first
+            self._one.symbols.company = squad.waves
+            alive: set[Symbol] = set()
+            alive_of.append(alive)
+            living.update(dict.fromkeys(squad.waves, alive))
+            squad.exec = self._mask(squad.exec, names, alive)
+        kept = [0 if squad.ended else self._needed[squad.at] for squad in product.squads]
+        found: list[dict[int, Value | Half]] = [{} for _ in product.squads]
+        for first in (True, False):
+            for squad, needed, alive, rows in zip(product.squads, kept, alive_of, found, strict=True):
+                self._one.symbols.company = squad.waves
+                wanted = needed & self._for_addresses[squad.at] if first else needed & ~self._for_addresses[squad.at]
+                for row in sorted(squad.registers):
+                    if wanted >> row & 1:
+                        rows[row] = self._renamed(squad.registers[row], names, alive)
+        for squad, alive, rows in zip(product.squads, alive_of, found, strict=True):
+            squad.registers = dict(sorted(rows.items()))
+            every |= alive
+        self._forget(product, names, every, living)
+
+    def _renamed(
+        self, value: Value | Half, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]
+    ) -> Value | Half:
+        if isinstance(value, Half):
+            return Half(self._mask(value.mask, names, alive), value.which)
+        if not isinstance(value, Linear):
+            return value
+        base = value.base
+        if base.stable:
+            alive |= self.leaves(base)
+            return value
+        if base.op == "select" or (base.op == "pick" and not _nested(base)):
+            joint = self._joints.get(base)
+            if joint is None:
+                chooser, one, other = parts_of(base)
+                one, other = (self._plain(each, names, alive) for each in (one, other))
+                if base.op == "pick":
+                    here = self._one.symbols.company
+                    self._one.symbols.company = base.company or here  # its rows are those of whom it was made for
+                    joint = self._one.merged(self._mask(chooser, names, alive), one, other)
+                    self._one.symbols.company = here
+                else:
+                    joint = self._one.select(self._named(chooser, 1, 0, names, alive)[0], one, other)
+                self._joints[base] = joint
+            return plus(self._one.symbols, times(joint, value.scale), value.offset)
+        new, shift = self._named(base, value.scale, value.offset, names, alive)
+        return linear(new, value.scale, value.offset - value.scale * shift)
+
+    def _plain(self, value: Value, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]) -> Value:
+        renamed = self._renamed(value, names, alive)
+        return 0 if isinstance(renamed, Half) else renamed
+
+    def _named(
+        self, base: Symbol, scale: int, offset: object, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]
+    ) -> tuple[Symbol, int]:
+        if base.stable:
+            alive |= self.leaves(base)
+            return base, 0
+        found = names.get(base)
+        if found is None:
+            shift = offset // scale if isinstance(offset, int) and base.bits == M32 and scale < 1 << 31 else 0
+            new = self._one.symbols.make("name", (len(names),), spread=base.spread, bits=base.bits, depth=99)
+            found = names[base] = (new, shift)
+        alive.add(found[0])
+        return found
+
+    def _mask(self, mask: Mask, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]) -> Mask:
+        if mask.leaf is not None:
+            return mask
+        turned = {atom: self._named(atom, 1, 0, names, alive)[0] for atom in atoms_of(mask)}
+        if all(atom is new for atom, new in turned.items()):
+            return mask
+        return self._one.masks.renamed(mask, turned)
+
+    def leaves(self, symbol: Symbol) -> frozenset[Symbol]:
+        """The arguments that a symbol is made of."""
+        found = self._leaves.get(symbol)
+        if found is None:
+            parts = list(symbols_in(symbol.args))
+            found = frozenset({symbol}) if not parts else frozenset().union(*(self.leaves(each) for each in parts))
+            self._leaves[symbol] = found
+        return found
+
+    def _forget(  # noqa: C901
+        self,
+        product: ProductState,
+        names: dict[Symbol, tuple[Symbol, int]],
+        every: set[Symbol],
+        living: dict[int, set[Symbol]],
+    ) -> None:
+        """Keeps the decisions about what can be met again, by the wave that they are about."""
+        again = {
+            wave: not squad.ended and bool(self._needed[squad.at] >> self._kernarg_row & 1)
+            for squad in product.squads
+            for wave in squad.waves
+        }
+        anywhere = any(again.values())
+        known, old = Decisions(), product.known
+        known.trail, known.path = old.trail, old.path
+        known.happened(Renamed(names={new: (old_name, shift) for old_name, (new, shift) in names.items()}))
+
+        def lives(symbol: Symbol, wave: int | None) -> bool:
+            if wave is None:
+                return self._lives(symbol, every, again=anywhere)
+            return self._lives(symbol, living.get(wave, set()), again=again.get(wave, False))
+
+        for key, holds in old.known.items():
+            condition, wave = key if isinstance(key, tuple) else (key, None)
+            if not isinstance(condition, Symbol):
+                continue
+            if condition.stable:
+                if lives(condition, wave):
+                    known.known[key] = holds
+                    known.when[key] = old.when.get(key, 0)
+            elif wave is None and len(product.squads) > 1 and product.epoch - old.when.get(key, 0) <= AGREED:
+                named = self._condition(condition, names)
+                if named is not None:
+                    known.known[named[0]] = holds == named[1]
+                    known.when[named[0]] = old.when.get(key, 0)
+        for key, arc in old.arcs.items():
+            base, wave = key if isinstance(key, tuple) else (key, None)
+            if base.stable:
+                if lives(base, wave):
+                    known.arcs[key] = arc
+            elif base in names and (wave is None or names[base][0] in living.get(wave, ())):
+                new, shift = names[base]
+                known.arcs[new if wave is None else (new, wave)] = ((arc[0] + shift) & M32, arc[1])
+        product.known = known
+
+    def _condition(self, condition: Symbol, names: dict[Symbol, tuple[Symbol, int]]) -> tuple[Symbol, bool] | None:
+        """A comparison by the new names, if they say it, and whether it is the same or the contrary."""
+
+        def stands(base: Symbol, scale: int) -> Value | None:
+            if base in names:
+                new, shift = names[base]
+                return linear(new, scale, -scale * shift)
+            joint = self._joints.get(base)
+            return None if joint is None else times(joint, scale)
+
+        made = restated(self._one, condition, stands)
+        return (made.base, made.scale == 1) if isinstance(made, Linear) else None
+
+    def _lives(self, symbol: Symbol, alive: set[Symbol], *, again: bool) -> bool:
+        leaves = self.leaves(symbol)
+        return not leaves.isdisjoint(alive) or (again and any(each.op == "argument" for each in leaves))
+
+
+def _nested(base: Symbol) -> bool:
+    """Is a value picked from one that was picked before?  Chains of these would grow with every round of a loop."""
+    _, one, other = parts_of(base)
+    return any(isinstance(each, Linear) and each.base.op == "pick" for each in (one, other))
+
+
+def symbols_in(args: object) -> list[Symbol]:
+    """The symbols that a symbol is made of."""
+    found: list[Symbol] = []
+    if isinstance(args, Symbol):
+        found.append(args)
+    elif isinstance(args, tuple):
+        for each in args:
+            found += symbols_in(each)
+    elif isinstance(args, Mask):
+        found += atoms_of(args)
+    return found
+
+
+class Recorder(Protocol):
+    """What is told about a proof under way; it changes nothing."""
+
+    def came(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
+        """A checkpoint, with the name of its state: at a loop's head `head` is the first wave of who came there."""
+        ...
+
+    def accessed(self, product: ProductState, squad: Squad, access: LdsUse) -> None:
+        """A squad issues an access of LDS."""
+        ...
+
 
 Bases = dict[tuple[Hashable, int], tuple[Symbol, int]]
 """By origin and step: the unknown that a counter became, and the number that it is counted from."""
@@ -204,3 +524,354 @@ def stepped(symbols: Symbols, value: Value, shift: int, bases: Bases) -> Value:
         bases[origin, shift] = symbols.fresh("wide", spread).base, least - least % unit
     base, anchor = bases[origin, shift]
     return linear(base, unit, offset - anchor)
+
+
+Registers = tuple[dict[int, Value | Half], ...]
+
+
+class StateMatch:
+    """What the unknowns of an earlier state stand for in a later one, and the registers for which that fails."""
+
+    def __init__(self, one: Evaluator, earlier: Registers, known: Decisions, product: ProductState) -> None:
+        self._one, self._earlier, self._known, self._product = one, earlier, known, product
+        self.bound: dict[Symbol, Value] = {}
+        self.failing: list[tuple[int, int]] = []
+        for squad in product.squads:
+            self._same(squad.exec)
+        rest = []
+        for number, row, old, value in self.pairs():
+            if register_key(old) == register_key(value):
+                self._same(old)
+            else:
+                rest.append((number, row, old, value))
+        for number, row, old, value in rest:
+            if isinstance(old, Half) or isinstance(value, Half) or not self._stands(old, value):
+                self.failing.append((number, row))
+
+    def pairs(self) -> Iterator[tuple[int, int, Value | Half, Value | Half]]:
+        """Registers by the number of their squad, with what they hold in both; one that nobody wrote as it started."""
+        for number, (squad, before) in enumerate(zip(self._product.squads, self._earlier, strict=True)):
+            for row in sorted(squad.registers.keys() | before.keys()):
+                started = self._one.started(row)
+                yield number, row, before.get(row, started), squad.registers.get(row, started)
+
+    def _same(self, value: Value | Half | Mask) -> None:
+        """All unknowns of a value stand for themselves."""
+        if isinstance(value, Half):
+            value = value.mask
+        if isinstance(value, Mask):
+            for atom in atoms_of(value):
+                self._itself(atom)
+        elif isinstance(value, Linear):
+            self._itself(value.base)
+
+    def _itself(self, symbol: Symbol) -> None:
+        if symbol.stable or symbol in self.bound:
+            return
+        self.bound[symbol] = Linear(symbol, 1, 0)
+        if symbol.op != "name":
+            for part in symbols_in(symbol.args):
+                self._itself(part)
+
+    def _stands(self, old: Value, value: Value) -> bool:
+        if not isinstance(old, Linear) or old.base.stable or old.base.op in {"select", "pick"}:
+            return False
+        away = plus(self._one.symbols, value, times(old.offset, M32))
+        found = _divided(away, old.scale)
+        if found is None or spread_of(found) > old.base.spread or bits_of(found) & ~old.base.bits:
+            return False
+        bound = self.bound.get(old.base)
+        if bound is not None:
+            return key_of(bound) == key_of(found)
+        self.bound[old.base] = found
+        return True
+
+    def holds(self, key: Hashable, *, wanted: bool) -> bool:
+        """Has the later state decided the same?"""
+        condition, wave = key if isinstance(key, tuple) else (key, None)
+        if not isinstance(condition, Symbol):
+            return False
+        if self._means_itself(condition):
+            return self._product.known.decided(condition, wave) is wanted
+        return wave is None and told(self._one, condition, self._meant, self._product.known) is wanted
+
+    def _meant(self, base: Symbol, scale: int) -> Value | None:
+        bound = self.bound.get(base)
+        return None if bound is None else times(bound, scale)
+
+    def _means_itself(self, symbol: Symbol) -> bool:
+        if symbol.stable:
+            return True
+        if symbol.op == "name":
+            bound = self.bound.get(symbol)
+            return isinstance(bound, Linear) and bound.base is symbol and bound.scale == 1 and not np.any(bound.offset)
+        return all(self._means_itself(each) for each in symbols_in(symbol.args))
+
+    def within(self, key: Hashable, arc: tuple[int, int]) -> bool:
+        """Is what an unknown stands for within that arc?"""
+        base, wave = key if isinstance(key, tuple) else (key, None)
+        value: Value | None = Linear(base, 1, 0) if base.stable else self.bound.get(base)
+        if isinstance(value, int):
+            return (value - arc[0]) & M32 <= arc[1]
+        if isinstance(value, Linear) and value.scale == 1 and isinstance(value.offset, int):
+            first, length = self._product.known.arc_of(value.base, wave)
+            return ((first + value.offset - arc[0]) & M32) + length <= arc[1]
+        return False
+
+    @property
+    def covers(self) -> bool:
+        """Is every launch of the later state one of the earlier?"""
+        return (
+            not self.failing
+            and all(self.holds(key, wanted=holds) for key, holds in self._known.known.items())
+            and all(self.within(key, arc) for key, arc in self._known.arcs.items())
+        )
+
+
+def covers(one: Evaluator, earlier: Registers, known: Decisions, product: ProductState) -> bool:
+    """Is every launch that a state stands for one of the earlier state?"""
+    return StateMatch(one, earlier, known, product).covers
+
+
+def generalise(one: Evaluator, earlier: Registers, known: Decisions, epoch: int, product: ProductState) -> None:
+    """Makes a state so general, in place, that it stands for all launches of the earlier one, too."""
+    match = StateMatch(one, earlier, known, product)
+    made = Decisions()
+    made.trail, made.path = product.known.trail, forgetting(product.known.path)
+    for key, holds in known.known.items():
+        if match.holds(key, wanted=holds):
+            made.known[key] = holds
+            made.when[key] = min(
+                product.known.when.get(key, product.epoch), known.when.get(key, epoch) + product.epoch - epoch
+            )
+    made.arcs = {key: arc for key, arc in known.arcs.items() if match.within(key, arc)}
+    failing = set(match.failing)
+    fresh: dict[Hashable, Value | Mask] = {}
+    bases: Bases = {}
+    for number, row, old, value in list(match.pairs()):
+        squad = product.squads[number]
+        squad.registers[row] = (
+            _joint(one, old, value, len(squad.waves), fresh, bases) if (number, row) in failing else old
+        )
+    _carry_over(one, known, product.known, made, fresh)
+    product.known = made
+
+
+def _carry_over(
+    one: Evaluator, earlier: Decisions, later: Decisions, made: Decisions, fresh: dict[Hashable, Value | Mask]
+) -> None:
+    """What both have decided about values that have become one unknown is told of that."""
+    for pair, joint in fresh.items():
+        if not isinstance(joint, Linear) or not isinstance(pair, tuple):
+            continue
+        old, new = (value_of(each) for each in pair)
+        if old is None or new is None:
+            continue
+        for known, value in ((earlier, old), (later, new)):
+            if not isinstance(value, Linear) or value.base.stable:
+                continue
+            for condition, holds in known.known.items():
+                about = restated(one, condition, _becomes(value, joint)) if isinstance(condition, Symbol) else None
+                if not isinstance(about, Linear):
+                    continue
+                wanted = holds == (about.scale == 1)
+                if all(
+                    told(one, about.base, _becomes(joint, was), state) is wanted
+                    for was, state in ((old, earlier), (new, later))
+                ):
+                    made.known[about.base] = wanted
+                    made.when[about.base] = later.when.get(condition, 0)
+
+
+def _becomes(value: Linear, other: Value) -> Stands:
+    """A value without offset is another one now."""
+
+    def stands(base: Symbol, scale: int) -> Value | None:
+        return times(other, scale // value.scale) if base is value.base and not scale % value.scale else None
+
+    return stands
+
+
+def _joint(  # noqa: PLR0917
+    one: Evaluator,
+    old: Value | Half,
+    value: Value | Half,
+    waves: int,
+    fresh: dict[Hashable, Value | Mask],
+    bases: Bases,
+) -> Value | Half:
+    """A value that is either of two."""
+    pair = (register_key(old), register_key(value))
+    if isinstance(old, Half) and isinstance(value, Half) and old.which == value.which:
+        masks = one.masks
+        chosen = fresh.get((old.mask, value.mask))
+        if not isinstance(chosen, Mask):
+            possible = masks.leaf(masks.possible(masks.combine("or", old.mask, value.mask)))
+            certain = masks.leaf(masks.certain(masks.combine("and", old.mask, value.mask)))
+            atom = masks.unknown(one.symbols.fresh("joint", LANE).base, waves)
+            chosen = masks.combine("or", certain, masks.combine("and", possible, atom))
+            fresh[old.mask, value.mask] = chosen
+        return Half(chosen, value.which)
+    if isinstance(old, Half) or isinstance(value, Half):
+        found = fresh.get(pair)
+        if found is None or isinstance(found, Mask):
+            found = fresh[pair] = one.symbols.fresh("joint", LANE)
+        return found
+    shift = shift_between(value, old)
+    if shift is not None:
+        return stepped(one.symbols, value, shift, bases)
+    bits = M32 if isinstance(old, Linear) else bits_of(old) | bits_of(value)
+    away = _offset(value, old) if bits == M32 else 0  # registers that are as far apart as they were share their unknown
+    old, value = (plus(one.symbols, each, -away & M32) for each in (old, value))
+    pair = (key_of(old), key_of(value))
+    found = fresh.get(pair)
+    if found is None or isinstance(found, Mask):
+        found = fresh[pair] = one.symbols.fresh("joint", max(spread_of(old), spread_of(value)), bits)
+    return plus(one.symbols, found, away)
+
+
+def _offset(*values: Value) -> int:
+    """What is added to the first unknown among values."""
+    found = [each.offset for each in values if isinstance(each, Linear)]
+    return found[0] if found and isinstance(found[0], int) else 0
+
+
+def _divided(value: Value, scale: int) -> Value | None:
+    """What times a scale is the value, if that is known."""
+    if scale == 1:
+        return value
+    if scale & (scale - 1):
+        return None
+    if isinstance(value, Linear):
+        if value.scale % scale or np.any(np.asarray(value.offset) % scale):
+            return None
+        return linear(value.base, value.scale // scale, value.offset // scale)
+    if np.any(np.asarray(value) % scale):
+        return None
+    return value // scale
+
+
+Key = tuple[Hashable, ...]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Entry:
+    """A state: its number, registers, what it had decided, and itself as long as nobody has gone on from it."""
+
+    number: int
+    registers: Registers
+    known: Decisions
+    epoch: int
+    waiting: ProductState | None
+
+
+class MetStates:
+    """All states of a proof, by where waves are, what is under way, and the registers that addresses depend on."""
+
+    apart = 2
+    """States with equal registers, of which some have been followed, that are kept apart by decisions."""
+    growing = 2
+    """How often states with equal registers are joined before what keeps growing in them is given up."""
+    most = 12
+    """States with equal addresses that are kept apart by other registers."""
+
+    def __init__(self, one: Evaluator, namer: Namer, for_addresses: Sequence[int], chronicle: Chronicle) -> None:
+        self._one, self._namer, self._for_addresses, self._chronicle = one, namer, for_addresses, chronicle
+        self._groups: dict[Hashable, dict[Hashable, list[_Entry]]] = {}
+        self._general: dict[Hashable, _Entry] = {}
+        self._joined: Counter[Hashable] = Counter()
+
+    def _place(self, product: ProductState, head: Key, shape: Shape) -> tuple[Hashable, Hashable]:
+        keys = tuple(
+            tuple((row, register_key(value)) for row, value in squad.registers.items()) for squad in product.squads
+        )
+        addresses = tuple(
+            tuple(pair for pair in key if self._for_addresses[squad.at] >> pair[0] & 1)
+            for key, squad in zip(keys, product.squads, strict=True)
+        )
+        return (head, shape, addresses), keys
+
+    def covering(self, product: ProductState, head: Key, shape: Shape) -> int | None:
+        """The number of a state that was met and covers this one; notes how it was come to."""
+        return self._covering(product, *self._place(product, head, shape))
+
+    def _covering(self, product: ProductState, place: Hashable, keys: Hashable) -> int | None:
+        for each in self._groups.get(place, {}).get(keys, ()):
+            if each.known.allows(product.known):
+                self._chronicle.arrive(each.number, product.known.path)
+                return each.number
+        general = self._general.get(place)
+        if general is not None and covers(self._one, general.registers, general.known, product):
+            self._chronicle.arrive(general.number, forgetting(product.known.path))
+            return general.number
+        return None
+
+    def arrive(self, product: ProductState, head: Key, shape: Shape) -> tuple[int, bool]:
+        """The number of a state and whether to go on from it: it may have become more general, or others cover it."""
+        place, keys = self._place(product, head, shape)
+        found = self._covering(product, place, keys)
+        if found is not None:
+            return found, False
+        group = self._groups.setdefault(place, {})
+        alike = group.setdefault(keys, [])
+        general = self._general.get(place)
+        if general is not None:
+            return self._under(general, product)
+        for entry in alike:
+            if entry.waiting is not None:
+                self._chronicle.arrive(entry.number, product.known.path)
+                known = common(product.known, entry.known, entry.epoch - product.epoch)
+                self._chronicle.replace(entry.number, known)
+                entry.waiting.known, entry.known = known, known.copy()
+                return entry.number, False
+        if len(alike) >= self.apart:
+            often = self._joined[place, keys] >= self.growing
+            self._joined[place, keys] += 1
+            for entry in alike:
+                product.known = common(entry.known, product.known, product.epoch - entry.epoch, settled=often)
+            alike.clear()
+        elif len(group) > self.most:
+            last = next(each for each in group.values() if each)[-1]
+            generalise(self._one, last.registers, last.known, last.epoch, product)
+            self._namer.rename(product)
+            self._general[place] = entry = self._entry(product)
+            return entry.number, True
+        entry = self._entry(product)
+        alike.append(entry)
+        return entry.number, True
+
+    def _under(self, general: _Entry, product: ProductState) -> tuple[int, bool]:
+        """The most general state of a place becomes more general: it doesn't cover a state."""
+        generalise(self._one, general.registers, general.known, general.epoch, product)
+        self._namer.rename(product)
+        waiting = general.waiting
+        if waiting is not None:
+            self._chronicle.arrive(general.number, forgetting(product.known.path))
+            for squad, new in zip(waiting.squads, product.squads, strict=True):
+                squad.registers, squad.exec = new.registers, new.exec
+            waiting.known = product.known.later(waiting.epoch - product.epoch)
+            self._chronicle.replace(general.number, waiting.known)
+        else:
+            general.number = self._chronicle.begin(product.known)
+            general.waiting = product
+            product.entry = general
+        general.registers = tuple(dict(squad.registers) for squad in product.squads)
+        general.known, general.epoch = (waiting or product).known.copy(), (waiting or product).epoch
+        return general.number, waiting is None
+
+    def _entry(self, product: ProductState) -> _Entry:
+        product.entry = _Entry(
+            number=self._chronicle.begin(product.known),
+            registers=tuple(dict(squad.registers) for squad in product.squads),
+            known=product.known.copy(),
+            epoch=product.epoch,
+            waiting=product,
+        )
+        return product.entry
+
+    @staticmethod
+    def leave(product: ProductState) -> None:
+        """Somebody goes on from that state: it can't become more general any more."""
+        if isinstance(product.entry, _Entry):
+            product.entry.waiting = None
+        product.entry = None

@@ -15,7 +15,7 @@ from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any
 
-from rota.solver.outcome import library_missing
+from rota.solver.limits import library_missing
 
 _NAME = "ortools.sat.python.cp_model"
 

@@ -6,18 +6,95 @@ Derived from the steps alone and without the proof, which checks the result afte
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
-from rota.program.effects import Place, Space
-from rota.program.entry import Entry
-from rota.program.kinds import OpKind
+from rota.program.entry import Entry, Place, Space
+from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import LoweredProgram
 from rota.program.machine import Machine
-from rota.program.phase import Phase
-from rota.sync.unrolled import WrittenOut, written_out
+
+
+class InsertionPoint(NamedTuple):
+    """A place in the program where something can be inserted: in front of a phase's step `slot`, or at its end."""
+
+    phase: Phase
+    slot: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenOut:
+    """Moment i executes `steps[i]`; the counts are those just before it.
+
+    `epoch`: barriers that group 0 has passed; `spread`: how many barriers the last group lies behind it; `tokens`: all
+    tokens issued so far per counter; `waits` and `barriers`: the moments at which every group executes one; `entered`:
+    the moments at which a further run begins.
+    """
+
+    steps: tuple[Entry, ...]
+    gaps: tuple[tuple[InsertionPoint, ...], ...]
+    epoch: tuple[int, ...]
+    spread: tuple[int, ...]
+    tokens: dict[str, tuple[int, ...]]
+    waits: dict[str, tuple[int, ...]]
+    barriers: tuple[int, ...]
+    entered: tuple[int, ...] = ()
+
+    def waits_between(self, counter: str, earlier: int, later: int) -> tuple[int, ...]:
+        """Moments of the waits on a counter that every group executes."""
+        waits = self.waits[counter]
+        return waits[bisect_left(waits, earlier) : bisect_left(waits, later)]
+
+    def barriers_between(self, earlier: int, later: int) -> tuple[int, ...]:
+        """Moments of the barriers that every group executes."""
+        return self.barriers[bisect_left(self.barriers, earlier) : bisect_left(self.barriers, later)]
+
+
+def written_out(program: LoweredProgram, *runs: int) -> WrittenOut:
+    """For each run of so many trips: prologue, kernel as often as there are trips, epilogue."""
+    sequence: list[Entry] = []
+    gaps: list[tuple[InsertionPoint, ...]] = []
+    ended: tuple[InsertionPoint, ...] = ()
+    entered: list[int] = []
+    phases = ((phase, trips if phase is Phase.KERNEL else 1) for trips in runs for phase in Phase)
+    for phase, times in phases:
+        if phase is Phase.PROLOGUE and sequence:
+            entered.append(len(sequence))
+        part = program.phase(phase)
+        for _ in range(times):
+            for index, step in enumerate(part):
+                sequence.append(step)
+                gaps.append((*ended, InsertionPoint(phase, index)))
+                ended = ()
+            ended = (*ended, InsertionPoint(phase, len(part)))
+    epoch, spread = [0], [0]
+    tokens: dict[str, list[int]] = {counter.name: [0] for counter in program.machine.counters}
+    waits: dict[str, list[int]] = {counter.name: [] for counter in program.machine.counters}
+    for moment, step in enumerate(sequence):
+        effect = step.effect
+        passes = effect.awaits is not None
+        epoch.append(epoch[-1] + (passes and step.executed_by(0)))
+        spread.append(spread[-1] + (passes and step.roles == (1,)) - (passes and step.roles == (0,)))
+        if effect.kind is OpKind.WAIT and effect.counter is not None and step.roles is None:
+            waits[effect.counter].append(moment)
+        for counter, issued in tokens.items():
+            issued.append(issued[-1] + (effect.tokens if effect.counter == counter else 0))
+    return WrittenOut(
+        steps=tuple(sequence),
+        gaps=tuple(gaps),
+        epoch=tuple(epoch),
+        spread=tuple(spread),
+        tokens={counter: tuple(counts) for counter, counts in tokens.items()},
+        waits={counter: tuple(moments) for counter, moments in waits.items()},
+        barriers=tuple(
+            moment for moment, step in enumerate(sequence) if step.effect.awaits is not None and step.roles is None
+        ),
+        entered=tuple(entered),
+    )
+
 
 _EXPLICIT_TRIPS = (0, 1, 2, 3)  # a tile's successive accesses lie at most two trips apart
 
@@ -244,3 +321,109 @@ def _compiler_covers(timeline: WrittenOut, earlier: int, later: int) -> int | No
         filled = {place for place in effect.writes if place.space is Space.REGISTER}
         loading = loading | filled if effect.counter == counter else loading - filled
     return None
+
+
+class WaitSite(NamedTuple):
+    """Where a wait stands or could stand; `existing` is the wait there now."""
+
+    gap: InsertionPoint
+    counter: str
+    existing: Entry | None
+
+    def count_now(self, machine: Machine) -> int:
+        """The count of the wait there, or one that is as good as none."""
+        largest = machine.largest_wait(self.counter)
+        return largest if self.existing is None else min(self.existing.effect.wait_value, largest)
+
+
+class Option(NamedTuple):
+    """A wait of an obligation: how weak it may be, and how many barriers must be added where behind it.
+
+    Without a site it is a wait that stands there already and is strong enough, the author's or the compiler's.
+    """
+
+    site: WaitSite | None
+    weakest: int
+    missing: int
+    gaps: tuple[InsertionPoint, ...]
+
+    def holds(self, barriers: Mapping[InsertionPoint, int], waits: Mapping[WaitSite, int]) -> bool:
+        """Do these barriers and waits, added and strengthened, make it good?"""
+        if self.site is not None and waits.get(self.site, self.weakest + 1) > self.weakest:
+            return False
+        return not self.missing or sum(barriers.get(gap, 0) for gap in self.gaps) >= self.missing
+
+
+class Places(NamedTuple):
+    """Gaps worth a new barrier, and gaps worth a new wait on each counter."""
+
+    barriers: frozenset[InsertionPoint]
+    waits: Mapping[str, frozenset[InsertionPoint]]
+
+
+def derive_options(obligations: Sequence[Obligation], machine: Machine) -> list[tuple[Option, ...]]:
+    """Every way to meet each obligation that a best repair may need."""
+    places = _places(obligations)
+    return [tuple(_best(_offers(obligation, places, machine))) for obligation in obligations]
+
+
+def _places(obligations: Sequence[Obligation]) -> Places:
+    barriers: set[InsertionPoint] = set()
+    waits: dict[str, set[InsertionPoint]] = {}
+    ends: set[InsertionPoint] = set()
+    for obligation in obligations:
+        timeline = obligation.timeline
+        here = timeline.gaps[obligation.later][-1]
+        waits.setdefault(obligation.counter, set()).add(here)
+        if obligation.crosses:
+            barriers.add(here)
+        for moment in range(obligation.earlier + 1, obligation.later + 1):
+            # The ends of phases stand in front of the gap that each moment opens with.
+            ends.update(timeline.gaps[moment][:-1])
+            if obligation.crosses and timeline.steps[moment].effect.awaits is not None:
+                waits[obligation.counter].add(timeline.gaps[moment][-1])
+    if barriers:
+        barriers |= ends
+    return Places(frozenset(barriers), {counter: frozenset(gaps | barriers | ends) for counter, gaps in waits.items()})
+
+
+def _offers(obligation: Obligation, places: Places, machine: Machine) -> Iterator[Option]:
+    """A wait at every moment at which one stands or is worth adding, the last first."""
+    timeline, counter = obligation.timeline, obligation.counter
+    largest = machine.largest_wait(counter)
+
+    def offer(site: WaitSite | None, moment: int) -> Option:
+        missing = max(obligation.barriers_needed(moment) - obligation.barriers_after(moment), 0)
+        weakest = min(obligation.younger_tokens(moment), largest)
+        return Option(site, weakest, missing, tuple(behind) if missing else ())
+
+    behind: list[InsertionPoint] = []
+    for moment in range(obligation.later, obligation.earlier, -1):
+        step = timeline.steps[moment]
+        if moment == obligation.compiler_covers:
+            yield offer(None, moment)
+        stands = step.effect.kind is OpKind.WAIT and step.effect.counter == counter and step.roles is None
+        if stands:
+            site = WaitSite(timeline.gaps[moment][-1], counter, step)
+            enough = site.count_now(machine) <= min(obligation.younger_tokens(moment), largest)
+            yield offer(None if enough else site, moment)
+        for gap in reversed(timeline.gaps[moment]):
+            if gap in places.barriers:
+                behind.append(gap)
+            if gap in places.waits[counter]:
+                yield offer(WaitSite(gap, counter, None), moment)
+
+
+def _best(offers: Iterator[Option]) -> Iterator[Option]:
+    """Without what another offer of the same wait, in another trip, makes needless.
+
+    What comes later here stands earlier in the program: it waits for no less, and has more room for barriers behind it.
+    """
+    kept: dict[WaitSite | None, list[Option]] = {}
+    for option in offers:
+        rivals = kept.setdefault(option.site, [])
+        if option.site is None:
+            rivals[:] = [option]
+        elif not any(rival.missing == 0 for rival in rivals):
+            rivals[:] = [*(rival for rival in rivals if rival.weakest > option.weakest), option]
+    return (option for rivals in kept.values() for option in rivals)

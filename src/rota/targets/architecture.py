@@ -7,12 +7,272 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from itertools import product
+from types import MappingProxyType
 
 from rota.check import check_elements, check_types
 from rota.errors import DeclarationError, Finding
 from rota.program.machine import Confidence, Fact, Machine
-from rota.targets.matrix_forms import MatrixForm
-from rota.targets.wait_states import Hazards
+
+SOURCES = MappingProxyType(
+    {
+        Confidence.DOCUMENTED: "AMD's manual",
+        Confidence.COMPILER_MODEL: "LLVM alone",
+        Confidence.MEASURED_BY_THIRD_PARTY: "measured",
+    }
+)
+"""Whose rule it is: a finding says so.  The `source` of its fact names the table and the row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hazards:
+    """Wait states between an instruction and a later one that depends on it.
+
+    Behind the last pass of an MFMA: `result` until another instruction may use what it made (`short_result` for one of
+    two passes, `single_result` for products of float32), `overlap` until an MFMA may add to a range that overlaps its
+    own without being the same (`short_overlap` from one of two passes to products of float32 and float64,
+    `single_overlap` between products of float32), `unequal` until one of another number of passes may add to the same
+    range (`different`: another one of as many passes), `overwrite` until another may write to what it adds to.
+    `forwarded`: from an MFMA of two passes to one of two that adds to the same range; longer ones need none
+    (`single_forwarded`: from products of float32 to others).  `load_over`: so many more until a load may overwrite what
+    an MFMA makes or adds to than a VALU; `double_load_over` in all, what a large one of float64 makes.
+
+    From an MFMA of float64, small (4x4) or large (16x16), in all and not behind a pass: to a VALU or an MFMA that reads
+    the result as a factor (`double_small`, `double_large`), to one that overwrites it (`double_small`,
+    `double_overwrite`), to memory instructions (`double_small_memory`, `double_large_memory`), to one that adds to it
+    (`double_small_sum`, `double_large_sum`), and to a fused multiply-add of float64, whatever it reads (`double_fma`).
+
+    From a VALU instruction: to an MFMA that reads its result (`operand`) or obeys the EXEC it wrote (`exec_matrix`);
+    from one that writes a scalar register to vector memory that reads it (`scalar`; for EXEC and M0 `exec_memory`), to
+    a VALU that reads it as a constant (`scalar_vector`) or as a mask or carry (`mask`), to a lane select
+    (`lane_select`) and, for VCC, to v_div_fmas (`division`); from one that writes VCC or EXEC to src_vccz and
+    src_execz (`zero`); from one that writes EXEC to lane accesses (`exec_lane`) and to DPP (`exec_dpp`); to v_readlane
+    of a vector register that it wrote (`lane`; v_readfirstlane `first_lane`); from a transcendental to another VALU
+    (`transcendental`), from one that writes a part of a register to a VALU that reads it (`partial`) or writes it
+    (`partial_over`), from a packed one likewise (`packed`), from a dot product to anything but the sum of the same
+    (`dot`), to DPP that exchanges its result's lanes (`dpp`) or reads it as another operand (`dpp_second`); `dpp_other`
+    from what isn't a VALU, and to lanes that keep what the target had.
+
+    `store`: from a store of more than 64 bits to a VALU that overwrites its data; `store_by_offset` from a buffer store
+    whose offset is a register; `store_load` to a load into its data.  `m0`: from setting M0 to what uses it; `m0_other`
+    where only LLVM says so.  `mode`: from s_setreg to s_getreg or s_setreg of the same register; `trap`: to s_rfe;
+    `vskip`: from s_setreg of MODE.vskip to a vector instruction; `vskip_read`: from s_setvskip to s_getreg of MODE.
+    `permlane`, `exec_permlane`: from a VALU that writes one of its operands, and from v_cmpx; None where there are no
+    such instructions.
+    """
+
+    result: Fact
+    short_result: Fact
+    single_result: Fact
+    overlap: Fact
+    short_overlap: Fact
+    single_overlap: Fact
+    unequal: Fact
+    different: Fact
+    overwrite: Fact
+    forwarded: Fact
+    single_forwarded: Fact
+    load_over: Fact
+    double_load_over: Fact
+    double_small: Fact
+    double_large: Fact
+    double_overwrite: Fact
+    double_small_memory: Fact
+    double_large_memory: Fact
+    double_small_sum: Fact
+    double_large_sum: Fact
+    double_fma: Fact
+    operand: Fact
+    exec_matrix: Fact
+    scalar: Fact
+    exec_memory: Fact
+    scalar_vector: Fact
+    mask: Fact
+    lane_select: Fact
+    division: Fact
+    zero: Fact
+    exec_lane: Fact
+    exec_dpp: Fact
+    lane: Fact
+    first_lane: Fact
+    transcendental: Fact
+    partial: Fact
+    partial_over: Fact
+    packed: Fact
+    dot: Fact
+    dpp: Fact
+    dpp_second: Fact
+    dpp_other: Fact
+    store: Fact
+    store_by_offset: Fact
+    store_load: Fact
+    m0: Fact
+    m0_other: Fact
+    mode: Fact
+    trap: Fact
+    vskip: Fact
+    vskip_read: Fact
+    permlane: Fact | None = None
+    exec_permlane: Fact | None = None
+
+
+_PASSES = "LLVM 22, scheduling model of the matrix pipeline"
+_BITS = {"f32": 32, "xf32": 32, "f64": 64, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8}
+ANY = "f8f6f4"
+"""Instead of a format: each operand's own, by a field of the instruction."""
+
+
+class Pipe(enum.Enum):
+    """Which of three kinds of matrix instruction, told apart where wait states are due."""
+
+    XDL = "products of up to 16 bits and of xf32"
+    SINGLE = "products of float32"
+    DOUBLE = "products of float64"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixForm:
+    """One matrix instruction: sides, depth and blocks of its product, formats of its factors and of its sum.
+
+    `narrow_passes` are those where neither factor is wider than 6 bits, of instructions that take any format.
+    """
+
+    name: str
+    rows: int
+    columns: int
+    depth: int
+    blocks: int
+    left: str
+    right: str
+    total: str
+    passes: Fact
+    narrow_passes: Fact | None = None
+    sparse: bool = False
+    scaled: bool = False
+
+    @property
+    def pipe(self) -> Pipe:
+        """Where its wait states come from."""
+        return {"f64": Pipe.DOUBLE, "f32": Pipe.SINGLE}.get(self.left, Pipe.XDL)
+
+    @property
+    def broadcasts(self) -> bool:
+        """Do cbsz and abid give one block of A to several?"""
+        return self.blocks > 1 and self.pipe is not Pipe.DOUBLE and not self.sparse
+
+    @property
+    def permutes(self) -> bool:
+        """Does blgp permute the lanes of B?"""
+        return self.broadcasts or self.pipe is Pipe.SINGLE
+
+
+def dense(shape: str, left: str, right: str, passes: int, *, total: str = "f32") -> MatrixForm:
+    """An MFMA, by its shape as it is written: 32x32x4_2b."""
+    types = left if left == right else f"{left}_{right}"
+    if {left, right} <= {"fp8", "bf8"}:
+        types = f"{left}_{right}"
+    return _form(f"v_mfma_{total}_{shape}_{types}", shape, (left, right, total), passes)
+
+
+def sparse(shape: str, left: str, right: str, passes: int, *, total: str = "f32") -> MatrixForm:
+    """A multiplication whose A has two of four elements."""
+    types = left if left == right and left not in {"fp8", "bf8"} else f"{left}_{right}"
+    return _form(f"v_smfmac_{total}_{shape}_{types}", shape, (left, right, total), passes, sparse=True)
+
+
+def any_format(shape: str, passes: int, narrow: int, *, scaled: bool) -> MatrixForm:
+    """An MFMA whose fields say what its factors are."""
+    name = f"v_mfma_{'scale_' if scaled else ''}f32_{shape}_{ANY}"
+    return _form(name, shape, (ANY, ANY, "f32"), passes, narrow=narrow, scaled=scaled)
+
+
+def _form(
+    name: str,
+    shape: str,
+    kinds: tuple[str, str, str],
+    passes: int,
+    *,
+    narrow: int | None = None,
+    sparse: bool = False,
+    scaled: bool = False,
+) -> MatrixForm:
+    sides, _, blocks = shape.partition("_")
+    rows, columns, depth = (int(part) for part in sides.split("x"))
+    left, right, total = kinds
+    return MatrixForm(
+        name=name,
+        rows=rows,
+        columns=columns,
+        depth=depth,
+        blocks=int(blocks.removesuffix("b") or "1"),
+        left=left,
+        right=right,
+        total=total,
+        passes=_passes(passes),
+        narrow_passes=None if narrow is None else _passes(narrow),
+        sparse=sparse,
+        scaled=scaled,
+    )
+
+
+def _passes(count: int) -> Fact:
+    return Fact(count, "passes of 4 clocks", Confidence.COMPILER_MODEL, _PASSES)
+
+
+def _halves(shape: str, passes: int) -> tuple[MatrixForm, ...]:
+    return tuple(dense(shape, kind, kind, passes) for kind in ("f16", "bf16"))
+
+
+def _eighths(shape: str, passes: int) -> tuple[MatrixForm, ...]:
+    return tuple(dense(shape, left, right, passes) for left, right in product(("fp8", "bf8"), repeat=2))
+
+
+def _sparse_all(halves: str, octets: str, passes: int) -> tuple[MatrixForm, ...]:
+    return (
+        *(sparse(halves, kind, kind, passes) for kind in ("f16", "bf16")),
+        sparse(octets, "i8", "i8", passes, total="i32"),
+        *(sparse(octets, left, right, passes) for left, right in product(("fp8", "bf8"), repeat=2)),
+    )
+
+
+def shared(large_double: int) -> tuple[MatrixForm, ...]:
+    """What CDNA3 and CDNA4 have in common; they differ in the passes of the large product of float64."""
+    return (
+        *(dense(shape, "f32", "f32", passes) for shape, passes in (
+            ("32x32x1_2b", 16), ("16x16x1_4b", 8), ("4x4x1_16b", 2), ("32x32x2", 16), ("16x16x4", 8),
+        )),
+        *(form for shape, passes in (
+            ("32x32x4_2b", 16), ("16x16x4_4b", 8), ("4x4x4_16b", 2), ("32x32x8", 8), ("16x16x16", 4),
+        ) for form in _halves(shape, passes)),
+        *(dense(shape, "i8", "i8", passes, total="i32") for shape, passes in (
+            ("32x32x4_2b", 16), ("16x16x4_4b", 8), ("4x4x4_16b", 2), ("32x32x16", 8), ("16x16x32", 4),
+        )),
+        *_eighths("32x32x16", 8),
+        *_eighths("16x16x32", 4),
+        dense("16x16x4", "f64", "f64", large_double, total="f64"),
+        dense("4x4x4_4b", "f64", "f64", 4, total="f64"),
+        *_sparse_all("16x16x32", "16x16x64", 4),
+        *_sparse_all("32x32x16", "32x32x32", 8),
+    )  # fmt: skip
+
+
+CDNA3_FORMS = (
+    *shared(large_double=8),
+    dense("16x16x8", "xf32", "xf32", 4),
+    dense("32x32x4", "xf32", "xf32", 8),
+)
+CDNA4_FORMS = (
+    *shared(large_double=16),
+    *_halves("16x16x32", 4),
+    *_halves("32x32x16", 8),
+    dense("16x16x64", "i8", "i8", 4, total="i32"),
+    dense("32x32x32", "i8", "i8", 8, total="i32"),
+    *(any_format("16x16x128", 8, 4, scaled=scaled) for scaled in (False, True)),
+    *(any_format("32x32x64", 16, 8, scaled=scaled) for scaled in (False, True)),
+    *_sparse_all("16x16x64", "16x16x128", 4),
+    *_sparse_all("32x32x32", "32x32x64", 8),
+)
+
 
 Phases = tuple[tuple[int, ...], ...]
 

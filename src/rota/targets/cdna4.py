@@ -5,11 +5,92 @@ from __future__ import annotations
 from rota.program.kinds import OpKind
 from rota.program.machine import Confidence, Fact
 from rota.targets import cdna
-from rota.targets.architecture import Architecture, BankRule, Float8, WaitEncoding
-from rota.targets.cdna4_extensions import EXTENSIONS
-from rota.targets.estimate import estimate
-from rota.targets.matrix_forms import CDNA4_FORMS
-from rota.targets.rates import Rates
+from rota.targets.architecture import CDNA4_FORMS, Architecture, BankRule, Float8, WaitEncoding
+from rota.targets.device import (
+    Fitted,
+    ProblemFacts,
+    Rates,
+    Spread,
+    TypeFacts,
+    device,
+    estimate,
+    like,
+    of_sibling,
+    problem_facts_of,
+    with_types,
+)
+
+EXTENSIONS = (
+    "buffer_atomic_pk_add_bf16",
+    "v_ashr_pk_i8_i32",
+    "v_ashr_pk_u8_i32",
+    "v_bitop3_b16",
+    "v_bitop3_b32",
+    "v_cvt_f32_bf16",
+    "v_cvt_pk_bf16_f32",
+    "v_cvt_pk_f16_f32",
+    "v_cvt_scalef32_2xpk16_bf6_f32",
+    "v_cvt_scalef32_2xpk16_fp6_f32",
+    "v_cvt_scalef32_f16_bf8",
+    "v_cvt_scalef32_f16_fp8",
+    "v_cvt_scalef32_f32_bf8",
+    "v_cvt_scalef32_f32_fp8",
+    "v_cvt_scalef32_pk32_bf16_bf6",
+    "v_cvt_scalef32_pk32_bf16_fp6",
+    "v_cvt_scalef32_pk32_bf6_bf16",
+    "v_cvt_scalef32_pk32_bf6_f16",
+    "v_cvt_scalef32_pk32_f16_bf6",
+    "v_cvt_scalef32_pk32_f16_fp6",
+    "v_cvt_scalef32_pk32_f32_bf6",
+    "v_cvt_scalef32_pk32_f32_fp6",
+    "v_cvt_scalef32_pk32_fp6_bf16",
+    "v_cvt_scalef32_pk32_fp6_f16",
+    "v_cvt_scalef32_pk_bf16_bf8",
+    "v_cvt_scalef32_pk_bf16_fp4",
+    "v_cvt_scalef32_pk_bf16_fp8",
+    "v_cvt_scalef32_pk_bf8_bf16",
+    "v_cvt_scalef32_pk_bf8_f16",
+    "v_cvt_scalef32_pk_bf8_f32",
+    "v_cvt_scalef32_pk_f16_bf8",
+    "v_cvt_scalef32_pk_f16_fp4",
+    "v_cvt_scalef32_pk_f16_fp8",
+    "v_cvt_scalef32_pk_f32_bf8",
+    "v_cvt_scalef32_pk_f32_fp4",
+    "v_cvt_scalef32_pk_f32_fp8",
+    "v_cvt_scalef32_pk_fp4_bf16",
+    "v_cvt_scalef32_pk_fp4_f16",
+    "v_cvt_scalef32_pk_fp4_f32",
+    "v_cvt_scalef32_pk_fp8_bf16",
+    "v_cvt_scalef32_pk_fp8_f16",
+    "v_cvt_scalef32_pk_fp8_f32",
+    "v_cvt_scalef32_sr_bf8_bf16",
+    "v_cvt_scalef32_sr_bf8_f16",
+    "v_cvt_scalef32_sr_bf8_f32",
+    "v_cvt_scalef32_sr_fp8_bf16",
+    "v_cvt_scalef32_sr_fp8_f16",
+    "v_cvt_scalef32_sr_fp8_f32",
+    "v_cvt_scalef32_sr_pk32_bf6_bf16",
+    "v_cvt_scalef32_sr_pk32_bf6_f16",
+    "v_cvt_scalef32_sr_pk32_bf6_f32",
+    "v_cvt_scalef32_sr_pk32_fp6_bf16",
+    "v_cvt_scalef32_sr_pk32_fp6_f16",
+    "v_cvt_scalef32_sr_pk32_fp6_f32",
+    "v_cvt_scalef32_sr_pk_fp4_bf16",
+    "v_cvt_scalef32_sr_pk_fp4_f16",
+    "v_cvt_scalef32_sr_pk_fp4_f32",
+    "v_cvt_sr_bf16_f32",
+    "v_cvt_sr_f16_f32",
+    "v_dot2_f32_bf16",
+    "v_dot2c_f32_bf16",
+    "v_maximum3_f32",
+    "v_minimum3_f32",
+    "v_permlane16_swap_b32",
+    "v_permlane32_swap_b32",
+    "v_pk_maximum3_f16",
+    "v_pk_minimum3_f16",
+    "v_prng_b32",
+)
+
 
 _HIPKITTENS = "HipKittens, LDS phase experiments on gfx950"
 _FIRST_HALF = ((0, 12, 20, 24), (4, 8, 16, 28))  # where runs of four lanes start, for each phase of lanes 0 to 31
@@ -86,3 +167,78 @@ RATES = Rates(
 
 LDS_WRITE_LEAST = RATES.lds_write.value
 """Bytes per clock: measured, so there is no range."""
+
+
+# fitted by `python -m benchmarks.fit_measured --write`
+_TABLE = "AITER's tuned GEMMs up to 2026-08, gfx950 with 256 units"
+PROBLEMS = ProblemFacts(
+    start=Fitted(3.794, 3.661, 4.288, "us", _TABLE),
+    share=Fitted(0.8479, 0.8007, 0.9313, "of the loop's clocks", _TABLE),
+    feed=Fitted(29.59, 29.44, 30.12, "bytes per clock and unit", _TABLE),
+    hbm=Fitted(6.4, 6.4, 6.4, "TB per second", _TABLE),
+    store=Fitted(3.965, 3.68, 4.038, "TB per second", _TABLE),
+    split_start=Fitted(1.3, 0.9846, 1.979, "us", _TABLE),
+    split_traffic=Fitted(2.054, 0.888, 2.636, "times", _TABLE),
+    types=(
+        TypeFacts(
+            element="bf16",
+            f_busy=Fitted(1.967, 1.949, 1.977, "GHz", _TABLE),
+            best=Fitted(1597, 1597, 1597, "TFLOP/s", _TABLE),
+        ),
+        TypeFacts(
+            element="fp4",
+            f_busy=Fitted(2.016, 1.906, 2.023, "GHz", _TABLE),
+            best=Fitted(5851, 5851, 5851, "TFLOP/s", _TABLE),
+        ),
+        TypeFacts(
+            element="fp8",
+            f_busy=Fitted(1.914, 1.907, 1.927, "GHz", _TABLE),
+            best=Fitted(2997, 2997, 2997, "TFLOP/s", _TABLE),
+        ),
+        TypeFacts(
+            element="int8",
+            f_busy=Fitted(1.428, 1.401, 1.468, "GHz", _TABLE),
+            best=Fitted(2518, 2518, 2518, "TFLOP/s", _TABLE),
+        ),
+    ),
+    band=Spread(0.876, 1.178),
+    wide_band=Spread(0.876, 1.300),
+    apart=0.1,
+    measured=f"{_TABLE}, 10,763 rows",
+)
+# end of what was fitted
+
+MI355X = device(
+    CDNA4,
+    name="MI355X",
+    timing=cdna.timing(
+        CDNA4,
+        RATES,
+        clock=Fact(2400, "MHz", Confidence.REPORTED, "report from Hot Chips 2025"),
+        compute_units=256,
+        lds_write_least=LDS_WRITE_LEAST,
+    ),
+    dies=cdna.dies(8),
+    memory=cdna.memory(288),
+    memory_rate=Fact(8000, "GB per second", Confidence.REPORTED, "report of AMD's launch, 2025"),
+    problems=with_types(
+        PROBLEMS, like(PROBLEMS, "bf16", "fp16"), like(PROBLEMS, "fp8", "bf8"), like(PROBLEMS, "fp4", "fp6")
+    ),
+)
+
+
+MI350X = device(
+    CDNA4,
+    name="MI350X",
+    timing=cdna.timing(
+        CDNA4,
+        RATES,
+        clock=Fact(2200, "MHz", Confidence.REPORTED, "report from Hot Chips 2025"),
+        compute_units=256,
+        lds_write_least=LDS_WRITE_LEAST,
+    ),
+    dies=cdna.dies(8),
+    memory=cdna.memory(288),
+    memory_rate=Fact(8000, "GB per second", Confidence.REPORTED, "report of AMD's launch, 2025"),
+    problems=of_sibling(problem_facts_of(MI355X), MI355X.name, 8000 / MI355X.memory_rate.value),
+)

@@ -5,15 +5,229 @@ The accessors take any `Machine`, as every layer knows it, and refuse one that d
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from types import NoneType
+from typing import NamedTuple
 
-from rota.check import check_types
-from rota.program.machine import Fact, Machine
+from rota.check import check_elements, check_types, known
+from rota.errors import DeclarationError, Finding
+from rota.program.kinds import OpKind
+from rota.program.machine import Confidence, Fact, Machine
 from rota.targets.architecture import Architecture, lacks
-from rota.targets.problem_facts import ProblemFacts
-from rota.targets.rates import Rates
-from rota.targets.timing import Timing
+
+
+class Estimate(NamedTuple):
+    """The value to plan with, and its range; where the range is a point, the number is known after all."""
+
+    fact: Fact
+    low: int
+    high: int
+
+
+def estimate(value: int, low: int, high: int, unit: str, source: str) -> Estimate:
+    """An estimate from scratch."""
+    return Estimate(Fact(value, unit, Confidence.ESTIMATE, source), low, high)
+
+
+_NARROW_BITS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixRate:
+    """How long one matrix instruction holds its SIMD's MMA unit.
+
+    `narrow` is for instructions that take several formats: the passes where neither factor is wider than 6 bits.
+    """
+
+    instruction: str
+    passes: Fact
+    narrow: Fact | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Passes per matrix instruction, bytes per clock and planning latencies of one compute unit.
+
+    `name` is whose they are, for messages.  `transcendental` is how many slots v_exp_f32 and its like hold the VALU,
+    where other instructions hold it for one.  Without `lds_read_transposed` the unit has no such read.
+    """
+
+    name: str
+    matrix: tuple[MatrixRate, ...]
+    lds_read: Fact
+    lds_read_transposed: Estimate | None = None
+    lds_write: Fact
+    dma: Fact
+    dma_latency: Fact
+    lds_latency: Fact
+    transcendental: Fact
+    simds: Fact
+    clocks_per_slot: Fact
+
+    def __post_init__(self) -> None:
+        check_types(self, {"name": str})
+        check_elements("matrix", self.matrix, MatrixRate)
+
+    @property
+    def mfma_passes(self) -> Mapping[str, Fact]:
+        """Passes by instruction, of the widest formats that it takes."""
+        return {each.instruction: each.passes for each in self.matrix}
+
+    def passes(self, instruction: str, bits: int = 8) -> int:
+        """Slots that one matrix instruction holds its SIMD's MMA unit, where the wider factor has so many bits."""
+        rates = {each.instruction: each for each in self.matrix}
+        rate = known(instruction, rates, f"{self.name} has no matrix instruction {instruction!r} that rota knows")
+        return (rate.narrow if rate.narrow is not None and bits <= _NARROW_BITS else rate.passes).value
+
+    def lds_rate(self, kind: OpKind) -> Fact:
+        """Bytes per clock that an op of a kind moves through the LDS port."""
+        if kind is OpKind.LDS_WRITE:
+            return self.lds_write
+        if kind is not OpKind.LDS_READ_TRANSPOSED:
+            return self.lds_read
+        if self.lds_read_transposed is None:
+            raise _no_rate(self.name, kind)
+        return self.lds_read_transposed.fact
+
+    def slots(self, clocks: int) -> int:
+        """Clocks in whole slots, rounded up."""
+        return -(-clocks // self.clocks_per_slot.value)
+
+    def waves_per_simd(self, waves: int) -> int:
+        """The most waves, of so many, that share a SIMD."""
+        return -(-waves // self.simds.value)
+
+
+def _no_rate(name: str, kind: OpKind) -> DeclarationError:
+    return DeclarationError(
+        Finding(
+            code="D114",
+            message=f"{name} doesn't state how fast it moves {kind.does}; no other device's number is taken for it",
+            evidence=(("machine", name), ("lacks", f"the rate of an op of kind {kind.word}")),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """What a cycle model of one compute unit rests on, and how many of them run at which clock.
+
+    `result_turns` lie between an MFMA's last pass and a VALU, memory or A/B use of its result, `operand_turns` between
+    a VALU op and an MFMA that uses its result; a sum into the same accumulator waits for nothing.
+    """
+
+    rates: Rates
+    clock: Fact
+    compute_units: Fact
+    result_turns: Fact
+    operand_turns: Fact
+    issue_classes: Estimate
+    lds_latency: Estimate
+    lds_write: Estimate
+    dma_latency: Estimate
+    dma_jitter: Estimate
+    dma_rate: Estimate
+    dma_setup: Estimate
+    barrier: Estimate
+    loop_edge: Estimate
+
+    @property
+    def estimates(self) -> tuple[tuple[str, Estimate], ...]:
+        """The numbers that have a range, by name."""
+        named = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return tuple((name, value) for name, value in named if isinstance(value, Estimate) and value.low != value.high)
+
+
+class Fitted(NamedTuple):
+    """A number that measured runs gave, with its 90 % band; where nothing was measured, a planning number and range."""
+
+    value: float
+    low: float
+    high: float
+    unit: str
+    source: str
+
+
+class Spread(NamedTuple):
+    """Four of five measured times lie between these multiples of the predicted one."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeFacts:
+    """What the elements of A and B decide.
+
+    `f_busy` is the effective clock with every matrix unit busy, `best` the most TFLOP/s that anybody has measured.
+    Unless it is calibrated, `uncalibrated` says why: too little of that type was measured on the device.
+    """
+
+    element: str
+    f_busy: Fitted
+    best: Fitted | None = None
+    uncalibrated: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemFacts:
+    """The parameters of `rota.predict.predict_problem`, those of all types and of each.
+
+    `start` is launch, first loads and last store; `share` how fast tuned loops go, as part of what their clocks say;
+    `feed` what a compute unit gets of its operands; `hbm` what large streams reach; `store` what results are written
+    with; a split of K costs `split_start`, and its partial sums cross the memory `split_traffic` times.
+
+    `band` is for types that were measured, `wide_band` for those that were not; two kernels whose predicted times
+    differ by less than `apart` can't be told apart; `measured` says on what all that rests.
+    """
+
+    start: Fitted
+    share: Fitted
+    feed: Fitted
+    hbm: Fitted
+    store: Fitted
+    split_start: Fitted
+    split_traffic: Fitted
+    types: tuple[TypeFacts, ...]
+    band: Spread
+    wide_band: Spread
+    apart: float
+    measured: str
+
+    def __post_init__(self) -> None:
+        check_types(self, {"measured": str, "band": Spread, "wide_band": Spread, "apart": float})
+        check_elements("types", self.types, TypeFacts)
+
+    @property
+    def elements(self) -> tuple[str, ...]:
+        """The types that have facts."""
+        return tuple(each.element for each in self.types)
+
+    def type_facts(self, element: str, device: str) -> TypeFacts:
+        """The facts of a type."""
+        each = {one.element: one for one in self.types}
+        return known(element, each, f"{device} has no facts about products of {element!r}")
+
+
+def with_types(facts: ProblemFacts, *more: TypeFacts) -> ProblemFacts:
+    """The facts with types that were not measured."""
+    return replace(facts, types=(*facts.types, *more))
+
+
+def like(facts: ProblemFacts, element: str, other: str) -> TypeFacts:
+    """A type of which nothing was measured, taken to be like another one of the device."""
+    own = next(each for each in facts.types if each.element == element)
+    return TypeFacts(element=other, f_busy=own.f_busy, uncalibrated=f"no run was available; taken to be as {element}")
+
+
+def of_sibling(facts: ProblemFacts, sibling: str, hbm: float) -> ProblemFacts:
+    """The facts of a device that was not measured, from those of one that was, with the memory scaled by its rate."""
+    why = f"no run was available; taken to be as on {sibling}"
+    value, low, high, unit, _ = facts.hbm
+    scaled = Fitted(hbm * value, hbm * low, hbm * high, unit, f"{sibling}'s, by the rate of the memory")
+    types = tuple(replace(each, best=None, uncalibrated=why) for each in facts.types)
+    return replace(facts, hbm=scaled, types=types, band=facts.wide_band, measured=f"nothing; as {sibling}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -22,11 +22,11 @@ ENTRY_POINT_GROUP = "rota.targets"
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
-        "mi355x": "rota.targets.mi355x:MI355X",
-        "mi300x": "rota.targets.mi300x:MI300X",
-        "mi350x": "rota.targets.mi350x:MI350X",
-        "mi325x": "rota.targets.mi325x:MI325X",
-        "mi300a": "rota.targets.mi300a:MI300A",
+        "mi355x": "rota.targets.cdna4:MI355X",
+        "mi300x": "rota.targets.cdna3:MI300X",
+        "mi350x": "rota.targets.cdna4:MI350X",
+        "mi325x": "rota.targets.cdna3:MI325X",
+        "mi300a": "rota.targets.cdna3:MI300A",
     }
 )
 """Where each device is, as an entry point says it; the first of an architecture is the one to suggest."""

@@ -9,13 +9,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
+from rota.emit.text import identifier
+from rota.emit.whole.whole_host import emit_launcher
+from rota.emit.whole.whole_kernel import emit_whole, whole_name
+from rota.errors import Finding, TuneError
 from rota.targets.registry import device_named
-from rota.tune.shapes import ProblemShape
+from rota.tune.point import schedule_again, whole_of
+from rota.tune.space import ProblemShape
 from rota.tune.tune_library import DeviceTable, TunedLibrary
-from rota.tune.winners import MEASURED, Configuration
+from rota.tune.winners import MEASURED, Configuration, winners_used
+from rota.values.compiled_loop import CompiledLoop
 
 COLUMNS = (
     "device",
@@ -130,3 +136,111 @@ def coverage(table: DeviceTable) -> tuple[int, int]:
 def shapes_in(table: DeviceTable) -> list[ProblemShape]:
     """The shapes that have a kernel, in the order of the dispatch header: by N, K and M."""
     return sorted(table.choices, key=lambda shape: (shape.n, shape.k, shape.m, shape.result))
+
+
+def dispatch_header(table: DeviceTable, *, launchers: dict[str, str] | None = None) -> str:
+    """The header; `launchers` are the symbols of emitted kernels by the table's name, whose launchers it includes."""
+    return "\n".join([*_lines(table, launchers or {}), ""])
+
+
+def _lines(table: DeviceTable, launchers: dict[str, str]) -> Iterator[str]:
+    kernels = sorted({choice["kernel"] for choice in table.choices.values()})
+    space = identifier(f"rota_{table.device.lower()}_{table.ranking.element}")
+    yield f"// Which kernel for which GEMM of {table.ranking.element} on {table.device}: {len(table.choices)} problems,"
+    yield f"// {len(kernels)} kernels, each proved for every trip count.  Times are predicted where not `measured`."
+    yield "#pragma once"
+    yield "#include <algorithm>"
+    yield "#include <cstdio>"
+    yield "#include <iterator>"
+    yield from (f'#include "{launchers[kernel]}.h"' for kernel in kernels if kernel in launchers)
+    yield ""
+    yield "#ifndef ROTA_UNTUNED  // what happens when a problem has no kernel in the table"
+    yield (
+        '#define ROTA_UNTUNED(m, n, k) std::fprintf(stderr, "rota: %d x %d x %d is not tuned\\n", (int)(m), (int)(n), '
+        "(int)(k))"
+    )
+    yield "#endif"
+    yield ""
+    yield f"namespace {space} {{"
+    yield f"enum class kernel : unsigned short {{ {', '.join(map(identifier, kernels))} }};"
+    yield f"inline const char* const names[] = {{{', '.join(f'{chr(34)}{kernel}{chr(34)}' for kernel in kernels)}}};"
+    yield "struct entry { int N, K, M; int result; kernel chosen; int split_k; float us; bool measured; };"
+    yield "// Sorted by N, K, M and the bytes of a result."
+    yield "inline const entry table[] = {"
+    size = {"bf16": 2, "fp16": 2, "fp32": 4}
+    for shape in shapes_in(table):
+        choice = table.choices[shape]
+        measured = "true" if choice["basis"] == MEASURED else "false"
+        yield (
+            f"  {{{shape.n}, {shape.k}, {shape.m}, {size[shape.result]}, kernel::{identifier(choice['kernel'])}, "
+            f"{choice['split_k']}, {choice['us']:.3f}f, {measured}}},"
+        )
+    yield "};"
+    yield ""
+    yield "// The entry of a problem, or nullptr if it has none."
+    yield "inline const entry* find(int M, int N, int K, int result = 2) {"
+    yield "  const auto less = [](const entry& one, const entry& other) {"
+    yield "    if (one.N != other.N) return one.N < other.N;"
+    yield "    if (one.K != other.K) return one.K < other.K;"
+    yield "    return one.M != other.M ? one.M < other.M : one.result < other.result;"
+    yield "  };"
+    yield "  const entry wanted = {N, K, M, result, kernel{}, 1, 0.0f, false};"
+    yield "  const entry* const at = std::lower_bound(std::begin(table), std::end(table), wanted, less);"
+    yield "  if (at != std::end(table) && !less(wanted, *at)) return at;"
+    yield "  ROTA_UNTUNED(M, N, K);"
+    yield "  return nullptr;"
+    yield "}"
+    yield f"}}  // namespace {space}"
+
+
+class EmittedKernel(NamedTuple):
+    """A kernel of the dispatch table and its source; `symbol` is its function's name."""
+
+    kernel: str
+    symbol: str
+    configuration: Configuration
+    compiled: CompiledLoop
+    source: str
+    launcher: str
+
+
+def emitted_kernels(table: DeviceTable) -> Iterator[EmittedKernel]:
+    """Each kernel that some shape was given."""
+    known = {(each.row.key, each.swizzle): each for each in table.ranking.configurations}
+    for key, swizzle in winners_used(table.choices.values()):
+        configuration = known[key, swizzle]
+        yield emit_configuration(configuration)
+
+
+def emit_configuration(configuration: Configuration) -> EmittedKernel:
+    """One kernel, proved again."""
+    row, swizzle = configuration.row, configuration.swizzle
+    compiled = schedule_again(row.point, row.answer)
+    if compiled.certificate is None:
+        raise TuneError(
+            Finding(code="S401", message=f"{row.point.name} has no proof any more, and is not written", fixes=())
+        )
+    asked, geometry = whole_of(*swizzle), row.point.shape().geometry
+    return EmittedKernel(
+        configuration.kernel,
+        whole_name(compiled, asked),
+        configuration,
+        compiled,
+        emit_whole(compiled, geometry, asked),
+        emit_launcher(compiled, geometry, asked),
+    )
+
+
+def library_files(library: TunedLibrary, tell: Callable[[str], None] = lambda _: None) -> Iterator[tuple[str, str]]:
+    """Files by name: for each kernel its source and launcher, for each device and type its dispatch header."""
+    for table in library.tables:
+        if not table.choices:
+            continue
+        launchers = {}
+        for each in emitted_kernels(table):
+            tell(each.kernel)
+            launchers[each.kernel] = each.symbol
+            yield f"{each.symbol}.hip", each.source
+            yield f"{each.symbol}.h", each.launcher
+        name = f"dispatch_{table.device.lower()}_{table.ranking.element}.h"
+        yield name, dispatch_header(table, launchers=launchers)

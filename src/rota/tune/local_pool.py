@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import IO, Protocol, cast
 
-from rota.tune.point_row import Job, PointLimits, PointRow, PointStatus, row_of
+from rota.tune.point import Job, PointLimits, PointRow, PointStatus, row_of
 
 DEATHS = 3
 """Of workers over one job, before it is given up."""

@@ -22,8 +22,7 @@ from functools import cache
 from time import perf_counter
 from typing import NoReturn
 
-from rota.tune.compute_point import compute
-from rota.tune.point_row import Job, JobKind, PointLimits, PointRow, PointStatus, job_of, row_of
+from rota.tune.point import Job, JobKind, PointLimits, PointRow, PointStatus, compute, job_of, row_of
 
 ATTEMPTS = 3
 """Of a point whose process somebody else killed."""
@@ -55,7 +54,7 @@ def _load() -> None:
     """What every child needs is loaded once, and not under a child's limit of memory."""
     import rota.emit.whole.whole_kernel
     import rota.order.modulo.scheduler
-    import rota.predict.tiled_gemm
+    import rota.predict.predict_problem
     import rota.values.compile_loop  # noqa: F401  # for the children
     from rota.solver.cp_sat import make_ready
 

@@ -7,25 +7,37 @@ are the facts about whole problems: they belong to the formula.
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import importlib
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
-from typing import Any, Protocol, cast
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from rota.check import bad_field, check_ints, check_seconds, check_types, is_int
-from rota.errors import DeclarationError, Finding
+from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.errors import DeclarationError, Finding, RotaError, Severity
 from rota.kernels.gemm import GemmShape
 from rota.pipeline.geometry import KernelGeometry, check_waves
+from rota.program.kinds import OpKind
 from rota.program.loop_spec import LoopSpec
-from rota.solver.memory import canonical, code_digest, solver_version
-from rota.solver.outcome import LARGEST_SEED
-from rota.targets.device import Device
-from rota.targets.mfma import element_bytes_named
+from rota.solver.limits import LARGEST_SEED
+from rota.solver.memory import SETTING, canonical, code_digest, remembering, solver_version
+from rota.targets.cdna import element_bytes_named
+from rota.targets.device import Device, rates_of
 from rota.targets.registry import ARCHITECTURES, BUILT_IN, device_named
 from rota.version import __version__
+
+if TYPE_CHECKING:
+    from rota.emit.whole.whole_options import WholeGemm
+    from rota.values.compiled_loop import CompiledLoop
 
 FORMAT = 1
 _ENDINGS = {"bf16": ("_bf16",), "fp16": ("_f16",), "fp8": ("_f8f6f4", "_fp8_fp8")}
@@ -53,7 +65,7 @@ class LoopPoint:
 
     `mma` is the side of the matrix instruction, whose depth the device decides; `depth` the most copies of a tile in
     LDS; `slack` how many slots late a load may be; None leaves both to rota.  `instructions` makes every instruction an
-    op, else a quadrant is one.  `effort` bounds the search, in seconds as `rota.solver.effort` counts them.  `make`
+    op, else a quadrant is one.  `effort` bounds the search, in seconds as `rota.solver.limits` counts them.  `make`
     names a function, as package.module:function, that gives the shape of a loop of one's own for a point.
     """
 
@@ -198,3 +210,242 @@ def _maker(place: str) -> Callable[[LoopPoint], ShapeOfLoop]:
                 fixes=("make = package.module:function, of a module that can be imported wherever workers run",),
             )
         ) from error
+
+
+class PointStatus(enum.Enum):
+    """How a point ended."""
+
+    PROVED = "proved"  # scheduled, with a certificate; of an audit: the machine code is the schedule
+    REFUSED = "refused"  # rota ended in a finding
+    FAILED = "failed"  # the process ended without an answer: a crash, memory, time
+
+
+class JobKind(enum.Enum):
+    """What is done with a point."""
+
+    SOLVE = "solve"
+    AUDIT = "audit"
+
+
+class PointLimits(NamedTuple):
+    """What one point may take: seconds by the clock, and MiB of address space."""
+
+    seconds: float = 600.0
+    megabytes: int = 4096
+
+
+class Job(NamedTuple):
+    """A point to be computed; an audit is told what the search has found."""
+
+    key: str
+    kind: JobKind
+    point: LoopPoint
+    answer: str = ""
+
+    def line(self) -> str:
+        """As a worker reads it."""
+        said = {"key": self.key, "kind": self.kind.value, "point": self.point.data(), "answer": self.answer}
+        return json.dumps(said) + "\n"
+
+
+def job_of(line: str) -> Job:
+    """A job from its line."""
+    said = json.loads(line)
+    return Job(said["key"], JobKind(said["kind"]), point_of(said["point"]), said["answer"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointRow:
+    """One row.
+
+    `facts` are numbers of what was proved: clocks, interval, LDS, registers; of a failure the limits that it met.
+    `answer` is what the search found, from which the schedule is made again without a search, and proved again.
+    """
+
+    key: str
+    kind: JobKind
+    point: LoopPoint
+    status: PointStatus
+    code: str = ""
+    message: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    answer: str = ""
+    seconds: float = 0.0
+    attempts: int = 1
+
+    @property
+    def finding(self) -> Finding | None:
+        """Why it isn't proved; None if it is."""
+        return Finding(code=self.code, message=f"{self.point.name}: {self.message}") if self.code else None
+
+    def line(self) -> str:
+        """As a worker writes it."""
+        said = {
+            "key": self.key,
+            "kind": self.kind.value,
+            "point": self.point.data(),
+            "status": self.status.value,
+            "code": self.code,
+            "message": self.message,
+            "facts": dict(self.facts),
+            "answer": self.answer,
+            "seconds": self.seconds,
+            "attempts": self.attempts,
+        }
+        return json.dumps(said) + "\n"
+
+
+def row_of(line: str) -> PointRow:
+    """A row from its line."""
+    said = json.loads(line)
+    return PointRow(
+        **{
+            **said,
+            "kind": JobKind(said["kind"]),
+            "point": point_of(said["point"]),
+            "status": PointStatus(said["status"]),
+        }
+    )
+
+
+_AUDITED_BY = ("audit", "emit", "isa")
+
+
+def compute(job: Job) -> PointRow:
+    """The row of a job; only what isn't rota's own finding escapes."""
+    started = perf_counter()
+    point = job.point
+    try:
+        if job.kind is JobKind.SOLVE:
+            facts, answer = _solve(point)
+            code, message = "", ""
+        else:
+            facts, answer = _audit(point, job.answer), ""
+            code, message = facts.pop("code"), facts.pop("message")
+        status = PointStatus.REFUSED if code else PointStatus.PROVED
+    except RotaError as error:
+        worst = error.findings[0]
+        facts, answer, status, code, message = {}, "", PointStatus.REFUSED, worst.code, worst.message
+    return PointRow(
+        key=job.key,
+        kind=job.kind,
+        point=point,
+        status=status,
+        code=code,
+        message=message,
+        facts=facts,
+        answer=answer,
+        seconds=perf_counter() - started,
+    )
+
+
+def _solve(point: LoopPoint) -> tuple[dict[str, Any], str]:
+    from rota.emit.whole.whole_kernel import emit_whole
+    from rota.predict.predict_problem import tiled_gemm
+
+    with tempfile.TemporaryDirectory() as folder, kept_in(Path(folder)):
+        compiled = schedule_of(point)
+        answer = {file.stem: json.loads(file.read_text()) for file in Path(folder).glob("*.json")}
+    gemm = tiled_gemm(compiled, point.tile)
+    certificate, found = compiled.certificate, compiled.modulo
+    if not (certificate and found):
+        raise AssertionError(f"{point.name} was given back without a proof")
+    emit_whole(compiled, point.shape().geometry, whole_of())  # what can't be written may not win
+    slot = rates_of(compiled.machine).clocks_per_slot.value
+    facts = {
+        "loop_clocks": gemm.loop_clocks,
+        "matrix_clocks": gemm.matrix_clocks,
+        "interval": found.ii * slot,
+        "least": found.certificate.optimal,
+        "certificate": str(certificate).splitlines()[0],
+        "lds_bytes": compiled.lds_bytes,
+        "registers": compiled.registers,
+        "barriers": sum(entry.op.kind is OpKind.BARRIER for entry in compiled.kernel),
+        "stages": compiled.placement.stages,
+        "unroll": compiled.trip_tiles[0],
+        "tiles_outside": compiled.trip_tiles[1],
+        "schedule": digest_of(compiled),
+    }
+    return facts, json.dumps(answer)
+
+
+def schedule_of(point: LoopPoint) -> CompiledLoop:
+    """The loop, scheduled and proved."""
+    from rota.order.modulo.scheduler import ModuloScheduler
+    from rota.values.compile_loop import compile_loop
+
+    return compile_loop(
+        point.loop(),
+        point.target,
+        stagger=point.stagger,
+        fewest_barriers=point.fewest_barriers,
+        most_copies=point.depth,
+        slack=point.slack,
+        scheduler=ModuloScheduler(time_limit=point.effort, seed=point.seed),
+    )
+
+
+def schedule_again(point: LoopPoint, answer: str) -> CompiledLoop:
+    """The same from what the search found, checked and proved like a new one; searched for where that doesn't hold."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, found in (json.loads(answer) if answer else {}).items():
+            (Path(folder) / f"{name}.json").write_text(json.dumps(found))
+        with kept_in(Path(folder)):
+            return schedule_of(point)
+
+
+def digest_of(compiled: CompiledSchedule) -> str:
+    """Of the entries in their order: two points with the same digest are one kernel, but for its name."""
+    listed = [str(entry.op) for phase in (compiled.prologue, compiled.kernel, compiled.epilogue) for entry in phase]
+    return hashlib.sha256("\n".join(listed).encode()).hexdigest()[:16]
+
+
+@contextmanager
+def kept_in(folder: Path) -> Iterator[None]:
+    """Searches keep and recall what they find in a folder; the setting is the process's, as the memory asks for it."""
+    before = os.environ.get(SETTING)
+    os.environ[SETTING] = str(folder)
+    try:
+        with remembering():
+            yield
+    finally:
+        if before is None:
+            del os.environ[SETTING]
+        else:
+            os.environ[SETTING] = before
+
+
+def audit_key(key: str, toolchain: str) -> str:
+    """Of the audit of a point by a compiler: another compiler or another audit is another key."""
+    said = json.dumps([key, toolchain, code_digest(_AUDITED_BY)])
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def _audit(point: LoopPoint, answer: str) -> dict[str, Any]:
+    """Emitted whole, compiled, and compared with the schedule; the first finding is why it may not win."""
+    from rota.audit.audit import audit_gemm
+    from rota.emit.whole.whole_kernel import emit_whole, whole_name
+    from rota.isa.binary.toolchain import find_toolchain
+
+    compiled, asked, geometry = schedule_again(point, answer), whole_of(), point.shape().geometry
+    code = find_toolchain().compile(emit_whole(compiled, geometry, asked), point.target.toolchain)
+    found = audit_gemm(compiled, geometry, code, kernel=whole_name(compiled, asked))
+    worst = next(iter(found.findings), None)
+    notes: Mapping[str, str] = {} if worst is None else {"severity": worst.severity.value}
+    errors = [each for each in found.findings if each.severity is Severity.ERROR]
+    first = errors[0] if errors else worst
+    return {
+        "code": "" if first is None else first.code,
+        "message": "" if first is None else first.message,
+        "toolchain": found.toolchain,
+        "vgprs": found.facts.vgprs,
+        **notes,
+    }
+
+
+def whole_of(xcds: int | None = None, group: int | None = None) -> WholeGemm:
+    """The whole kernel that is audited and emitted: D in bf16, workgroups in the order of a swizzle."""
+    from rota.emit.whole.whole_options import Output, WholeGemm
+
+    plain = WholeGemm(output=Output.BF16)
+    return plain if xcds is None or group is None else WholeGemm(output=Output.BF16, xcds=xcds, group=group)

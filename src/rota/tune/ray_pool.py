@@ -14,7 +14,7 @@ from typing import Any
 
 from rota.errors import Finding, ToolchainError, TuneError
 from rota.tune.local_pool import DEATHS, Nursery, given_up
-from rota.tune.point_row import Job, PointLimits, PointRow, job_of, row_of
+from rota.tune.point import Job, PointLimits, PointRow, job_of, row_of
 
 BATCH_SECONDS = 30.0
 """What a batch should take; its size follows the mean of the rows so far."""

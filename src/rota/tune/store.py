@@ -18,8 +18,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from rota.errors import Finding, TuneError
-from rota.tune.point import point_of
-from rota.tune.point_row import JobKind, PointRow, PointStatus
+from rota.tune.point import JobKind, PointRow, PointStatus, point_of
 
 FILE, LOCK = "library.sqlite", "library.lock"
 FORMAT = 1

@@ -15,11 +15,9 @@ from typing import Any, NamedTuple
 
 from rota.errors import Finding, TuneError
 from rota.targets.registry import device_named
-from rota.tune.compute_point import audit_key
 from rota.tune.local_pool import LocalPool, Pool
-from rota.tune.point_row import Job, JobKind, PointLimits, PointRow, PointStatus
-from rota.tune.shapes import ProblemShape
-from rota.tune.space import Pruned, Swizzle, TuneSpace, sift
+from rota.tune.point import Job, JobKind, PointLimits, PointRow, PointStatus, audit_key
+from rota.tune.space import ProblemShape, Pruned, Swizzle, TuneSpace, sift
 from rota.tune.store import Store
 from rota.tune.winners import KernelRun, Ranking, choices, fits, rank, shape_key
 
@@ -252,3 +250,30 @@ def _read(folder: Path, store: Store) -> TunedLibrary:
             tables.append(_table(element, ranking, shapes, wanted, there))
     pruned = tuple(Pruned(*each) for each in store.said("pruned"))
     return TunedLibrary(folder, tuple(tables), tuple(own), pruned, tally)
+
+
+_WIDTH = 24
+
+
+def progress_line(tally: Tally) -> str:
+    """Rate and time left count what was computed, not what was there."""
+    there = tally.hits + tally.done
+    filled = _WIDTH * there // max(tally.asked, 1)
+    counts = f"{tally.proved} proved, {tally.refused} refused, {tally.failed} failed"
+    line = f"{tally.doing} [{'#' * filled}{'.' * (_WIDTH - filled)}] {there} of {tally.asked} loops: {counts}"
+    took = perf_counter() - tally.started
+    if tally.done and took > 0:
+        rate = tally.done / took
+        line += f", {rate:.2g}/s, {(tally.asked - there) / rate:.0f} s left"
+    return line
+
+
+def summary(tally: Tally) -> str:
+    """What a run did, when it is over."""
+    evaluated = f"{tally.evaluated:,} points by formula"
+    if tally.evaluated and tally.formula_seconds > 0:
+        evaluated += f" in {tally.formula_seconds:.2f} s ({tally.evaluated / tally.formula_seconds:,.0f}/s)"
+    return (
+        f"{tally.asked} loops: {tally.done} computed, {tally.hits} in the store; {tally.proved} proved, "
+        f"{tally.refused} refused, {tally.failed} failed\n{evaluated}, {tally.kept:,} chosen before"
+    )

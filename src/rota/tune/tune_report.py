@@ -18,8 +18,8 @@ from rota.targets.registry import device_named
 from rota.tune.dispatch_table import by_kernel, coverage
 from rota.tune.tune_library import DeviceTable, TunedLibrary
 from rota.tune.winners import MEASURED
-from rota.view.palette import DARK, HUES, LIGHT, Theme, ink
-from rota.view.template import render
+from rota.view.draw import DARK, HUES, LIGHT, Theme, ink
+from rota.view.page import render
 
 _STEPS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 """From which share of the best rate on a cell gets the next shade."""

@@ -7,23 +7,104 @@ times are nearer to the winner's than the model can tell are counted with the ch
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from rota.predict.calibrate import FEWEST, calibrate
-from rota.predict.gemm_problem import GemmProblem
-from rota.predict.measured_runs import MeasuredGemm
-from rota.predict.predict_problem import Correction
-from rota.predict.tiled_gemm import TiledGemm
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.errors import Finding, MeasureError
+from rota.predict.calibrate import FEWEST, MeasuredGemm, calibrate, read_runs
+from rota.predict.predict_problem import (
+    ABOVE_BEST,
+    Correction,
+    GemmProblem,
+    ModelParameters,
+    TiledGemm,
+    parameters_of,
+    times_of,
+    type_facts_of,
+    work_of_problem,
+)
 from rota.solver.memory import canonical, code_digest
 from rota.targets.device import problem_facts_of
 from rota.targets.registry import device_named
-from rota.tune.formula import Candidate, predicted
-from rota.tune.point_row import PointRow
-from rota.tune.shapes import ProblemShape
-from rota.tune.space import Swizzle
+from rota.tune.point import PointRow
+from rota.tune.space import ProblemShape, Swizzle
+
+Floats = NDArray[np.float64]
+
+CHUNK = 1 << 18
+"""Points that are evaluated at once, which fit a cache better than all."""
+_RESULT_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0}
+
+
+class Candidate(NamedTuple):
+    """A kernel as the formula sees it: its loop, how K is split, K-tiles outside the loop, and what was measured."""
+
+    gemm: TiledGemm
+    split_k: int
+    tiles_outside: int
+    correction: Correction | None = None
+
+
+def predicted(candidates: Sequence[Candidate], shapes: Sequence[ProblemShape]) -> Floats:
+    """Microseconds by shape and candidate; infinite where K is too short to be split so."""
+    found = np.empty((len(shapes), len(candidates)))
+    rows = max(1, CHUNK // max(1, len(candidates)))
+    kernels = _Kernels(candidates)
+    for first in range(0, len(shapes), rows):
+        found[first : first + rows] = kernels.times(shapes[first : first + rows])
+    return found
+
+
+class _Kernels:
+    """The candidates' columns."""
+
+    def __init__(self, candidates: Sequence[Candidate]) -> None:
+        gemms = [each.gemm for each in candidates]
+        self.tile = tuple(_row(gemm.tile[side] for gemm in gemms) for side in range(3))
+        self.mma, self.loop = _row(gemm.matrix_clocks for gemm in gemms), _row(gemm.loop_clocks for gemm in gemms)
+        self.size, self.split = _row(gemm.element_bytes for gemm in gemms), _row(each.split_k for each in candidates)
+        self.units = _row(gemm.device.timing.compute_units.value for gemm in gemms)
+        self.outside = _row(each.tiles_outside for each in candidates)
+        facts = [type_facts_of(gemm) for gemm in gemms]
+        self.best = _row(np.inf if own.best is None else own.best.value for own in facts)
+        each_has = [
+            parameters_of(each.gemm.device, own, each.correction) for each, own in zip(candidates, facts, strict=True)
+        ]
+        columns: Any = [_row(values) for values in zip(*each_has, strict=True)]  # arrays stand for numbers
+        self.at = ModelParameters(*columns)
+
+    def times(self, shapes: Sequence[ProblemShape]) -> Floats:
+        """Some shapes by all candidates."""
+        m, n, k = (np.array([shape[side] for shape in shapes], float)[:, None] for side in range(3))
+        arrays: Any = work_of_problem  # takes arrays as it takes numbers
+        work = arrays(
+            sides=(m, n, k),
+            tile=self.tile,
+            split_k=self.split,
+            units=self.units,
+            element_bytes=self.size,
+            result_bytes=np.array([_RESULT_BYTES[shape.result] for shape in shapes])[:, None],
+            mma=self.mma,
+            loop=self.loop,
+        )
+        fastest = 2 * m * n * k / (ABOVE_BEST * self.best) / 1e6
+        us = np.maximum(np.asarray(times_of(work, self.at).total), fastest)
+        # As the emitted launcher has it: loops that are filled and drained once each need K enough.
+        long_enough = (self.split == 1) | ((k // self.tile[2]) // self.split >= 2 * np.maximum(self.outside, 1))
+        found: Floats = np.where(long_enough, us, np.inf)
+        return found
+
+
+def _row(values: Any) -> Floats:  # noqa: ANN401  # any numbers
+    return np.array(list(values), float)[None, :]
+
 
 FORMAT = 1
 _NAMED = 3
@@ -195,3 +276,31 @@ def winners_used(chosen: Iterable[Mapping[str, Any]]) -> dict[tuple[str, Swizzle
     for each in chosen:
         found.setdefault((each["key"], Swizzle(*each["swizzle"])), []).append(each)
     return found
+
+
+def read_measured(path: Path, known: Collection[str]) -> list[KernelRun]:
+    """The runs of a file, which may be of several devices."""
+    found: list[KernelRun] = []
+    for device in _devices(path):
+        for run in read_runs(path, device_named(device)).runs:
+            if run.kernel not in known:
+                raise MeasureError(
+                    Finding(
+                        code="M204",
+                        message=f"{path.name}:{run.line}: {run.kernel or 'no kernel'!r:.80} is not of this library",
+                        evidence=(("kernels", len(known)),),
+                        fixes=("name kernels as the dispatch table does, in a column kernel",),
+                    )
+                )
+            sides = run.problem.m, run.problem.n, run.problem.k, run.problem.split_k
+            found.append(KernelRun(run.kernel, device_named(device).name, *sides, run.us, path.name))
+    return found
+
+
+def _devices(path: Path) -> list[str]:
+    """What the file's rows were measured on; what can't be read is left to the reader, whose findings say it."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return list(dict.fromkeys(row["device"] for row in csv.DictReader(file) if row.get("device"))) or [""]
+    except (OSError, UnicodeDecodeError) as error:
+        raise MeasureError(Finding(code="M201", message=f"{path.name}: it can't be read: {error}")) from error

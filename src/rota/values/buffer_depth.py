@@ -7,26 +7,199 @@ registers hold and the unrolled loop may have, each value by itself where not al
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 
 from rota.check import bad_field
 from rota.errors import Concern, Finding, OrderError
-from rota.order.modulo.mii import derive_mii
-from rota.order.modulo.modulo_problem import LONGEST
-from rota.order.modulo.modulo_schedule import ModuloSchedule
+from rota.order.modulo.modulo_problem import (
+    LONGEST,
+    Arc,
+    Cycle,
+    ModuloEdge,
+    ModuloOp,
+    ModuloProblem,
+    ModuloSchedule,
+    Resource,
+    Use,
+    derive_mii,
+    longest_starts,
+)
+from rota.order.modulo.scheduler import ModuloScheduler
 from rota.program.kinds import Home, Unit
 from rota.program.loop_spec import LoopSpec
 from rota.program.machine import Machine
-from rota.solver.outcome import Outcome
-from rota.solver.stopping import stopped
+from rota.solver.limits import Outcome, spent, stopped
 from rota.targets.device import registers_per_lane
-from rota.values.copies import Allowance, Ties, cheapest
-from rota.values.live_registers import least_live, most_live, too_many
-from rota.values.loop_problem import modulo_problem
-from rota.values.op_times import LoopTimes, least_copies, precedences
-from rota.values.patience import Patience
-from rota.values.unroll import Placement
+from rota.values.op_times import LoopTimes, Precedence, least_copies, precedences
+from rota.values.unroll import Placement, least_live, most_live, too_many
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """All searches of a compilation together end within the scheduler's `time_limit` from when this was made."""
+
+    asked: ModuloScheduler
+    started: float = field(default_factory=spent)
+
+    @property
+    def left(self) -> float:
+        """Seconds, at least 0."""
+        return max(self.started + self.asked.time_limit - spent(), 0.0)
+
+    def scheduler(self, at_most: float | None = None) -> ModuloScheduler:
+        """The scheduler with the time that is left, or less."""
+        return replace(self.asked, time_limit=self.left if at_most is None else min(self.left, at_most))
+
+
+def modulo_problem(loop: LoopSpec, times: LoopTimes, copies: Mapping[str, int], behind: int = 0) -> ModuloProblem:
+    """The loop as ops, edges and units, for a given number of copies per value.
+
+    Groups of waves that run apart hold each unit once more, each group `behind` slots after the one before.
+    """
+    used = {timing.unit for timing in times.timings} | {Unit.ISSUE for timing in times.timings if timing.issue}
+    return ModuloProblem(
+        ops=tuple(
+            ModuloOp(
+                name=op.name,
+                latency=timing.latency,
+                uses=(
+                    *(
+                        Use(resource=timing.unit.value, occupancy=timing.occupancy, offset=group * behind)
+                        for group in range(times.groups)
+                        if timing.occupancy
+                    ),
+                    *((Use(resource=Unit.ISSUE.value, occupancy=timing.issue),) if timing.issue else ()),
+                ),
+            )
+            for op, timing in zip(loop.ops, times.timings, strict=True)
+        ),
+        edges=tuple(
+            ModuloEdge(producer=p.earlier, consumer=p.later, delay=p.delay, distance=p.distance)
+            for p in precedences(loop, times, copies)
+        ),
+        resources=tuple(Resource(name=unit.value) for unit in Unit if unit in used),
+    )
+
+
+def without_turns(problem: ModuloProblem) -> ModuloProblem:
+    """The same, with issue turns left to the order."""
+    turns = Unit.ISSUE.value
+    ops = (replace(op, uses=tuple(use for use in op.uses if use.resource != turns)) for op in problem.ops)
+    return replace(problem, ops=tuple(ops), resources=tuple(r for r in problem.resources if r.name != turns))
+
+
+_MOST_TRIED = 300  # choices of copies, before the question is left open
+_MOST_STEPS = 3_000_000  # arcs looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What copies may take: bytes of LDS, registers per lane if each copy has its own, and how many of a value.
+
+    None lifts a limit.
+    """
+
+    loop: LoopSpec
+    least: Mapping[str, int]
+    lds_bytes: int
+    registers: int | None = None
+    most: Mapping[str, int] | None = None
+
+    def holds(self, copies: Mapping[str, int]) -> bool:
+        """Do so many copies fit?"""
+        return (
+            self.loop.lds_bytes(copies) <= self.lds_bytes
+            and (self.registers is None or self.loop.registers(copies) <= self.registers)
+            and (self.most is None or all(count <= self.most.get(name, count) for name, count in copies.items()))
+        )
+
+    def price(self, copies: Mapping[str, int]) -> float:
+        """The share of LDS and registers that they take."""
+        registers = 0.0 if self.registers is None else self.loop.registers(copies) / max(self.registers, 1)
+        return self.loop.lds_bytes(copies) / self.lds_bytes + registers + sum(copies.values()) / 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ties:
+    """The precedences of `count` ops, with no copy of anything."""
+
+    count: int
+    precedences: tuple[Precedence, ...]
+
+    @classmethod
+    def of(cls, loop: LoopSpec, found: Iterable[Precedence]) -> Ties:
+        """Those of a loop; accumulators have one copy, which is counted already."""
+        single = {value.name for value in loop.values if value.home not in (Home.LDS, Home.REGISTERS)}
+        each = tuple(tie._replace(of="") if tie.of in single else tie for tie in found)
+        return cls(count=len(loop.ops), precedences=each)
+
+    def arcs(self, copies: Mapping[str, int]) -> Iterator[tuple[Arc, str]]:
+        """Arcs with so many copies, each with the value whose copies it counts."""
+        for earlier, later, delay, distance, _, of in self.precedences:
+            yield Arc(earlier, later, delay, distance + (copies[of] if of else 0)), of
+
+    def too_long(self, copies: Mapping[str, int], ii: int) -> Cycle | None:
+        """A cycle that asks for more than so many copies give at this interval."""
+        found = longest_starts(self.count, tuple(dict(self.arcs(copies))), ii)
+        return found if isinstance(found, Cycle) else None
+
+
+def cheapest(ties: Ties, allowed: Allowance, ii: int) -> dict[str, int] | Outcome:
+    """The copies that bear the interval and take the least; INFEASIBLE if none do, OPEN if that took too long."""
+    names = tuple(allowed.least)
+    queue: list[tuple[float, tuple[int, ...]]] = []
+    seen: set[tuple[int, ...]] = set()
+
+    def offer(copies: Mapping[str, int]) -> None:
+        choice = tuple(copies[name] for name in names)
+        if choice not in seen and allowed.holds(copies):
+            seen.add(choice)
+            heappush(queue, (allowed.price(copies), choice))
+
+    offer(allowed.least)
+    left = min(_MOST_TRIED, _MOST_STEPS // max(len(ties.precedences), 1) + 1)
+    while queue:
+        if not left:
+            return Outcome.OPEN
+        left -= 1
+        copies = dict(zip(names, heappop(queue)[1], strict=True))
+        cycle = ties.too_long(copies, ii)
+        if cycle is None:
+            return copies
+        for more in _ways_out(ties, copies, cycle, ii):
+            offer(more)
+    return Outcome.INFEASIBLE
+
+
+def _ways_out(ties: Ties, copies: Mapping[str, int], cycle: Cycle, ii: int) -> Iterator[dict[str, int]]:
+    """Copies with more of one value of the cycle; as many more as it takes where there is only one such value."""
+    counts: dict[Arc, set[str]] = {}
+    for arc, of in ties.arcs(copies):
+        counts.setdefault(arc, set()).add(of)
+    # Where the same arc holds whatever the copies, more of them are no way out.
+    counted = Counter(min(counts[arc]) for arc in cycle.arcs if "" not in counts[arc])
+    for name, times in counted.items():
+        missing = cycle.delay - cycle.distance * ii
+        step = -(-missing // (times * ii)) if len(counted) == 1 and ii else 1
+        yield {**copies, name: copies[name] + step}
+
+
+def least_borne(ties: Ties, allowed: Allowance, floor: int) -> int:
+    """No interval below this is borne by any copies allowed, some of which leave an order; at least `floor`."""
+    low, high = floor - 1, floor
+    while cheapest(ties, allowed, high) is Outcome.INFEASIBLE:
+        low, high = high, 2 * high
+    while high - low > 1:  # low is refuted, or below the floor; high isn't
+        middle = (low + high) // 2
+        if cheapest(ties, allowed, middle) is Outcome.INFEASIBLE:
+            low = middle
+        else:
+            high = middle
+    return high
+
 
 _OF_TILES, _OF_REGISTERS = 4, 2  # copies that are tried where deeper ones leave no room for barriers
 _DEEPEST, _MOST_ENTRIES = 16, 1024  # periods of the unrolled loop, and ops in it

@@ -2,42 +2,195 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
+from typing import NamedTuple
 
 from rota.check import bad_field, expect, is_int
 from rota.compiled.proved import applied, certified, repaired
 from rota.cycles.predict import clocks_per_tile
-from rota.errors import OrderError
-from rota.order.modulo.modulo_schedule import ModuloSchedule
+from rota.errors import OrderError, RotaError
+from rota.order.modulo.handover import Choice, derive_deliveries, derive_handovers
+from rota.order.modulo.modulo_check import check_starts
+from rota.order.modulo.modulo_problem import ModuloSchedule, derive_mii
 from rota.order.modulo.scheduler import ModuloScheduler
-from rota.program.limits import MOST_ENTRIES, check_count
-from rota.program.loop_spec import LoopSpec
+from rota.order.modulo.slack import Settled, check_settled
+from rota.program.entry import Entry, wait_effect, wait_op
+from rota.program.kinds import Phase
+from rota.program.loop_spec import MOST_ENTRIES, LoopSpec, check_count
+from rota.program.lowered import numbered
 from rota.program.machine import Machine
-from rota.sync.synthesis import synthesise
-from rota.targets.default import DEFAULT
+from rota.solver.memory import keep, recall, remembers
+from rota.sync.needless import Indispensable, derive_needed
+from rota.sync.repair import Repair, renumbered, synthesise
 from rota.targets.device import rates_of, timing_of
+from rota.targets.devices import DEFAULT
 from rota.values.buffer_depth import (
+    Patience,
     allowances,
     check_length,
     check_placement,
     check_registers,
     depths_that_bear,
+    least_borne,
+    modulo_problem,
     narrowed,
     shallowest,
+    without_turns,
 )
-from rota.values.claim import Claim
 from rota.values.compiled_loop import CompiledLoop
-from rota.values.copies import least_borne
-from rota.values.lean_loop import without_needless
+from rota.values.interval_certificate import Claim
 from rota.values.op_times import time_loop
-from rota.values.patience import Patience
-from rota.values.place import in_lockstep, landing_wished, staggered
-from rota.values.placed_before import Before, keep_placement, placed_before
+from rota.values.placement import by_bound, derive_sites, in_lockstep, landing_wished, staggered
 from rota.values.polish import faster_order, reordered
 from rota.values.unroll import Placement, UnrolledLoop, derive_loop_phases
-from rota.values.wait_sites import derive_sites
-from rota.verify.impossible import impossible
+from rota.verify.machine_limits import impossible
+
+
+class Before(NamedTuple):
+    """A schedule with its certificate, its placement, and the order of the kernel's entries, if it was polished."""
+
+    found: ModuloSchedule
+    placement: Placement
+    order: tuple[int, ...] | None
+
+
+def placed_before(question: object, claim: Claim) -> Before | None:
+    """What was kept for a question, if it still holds."""
+    answer = recall(question)
+    try:
+        placement, order = _read(answer)
+        return Before(_checked(claim, placement), placement, order)
+    except (RotaError, TypeError, KeyError, ValueError, IndexError, AttributeError):
+        return None  # it is searched for, as if nothing had been kept
+
+
+def keep_placement(question: object, claim: Claim, before: Before) -> None:
+    """Keep what was found, if its certificate can be had again without a search."""
+    found, placement, order = before
+    if not remembers():
+        return
+    try:
+        again = _checked(claim, placement).certificate
+    except RotaError:
+        return
+    if (again.proof, again.lower, again.limits) == _said(found):
+        keep(
+            question,
+            {
+                "interval": placement.interval,
+                "starts": placement.starts,
+                "copies": placement.copies,
+                "barriers": placement.barriers,
+                "landing_slack": placement.landing_slack,
+                "read_slack": placement.read_slack,
+                "turns_left": placement.turns_left,
+                "order": order,
+            },
+        )
+
+
+def _said(found: ModuloSchedule) -> tuple[object, ...]:
+    return found.certificate.proof, found.certificate.lower, found.certificate.limits
+
+
+def _read(answer: object) -> tuple[Placement, tuple[int, ...] | None]:
+    """Numbers where numbers are due; anything else is an error."""
+    if not isinstance(answer, dict):
+        raise TypeError("nothing was kept")
+    order = answer["order"]
+    placement = Placement(
+        interval=_number(answer["interval"]),
+        starts=tuple(map(_number, answer["starts"])),
+        copies=tuple((str(name), _number(count)) for name, count in answer["copies"]),
+        barriers=tuple(map(_number, answer["barriers"])),
+        landing_slack=_number(answer["landing_slack"]),
+        read_slack=_number(answer["read_slack"]),
+        turns_left=answer["turns_left"] is True,
+    )
+    return placement, None if order is None else tuple(map(_number, order))
+
+
+def _number(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise TypeError("no number")
+    return value
+
+
+def _checked(claim: Claim, placement: Placement) -> ModuloSchedule:
+    """The interval and starts with what bounds show; an error where they don't hold."""
+    loop, times, ii = claim.loop, claim.times, placement.interval
+    barriers = placement.barriers
+    behind = barriers[1] - barriers[0] if times.groups > 1 and barriers[1:] else 0
+    problem = modulo_problem(loop, times, dict(placement.copies), behind)
+    mii = derive_mii(problem)
+    found = by_bound(ii, placement.starts, mii, seconds=0.0)
+    check_starts(without_turns(problem) if placement.turns_left else problem, found)
+    if barriers:
+        choice = Choice(
+            problem=problem,
+            copies=placement.copies,
+            handovers=tuple(derive_handovers(loop, dict(placement.copies))),
+            deliveries=tuple(derive_deliveries(loop)),
+            stages=range(placement.stages, placement.stages + 1),
+            behind=behind,
+        )
+        settled = Settled(
+            choice=0,
+            starts=placement.starts,
+            barriers=barriers,
+            landing_slack=placement.landing_slack,
+            read_slack=placement.read_slack,
+        )
+        check_settled(choice, settled, ii)
+    return claim.certify(found, placement)
+
+
+def without_needless(written: CompiledLoop) -> CompiledLoop:
+    """The same loop if it needs all of them, as strong as they are; else not proved, what is left with new reasons."""
+    program = written.lowered
+    needed = derive_needed(program)
+    before = {phase: tuple(entry for entry in program.phase(phase) if entry.listed) for phase in Phase}
+    kept = {phase: tuple(_kept(before[phase], needed)) for phase in Phase}
+    if kept == before:
+        return written
+    said = {
+        (entry.phase, entry.time_slot): why.reason
+        for phase in Phase
+        for entry in before[phase]
+        if (why := needed.get(id(entry))) is not None
+    }
+    repairs = []
+    for each in written.repairs:
+        now = next((entry.op for entry in kept[each.phase] if entry.time_slot == each.slot), None)
+        if now is not None:
+            reason = str(said.get((each.phase, each.slot), each.reason))
+            repairs.append(_in_new_places(replace(each, op=now, reason=reason), kept))
+    return replace(
+        written,
+        prologue=numbered(kept[Phase.PROLOGUE]),
+        kernel=numbered(kept[Phase.KERNEL]),
+        epilogue=numbered(kept[Phase.EPILOGUE]),
+        repairs=tuple(repairs),
+    )
+
+
+def _kept(entries: Iterable[Entry], needed: Mapping[int, Indispensable | None]) -> Iterator[Entry]:
+    """Entries where they stood, without what is needless, waits as weak as they may be."""
+    for entry in entries:
+        why, counter = needed.get(id(entry)), entry.effect.counter
+        if why is not None and counter is not None and why.leaves != entry.effect.wait_value:
+            yield replace(entry, op=wait_op(counter, why.leaves), effect=wait_effect(counter, why.leaves))
+        elif why is not None or id(entry) not in needed:
+            yield entry
+
+
+def _in_new_places(each: Repair, kept: Mapping[Phase, tuple[Entry, ...]]) -> Repair:
+    for phase, entries in kept.items():
+        each = renumbered(each, phase, {entry.time_slot: place for place, entry in enumerate(entries)})
+    return each
+
 
 _TIME_LIMIT = 120.0  # seconds, several times what the largest shipped loop takes
 
@@ -195,3 +348,20 @@ def _bare(
         staggered=stagger,
         stagger_index=len(phases.prologue),
     )
+
+
+_TRIES_EACH = 3
+
+
+def top_k(loop: LoopSpec, machine: Machine = DEFAULT, *, k: int, stagger: bool = False) -> tuple[CompiledLoop, ...]:
+    """Up to `k` schedules with different orders; fewer if the search keeps finding the same ones."""
+    if not is_int(k) or k < 1:
+        raise bad_field(loop, "k", k, "an integer, at least 1")
+    found: dict[tuple[object, ...], CompiledLoop] = {}
+    for seed in range(_TRIES_EACH * k):
+        scheduler = replace(ModuloScheduler(), seed=seed)
+        compiled = compile_loop(loop, machine, stagger=stagger, scheduler=scheduler)
+        found.setdefault(tuple(entry.op for entry in compiled.kernel), compiled)
+        if len(found) == k:
+            break
+    return tuple(found.values())

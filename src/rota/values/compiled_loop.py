@@ -7,21 +7,20 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.errors import Finding, Severity
+from rota.cycles.predict import Prediction, predict
+from rota.cycles.timeline import Cause
+from rota.errors import Finding, RotaError, Severity
 from rota.program.entry import Entry, Op
-from rota.program.kinds import OpKind
+from rota.program.kinds import OpKind, Phase
 from rota.program.loop_spec import LoopSpec
-from rota.program.lowered import LoweredProgram
+from rota.program.lowered import Lowerable, LoweredProgram, catch_up, fall_back, falls_back_at, groups_of, meeting_of
 from rota.program.machine import Machine
-from rota.program.phase import Phase
-from rota.program.stagger import catch_up, fall_back, falls_back_at, groups_of, meeting_of
 from rota.targets.device import rates_of, registers_per_lane, timing_of
-from rota.values.live_registers import most_live
 from rota.values.op_times import time_loop
-from rota.values.unroll import Placement
+from rota.values.unroll import Placement, most_live
 
 if TYPE_CHECKING:
-    from rota.order.modulo.modulo_schedule import ModuloSchedule
+    from rota.order.modulo.modulo_problem import ModuloSchedule
     from rota.sync.repair import Repaired
 
 _LONGEST_VALU = 4  # slots of one vector instruction: exponentials and the like have a quarter of the rate
@@ -125,7 +124,6 @@ class CompiledLoop(CompiledSchedule):
         """The predicted clocks, and what they have beyond the interval."""
         if self.modulo is None:
             return None
-        from rota.values.gap import gap_in_words  # the cycle model is loaded when it is asked
 
         return gap_in_words(self, self.modulo.ii * rates_of(self.machine).clocks_per_slot.value)
 
@@ -192,3 +190,28 @@ def grain_of(loop: LoopSpec) -> str:
     """How fine the ops of a loop are; a vector op takes a slot per instruction, an exponential four."""
     single = (op.instructions == 1 or (op.kind is OpKind.VALU and op.instructions <= _LONGEST_VALU) for op in loop.ops)
     return "by instruction" if all(single) else "in tiles"
+
+
+_MOST_NAMED = 3
+_AT_WORK = (Cause.MMA_BUSY, Cause.VALU_BUSY)
+
+
+def gap_in_words(schedule: Lowerable, interval: int) -> str | None:
+    """The predicted clocks of a K-tile, and why they are more than `interval` clocks; None without a model."""
+    try:
+        found = predict(schedule, band=False)
+    except RotaError:
+        return None
+    more = found.cycles - interval
+    said = f"predicted {found.cycles:,.0f} clk"
+    if more < 0.5:
+        return said
+    causes = [f"{cause} {clocks:,.0f}" for cause, clocks in _causes(found) if clocks >= 0.5]
+    return f"{said} ({more:,.0f} more: {', '.join(causes[:_MOST_NAMED])})" if causes else f"{said} ({more:,.0f} more)"
+
+
+def _causes(found: Prediction) -> tuple[tuple[str, float], ...]:
+    """Why matrix units stood idle, where they are what binds; else what the waves stood for."""
+    if found.bound_by_mma:
+        return found.idle_causes
+    return tuple(each for each in found.causes if each[0] not in _AT_WORK)

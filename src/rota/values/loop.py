@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from rota.check import author_line, bad_field, check_elements, is_int
 from rota.program.kinds import Home, OpKind
-from rota.program.limits import MOST_OPS, MOST_VALUES, check_count
-from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
+from rota.program.loop_spec import MOST_OPS, MOST_VALUES, LoopOp, LoopSpec, Read, Value, check_count
 from rota.program.machine import LANES
 
 _REGISTER_BYTES = 4

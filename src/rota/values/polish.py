@@ -9,23 +9,241 @@ that are as fast, which is faster when loads and reads are late.  No entry passe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from rota.cycles.instructions import encode, in_order
-from rota.cycles.order_pace import OrderPace, in_lockstep
-from rota.cycles.paced_loop import paced_loop
-from rota.cycles.parameters import nominal, unlucky
+from rota.cycles.instructions import encode, in_order, nominal, unlucky
+from rota.cycles.pace import OrderPace, in_lockstep, paced_loop
 from rota.cycles.predict import clocks_of
 from rota.errors import RotaError
 from rota.program.entry import Entry
-from rota.program.kinds import OpKind
-from rota.program.phase import Phase
-from rota.sync.passing import derive_must_follow
+from rota.program.kinds import OpKind, Phase
+from rota.sync.needless import derive_must_follow
 from rota.sync.repair import renumbered
 from rota.targets.device import device_of
 from rota.values.compiled_loop import CompiledLoop
-from rota.values.order_search import OrderSearch
+
+_FURTHEST = 3  # matrix instructions that one entry passes
+
+
+class EntryMoves:
+    """Moves that no entry makes past one that it must stay behind; matrix instructions are `fixed` in their order."""
+
+    def __init__(self, behind: Sequence[Collection[int]], fixed: Sequence[bool]) -> None:
+        self.behind, self.fixed = behind, fixed
+
+    def single(self, order: Sequence[int], entry: int) -> Iterator[list[int]]:
+        """The entry one to three matrix instructions earlier, or else later."""
+        place = order.index(entry)
+        for step in (-1, 1):
+            other, passed = place + step, 0
+            while 0 <= other < len(order) and passed < _FURTHEST and self._may_swap(order[other], entry, step):
+                if self.fixed[order[other]]:
+                    passed += 1
+                    yield _moved(order, place, other)
+                other += step
+
+    def shifted(self, order: Sequence[int], stretch: Sequence[int], step: int) -> list[int] | None:
+        """Each matrix instruction of a stretch, in order, one entry earlier (-1) or later (1); None if one can't.
+
+        So an entry moves from the gap at one end of the stretch to the gap at the other, although none moves far.
+        """
+        moved: list[int] | None = list(order)
+        for entry in stretch if step < 0 else reversed(stretch):
+            moved = None if moved is None else self._passed(moved, moved.index(entry), step)
+        return moved
+
+    def carried(self, order: Sequence[int], place: int, other: int) -> list[int] | None:
+        """The entry at one place carried to another; None if it may not pass one in between."""
+        entry, step = order[place], 1 if other > place else -1
+        passed = range(place + step, other + step, step)
+        return _moved(order, place, other) if all(self._may_swap(order[each], entry, step) for each in passed) else None
+
+    def _passed(self, order: Sequence[int], place: int, step: int) -> list[int] | None:
+        """The order with the nearest entry of the gap before or behind a matrix instruction on its other side."""
+        other = place + step
+        while 0 <= other < len(order) and not self.fixed[order[other]]:
+            carried = self.carried(order, other, place)
+            if carried is not None:
+                return carried
+            other += step
+        return None
+
+    def _may_swap(self, other: int, entry: int, step: int) -> bool:
+        """May an entry move past the other, which stands before it (-1) or behind it (1)?"""
+        first, second = (other, entry) if step < 0 else (entry, other)
+        return first not in self.behind[second]
+
+
+def _moved(order: Sequence[int], place: int, other: int) -> list[int]:
+    moved = [*order[:place], *order[place + 1 :]]
+    moved.insert(other, order[place])
+    return moved
+
+
+_AHEAD = 8, 24  # entries that a list looks at
+_LISTS = 3  # one made of the other
+_AROUND = 6  # entries around a late one that are moved
+_FULL, _EMPTY = 6, 4  # gaps that an entry is carried to or from; entries that are tried of each
+_STEPS = 360_000  # entries, in all orders that are tried together
+_CLIMB = 4  # part of them that one climb takes at most
+_SWEEPS = 8
+_SHAKEN = 3  # moves at random
+_SHAKES = 8  # in vain, before it is given up
+_MULTIPLIER, _MODULUS = 48271, 2**31 - 1  # of Park and Miller's generator
+_SETTLES = 2  # periods, ahead of what is counted
+
+
+class _Scored(NamedTuple):
+    """An order and its clocks."""
+
+    clocks: int
+    order: list[int]
+
+
+class OrderSearch:
+    """Orders of one period, the same in all periods of the kernel.
+
+    `wave` has loads and reads in time, `late` has them late; entries that are `fixed` are matrix instructions.
+    """
+
+    def __init__(
+        self, wave: OrderPace, late: OrderPace, behind: Sequence[set[int]], fixed: Sequence[bool], periods: int
+    ) -> None:
+        self.wave, self.late, self.behind, self.fixed, self.periods = wave, late, behind, fixed, periods
+        self.length, self.left, self.drawn = len(fixed), _STEPS, 1
+        self.moves = EntryMoves(behind, fixed)
+
+    def run(self, most: int) -> list[tuple[int, ...]]:
+        """At most so many orders of the whole kernel, of the fewest clocks that were found; if late, the best first."""
+        given = self._scored(list(range(self.length)))
+        found = [given]
+        for wave in (self.wave, self.late):
+            lists = list(self._lists(given.order, wave))
+            found += [*lists, self._climbed(min(lists, key=lambda each: each.clocks))]
+        found.append(self._climbed(given))
+        best = min(found, key=lambda each: each.clocks)
+        shakes = _SHAKES
+        while self.left > 0 and shakes and best.clocks > self.wave.loop.least:
+            found.append(self._climbed(self._shaken(best)))
+            shakes = _SHAKES if found[-1].clocks < best.clocks else shakes - 1
+            best = min(found[-1], best, key=lambda each: each.clocks)
+        orders = {tuple(each.order): None for each in found if each.clocks == best.clocks}
+        ranked = sorted(orders, key=lambda order: self._clocks(self.late, order))
+        return [self._whole(order) for order in ranked[:most]]
+
+    def _lists(self, order: list[int], wave: OrderPace) -> Iterator[_Scored]:
+        for ahead in _AHEAD:
+            listed = order
+            for _ in range(_LISTS):
+                listed = self._listed(listed, ahead, wave)
+                yield self._scored(listed)
+
+    def _listed(self, order: list[int], ahead: int, wave: OrderPace) -> list[int]:
+        """Of the next few entries always the first that stands least, none before what it must stay behind."""
+        pace = wave.settled(*self._trips(order))
+        left, listed = list(order), list[int]()
+        while left:
+            best = place = 0
+            for other, entry in enumerate(left[:ahead]):
+                if self.behind[entry].isdisjoint(left[:other]):
+                    stall = pace.stall(entry)
+                    if not other or stall < best:
+                        best, place = stall, other
+                    if not stall:
+                        break
+            entry = left.pop(place)
+            pace.issue(entry)
+            listed.append(entry)
+        return listed
+
+    def _climbed(self, best: _Scored) -> _Scored:
+        """Moves, each to the first order that is faster."""
+        end = self.left - _STEPS // _CLIMB
+        for _ in range(_SWEEPS):
+            before = best.clocks
+            for entry in self._near_late(best.order):
+                best = self._first_better(best, self.moves.single(best.order, entry), end)
+            best = self._first_better(best, self._evened(best.order), end)
+            if best.clocks in (before, self.wave.loop.least) or self.left <= max(end, 0):
+                break
+        return best
+
+    def _first_better(self, best: _Scored, orders: Iterable[list[int]], end: int) -> _Scored:
+        for order in orders:
+            if self.left <= max(end, 0):
+                break
+            tried = self._scored(order)
+            if tried.clocks < best.clocks:
+                return tried
+        return best
+
+    def _near_late(self, order: list[int]) -> list[int]:
+        """Entries around those that are late, in order."""
+        late = {each % self.length for each in self.wave.trip(*self._trips(order)).late}
+        places = [place for place, entry in enumerate(order) if entry in late]
+        near = {other for place in places for other in range(place - _AROUND, place + _AROUND + 1)}
+        return [entry for place, entry in enumerate(order) if place in near and not self.fixed[entry]]
+
+    def _evened(self, order: list[int]) -> Iterator[list[int]]:
+        """Orders with an entry moved from a gap before a matrix instruction that is full to one that has room.
+
+        A gap is full if the unit is free before the instruction comes, and has room if it is still busy then.
+        """
+        matrix = [place for place, entry in enumerate(order) if self.fixed[entry]]
+        margins = self.wave.trip(*self._trips(order)).margins  # the first period's come first
+        full = [number for number, place in enumerate(matrix) if margins[place] < 0]
+        room = [number for number, place in enumerate(matrix) if margins[place] > 0]
+        scarce = self.wave.loop.turns_are_scarce
+        for wanted in room if scarce else full:
+            for other in sorted(full if scarce else room, key=lambda each: abs(each - wanted))[:_FULL]:
+                source, target = (other, wanted) if scarce else (wanted, other)
+                yield from self._carried(order, matrix, source, target)
+                low, step = min(source, target), -1 if target > source else 1
+                shifted = self.moves.shifted(order, [order[matrix[n]] for n in range(low, max(source, target))], step)
+                yield from [] if shifted is None else [shifted]
+
+    def _carried(self, order: list[int], matrix: Sequence[int], source: int, target: int) -> Iterator[list[int]]:
+        """Orders with an entry of one gap in another, those first that stand next to it."""
+        begin = matrix[source - 1] + 1 if source else 0
+        gap = range(begin, matrix[source])
+        tried = 0
+        for place in reversed(gap) if target > source else gap:
+            other = matrix[target] - 1 if target > source else matrix[target]
+            carried = self.moves.carried(order, place, other) if tried < _EMPTY else None
+            if carried is not None:
+                tried += 1
+                yield carried
+
+    def _shaken(self, best: _Scored) -> _Scored:
+        """A few entries moved at random."""
+        order = best.order
+        for _ in range(_SHAKEN):
+            moved = list(self.moves.single(order, order[self._draw(self.length)]))
+            order = moved[self._draw(len(moved))] if moved else order
+        return self._scored(order)
+
+    def _draw(self, count: int) -> int:
+        self.drawn = self.drawn * _MULTIPLIER % _MODULUS
+        return self.drawn % count
+
+    def _scored(self, order: list[int]) -> _Scored:
+        return _Scored(self._clocks(self.wave, order), order)
+
+    def _clocks(self, wave: OrderPace, order: Sequence[int]) -> int:
+        whole, before = self._trips(order)
+        self.left -= len(whole) + len(before)
+        return wave.clocks(whole, before)
+
+    def _trips(self, order: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The whole kernel, and as much of its end as a wave takes to settle."""
+        whole = self._whole(order)
+        return whole, (whole * _SETTLES)[-_SETTLES * self.length :]
+
+    def _whole(self, order: Sequence[int]) -> tuple[int, ...]:
+        return tuple(period * self.length + entry for period in range(self.periods) for entry in order)
+
 
 _ABOUT_THE_REPAIR = "W102"  # what a proof finds besides, that of the new order finds again
 _JUDGED = 2  # orders, by the cycle model

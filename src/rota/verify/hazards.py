@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rota.errors import Concern, Finding, Severity, Witness
-from rota.program.effects import Place, Space
-from rota.program.entry import Entry, wait_name
-from rota.program.kinds import OpKind
-from rota.program.phase import Phase
+from rota.program.entry import Entry, Place, Space, wait_name
+from rota.program.kinds import OpKind, Phase
 from rota.verify.abstract_machine import AbstractMachine, Access
 from rota.verify.report import REGISTER_WAITS
 

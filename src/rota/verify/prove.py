@@ -10,13 +10,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from rota.errors import Finding, Severity
-from rota.program.effects import Effect, Place, Space
-from rota.program.entry import Entry
-from rota.program.kinds import OpKind
+from rota.program.entry import Effect, Entry, Place, Space
+from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
-from rota.program.phase import Phase
 from rota.verify.abstract_machine import AbstractMachine
-from rota.verify.declared import contradicted
+from rota.verify.computed_values import TileContents, VersionContents, contradicted
 from rota.verify.hazards import Overlap, initial_overwritten, lands_behind, read_hazards, write_hazards
 from rota.verify.machine_limits import (
     barrier_counts,
@@ -39,8 +37,6 @@ from rota.verify.report import (
     in_order_assumption,
     issue,
 )
-from rota.verify.tiles import TileContents
-from rota.verify.versions import VersionContents
 
 _ORDERED = (
     "RAW: every wave's part of a tile lands before any wave reads it",

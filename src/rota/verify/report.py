@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from itertools import zip_longest
 from weakref import WeakValueDictionary
 
 from rota.errors import Finding, Severity, several
@@ -100,3 +101,39 @@ class Report:
             return card(several(len(self.errors), "error"), told, tone="error")
         head, _, terms = str(self.certificate).partition("\n")
         return card(head, told, folded("what was proved, on which facts, under which assumptions", terms), tone="ok")
+
+
+def not_about(proved: LoweredProgram | None, given: LoweredProgram) -> Finding | None:
+    """The finding of a certificate that was given to something other than what it is about."""
+    if proved == given:
+        return None
+    return Finding(
+        code="V108",
+        severity=Severity.WARNING,
+        message="the certificate is about another schedule and was removed; this one is not proved",
+        evidence=_differences(proved, given) if proved else (("certificate", "doesn't say what it is about"),),
+        fixes=("verify() says whether this schedule is right",),
+    )
+
+
+def _differences(proved: LoweredProgram, given: LoweredProgram) -> tuple[tuple[str, str], ...]:
+    found = []
+    for each in fields(LoweredProgram):
+        if not each.compare:
+            continue
+        before, now = getattr(proved, each.name), getattr(given, each.name)
+        if before != now:
+            one, other = (before, now) if isinstance(now, int | None) else _told_apart(before, now)
+            found.append((each.name, f"{one} in the proof, {other} here"))
+    return tuple(found)
+
+
+def _told_apart(before: object, now: object) -> tuple[str, str]:
+    """Two values that differ, in few words; of two lists the first elements that differ."""
+    if not isinstance(before, tuple) or not isinstance(now, tuple):
+        return f"one {type(before).__name__}", "another"
+    slot = next(number for number, (one, other) in enumerate(zip_longest(before, now)) if one != other)
+    one, other = (
+        f"{whole[slot]} among {len(whole)}" if slot < len(whole) else f"{len(whole)}" for whole in (before, now)
+    )
+    return one, other

@@ -14,11 +14,9 @@ from itertools import groupby
 from typing import NamedTuple
 
 from rota.program.entry import Entry
-from rota.program.listing import count_sync
-from rota.program.lowered import Lowerable
-from rota.program.phase import Phase
-from rota.view.pictured import a_tile, tile_word
-from rota.view.scene import PREDICTED
+from rota.program.kinds import Phase
+from rota.program.lowered import Lowerable, count_sync
+from rota.view.scene import PREDICTED, a_tile, tile_word
 
 
 class Change(enum.Enum):

@@ -6,13 +6,263 @@ MMA on top, then VALU, LDS and global memory; shade = K-tile of the trip, hatche
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import pairwise
+from typing import NamedTuple, Protocol, TypeVar
+from xml.sax.saxutils import escape, quoteattr
 
 from rota.cycles.timeline import Lane
-from rota.view.pack import pack
 from rota.view.scene import PREDICTED, Bar, Buffer, Curve, Mark, Scene, Stripe, clipped, ticks
-from rota.view.style import class_of, style_sheet
-from rota.view.svg import Plot, attribute, content, title, width_of
+
+Rgb = tuple[int, int, int]
+
+HUES: dict[Lane, str] = {
+    Lane.MMA: "#d55e00",
+    Lane.VALU: "#cc79a7",
+    Lane.LDS: "#009e73",
+    Lane.GLOBAL: "#0072b2",
+}
+SHADES = (1.0, 0.62, 0.42, 0.27)
+"""How much of the hue a stage keeps; the rest is white, which is seen on dark too.  Later stages begin again."""
+
+_WHITE = 255
+
+
+class Theme(NamedTuple):
+    """The colours of page and lines."""
+
+    background: str
+    panel: str
+    text: str
+    faint: str
+    grid: str
+    hatch: str
+    barrier: str
+    clash: str
+
+
+LIGHT = Theme("#ffffff", "#f5f6f8", "#16191d", "#5b636d", "#e3e6ea", "#7d8690", "#16191d", "#e69f00")
+DARK = Theme("#14171b", "#1d2126", "#e8eaed", "#9aa3ad", "#2c3138", "#8a939d", "#f4f5f6", "#e69f00")
+
+
+def fill(lane: Lane, stage: int) -> str:
+    """The colour of a bar, on any page."""
+    keep = SHADES[stage % len(SHADES)]
+    return _hex(tuple(round(keep * own + (1 - keep) * _WHITE) for own in _rgb(HUES[lane])))
+
+
+def ink(background: str) -> str:
+    """Black or white, whichever reads better on a colour."""
+    return max("#000000", "#ffffff", key=lambda colour: contrast(colour, background))
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of two colours as WCAG 2.2 defines it, 1 to 21."""
+    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    linear = [_linear(part / 255) for part in _rgb(colour)]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def _linear(part: float) -> float:
+    """An sRGB component as light (IEC 61966-2-1)."""
+    return float(part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4)
+
+
+def _rgb(colour: str) -> Rgb:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def _hex(parts: tuple[int, ...]) -> str:
+    return "#" + "".join(f"{part:02x}" for part in parts)
+
+
+_SHAPE = """
+.rota{font:12px/1.35 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
+.rota text{font-variant-numeric:tabular-nums}
+.rota .title{font-size:16px;font-weight:650}
+.rota .small{font-size:10.5px}
+.rota .tiny{font-size:9.5px}
+.rota .name{font-weight:600}
+.rota .mid{text-anchor:middle}
+.rota .end{text-anchor:end}
+.rota .tight{display:none}
+.rota .bar text,.rota .stall text{font-size:11px;text-anchor:middle;pointer-events:none}
+.rota .stall text{font-size:10px;paint-order:stroke;stroke-width:3px;stroke-linejoin:round}
+.rota .around{fill-opacity:.22}
+.rota text.halo,.rota .halo text{paint-order:stroke;stroke-width:3px;stroke-linejoin:round}
+.rota .mark text{font-size:10px;paint-order:stroke;stroke-width:3px;stroke-linejoin:round}
+.rota .line{fill:none;stroke-width:1.6;vector-effect:non-scaling-stroke}
+.rota .limit{stroke-dasharray:5 3;stroke-width:1;vector-effect:non-scaling-stroke}
+.rota .window{stroke-dasharray:2 3}
+.rota .arrival{stroke-dasharray:3 3;stroke-width:2}
+.rota .bar.dim{opacity:.35}
+"""
+
+
+def class_of(lane: Lane, stage: int) -> str:
+    """The style class of a bar."""
+    return f"{lane.name.lower()}{stage % len(SHADES)}"
+
+
+@cache
+def style_sheet() -> str:
+    """Shapes, light colours, and dark ones for readers who prefer them."""
+    return f"{_SHAPE}{_bars()}{_colours(LIGHT)}@media (prefers-color-scheme:dark){{\n{_colours(DARK)}}}\n"
+
+
+def _bars() -> str:
+    """A class is more particular than `.rota text`, so its ink stays."""
+    rules = []
+    for lane in Lane:
+        for stage in range(len(SHADES)):
+            name, colour = f".rota .{class_of(lane, stage)}", fill(lane, stage)
+            rules.append(f"{name} rect{{fill:{colour}}}\n{name} text{{fill:{ink(colour)}}}\n")
+    return "".join(rules)
+
+
+def _colours(theme: Theme) -> str:
+    rules = [
+        (".rota", f"color:{theme.text};background:{theme.background}"),
+        (".rota text", f"fill:{theme.text}"),
+        (".rota .faint", f"fill:{theme.faint}"),
+        (".rota .ground", f"fill:{theme.background}"),
+        (".rota .panel", f"fill:{theme.panel}"),
+        (".rota .grid", f"stroke:{theme.grid}"),
+        (".rota .window", f"stroke:{theme.faint}"),
+        (".rota .hatch", f"stroke:{theme.hatch}"),
+        (".rota .stall rect", f"stroke:{theme.hatch}"),
+        (".rota .stall text,.rota .mark text", f"stroke:{theme.background}"),
+        (".rota .barrier", f"stroke:{theme.barrier}"),
+        (".rota .wait", f"fill:{theme.text}"),
+        (".rota .line", f"stroke:{theme.text}"),
+        (".rota .area", f"fill:{theme.text};fill-opacity:.1"),
+        (".rota .clash", f"fill:{theme.clash};fill-opacity:.28"),
+        (".rota .missing", "stroke-dasharray:4 3"),
+        (".rota .gauge", f"fill:{theme.text};fill-opacity:.15"),
+        (".rota .limit", f"stroke:{theme.faint}"),
+        (".rota .edge", f"stroke:{theme.panel};stroke-width:.7"),
+        (".rota text.halo,.rota .halo text", f"stroke:{theme.background};stroke-opacity:.85"),
+        (".rota .bar:hover rect,.rota .bar.lit rect", f"stroke:{theme.text};stroke-width:2"),
+    ]
+    rules.append((".rota .halo text", f"fill:{theme.text}"))
+    return "".join(f"{selector}{{{body}}}\n" for selector, body in rules)
+
+
+_LETTER = 0.6  # mean width of a letter in ems, on the generous side for the fonts of the style sheet
+
+
+def attribute(text: str) -> str:
+    """A text as a quoted attribute value."""
+    return quoteattr(text)
+
+
+def content(text: str) -> str:
+    """A text between tags."""
+    return escape(text)
+
+
+def title(details: Sequence[str]) -> str:
+    """What a pointer shows, without any script."""
+    return f"<title>{escape(chr(10).join(details))}</title>" if details else ""
+
+
+def width_of(text: str, size: float = 11) -> float:
+    """About how many pixels a text takes."""
+    return len(text) * size * _LETTER
+
+
+class Plot:
+    """A stretch of time drawn `width` pixels wide; elements are collected in `parts`, later ones over earlier ones."""
+
+    def __init__(self, start: float, end: float, width: float) -> None:
+        self.start = start
+        self.span = max(end - start, 1)
+        self.width = width
+        self.parts: list[str] = []
+        self._labels: list[str] = []
+
+    def share(self, time: float) -> float:
+        """How far along the axis a time lies, 0 to 1."""
+        return (time - self.start) / self.span
+
+    def x(self, time: float) -> str:
+        """The same as a coordinate."""
+        return _percent(self.share(time))
+
+    def add(self, markup: str) -> None:
+        """Append finished markup."""
+        self.parts.append(markup)
+
+    def add_label(self, style: str, markup: str) -> None:
+        """Keep a label until `flush`, to lie over what is added meanwhile."""
+        self._labels.append(f'<g class="{style}">{markup}</g>')
+
+    def flush(self) -> None:
+        """Append the labels kept so far."""
+        self.parts += self._labels
+        self._labels = []
+
+    def rect(self, stretch: tuple[float, float], y: float, height: float, extra: str = "") -> str:
+        """A rectangle over a stretch of time."""
+        start, end = stretch
+        wide = _percent((end - start) / self.span)
+        return f'<rect x="{self.x(start)}" y="{y:g}" width="{wide}" height="{height:g}"{extra}/>'
+
+    def vertical(self, time: float, top: float, bottom: float, style: str) -> str:
+        """A line at one time."""
+        return f'<line x1="{self.x(time)}" x2="{self.x(time)}" y1="{top:g}" y2="{bottom:g}" class="{style}"/>'
+
+    def label(self, text: str, stretch: tuple[float, float], y: float, size: float = 11) -> str:
+        """A text in the middle of a stretch, hidden while it doesn't fit."""
+        start, end = stretch
+        share = (end - start) / self.span
+        need = width_of(text, size) + 6
+        tight = ' class="tight"' if share * self.width < need else ""
+        where = f'x="{self.x((start + end) / 2)}" y="{y:g}"'
+        return f'<text {where} data-share="{share:.5f}" data-need="{need:.0f}"{tight}>{escape(text)}</text>'
+
+    def step_line(self, points: Sequence[tuple[float, float]], end: float) -> str:
+        """A path in thousandths of the width and hundredths of the height; each point is (time, 0 to 1)."""
+        first, *rest = [(1000 * self.share(time), 100 * (1 - level)) for time, level in points]
+        moves = "".join(f"H{x:.2f}V{y:.1f}" for x, y in rest)
+        return f"M{first[0]:.2f},{first[1]:.1f}{moves}H{1000 * self.share(end):.2f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4f}".rstrip("0").rstrip(".") + "%"
+
+
+class Extent(Protocol):
+    """Something with a beginning and an end."""
+
+    @property
+    def start(self) -> float:
+        """When it begins."""
+        ...
+
+    @property
+    def end(self) -> float:
+        """When something else may begin."""
+        ...
+
+
+T = TypeVar("T", bound=Extent)
+
+
+def pack(stretches: Iterable[T]) -> list[tuple[T, int]]:
+    """By their beginnings, each with the lowest track that is free."""
+    ends: list[float] = []
+    placed = []
+    for stretch in sorted(stretches, key=lambda stretch: (stretch.start, stretch.end)):
+        track = next((track for track, end in enumerate(ends) if end <= stretch.start), len(ends))
+        ends[track : track + 1] = [stretch.end]
+        placed.append((stretch, track))
+    return placed
+
 
 WIDTH = 1280
 LEFT, RIGHT = 140, 18

@@ -6,18 +6,43 @@ page, and an entry's operands light up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from rota.cycles.timeline import Timeline
 from rota.program.entry import Entry
+from rota.program.kinds import Phase
 from rota.program.lowered import Lowerable
-from rota.program.phase import Phase
-from rota.view.draw import LEFT, RIGHT, draw
-from rota.view.palette import DARK, LIGHT
-from rota.view.pictured import Key
-from rota.view.reasons import reasons_of
-from rota.view.scene import Scene
-from rota.view.template import render
+from rota.registry import Registry
+from rota.view.diff import ScheduleDiff
+from rota.view.draw import DARK, LEFT, LIGHT, RIGHT, draw
+from rota.view.scene import Key, PredictedSpeed, Scene, arrange, reasons_of
+from rota.view.terminal import text_timeline
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def render(name: str, **values: object) -> str:
+    """One template, filled in."""
+    return _templates().get_template(name).render(values)
+
+
+@cache
+def _templates() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("rota.view"),
+        autoescape=True,
+        undefined=StrictUndefined,  # a name that is misspelt in a template is an error, not an empty cell
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
 
 
 class _Row(NamedTuple):
@@ -70,3 +95,71 @@ def _row(entry: Entry, names: Sequence[str], why: Iterable[str]) -> _Row:
         why="; ".join(why),
         sync=entry.op.is_framework,
     )
+
+
+def diff_page(diff: ScheduleDiff) -> str:
+    """A whole document."""
+    return render("diff.html", diff=diff, light=LIGHT, dark=DARK)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A schedule with the scene of its predicted steady state; every rendering is made when it is asked for."""
+
+    compiled: Lowerable
+    scene: Scene
+
+    def __str__(self) -> str:
+        return text_timeline(self.scene)
+
+    def text(self, columns: int) -> str:
+        """The timeline as text, that wide."""
+        return text_timeline(self.scene, columns)
+
+    def __repr__(self) -> str:
+        return f"<Shown {self.scene.headline}>"
+
+    def _repr_html_(self) -> str:
+        return fragment(self.scene, self.compiled)
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def svg(self) -> str:
+        """The picture alone."""
+        return draw(self.scene)
+
+    def html(self) -> str:
+        """The picture on a page of its own, with entries and controls."""
+        return page(self.scene, self.compiled)
+
+
+def show(
+    compiled: Lowerable,
+    timeline: Timeline,
+    prediction: PredictedSpeed | None = None,
+    *,
+    measured: Mapping[Key, str] | None = None,
+) -> Shown:
+    """The steady state of a schedule, ready to be shown; a prediction adds speed and bound to the headline.
+
+    What was `measured` of an entry is told with it.
+    """
+    return Shown(compiled=compiled, scene=arrange(compiled, timeline, prediction, measured=measured))
+
+
+View: TypeAlias = "Callable[[Shown], str]"
+
+VIEWS: Registry[View] = Registry(
+    what="view",
+    group="rota.views",
+    own=MappingProxyType(
+        {
+            "text": "rota.view.page:Shown.__str__",
+            "svg": "rota.view.page:Shown.svg",
+            "html": "rota.view.page:Shown.html",
+        }
+    ),
+    expected="a function that takes what is shown and gives text",
+    lacks=lambda made: None if callable(made) else "can't be called",
+)

@@ -15,13 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rota.cycles.timeline import Lane, Slice, Stall, Timeline
 from rota.errors import Finding, ToolchainError
-from rota.program.kinds import OpKind
+from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Lowerable
-from rota.program.phase import Phase
-from rota.view.pack import pack
-from rota.view.pictured import Key
-from rota.view.reasons import Reason, reasons_of
-from rota.view.scene import PREDICTED
+from rota.view.draw import pack
+from rota.view.scene import PREDICTED, Key, Reason, reasons_of
 
 if TYPE_CHECKING:
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as proto  # type: ignore[import-untyped]

@@ -18,14 +18,12 @@ from unittest.mock import patch
 import numpy as np
 
 from rota.errors import IsaError
-from rota.isa.code.disassembly import Instruction, read_listing
 from rota.isa.decoded import KernelProgram, load_program
+from rota.isa.disassembly import Instruction, read_listing
 from rota.isa.launch.interleaving import LATEST
-from rota.isa.launch.run import _run_wave
-from rota.isa.launch.wave_group import WaveGroup
+from rota.isa.launch.run import WaveGroup, _run_wave
 from rota.isa.native import workgroups
-from rota.isa.native.library import library, opcodes
-from rota.isa.native.records import _BY_NUMPY, pack
+from rota.isa.native.records import _BY_NUMPY, library, opcodes, pack
 from rota.isa.valu.floating import APPROXIMATE
 from rota.isa.wave.wave import Wave
 from rota.targets.registry import architecture_named

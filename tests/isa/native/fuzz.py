@@ -14,8 +14,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from rota.isa.native.library import OTHER, library
-from rota.isa.native.records import OP, Packed, pack
+from rota.isa.native.records import OP, OTHER, Packed, library, pack
 from tests.isa import matrix_checks, memory_oracles, single
 from tests.isa.native import both
 from tests.isa.plain.families import ARCHITECTURES, FAMILIES

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from rota.isa.native import records
-from rota.isa.native.library import library, opcodes
-from rota.isa.native.records import pack
+from rota.isa.native.records import library, opcodes, pack
 from tests.isa import matrix_checks, memory_oracles
 from tests.isa.native.both import Tally, compared, watching
 from tests.isa.plain.families import ARCHITECTURES, FAMILIES

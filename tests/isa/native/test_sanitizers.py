@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from rota.isa.native import library
+from rota.isa.native import records
 from tests.sanitized import sanitised
 
-SOURCES = Path(library.__file__).parent
+SOURCES = Path(records.__file__).parent
 REPORT = re.compile(r"ERROR: AddressSanitizer|runtime error:")
 PROGRAMS, SEED = 400, 20
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return sanitised(tmp_path_factory.mktemp("core") / library.NAME, SOURCES.glob("*.c"))
+    return sanitised(tmp_path_factory.mktemp("core") / records.NAME, SOURCES.glob("*.c"))
 
 
 def fuzz(environment: dict[str, str], *arguments: int) -> subprocess.CompletedProcess[str]:

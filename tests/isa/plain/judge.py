@@ -19,11 +19,10 @@ import numpy as np
 
 from rota.errors import IsaError
 from rota.isa.binary.toolchain import find_toolchain
-from rota.isa.code.disassembly import Instruction, read_listing
 from rota.isa.decoded import decode
+from rota.isa.disassembly import Instruction, read_listing
 from rota.isa.launch.interleaving import LATEST
-from rota.isa.memory.global_memory import Memory
-from rota.isa.memory.lds import Lds
+from rota.isa.memory.memories import Lds, Memory
 from rota.isa.wave.wave import Faults, Wave
 from rota.targets.architecture import Architecture
 from rota.targets.registry import architecture_named

@@ -1,1 +1,1 @@
-"""The pace of a wave, compiled: see `rota.cycles.native.pace`."""
+"""The pace of a wave, compiled: see `rota.cycles.pace`."""

@@ -1,4 +1,4 @@
-/* The pace of one wave, as rota.cycles.order_pace has it, written a second time: a search asks for it thousands of
+/* The pace of one wave, as rota.cycles.pace has it, written a second time: a search asks for it thousands of
  * times.  Both give the same clocks for every order, and the tests hold them to that.  Orders are checked before they
  * are used; a wave that waits for what was never issued gives NO_SUCH_TOKEN. */
 #include <stdint.h>

@@ -6,31 +6,347 @@ of buffer resources, tiles at the end of the keys or across the diagonal, which 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.attention.attention_finish import end_lines, rest_tile_lines
-from rota.emit.attention.attention_ops import AttentionOps, AttentionStatement, copies_of, named
-from rota.emit.attention.attention_shape import BLOCK, DEPTH, ELEMENT_BYTES, SIDE, ForwardShape, forward_shape
-from rota.emit.attention.attention_spacing import wait_states
-from rota.emit.attention.attention_words import attention_types, attention_words
-from rota.emit.gemm.buffer_resource import asm_resource, builtin_resource
-from rota.emit.gemm.gemm_words import macros
-from rota.emit.gemm.loop_form import LoopForm
-from rota.emit.gemm.program_form import form_of
-from rota.emit.refusal import unfit
-from rota.emit.register_waits import with_register_waits
-from rota.emit.text.contract import contract
-from rota.emit.text.entry_reasons import sync_reason, sync_reasons
-from rota.emit.text.marks import FIRST_MARK, LAST_MARK
-from rota.emit.text.names import comment, identifier
-from rota.emit.text.sync_text import apart_text, check_words, sync_text
+from rota.emit.attention.attention_ops import (
+    BLOCK,
+    DEPTH,
+    DMA,
+    ELEMENT_BYTES,
+    INSTRUCTION,
+    SIDE,
+    AttentionOps,
+    AttentionStatement,
+    ForwardShape,
+    Maker,
+    copies_of,
+    forward_shape,
+    named,
+)
+from rota.emit.emission import unfit, with_register_waits
+from rota.emit.gemm.gemm_words import asm_resource, builtin_resource, macros
+from rota.emit.gemm.hip_gemm import result_states
+from rota.emit.gemm.program_form import LoopForm, form_of
+from rota.emit.text import (
+    FIRST_MARK,
+    LAST_MARK,
+    apart_text,
+    apart_words,
+    check_words,
+    comment,
+    contract,
+    identifier,
+    sync_reason,
+    sync_reasons,
+    sync_text,
+    sync_words,
+)
+from rota.emit.whole.whole_host import launch_opening
 from rota.emit.whole.whole_options import Parameter
-from rota.program.effects import Place, Space
-from rota.program.entry import Entry
+from rota.program.entry import Entry, Place, Space
+from rota.program.kinds import PATHS, Phase
 from rota.program.machine import LANES
-from rota.program.phase import Phase
-from rota.targets.architecture import architecture_of
+from rota.targets.architecture import Architecture, architecture_of
+
+
+def attention_words() -> Iterator[str]:
+    """Macros, which use the types below and the kernel's `lds_wave`, `scale_bits`, `minus_scale` and `scales`."""
+    yield "#define ROTA_LDS __attribute__((address_space(3)))"
+    yield from sync_words()
+    yield (
+        '#define ROTA_MEET __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); '
+        '__builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"); ROTA_FENCE'
+    )
+    yield (
+        '#define ROTA_MARK(n) { u32 m0; asm volatile("s_mov_b32 m0, %1" : "={m0}"(m0) : "i"(n) : "memory"); } '
+        "ROTA_FENCE  // where the schedule begins and ends, for whoever reads the machine code"
+    )
+    yield (
+        "#define ROTA_DMA(rsrc, lds, lane_offset, offset) "
+        '{ u32 m0; asm volatile("s_add_u32 m0, %1, %2\\n\\ts_nop 0\\n\\t'
+        f'{DMA} %3, %4, %5 offen lds" : "=&{{m0}}"(m0) '
+        ': "s"(lds_wave), "i"(lds), "v"(lane_offset), "s"(rsrc), "s"(offset) : "memory", "scc"); } ROTA_FENCE'
+    )
+    yield from apart_words()
+    yield "#define ROTA_READ(target, lane, lds) target = *(ROTA_LDS const factor*)((lane) + (lds)); ROTA_FENCE"
+    yield (
+        "#define ROTA_HALF(lane, lds) "
+        "__builtin_bit_cast(half, __builtin_amdgcn_ds_read_tr16_b64_v4i16((ROTA_LDS shorts*)((lane) + (lds))))"
+    )
+    yield (
+        "#define ROTA_READ_TRANSPOSED(target, lane, lds, next) { const half first = ROTA_HALF(lane, lds); ROTA_FENCE "
+        "const half second = ROTA_HALF(lane, next); ROTA_FENCE "
+        "target = __builtin_shufflevector(first, second, 0, 1, 2, 3); }"
+    )
+    for name, total, kept, word in (
+        ("ROTA_SCORE", "0", '"=v"', "a"),
+        ("ROTA_SCORE_ADD", "%0", '"+v"', "a"),
+        ("ROTA_OUTPUT", "%0", '"+v"', "v"),
+    ):
+        yield (
+            f'#define {name}(sum, left, right) asm volatile("{INSTRUCTION} %0, %1, %2, {total}" : {kept}(sum) : '
+            f'"{word}"(left), "{word}"(right)); ROTA_FENCE'
+        )
+    yield from _softmax_words()
+
+
+def _softmax_words() -> Iterator[str]:
+    four = ", ".join(f'"v"(x[{number}])' for number in range(4))
+    yield (
+        '#define ROTA_BEST(m, x) asm volatile("v_max3_f32 %0, %0, %1, %2\\n\\tv_max3_f32 %0, %0, %3, %4" : "+v"(m) : '
+        f"{four}); ROTA_FENCE"
+    )
+    yield (
+        '#define ROTA_BEST_FROM(m, old, x) asm volatile("v_max3_f32 %0, %1, %2, %3\\n\\tv_max3_f32 %0, %0, %4, %5" : '
+        f'"=&v"(m) : "v"(old), {four}); ROTA_FENCE'
+    )
+    swapped = "\\n\\t".join(
+        f"v_mov_b32 %1, %0\\n\\ts_nop 1\\n\\tv_permlane{lanes}_swap_b32 %0, %1\\n\\tv_max_f32 %0, %0, %1"
+        for lanes in (32, 16)
+    )
+    yield f'#define ROTA_ROW_BEST(m) {{ float t; asm volatile("{swapped}" : "+v"(m), "=&v"(t)); }} ROTA_FENCE'
+    yield "#define ROTA_FIRST(x) __builtin_shufflevector((single)(x), (single)(x), 0, -1)  // the other is never read"
+    yield (
+        '#define ROTA_SHIFT(n, m) { float x; asm volatile("v_mul_f32 %0, %2, %1" : "=v"(x) : "v"(m), '
+        '"s"(minus_scale)); n = ROTA_FIRST(x); } ROTA_FENCE'
+    )
+    yield (
+        '#define ROTA_GROWN(g, old, n) { float x; asm volatile("v_fma_f32 %0, %1, %2, %3" : "=v"(x) : "v"(old), '
+        '"s"(scale_bits), "v"((n)[0])); g = ROTA_FIRST(x); } ROTA_FENCE'
+    )
+    yield (
+        '#define ROTA_ALPHA(g) { float x = (g)[0]; asm volatile("v_exp_f32 %0, %0" : "+v"(x)); g = ROTA_FIRST(x); } '
+        "ROTA_FENCE"
+    )
+    # One statement for each instruction: of several results at once the compiler would copy some.
+    for word, opcode, extra, operands in (
+        ("ROTA_LESS", "v_pk_fma_f32 %0, %0, %1, %2 op_sel_hi:[1,0,0]", "n", '"s"(scales), "v"(n)'),
+        ("ROTA_SCALED", "v_pk_mul_f32 %0, %0, %1 op_sel_hi:[1,0]", "alpha", '"v"(alpha)'),
+        ("ROTA_ADDED", "v_pk_add_f32 %0, %0, %1", "more", '"v"((more).half)'),
+    ):
+        yield (
+            f'#define {word}_HALF(x, {extra}, half) {{ pair w = (x).half; asm volatile("{opcode}" : "+v"(w) : '
+            f"{operands}); (x).half = w; }} ROTA_FENCE"
+        )
+        yield f"#define {word}(x, {extra}) {word}_HALF(x, {extra}, xy) {word}_HALF(x, {extra}, zw)"
+    yield (
+        "#define ROTA_SCALED_FROM_HALF(x, old, alpha, half) { pair w; "
+        'asm volatile("v_pk_mul_f32 %0, %1, %2 op_sel_hi:[1,0]" : "=v"(w) : "v"((old).half), "v"(alpha)); '
+        "(x).half = w; } ROTA_FENCE"
+    )
+    yield (
+        "#define ROTA_SCALED_FROM(x, old, alpha) ROTA_SCALED_FROM_HALF(x, old, alpha, xy) "
+        "ROTA_SCALED_FROM_HALF(x, old, alpha, zw)"
+    )
+    yield (
+        '#define ROTA_WEIGHT(x, e) { float w = (x)[e]; asm volatile("v_exp_f32 %0, %0" : "+v"(w)); (x)[e] = w; } '
+        "ROTA_FENCE"
+    )
+    yield "#define ROTA_WEIGHTS(x) ROTA_WEIGHT(x, 0) ROTA_WEIGHT(x, 1) ROTA_WEIGHT(x, 2) ROTA_WEIGHT(x, 3)"
+    yield (
+        '#define ROTA_ROUNDED(p, e, x, y) { u32 w; asm volatile("v_cvt_pk_bf16_f32 %0, %1, %2" : "=v"(w) : "v"(x), '
+        '"v"(y)); (p)[e] = w; } ROTA_FENCE'
+    )
+    rounded = " ".join(
+        f"ROTA_ROUNDED(p, {2 * half + number}, ({name})[{2 * number}], ({name})[{2 * number + 1}])"
+        for half, name in enumerate("xy")
+        for number in (0, 1)
+    )
+    yield f"#define ROTA_PACKED(p, x, y) {rounded}"
+
+
+def attention_types() -> Iterator[str]:
+    """Types, local to a kernel."""
+    yield "typedef unsigned int u32;"
+    yield "typedef unsigned long long u64;"
+    yield "typedef u32 resource __attribute__((ext_vector_type(4)));"
+    yield "typedef u32 factor __attribute__((ext_vector_type(4)));"
+    yield "typedef u32 half __attribute__((ext_vector_type(2)));"
+    yield "typedef short shorts __attribute__((ext_vector_type(4)));"
+    yield "typedef __bf16 elements __attribute__((ext_vector_type(8)));"
+    yield "typedef __bf16 stored __attribute__((ext_vector_type(4)));"
+    yield "typedef float part __attribute__((ext_vector_type(4)));"
+    yield "typedef float pair __attribute__((ext_vector_type(2)));"
+    yield "typedef float single __attribute__((ext_vector_type(1)));"
+
+
+_VECTOR = (Maker.TRANSCENDENTAL, Maker.PACKED, Maker.VECTOR)
+
+
+class _Made(NamedTuple):
+    maker: Maker
+    at: int
+
+
+def wait_states(
+    phases: Mapping[Phase, Sequence[AttentionStatement | None]], architecture: Architecture
+) -> dict[tuple[Phase, int], int]:
+    """By phase and entry, where any are due; the most that any way there asks for."""
+    due: dict[tuple[Phase, int], int] = {}
+    for path in PATHS:
+        made: dict[Place, _Made] = {}
+        now = 0
+        for phase in path:
+            for place, each in enumerate(phases[phase]):
+                if each is None:
+                    continue
+                missing = max((_due(made, name, each, architecture) - now for name in _named(each)), default=0)
+                due[phase, place] = max(due.get((phase, place), 0), missing, 0)
+                now += due[phase, place] + len(each.opcodes)
+                made.update({name: _Made(each.maker, now) for name in each.writes})
+    return {where: states for where, states in due.items() if states}
+
+
+def _named(each: AttentionStatement) -> tuple[Place, ...]:
+    return (*each.reads, *each.writes)
+
+
+def _due(made: Mapping[Place, _Made], place: Place, then: AttentionStatement, architecture: Architecture) -> int:
+    """When `then` may be issued, as far as one place is concerned."""
+    if place not in made:
+        return 0
+    first, at = made[place]
+    hazards = architecture.hazards
+    if first is Maker.MATRIX and then.maker is not Maker.MATRIX:
+        return at + result_states(architecture, INSTRUCTION)
+    if first in _VECTOR and then.maker is Maker.MATRIX:
+        return at + hazards.operand.value
+    if first is Maker.TRANSCENDENTAL and then.maker in (Maker.PACKED, Maker.VECTOR):
+        return at + hazards.transcendental.value
+    if first is Maker.PACKED and then.maker in _VECTOR:
+        return at + hazards.packed.value
+    return 0
+
+
+_UNROLL = '_Pragma("unroll")'
+_ACROSS = (32, 16)  # lanes of one row are so many apart
+
+
+def rest_tile_lines(shape: ForwardShape, v_start: int) -> Iterator[str]:
+    """Tiles of which some rows don't see some keys, one at a time: loaded, awaited, masked and summed up."""
+    yield "// What whole trips leave: tiles at the end of the keys or across the diagonal, loaded, awaited and masked."
+    yield "ROTA_WAIT_VM(0) ROTA_WAIT_LGKM(0) ROTA_MEET"
+    yield "#pragma clang loop unroll(disable)"
+    yield "for (int tile = done; tile < tiles; ++tile) {"
+    for name, start in (("k", 0), ("v", v_start)):
+        for number in shape.loads:
+            lds = start + number * shape.dma_rows * shape.row_bytes
+            yield f"  ROTA_DMA({name}_global, {lds}, {name}_fetch, tile * {name}_tile + {number} * {name}_dma)"
+    yield "  ROTA_WAIT_VM(0) ROTA_MEET"
+    yield f"  {_UNROLL}"
+    yield f"  for (int r = 0; r < {len(shape.row_blocks)}; ++r) {{"
+    yield from (f"    {line}" for line in _row_lines(shape))
+    yield "  }"
+    yield "  ROTA_MEET"
+    yield "}"
+
+
+def _row_lines(shape: ForwardShape) -> Iterator[str]:
+    keys, steps = len(shape.key_blocks), len(shape.head_steps)
+    yield f"const long long own = (long long)wave_row + r * {SIDE} + lane_row;"
+    yield "long long sees = causal ? own + shift + 1 : keys;"
+    yield "sees = sees < keys ? sees : keys;"
+    yield f"sees -= (long long)tile * {shape.keys} + lane_group * 4;"
+    yield "// From this lane's first key on:"
+    yield f"const int seen = sees < 0 ? 0 : sees < {shape.keys} ? (int)sees : {shape.keys};"
+    yield f"part scores[{keys}];"
+    yield "float most = best[r];"
+    yield _UNROLL
+    yield f"for (int c = 0; c < {keys}; ++c) {{"
+    yield "  scores[c] = 0;"
+    yield f"  {_UNROLL}"
+    yield f"  for (int j = 0; j < {steps}; ++j) {{"
+    yield f"    const factor k = *(ROTA_LDS const factor*)(k_lane[j] + c * {SIDE * shape.row_bytes});"
+    yield (
+        "    scores[c] = __builtin_amdgcn_mfma_f32_16x16x32_bf16(__builtin_bit_cast(elements, k), "
+        "__builtin_bit_cast(elements, q[r][j]), scores[c], 0, 0, 0);"
+    )
+    yield "  }"
+    yield f"  {_UNROLL}"
+    yield "  for (int e = 0; e < 4; ++e) {"
+    yield f"    scores[c][e] = c * {SIDE} + e < seen ? scores[c][e] : -__builtin_inff();"
+    yield "    most = __builtin_fmaxf(most, scores[c][e]);"
+    yield "  }"
+    yield "  ROTA_FENCE"
+    yield "}"
+    yield from _across("most", "__builtin_fmaxf({0}, {1})")
+    yield from _weight_lines(shape)
+
+
+def _weight_lines(shape: ForwardShape) -> Iterator[str]:
+    """From masked scores and the best of them, `most`, to the output."""
+    keys = len(shape.key_blocks)
+    yield "const float level = most == -__builtin_inff() ? 0 : most;  // a row that sees nothing yet"
+    yield "const float alpha = __builtin_amdgcn_exp2f((best[r] - level) * base_two);"
+    yield "best[r] = most;"
+    yield "total[r] *= alpha;"
+    yield _UNROLL
+    yield f"for (int c = 0; c < {keys}; ++c) {{"
+    yield f"  {_UNROLL}"
+    yield "  for (int e = 0; e < 4; ++e) scores[c][e] = __builtin_amdgcn_exp2f((scores[c][e] - level) * base_two);"
+    yield "  total[r] += scores[c];"
+    yield "}"
+    yield _UNROLL
+    yield f"for (int h = 0; h < {len(shape.head_blocks)}; ++h) output[r][h] *= alpha;"
+    yield _UNROLL
+    yield f"for (int t = 0; t < {len(shape.key_steps)}; ++t) {{"
+    yield "  elements weights;"
+    yield f"  {_UNROLL}"
+    yield "  for (int e = 0; e < 8; ++e) weights[e] = (__bf16)scores[2 * t + e / 4][e % 4];"
+    yield f"  {_UNROLL}"
+    yield f"  for (int h = 0; h < {len(shape.head_blocks)}; ++h) {{"
+    first = f"t * {DEPTH * shape.row_bytes}"
+    yield f"    const half low = ROTA_HALF(v_lane[h], {first});"
+    yield f"    const half high = ROTA_HALF(v_lane[h], {first} + {SIDE * shape.row_bytes});"
+    yield "    const factor v = __builtin_shufflevector(low, high, 0, 1, 2, 3);"
+    yield (
+        "    output[r][h] = __builtin_amdgcn_mfma_f32_16x16x32_bf16(__builtin_bit_cast(elements, v), weights, "
+        "output[r][h], 0, 0, 0);"
+    )
+    yield "  }"
+    yield "}"
+
+
+def _across(name: str, joined: str) -> Iterator[str]:
+    """One value for the four lanes of a row."""
+    for lanes in _ACROSS:
+        yield "{"
+        yield f"  const u32 own_bits = __builtin_bit_cast(u32, {name});"
+        yield f"  const auto both = __builtin_amdgcn_permlane{lanes}_swap(own_bits, own_bits, false, false);"
+        values = [f"__builtin_bit_cast(float, (u32)both[{number}])" for number in (0, 1)]
+        yield f"  {name} = {joined.format(*values)};"
+        yield "}"
+
+
+def end_lines(shape: ForwardShape) -> Iterator[str]:
+    """O, and the log-sum-exp of each row."""
+    yield _UNROLL
+    yield f"for (int r = 0; r < {len(shape.row_blocks)}; ++r) {{"
+    yield "  float sum = total[r][0] + total[r][1] + (total[r][2] + total[r][3]);"
+    yield from (f"  {line}" for line in _across("sum", "{0} + {1}"))
+    yield f"  const long long own = (long long)wave_row + r * {SIDE} + lane_row;"
+    yield "  if (own < queries) {"
+    yield "    const float factor_of_row = sum > 0 ? 1 / sum : 0;"
+    yield "    __bf16* const to = (__bf16*)O + batch * o_batch + head * o_head + own * o_row + lane_group * 4;"
+    yield f"    {_UNROLL}"
+    yield f"    for (int h = 0; h < {len(shape.head_blocks)}; ++h) {{"
+    yield "      stored values;"
+    yield f"      {_UNROLL}"
+    yield "      for (int e = 0; e < 4; ++e) values[e] = (__bf16)(output[r][h][e] * factor_of_row);"
+    yield f"      *(stored*)(to + h * {SIDE}) = values;"
+    yield "    }"
+    yield "    if (L && lane_group == 0) {"
+    yield (
+        "      const float sum_bits = (best[r] * base_two + __builtin_amdgcn_logf(sum)) * 0.69314718055994531f;"
+        "  // of two to natural"
+    )
+    yield "      L[(batch * heads + head) * queries + own] = sum > 0 ? sum_bits : -__builtin_inff();"
+    yield "    }"
+    yield "  }"
+    yield "}"
+
 
 _FAR_APART = 100
 
@@ -86,7 +402,7 @@ def attention_shape(compiled: CompiledSchedule) -> ForwardShape:
     if shape is None:
         raise unfit(
             f"{compiled.name} isn't the loop of an attention forward as a ForwardShape declares it",
-            fixes=("rota.kernels.attention_forward has shapes whose loops can be written",),
+            fixes=("rota.kernels.attention has shapes whose loops can be written",),
         )
     return shape
 
@@ -359,3 +675,113 @@ class AttentionKernel:
         what = f"{entry.phase.at(entry.time_slot)} {entry.op}"
         why = sync_reason(self.program, entry, self.reasons) if entry.op.is_framework else ""
         return f"{what}: {why}" if why else what
+
+
+_MOST_Y = 65535  # workgroups in the grid's second and third dimension
+_MOST_ROWS = 1 << 30
+_STARTS = {"heads": "1", "kv_heads": "1", "causal": "0", "shift": "0", "scale": "0"}
+
+
+def emit_attention_launcher(compiled: CompiledSchedule) -> str:
+    """The header."""
+    planned = with_register_waits(compiled)
+    kernel = AttentionKernel(planned)  # what can't be written has no launcher either
+    return "\n".join([*_lines(identifier(attention_name(planned)), kernel), ""])
+
+
+def _lines(name: str, kernel: AttentionKernel) -> Iterator[str]:
+    yield f"// Launches {name}: O = softmax(scale Q K^T) V, and the log-sum-exp of each row."
+    yield "#pragma once"
+    yield "#include <hip/hip_runtime.h>"
+    yield "#include <climits>"
+    yield "#include <cmath>"
+    yield "#include <cstdint>"
+    yield ""
+    parameters = ", ".join(f"{each.type} {each.name}" for each in ATTENTION_PARAMETERS)
+    yield f'extern "C" __global__ void {name}({parameters});'
+    yield ""
+    yield "// What is to be computed.  Strides that are all 0 become those of batches x heads x rows without gaps;"
+    yield "// a scale of 0 is one over the root of the head size."
+    yield f"struct {name}_problem {{"
+    for each in ATTENTION_PARAMETERS:
+        start = _STARTS.get(each.name, "nullptr" if "*" in each.type else "0")
+        yield f"  {each.type} {each.name} = {start};  // {each.what}"
+    yield "  int batches = 1;"
+    yield "};"
+    yield ""
+    yield from _tight(name, kernel)
+    yield from _check(name, kernel)
+    yield from _launch(name, kernel)
+
+
+def _tight(name: str, kernel: AttentionKernel) -> Iterator[str]:
+    head = kernel.shape.head
+    yield "// The problem with strides and scale set."
+    yield f"inline {name}_problem {name}_tight({name}_problem p) {{"
+    for letter in "qkvo":
+        rows, heads = ("queries", "heads") if letter in "qo" else ("keys", "kv_heads")
+        yield f"  if (p.{letter}_row == 0 && p.{letter}_head == 0 && p.{letter}_batch == 0) {{"
+        yield f"    p.{letter}_row = {head};"
+        yield f"    p.{letter}_head = {head}LL * p.{rows};"
+        yield f"    p.{letter}_batch = {head}LL * p.{rows} * p.{heads};"
+        yield "  }"
+    yield f"  if (p.scale == 0) p.scale = (float)(1 / std::sqrt({head}.0));"
+    yield "  return p;"
+    yield "}"
+    yield ""
+
+
+def _check(name: str, kernel: AttentionKernel) -> Iterator[str]:
+    yield "// The first precondition that doesn't hold, in words; nullptr if all do.  Strides and scale are set."
+    yield f"inline const char* {name}_check(const {name}_problem& p) {{"
+    for condition, words in _conditions(kernel):
+        yield f'  if (!({condition})) return "{words}";'
+    yield "  return nullptr;"
+    yield "}"
+    yield ""
+
+
+def _conditions(kernel: AttentionKernel) -> Iterator[tuple[str, str]]:
+    """Conditions in the order in which later ones rest on earlier ones."""
+    head = kernel.shape.head
+    yield f"p.queries >= 1 && p.queries <= {_MOST_ROWS}", f"queries are 1 to {_MOST_ROWS}"
+    yield f"p.keys >= 1 && p.keys <= {_MOST_ROWS}", f"keys are 1 to {_MOST_ROWS}"
+    yield f"p.heads >= 1 && p.heads <= {_MOST_Y}", f"heads are 1 to {_MOST_Y}"
+    yield f"p.batches >= 1 && p.batches <= {_MOST_Y}", f"batches are 1 to {_MOST_Y}"
+    yield (
+        "p.kv_heads >= 1 && p.heads % p.kv_heads == 0",
+        "heads of Q are a multiple of those of K and V",
+    )
+    yield f"p.shift >= -{_MOST_ROWS} && p.shift <= {_MOST_ROWS}", f"shift is at most {_MOST_ROWS} either way"
+    yield "std::isfinite(p.scale) && p.scale > 0", "scale is a number more than 0"
+    for letter in "qkvo":
+        rows, pointer = ("queries" if letter in "qo" else "keys"), letter.upper()
+        yield f"p.{pointer} != nullptr", f"{pointer} is given"
+        yield f"(std::uintptr_t)p.{pointer} % 16 == 0", f"{pointer} is aligned to 16 bytes"
+        yield (
+            f"p.{letter}_row % 8 == 0 && p.{letter}_head % 8 == 0 && p.{letter}_batch % 8 == 0",
+            f"strides of {pointer} are multiples of 8 elements",
+        )
+        yield f"p.{letter}_row >= {head}", f"rows of {pointer} are at least {head} elements apart"
+        yield (
+            f"p.{letter}_row <= INT_MAX / 2 && (p.{rows} + {kernel.rows}LL) * p.{letter}_row * 2 <= INT_MAX",
+            f"the rows of one head of {pointer} take less than 2 GiB",
+        )
+        for what in ("head", "batch"):
+            yield (
+                f"p.{letter}_{what} >= 0 && p.{letter}_{what} < (1LL << 44)",
+                f"strides of {pointer} are at least 0, and less than 2^44",
+            )
+    yield "p.L == nullptr || (std::uintptr_t)p.L % 4 == 0", "L is aligned to its elements"
+
+
+def _launch(name: str, kernel: AttentionKernel) -> Iterator[str]:
+    threads = kernel.shape.waves * LANES
+    yield from launch_opening(name)
+    listed = ", ".join(f"(void*)&p.{each.name}" for each in ATTENTION_PARAMETERS)
+    yield f"  void* arguments[] = {{{listed}}};"
+    yield (
+        f"  return hipLaunchKernel((const void*)&{name}, dim3((unsigned)((p.queries + {kernel.rows - 1}) / "
+        f"{kernel.rows}), (unsigned)p.heads, (unsigned)p.batches), dim3({threads}), arguments, 0, stream);"
+    )
+    yield "}"

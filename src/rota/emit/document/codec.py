@@ -10,19 +10,27 @@ import enum
 import reprlib
 import types
 import typing
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from functools import cache, partial
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from rota.errors import EmissionError, Finding, RotaError, SourceLine
-from rota.pipeline.op import OpDesc
-from rota.pipeline.vocabulary import DoubleBufferTag, FrameworkTag, SingleBufferTag
-from rota.program.entry import Work
-from rota.program.kinds import KIND_NAMED, OpKind
+from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.errors import DeclarationError, EmissionError, Finding, RotaError, SourceLine, did_you_mean
+from rota.pipeline.op import DoubleBufferTag, FrameworkTag, OpDesc, SingleBufferTag
+from rota.program.entry import ARRIVE, AWAIT, BARRIER, Op, Origin, Work, wait_op
+from rota.program.kinds import KIND_NAMED, OpKind, Phase
 from rota.program.lowered import LoweredProgram
-from rota.program.origin import Origin
+from rota.program.machine import Machine
+from rota.targets.registry import device_named
+from rota.verify.prove import verify
+from rota.verify.report import Certificate, Report
+
+if TYPE_CHECKING:
+    from rota.sync.repair import Repair
 
 Json = Any  # what json.dumps takes
 Hint = Any  # a type as an annotation spells it
@@ -95,7 +103,7 @@ def _differs(value: object, each: Field[Any]) -> bool:
 
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    from rota.order.modulo.modulo_schedule import ModuloSchedule
+    from rota.order.modulo.modulo_problem import ModuloSchedule
     from rota.sync.repair import Repair
 
     late = {"ModuloSchedule": ModuloSchedule, "Repair": Repair}
@@ -264,3 +272,223 @@ def _mask(value: object) -> int:
 
 def _shown(value: object) -> str:
     return f"{reprlib.repr(value):.60} ({type(value).__name__})"
+
+
+def disagreement(field: str, message: str) -> EmissionError:
+    """What is wrong with a field of the schedule."""
+    return malformed(f"schedule.{field}", message)
+
+
+def demand(field: str, said: object, found: object, message: str = "") -> None:
+    """What the document says of a field is what rota finds."""
+    if said == found:
+        return
+    if not message and isinstance(said, int | str | None) and isinstance(found, int | str | None):
+        message = f"is {said!r:.60}, but {found!r:.60} follows from the rest"
+    both = {"in the document": reprlib.repr(said), "derived": reprlib.repr(found)}
+    raise malformed(f"schedule.{field}", message or "is not what follows from the rest", **both)
+
+
+@contextmanager
+def derived_again(field: str) -> Iterator[None]:
+    """What goes wrong while a part is derived again is wrong with what the document says there."""
+    try:
+        yield
+    except EmissionError:
+        raise
+    except RotaError as error:
+        finding = error.findings[0]
+        raise disagreement(field, f"{finding.code}, {finding.message}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSaid:
+    """A machine by name; `out_of_order` are the counters among whose ops the proof takes no order for granted."""
+
+    name: str
+    arch: str
+    out_of_order: tuple[str, ...] = ()
+
+
+def machine_said(machine: Machine) -> MachineSaid:
+    """How a document names a machine."""
+    doubted = tuple(counter.name for counter in machine.counters if not counter.in_order)
+    return MachineSaid(name=machine.name, arch=machine.arch, out_of_order=doubted)
+
+
+def machine_meant(said: MachineSaid, machines: Iterable[Machine] | None) -> Machine:
+    """The machine of that name, trusted as far as the document does; without `machines`, any that is registered."""
+    machine = _registered(said.name) if machines is None else _among(said.name, machines)
+    demand("machine.name", said.name, machine.name)
+    demand("machine.arch", said.arch, machine.arch)
+    names = [counter.name for counter in machine.counters]
+    for number, name in enumerate(said.out_of_order):
+        if name not in names:
+            fixes = "; ".join(did_you_mean(name, names))
+            raise disagreement(
+                f"machine.out_of_order[{number}]", f"{machine.name} has no counter {name!r:.60}; {fixes}"
+            )
+        machine = machine.doubting(name)
+    demand("machine.out_of_order", said.out_of_order, machine_said(machine).out_of_order)
+    return machine
+
+
+def _among(name: str, machines: Iterable[Machine]) -> Machine:
+    known = {machine.name: machine for machine in machines}
+    if name not in known:
+        fixes = "; ".join(did_you_mean(name, known))
+        raise disagreement("machine.name", f"no machine is named {name!r:.60}; {fixes}")
+    return known[name]
+
+
+def _registered(name: str) -> Machine:
+    try:
+        return device_named(name)
+    except DeclarationError as error:
+        said = error.findings[0]
+        raise disagreement("machine.name", "; ".join((said.message, *said.fixes))) from error
+
+
+CLAIMED = "the document"
+"""Who says that nothing better was found, where rota hasn't shown it."""
+
+S = TypeVar("S", bound=CompiledSchedule)
+
+
+class Waits(NamedTuple):
+    """The counter that a wait is for, and how many of its tokens it leaves."""
+
+    counter: str
+    tokens: int
+
+
+class DerivedAgain(ABC, Generic[S]):
+    """What is derived again of the schedules that one front end makes.
+
+    `optional` are fields that a document may leave out, since they follow from the rest; `structure_codes` those of
+    the findings that `structure` finds again.
+    """
+
+    result: ClassVar[type[CompiledSchedule]]
+    optional: ClassVar[tuple[str, ...]] = ()
+    structure_codes: ClassVar[frozenset[str]] = frozenset()
+
+    def completed(self, schedule: S, said: Container[str]) -> S:
+        """The schedule with the fields that the document doesn't say."""
+        return schedule
+
+    @abstractmethod
+    def with_own_entries(self, schedule: S) -> S:
+        """The schedule with entries that follow from what it declares."""
+
+    @abstractmethod
+    def waits(self, schedule: S, entry: Any) -> Waits | None:  # noqa: ANN401  # the front end's own entry
+        """What an entry waits for, if it is a wait."""
+
+    @abstractmethod
+    def check_parts(self, schedule: S) -> None:
+        """Hold everything else against what it follows from."""
+
+    def structure(self, schedule: S) -> Iterable[Finding]:
+        """The findings that the structure alone shows."""
+        return ()
+
+    @abstractmethod
+    def as_claimed(self, schedule: S) -> S:
+        """Of what is said about its quality, what can be shown again; the rest is left open."""
+
+
+_BARRIERS = {op.name: op for op in (BARRIER, ARRIVE, AWAIT)}
+_OF_THE_PROOF = ("R", "V", "B", "L")
+_TAKEN_OFF = "V108"  # says that there is no certificate, and so may stand where there is none
+
+
+def check_agreement(front_end: DerivedAgain[S], schedule: S, terms: Certificate | None, said: Container[str]) -> S:
+    """The schedule, with the certificate of a new proof if the document has the terms of one; else the first mistake.
+
+    `said` are the fields that the document has.  Entries are checked before the proof, which takes them for granted.
+    """
+    _check_places(schedule)
+    schedule = front_end.with_own_entries(schedule)
+    schedule = replace(schedule, repairs=_own_repairs(front_end, schedule))
+    schedule = front_end.completed(schedule, said)
+    front_end.check_parts(schedule)
+    if terms is None:  # what an earlier proof found is about an earlier schedule
+        schedule = replace(schedule, findings=tuple(each for each in schedule.findings if not _of_a_proof(each)))
+        _check_findings(front_end, schedule, ())
+    else:
+        report = verify(schedule)
+        _check_terms(terms, report)
+        _check_findings(front_end, schedule, report.findings)
+        schedule = replace(schedule, certificate=report.certificate)
+    return front_end.as_claimed(schedule)
+
+
+def _check_places(schedule: S) -> None:
+    for phase in Phase:
+        for slot, entry in enumerate(schedule.phase(phase)):
+            if entry.phase is not phase or entry.time_slot != slot:
+                where = f"{phase.value.lower()}[{slot}]"
+                raise disagreement(where, f"says that it is {entry.phase.at(entry.time_slot)}")
+
+
+def _own_repairs(front_end: DerivedAgain[S], schedule: S) -> tuple[Repair, ...]:
+    """What a repair put in stands where it says, and was a weaker wait, or nothing, before."""
+    taken, own = set(), []
+    for number, repair in enumerate(schedule.repairs):
+        where, entries = f"repairs[{number}]", schedule.phase(repair.phase)
+        if not 0 <= repair.slot < len(entries) or str(entries[repair.slot].op) != str(repair.op):
+            raise disagreement(where, f"no {repair.op} stands at {repair.phase.at(repair.slot)}")
+        if (repair.phase, repair.slot) in taken:
+            raise disagreement(where, "another repair has the same place")
+        taken.add((repair.phase, repair.slot))
+        own.append(_own_repair(front_end, schedule, repair, where))
+    return tuple(own)
+
+
+def _own_repair(front_end: DerivedAgain[S], schedule: S, repair: Repair, where: str) -> Repair:
+    """A repair in rota's own words: all that it says follows from the entry but what stood there before."""
+    entry = schedule.phase(repair.phase)[repair.slot]
+    waits = front_end.waits(schedule, entry)
+    due: Op | None = wait_op(*waits) if waits else _BARRIERS.get(str(entry.op))
+    if due is None or entry.op.kind not in (OpKind.WAIT, OpKind.BARRIER):
+        raise disagreement(f"{where}.op", "a repair adds waits and barriers only")
+    demand(f"{where}.op", repair.op, due, f"is not the {due} that stands there")
+    if repair.before is None:
+        demand(f"{where}.count_before", repair.count_before, 0)
+        return replace(repair, op=due)
+    weaker = waits is not None and repair.count_before > waits.tokens
+    before = wait_op(waits.counter, repair.count_before) if waits is not None and weaker else None
+    if repair.before != before:
+        raise disagreement(f"{where}.before", f"{repair.before} can't have become {repair.op}")
+    return replace(repair, op=due, before=before)
+
+
+def _check_terms(terms: Certificate, report: Report) -> None:
+    if report.certificate is None:
+        first = report.errors[0]
+        raise disagreement("certificate", f"the proof fails, {first.code}: {first.message}")
+    for each in fields(Certificate):
+        if each.compare:
+            said, found = getattr(terms, each.name), getattr(report.certificate, each.name)
+            demand(f"certificate.{each.name}", said, found, "the proof says something else")
+
+
+def _check_findings(front_end: DerivedAgain[S], schedule: S, of_the_proof: Iterable[Finding]) -> None:
+    """Those of the proof, and of the program's structure, are found again; the words may be another machine's."""
+    codes = front_end.structure_codes
+    said = _tally((each for each in schedule.findings if each.code in codes or _of_a_proof(each)), codes)
+    found = _tally((*front_end.structure(schedule), *of_the_proof), codes)
+    demand("findings", said, found, "are not those that are found again")
+
+
+def _of_a_proof(finding: Finding) -> bool:
+    return finding.code.startswith(_OF_THE_PROOF) and finding.code != _TAKEN_OFF
+
+
+def _tally(findings: Iterable[Finding], structure: frozenset[str]) -> list[str]:
+    # Of what the structure alone shows, the proof decides how bad it is.
+    return sorted(
+        finding.code if finding.code in structure else f"{finding.severity.value} {finding.code}"
+        for finding in findings
+    )

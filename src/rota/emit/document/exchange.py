@@ -8,21 +8,469 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from rota.check import expect
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.document.agreement import check_agreement
-from rota.emit.document.by_stages_again import StagesAgain
-from rota.emit.document.by_values_again import ValuesAgain
-from rota.emit.document.codec import decoded, decoded_record, encoded, malformed
-from rota.emit.document.derived_again import DerivedAgain
-from rota.emit.document.machine_said import MachineSaid, machine_meant, machine_said
+from rota.emit.document.codec import (
+    CLAIMED,
+    DerivedAgain,
+    MachineSaid,
+    Waits,
+    check_agreement,
+    decoded,
+    decoded_record,
+    demand,
+    derived_again,
+    disagreement,
+    encoded,
+    machine_meant,
+    machine_said,
+    malformed,
+)
 from rota.errors import EmissionError, Finding
+from rota.order.acyclic.check_ordering import check_ordering
+from rota.order.acyclic.greedy import measured, scheduler_named
+from rota.order.acyclic.problem import DepEdge, LoopBody, Ordering, OrderProblem, Proof, SchedulingStrategy
+from rota.order.modulo.handover import Choice, derive_deliveries, derive_handovers
+from rota.order.modulo.modulo_check import check_starts
+from rota.order.modulo.modulo_problem import LONGEST, ModuloProblem, ModuloSchedule
+from rota.order.modulo.slack import Settled, check_settled
+from rota.pipeline.block import PipelineProgram
+from rota.pipeline.build import (
+    check_explicit_blocks,
+    check_nothing_lost,
+    derive_program,
+    order_problem,
+    verify_schedule,
+)
+from rota.pipeline.compiled_pipeline import CompiledPipeline
+from rota.pipeline.lower import EffectTerms
+from rota.pipeline.op import FrameworkTag, OpDesc, ScheduleEntry
+from rota.pipeline.phases import (
+    derive_epilogue_from_program,
+    derive_kernel_deps,
+    derive_prologue_from_program,
+    derive_single_buffer_phases,
+    partition_entry_bounds,
+)
+from rota.pipeline.schedule_config import ScheduleConfig
+from rota.program.entry import Effect, Entry, Op, Place, Space, barrier_ops, wait_effect, wait_op
+from rota.program.kinds import Home, OpKind, OpRole, Phase
+from rota.program.loop_spec import LoopSpec
 from rota.program.machine import Machine
+from rota.targets.architecture import architecture_of
+from rota.targets.device import timing_of
+from rota.values.buffer_depth import allowances, modulo_problem, without_turns
+from rota.values.compiled_loop import CompiledLoop
+from rota.values.interval_certificate import Claim
+from rota.values.op_times import time_loop
+from rota.values.unroll import Placement, derive_loop_phases
 from rota.verify.report import Certificate
+
+
+def with_order_as_claimed(schedule: CompiledPipeline) -> CompiledPipeline:
+    """The schedule with a certificate of its order that holds; what a search has shown is left open."""
+    if schedule.ordering is None:
+        return schedule
+    with derived_again("edges"):
+        problem = order_problem(schedule.body, schedule.config, schedule.schedule_config, schedule.edges)
+    return replace(schedule, ordering=_order(problem, schedule.ordering))
+
+
+def _order(problem: OrderProblem, ordering: Ordering) -> Ordering:
+    """The order was checked; of the bounds on its cost those remain that hold for any order of this body."""
+    claimed = ordering.certificate
+    known = measured(problem, ordering.order, claimed.by).certificate
+    if claimed.proof is Proof.OPTIMAL and (known.bound, known.vgpr_bound) == (ordering.makespan, ordering.vgpr_peak):
+        return ordering
+    proof = Proof.NONE if claimed.proof is Proof.NONE else Proof.FEASIBLE
+    held = replace(claimed, proof=proof, bound=known.bound, vgpr_bound=known.vgpr_bound)
+    return ordering if held == claimed else replace(ordering, certificate=replace(held, by=CLAIMED))
+
+
+_FRAMEWORK_OPS: dict[FrameworkTag, Callable[[OpDesc], OpDesc]] = {
+    FrameworkTag.BARRIER: lambda _: OpDesc.barrier(),
+    FrameworkTag.WAIT_VM: lambda op: OpDesc.wait_vm(op.wait_value),
+    FrameworkTag.WAIT_LGKM: lambda op: OpDesc.wait_lgkm(op.wait_value),
+    FrameworkTag.SET_PRIO: lambda op: OpDesc.set_prio(op.wait_value),
+    FrameworkTag.SCHEDULE_BARRIER: lambda _: OpDesc.schedule_barrier(),
+    FrameworkTag.SCHED_GROUP_BARRIER: lambda op: OpDesc.sched_group_barrier(op.subtile, op.wait_value),
+}
+
+_MOST_BLOCKS = 4096
+_NO_SEARCH = (SchedulingStrategy.IDENTITY, SchedulingStrategy.GREEDY)
+_AUTHORS = "identity"  # by this name an order is called the author's
+
+
+class StagesAgain(DerivedAgain[CompiledPipeline]):
+    """Reads schedules by stages."""
+
+    result = CompiledPipeline
+    optional = ("kernel_deps",)
+    structure_codes = frozenset({"P102", "P103", "P104", "P105", "P106", "P107", "W101"})
+
+    def completed(self, schedule: CompiledPipeline, said: Container[str]) -> CompiledPipeline:
+        """With the dependencies of its kernel, if the document leaves them out."""
+        return schedule if "kernel_deps" in said else replace(schedule, kernel_deps=_kernel_deps(schedule))
+
+    def with_own_entries(self, schedule: CompiledPipeline) -> CompiledPipeline:
+        """The same: an op of the author's says all itself, one of rota's own is what its tag and its numbers say."""
+        for phase in Phase:
+            for slot, entry in enumerate(schedule.phase(phase)):
+                where, op = f"{phase.value.lower()}[{slot}]", entry.op
+                if entry.is_prefetch and not (phase is Phase.KERNEL and op.is_prefetch_load):
+                    raise disagreement(f"{where}.is_prefetch", f"{op} fetches no tile ahead")
+                if op.is_framework:
+                    _check_ours(f"{where}.op", op)
+        return schedule
+
+    def waits(self, schedule: CompiledPipeline, entry: ScheduleEntry) -> Waits | None:
+        """What an entry waits for, if it is a wait."""
+        if entry.op.kind is not OpKind.WAIT:
+            return None
+        with derived_again("config"):
+            setting = EffectTerms(schedule.config, schedule.machine)
+            return Waits(setting.vm if entry.op.tag == FrameworkTag.WAIT_VM else setting.lgkm, entry.op.wait_value)
+
+    def check_parts(self, schedule: CompiledPipeline) -> None:
+        """All that is derived from body, edges, config and knobs is so here."""
+        _check_stagger(schedule)
+        blocks = schedule.config.total_blocks
+        if blocks > _MOST_BLOCKS:
+            raise disagreement("config", f"{blocks} matrix ops a trip are more than any schedule has")
+        if schedule.config.has_blocks:
+            _check_blocks(schedule)
+        else:
+            _check_single_buffer(schedule)
+        demand("kernel_deps", schedule.kernel_deps, _kernel_deps(schedule))
+        with derived_again("body"):
+            _check_lds(schedule)
+
+    def structure(self, schedule: CompiledPipeline) -> Iterator[Finding]:
+        """The findings about body and blocks that every compilation of them makes."""
+        yield from check_nothing_lost(schedule.body, schedule.kernel)
+        if schedule.program is not None:
+            yield from verify_schedule(schedule.program, schedule.schedule_config)
+
+    def as_claimed(self, schedule: CompiledPipeline) -> CompiledPipeline:
+        """Of what is said about the order, what a bound shows again."""
+        return with_order_as_claimed(schedule)
+
+
+def _check_ours(where: str, op: OpDesc) -> None:
+    if op.tag not in _FRAMEWORK_OPS:
+        raise disagreement(f"{where}.tag", f"{op.tag} is none of rota's own")
+    canonical = _FRAMEWORK_OPS[FrameworkTag(op.tag)](op)
+    for each in fields(OpDesc):
+        if each.compare:
+            demand(f"{where}.{each.name}", getattr(op, each.name), getattr(canonical, each.name))
+
+
+def _check_stagger(schedule: CompiledPipeline) -> None:
+    """Where group 1 falls back is one of the prologue's gaps; where no group does, the first place that is none."""
+    never = len(schedule.prologue) + 1
+    if not schedule.config.warp_stagger.enabled:
+        demand("warp_stagger_index", schedule.warp_stagger_index, never)
+    elif not 0 <= schedule.warp_stagger_index < never:
+        raise disagreement(
+            "warp_stagger_index", f"{schedule.warp_stagger_index} is no place in a prologue of {never - 1} entries"
+        )
+
+
+def _kernel_deps(schedule: CompiledPipeline) -> tuple[DepEdge, ...]:
+    """The dependencies of the kernel's entries: those of the kernel before its repairs, at the places of today."""
+    if schedule.program is None:
+        return schedule.edges
+    slots, written = _before_repair(schedule)
+    bounds = partition_entry_bounds(schedule.program)
+    if len(written) != bounds[-1]:
+        bounds = (0, len(written))
+    return tuple(
+        replace(dep, producer_idx=slots[dep.producer_idx], consumer_idx=slots[dep.consumer_idx])
+        for dep in derive_kernel_deps(written, bounds)
+    )
+
+
+def _before_repair(schedule: CompiledPipeline) -> tuple[list[int], list[ScheduleEntry]]:
+    """The kernel without its repairs, and where its entries stand today."""
+    repairs = {repair.slot: repair for repair in schedule.repairs if repair.phase is Phase.KERNEL}
+    slots: list[int] = []
+    written: list[ScheduleEntry] = []
+    for slot, entry in enumerate(schedule.kernel):
+        repair = repairs.get(slot)
+        if repair is None or repair.before is not None:
+            slots.append(slot)
+            was = entry.op if repair is None else entry.op.but(wait_value=repair.count_before)
+            written.append(replace(entry, op=was))
+    return slots, written
+
+
+def _check_single_buffer(schedule: CompiledPipeline) -> None:
+    for name in ("program", "ordering"):
+        demand(name, getattr(schedule, name), None, "a single buffer is not cut into blocks")
+    with derived_again("edges"):
+        LoopBody(schedule.body, schedule.edges)
+    with derived_again("body"):
+        due = derive_single_buffer_phases(schedule.body, schedule.config)
+    _check_data("prologue", schedule.prologue, due.prologue)
+    _check_data("epilogue", schedule.epilogue, due.epilogue)
+
+
+def _check_blocks(schedule: CompiledPipeline) -> None:
+    config, sched = schedule.config, schedule.schedule_config
+    if schedule.program is None or schedule.ordering is None:
+        raise disagreement("program", "a schedule of several stages has one, and an ordering")
+    with derived_again("edges"):
+        problem = order_problem(schedule.body, config, sched, schedule.edges)
+    with derived_again("ordering"):
+        _check_order(problem, schedule.ordering, sched)
+    with derived_again("body"):
+        program = derive_program([schedule.body[index] for index in schedule.ordering.order], config, sched)
+    with derived_again("program.explicit_blocks"):
+        program = program.with_explicit_blocks(check_explicit_blocks(schedule.program.explicit_blocks, program))
+    demand("program", schedule.program, program, "is not what body, ordering and knobs give")
+    with derived_again("program"):
+        prologue = derive_prologue_from_program(program, config, sched)
+        epilogue = derive_epilogue_from_program(program, config)
+    _check_prefetches(schedule, program)
+    _check_data("prologue", schedule.prologue, prologue, bootstrap=sched.partial_prologue_drain)
+    _check_data("epilogue", schedule.epilogue, epilogue)
+
+
+def _check_prefetches(schedule: CompiledPipeline, program: PipelineProgram) -> None:
+    """Which loads may be left out at the end follows from the blocks, unless the author rewrote the kernel."""
+    slots, written = _before_repair(schedule)
+    expanded = program.expand_to_list()
+    if [entry.op for entry in written] == [entry.op for entry in expanded]:
+        for slot, said, due in zip(slots, written, expanded, strict=True):
+            demand(f"kernel[{slot}].is_prefetch", said.is_prefetch, due.is_prefetch)
+
+
+def _check_order(problem: OrderProblem, ordering: Ordering, knobs: ScheduleConfig) -> None:
+    """Where no search was asked for there is only one order; any other is checked, except for budgets, mere wishes."""
+    if knobs.scheduling not in _NO_SEARCH:
+        check_ordering(problem, ordering, budgets=False)
+        if ordering.certificate.by == _AUTHORS:
+            raise disagreement("ordering.certificate.by", f"{knobs.scheduling:.60} was asked, not the author")
+        return
+    due = scheduler_named(knobs.scheduling).order(problem)
+    for each in fields(Ordering):
+        demand(f"ordering.{each.name}", getattr(ordering, each.name), getattr(due, each.name))
+
+
+def _check_data(
+    phase: str, said: Iterable[ScheduleEntry], due: Iterable[ScheduleEntry], *, bootstrap: bool = False
+) -> None:
+    """Each data op as often as derived; the author may choose the bootstrap fragments."""
+    given, wanted = (Counter(e.op for e in entries if not e.op.is_framework) for entries in (said, due))
+    for op in (wanted - given).elements():
+        raise disagreement(phase, f"{op} is missing, which body and knobs give")
+    for op in (given - wanted).elements():
+        if not (bootstrap and op.role is OpRole.FRAGMENT_LOAD):
+            raise disagreement(phase, f"{op} is none of the ops that body and knobs give")
+
+
+def _check_lds(schedule: CompiledPipeline) -> None:
+    """How large a tile is only the author knows, but an instruction writes a byte a lane or more into it."""
+    if schedule.lds_bytes is None:
+        return
+    tiles: dict[Place, int] = {}
+    lanes = architecture_of(schedule.machine).lanes.value
+    for entry in schedule.lowered.entries:
+        if entry.effect.kind in (OpKind.DMA, OpKind.LDS_WRITE):
+            for place in entry.effect.writes:
+                if place.space is Space.LDS:
+                    tiles[place] = max(tiles.get(place, 0), entry.effect.tokens * lanes)
+    least = sum(tiles.values())
+    if schedule.lds_bytes < least:
+        raise disagreement(
+            "lds_bytes",
+            f"{schedule.lds_bytes} bytes don't hold {len(tiles)} tiles, into which {least} or more are written",
+        )
+
+
+def with_interval_as_claimed(schedule: CompiledLoop) -> CompiledLoop:
+    """The schedule with a certificate of its interval that holds; what a search has shown is left open."""
+    shown = _modulo(schedule)
+    return replace(schedule, modulo=None) if shown is None else schedule.with_interval(shown)
+
+
+def _modulo(schedule: CompiledLoop) -> ModuloSchedule | None:
+    """Starts keep every edge and unit at the interval, with the slack that is said; then the bound is derived again."""
+    found, loop, placement = schedule.modulo, schedule.loop, schedule.placement
+    if placement.interval > LONGEST or max(placement.starts, default=0) > LONGEST:
+        raise disagreement("placement", f"takes more than {LONGEST} slots")
+    if found is None:
+        _check_no_slack(placement, "no interval was searched for")
+        return None
+    demand("modulo.ii", found.ii, placement.interval)
+    demand("modulo.starts", found.starts, placement.starts)
+    groups = 2 if schedule.staggered else 1
+    with derived_again("loop"):
+        times = time_loop(loop, timing_of(schedule.machine), groups=groups)
+        behind = placement.barriers[1] - placement.barriers[0] if groups > 1 and placement.barriers[1:] else 0
+        problem = modulo_problem(loop, times, dict(placement.copies), behind)
+    with derived_again("placement"):
+        check_starts(without_turns(problem) if placement.turns_left else problem, found)
+        _check_slack(loop, placement, problem, behind)
+    with derived_again("loop"):
+        deep, few = allowances(loop, schedule.machine, times)
+        claim = Claim(loop=loop, machine=schedule.machine, times=times, deep=deep, few=few)
+        shown = claim.certify(found, placement)
+    if shown.certificate.optimal:  # by bounds alone
+        for name in ("mii", "limits", "proof", "lower", "refuted"):
+            demand(f"modulo.certificate.{name}", getattr(found.certificate, name), getattr(shown.certificate, name))
+        return found
+    return replace(shown, certificate=replace(shown.certificate, by=CLAIMED))
+
+
+def _check_no_slack(placement: Placement, why: str) -> None:
+    for name in ("landing_slack", "read_slack"):
+        demand(f"placement.{name}", getattr(placement, name), 0, f"{why}, so nothing is known about slack")
+
+
+def _check_slack(loop: LoopSpec, placement: Placement, problem: ModuloProblem, behind: int) -> None:
+    if not placement.barriers:
+        _check_no_slack(placement, "no barriers were placed")
+        return
+    choice = Choice(
+        problem=problem,
+        copies=placement.copies,
+        handovers=tuple(derive_handovers(loop, dict(placement.copies))),
+        deliveries=tuple(derive_deliveries(loop)),
+        stages=range(0),
+        behind=behind,
+    )
+    settled = Settled(
+        choice=0,
+        starts=placement.starts,
+        barriers=placement.barriers,
+        landing_slack=placement.landing_slack,
+        read_slack=placement.read_slack,
+    )
+    check_settled(choice, settled, placement.interval)
+
+
+class ValuesAgain(DerivedAgain[CompiledLoop]):
+    """Reads loops by values."""
+
+    result = CompiledLoop
+
+    def with_own_entries(self, schedule: CompiledLoop) -> CompiledLoop:
+        """The schedule with the entries that loop and placement give; their order within a phase is free.
+
+        Waits and barriers say all themselves.
+        """
+        loop, placement, tiles = schedule.loop, schedule.placement, schedule.trip_tiles
+        _check_copies(loop, placement)
+        _check_sizes(schedule, loop, placement, tiles)
+        with derived_again("loop"):
+            due = derive_loop_phases(loop, placement, schedule.machine, tiles[1] - placement.stages + 1)
+        return replace(
+            schedule,
+            prologue=tuple(_matched(Phase.PROLOGUE, schedule.prologue, due.prologue, schedule.machine)),
+            kernel=tuple(_matched(Phase.KERNEL, schedule.kernel, due.kernel, schedule.machine)),
+            epilogue=tuple(_matched(Phase.EPILOGUE, schedule.epilogue, due.epilogue, schedule.machine)),
+        )
+
+    def waits(self, schedule: CompiledLoop, entry: Entry) -> Waits | None:
+        """What an entry waits for, if it is a wait."""
+        effect = entry.effect
+        waits = effect.kind is OpKind.WAIT and effect.counter is not None
+        return Waits(effect.counter or "", effect.wait_value) if waits else None
+
+    def check_parts(self, schedule: CompiledLoop) -> None:
+        """The size of its tiles, and where the second group falls back."""
+        demand("lds_bytes", schedule.lds_bytes, schedule.loop.lds_bytes(dict(schedule.placement.copies)))
+        demand("compiler_tracks_registers", schedule.compiler_tracks_registers, found=False)
+        last = len(schedule.prologue)
+        if not schedule.staggered:
+            demand("stagger_index", schedule.stagger_index, last)
+        elif not 0 <= schedule.stagger_index <= last:
+            raise disagreement("stagger_index", f"{schedule.stagger_index} is no place in a prologue of {last} entries")
+
+    def as_claimed(self, schedule: CompiledLoop) -> CompiledLoop:
+        """Of what is said about the interval, what a bound shows again."""
+        return with_interval_as_claimed(schedule)
+
+
+def _check_copies(loop: LoopSpec, placement: Placement) -> None:
+    own = {value.name for value in loop.values if value.home in (Home.LDS, Home.REGISTERS) and not value.into}
+    names = [name for name, _ in placement.copies]
+    for number, (name, count) in enumerate(placement.copies):
+        where = f"placement.copies[{number}]"
+        if name not in own:
+            raise disagreement(where, f"{name!r:.60} is no value of the loop that has copies of its own")
+        if names.count(name) > 1 or count < 1:
+            raise disagreement(where, f"{count} copies of {name}, which stands there {names.count(name)} times")
+
+
+def _check_sizes(schedule: CompiledLoop, loop: LoopSpec, placement: Placement, tiles: tuple[int, int]) -> None:
+    """Before anything is unrolled, so that nothing is that isn't in the document."""
+    if len(placement.starts) != len(loop.ops) or min(placement.starts, default=0) < 0:
+        raise disagreement("placement.starts", f"expected {len(loop.ops)} slots from 0 on, one for each op")
+    inside, prologue, epilogue = (
+        sum(not entry.op.is_framework for entry in entries)
+        for entries in (schedule.kernel, schedule.prologue, schedule.epilogue)
+    )
+    demand("trip_tiles[0]", tiles[0], placement.unroll)
+    if placement.stages > tiles[1] + 1:
+        raise disagreement(
+            "trip_tiles[1]",
+            f"{placement.stages} stages leave {placement.stages - 1} K-tiles or more outside the loop, not {tiles[1]}",
+        )
+    expected = tiles[0] * len(loop.ops), tiles[1] * len(loop.ops)
+    demand("kernel", inside, expected[0], f"has {inside} data entries; the loop gives {expected[0]}")
+    outside = prologue + epilogue
+    demand(
+        "epilogue", outside, expected[1], f"has {outside} data entries with the prologue; the loop gives {expected[1]}"
+    )
+
+
+def _matched(phase: Phase, said: Sequence[Entry], due: Sequence[Entry], machine: Machine) -> Iterator[Entry]:
+    """The entries that are due, in the order that is said, with the waits and barriers between."""
+    missing: dict[Entry, list[Entry]] = {}
+    for entry in due:
+        missing.setdefault(replace(entry, time_slot=0), []).append(entry)
+    for slot, entry in enumerate(said):
+        where = f"{phase.value.lower()}[{slot}]"
+        if entry.op.is_framework:
+            yield _ours(where, entry, machine)
+            continue
+        left = missing.get(replace(entry, time_slot=0))
+        if not left:
+            raise disagreement(where, f"{entry.op} is none of the data entries that loop and placement give here")
+        yield replace(left.pop(0), time_slot=slot)
+
+
+def _ours(where: str, said: Entry, machine: Machine) -> Entry:
+    """A wait or a barrier is what its effect says; a loop by values has no other ops of rota's own."""
+    for name, nothing in (("is_prefetch", False), ("roles", None), ("listed", True)):
+        demand(f"{where}.{name}", getattr(said, name), nothing)
+    op, effect = _due(where, said, machine)
+    demand(f"{where}.op", said.op, op, f"{said.op!s:.60} is not how {op} is written")
+    demand(f"{where}.effect", said.effect, effect)
+    return replace(said, op=op, effect=effect)
+
+
+def _due(where: str, said: Entry, machine: Machine) -> tuple[Op, Effect]:
+    if said.op.kind is OpKind.WAIT:
+        counter, count = said.effect.counter, said.effect.wait_value
+        if counter is None or counter not in [each.name for each in machine.counters]:
+            raise disagreement(f"{where}.effect.counter", f"{machine.name} has no counter {counter!r:.60}")
+        if count < 0:
+            raise disagreement(f"{where}.effect.wait_value", f"{count} tokens can't be left")
+        return wait_op(counter, count), wait_effect(counter, count)
+    known = {op: (op, effect) for op, effect in barrier_ops(split=machine.split_barrier)}
+    if said.op not in known:
+        raise disagreement(f"{where}.op", f"{said.op!s:.60} is no wait and no barrier of {machine.name}")
+    return known[said.op]
+
 
 FORMAT = "rota.schedule"
 VERSION = 2

@@ -3,28 +3,288 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from rota.emit.gemm.column_panels import column_panels
-from rota.emit.gemm.gemm_factors import ColumnPair, Element, Factor, Piece
-from rota.emit.gemm.gemm_instructions import (
+from rota.emit.emission import miscounted, no_gemm_op, no_product, unfit
+from rota.emit.gemm.gemm_loop import packs_of
+from rota.emit.gemm.gemm_tile import (
+    HALVES,
+    BlockAdd,
     BoundInstruction,
+    ColumnPair,
     Dma,
+    Element,
+    Factor,
+    GemmTile,
     LdsRead,
     Mfma,
+    PairPack,
     PairRead,
+    Piece,
     ScaleDma,
     ScaleRead,
     block_adds,
 )
-from rota.emit.gemm.gemm_semantics import check_semantics
-from rota.emit.gemm.gemm_tile import GemmTile
-from rota.emit.gemm.pair_loop import packs_of
+from rota.emit.gemm.lds_layout import column_panels
 from rota.emit.gemm.program_form import form_of
-from rota.emit.refusal import miscounted, no_gemm_op, unfit
 from rota.errors import EmissionError
-from rota.program.entry import Entry
-from rota.program.kinds import OpKind
-from rota.program.lowered import Lowerable
+from rota.program.entry import Entry, Place
+from rota.program.kinds import OpKind, Phase
+from rota.program.lowered import Lowerable, LoweredProgram
+
+_MOST_TRIPS = 64  # a loop whose LDS slots are constants comes back to the same state after the first trip or the next
+
+Block = tuple[int, int]
+Bound = tuple[Entry, tuple[BoundInstruction, ...]]
+State = tuple[frozenset[object], ...]
+
+
+class Binding(Protocol):
+    """What is asked of a `GemmBinding`."""
+
+    @property
+    def tile(self) -> GemmTile:
+        """Parts, pieces and steps."""
+        ...
+
+    def instructions(self, entry: Entry) -> tuple[BoundInstruction, ...]:
+        """What an op stands for."""
+        ...
+
+    def first_row(self, operand: Factor, part: int) -> int:
+        """Where a part begins in the workgroup's tile, for the first wave."""
+        ...
+
+    def wave_rows(self, operand: Factor) -> int:
+        """How many rows further the next wave's parts begin."""
+        ...
+
+    def brought_by(self, read: Piece) -> set[int]:
+        """The DMAs that bring a piece of all waves, by their numbers among the operand's."""
+        ...
+
+    def read_of(self, pair: ColumnPair) -> Piece:
+        """A read of a pair of parts, as one of the first of them."""
+        ...
+
+
+def check_semantics(binding: Binding, program: LoweredProgram) -> None:
+    """Every trip count until the state at the loop's edge, counted from the trip's k, was there before."""
+    bound = {
+        phase: [(entry, binding.instructions(entry)) for entry in program.phase(phase) if not entry.op.is_framework]
+        for phase in Phase
+    }
+    replay = _Replay(binding)
+    replay.check_owners([each for phase in Phase for each in bound[phase]])
+    replay.run(bound[Phase.PROLOGUE], 0)
+    seen: set[State] = set()
+    for trips in range(_MOST_TRIPS):
+        k = program.k_of(Phase.KERNEL, trips + 1)
+        end = replay.fork()
+        end.run(bound[Phase.EPILOGUE], k)
+        end.check_complete(program.total_tiles(trips))
+        state = replay.state(k)
+        if state in seen:
+            return
+        seen.add(state)
+        replay.run(bound[Phase.KERNEL], k)
+    raise no_product(
+        f"after {_MOST_TRIPS} trips LDS and registers still hold other K-tiles than at the end of any trip before",
+        evidence=(("trips followed", _MOST_TRIPS),),
+    )
+
+
+@dataclass(slots=True)
+class _Replay:
+    """Which K-tile each DMA's place in LDS and each register holds, and what each block of C has summed."""
+
+    binding: Binding
+    lds: dict[tuple[object, int], int] = field(default_factory=dict)
+    registers: dict[tuple[object, int], int] = field(default_factory=dict)
+    sums: dict[Block, set[tuple[int, int]]] = field(default_factory=dict)
+
+    def fork(self) -> _Replay:
+        """A copy that can go on by itself."""
+        sums = {block: set(taken) for block, taken in self.sums.items()}
+        return _Replay(self.binding, dict(self.lds), dict(self.registers), sums)
+
+    def state(self, k: int) -> State:
+        """All of it, counted from k; what every block has summed is told from nothing any more."""
+        whole = min((self._whole(block) for block in self._blocks()), default=0)
+        return (
+            frozenset((place, tile - k) for place, tile in self.lds.items() if tile >= whole),
+            frozenset((place, tile - k) for place, tile in self.registers.items() if tile >= whole),
+            frozenset(
+                (block, tile - k, step) for block in self.sums for tile, step in self.sums[block] if tile >= whole
+            ),
+            frozenset([whole - k]),
+        )
+
+    def run(self, bound: list[Bound], k: int) -> None:
+        """One phase, whose K-tiles count from k."""
+        for entry, instructions in bound:
+            for each in instructions:
+                if isinstance(each, Dma):
+                    self.lds[each.operand, each.lds] = k + each.k_tile
+                elif isinstance(each, LdsRead):
+                    piece = Piece(each.operand, each.part, each.piece)
+                    self._take((piece, each.copy), self._brought(piece, each.lds))
+                elif isinstance(each, PairRead):
+                    self._take((each.pair, each.copy), self._brought(self.binding.read_of(each.pair), each.lds))
+                elif isinstance(each, PairPack):
+                    self._pack(each)
+                elif isinstance(each, ScaleDma):
+                    self.lds[("scales", each.operand), each.lds] = k + each.k_tile
+                elif isinstance(each, ScaleRead):
+                    self._read_scales(each)
+                elif isinstance(each, BlockAdd):
+                    self._add(entry, each)
+                else:
+                    self._multiply(entry, each)
+
+    def _brought(self, piece: Piece, lds: int) -> set[int | None]:
+        """The K-tiles of all waves' rows of the part, which several DMAs may have brought."""
+        tile = self.binding.tile
+        stage = (lds // tile.tile_bytes(piece.operand)) * tile.tile_bytes(piece.operand)
+        each = tile.dma_rows * tile.row_bytes
+        return {self.lds.get((piece.operand, stage + number * each)) for number in self.binding.brought_by(piece)}
+
+    def _pack(self, pack: PairPack) -> None:
+        """A register is of one K-tile if both reads are, and a piece if all its registers are."""
+        piece, tile = Piece(Factor.B, pack.part, pack.piece), self.binding.tile
+        read = {self.registers.get((pair, copy)) for pair, copy in zip(pack.sources, pack.copies, strict=True)}
+        self._take(((piece, pack.register), pack.copy), read)
+        registers = range(tile.piece_bytes(Factor.B) // tile.register_bytes)
+        self._take((piece, pack.copy), {self.registers.get(((piece, each), pack.copy)) for each in registers})
+
+    def _read_scales(self, read: ScaleRead) -> None:
+        """The same of the scales of all waves' rows."""
+        tile, binding, line = self.binding.tile, self.binding, self.binding.tile.geometry.scale_line
+        stage = read.lds // tile.scale_bytes(read.operand) * tile.scale_bytes(read.operand)
+        first = binding.first_row(read.operand, read.part)
+        starts = (first + wave * binding.wave_rows(read.operand) for wave in range(tile.across(read.operand)))
+        each = tile.scale_dma_bytes
+        numbers = {row * line // each for start in starts for row in range(start, start + tile.side)}
+        found = {self.lds.get((("scales", read.operand), stage + number * each)) for number in numbers}
+        self._take((("scales", read.operand, read.part), read.copy), found)
+
+    def _take(self, place: tuple[object, int], found: set[int | None]) -> None:
+        """One K-tile, or none."""
+        self.registers.pop(place, None)
+        if len(found) == 1 and (k_tile := found.pop()) is not None:
+            self.registers[place] = k_tile
+
+    def _multiply(self, entry: Entry, mfma: Mfma) -> None:
+        tiles = {
+            self.registers.get((Piece(operand, part, piece), copy))
+            for operand in Factor
+            for part, copies in [mfma.factor(operand)]
+            for piece, copy in enumerate(copies, mfma.step * len(copies))
+        }
+        tiles |= {
+            self.registers.get((("scales", operand, mfma.factor(operand)[0]), copy))
+            for operand, copy in zip(Factor, mfma.scale_copies, strict=False)
+        }
+        k_tile = _one(entry, tiles, "multiply A and B")
+        block = mfma.a_part, mfma.b_part
+        if mfma.sum_copy is None:
+            self._sum(entry, block, k_tile, mfma.step)
+            return
+        if mfma.step == 0:  # which begins the sum
+            for step in range(self.binding.tile.steps):
+                self.registers.pop((("sum", *block, step), mfma.sum_copy), None)
+        self.registers[("sum", *block, mfma.step), mfma.sum_copy] = k_tile
+
+    def _add(self, entry: Entry, add: BlockAdd) -> None:
+        """A block's sum, whole, and the scales of its own K-tile; what is scaled is added behind it."""
+        block, steps = (add.a_part, add.b_part), range(self.binding.tile.steps)
+        tiles = {self.registers.get((("sum", *block, step), add.sum_copy)) for step in steps}
+        operand, part, copy = list(zip(Factor, block, add.scale_copies, strict=True))[not add.adds]
+        tiles.add(self.registers.get((("scales", operand, part), copy)))
+        k_tile = _one(entry, tiles, "scale a block's sum by the scales")
+        if add.adds and add.half == HALVES - 1:
+            for step in steps:
+                self._sum(entry, block, k_tile, step)
+
+    def _sum(self, entry: Entry, block: Block, k_tile: int, step: int) -> None:
+        taken = self.sums.setdefault(block, set())
+        if (k_tile, step) in taken:
+            raise no_product(
+                f"{entry.op} adds a product to C that was added before",
+                concerns=[entry.concern()],
+                evidence=(("K-tile", k_tile), *self._where(block)),
+            )
+        taken.add((k_tile, step))
+
+    def check_owners(self, bound: list[Bound]) -> None:
+        """An accumulator is some blocks of C, always the same ones, and no other accumulator's."""
+        blocks_of: dict[Place, tuple[Entry, set[Block]]] = {}
+        owner: dict[Block, tuple[Place, Entry]] = {}
+        for entry, instructions in bound:
+            summing = BlockAdd if self.binding.tile.block_sums else Mfma
+            blocks = {(each.a_part, each.b_part) for each in instructions if isinstance(each, summing)}
+            for place in entry.effect.writes if blocks else ():
+                first, usual = blocks_of.setdefault(place, (entry, blocks))
+                if blocks != usual:
+                    raise no_product(
+                        f"{entry.op} adds another block of C to the {place} than {first.op} does",
+                        concerns=(first.concern(), entry.concern()),
+                    )
+                for block in blocks:
+                    other, before = owner.setdefault(block, (place, entry))
+                    if other != place:
+                        raise no_product(
+                            f"{before.op} and {entry.op} sum one block of C in two accumulators",
+                            concerns=(before.concern(), entry.concern()),
+                            evidence=(("accumulators", f"{other}, {place}"), *self._where(block)),
+                        )
+
+    def check_complete(self, total: int) -> None:
+        """Every block has summed all steps of all K-tiles, and nothing else."""
+        steps = self.binding.tile.steps
+        due = {(tile, step) for tile in range(total) for step in range(steps)}
+        for block in self._blocks():
+            taken = self.sums.get(block, set())
+            if taken != due:
+                raise no_product(
+                    f"a block of C sums {len(taken & due)} products of A and B where {len(due)} are due"
+                    + (f", and {len(taken - due)} beyond the end of K" if taken - due else ""),
+                    evidence=(("K-tiles", total), ("products of each", steps), *self._where(block)),
+                )
+
+    def _blocks(self) -> list[Block]:
+        tile = self.binding.tile
+        return [(m, n) for m in range(tile.parts(Factor.A)) for n in range(tile.parts(Factor.B))]
+
+    def _whole(self, block: Block) -> int:
+        """So many K-tiles, from the first on, are summed."""
+        taken, steps = self.sums.get(block, set()), range(self.binding.tile.steps)
+        whole = 0
+        while all((whole, step) in taken for step in steps):
+            whole += 1
+        return whole
+
+    def _where(self, block: Block) -> list[tuple[str, str | int]]:
+        """A block's place in the workgroup's tile, for the first wave."""
+        side = self.binding.tile.side
+        rows, columns = (
+            f"{start} to {start + side - 1}"
+            for start in (self.binding.first_row(operand, part) for operand, part in zip(Factor, block, strict=True))
+        )
+        return [("rows of C", f"{rows} of the first wave"), ("columns", columns)]
+
+
+def _one(entry: Entry, tiles: set[int | None], does: str) -> int:
+    """The K-tile that all of them are."""
+    if len(tiles) == 1 and (k_tile := next(iter(tiles))) is not None:
+        return k_tile
+    held = sorted("none" if each is None else str(each) for each in tiles)
+    raise no_product(
+        f"{entry.op} doesn't {does} of one and the same K-tile",
+        concerns=[entry.concern()],
+        evidence=(("K-tiles in its registers", ", ".join(held)),),
+    )
 
 
 class GemmBinding:

@@ -8,18 +8,236 @@ take them in theirs, part after part.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from rota.emit.gemm.block_sum_loop import SumParts, check_block_sums
-from rota.emit.gemm.gemm_factors import Element, Factor, Piece
-from rota.emit.gemm.gemm_tile import GemmTile
-from rota.emit.gemm.pair_loop import PairLoop, shared
-from rota.emit.gemm.scale_loop import ScaleLoop
-from rota.emit.refusal import miscounted, no_gemm_op, no_product, unfit
+from rota.emit.emission import miscounted, no_gemm_op, no_product, unfit
+from rota.emit.gemm.gemm_tile import ColumnPair, Element, Factor, GemmTile, PairPack, Piece
 from rota.errors import Concern
-from rota.program.element import takes_formats
-from rota.program.kinds import Home, OpKind
+from rota.program.kinds import Home, OpKind, takes_formats
 from rota.program.loop_spec import SCALE_OPERANDS, LoopOp, LoopSpec
+
+Parts = tuple[Factor, tuple[int, ...]]
+_OPERAND = dict(zip(SCALE_OPERANDS, Factor, strict=True))
+
+
+class ScaleLoop:
+    """The tile of each operand's scales, and the parts whose scales each register value holds; nothing without any."""
+
+    def __init__(self, loop: LoopSpec, tile: GemmTile) -> None:
+        """What is scaled must be so in all of its parts, and what isn't has no scales."""
+        self.loop = loop
+        self.tile = tile
+        self.tiles: Mapping[str, Factor] = {
+            value.name: _OPERAND[value.operand] for value in loop.values if value.operand in _OPERAND
+        }
+        if sorted(self.tiles.values(), key=list(Factor).index) != (list(Factor) if tile.has_scales else []):
+            due = "one LDS tile with the scales of A and one with those of B" if tile.has_scales else "no scales"
+            taker = "a sum of blocks" if tile.block_sums else tile.instruction
+            raise unfit(
+                f"{taker} takes {due}, and the loop has {', '.join(self.tiles) or 'none'}",
+                fixes=('loop.tile(..., operand="A_scale"), or "B_scale"',) if tile.has_scales else (),
+            )
+        self.parts: Mapping[str, Parts] = dict(self._read())
+        for op in loop.ops:
+            if op.kind is OpKind.DMA and op.writes[0] in self.tiles:
+                self._check_load(op)
+
+    def loads(self, op: LoopOp) -> tuple[Factor, range]:
+        """Which DMAs a load is, of all that bring its tile."""
+        operand, writers = self.tiles[op.writes[0]], self.loop.writers(op.writes[0])
+        each, left = divmod(self.tile.scale_loads(operand), len(writers))
+        if left or not each:
+            raise unfit(
+                f"{len(writers)} loads can't evenly share the {self.tile.scale_loads(operand)} DMAs of each wave that "
+                f"bring {op.writes[0]}",
+                concerns=(Concern(label=writer.name, source=writer.source) for writer in writers),
+            )
+        first = writers.index(op) * each
+        return operand, range(first, first + each)
+
+    def check_scaled(
+        self, op: LoopOp, parts: Mapping[Factor, Sequence[int]], scales: Sequence[str] | None = None
+    ) -> None:
+        """Does a product, or what adds its sums by `scales`, read those of all its parts, and no others?"""
+        due = parts if self.tile.scaled or scales is not None else dict.fromkeys(Factor, ())
+        held: dict[Factor, list[int]] = {operand: [] for operand in Factor}
+        for name in op.scales if scales is None else scales:
+            if name not in self.parts:
+                raise no_product(
+                    f"{op} is scaled by {name}, which holds no scales",
+                    concerns=[Concern(label=op.name, source=op.source)],
+                )
+            operand, own = self.parts[name]
+            held[operand] += own
+        for operand, multiplied in parts.items():
+            if sorted(held[operand]) != sorted(due[operand]):
+                raise no_product(
+                    f"{op} multiplies parts {_list_parts(multiplied)} of {operand.name} with the scales of "
+                    f"{_list_parts(held[operand])}",
+                    concerns=[Concern(label=op.name, source=op.source)],
+                    fixes=("name what was read of A's scales and of B's, for the rows that are multiplied",),
+                )
+
+    def _read(self) -> Iterator[tuple[str, Parts]]:
+        for name, operand in self.tiles.items():
+            readers = [op for op in self.loop.ops if any(read.value == name for read in op.reads)]
+            parts = range(self.tile.parts(operand))
+            if not readers or len(parts) % len(readers):
+                raise unfit(
+                    f"{len(readers)} reads can't evenly share the scales of {len(parts)} parts of {operand.name}",
+                    concerns=(Concern(label=op.name, source=op.source) for op in readers),
+                )
+            share = len(parts) // len(readers)
+            for number, reader in enumerate(readers):
+                value, taken = self.loop.value(reader.writes[0]), share * self.tile.scale_registers(operand)
+                if value.size != taken:
+                    raise miscounted(
+                        f"{value.name} is declared as {value.size} registers of each lane, but the scales of {share} "
+                        f"parts take {taken}",
+                        concerns=[Concern(label=reader.name, source=reader.source)],
+                        evidence=(("declared", value.size), ("taken", taken)),
+                        fixes=(f"registers={taken}",),
+                    )
+                yield value.name, (operand, tuple(parts[number * share : (number + 1) * share]))
+
+    def _check_load(self, op: LoopOp) -> None:
+        operand, numbers = self.loads(op)
+        due, size = len(numbers) * self.tile.scale_dma_bytes, self.loop.value(op.writes[0]).size
+        whole = self.tile.scale_bytes(operand)
+        if (op.moved, size) != (due, whole):
+            raise miscounted(
+                f"{op} is declared to move {op.moved} bytes into a tile of {size}, but its DMAs, {len(numbers)} of "
+                f"each wave, move {due} into {whole}",
+                concerns=[Concern(label=op.name, source=op.source)],
+                evidence=(("declared", op.moved), ("moved", due), ("size", size), ("taken", whole)),
+                fixes=(f"moved={due}, into a tile of size={whole}",),
+            )
+
+
+def _list_parts(parts: Sequence[int]) -> str:
+    return ", ".join(map(str, parts)) or "none"
+
+
+SumParts = Mapping[Factor, Sequence[int]]
+"""The parts of A and of B whose products a sum holds."""
+
+
+def check_block_sums(loop: LoopSpec, scales: ScaleLoop, sums: Mapping[str, SumParts]) -> None:
+    """`sums` are the parts of each by the name of its register value."""
+    adders: dict[str, LoopOp] = {}
+    for op in loop.ops:
+        if op.kind is not OpKind.VALU:
+            continue
+        concerns = [Concern(label=op.name, source=op.source)]
+        own = [read.value for read in op.reads if read.value in sums]
+        if len(own) != 1:
+            raise no_product(
+                f"{op} adds {' and '.join(own) or 'no sum of a block'}: a vector op of a GEMM scales one sum of blocks",
+                concerns=concerns,
+            )
+        if own[0] in adders:
+            raise no_product(f"{adders[own[0]]} and {op} both add {own[0]} to C", concerns=concerns)
+        adders[own[0]] = op
+        scales.check_scaled(op, sums[own[0]], [read.value for read in op.reads if read.value not in own])
+        held, summed = (loop.value(name).size for name in (op.writes[0], own[0]))
+        if held != summed:
+            raise miscounted(
+                f"{op.writes[0]} is declared as {held} registers of each lane, but {own[0]}, which {op} adds to it, "
+                f"has {summed}",
+                concerns=concerns,
+                evidence=(("declared", held), ("taken", summed)),
+                fixes=(f"registers={summed}",),
+            )
+    for name in sums:
+        if name not in adders:
+            raise no_product(
+                f"nothing adds {name} to C",
+                concerns=[Concern(label=op.name, source=op.source) for op in loop.writers(name)],
+                fixes=(f"loop.add(accumulator, [{name}, scales of A, scales of B])",),
+            )
+
+
+_Share = TypeVar("_Share")
+_PAIR = 2
+
+
+def slice_pairs(tile: GemmTile, slice_: int, slices: int) -> tuple[ColumnPair, ...]:
+    """What a wave reads of one of several slices: pair after pair, each over the whole depth of the K-tile."""
+    own, numbers = tile.parts(Factor.B) // _PAIR // slices, tile.geometry.BK // tile.lane_groups
+    return tuple(ColumnPair(pair, each) for pair in range(slice_ * own, (slice_ + 1) * own) for each in range(numbers))
+
+
+def pairs_of(tile: GemmTile, piece: Piece) -> tuple[ColumnPair, ...]:
+    """The reads that bring a piece, and one of the part beside it: two for each of its registers."""
+    count = tile.piece_bytes(Factor.B) // tile.element.bytes
+    return tuple(ColumnPair(piece.part // _PAIR, piece.piece * count + each) for each in range(count))
+
+
+def packs_of(tile: GemmTile, piece: Piece, held: Mapping[ColumnPair, int], copy: int) -> Iterator[PairPack]:
+    """What makes a copy of a piece, from those copies of the reads that are held."""
+    pairs = pairs_of(tile, piece)
+    for register, (low, high) in enumerate(zip(pairs[::2], pairs[1::2], strict=True)):
+        yield PairPack(piece.part, piece.piece, register, (low, high), (held[low], held[high]), copy)
+
+
+class PairLoop:
+    """What each register value holds of B, as it is read and as it is multiplied; nothing without slices."""
+
+    def __init__(self, loop: LoopSpec, tile: GemmTile, slices: Sequence[str]) -> None:
+        """Every vector op must turn what it makes its pieces of, and nothing else."""
+        self.reads: dict[str, Sequence[ColumnPair]] = {}
+        self.pieces: dict[str, Sequence[Piece]] = {}
+        for number, name in enumerate(slices):
+            tile.slice_rows(Factor.B, len(slices))
+            reads = dict(shared(_readers(loop, {name}), slice_pairs(tile, number, len(slices)), "LDS reads", name))
+            packs = [op for op in _readers(loop, set(reads)) if op.kind is OpKind.VALU]
+            if not packs:
+                raise no_product(f"no vector op turns the pairs of columns that are read of {name}")
+            made = dict(shared(packs, tile.slice_pieces(Factor.B, number, len(slices)), "pieces", name))
+            for op in packs:
+                _check_turned(op, {pair for piece in made[op.writes[0]] for pair in pairs_of(tile, piece)}, reads)
+            self.reads |= reads
+            self.pieces |= made
+        for op in loop.ops:
+            if slices and op.kind is OpKind.VALU and op.writes[0] not in self.pieces:
+                raise no_product(f"{op} turns nothing that is read of B", concerns=[_concern(op)])
+
+
+def shared(
+    ops: Sequence[LoopOp], everything: Sequence[_Share], what: str, name: str
+) -> Iterator[tuple[str, Sequence[_Share]]]:
+    """What each op's register value holds, if they share it evenly, in their order."""
+    if len(everything) % len(ops):
+        who = "vector ops" if ops[0].kind is OpKind.VALU else "reads"
+        raise unfit(
+            f"{len(ops)} {who} can't evenly share the {len(everything)} {what} of each wave that {name} takes",
+            concerns=map(_concern, ops),
+            evidence=((f"{what} of each wave", len(everything)), ("ops that share them", len(ops))),
+        )
+    share = len(everything) // len(ops)
+    for index, op in enumerate(ops):
+        yield op.writes[0], everything[index * share : (index + 1) * share]
+
+
+def _check_turned(op: LoopOp, due: set[ColumnPair], reads: Mapping[str, Sequence[ColumnPair]]) -> None:
+    names = [read.value for read in op.reads]
+    held = [set(reads.get(name, ())) for name in names]
+    if not all(due & each for each in held) or not due <= set().union(*held):
+        takes = ", ".join(name for name, pairs in reads.items() if due & set(pairs))
+        raise no_product(
+            f"{op} turns {', '.join(names)}, and what it makes by its turn takes {takes}",
+            concerns=[_concern(op)],
+            evidence=(("taken for", "parts of B, in the order in which the vector ops are declared"),),
+        )
+
+
+def _readers(loop: LoopSpec, names: set[str]) -> list[LoopOp]:
+    return [op for op in loop.ops if any(read.value in names for read in op.reads)]
+
+
+def _concern(op: LoopOp) -> Concern:
+    return Concern(label=op.name, source=op.source)
+
 
 _HOMES = {
     OpKind.DMA: (None, Home.LDS),
@@ -303,8 +521,8 @@ def _check_kinds(loop: LoopSpec, tile: GemmTile) -> None:
                 + (", or a vector op the sum of a block" if tile.block_sums else ""),
                 concerns=concerns,
                 evidence=(
-                    ("reads", _listed((read.value, homes[read.value]) for read in op.reads)),
-                    ("writes", _listed((name, homes[name]) for name in op.writes)),
+                    ("reads", _list_values((read.value, homes[read.value]) for read in op.reads)),
+                    ("writes", _list_values((name, homes[name]) for name in op.writes)),
                 ),
             )
         for read in op.reads:
@@ -358,7 +576,7 @@ def _slices(loop: LoopSpec) -> Mapping[Factor, Sequence[str]]:
     return found
 
 
-def _listed(values: Iterator[tuple[str, Home]]) -> str:
+def _list_values(values: Iterator[tuple[str, Home]]) -> str:
     return ", ".join(f"{name} ({home.value})" for name, home in values) or "nothing"
 
 

@@ -10,20 +10,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.emission import unfit, with_register_waits
 from rota.emit.gemm.gemm_binding import GemmBinding
-from rota.emit.gemm.gemm_factors import BLayout, Element, Factor
-from rota.emit.gemm.gemm_instructions import Dma, Instruction, LdsRead, Mfma
-from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
+from rota.emit.gemm.gemm_tile import BLayout, Dma, Element, Factor, GemmTile, Instruction, LdsRead, Mfma, gemm_tile
 from rota.emit.gemm.lds_layout import LdsLayout, bank_conflicts, free_layout, plain_layout
 from rota.emit.gemm.program_form import form_of
-from rota.emit.refusal import unfit
-from rota.emit.register_waits import with_register_waits
-from rota.emit.text.entry_reasons import Reasons, sync_reason, sync_reasons
-from rota.emit.text.sync_text import check_words
+from rota.emit.text import Reasons, check_words, sync_reason, sync_reasons
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.entry import Entry
+from rota.program.kinds import Phase
 from rota.program.lowered import Lowerable, LoweredProgram
-from rota.program.phase import Phase
 
 Binder = Callable[[Lowerable, GemmTile], GemmBinding]
 SPOKEN = {Element.BF16: "bf16", Element.FP16: "fp16", Element.FP8: "fp8 (OCP E4M3)"}

@@ -6,22 +6,209 @@ vector ops do, takes B as K x N.
 
 from __future__ import annotations
 
+import enum
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rota.check import bad_field, check_types
-from rota.emit.gemm.gemm_factors import BLayout, BlockScales, Element, Factor, Piece
-from rota.emit.gemm.tile_rules import DMA_WORDS, tile_rules
-from rota.emit.refusal import unfit
+from rota.emit.emission import unfit
 from rota.errors import EmissionError
-from rota.pipeline.geometry import SCALED_BLOCK, WAVE_GRIDS, KernelGeometry, check_waves
-from rota.program.effects import Space
-from rota.program.element import takes_scales
-from rota.program.kinds import OpKind
+from rota.pipeline.geometry import FLOAT_BLOCK, SCALED_BLOCK, WAVE_GRIDS, KernelGeometry, check_waves
+from rota.program.entry import Space
+from rota.program.kinds import OpKind, takes_scales
 from rota.program.loop_spec import SCALE_OPERANDS
 from rota.program.lowered import Lowerable
 from rota.program.machine import Machine
 from rota.targets.architecture import architecture_of
 from rota.targets.device import device_of, rates_of
+
+_FP4_FORMAT = 4
+
+
+class Element(enum.Enum):
+    """What A and B hold; the value is how matrix instructions spell it, but for fp4, which they choose by a modifier.
+
+    `FP8_PAIR` is e4m3 as the machine has it, OCP's or FNUZ, in the instructions that take nothing else.
+    """
+
+    BF16 = "bf16"
+    FP16 = "f16"
+    FP8 = "f8f6f4"
+    FP8_PAIR = "fp8_fp8"
+    FP4 = "fp4"
+
+    @property
+    def spelled(self) -> str:
+        """How the name of a matrix instruction ends."""
+        return Element.FP8.value if self is Element.FP4 else self.value
+
+    @property
+    def bytes(self) -> int:
+        """Size of one, or of as many as are packed."""
+        return 1 if self in (Element.FP8, Element.FP8_PAIR, Element.FP4) else 2
+
+    @property
+    def packed(self) -> int:
+        """How many share these bytes, the first one lowest."""
+        return 2 if self is Element.FP4 else 1
+
+    def in_bytes(self, count: str) -> str:
+        """So many elements, as source: a whole number of bytes."""
+        return f"{count} / {self.packed}" if self.packed > 1 else f"{count} * {self.bytes}"
+
+    @property
+    def modifiers(self) -> tuple[str, ...]:
+        """Of the matrix instruction, where both factors' format isn't the one that it takes by itself."""
+        return (f"cbsz:{_FP4_FORMAT}", f"blgp:{_FP4_FORMAT}") if self is Element.FP4 else ()
+
+
+class Factor(enum.Enum):
+    """The two factors; A has the rows of C, B its columns."""
+
+    A = "a"
+    B = "b"
+
+
+class BLayout(enum.Enum):
+    """How B lies in memory, row-major in either case; the value is its word."""
+
+    NK = "nk"
+    KN = "kn"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def spoken(self) -> str:
+        """Its rows and columns."""
+        return " x ".join(self.sizes)
+
+    @property
+    def sizes(self) -> tuple[str, str]:
+        """Its number of rows, and of columns."""
+        return ("K", "N") if self is BLayout.KN else ("N", "K")
+
+
+class BlockScales(enum.Enum):
+    """Scales of blocks along K: bytes (E8M0) that matrix instructions take, or floats that scale sums; the word."""
+
+    NONE = "none"
+    MX = "1x32"
+    FLOAT = "1x128"
+
+    @property
+    def block(self) -> int:
+        """Elements of a row that share one."""
+        return FLOAT_BLOCK if self is BlockScales.FLOAT else SCALED_BLOCK
+
+    @property
+    def bytes(self) -> int:
+        """Size of one."""
+        return 4 if self is BlockScales.FLOAT else 1
+
+    @property
+    def spoken(self) -> str:
+        """What one is."""
+        return "fp32" if self is BlockScales.FLOAT else "E8M0 bytes"
+
+    @property
+    def columns(self) -> str:
+        """How many a row has, in words."""
+        return f"ceil(K / {self.block})" if self is BlockScales.FLOAT else f"K / {self.block}"
+
+    def in_bytes(self, count: str) -> str:
+        """So many scales, as source."""
+        return f"{count} * {self.bytes}" if self.bytes > 1 else count
+
+    def of_row(self, depth: str) -> str:
+        """How many so many elements of a row have, as source; those with scales in bytes are whole blocks."""
+        if self is BlockScales.FLOAT:
+            return f"({depth} + {self.block - 1}) / {self.block}"
+        return f"{depth} / {self.block}"
+
+
+class Piece(NamedTuple):
+    """What one LDS read brings a wave: a part of its share of an operand, and a piece of that."""
+
+    operand: Factor
+    part: int
+    piece: int
+
+
+class ColumnPair(NamedTuple):
+    """What one LDS read brings of B in pairs of columns: one k, by its number among a lane's, of two parts' columns."""
+
+    pair: int
+    number: int
+
+
+_TWO = 2  # elements of a register, and columns of a pair
+DMA_WORDS = {16: "dwordx4", 4: "dword"}
+"""How a DMA is spelled, by the bytes that it moves for each lane."""
+
+
+def tile_rules(tile: GemmTile) -> dict[str, bool]:
+    """All of them, in words."""
+    geometry = tile.geometry
+    rules = {
+        "a DMA moves 4 or 16 bytes a lane": tile.dma_bytes in DMA_WORDS,
+        "MMA_M equals MMA_N": geometry.MMA_M == geometry.MMA_N,
+        "MMA_M is 16 or 32": geometry.MMA_M in (16, 32),
+        "a lane's LDS read is at least as wide as its DMA": tile.read_bytes >= tile.dma_bytes,
+        "BK is a multiple of MMA_K": geometry.BK % geometry.MMA_K == 0,
+        f"BK elements are a power of 2 of bytes, at most {tile.dma_bytes * tile.lanes}, a DMA of one wave": (
+            tile.row_bytes & (tile.row_bytes - 1) == 0 and tile.row_bytes <= tile.dma_bytes * tile.lanes
+        ),
+        **{
+            f"{size} is a multiple of {tile.across(operand) * tile.side}, one {geometry.MMA_M}x{geometry.MMA_N} "
+            "product of each wave": tile.rows(operand) % (tile.across(operand) * tile.side) == 0
+            for operand, size in ((Factor.A, "BM"), (Factor.B, "BN"))
+        },
+    }
+    if tile.b_layout is BLayout.KN:
+        rules |= _of_columns(tile)
+    return (
+        rules
+        | {BlockScales.NONE: {}, BlockScales.MX: _of_bytes(tile), BlockScales.FLOAT: _of_floats(tile)}[tile.scales]
+    )
+
+
+def _of_columns(tile: GemmTile) -> dict[str, bool]:
+    """B as K x N lies in LDS in two panels of columns; see `column_panels`."""
+    row, moved = tile.geometry.BN // 2 * tile.element.bytes, tile.dma_bytes * tile.lanes * tile.waves
+    least = _TWO * tile.side if tile.pairs else 16
+    return {
+        f"{tile.machine.arch} has a read that transposes {tile.element.name}, or a register holds a pair of them": (
+            tile.element.bytes * _TWO == tile.register_bytes
+            if tile.pairs
+            else tile.read_instruction(Factor.B) in architecture_of(tile.machine).transposed_reads
+        ),
+        f"half of BN elements are a power of 2, at least {least}, and at most {moved} bytes, a DMA of all waves": (
+            row & (row - 1) == 0 and least * tile.element.bytes <= row <= moved
+        ),
+        f"half of BN by BK elements are whole DMAs of {moved} bytes": tile.tile_bytes(Factor.B) % (2 * moved) == 0,
+        "B as K x N has a byte or more for each element, and no scales": (
+            tile.element.packed == 1 and not tile.has_scales
+        ),
+    }
+
+
+def _of_bytes(tile: GemmTile) -> dict[str, bool]:
+    return {
+        "scales come four at a time, so that BK is a multiple of 128": tile.geometry.BK % 128 == 0,
+        "the scales of a lane's blocks are one, two or four bytes": tile.steps in (1, 2, 4),
+        "scales are those of f8f6f4": tile.element in (Element.FP8, Element.FP4),
+    }
+
+
+def _of_floats(tile: GemmTile) -> dict[str, bool]:
+    return {
+        f"a K-tile is one block with a scale, so that BK is {FLOAT_BLOCK}": tile.geometry.BK == FLOAT_BLOCK,
+        "scales in fp32 are those of fp8": tile.element in (Element.FP8, Element.FP8_PAIR),
+        "sums of blocks are of 16 x 16": tile.side == 16,
+    }
+
 
 _WIDEST_READ = 16
 _TRANSPOSED_BYTES = 8
@@ -398,3 +585,122 @@ def _another_instruction(instruction: str, geometry: KernelGeometry) -> Emission
         ),
         fixes=("give the geometry the shape of the instruction",),
     )
+
+
+class Dma(NamedTuple):
+    """One DMA of all waves: its LDS byte within the operand's buffers, its number among the tile's, and the K-tile."""
+
+    operand: Factor
+    lds: int
+    number: int
+    k_tile: int
+
+
+class LdsRead(NamedTuple):
+    """One LDS read of a piece of a part into a copy of its registers; `lds` is the part's start in the buffers."""
+
+    operand: Factor
+    lds: int
+    part: int
+    piece: int
+    copy: int
+
+
+class PairRead(NamedTuple):
+    """One LDS read of one k of a pair of parts of B into a copy of its register; `lds` counts as in an `LdsRead`."""
+
+    lds: int
+    pair: ColumnPair
+    copy: int
+
+
+class PairPack(NamedTuple):
+    """One vector instruction that makes a register of a piece of B: its column's halves of what two reads brought.
+
+    `sources` are what was read, the lower k first, and `copies` theirs.
+    """
+
+    part: int
+    piece: int
+    register: int
+    sources: tuple[ColumnPair, ColumnPair]
+    copies: tuple[int, int]
+    copy: int
+
+
+class Mfma(NamedTuple):
+    """One matrix instruction: a step of K for a part of A and a part of B, each piece in a copy of its registers.
+
+    Where it is scaled, `scale_copies` are those of A's scales and of B's.  Where it sums a block by itself, `sum_copy`
+    is the copy of that sum, which the first step begins.
+    """
+
+    step: int
+    a_part: int
+    b_part: int
+    a_copies: tuple[int, ...]
+    b_copies: tuple[int, ...]
+    scale_copies: tuple[int, ...] = ()
+    sum_copy: int | None = None
+
+    def factor(self, operand: Factor) -> tuple[int, tuple[int, ...]]:
+        """An operand's part, and the copies of its pieces."""
+        return (self.a_part, self.a_copies) if operand is Factor.A else (self.b_part, self.b_copies)
+
+
+class ScaleDma(NamedTuple):
+    """One DMA of all waves that brings scales: its LDS byte within those of the operand, its number, and the K-tile."""
+
+    operand: Factor
+    lds: int
+    number: int
+    k_tile: int
+
+
+class ScaleRead(NamedTuple):
+    """One LDS read of a part's scales of all steps into a copy of their register; `lds` is where the part's begin."""
+
+    operand: Factor
+    lds: int
+    part: int
+    copy: int
+
+
+class BlockAdd(NamedTuple):
+    """One vector instruction on two registers of a block's sum: it scales them by B's, or adds them by A's to C."""
+
+    a_part: int
+    b_part: int
+    sum_copy: int
+    scale_copies: tuple[int, int]
+    half: int
+    adds: bool
+
+    @property
+    def opcode(self) -> str:
+        """A product, or a product and a sum."""
+        return SCALING_OPCODES[self.adds]
+
+    @property
+    def modifiers(self) -> tuple[str, ...]:
+        """B's scale is one for both registers."""
+        return () if self.adds else ("op_sel_hi:[1,0]",)
+
+
+SCALING_OPCODES = ("v_pk_mul_f32", "v_pk_fma_f32")
+"""What scales the sum of a block, and adds it."""
+HALVES = 2
+"""Of the registers that a lane has of a block's sum."""
+
+
+def block_adds(a_part: int, b_part: int, sum_copy: int, scale_copies: tuple[int, int]) -> Iterator[BlockAdd]:
+    """Both halves of a block's sum are scaled before the first is added: a packed result is read a slot later."""
+    for adds in (False, True):
+        for half in range(HALVES):
+            yield BlockAdd(a_part, b_part, sum_copy, scale_copies, half, adds)
+
+
+Instruction = Dma | LdsRead | Mfma
+"""Of a GEMM without scales."""
+BoundInstruction = Instruction | ScaleDma | ScaleRead | BlockAdd | PairRead | PairPack
+"""Of any."""

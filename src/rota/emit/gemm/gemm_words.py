@@ -5,11 +5,210 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from rota.emit.gemm.gemm_factors import Factor
-from rota.emit.gemm.gemm_instructions import SCALING_OPCODES, BlockAdd
-from rota.emit.gemm.gemm_tile import GemmTile
-from rota.emit.gemm.pair_words import pair_words
-from rota.emit.text.sync_text import apart_words, sync_words
+from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_tile import (
+    SCALING_OPCODES,
+    BlockAdd,
+    BoundInstruction,
+    ColumnPair,
+    Factor,
+    GemmTile,
+    LdsRead,
+    Mfma,
+    PairPack,
+    PairRead,
+    Piece,
+    ScaleRead,
+)
+from rota.emit.text import apart_words, sync_words
+from rota.targets.architecture import architecture_of
+
+
+def filled(read: LdsRead | ScaleRead | PairRead) -> str:
+    """What a read of LDS fills."""
+    if isinstance(read, LdsRead):
+        return of_piece(read.operand, read.copy, read.part, read.piece)
+    if isinstance(read, ScaleRead):
+        return of_scale(read.operand, read.copy, read.part)
+    return of_pair(read.pair, read.copy)
+
+
+def multiplied(mfma: Mfma) -> list[str]:
+    """Factors and their scales."""
+    return [*_of_factor(mfma, Factor.A), *_of_factor(mfma, Factor.B), *scaling(mfma)]
+
+
+def scaling(each: Mfma | BlockAdd) -> list[str]:
+    """The scales of a part of A and of one of B; none where there are none."""
+    parts = zip(Factor, (each.a_part, each.b_part), each.scale_copies, strict=False)
+    return [of_scale(operand, copy, part) for operand, part, copy in parts]
+
+
+def of_piece(operand: Factor, copy: int, part: int, piece: int) -> str:
+    """A piece of a part of A or B."""
+    return f"{operand.value}[{copy}][{part}][{piece}]"
+
+
+def of_scale(operand: Factor, copy: int, part: int) -> str:
+    """The scales of a part of A or B."""
+    return f"{operand.value}_scale[{copy}][{part}]"
+
+
+def of_pair(pair: ColumnPair, copy: int) -> str:
+    """One k of a pair of columns of B, as it is read."""
+    return f"b_pairs[{copy}][{pair.pair}][{pair.number}]"
+
+
+def read_for_nothing(instructions: Iterable[BoundInstruction]) -> list[str]:
+    """Registers that are read once more than they are used; the compiler would drop the read."""
+    unused: dict[str, None] = {}
+    for each in instructions:
+        for register in _used(each):
+            unused.pop(register, None)
+        if isinstance(each, LdsRead | ScaleRead | PairRead):
+            unused[filled(each)] = None
+    return list(unused)
+
+
+def _used(instruction: BoundInstruction) -> Sequence[str]:
+    if isinstance(instruction, Mfma):
+        return multiplied(instruction)
+    if isinstance(instruction, BlockAdd):
+        return scaling(instruction)
+    if isinstance(instruction, PairPack):
+        return [*map(of_pair, instruction.sources, instruction.copies)]
+    return ()
+
+
+def _of_factor(mfma: Mfma, operand: Factor) -> list[str]:
+    part, copies = mfma.factor(operand)
+    first = mfma.step * len(copies)
+    return [of_piece(operand, copy, part, first + number) for number, copy in enumerate(copies)]
+
+
+PAIR_READ, PACK = "ds_read_b32", "v_perm_b32"
+"""What reads a pair of columns of a k, and what makes of two of them a register of one column."""
+COLUMN_HALVES = (0x05040100, 0x07060302)
+"""The bytes that it takes, for the even column and for the odd one."""
+_NAMES = ("ROTA_EVEN", "ROTA_ODD")
+
+
+def pair_words() -> Iterator[str]:
+    """Macros."""
+    yield from apart_words()
+    yield "#define ROTA_READ_PAIR(target, lane, lds) target = *(ROTA_LDS const u32*)((lane) + (lds)); ROTA_FENCE"
+    for name, bytes_ in zip(_NAMES, COLUMN_HALVES, strict=True):
+        yield f"#define {name} {bytes_:#010x}u  // these halves of two registers"
+    yield (
+        "#define ROTA_PACK(target, low, high, halves) "
+        f'{{ u32 made; asm volatile("{PACK} %0, %1, %2, %3" : "=v"(made) : "v"(high), "v"(low), "s"(halves)); '
+        "target = made; } ROTA_FENCE"
+    )
+
+
+def pair_text(binding: GemmBinding, each: PairRead | PairPack) -> str:
+    """A read, or what makes a register of a piece."""
+    if isinstance(each, PairRead):
+        lane = binding.lane(binding.read_of(each.pair))
+        return f"ROTA_READ_PAIR({of_pair(each.pair, each.copy)}, b_lane{lane}, {each.lds})"
+    sources = ", ".join(map(of_pair, each.sources, each.copies))
+    target = f"b[{each.copy}][{each.part}][{each.piece}][{each.register}]"
+    return f"ROTA_PACK({target}, {sources}, {_NAMES[each.part % 2]})"
+
+
+def lane_column(binding: GemmBinding) -> str:
+    """The column that a lane has of a part's first, in source."""
+    return f"lane_row * {binding.column_step}" if binding.column_step > 1 else "lane_row"
+
+
+class PackSpacing:
+    """Wait states between a pack and the matrix instruction that reads it: the compiler doesn't look into asm.
+
+    Each instruction between counts as one, waits and barriers as none: the compiler may join them.
+    """
+
+    def __init__(self, tile: GemmTile) -> None:
+        self._due = architecture_of(tile.machine).hazards.operand.value
+        self._made: dict[tuple[int, int, int], int] = {}
+        self._now = 0
+
+    def before(self, instruction: BoundInstruction) -> int:
+        """Wait states that are missing before an instruction; they count as spent from here on."""
+        missing = 0
+        if isinstance(instruction, Mfma):
+            part, copies = instruction.factor(Factor.B)
+            pieces = enumerate(copies, instruction.step * len(copies))
+            made = [self._made.get((part, piece, copy), -self._due) for piece, copy in pieces]
+            missing = self._missing(made)
+        self._now += missing + 1
+        if isinstance(instruction, PairPack):
+            self._made[instruction.part, instruction.piece, instruction.copy] = self._now
+        return missing
+
+    def at_the_end(self) -> int:
+        """Wait states that are missing if a matrix instruction that reads any of it follows at once."""
+        return self._missing([*self._made.values(), -self._due])
+
+    def _missing(self, made: list[int]) -> int:
+        return max(0, max(made) + self._due - self._now)
+
+
+def read_text(binding: GemmBinding, read: LdsRead | ScaleRead | PairRead) -> str:
+    """A piece of A or B, the scales of a part, or a pair of columns."""
+    if isinstance(read, PairRead):
+        return pair_text(binding, read)
+    operand = read.operand
+    if isinstance(read, ScaleRead):
+        return f"ROTA_SCALE_READ({filled(read)}, {operand.value}_scale_lane, {read.lds})"
+    word = "ROTA_READ_TRANSPOSED" if binding.tile.transposes(operand) else "ROTA_READ"
+    lane = binding.lane(Piece(operand, read.part, read.piece))
+    return f"{word}({filled(read)}, {operand.value}_lane{lane}, {read.lds})"
+
+
+NOWHERE = "0x80000000u"
+"""An offset beyond any buffer resource."""
+RAW = "0x00027000"
+"""The last word of a resource of bytes."""
+
+
+def asm_resource(name: str, size: str) -> str:
+    """`NAME_global`, from `NAME_base` on, as asm takes it."""
+    return f"const resource {name}_global = {{(u32){name}_base, (u32)({name}_base >> 32) & 0xffff, {size}, {RAW}u}};"
+
+
+def builtin_resource(name: str, size: str) -> str:
+    """`NAME_bytes`, the same as builtins take it."""
+    return (
+        f"const __amdgpu_buffer_rsrc_t {name}_bytes = "
+        f"__builtin_amdgcn_make_buffer_rsrc((void*){name}_base, 0, (int){size}, {RAW});"
+    )
+
+
+def element_fetch(tile: GemmTile, name: str, *, element: str, offset: str, lds: str) -> Iterator[str]:
+    """What a DMA would bring a lane, one element at a time from `NAME_bytes` to LDS.
+
+    `element` says which one is `from`, of `word` and `e`, and `offset` where that lies, or that it is nowhere; `lds` is
+    the lane's place, in bytes.
+    """
+    size, words = tile.element.bytes, tile.dma_bytes // tile.register_bytes
+    yield f"u32 words[{words}];"
+    yield '_Pragma("unroll")'
+    yield f"for (int word = 0; word < {words}; ++word) {{"
+    yield "  words[word] = 0;"
+    yield '  _Pragma("unroll")'
+    yield f"  for (int e = 0; e < {tile.register_bytes // size}; ++e) {{"
+    yield f"    const int from = {element};"
+    yield f"    const u32 offset = {offset};"
+    yield (
+        f"    words[word] |= (u32)(unsigned {'char' if size == 1 else 'short'})"
+        f"__builtin_amdgcn_raw_buffer_load_b{8 * size}({name}_bytes, offset, 0, 0) << ({8 * size} * e);"
+    )
+    yield "  }"
+    yield "}"
+    yield f"ROTA_LDS u32* const to = (ROTA_LDS u32*)(memory + {lds} + thread * {tile.dma_bytes});"
+    yield '_Pragma("unroll")'
+    yield f"for (int word = 0; word < {words}; ++word) to[word] = words[word];"
+
 
 _TWO = 2
 _TRANSPOSED = {1: "__builtin_amdgcn_ds_read_tr8_b64_v2i32", 2: "__builtin_amdgcn_ds_read_tr16_b64_v4i16"}

@@ -6,42 +6,174 @@ adds no waits; LDS reads it can see, so that it still guards their registers; wa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.gemm.block_spacing import block_wait_states
-from rota.emit.gemm.buffer_resource import asm_resource
-from rota.emit.gemm.column_panels import ColumnPanels, column_panels
-from rota.emit.gemm.column_source import column_dma, column_fetches, column_places
+from rota.emit.emission import unfit, with_register_waits
 from rota.emit.gemm.gemm_binding import GemmBinding
-from rota.emit.gemm.gemm_factors import BLayout, Element, Factor
-from rota.emit.gemm.gemm_instructions import (
+from rota.emit.gemm.gemm_tile import (
     HALVES,
+    BLayout,
     BlockAdd,
     BoundInstruction,
     Dma,
+    Element,
+    Factor,
+    GemmTile,
     LdsRead,
+    Mfma,
     PairPack,
     PairRead,
     ScaleDma,
     ScaleRead,
+    gemm_tile,
 )
-from rota.emit.gemm.gemm_registers import multiplied, read_for_nothing, scaling
-from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
-from rota.emit.gemm.gemm_words import block_add_text, gemm_types, gemm_words, macros, mfma_text
-from rota.emit.gemm.lds_layout import bank_conflicts, free_layout, plain_layout
-from rota.emit.gemm.pair_words import PackSpacing, lane_column, pair_text
+from rota.emit.gemm.gemm_words import (
+    NOWHERE,
+    PackSpacing,
+    asm_resource,
+    block_add_text,
+    element_fetch,
+    gemm_types,
+    gemm_words,
+    lane_column,
+    macros,
+    mfma_text,
+    multiplied,
+    pair_text,
+    read_for_nothing,
+    read_text,
+    scaling,
+)
+from rota.emit.gemm.lds_layout import TEAM, ColumnPanels, bank_conflicts, column_panels, free_layout, plain_layout
 from rota.emit.gemm.program_form import form_of
-from rota.emit.gemm.read_text import read_text
-from rota.emit.refusal import unfit
-from rota.emit.register_waits import with_register_waits
-from rota.emit.text.contract import contract
-from rota.emit.text.entry_reasons import sync_reason, sync_reasons
-from rota.emit.text.names import comment, identifier
-from rota.emit.text.sync_text import apart_text, check_words, sync_text
+from rota.emit.text import apart_text, check_words, comment, contract, identifier, sync_reason, sync_reasons, sync_text
 from rota.pipeline.geometry import KernelGeometry
-from rota.program.phase import Phase
-from rota.targets.architecture import architecture_of
+from rota.program.kinds import PATHS, Phase
+from rota.targets.architecture import Architecture, architecture_of
+from rota.targets.device import rates_of
+
+Bound = Sequence[Sequence[BoundInstruction]]
+"""The instructions of each entry of a phase."""
+
+
+def block_wait_states(phases: Mapping[Phase, Bound], tile: GemmTile) -> dict[tuple[Phase, int, int], int]:
+    """By phase, entry and instruction of it, where any are due; the most that any way there asks for."""
+    due: dict[tuple[Phase, int, int], int] = {}
+    after = result_states(architecture_of(tile.machine), tile.instruction)
+    for path in PATHS:
+        ready: dict[tuple[int, int, int | None], int] = {}
+        now = 0
+        for phase in path:
+            for entry, instructions in enumerate(phases[phase]):
+                for number, each in enumerate(instructions):
+                    where = phase, entry, number
+                    if isinstance(each, BlockAdd):
+                        missing = ready.get((each.a_part, each.b_part, each.sum_copy), 0) - now
+                        due[where] = max(due.get(where, 0), missing, 0)
+                        now += due[where]
+                    now += 1
+                    if isinstance(each, Mfma):
+                        ready[each.a_part, each.b_part, each.sum_copy] = now + after
+    return {where: states for where, states in due.items() if states}
+
+
+def result_states(architecture: Architecture, instruction: str) -> int:
+    """Wait states from a matrix instruction to a vector one that reads its result."""
+    return rates_of(architecture).passes(instruction) + architecture.hazards.result.value
+
+
+def column_sizes(tile: GemmTile, columns: int) -> Iterator[str]:
+    """The resource ends with the last column of the last row; `dma_depth` of the rows may be fetched by DMAs.
+
+    Whether a lane gets any of the 16 bytes in which the resource ends is nothing to rest on: a last row that ends
+    within them is left to whoever fetches element by element.  Of no row at all, a split that has none fetches nothing.
+    """
+    size = tile.element.bytes
+    yield f"const int b_columns = N - tile_column * {columns} < {columns} ? N - tile_column * {columns} : {columns};"
+    yield f"const u32 b_size = (u32)(depth - 1) * b_row_bytes + b_columns * {size};"
+    yield f"const int dma_depth = b_columns % {tile.dma_bytes // size} ? depth - 1 : depth;  // K that DMAs may fetch"
+    yield f"const int b_tile = {tile.geometry.BK} * b_row_bytes;  // from a K-tile to the next"
+
+
+def column_fetches(tile: GemmTile) -> Iterator[str]:
+    """Where in a DMA's rows each lane fetches."""
+    panels = column_panels(tile)
+    lanes, each = panels.row_bytes // tile.dma_bytes, panels.chunk_bytes // tile.dma_bytes
+    yield f"const int b_dma_rows = {panels.dma_rows} * b_row_bytes;  // from one DMA of a panel to the next"
+    yield f"const int b_line = thread / {lanes}, b_chunk = thread % {lanes} / {each};"
+    for pattern in range(panels.patterns):
+        row = f"(b_line + {pattern * panels.dma_rows})" if pattern else "b_line"
+        yield (
+            f"const int b_fetch{pattern} = b_line * b_row_bytes + (b_chunk ^ {_flipped(panels, row)}) * "
+            f"{panels.chunk_bytes} + thread % {each} * {tile.dma_bytes};"
+        )
+
+
+def column_places(binding: GemmBinding, start: int) -> Iterator[str]:
+    """Each lane's place in each part, from where B's buffers begin in LDS."""
+    tile = binding.tile
+    panels = column_panels(tile)
+    lanes = panels.side_by_side if tile.pairs else TEAM  # that read a chunk, or turn one
+    within = f" + lane_row / {lanes}" if tile.side > lanes else ""
+    k_within = "" if tile.pairs else f" + lane % {TEAM} / {panels.side_by_side}"
+    yield f"  const int b_k = lane_group * {panels.run}{k_within};"
+    yield (
+        f"  ROTA_LDS const char* const b_row = (ROTA_LDS const char*)memory + {start} + b_k * {panels.row_bytes} + "
+        f"lane % {panels.side_by_side} * {panels.read_bytes};"
+    )
+    for part in range(0, binding.parts(Factor.B), binding.column_step):
+        first = binding.first_row(Factor.B, part) // TEAM
+        yield f"  const int b_part{part} = wave_column * {binding.wave_rows(Factor.B) // TEAM} + {first}{within};"
+        yield (
+            f"  ROTA_LDS const char* const b_lane{part} = b_row + b_part{part} / {panels.chunks} * "
+            f"{panels.panel_bytes} + (b_part{part} % {panels.chunks} ^ {_flipped(panels, 'b_k')}) * "
+            f"{panels.chunk_bytes};"
+        )
+
+
+def column_dma(tile: GemmTile, number: int, k_tile: int = 0, rows: str = "b_dma_rows") -> tuple[list[str], int]:
+    """What a DMA's offset counts from the trip's rows, by its number among its matrix's, and which fetch it takes."""
+    panels = column_panels(tile)
+    panel, within = divmod(number, panels.dmas)
+    before = k_tile * panels.dmas + within
+    terms = [f"{before} * {rows}"] if before else []
+    return terms + ([str(panel * panels.row_bytes)] if panel else []), within % panels.patterns
+
+
+def taken_columns(binding: GemmBinding, name: str, numbers: range) -> Iterator[str]:
+    """The lanes that a DMA would have fetched for fetch their bytes one element at a time, with zeros beyond."""
+    tile = binding.tile
+    panels, size = column_panels(tile), tile.element.bytes
+    each = panels.chunk_bytes // tile.dma_bytes
+    start = binding.buffer_bytes(Factor.A) + numbers.start * panels.dma_rows * panels.row_bytes
+    yield "#pragma clang loop unroll(disable)"
+    yield f"for (int number = 0; number < {len(numbers)}; ++number) {{"
+    yield f"  const int k_row = number % {panels.dmas} * {panels.dma_rows} + b_line, from_row = at / {size} + k_row;"
+    yield (
+        f"  const int column = number / {panels.dmas} * {panels.columns} + (b_chunk ^ {_flipped(panels, 'k_row')}) * "
+        f"{TEAM} + thread % {each} * {tile.dma_bytes // size};"
+    )
+    fetch = element_fetch(
+        tile,
+        name,
+        element=f"column + word * {tile.register_bytes // size} + e",
+        offset=(f"from_row < depth && from < b_columns ? (u32)(from_row * b_row_bytes + from * {size}) : {NOWHERE}"),
+        lds=f"{start} + number * {panels.dma_rows * panels.row_bytes}",
+    )
+    yield from (f"  {line}" for line in fetch)
+    yield "}"
+
+
+def _flipped(panels: ColumnPanels, k: str) -> str:
+    """What the chunks of a row are exchanged by, in source."""
+    terms = [
+        f"({k} >> {bit} & 1) << {place}" if place else f"({k} >> {bit} & 1)"
+        for place, bit in enumerate(panels.exchange)
+        if bit >= 0
+    ]
+    return f"({' | '.join(terms) or '0'})"
+
 
 _FAR_APART = 100  # the column of comments
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
 
-from rota.emit.gemm.gemm_tile import GemmTile
+from rota.emit.gemm.gemm_tile import Factor, GemmTile
 from rota.targets.architecture import architecture_of
 
 
@@ -78,3 +80,173 @@ def extra_clocks(words: list[int], banks: int) -> int:
     """A bank serves one address a clock; lanes that want the same one share it."""
     wanted = Counter(word % banks for word in set(words))
     return max(wanted.values()) - 1
+
+
+TEAM = 16
+"""Lanes that transpose together, and the columns that they get."""
+PANELS = 2
+"""Of a tile: halves of its columns, which may be loaded on their own, or be of different matrices."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnPanels:
+    """Bit number i of a chunk's place in row k is flipped if bit `exchange[i]` of k is set; -1 leaves it alone."""
+
+    tile: GemmTile
+    exchange: tuple[int, ...] = ()
+
+    @property
+    def columns(self) -> int:
+        """Of one panel."""
+        return self.tile.geometry.BN // PANELS
+
+    @property
+    def row_bytes(self) -> int:
+        """One k of a panel."""
+        return self.columns * self.tile.element.bytes
+
+    @property
+    def panel_bytes(self) -> int:
+        """All k of a K-tile."""
+        return self.tile.geometry.BK * self.row_bytes
+
+    @property
+    def dmas(self) -> int:
+        """DMAs of all waves that bring one panel."""
+        return self.tile.dmas(Factor.B) // PANELS
+
+    @property
+    def dma_rows(self) -> int:
+        """Rows of a panel that one of them brings."""
+        return self.tile.geometry.BK // self.dmas
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Sixteen columns."""
+        return TEAM * self.tile.element.bytes
+
+    @property
+    def chunks(self) -> int:
+        """Of a row."""
+        return self.row_bytes // self.chunk_bytes
+
+    @property
+    def patterns(self) -> int:
+        """DMAs until the exchange of chunks repeats."""
+        period = 1 << (max(self.exchange, default=-1) + 1)
+        return max(1, period // self.dma_rows)
+
+    @property
+    def read_bytes(self) -> int:
+        """What a lane reads at once."""
+        return self.tile.register_bytes if self.tile.pairs else self.tile.piece_bytes(Factor.B)
+
+    @property
+    def columns_each(self) -> int:
+        """So many columns of one k a lane reads."""
+        return self.read_bytes // self.tile.element.bytes
+
+    @property
+    def side_by_side(self) -> int:
+        """Lanes that read sixteen columns of one k."""
+        return TEAM // self.columns_each
+
+    @property
+    def reach(self) -> int:
+        """So many k a lane gets with one read."""
+        return 1 if self.tile.pairs else self.columns_each
+
+    @property
+    def step_reads(self) -> int:
+        """Reads that bring what a matrix instruction takes, of a part or of a pair of them."""
+        tile = self.tile
+        return tile.step_pieces(Factor.B) * tile.piece_bytes(Factor.B) // tile.element.bytes // self.reach
+
+    @property
+    def run(self) -> int:
+        """So many k in a row a lane has of A."""
+        return self.tile.read_bytes // self.tile.element.bytes
+
+    def flipped(self, k: int) -> int:
+        """What the chunks of a row are exchanged by."""
+        return sum((k >> bit & 1) << place for place, bit in enumerate(self.exchange) if bit >= 0)
+
+    def place(self, k: int, column: int) -> int:
+        """The address of an element, from the tile's start."""
+        panel, within = divmod(column, self.columns)
+        chunk, rest = divmod(within, TEAM)
+        start = panel * self.panel_bytes + k * self.row_bytes
+        return start + (chunk ^ self.flipped(k)) * self.chunk_bytes + rest * self.tile.element.bytes
+
+    def piece_k(self, piece: int) -> int:
+        """The first k of a read, for the first lanes; as A has it, whose reads are wider."""
+        step, number = divmod(piece, self.step_reads)
+        wide, narrow = divmod(number * self.reach, self.run)
+        return step * self.tile.geometry.MMA_K + wide * self.tile.lane_groups * self.run + narrow
+
+    def lane_k(self, lane: int) -> int:
+        """The k that a lane reads of a piece, from its first."""
+        within = 0 if self.tile.pairs else lane % TEAM // self.side_by_side
+        return lane // self.tile.side * self.run + within
+
+    def lane_column(self, lane: int) -> int:
+        """The first column that a lane reads of a part, or of a pair of them."""
+        if self.tile.pairs:
+            return lane % self.tile.side * self.columns_each
+        return lane % self.tile.side // TEAM * TEAM + lane % self.side_by_side * self.reach
+
+    def offset(self, piece: int) -> int:
+        """How far behind a part's lane address its pieces are read."""
+        return self.piece_k(piece) * self.row_bytes
+
+    def number(self, k: int, column: int) -> int:
+        """The DMA that brings an element, of all that bring the tile."""
+        return column // self.columns * self.dmas + k // self.dma_rows
+
+    def brought_by(self, piece: int, starts: Iterator[int]) -> set[int]:
+        """The DMAs that bring a piece of the parts that begin in these columns."""
+        first = self.piece_k(piece)
+        rows = {first + self.lane_k(lane) for lane in range(self.tile.lanes)}
+        return {self.number(k, start) for start in starts for k in rows}
+
+    @property
+    def conflicts(self) -> int:
+        """Clocks that bank conflicts add to the reads of a part, or pair, served as plain reads of that width are.
+
+        All lanes of another piece read as far behind as one another, and meet as often.
+        """
+        tile = self.tile
+        width, word = self.read_bytes, tile.register_bytes
+        rule = architecture_of(tile.machine).bank_rule(width)
+        lanes = range(tile.lanes)
+        starts = [
+            self.place(k, column)
+            for k, column in zip(map(self.lane_k, lanes), map(self.lane_column, lanes), strict=True)
+        ]
+        lost = 0
+        for phase in rule.phases:
+            words = [at // word for lane in phase for at in range(starts[lane], starts[lane] + width, word)]
+            lost += extra_clocks(words, rule.banks.value)
+        return lost * tile.steps * self.step_reads
+
+
+@cache
+def column_panels(tile: GemmTile) -> ColumnPanels:
+    """The exchange with the fewest conflicts, the simplest of these.
+
+    Only bits of k by which lanes differ take part: those by which pieces differ would make their distances depend on
+    the lane.
+    """
+    plain = ColumnPanels(tile=tile)
+    varied = 0
+    for lane in range(tile.lanes):
+        varied |= plain.lane_k(lane)
+    bits = [-1, *(bit for bit in range(varied.bit_length()) if varied >> bit & 1)]
+    places = range((plain.chunks - 1).bit_length())
+    exchanges = [
+        replace(plain, exchange=chosen)
+        for chosen in sorted(product(bits, repeat=len(places)), key=lambda chosen: sum(bit >= 0 for bit in chosen))
+        if all(bit < 0 or chosen.count(bit) == 1 for bit in chosen)
+    ]
+    free = next((panels for panels in exchanges if panels.conflicts == 0), None)
+    return free or min(exchanges, key=lambda panels: panels.conflicts)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from rota.emit.gemm.buffer_resource import NOWHERE, RAW
+from rota.emit.emission import unfit
 from rota.emit.gemm.gemm_binding import GemmBinding
-from rota.emit.gemm.gemm_factors import Factor
-from rota.emit.gemm.gemm_tile import GemmTile
-from rota.emit.gemm.pair_words import lane_column
-from rota.emit.refusal import unfit
-from rota.emit.whole.epilogue_steps import EpilogueStep, also_before_a_gate, step_lines
-from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, Output, WholeGemm
+from rota.emit.gemm.gemm_tile import Factor, GemmTile
+from rota.emit.gemm.gemm_words import NOWHERE, RAW, lane_column
+from rota.emit.whole.whole_options import (
+    PARAMETERS,
+    REDUCTION_THREADS,
+    EpilogueStep,
+    Output,
+    WholeGemm,
+    also_before_a_gate,
+    step_lines,
+)
 
 _PAD = 4  # floats behind a row of sums in LDS, so that rows begin in different banks
 _LATE = frozenset(

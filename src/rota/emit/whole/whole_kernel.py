@@ -6,24 +6,57 @@ whole trips leave of K, the order of workgroups, splits of K, and D with its epi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.gemm.buffer_resource import asm_resource, builtin_resource
-from rota.emit.gemm.column_source import column_dma, column_fetches, column_sizes
-from rota.emit.gemm.gemm_factors import Element, Factor
-from rota.emit.gemm.gemm_instructions import Dma, ScaleDma
-from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
-from rota.emit.gemm.gemm_words import gemm_types, gemm_words, macros
-from rota.emit.gemm.hip_gemm import GemmKernel, product_of, spoken_element
+from rota.emit.emission import unfit, with_register_waits
+from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_loop import packs_of, pairs_of
+from rota.emit.gemm.gemm_tile import (
+    Dma,
+    Element,
+    Factor,
+    GemmTile,
+    LdsRead,
+    Mfma,
+    PairRead,
+    Piece,
+    ScaleDma,
+    ScaleRead,
+    block_adds,
+    gemm_tile,
+)
+from rota.emit.gemm.gemm_words import (
+    NOWHERE,
+    PackSpacing,
+    asm_resource,
+    block_add_text,
+    builtin_resource,
+    element_fetch,
+    gemm_types,
+    gemm_words,
+    macros,
+    mfma_text,
+    of_piece,
+    of_scale,
+    pair_text,
+    read_text,
+)
+from rota.emit.gemm.hip_gemm import (
+    GemmKernel,
+    column_dma,
+    column_fetches,
+    column_sizes,
+    product_of,
+    result_states,
+    spoken_element,
+    taken_columns,
+)
+from rota.emit.gemm.lds_layout import LdsLayout
 from rota.emit.gemm.program_form import form_of
-from rota.emit.refusal import unfit
-from rota.emit.register_waits import with_register_waits
-from rota.emit.text.contract import contract
-from rota.emit.text.marks import FIRST_MARK, LAST_MARK
-from rota.emit.text.names import comment, identifier
-from rota.emit.text.sync_text import check_words
-from rota.emit.whole.epilogue_steps import spoken
+from rota.emit.text import FIRST_MARK, LAST_MARK, apart_text, check_words, comment, contract, identifier
 from rota.emit.whole.whole_finish import (
     PARTIAL_UNIT,
     check_room,
@@ -34,22 +67,329 @@ from rota.emit.whole.whole_finish import (
     matrix_lines,
     reduction_lines,
 )
-from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm, check_layout, check_scales
-from rota.emit.whole.whole_order import count_lines, order_lines
-from rota.emit.whole.whole_rest import Source, dma_numbers, rest_lines
-from rota.emit.whole.whole_scales import (
-    SCALE_PARAMETERS,
-    check_halves,
-    plain_scale_dmas,
-    scale_dma_text,
-    scale_matrix_lines,
-    scale_place_lines,
-    scale_resource_lines,
-    scales_before,
-    taken_scales,
-)
+from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm, check_layout, check_scales, spoken
 from rota.pipeline.geometry import KernelGeometry
-from rota.program.phase import Phase
+from rota.program.kinds import Phase
+from rota.targets.architecture import architecture_of
+
+
+def count_lines(geometry: KernelGeometry, asked: WholeGemm) -> Iterator[str]:
+    """How many tiles there are."""
+    columns = geometry.BN // asked.products
+    yield f"const u32 tile_rows = ((u32)M + {geometry.BM - 1}) / {geometry.BM};"
+    yield f"const u32 tile_columns = ((u32)N + {columns - 1}) / {columns};"
+    yield "const u32 tiles = tile_rows * tile_columns;"
+
+
+def order_lines(asked: WholeGemm) -> Iterator[str]:
+    """`tile_row` and `tile_column` of the workgroup's `turn`."""
+    yield "u32 turn_of_tile = turn;"
+    if asked.xcds > 1:
+        yield f"// {asked.xcds} dies take workgroups in turn; each gets a run of tiles."
+        yield f"const u32 die = turn % {asked.xcds};"
+        yield f"const u32 more = tiles % {asked.xcds} < die ? tiles % {asked.xcds} : die;"
+        yield f"turn_of_tile = die * (tiles / {asked.xcds}) + more + turn / {asked.xcds};"
+    if asked.group > 1:
+        yield f"// {asked.group} rows of tiles are taken together, a column of them after the other."
+        yield f"const u32 of_group = {asked.group} * tile_columns;"
+        yield f"const u32 group_first = turn_of_tile / of_group * {asked.group};"
+        yield (f"const u32 height = tile_rows - group_first < {asked.group} ? tile_rows - group_first : {asked.group};")
+        yield ("const int tile_row = __builtin_amdgcn_readfirstlane(group_first + turn_of_tile % of_group % height);")
+        yield "const int tile_column = __builtin_amdgcn_readfirstlane(turn_of_tile % of_group / height);"
+    else:
+        yield "const int tile_row = __builtin_amdgcn_readfirstlane(turn_of_tile / tile_columns);"
+        yield "const int tile_column = __builtin_amdgcn_readfirstlane(turn_of_tile % tile_columns);"
+    yield ""
+
+
+class Source(NamedTuple):
+    """Some DMAs of an operand that have one resource: its name, the first and last but one, and the operand."""
+
+    name: str
+    operand: Factor
+    numbers: range
+
+
+def rest_lines(
+    binding: GemmBinding, layout: LdsLayout, sources: Sequence[Source], dmas: Sequence[str], scales: Sequence[str] = ()
+) -> Iterator[str]:
+    """The rest; `dmas` are the statements that bring one K-tile as the loop does, `at` being the bytes of K before.
+
+    `scales` bring the scales of blocks where a DMA can't.
+    """
+    tile = binding.tile
+    yield "// What whole trips leave of K: a K-tile at a time, loaded, awaited and multiplied."
+    yield "if (summed < end) {"
+    yield "  ROTA_WAIT_VM(0) ROTA_WAIT_LGKM(0) ROTA_MEET"
+    yield "  #pragma clang loop unroll(disable)"
+    yield f"  for (int at = summed; at < end; at += {tile.row_bytes}) {{"
+    last = f"dma_depth * {tile.element.bytes}" if tile.by_columns(Factor.B) else "end"
+    yield f"    if (aligned && at + {tile.row_bytes} <= {last}) {{"
+    yield from (f"      {line}" for line in dmas)
+    yield "      ROTA_WAIT_VM(0)"
+    yield "    } else {"
+    for source in sources:
+        columns = tile.by_columns(source.operand)
+        taken = taken_columns(binding, source.name, source.numbers) if columns else _taken(binding, layout, source)
+        yield from (f"      {line}" for line in taken)
+    yield from (f"      {line}" for line in scales)
+    yield "    }"
+    yield "    ROTA_MEET"
+    yield from (f"    {line}" for line in _multiplied(binding))
+    yield "    ROTA_MEET"
+    yield "  }"
+    yield "}"
+
+
+def _taken(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[str]:
+    """The lanes that a DMA would have fetched for fetch their bytes one element at a time."""
+    tile = binding.tile
+    name = source.operand.value
+    start = binding.buffer_bytes(Factor.A) if source.operand is Factor.B else 0
+    shifted = f"place >> {layout.shift}" if layout.shift else "place"
+    lanes_per_chunk = layout.chunk_bytes // tile.dma_bytes
+    within = f" + thread % {lanes_per_chunk} * {tile.dma_bytes}" if lanes_per_chunk > 1 else ""
+    first = source.numbers.start
+    yield "#pragma clang loop unroll(disable)"
+    yield f"for (int number = 0; number < {len(source.numbers)}; ++number) {{"
+    yield f"  const int place = {f'({first} + number)' if first else 'number'} * {tile.dma_rows} + row;"
+    exchanged = tile.stored_text(f"(chunk ^ ({shifted} & {layout.mask}))")
+    yield f"  const int byte = at + {exchanged} * {layout.chunk_bytes}{within};"
+    yield f"  const int line = (number * {tile.dma_rows} + row) * {name}_row_bytes;"
+    inside = "byte" if tile.scaled else "from"  # whole blocks end with a lane's bytes: one mask instead of many
+    fetch = element_fetch(
+        tile,
+        source.name,
+        element=f"byte + word * {tile.register_bytes} + e * {tile.element.bytes}",
+        offset=f"{inside} < end ? (u32)(line + from) : {NOWHERE}",
+        lds=f"{start} + {f'({first} + number)' if first else 'number'} * {tile.dma_rows * tile.row_bytes}",
+    )
+    yield from (f"  {line}" for line in fetch)
+    yield "}"
+
+
+def _multiplied(binding: GemmBinding) -> Iterator[str]:
+    """EpilogueStep by step of K: all pieces of a step, then all its products."""
+    tile = binding.tile
+    for operand in Factor if tile.has_scales else ():
+        for part in range(binding.parts(operand)):
+            lds = binding.first_row(operand, part) * tile.geometry.scale_line
+            yield read_text(binding, ScaleRead(operand, lds, part, 0))
+    for step in range(tile.steps):
+        a, b = (range(step * each, (step + 1) * each) for each in map(tile.step_pieces, Factor))
+        for operand, pieces in zip(Factor, (a, b), strict=True):
+            for part in range(binding.parts(operand)):
+                yield " ".join(_read(binding, Piece(operand, part, piece)) for piece in pieces)
+        yield "ROTA_WAIT_LGKM(0)"
+        spacing = PackSpacing(tile)
+        yield from _turned(binding, b, spacing) if tile.pairs else ()
+        for row in range(binding.parts(Factor.A)):
+            for column in range(binding.parts(Factor.B)):
+                if states := spacing.before(Mfma(step, row, column, (0,) * len(a), (0,) * len(b))):
+                    yield apart_text(states)
+                factors = (_factors(Factor.A, row, a), _factors(Factor.B, column, b))
+                scaled_by = (of_scale(Factor.A, 0, row), of_scale(Factor.B, 0, column)) if tile.scaled else ()
+                total = f"sum[0][{row}][{column}]" if tile.block_sums else f"c[{row}][{column}]"
+                yield mfma_text(tile, step, total, *factors, *scaled_by)
+    if tile.block_sums:
+        yield from _added(binding)
+
+
+def _added(binding: GemmBinding) -> Iterator[str]:
+    """The sums of a K-tile's blocks, scaled and added."""
+    tile = binding.tile
+    yield apart_text(result_states(architecture_of(tile.machine), tile.instruction))
+    for row in range(binding.parts(Factor.A)):
+        for column in range(binding.parts(Factor.B)):
+            total, scales = f"c[{row}][{column}]", (of_scale(Factor.A, 0, row), of_scale(Factor.B, 0, column))
+            yield " ".join(
+                block_add_text(each, total, f"sum[0][{row}][{column}]", scales)
+                for each in block_adds(row, column, 0, (0, 0))
+            )
+
+
+def _read(binding: GemmBinding, read: Piece) -> str:
+    if read.operand is Factor.B and binding.tile.pairs:
+        pairs = pairs_of(binding.tile, read) if read.part % 2 == 0 else ()
+        reads = (PairRead(binding.read_offset(binding.read_of(pair)), pair, 0) for pair in pairs)
+        return " ".join(read_text(binding, each) for each in reads)
+    return read_text(binding, LdsRead(read.operand, binding.read_offset(read), read.part, read.piece, 0))
+
+
+def _turned(binding: GemmBinding, pieces: Sequence[int], spacing: PackSpacing) -> Iterator[str]:
+    """Pairs of columns as the pieces of their parts."""
+    for part in range(binding.parts(Factor.B)):
+        for piece in pieces:
+            packs = list(packs_of(binding.tile, Piece(Factor.B, part, piece), Counter(), 0))
+            for pack in packs:
+                spacing.before(pack)
+            yield " ".join(pair_text(binding, pack) for pack in packs)
+
+
+def _factors(operand: Factor, part: int, pieces: Sequence[int]) -> str:
+    return ", ".join(of_piece(operand, 0, part, piece) for piece in pieces)
+
+
+def dma_numbers(tile: GemmTile, operand: Factor) -> int:
+    """DMAs that bring one K-tile of an operand."""
+    return tile.dmas(operand)
+
+
+_WORD = 4  # bytes that a lane moves
+SCALE_PARAMETERS = frozenset(each.name for each in PARAMETERS if "_scale" in each.name and each.type != "const float*")
+"""The kernel's parameters that are about scales of blocks."""
+
+
+def row_name(operand: Factor) -> str:
+    """Bytes from a row of scales to the next, in the kernel."""
+    return f"{operand.value}_scale_row"
+
+
+def check_halves(tile: GemmTile) -> None:
+    """Where half of a tile is another B's: is what each wave brings of its scales one B's?"""
+    half, each = tile.rows(Factor.B) // 2, _wave_rows(tile)
+    if tile.has_scales and (half % each or tile.scale_loads(Factor.B) > 1):
+        raise unfit(
+            f"a gated epilogue takes half of a tile's scales from each B; waves bring {each} rows each, and a half has "
+            f"{half}",
+            evidence=(("rows of a half", half), ("rows of a wave", each), ("DMAs", tile.scale_loads(Factor.B))),
+        )
+
+
+def _wave_rows(tile: GemmTile) -> int:
+    return tile.lanes * _WORD // tile.geometry.scale_line
+
+
+def scale_matrix_lines(tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
+    """The batch's scales, from the split's first block on."""
+    for pointer, letter in _pointers(asked) if tile.has_scales else ():
+        before = f"(batch * {letter}_scale_batch + k_first / {tile.scales.block})"
+        yield f"const u64 {pointer.lower()}_matrix = (u64){pointer} + (u64)({tile.scales.in_bytes(before)});"
+
+
+def _pointers(asked: WholeGemm) -> Iterator[tuple[str, str]]:
+    yield "A_scale", "a"
+    yield "B_scale", "b"
+    if asked.gate:
+        yield "B_up_scale", "b"
+
+
+def scale_resource_lines(tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
+    """Buffer resources of a tile's scales; where half of it is another B's, each wave has those that it brings."""
+    if not tile.has_scales:
+        return
+    half, scales = tile.rows(Factor.B) // 2, tile.scales
+    if asked.gate:
+        yield f"const bool scales_up = wave >= {half // _wave_rows(tile)};"
+        yield f"const int scales_before = scales_up ? {half} : 0;"
+    yield f"const int scale_end = {scales.in_bytes(scales.of_row('depth'))};  // bytes of a row's scales"
+    for operand, where in ((Factor.A, "tile_row"), (Factor.B, "tile_column")):
+        name, row = f"{operand.value}_scale", row_name(operand)
+        yield f"int {row} = (int){name}_stride;" if scales.bytes == 1 else f"int {row} = (int)({name}_stride * 4);"
+        if asked.persistent:  # as for rows of A and B
+            yield f'asm volatile("" : "+s"({row}));'
+        gated = asked.gate and operand is Factor.B
+        before = scales.in_bytes(f"(long long){where} * {half if gated else tile.rows(operand)} * {name}_stride")
+        matrix = "(scales_up ? b_up_scale_matrix : b_scale_matrix)" if gated else f"{name}_matrix"
+        yield f"const u64 {name}_base = {matrix} + (u64)({before});"
+        yield f"const u32 {name}_size = (u32)({operand.value}_rows - 1) * {row} + scale_end;"
+        yield asm_resource(name, f"{name}_size")
+        if tile.scaled:
+            yield builtin_resource(name, f"{name}_size")
+    if tile.block_sums:  # floats are where DMAs can fetch them
+        return
+    words = [*(f"{pointer.lower()}_matrix" for pointer, _ in _pointers(asked)), *map(row_name, Factor)]
+    yield f"const bool scales_aligned = (({' | '.join(f'(u32){each}' for each in words)}) & {_WORD - 1}) == 0;"
+
+
+def scale_place_lines(binding: GemmBinding, asked: WholeGemm) -> Iterator[str]:
+    """Where a lane fetches scales, and where it reads those of the first part."""
+    tile = binding.tile
+    if not tile.has_scales:
+        return
+    words = tile.geometry.scale_line // _WORD
+    yield "// Scales: a row's bytes side by side; " + (
+        "a lane reads those of its rows of C at once, and that of its column."
+        if tile.block_sums
+        else "a lane reads those of its blocks of all steps at once."
+    )
+    yield f"const u32 scale_wave = (u32)(u64)(ROTA_LDS char*)memory + wave * {tile.lanes * _WORD};"
+    for operand in Factor:
+        name = operand.value
+        row = f"thread / {words}"
+        if asked.gate and operand is Factor.B:
+            row = f"({row} - scales_before)"
+        yield f"const int {name}_scale_fetch = {row} * {row_name(operand)} + thread % {words} * {_WORD};"
+        place = f"{name}_row * {tile.geometry.scale_line}"
+        if tile.scaled:
+            place += f" + lane_group * {tile.steps}"
+        elif operand is Factor.A:
+            first = f"wave_row * {binding.wave_rows(operand)} + lane_group * {tile.part_registers}"
+            place = f"({first}) * {tile.geometry.scale_line}"
+        yield (
+            f"ROTA_LDS const char* const {name}_scale_lane = (ROTA_LDS const char*)memory + "
+            f"{binding.scale_start(operand)} + {place};"
+        )
+
+
+def scale_dma_text(binding: GemmBinding, dma: ScaleDma, before: Sequence[str]) -> str:
+    """One DMA; `before` are the bytes of a row's scales that come before, as terms."""
+    operand = dma.operand
+    terms = [*before, *_rows_before(binding.tile, operand, dma.number)]
+    lds = binding.scale_start(operand) + dma.lds
+    name = f"{operand.value}_scale"
+    return f"ROTA_SCALE_DMA({name}_global, {lds}, {name}_fetch, {' + '.join(terms) or '0'})"
+
+
+def _rows_before(tile: GemmTile, operand: Factor, number: int) -> list[str]:
+    """The rows that the DMAs before one bring, in bytes."""
+    rows = tile.scale_dma_bytes // tile.geometry.scale_line
+    return [f"{number * rows} * {row_name(operand)}"] if number else []
+
+
+def scales_before(tile: GemmTile, octets: str) -> str:
+    """How many of a row's scales come before so many bytes of it."""
+    each = tile.row_bytes // tile.geometry.scale_line
+    return f"({octets} >> {each.bit_length() - 1})"
+
+
+def plain_scale_dmas(binding: GemmBinding) -> Iterator[str]:
+    """The scales of one K-tile into the first buffers, at `at` bytes of K."""
+    tile = binding.tile
+    for operand in Factor if tile.has_scales else ():
+        for number in range(tile.scale_loads(operand)):
+            dma = ScaleDma(operand, number * tile.scale_dma_bytes, number, 0)
+            yield scale_dma_text(binding, dma, [scales_before(tile, "at")])
+
+
+def taken_scales(binding: GemmBinding) -> Iterator[str]:
+    """The same byte by byte, with zeros beyond K: what they scale there is 0, too.  Floats can always come by DMA."""
+    tile = binding.tile
+    if tile.block_sums:
+        yield from plain_scale_dmas(binding)
+        yield "ROTA_WAIT_VM(0)"
+        return
+    words = tile.geometry.scale_line // _WORD
+    for operand in Factor if tile.scaled else ():
+        name, before = f"{operand.value}_scale", scales_before(tile, "at")
+        for number in range(tile.scale_loads(operand)):
+            further = _rows_before(tile, operand, number)
+            yield "{"
+            yield f"  const int first = {before} + thread % {words} * {_WORD};"
+            yield "  u32 word = 0;"
+            yield '  _Pragma("unroll")'
+            yield f"  for (int e = 0; e < {_WORD}; ++e) {{"
+            line = " + ".join([f"{name}_fetch", before, *further])
+            yield f"    const u32 offset = first + e < scale_end ? (u32)({line} + e) : {NOWHERE};"
+            yield (
+                "    word |= (u32)(unsigned char)__builtin_amdgcn_raw_buffer_load_b8("
+                f"{name}_bytes, offset, 0, 0) << (8 * e);"
+            )
+            yield "  }"
+            start = binding.scale_start(operand) + number * tile.scale_dma_bytes
+            yield f"  *(ROTA_LDS u32*)(memory + {start} + thread * {_WORD}) = word;"
+            yield "}"
+
 
 _DEVICE = "#ifdef __HIP_DEVICE_COMPILE__  // the host needs the name alone"
 

@@ -14,12 +14,20 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from rota.errors import Finding, IsaError, ToolchainError, did_you_mean
-from rota.isa.binary.elf import ElfFile, damaged, read_elf
-from rota.isa.binary.image import build_image
+from rota.isa.binary.elf import (
+    NO_LINES,
+    ElfFile,
+    LineTable,
+    build_image,
+    damaged,
+    optional,
+    optional_numbers,
+    read_elf,
+    required,
+    unpack_notes,
+)
 from rota.isa.binary.kernel_facts import MOST_WORK_ITEMS, Argument, Descriptor, FloatMode, KernelFacts
-from rota.isa.binary.line_table import NO_LINES, LineTable
-from rota.isa.binary.notes import optional, optional_numbers, required, unpack_notes
-from rota.isa.code.disassembly import Instruction, read_listing
+from rota.isa.disassembly import Instruction, read_listing
 from rota.targets.registry import architecture_with, known_architectures
 
 _DESCRIPTOR_BYTES = 64
@@ -74,7 +82,7 @@ class CodeObject:
         )
 
     def image(self) -> bytes:
-        """What a loader puts into memory, from `rota.isa.binary.image.CODE_BASE` on: code, constants and variables."""
+        """What a loader puts into memory, from `rota.isa.binary.elf.CODE_BASE` on: code, constants and variables."""
         return build_image(read_elf(self.hsaco))
 
     def instructions(self, name: str | None = None) -> tuple[Instruction, ...]:

@@ -7,11 +7,14 @@ and local symbols may be stripped: what is loaded is read from the segments, wha
 from __future__ import annotations
 
 import io
+import struct
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from rota.errors import Finding, ToolchainError
+from rota.errors import Finding, SourceLine, ToolchainError
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
@@ -225,3 +228,201 @@ def _raw_symbols(elf: ELFFile) -> Iterator[Any]:
         for segment in elf.iter_segments("PT_DYNAMIC"):
             if isinstance(segment, DynamicSegment):
                 yield from segment.iter_symbols()
+
+
+T = TypeVar("T", int, str, list[Any])
+
+_MOST = 2**32 - 1  # the descriptor holds each of these numbers in 32 bits or fewer
+
+
+def unpack_notes(metadata: bytes) -> object:
+    """What the notes say, as MessagePack has it; nothing of it is checked yet."""
+    import msgpack
+
+    try:
+        return msgpack.unpackb(metadata)  # bounds lengths by the size of its input, and nesting
+    except Exception as error:  # what msgpack tells its users to catch
+        raise damaged(f"{error!r:.200}") from error
+
+
+def required(notes: object, key: str, kind: type[T]) -> T:
+    """The value of a key without which nothing can be done."""
+    value = optional(notes, key, kind)
+    if value is None:
+        raise damaged(f"no {key}")
+    return value
+
+
+def optional(notes: object, key: str, kind: type[T]) -> T | None:
+    """The value of a key that a producer may leave out; LLVM gives no meaning to that, so it is unknown."""
+    if not isinstance(notes, dict):
+        raise damaged(f"{notes!r:.80} where a map was due")
+    if key not in notes:
+        return None
+    value: Any = notes[key]
+    if isinstance(value, int) and not 0 <= value <= _MOST:
+        raise damaged(f"{key} is {value}")
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise damaged(f"{key} is {value!r:.80}")
+    return value
+
+
+def optional_numbers(notes: object, key: str, count: int) -> tuple[int, ...] | None:
+    """A list of so many numbers that may be left out."""
+    value = optional(notes, key, list)
+    if value is None:
+        return None
+    if len(value) != count or not all(type(each) is int and 0 <= each <= _MOST for each in value):
+        raise damaged(f"{key} is {value!r:.80}")
+    return tuple(value)
+
+
+_MOST_ROWS = 1_000_000
+_COMPRESSED = 0x800  # SHF_COMPRESSED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineTable:
+    """From each of the `starts`, in ascending order, up to the next one, code comes from the line at the same place."""
+
+    starts: tuple[int, ...] = ()
+    sources: tuple[SourceLine | None, ...] = ()
+
+    def at(self, address: int) -> SourceLine | None:
+        """The line that the instruction at an address was made from, if that is known."""
+        place = bisect_right(self.starts, address) - 1
+        return self.sources[place] if place >= 0 else None
+
+
+NO_LINES = LineTable()
+"""That of a code object without debug information."""
+
+
+def read_lines(hsaco: bytes) -> LineTable:
+    """The line table of a code object; an empty one if it has none, or if it is damaged."""
+    from elftools.elf.elffile import ELFFile
+
+    rows: dict[int, SourceLine | None] = {}
+    try:
+        elf = ELFFile(Metered(hsaco))
+        debug = [section for section in elf.iter_sections() if section.name.startswith((".debug", ".zdebug"))]
+        if any(section.name == ".debug_line" for section in debug) and not any(_is_packed(each) for each in debug):
+            for address, source in _rows(elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)):
+                # A row without a line ends what stood before it, and gives way to one that begins there.
+                if source is not None or rows.get(address) is None:
+                    rows[address] = source
+                if len(rows) > _MOST_ROWS:
+                    return NO_LINES
+    except Exception:  # noqa: BLE001  # pyelftools says nowhere all that it may raise
+        return NO_LINES
+    starts = sorted(rows)
+    return LineTable(starts=tuple(starts), sources=tuple(rows[start] for start in starts))
+
+
+def _is_packed(section: Any) -> bool:  # noqa: ANN401  # of pyelftools, untyped
+    """Few packed bytes may hold any number of others."""
+    return section.name.startswith(".zdebug") or bool(section["sh_flags"] & _COMPRESSED)
+
+
+def _rows(dwarf: Any) -> Iterator[tuple[int, SourceLine | None]]:  # noqa: ANN401  # of pyelftools, untyped
+    for unit in dwarf.iter_CUs():
+        program = dwarf.line_program_for_CU(unit)
+        if program is None:
+            continue
+        first = 0 if program["version"] >= 5 else 1  # of the numbers of files and folders
+        folders = program["include_directory"]
+        files = [_path(each, folders, first) for each in program["file_entry"]]
+        for entry in program.get_entries():
+            state = entry.state
+            if state is None:
+                continue
+            place = state.file - first
+            known = state.line > 0 and not state.end_sequence and 0 <= place < len(files)
+            yield state.address, SourceLine(files[place], state.line) if known else None
+
+
+def _path(entry: Any, folders: Any, first: int) -> str:  # noqa: ANN401  # of pyelftools, untyped
+    """A file in its folder; folder 0 of older tables is where the compiler ran, which they don't say."""
+    name, place = _text(entry.name), entry.dir_index - first
+    return str(PurePosixPath(_text(folders[place]), name)) if 0 <= place < len(folders) else name
+
+
+def _text(name: bytes | str) -> str:
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else name
+
+
+_MAGIC, _PACKED = b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"
+_MOST_ENTRIES = 1000
+_MOST_NAME = 1000
+
+
+def unbundled(contents: bytes, arch: str | None = None) -> bytes:
+    """The code object itself; of a bundle, the one for `arch`, or the only one for a GPU."""
+    if contents.startswith(_PACKED):
+        raise ToolchainError(
+            Finding(
+                code="T103",
+                message="the code object can't be read: it is in a compressed bundle",
+                fixes=("compile with --no-offload-compress", "unpack it with clang-offload-bundler --unbundle"),
+            )
+        )
+    if not contents.startswith(_MAGIC):
+        return contents
+    entries = [(name, code) for name, code in _entries(contents) if code and "amdgcn" in name]
+    fitting = [code for name, code in entries if arch is None or _arch(name) == arch]
+    if len(fitting) == 1:
+        return fitting[0]
+    held = ", ".join(_arch(name) for name, _ in entries) or "none"
+    wanted = "one of them has to be named" if arch is None else f"{len(fitting)} are for {arch}"
+    raise ToolchainError(
+        Finding(
+            code="T103",
+            message=f"a bundle holds {len(entries)} code objects; {wanted}",
+            evidence=(("code objects for", held[:200]),),
+        )
+    )
+
+
+def _entries(contents: bytes) -> Iterator[tuple[str, bytes]]:
+    try:
+        (count,) = struct.unpack_from("<Q", contents, len(_MAGIC))
+        if count > _MOST_ENTRIES:
+            raise unreadable(f"a bundle of {count:,} code objects")
+        at = len(_MAGIC) + 8
+        for _ in range(count):
+            offset, size, length = struct.unpack_from("<QQQ", contents, at)
+            name = contents[at + 24 : at + 24 + min(length, _MOST_NAME)].decode("ascii", "replace")
+            at += 24 + length
+            if offset + size > len(contents) or length > _MOST_NAME:
+                raise unreadable("a bundle is cut short or damaged")
+            yield name, contents[offset : offset + size]
+    except struct.error as error:
+        raise unreadable("a bundle is cut short or damaged") from error
+
+
+def _arch(name: str) -> str:
+    """hipv4-amdgcn-amd-amdhsa--gfx942:sramecc+:xnack- is for gfx942."""
+    return name.partition(":")[0].rpartition("-")[2]
+
+
+CODE_BASE = 0x7E00_0001_0000
+"""Where address 0 of a code object is loaded: the place of the first buffer in `rota.isa.memory.memories`."""
+_MOST_BYTES = 2**28
+_ABSOLUTE, _RELATIVE = 3, 13  # R_AMDGPU_ABS64, R_AMDGPU_RELATIVE64
+
+
+def build_image(file: ElfFile) -> bytes:
+    """All segments in place, with the addresses filled in that depend on where they are loaded."""
+    size = max((segment.address + segment.size for segment in file.segments), default=0)
+    if size > _MOST_BYTES:
+        raise unreadable(f"it takes {size:,} bytes of memory; at most {_MOST_BYTES:,} are loaded")
+    image = bytearray(size)
+    for segment in file.segments:
+        image[segment.address : segment.address + len(segment.contents)] = segment.contents
+    for each in file.relocations:
+        if each.kind not in {_ABSOLUTE, _RELATIVE} or not 0 <= each.address <= size - 8:
+            raise unreadable(f"it asks for relocation {each.kind} at {each.address:#x}, which isn't known")
+        if each.symbol is None:
+            raise unreadable(f"the word at {each.address:#x} stands for a symbol of another code object")
+        struct.pack_into("<Q", image, each.address, CODE_BASE + each.symbol + each.addend & 2**64 - 1)
+    return bytes(image)

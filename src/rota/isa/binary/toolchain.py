@@ -10,19 +10,176 @@ import importlib.util
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from rota.errors import Finding, ToolchainError
-from rota.isa.binary.code_object import CodeObject, read_kernels
-from rota.isa.binary.line_table import read_lines
-from rota.isa.binary.object_file import read_code_object
+from rota.isa.binary.code_object import CodeObject, kernels_of, read_kernels
+from rota.isa.binary.elf import ElfFile, read_elf, read_lines, unbundled
+from rota.isa.binary.kernel_facts import KernelFacts
+from rota.isa.disassembly import derive_flow, parse_listing
 
-_SECONDS = 300
+_DISASSEMBLER_SECONDS = 120
+_KEPT = 8  # listings
+_HEADER_BYTES, _SECTION_BYTES, _SYMBOL_BYTES = 64, 64, 24
+_AMDGPU, _HSA, _ABI = 224, 64, 2  # EM_AMDGPU, ELFOSABI_AMDGPU_HSA, code object version 4
+_SHARED = 3  # ET_DYN
+_PROGRAM, _SYMBOLS, _STRINGS = 1, 2, 3  # kinds of sections
+_CODE = 6  # flags of a section: loaded, executable
+_GLOBAL_FUNCTION = 0x12
+_PLAIN_NAME = re.compile(r"[\w.$@]+")
+
+
+def disassemble(file: ElfFile, starts: Mapping[int, str], objdump: tuple[str, ...]) -> str:
+    """The listing of everything executable; `starts` are the addresses where code is known to begin, with a name.
+
+    The same code gives the same listing, so the last ones are kept: kernels are loaded again and again.
+    """
+    return _listing(bare_file(file, starts), objdump)
+
+
+@lru_cache(maxsize=_KEPT)
+def _listing(bare: bytes, objdump: tuple[str, ...]) -> str:
+    with tempfile.TemporaryDirectory(prefix="rota-") as name:
+        folder = Path(name)
+        (folder / "code").write_bytes(bare)
+        command = (*objdump, "-d", "--disassemble-zeroes", "code")
+        try:
+            done = subprocess.run(  # noqa: S603  # found by `rota.isa.binary.toolchain`, or named by the caller
+                command,
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_DISASSEMBLER_SECONDS,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            raise _refuse_disassembly("T101", f"no disassembler found: {objdump[0]}", command, str(error)) from error
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise _refuse_disassembly("T103", "the disassembler came to no end", command, str(error)) from error
+    if done.returncode != 0:
+        raise _refuse_disassembly("T103", "the disassembler refused the machine code", command, done.stderr)
+    return done.stdout
+
+
+def bare_file(file: ElfFile, starts: Mapping[int, str]) -> bytes:
+    """An ELF file with the executable bytes at their addresses and a symbol at each start, and nothing else."""
+    code = [segment for segment in file.segments if segment.executable and segment.contents]
+    names = _Strings()
+    symbols = [b"\0" * _SYMBOL_BYTES]
+    for number, segment in enumerate(code, 1):
+        symbols += [
+            struct.pack("<IBBHQQ", names.place(_plain(starts[start], start)), _GLOBAL_FUNCTION, 0, number, start, 0)
+            for start in sorted(starts)
+            if segment.holds(start)
+        ]
+    titles = _Strings()
+    text, table, strings, last = (titles.place(name) for name in (".text", ".symtab", ".strtab", ".shstrtab"))
+    sections = [
+        *((text, _PROGRAM, _CODE, segment.address, segment.contents, 0, 0, 4, 0) for segment in code),
+        (table, _SYMBOLS, 0, 0, b"".join(symbols), len(code) + 2, 1, 8, _SYMBOL_BYTES),
+        (strings, _STRINGS, 0, 0, names.contents, 0, 0, 1, 0),
+        (last, _STRINGS, 0, 0, titles.contents, 0, 0, 1, 0),
+    ]
+    headers, body = [b"\0" * _SECTION_BYTES], b""
+    for title, kind, flags, address, contents, link, info, align, entry in sections:
+        place = (title, kind, flags, address, _HEADER_BYTES + len(body), len(contents), link, info, align, entry)
+        headers.append(struct.pack("<IIQQQQIIQQ", *place))
+        body += contents
+    ident = struct.pack("<4sBBBBB7x", b"\x7fELF", 2, 1, 1, _HSA, _ABI)
+    header = ident + struct.pack(
+        "<HHIQQQIHHHHHH", _SHARED, _AMDGPU, 1, 0, 0, _HEADER_BYTES + len(body), file.flags & 0xFF,
+        _HEADER_BYTES, 0, 0, _SECTION_BYTES, len(headers), len(headers) - 1,
+    )  # fmt: skip
+    return header + body + b"".join(headers)
+
+
+class _Strings:
+    """A table of names."""
+
+    def __init__(self) -> None:
+        self.contents = b"\0"
+
+    def place(self, name: str) -> int:
+        at = len(self.contents)
+        self.contents += name.encode() + b"\0"
+        return at
+
+
+def _plain(name: str, address: int) -> str:
+    """A name that a listing can show on one line; a damaged symbol table may say anything."""
+    return name if _PLAIN_NAME.fullmatch(name) else f"code_{address:x}"
+
+
+def _refuse_disassembly(code: str, message: str, command: Iterable[str], said: str) -> ToolchainError:
+    return ToolchainError(
+        Finding(
+            code=code,
+            message=message,
+            evidence=(("command", " ".join(command)), ("said", said.strip()[:200] or "nothing")),
+            fixes=("apt-get install llvm-22",) if code == "T101" else (),
+        )
+    )
+
+
+_MOST_SWEEPS = 8
+
+
+def read_code_object(
+    contents: bytes, objdump: tuple[str, ...], *, arch: str | None = None, toolchain: str = "", assembly: str = ""
+) -> CodeObject:
+    """What the bytes of a code object say, whoever made them; of a bundle, the one for `arch` is taken."""
+    hsaco = unbundled(contents, arch)
+    file = read_elf(hsaco)
+    kernels = kernels_of(file)
+    return CodeObject(
+        arch=kernels[0].arch,
+        toolchain=toolchain,
+        hsaco=hsaco,
+        assembly=assembly,
+        disassembly=_swept(file, kernels, objdump),
+        kernels=kernels,
+        lines=read_lines(hsaco),
+    )
+
+
+def _swept(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, ...]) -> str:
+    starts = {
+        symbol.address: symbol.name for symbol in file.symbols if symbol.function and file.code_at(symbol.address)
+    }
+    names = {kernel.name for kernel in kernels}
+    functions = [place for place, name in starts.items() if name not in names]
+    entries = {kernel.entry: kernel.name for kernel in kernels if kernel.entry is not None}
+    starts = {**{entry: name for entry, name in entries.items() if not _inside(entry, file)}, **starts}
+    for _ in range(_MOST_SWEEPS):
+        text = disassemble(file, starts, objdump)
+        listing = parse_listing(text)
+        astray = {
+            to
+            for entry in entries
+            for _, to in derive_flow(listing, entry, functions).missing
+            if file.code_at(to) and to not in starts
+        }
+        astray |= {entry for entry in entries if entry not in listing.lines and entry not in starts}
+        if not astray:
+            break
+        starts |= {place: f"code_{place:x}" for place in astray}
+    return text
+
+
+def _inside(address: int, file: ElfFile) -> bool:
+    """Does it lie within a function, as an entry behind the loads of preloaded arguments does?"""
+    return any(each.function and each.address < address < each.address + each.size for each in file.symbols)
+
+
+_COMPILER_SECONDS = 300
 _FRONT = (
     "-x", "hip", "--cuda-device-only", "-nogpuinc", "-nogpulib", "-O3", "-std=c++20",
     "-cuid=0",  # otherwise a hash of the folder enters the code object
@@ -85,14 +242,14 @@ class Toolchain:
     def _run(self, command: tuple[str, ...], folder: Path, arch: str) -> str:
         try:
             done = subprocess.run(  # noqa: S603  # the commands are found below or named by the caller
-                command, cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=False
+                command, cwd=folder, capture_output=True, text=True, timeout=_COMPILER_SECONDS, check=False
             )
         except FileNotFoundError as error:  # a clang without its linker
             raise _absent(f"{self.name} needs {command[0]}") from error
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise _refused(self.name, arch, command, str(error)) from error
+            raise _refuse_compilation(self.name, arch, command, str(error)) from error
         if done.returncode != 0:
-            raise _refused(self.name, arch, command, done.stderr)
+            raise _refuse_compilation(self.name, arch, command, done.stderr)
         return done.stdout
 
 
@@ -196,7 +353,7 @@ def _absent(wanted: str) -> ToolchainError:
     )
 
 
-def _refused(toolchain: str, arch: str, command: tuple[str, ...], said: str) -> ToolchainError:
+def _refuse_compilation(toolchain: str, arch: str, command: tuple[str, ...], said: str) -> ToolchainError:
     """The compiler's own first errors, without the lines of context around them."""
     lines = [line for line in said.splitlines() if "error" in line.lower()] or said.splitlines()
     return ToolchainError(

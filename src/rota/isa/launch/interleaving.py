@@ -1,6 +1,6 @@
 """In which order waves run and when their memory ops land: takes names and seeds, gives `Interleaving` values.
 
-The vocabulary is that of `rota.execute.policy`, on instructions instead of schedule entries.
+The vocabulary is that of `rota.execute.clock`, on instructions instead of schedule entries.
 """
 
 from __future__ import annotations

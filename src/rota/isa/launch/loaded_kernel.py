@@ -6,22 +6,36 @@ compute must be the same to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rota.errors import Concern, Finding, IsaError
+from rota.errors import Concern, Finding, IsaError, ToolchainError, did_you_mean
+from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import KernelFacts
-from rota.isa.launch.dispatch import waves_of
-from rota.isa.launch.forked import processes_of
-from rota.isa.launch.host_memory import SKEW, HostSpan, Region, is_array, place_of, regions_of, span_of
+from rota.isa.binary.toolchain import find_objdump, find_toolchain, read_code_object
+from rota.isa.decoded import load_program
 from rota.isa.launch.interleaving import Interleaving, some_interleavings
-from rota.isa.launch.kernarg import Pointer, Triple, Value
-from rota.isa.launch.order_runs import LaunchResult, OrderRuns
-from rota.isa.launch.outcomes import outcomes
+from rota.isa.launch.kernarg import Pointer, Triple, Value, waves_of
+from rota.isa.launch.orders import (
+    SKEW,
+    HostSpan,
+    LaunchResult,
+    OrderRuns,
+    Region,
+    is_array,
+    outcomes,
+    place_of,
+    regions_of,
+    span_of,
+)
+from rota.isa.launch.processes import processes_of
 from rota.isa.launch.run import KernelOutcome, run_dispatch
 
 if TYPE_CHECKING:
@@ -168,3 +182,119 @@ def _triple(sizes: int | Sequence[int], name: str) -> Triple:
         )
     x, y, z = (*map(int, given), 1, 1)[:3]
     return x, y, z
+
+
+_KEYS = ("args", "grid", "block", "dynamic_lds", "expected", "rtol", "atol")
+
+
+def launch_described(
+    kernel: LoadedKernel, told: object, *, orders: int, seed: int = 0, progress: Progress | None = None
+) -> LaunchResult:
+    """Launches as told; outputs that are not as expected are findings too."""
+    launch = _checked(told)
+    result = kernel.launch(
+        *launch["args"],
+        grid=launch.get("grid", 1),
+        block=launch["block"],
+        dynamic_lds=launch.get("dynamic_lds", 0),
+        orders=orders,
+        seed=seed,
+        check=False,
+        progress=progress,
+    )
+    wrong = tuple(_wrong(launch))
+    return replace(
+        result, findings=(*result.findings, *wrong), seen=(*result.seen, *((result.orders[0],) for _ in wrong))
+    )
+
+
+def _checked(told: object) -> Mapping[str, Any]:
+    if not isinstance(told, Mapping) or not {"args", "block"} <= told.keys():
+        raise _malformed(
+            f"{type(told).__name__} without args and block" if isinstance(told, Mapping) else repr(told)[:60]
+        )
+    for key in told:
+        if key not in _KEYS:
+            raise _malformed(f"a key {key!r:.40}", *did_you_mean(str(key), _KEYS))
+    for number in told.get("expected", {}):
+        if not isinstance(number, int) or not 0 <= number < len(told["args"]) or not is_array(told["args"][number]):
+            raise _malformed(f"an expectation of argument {number!r:.40}, which is no array")
+    return told
+
+
+def _wrong(launch: Mapping[str, Any]) -> Iterator[Finding]:
+    """Compared in double precision."""
+    for number, value in launch.get("expected", {}).items():
+        got, due = (np.asarray(each).astype(np.float64) for each in (launch["args"][number], value))
+        if got.shape != due.shape:
+            raise _malformed(f"an expectation of shape {due.shape} for argument {number}, whose shape is {got.shape}")
+        off = ~np.isclose(got, due, rtol=launch.get("rtol", 0.0), atol=launch.get("atol", 0.0), equal_nan=True)
+        if off.any():
+            where = tuple(int(each) for each in np.argwhere(off)[0])
+            yield Finding(
+                code="I123",
+                message=f"argument {number} is not as expected",
+                concerns=(Concern(label=f"argument {number}", index=number),),
+                evidence=(
+                    ("elements", f"{int(off.sum())} of {off.size}, the first at {where}"),
+                    ("got", f"{got[where]:.9g}"),
+                    ("expected", f"{due[where]:.9g}"),
+                ),
+            )
+
+
+def _malformed(why: str, *fixes: str) -> IsaError:
+    return IsaError(
+        Finding(
+            code="I107",
+            message="the description of a launch is malformed",
+            evidence=(("given", why),),
+            fixes=(*fixes, 'give {"args": [...], "grid": ..., "block": ..., "expected": {number: array}}'),
+        )
+    )
+
+
+SOURCES = frozenset({".hip", ".cpp", ".cu"})
+"""How the names of files end that have to be compiled first."""
+
+
+def load_kernel(
+    source: str | PathLike[str] | bytes, name: str | None = None, *, arch: str | None = None
+) -> LoadedKernel:
+    """The kernel of that name in a code object, or in that of a bundle for `arch`; without a name, the only one.
+
+    An instruction that isn't known is an error here, before anything runs.
+    """
+    code = read_object(source, arch)
+    instructions = code.instructions(name)
+    # Only code that asks where it stands can find what is loaded with it.
+    image = code.image() if any(each.opcode == "s_getpc_b64" for each in instructions) else b""
+    return LoadedKernel(program=load_program(code.kernel(name), instructions, image=image))
+
+
+def load_source(path: Path, arch: str, name: str | None = None, *, compiler: str | None = None) -> LoadedKernel:
+    """The kernel in a HIP source, compiled for `arch` with its lines, and with what lies beside it."""
+    return load_kernel(compile_source(path, arch, compiler=compiler).hsaco, name)
+
+
+def compile_source(path: Path, arch: str, *, compiler: str | None = None) -> CodeObject:
+    """A HIP source, compiled for `arch` with its lines, and with what lies beside it."""
+    toolchain = find_toolchain(compiler)
+    beside = (f"-I{path.parent.resolve()}", "-gline-tables-only")
+    text = _read(path).decode("utf-8", errors="replace")
+    told = os.fspath(path.resolve()).replace("\\", "\\\\").replace('"', '\\"')
+    return replace(toolchain, compiler=(*toolchain.compiler, *beside)).compile(f'#line 1 "{told}"\n{text}', arch)
+
+
+def read_object(source: str | PathLike[str] | bytes, arch: str | None = None) -> CodeObject:
+    """A code object from a file or bytes, disassembled."""
+    contents = source if isinstance(source, bytes) else _read(Path(source))
+    return read_code_object(contents, find_objdump(), arch=arch)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ToolchainError(Finding(code="T103", message=f"{path} can't be read: {why}")) from error

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rota.isa.memory.atomic_ops import Combine, memory_atomic
-from rota.isa.races.global_order import MemoryUse, scope_of
+from rota.isa.races import MemoryUse, scope_of
 from rota.isa.wave.operand import Operand, parse_operand, scalar_reader, unknown
-from rota.isa.wave.step import Step, make_step
-from rota.isa.wave.wave import Pending
+from rota.isa.wave.wave import Pending, Step, make_step
 
 if TYPE_CHECKING:
-    from rota.isa.code.disassembly import Instruction
+    from rota.isa.disassembly import Instruction
     from rota.isa.wave.wave import Wave
 
 _MOVE = re.compile(r"^s_(?P<buffer>buffer_)?(?P<verb>load|store)_dword(?:x(?P<count>2|4|8|16))?$")

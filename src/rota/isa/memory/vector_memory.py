@@ -7,6 +7,7 @@ Loads and stores may start at any byte, atomics at multiples of their size.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,23 +16,466 @@ import numpy as np
 
 from rota.isa.binary.kernel_facts import LANES
 from rota.isa.memory.atomic_ops import Combine, memory_atomic
-from rota.isa.memory.flat_memory import decode_flat
-from rota.isa.memory.lds_access import uneven
+from rota.isa.memory.lds_ops import reach, uneven
 from rota.isa.memory.scalar_memory import decode_scalar_memory
-from rota.isa.memory.scratch import decode_scratch
-from rota.isa.memory.vector_addresses import Addresses, in_buffer, pointers, read_modifiers
-from rota.isa.memory.widths import Width, width_of
-from rota.isa.races.global_order import MemoryUse, Scope, scope_of
-from rota.isa.wave.operand import M0, Operand, parse_operand, unknown
-from rota.isa.wave.step import Act, Step, make_step
-from rota.isa.wave.wave import Pending
+from rota.isa.races import MemoryUse, Scope, scope_of
+from rota.isa.wave.operand import M0, File, Operand, parse_operand, scalar_reader, unknown
+from rota.isa.wave.wave import Act, Pending, Step, make_step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rota.isa.code.disassembly import Instruction
+    from rota.isa.disassembly import Instruction
     from rota.isa.wave.wave import Wave
     from rota.targets.architecture import Architecture
+
+    Lanes = NDArray[np.bool_]
+
+APERTURE = 1 << 32
+"""Bytes of each aperture."""
+SHARED_BASE = 0x0001_0000_0000_0000
+PRIVATE_BASE = 0x0002_0000_0000_0000
+
+
+_SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "byte": 1, "short": 2}
+_WORDS = ("dword", "dwordx2", "dwordx3", "dwordx4")
+_LOADS = frozenset(
+    (
+        *_WORDS,
+        *(sign + name for sign in "us" for name in ("byte", "short")),
+        *(name + half for name in ("ubyte", "sbyte", "short") for half in ("_d16", "_d16_hi")),
+    )
+)
+_STORES = frozenset((*_WORDS, "byte", "short", "byte_d16_hi", "short_d16_hi"))
+_HIGH = np.uint32(0xFFFF_0000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Width:
+    """Bytes per lane, and which part of a register they fill or come from."""
+
+    size: int
+    signed: bool
+    half: bool  # the other half of the register stays
+    high: bool
+
+    def registers(self, octets: NDArray[np.uint8], old: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Rows by lanes, from lanes by bytes."""
+        if self.size >= 4:
+            return octets.view(np.uint32).T
+        kind = np.dtype(f"<{'i' if self.signed else 'u'}{self.size}")
+        value: NDArray[np.uint32] = octets.view(kind)[:, 0].astype(np.int32).view(np.uint32)
+        if self.half:
+            low, high = (old, value << np.uint32(16)) if self.high else (value, old)
+            value = low & ~_HIGH | high & _HIGH
+        return value[None]
+
+    def stored(self, registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        """Lanes by bytes, from rows by lanes; more bytes than are stored if a lane has less than a word."""
+        values = np.ascontiguousarray(registers.T)
+        return (values >> np.uint32(16) if self.high else values).view(np.uint8)
+
+
+def width_of(verb: str, text: str) -> Width | None:
+    """The width of that name, such as dwordx2 or sbyte_d16_hi, if there is a load or store, the verb, of it."""
+    if text not in (_LOADS if verb == "load" else _STORES):
+        return None
+    name, _, half = text.partition("_")
+    plain = name if name in _SIZES else name[1:]
+    return Width(
+        size=_SIZES[plain],
+        signed=name in {"sbyte", "sshort"},
+        half=bool(half) and verb == "load",
+        high=half == "d16_hi",
+    )
+
+
+CACHE = frozenset({"sc0", "sc1", "nt", "glc", "slc"})  # who may keep a copy: no effect on values
+_FLAGS = CACHE | {"offen", "idxen", "lds"}
+_ELEMENT = 4  # bytes that stay together in a swizzled buffer; gfx9 has no other size
+_NO_END = np.uint64(1 << 62)
+
+# Takes a wave, gives byte addresses, and the room behind each of them; None is as much as one likes.
+Addresses = Callable[["Wave"], tuple["NDArray[np.uint64]", "NDArray[np.uint64] | None"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Modifiers:
+    """The offset of an instruction, and its flags."""
+
+    offset: int
+    flags: frozenset[str]
+
+
+def read_modifiers(instruction: Instruction) -> Modifiers:
+    """All modifiers of a vector memory instruction; one that isn't known is an error."""
+    offset, flags = 0, set()
+    for modifier in instruction.modifiers:
+        if modifier.startswith("offset:"):
+            offset = int(modifier.partition(":")[2], 0)
+        elif modifier in _FLAGS:
+            flags.add(modifier)
+        else:
+            raise unknown(instruction, f"modifier {modifier!r}")
+    return Modifiers(offset=offset, flags=frozenset(flags))
+
+
+def pointers(lane: Operand, base: Operand, offset: int) -> Addresses:
+    """A 64-bit address per lane, or a scalar one with an offset per lane."""
+    row = lane.first
+    near = np.uint64(offset & 0xFFFF_FFFF_FFFF_FFFF)
+
+    def full(wave: Wave) -> tuple[NDArray[np.uint64], None]:
+        low, high = wave.v[row].astype(np.uint64), wave.v[row + 1].astype(np.uint64)
+        return (low | high << np.uint64(32)) + near, None
+
+    scalar = scalar_reader(base, wide=True)
+
+    def relative(wave: Wave) -> tuple[NDArray[np.uint64], None]:
+        return wave.v[row].astype(np.uint64) + np.uint64(scalar(wave)) + near, None
+
+    return full if base.file is File.NONE else relative
+
+
+@dataclass(frozen=True, slots=True)
+class _Resource:
+    """A buffer resource of four scalar registers, as gfx9 lays it out."""
+
+    base: int
+    stride: int
+    swizzled: bool
+    records: int
+    index_stride: int
+    adds_lane: bool
+
+    @classmethod
+    def of(cls, words: list[int]) -> _Resource:
+        low, high, records, last = words
+        return cls(
+            base=low | (high & 0xFFFF) << 32,
+            stride=high >> 16 & 0x3FFF,
+            swizzled=bool(high >> 31),
+            records=records,
+            index_stride=8 << (last >> 21 & 3),
+            adds_lane=bool(last >> 23 & 1),
+        )
+
+
+def in_buffer(operands: list[Operand], modifiers: Modifiers, instruction: Instruction) -> Addresses:
+    """Addresses within a buffer resource."""
+    lane, first = operands[0], operands[1].first
+    soffset = scalar_reader(operands[2])
+    offen, idxen = "offen" in modifiers.flags, "idxen" in modifiers.flags
+    offset_row = lane.first + (1 if idxen else 0)
+
+    def addresses(wave: Wave) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        resource = _Resource.of(wave.s[first : first + 4])
+        moved = np.uint64(soffset(wave))
+        offset = np.full(LANES, modifiers.offset, np.uint64)
+        if offen:
+            offset += wave.v[offset_row]
+        if resource.adds_lane:
+            _unsettled(wave, instruction, "adds the lane's number to the index, which is not modelled")
+            return offset, np.zeros(LANES, np.uint64)
+        if not idxen and resource.stride and resource.swizzled:
+            _unsettled(wave, instruction, "is swizzled, without an index")
+            return offset, np.zeros(LANES, np.uint64)
+        if not idxen or not resource.stride:
+            return _raw(resource, offset, moved)
+        address, counted, settled = _structured(resource, wave.v[lane.first].astype(np.uint64), offset, moved)
+        if not settled[wave.active].all():
+            _unsettled(wave, instruction, "has a lane that is in range or not, by the unit of its num_records")
+        return address, np.where(counted & settled, _NO_END, np.uint64(0))
+
+    return addresses
+
+
+def _raw(
+    resource: _Resource, offset: NDArray[np.uint64], moved: np.uint64
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The scalar offset counts in the check: an offset is out of range from num_records - soffset on."""
+    inside = offset + moved
+    records = np.uint64(resource.records)
+    return inside + np.uint64(resource.base), records - np.minimum(inside, records)
+
+
+def _structured(
+    resource: _Resource, index: NDArray[np.uint64], offset: NDArray[np.uint64], moved: np.uint64
+) -> tuple[NDArray[np.uint64], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Addresses, which of them are in range, and for which of them that is settled."""
+    stride, records = np.uint64(resource.stride), np.uint64(resource.records)
+    counted = index < records
+    if resource.swizzled:
+        group, element = np.uint64(resource.index_stride), np.uint64(_ELEMENT)
+        at = (index // group * stride + offset // element * element) * group
+        at += index % group * element + offset % element
+        settled = np.ones(LANES, np.bool_)
+    else:
+        at = index * stride + offset
+        settled = counted == (at + moved < records)
+    return at + moved + np.uint64(resource.base), counted, settled
+
+
+def _unsettled(wave: Wave, instruction: Instruction, what: str) -> None:
+    wave.faults.add("I105", instruction, f"{instruction.opcode} uses a resource that {what}", ("wave", wave.number))
+
+
+_SCRATCH_OPCODE = re.compile(r"^scratch_(?P<verb>load|store)_(?P<width>\w+)$")
+
+
+def decode_scratch(instruction: Instruction) -> Step | None:
+    """The step of a scratch load or store, or None."""
+    found = _SCRATCH_OPCODE.match(instruction.opcode)
+    width = width_of(found["verb"], found["width"]) if found else None
+    if found is None or width is None:
+        return None
+    operands = [parse_operand(text, instruction) for text in instruction.operands]
+    offset = read_modifiers(instruction).offset
+    if found["verb"] == "load":
+        target, lane, base = operands
+        act = _load_scratch(instruction, width, target, _offsets(lane, base, offset))
+        return make_step(instruction, act, reads=(lane, base), writes=(target,))
+    lane, source, base = operands
+    act = _store_scratch(instruction, width, source, _offsets(lane, base, offset))
+    return make_step(instruction, act, reads=(lane, source, base))
+
+
+def _offsets(lane: Operand, base: Operand, offset: int) -> Callable[[Wave], NDArray[np.int64]]:
+    """An offset per lane, one for all of them, and the instruction's."""
+    scalar = scalar_reader(base) if base.file is not File.NONE else (lambda _: 0)
+    row = lane.first
+
+    def offsets(wave: Wave) -> NDArray[np.int64]:
+        uniform = np.full(LANES, scalar(wave) + offset, np.int64)
+        return uniform if lane.file is File.NONE else uniform + wave.v[row]
+
+    return offsets
+
+
+def _load_scratch(
+    instruction: Instruction, width: Width, target: Operand, offsets: Callable[[Wave], NDArray[np.int64]]
+) -> Act:
+    first = target.first
+
+    def act(wave: Wave) -> None:
+        private, issued = wave.private, wave.active
+        index, lanes = private.index(wave, instruction, offsets(wave), width.size, issued)
+        fetched, old = private.get(index, lanes), wave.other_half(first)
+
+        def finish() -> None:
+            np.copyto(wave.v[first : first + target.count], width.registers(fetched, old), where=issued)
+
+        wave.launch("vm", Pending(instruction=instruction, rows=target.rows, finish=finish))
+
+    return act
+
+
+def _store_scratch(
+    instruction: Instruction, width: Width, source: Operand, offsets: Callable[[Wave], NDArray[np.int64]]
+) -> Act:
+    first, size = source.first, width.size
+
+    def act(wave: Wave) -> None:
+        index, lanes = wave.private.index(wave, instruction, offsets(wave), size, wave.active)
+        wave.private.put(index, lanes, width.stored(wave.v[first : first + source.count])[:, :size])
+        wave.launch("vm", Pending(instruction=instruction, rows=(), finish=lambda: None))
+
+    return act
+
+
+_FLAT_OPCODE = re.compile(r"^flat_(?P<verb>load|store)_(?P<width>\w+)$")
+
+
+def decode_flat(instruction: Instruction) -> Step | None:
+    """The step of a flat instruction, or None."""
+    if not instruction.opcode.startswith("flat_"):
+        return None
+    operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
+    modifiers = read_modifiers(instruction)
+    if not modifiers.flags <= {"sc0", "sc1", "nt"}:
+        raise unknown(instruction, "modifier")
+    flat = _Flat(instruction=instruction, offset=modifiers.offset, scope=scope_of(modifiers.flags))
+    if (atomic := memory_atomic(instruction.opcode)) is not None:
+        return _decode_flat_atomic(flat, operands, atomic, returns="sc0" in modifiers.flags)
+    found = _FLAT_OPCODE.match(instruction.opcode)
+    width = width_of(found["verb"], found["width"]) if found else None
+    if found is None or width is None:
+        return None
+    if found["verb"] == "load":
+        return make_step(instruction, _load_flat(flat, operands, width), reads=operands[1:], writes=operands[:1])
+    return make_step(instruction, _store_flat(flat, operands, width), reads=operands)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Flat:
+    instruction: Instruction
+    offset: int
+    scope: Scope
+
+    def split(self, wave: Wave, lane: Operand) -> tuple[NDArray[np.uint64], Lanes, Lanes, Lanes]:
+        """Addresses, and the active lanes that mean global memory, LDS and private memory."""
+        low, high = wave.v[lane.first].astype(np.uint64), wave.v[lane.first + 1].astype(np.uint64)
+        address = (low | high << np.uint64(32)) + np.uint64(self.offset & 0xFFFF_FFFF_FFFF_FFFF)
+        part = address // np.uint64(APERTURE)
+        in_lds = wave.active & (part == SHARED_BASE // APERTURE)
+        private = wave.active & (part == PRIVATE_BASE // APERTURE)
+        return address, wave.active & ~in_lds & ~private, in_lds, private
+
+
+def _places_in_lds(
+    wave: Wave, flat: _Flat, address: NDArray[np.uint64], lanes: Lanes, size: int
+) -> tuple[NDArray[np.int64], Lanes]:
+    near = np.where(lanes, address % np.uint64(APERTURE), np.uint64(0)).astype(np.int64)
+    index, inside = reach(wave, flat.instruction, near, np.arange(size, dtype=np.int64))
+    return index, lanes & inside
+
+
+def _launch(
+    wave: Wave,
+    flat: _Flat,
+    rows: tuple[int, ...],
+    finish: Callable[[], None],
+    covers: Sequence[Callable[[int], None]],
+) -> None:
+    def cover(epoch: int) -> None:
+        for each in covers:
+            each(epoch)
+
+    wave.launch("flat", Pending(instruction=flat.instruction, rows=rows, finish=finish, cover=cover))
+
+
+def _load_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
+    target, lane = operands
+    instruction, size, first = flat.instruction, width.size, target.first
+
+    def act(wave: Wave) -> None:
+        memory, lds, issued = wave.memory, wave.lds, wave.active
+        address, outside, in_lds, in_private = flat.split(wave, lane)
+        out = np.full((LANES, size), 0xFF, np.uint8)
+        number = memory.order.begin(wave, instruction, MemoryUse.READ, flat.scope)
+        place, reached = memory.places(address, size, outside, instruction)
+        memory.order.touch(number, place, size)
+        out[reached] = memory.get(place, size)
+        covers = [partial(memory.order.cover, number)]
+        if in_private.any():
+            near = (address % np.uint64(APERTURE)).astype(np.int64)
+            index, lanes = wave.private.index(wave, instruction, near, size, in_private)
+            out[lanes] = wave.private.get(index, lanes)[lanes]
+        if in_lds.any():
+            index, lanes = _places_in_lds(wave, flat, address, in_lds, size)
+            read = lds.order.begin_read(index[lanes], wave.number, wave.epoch, instruction, flat=True)
+            octets, marked = lds.sample(index[lanes], wave.number)
+            if marked.any():
+                lds.order.disturbed(read, index[lanes][marked])
+            out[lanes] = np.where(marked, np.uint8(0xFF), octets)
+            covers.append(partial(lds.order.cover, read))
+        old = wave.other_half(first)
+
+        def finish() -> None:
+            np.copyto(wave.v[first : first + target.count], width.registers(out, old), where=issued)
+
+        _launch(wave, flat, target.rows, finish, covers)
+
+    return act
+
+
+def _store_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
+    lane, source = operands
+    instruction, size = flat.instruction, width.size
+
+    def act(wave: Wave) -> None:
+        memory, lds = wave.memory, wave.lds
+        address, outside, in_lds, in_private = flat.split(wave, lane)
+        data = width.stored(wave.v[source.first : source.first + source.count])[:, :size]
+        number = memory.order.begin(wave, instruction, MemoryUse.WRITE, flat.scope)
+        place, reached = memory.places(address, size, outside, instruction)
+        memory.order.touch(number, place, size, memory.get(place, size) == data[reached])
+        memory.put(place, data[reached])
+        covers = [partial(memory.order.cover, number)]
+        finish: Callable[[], None] = lambda: None  # noqa: E731  # replaced where LDS is written
+        if in_private.any():
+            near = (address % np.uint64(APERTURE)).astype(np.int64)
+            index, lanes = wave.private.index(wave, instruction, near, size, in_private)
+            wave.private.put(index, lanes, data)
+        if in_lds.any():
+            index, lanes = _places_in_lds(wave, flat, address, in_lds, size)
+            touched = index[lanes]
+            equal = lds.bytes[touched] == data[lanes]
+            write = lds.order.begin_write(touched, wave.number, wave.epoch, instruction, equal=equal)
+            changed = touched[~equal]
+            serial = lds.begin(changed, wave.number)
+            lds.bytes[touched] = data[lanes]
+            finish = partial(lds.end, changed, serial)
+            covers.append(partial(lds.order.cover, write))
+        _launch(wave, flat, (), finish, covers)
+
+    return act
+
+
+def _decode_flat_atomic(
+    flat: _Flat, operands: tuple[Operand, ...], atomic: tuple[Combine, int, bool], *, returns: bool
+) -> Step:
+    combine, size, compares = atomic
+    target, rest = (operands[0], operands[1:]) if returns else (None, operands)
+    lane, data = rest
+    if data.count != (2 if compares else 1) * size // 4:
+        raise unknown(flat.instruction, f"operand {data.text!r}")
+    act = _flat_atomic(flat, lane, data, target, atomic=(combine, size))
+    return make_step(flat.instruction, act, reads=rest, writes=() if target is None else (target,))
+
+
+def _flat_atomic(
+    flat: _Flat, lane: Operand, data: Operand, target: Operand | None, *, atomic: tuple[Combine, int]
+) -> Act:
+    instruction, (combine, size) = flat.instruction, atomic
+
+    def act(wave: Wave) -> None:
+        memory, lds, issued = wave.memory, wave.lds, wave.active
+        address, outside, in_lds, in_private = flat.split(wave, lane)
+        if in_private.any():
+            uneven(wave, instruction, "atomics don't reach private memory")
+        even = address % np.uint64(size) == 0
+        if ((outside | in_lds) & ~even).any():
+            uneven(wave, instruction, f"its address is not a multiple of {size}")
+        given = np.ascontiguousarray(wave.v[data.first : data.first + data.count].T).view(f"<u{size}")
+        found = np.full((LANES, size), 0xFF, np.uint8)
+        number = memory.order.begin(
+            wave, instruction, MemoryUse.ATOMIC if target is not None else MemoryUse.BLIND_ATOMIC
+        )
+        place, reached = memory.places(address, size, outside & even, instruction)
+        memory.order.touch(number, place, size)
+        covers = [partial(memory.order.cover, number)]
+        ends: list[Callable[[], None]] = []
+        for each, at in zip(np.flatnonzero(reached).tolist(), place.tolist(), strict=True):
+            spot = np.array([at])
+            found[each] = memory.get(spot, size)[0]
+            memory.put(spot, _combined(combine, found[each], given[each], size)[None])
+        if in_lds.any():
+            index, lanes = _places_in_lds(wave, flat, address, in_lds & even, size)
+            change = lds.order.begin_atomic(index[lanes], wave.number, wave.epoch, instruction)
+            serial = lds.begin(index[lanes], wave.number)
+            ends.append(partial(lds.end, index[lanes], serial))
+            covers.append(partial(lds.order.cover, change))
+            for each in np.flatnonzero(lanes).tolist():
+                found[each] = lds.bytes[index[each]]
+                lds.bytes[index[each]] = _combined(combine, found[each], given[each], size)
+
+        def finish() -> None:
+            for end in ends:
+                end()
+            if target is not None:
+                rows = slice(target.first, target.first + target.count)
+                np.copyto(wave.v[rows], found.view(np.uint32).T, where=issued)
+
+        _launch(wave, flat, () if target is None else target.rows, finish, covers)
+
+    return act
+
+
+def _combined(combine: Combine, old: NDArray[np.uint8], given: NDArray[np.uint64], size: int) -> NDArray[np.uint8]:
+    new = combine(int.from_bytes(old.tobytes(), "little"), *(int(each) for each in given))
+    return np.frombuffer(new.to_bytes(size, "little"), np.uint8)
+
 
 _OPCODE = re.compile(r"^(?P<space>buffer|global)_(?P<verb>load|store)_(?P<lds>lds_)?(?P<width>\w+)$")
 _HINTS = frozenset({"buffer_inv", "buffer_wbl2", "buffer_wbinvl1", "buffer_wbinvl1_vol", "buffer_invl2"})

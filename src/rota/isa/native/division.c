@@ -1,4 +1,4 @@
-/* v_div_scale, v_div_fmas and v_div_fixup, between which compilers divide; the rules are those of rota.isa.valu.division. */
+/* v_div_scale, v_div_fmas and v_div_fixup, between which compilers divide; the rules are those of rota.isa.valu.vector. */
 #include "lanes.h"
 
 #define PARTS(T, F, BITS_OF, MANTISSA, BIAS, SCALE, FAR, TINY, NOTHING_BELOW, SMALLEST, ABS, LDEXP, FUSED)             \

@@ -6,30 +6,203 @@ the core lacks of memory and of control flow is not run by it at all.
 
 from __future__ import annotations
 
+import ctypes
+import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from rota.isa.binary.image import CODE_BASE
+from rota.isa.binary.elf import CODE_BASE
 from rota.isa.binary.kernel_facts import LANES
-from rota.isa.native.library import opcodes
-from rota.isa.native.matrix_records import matrix_record
-from rota.isa.native.memory_records import memory_record
-from rota.isa.valu.dpp import crossing_of
-from rota.isa.valu.lane_compare import lane_bits
+from rota.isa.matrix import BITS, fields_of, index_start
+from rota.isa.memory.atomic_ops import lds_atomic, memory_atomic
+from rota.isa.memory.lds_ops import source_lanes
+from rota.isa.memory.scalar_memory import signed_offset
+from rota.isa.valu.access import crossing_of
+from rota.isa.valu.vector import lane_bits
 from rota.isa.wave.control import wait_counts
 from rota.isa.wave.operand import File, Operand, parse_operand
 from rota.isa.wave.scalar import decode_scalar
-from rota.targets.architecture import Float8
+from rota.native_library import load
+from rota.targets.architecture import ANY, Float8
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rota.isa.code.disassembly import Instruction
     from rota.isa.decoded import KernelProgram
-    from rota.isa.wave.step import Step
+    from rota.isa.disassembly import Instruction
+    from rota.isa.wave.wave import Step
     from rota.targets.architecture import Architecture
+
+NAME = "librota_core.so"
+_POINTER: Final = ctypes.c_void_p
+OTHER: Final = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_int32)
+"""What executes one instruction of a wave instead of the core: takes the wave's number and the instruction's."""
+_SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
+    "rota_opcode_name": (ctypes.c_char_p, (ctypes.c_int,)),
+    "rota_opcode_accepts": (ctypes.c_uint32, (ctypes.c_int,)),
+    "rota_size": (ctypes.c_int64, (ctypes.c_int,)),
+    "rota_check": (ctypes.c_int, (_POINTER, ctypes.c_int32, _POINTER, ctypes.c_int32)),
+    "rota_acts": (ctypes.c_int, (_POINTER, ctypes.c_int32, _POINTER)),
+    "rota_group_new": (_POINTER, (_POINTER, ctypes.c_int32, _POINTER, ctypes.c_int32, ctypes.c_int64, ctypes.c_int64)),
+    "rota_group_code": (None, (_POINTER, _POINTER, ctypes.c_int64, ctypes.c_uint64, OTHER)),
+    "rota_lds": (_POINTER, (_POINTER, ctypes.c_int32)),
+    "rota_private": (_POINTER, (_POINTER,)),
+    "rota_scc": (ctypes.c_int32, (_POINTER, ctypes.c_int32)),
+    "rota_set_scc": (None, (_POINTER, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32)),
+    "rota_group_free": (None, (_POINTER,)),
+    "rota_group_start": (None, (_POINTER, ctypes.c_int32)),
+    "rota_group_memory": (
+        None,
+        (_POINTER, _POINTER, ctypes.c_uint64, _POINTER, _POINTER, ctypes.c_int32, _POINTER, _POINTER),
+    ),
+    "rota_group_order": (
+        None,
+        (
+            _POINTER, ctypes.c_int32, ctypes.c_int32, ctypes.c_uint64, _POINTER, ctypes.c_int64, ctypes.c_int32,
+            ctypes.c_int32,
+        ),
+    ),
+    "rota_scalars": (_POINTER, (_POINTER, ctypes.c_int32)),
+    "rota_vectors": (_POINTER, (_POINTER, ctypes.c_int32)),
+    "rota_set_exec": (None, (_POINTER, ctypes.c_int32, ctypes.c_uint64)),
+    "rota_set_pc": (None, (_POINTER, ctypes.c_int32, ctypes.c_int32)),
+    "rota_wave_end": (
+        None,
+        (_POINTER, ctypes.c_int32, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_int32)),
+    ),
+    "rota_executed": (ctypes.c_int64, (_POINTER,)),
+    "rota_run": (ctypes.c_int, (_POINTER, _POINTER, ctypes.c_int64)),
+    "rota_faults": (_POINTER, (_POINTER, ctypes.POINTER(ctypes.c_int32))),
+}  # fmt: skip
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The core that was built into the package; None without one, or where ROTA_NATIVE=0 asks for NumPy."""
+    return load(Path(__file__).parent / "lib" / NAME, _SIGNATURES)  # beside modules it would pass for one of them
+
+
+@cache
+def opcodes() -> dict[str, tuple[int, int]]:
+    """The number of every opcode that the core knows, and which modifiers it honours, as bits."""
+    core, found = library(), dict[str, tuple[int, int]]()
+    while core is not None and (name := core.rota_opcode_name(len(found))) is not None:
+        found[name.decode()] = len(found), core.rota_opcode_accepts(len(found))
+    return found
+
+
+_KINDS = ("bf16", "f16", "i8", "f32", "xf32", "fp8", "bf8", "fp6", "bf6", "fp4")  # as in matrix.c
+_TOTALS = ("f32", "i32")
+
+
+def matrix_record(record: Any, instruction: Instruction, architecture: Architecture) -> str | None:  # noqa: ANN401
+    """None for products of float64, whose sums depend on their order: NumPy has the last word on those."""
+    form = next(each for each in architecture.matrix_forms if each.name == instruction.opcode)
+    fields = fields_of(instruction, form)
+    third = parse_operand(instruction.operands[3], instruction)
+    if form.total not in _TOTALS or form.rows != form.columns or third.file not in {File.VECTOR, File.LITERAL}:
+        return None
+    if form.rows * form.depth * form.blocks % LANES:
+        return None
+    record["matrix"][:16] = (
+        form.rows, form.depth, form.blocks, _KINDS.index(fields.left), _KINDS.index(fields.right),
+        form.total == "i32", form.sparse, form.scaled, fields.cbsz, fields.abid, fields.blgp,
+        index_start(form, fields), *fields.bytes_of_scales,
+        *(form.left == ANY and BITS[kind] > 4 for kind in (fields.left, fields.right)),
+    )  # fmt: skip
+    return "rota_matrix"
+
+
+_LOST = 2  # a load of half a register that loses the other one
+_MEMORY = re.compile(
+    r"^(?P<space>buffer|global|scratch)_(?:load|store)_(?:lds_)?"
+    r"(?P<width>dword(?:x[234])?|[us]?byte|[us]?short)(?P<half>_d16)?(?P<high>_hi)?$"
+)
+_LDS = re.compile(
+    r"^ds_(?P<verb>read|write)(?P<two>2)?(?P<far>st64)?_(?P<kind>[bui])(?P<bits>\d+)"
+    r"(?:_tr_b(?P<element>8|16))?(?P<half>_d16)?(?P<high>_hi)?$"
+)
+_ATOMIC = re.compile(
+    r"^(?:ds_(?P<lds>\w+?)(?:_rtn)?_(?P<type>[uib]\d+|b?f\d+)|(?:buffer|global)_atomic_(?P<verb>\w+?)(?P<wide>_x2)?)$"
+)
+_VERBS = (
+    "add", "sub", "rsub", "inc", "dec", "umin", "umax", "smin", "smax", "and", "or", "xor", "swap", "mskor", "cmpswap",
+    "add_f32", "add_f64", "pk_add_f16", "pk_add_bf16", "min_f32", "max_f32", "min_f64", "max_f64",
+)  # fmt: skip  # as in atomic.c
+_LDS_NAMES = {"wrxchg": "swap", "cmpst": "cmpswap"}
+_SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "byte": 1, "short": 2}
+_SHORT_M0 = 1 << 16  # LDS bytes that 16 bits of M0 can name
+
+
+def memory_record(record: Any, instruction: Instruction, architecture: Architecture) -> str | None:  # noqa: ANN401
+    """None if the instruction has no name but its own."""
+    opcode = instruction.opcode
+    fields = dict(modifier.partition(":")[::2] for modifier in instruction.modifiers)
+    if opcode.startswith(("s_load_", "s_buffer_load_")):
+        offset = parse_operand(instruction.operands[2], instruction)
+        near = int(fields.get("offset", "0"), 0)
+        record["offset"] = near + (signed_offset(offset.literal) if offset.file is File.LITERAL else 0)
+        record["buffer"] = opcode.startswith("s_buffer")
+        return None
+    if opcode == "ds_swizzle_b32":
+        record["dpp_source"] = source_lanes(instruction)
+        return None
+    if not opcode.startswith(("ds_", "buffer_", "global_", "scratch_")):
+        return None
+    record["offset"] = int(fields.get("offset", "0"), 0)
+    if (found := _MEMORY.match(opcode)) is not None:
+        width = found["width"]
+        record["buffer"] = found["space"] == "buffer"
+        record["sign"] = width[0] == "s" and width != "short"
+        record["size"] = _SIZES[width if width in _SIZES else width[1:]]
+        record["to_lds"], record["offen"] = "lds" in fields or "_lds_" in opcode, "offen" in fields
+        record["align_m0"] = _SHORT_M0 - 1 if architecture.lds_bytes.value <= _SHORT_M0 else -1
+    elif (found := _LDS.match(opcode)) is not None:
+        _pieces(record, found, fields)
+    else:
+        return _atomic(record, instruction, fields)
+    halves = bool(found["half"]) and "_store_" not in opcode
+    record["half"], record["high"] = halves * (1 if architecture.d16_kept.value else _LOST), bool(found["high"])
+    return None
+
+
+def _pieces(record: Any, found: re.Match[str], fields: dict[str, str]) -> None:  # noqa: ANN401
+    """How many bytes a lane moves, and in which pieces."""
+    record["size"] = size = int(found["bits"]) // 8
+    record["sign"] = found["kind"] == "i"
+    record["element"] = int(found["element"] or 0)
+    record["pieces"] = 2 if found["two"] else 1
+    unit = size * (64 if found["far"] else 1)
+    names = ("offset0", "offset1") if found["two"] else ("offset",)
+    for piece, name in enumerate(names):
+        record["pieces_offset"][piece] = int(fields.get(name, "0"), 0) * (unit if found["two"] else 1)
+
+
+def _atomic(record: Any, instruction: Instruction, fields: dict[str, str]) -> str | None:  # noqa: ANN401
+    opcode = instruction.opcode
+    on_lds, found = lds_atomic(opcode), _ATOMIC.match(opcode)
+    known = on_lds or memory_atomic(opcode)
+    if known is None or found is None:
+        return None
+    record["size"] = known[1]
+    if on_lds is None:
+        record["verb"] = _VERBS.index(found["verb"])
+        record["buffer"], record["offen"] = opcode.startswith("buffer"), "offen" in fields
+        record["returns"] = not fields.keys().isdisjoint({"sc0", "glc"})
+        return "rota_memory_atomic"
+    record["returns"], record["pieces"] = on_lds[2], 1
+    record["pieces_offset"][0] = int(fields.get("offset", "0"), 0)
+    verb, kind = _LDS_NAMES.get(found["lds"], found["lds"]), found["type"]
+    if "f" in kind:
+        verb = f"{verb}_{kind}"
+    elif verb in {"min", "max"}:
+        verb = ("s" if kind[0] == "i" else "u") + verb
+    record["verb"] = _VERBS.index(verb)
+    return "rota_lds_atomic"
+
 
 _OTHER_SCALARS = ("s_setreg", "s_getreg")
 _INDEXING = ("s_set_gpr_idx", "s_movrel")  # the core looks at registers that are named, not at those that are meant

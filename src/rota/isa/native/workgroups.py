@@ -18,27 +18,24 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from rota.errors import IsaError
-from rota.isa.binary.image import CODE_BASE
+from rota.isa.binary.elf import CODE_BASE
 from rota.isa.binary.kernel_facts import LANES
 from rota.isa.hazards.spacing import NOTHING
-from rota.isa.hazards.walk import check_spacing
-from rota.isa.launch.forked import PATIENCE, Tell, run_forked
+from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.launch.interleaving import Interleaving, Landing
-from rota.isa.launch.time_limit import heed_time
-from rota.isa.memory.global_memory import BASE
-from rota.isa.native.library import OTHER, library
-from rota.isa.native.records import FAULT, OP, OPERAND, Packed, pack
-from rota.isa.wave.mode import INDEXED, START
+from rota.isa.launch.processes import PATIENCE, Tell, heed_time, run_forked
+from rota.isa.memory.memories import BASE
+from rota.isa.native.records import FAULT, OP, OPERAND, OTHER, Packed, library, pack
 from rota.isa.wave.operand import EXEC
-from rota.isa.wave.wave import COUNTERS, ROWS
+from rota.isa.wave.wave import COUNTERS, INDEXED, ROWS, START
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rota.isa.decoded import KernelProgram
     from rota.isa.launch.kernarg import Triple
-    from rota.isa.launch.wave_group import WaveGroup
-    from rota.isa.memory.global_memory import Memory
+    from rota.isa.launch.run import WaveGroup
+    from rota.isa.memory.memories import Memory
     from rota.isa.wave.wave import Faults, Wave
 
 _SLICE = 2_000_000  # instructions between two looks at what else the process has to do

@@ -6,33 +6,622 @@ scale, work on pairs or cross lanes have modules of their own.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rota.isa.valu.access import access, keeps, parsed
-from rota.isa.valu.carry import decode_carry
-from rota.isa.valu.convert import CONVERSIONS, Placed, float8_readers, placed_conversions
-from rota.isa.valu.crosslane import decode_crosslane
-from rota.isa.valu.division import decode_division
-from rota.isa.valu.floating import FLOATING
-from rota.isa.valu.halfword import DOT, HALFWORD
-from rota.isa.valu.integer import INTEGER, Function
-from rota.isa.valu.lane_compare import decode_compare, lane_bits
-from rota.isa.valu.modifiers import fields_of, op_sel
-from rota.isa.valu.packed import decode_packed
-from rota.isa.valu.saturation import saturated
-from rota.isa.valu.scaled import decode_scaled
-from rota.isa.wave.mode import DENORM32, IEEE, flushed, heeding, limited
-from rota.isa.wave.operand import Operand, Reader, reader, unknown, writer
-from rota.isa.wave.step import Act, Step, make_step
+from rota.isa.binary.kernel_facts import LANES
+from rota.isa.valu.access import access, fields_of, flags, keeps, only, op_sel, parsed
+from rota.isa.valu.convert import (
+    BF16,
+    CONVERSIONS,
+    Placed,
+    decode_code,
+    decode_scaled,
+    float8_readers,
+    placed_conversions,
+)
+from rota.isa.valu.floating import FLOATING, PACKED_HALF, fused, signalling
+from rota.isa.valu.integer import DOT, HALFWORD, INTEGER, PACKED_HALFWORD, Function, population, saturated
+from rota.isa.wave.operand import (
+    M0,
+    VCC,
+    File,
+    Operand,
+    Reader,
+    Writer,
+    as_bits,
+    named,
+    parse_operand,
+    reader,
+    scalar_reader,
+    scalar_writer,
+    unknown,
+    writer,
+)
+from rota.isa.wave.wave import DENORM32, IEEE, Act, Step, flushed, heeding, limited, make_step
 
 if TYPE_CHECKING:
-    from rota.isa.code.disassembly import Instruction
+    from rota.isa.disassembly import Instruction
     from rota.isa.wave.wave import Wave
     from rota.targets.architecture import Architecture, Float8
+
+_COMPARE_NAME = re.compile(
+    r"^v_cmp(?P<x>x?)_(?P<order>class|tru|f|t|n?lt|n?le|n?eq|n?gt|n?ge|n?lg|ne|u|o)_(?P<kind>[uif])(?P<bits>16|32|64)$"
+)
+_KINDS = {
+    "u16": "w", "i16": "s", "f16": "h", "u32": "u", "i32": "i", "f32": "f", "u64": "U", "i64": "I", "f64": "d",
+}  # fmt: skip
+_ORDERS: dict[str, Callable[[Any, Any], Any]] = {
+    "lt": np.less, "le": np.less_equal, "eq": np.equal, "gt": np.greater, "ge": np.greater_equal, "ne": np.not_equal,
+    "lg": lambda a, b: (a < b) | (a > b), "nlt": lambda a, b: ~np.less(a, b), "nle": lambda a, b: ~np.less_equal(a, b),
+    "neq": np.not_equal, "ngt": lambda a, b: ~np.greater(a, b), "nge": lambda a, b: ~np.greater_equal(a, b),
+    "nlg": lambda a, b: ~((a < b) | (a > b)),
+    "u": lambda a, b: np.isnan(a) | np.isnan(b), "o": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
+    "f": lambda *_: np.zeros(LANES, np.bool_), "t": lambda *_: np.ones(LANES, np.bool_),
+}  # fmt: skip
+_ORDERS["tru"] = _ORDERS["t"]
+_BIT = np.uint64(1) << np.arange(LANES, dtype=np.uint64)
+
+
+def lane_bits(lanes: Any) -> int:  # noqa: ANN401
+    """A mask with a bit per lane."""
+    return int(np.bitwise_or.reduce(np.where(lanes, _BIT, np.uint64(0))))
+
+
+def lanes_of(bits: int) -> Any:  # noqa: ANN401
+    """The lanes that a mask names."""
+    return np.uint64(bits) & _BIT != 0
+
+
+def decode_compare(instruction: Instruction, opcode: str) -> Step | None:
+    """The step of a comparison, or None; `opcode` is the instruction's without its encoding."""
+    found = _COMPARE_NAME.match(opcode)
+    if found is None:
+        return None
+    target, *sources = parsed(instruction)
+    kind = _KINDS[found["kind"] + found["bits"]]
+    is_class = found["order"] == "class"
+    form = access(instruction, None, "u", tuple(sources), kind + ("u" if is_class else kind))
+    if form.clamp or "op_sel" in instruction.text:
+        raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
+    left, right = map(heeding, form.readers) if kind == "f" and not is_class else form.readers
+    order, put = _of_class if is_class else _ORDERS[found["order"]], scalar_writer(target, wide=True)
+    new_exec = scalar_writer(named("exec"), wide=True)
+
+    def act(wave: Wave) -> None:
+        bits = lane_bits(np.broadcast_to(order(left(wave), right(wave)), LANES) & wave.active)
+        put(wave, bits)
+        if found["x"]:
+            new_exec(wave, bits)
+
+    written = (target, named("exec")) if found["x"] else (target,)
+    return make_step(instruction, act, reads=tuple(sources), writes=written)
+
+
+def _of_class(a: Any, wanted: Any) -> Any:  # noqa: ANN401
+    """Is it of one of the wanted classes?
+
+    Bit 0 is for signalling NaNs, 1 for quiet ones, 2 to 5 for negative numbers from infinity to zero, and 6 to 9 for
+    positive ones from zero to infinity.
+    """
+    values = np.asarray(a)
+    tiny = np.finfo(values.dtype).tiny
+    size = np.abs(values)
+    rank = np.where(np.isinf(values), 3, np.where(size >= tiny, 2, np.where(size > 0, 1, 0)))
+    place = np.where(np.signbit(values), 5 - rank, 6 + rank)
+    place = np.where(np.isnan(values), np.where(signalling(values), 0, 1), place)
+    return np.asarray(wanted).astype(np.int64) >> place & 1 == 1
+
+
+_SUMS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "v_add_co_u32": lambda a, b, c: a + b + c,
+    "v_addc_co_u32": lambda a, b, c: a + b + c,
+    "v_sub_co_u32": lambda a, b, c: a - b - c,
+    "v_subb_co_u32": lambda a, b, c: a - b - c,
+    "v_subrev_co_u32": lambda a, b, c: b - a - c,
+    "v_subbrev_co_u32": lambda a, b, c: b - a - c,
+}
+
+
+def decode_carry(instruction: Instruction, opcode: str) -> Step | None:
+    """The step of a sum with carry or of a selection by mask, or None; `opcode` comes without its encoding."""
+    if opcode in _SUMS:
+        return _carried(instruction, _SUMS[opcode])
+    if opcode in {"v_mad_u64_u32", "v_mad_i64_i32"}:
+        return _multiply_add(instruction, signed="i64" in opcode)
+    return _selected(instruction) if opcode == "v_cndmask_b32" else None
+
+
+def _carried(instruction: Instruction, compute: Callable[[Any, Any, Any], Any]) -> Step:
+    """Adds or subtracts with a carry per lane, out of it and sometimes into it."""
+    target, carry, *rest = parsed(instruction)
+    form = access(instruction, target, "u", tuple(rest[:2]), "uu", first=2)
+    if form.clamp or form.crossing is not None or "op_sel" in instruction.text:
+        raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
+    first, second = form.readers
+    into = scalar_reader(rest[2], wide=True) if len(rest) > 2 else None
+    put, out = form.put, scalar_writer(carry, wide=True)
+    assert put is not None  # noqa: S101  # a target was given
+
+    def act(wave: Wave) -> None:
+        more = lanes_of(into(wave)).astype(np.int64) if into is not None else np.int64(0)
+        total = compute(np.asarray(first(wave), np.int64), np.asarray(second(wave), np.int64), more)
+        put(wave, np.broadcast_to(total, LANES).astype(np.uint32))
+        out(wave, lane_bits(np.broadcast_to((total < 0) | (total >> 32 != 0), LANES) & wave.active))
+
+    kept = (target,) if keeps(instruction) else ()
+    return make_step(instruction, act, reads=(*rest, *kept), writes=(target, carry))
+
+
+def _multiply_add(instruction: Instruction, *, signed: bool) -> Step:
+    """The 64-bit sum of a 32-bit product; the carry is bit 64 of the sum of 65-bit numbers."""
+    only(instruction, ())
+    target, carry, left, right, addend = parsed(instruction)
+    narrow, wide, kind = ("i", "I", np.int64) if signed else ("u", "U", np.uint64)
+    first, second, third = reader(left, narrow), reader(right, narrow), reader(addend, wide)
+    put, out = writer(target, wide), scalar_writer(carry, wide=True)
+
+    def act(wave: Wave) -> None:
+        product = np.broadcast_to(np.asarray(first(wave), kind) * np.asarray(second(wave), kind), LANES)
+        more = np.broadcast_to(third(wave), LANES)
+        total = product + more
+        if signed:
+            over = (product ^ total) & (more ^ total) < 0
+            top = (total < 0) ^ over
+        else:
+            top = total < product
+        put(wave, total)
+        out(wave, lane_bits(top & wave.active))
+
+    return make_step(instruction, act, reads=(left, right, addend), writes=(target, carry))
+
+
+def _selected(instruction: Instruction) -> Step:
+    target, no, yes, which = parsed(instruction)
+    form = access(instruction, target, "u", (no, yes), "bb")
+    if form.clamp or "op_sel" in instruction.text:
+        raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
+    when_clear, when_set = form.readers
+    put, bits = form.put, scalar_reader(which, wide=True)
+    assert put is not None  # noqa: S101  # a target was given
+    kept: tuple[Operand, ...] = (target,) if keeps(instruction) else ()
+    return make_step(
+        instruction,
+        lambda wave: put(wave, np.where(lanes_of(bits(wave)), when_set(wave), when_clear(wave))),
+        reads=(no, yes, which, *kept),
+        writes=(target,),
+    )
+
+
+def decode_crosslane(instruction: Instruction, opcode: str) -> Step | None:
+    """The step of such an instruction, or None; `opcode` is the instruction's without its encoding."""
+    if opcode not in _MADE or instruction.opcode.endswith(("_dpp", "_sdwa")):
+        return None
+    only(instruction, ())
+    return _MADE[opcode](instruction, parsed(instruction))
+
+
+def _first_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
+    target, source = operands
+    take, put = reader(source, "u"), scalar_writer(target)
+
+    def act(wave: Wave) -> None:
+        values = np.broadcast_to(take(wave), LANES)
+        put(wave, int(values[0 if wave.mask is None else int(wave.mask.argmax())]))
+        if target.first == M0:
+            wave.m0_at = wave.now
+
+    return make_step(instruction, act, reads=(source,), writes=(target,))
+
+
+def _read_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
+    target, source, lane = operands
+    take, put, which = reader(source, "u"), scalar_writer(target), scalar_reader(lane)
+
+    def act(wave: Wave) -> None:
+        put(wave, int(np.broadcast_to(take(wave), LANES)[which(wave) & 63]))
+        if target.first == M0:
+            wave.m0_at = wave.now
+
+    return make_step(instruction, act, reads=operands[1:], writes=(target,))
+
+
+def _write_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
+    target, source, lane = operands
+    value, which = scalar_reader(source), scalar_reader(lane)
+    if target.file is not File.VECTOR:
+        raise unknown(instruction, f"operand {target.text!r}")
+
+    def act(wave: Wave) -> None:
+        wave.v[target.first, which(wave) & 63] = value(wave)
+
+    return make_step(instruction, act, reads=(*operands[1:], target), writes=(target,))
+
+
+def _count_below(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
+    """Bits of a mask below each lane's own number, in the low or the high half of the wave."""
+    target, mask, addend = operands
+    take, more, put = reader(mask, "u"), reader(addend, "u"), writer(target, "u")
+    base = 32 if "_hi_" in instruction.opcode else 0
+    width = np.clip(np.arange(LANES) - base, 0, 32).astype(np.uint64)
+    below = ((np.uint64(1) << width) - np.uint64(1)).astype(np.uint32)
+
+    def act(wave: Wave) -> None:
+        put(wave, population(take(wave) & below) + more(wave))
+
+    return make_step(instruction, act, reads=operands[1:], writes=(target,))
+
+
+def _swapped(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
+    one, two = operands
+    takes, puts = [reader(each, "u") for each in operands], [writer(each, "u") for each in operands]
+
+    def act(wave: Wave) -> None:
+        first, second = (take(wave).copy() for take in takes)
+        puts[0](wave, second)
+        puts[1](wave, first)
+
+    return make_step(instruction, act, reads=(one, two), writes=(one, two))
+
+
+def _lanes_swapped(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
+    """The odd rows of the first register change places with the even rows of the second (rows of 16 or 32 lanes)."""
+    one, two = operands
+    if one.file is not File.VECTOR or two.file is not File.VECTOR:
+        raise unknown(instruction, "operand")
+    rows = 32 if "32_swap" in instruction.opcode else 16
+    lanes = np.arange(LANES)
+    even = lanes[lanes // rows % 2 == 0]
+    odd = even + rows
+
+    def act(wave: Wave) -> None:
+        if wave.mask is not None:
+            wave.faults.add(
+                "I102",
+                instruction,
+                f"what {instruction.opcode} does while EXEC leaves lanes out is not known",
+                ("wave", wave.number),
+            )
+        above, below = wave.v[one.first, odd].copy(), wave.v[two.first, even].copy()
+        wave.v[one.first, odd], wave.v[two.first, even] = below, above
+
+    return make_step(instruction, act, reads=(one, two), writes=(one, two))
+
+
+_MADE: dict[str, Callable[[Instruction, tuple[Operand, ...]], Step]] = {
+    "v_readfirstlane_b32": _first_lane,
+    "v_readlane_b32": _read_lane,
+    "v_writelane_b32": _write_lane,
+    "v_mbcnt_lo_u32_b32": _count_below,
+    "v_mbcnt_hi_u32_b32": _count_below,
+    "v_swap_b32": _swapped,
+    "v_permlane16_swap_b32": _lanes_swapped,
+    "v_permlane32_swap_b32": _lanes_swapped,
+}
+
+
+_DIVISION_NAME = re.compile(r"^v_div_(?P<part>scale|fmas|fixup|fixup_legacy)_(?P<kind>f16|f32|f64)$")
+
+
+class _Format(NamedTuple):
+    letter: str
+    kind: Any
+    bias: int
+    mantissa: int
+    scale: int  # by which power of two operands move
+    far: int  # from which difference of exponents on a quotient may overflow
+    tiny: int  # up to which exponent a numerator is tiny
+    nothing: int  # below which difference a quotient is zero
+
+    def exponent(self, values: Any) -> Any:  # noqa: ANN401
+        """The exponent field."""
+        bits = np.asarray(values).view({"h": np.uint16, "f": np.uint32, "d": np.uint64}[self.letter])
+        return (bits.astype(np.int64) >> self.mantissa) & (2 * self.bias + 1)
+
+
+_FORMATS = {
+    "f16": _Format("h", np.float16, 15, 10, 0, 99, -1, -99),
+    "f32": _Format("f", np.float32, 127, 23, 64, 96, 23, -150),
+    "f64": _Format("d", np.float64, 1023, 52, 128, 768, 53, -1075),
+}
+
+
+def decode_division(instruction: Instruction, opcode: str) -> Step | None:
+    """The step of one of the three, or None; `opcode` is the instruction's without its encoding."""
+    found = _DIVISION_NAME.match(opcode)
+    if found is None:
+        return None
+    form = _FORMATS[found["kind"]]
+    if found["part"] == "scale":
+        return _scale(instruction, form)
+    if found["part"] == "fmas":
+        return _fmas(instruction, form)
+    return _fixup(instruction, form, halves=form.letter == "h" and found["part"] == "fixup")
+
+
+def _scale(instruction: Instruction, form: _Format) -> Step:
+    target, flag, *sources = parsed(instruction)
+    if instruction.modifiers or any(each.absolute for each in sources):
+        raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
+    reached = access(instruction, target, form.letter, tuple(sources), 3 * form.letter)
+    out = scalar_writer(flag, wide=True)
+    put = reached.put
+    assert put is not None  # noqa: S101  # a target was given
+
+    def act(wave: Wave) -> None:
+        chosen, below, above = (np.broadcast_to(take(wave), LANES) for take in reached.readers)
+        scaled, back = _scaled(form, chosen, below, above)
+        put(wave, scaled)
+        out(wave, lane_bits(back & wave.active))
+
+    return make_step(instruction, act, reads=tuple(sources), writes=(target, flag))
+
+
+def _scaled(form: _Format, chosen: Any, below: Any, above: Any) -> tuple[Any, Any]:  # noqa: ANN401
+    """Numerator `above` over denominator `below`, of which `chosen` is one; and whether the quotient is scaled back."""
+    smallest = np.finfo(form.kind).tiny
+    quotient, inverse = np.abs(above / below), np.abs(form.kind(1) / below)
+    up, down = np.ldexp(chosen, form.scale), np.ldexp(chosen, -form.scale)
+    is_below, is_above = chosen == below, chosen == above
+    cases = (
+        ((above == 0) | (below == 0), form.kind(np.nan), False),
+        (form.exponent(above) - form.exponent(below) >= form.far, np.where(is_below, up, chosen), True),
+        (np.abs(below) < smallest, up, False),
+        ((inverse < smallest) & (quotient < smallest), np.where(is_below, down, chosen), True),
+        (inverse < smallest, down, False),
+        (quotient < smallest, np.where(is_above, up, chosen), True),
+        (form.exponent(above) <= form.tiny, up, False),
+    )
+    conditions = [case[0] for case in cases]
+    values = np.select(conditions, [np.broadcast_to(case[1], LANES) for case in cases], chosen)
+    return values.astype(form.kind), np.select(conditions, [np.full(LANES, case[2]) for case in cases], np.False_)
+
+
+def _fmas(instruction: Instruction, form: _Format) -> Step:
+    target, *sources = parsed(instruction)
+    reached = access(instruction, target, form.letter, tuple(sources), 3 * form.letter)
+    readers = tuple(map(heeding, reached.readers)) if form.letter == "f" else reached.readers
+    put = reached.put
+    assert put is not None  # noqa: S101  # a target was given
+
+    def act(wave: Wave) -> None:
+        a, b, c = (np.broadcast_to(take(wave), LANES) for take in readers)
+        total = fused(a, b, c, form.kind)
+        back = lanes_of(wave.s[VCC] | wave.s[VCC + 1] << 32)
+        power = np.where(form.exponent(c) > form.bias, form.scale, -form.scale)
+        result = np.where(back, np.ldexp(total, power.astype(np.int32)), total)
+        put(wave, limited(wave, result) if reached.clamp else result)
+
+    return make_step(instruction, act, reads=(*sources, named("vcc")), writes=(target,))
+
+
+def _fixup(instruction: Instruction, form: _Format, *, halves: bool) -> Step:
+    target, *sources = parsed(instruction)
+    reached = access(instruction, target, form.letter, tuple(sources), 3 * form.letter, halves=halves)
+    put = reached.put
+    assert put is not None  # noqa: S101  # a target was given
+
+    def act(wave: Wave) -> None:
+        result = _fixed(form, *(np.broadcast_to(take(wave), LANES) for take in reached.readers))
+        put(wave, limited(wave, result) if reached.clamp else result)
+
+    reads = (*sources, target) if halves else tuple(sources)
+    return make_step(instruction, act, reads=reads, writes=(target,))
+
+
+def _fixed(form: _Format, quotient: Any, below: Any, above: Any) -> Any:  # noqa: ANN401
+    sign = np.where(np.signbit(below) ^ np.signbit(above), form.kind(-1), form.kind(1))
+    infinite, nothing, none = form.kind(np.inf), form.kind(0), form.kind(-np.nan)  # a NaN whose sign is set
+    vanishes = form.exponent(above) - form.exponent(below) < form.nothing
+    cases = (
+        (np.isnan(above), above),
+        (np.isnan(below), below),
+        ((above == 0) & (below == 0), none),
+        (np.isinf(above) & np.isinf(below), none),
+        ((below == 0) | np.isinf(above), sign * infinite),
+        ((above == 0) | np.isinf(below) | vanishes, sign * nothing),
+        (np.isnan(quotient) & (form.scale > 0), sign * infinite),
+    )
+    values = [np.broadcast_to(value, LANES) for _, value in cases]
+    return np.select([case for case, _ in cases], values, np.copysign(quotient, sign)).astype(form.kind)
+
+
+_CHOICES = ("op_sel", "op_sel_hi", "neg_lo", "neg_hi", "clamp")
+_HALVES = {**PACKED_HALF, **PACKED_HALFWORD, "v_pk_fmac_f16": FLOATING["v_fma_f16"]}
+_SINGLES = {f"v_pk_{name}_f32": FLOATING[f"v_{name}_f32"].compute for name in ("add", "mul", "fma")}
+_TYPES: dict[str, Any] = {"w": np.uint16, "s": np.int16, "h": np.float16}
+DOT2 = {"v_dot2_f32_f16": "h", "v_dot2c_f32_f16": "h", "v_dot2_f32_bf16": "e", "v_dot2c_f32_bf16": "e"}
+"""Sums of two products, whose order and inner rounding the ISA doesn't fix: computed exactly, rounded once."""
+
+
+def decode_packed(instruction: Instruction, opcode: str) -> Step | None:
+    """The step of a packed instruction, or None; `opcode` is the instruction's without its encoding."""
+    operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
+    if instruction.opcode.endswith(("_dpp", "_sdwa")):
+        return None
+    if opcode in _HALVES:
+        return _halves(instruction, operands, _HALVES[opcode], accumulates="fmac" in opcode)
+    if opcode in _SINGLES:
+        return _singles(instruction, operands, _SINGLES[opcode])
+    if opcode == "v_pk_mov_b32":
+        return _moved(instruction, operands)
+    if opcode in {"v_fma_mix_f32", "v_fma_mixlo_f16", "v_fma_mixhi_f16"}:
+        return _mixed(instruction, operands, opcode)
+    return _dotted(instruction, operands, DOT2[opcode], accumulates="2c" in opcode) if opcode in DOT2 else None
+
+
+def _choices(instruction: Instruction, count: int, high: int = 1) -> tuple[list[list[int]], bool]:
+    """op_sel, op_sel_hi, neg_lo and neg_hi, and whether to clamp."""
+    fields = only(instruction, _CHOICES)
+    lists = [flags(fields.get(name, ""), high * (name == "op_sel_hi"), count) for name in _CHOICES[:4]]
+    if any(len(each) != count for each in lists):
+        raise unknown(instruction, "op_sel")
+    return lists, "clamp" in fields
+
+
+def _halves(instruction: Instruction, operands: tuple[Operand, ...], function: Function, *, accumulates: bool) -> Step:
+    target, sources = operands[0], operands[1:] + (operands[:1] if accumulates else ())
+    (low, high, flip_low, flip_high), clamp = _choices(instruction, len(sources))
+    floats = function.result == "h"
+    if any(flip_low + flip_high) and not floats:
+        raise unknown(instruction, "sign of an integer")
+    takes = [
+        [_half(instruction, *each) for each in zip(sources, function.sources, picks, flips, strict=True)]
+        for picks, flips in ((low, flip_low), (high, flip_high))
+    ]
+    put, finish = writer(target, "u"), _finished(instruction, function, clamp)
+
+    def act(wave: Wave) -> None:
+        one, two = (as_bits(finish(wave, [take(wave) for take in half]), function.result) for half in takes)
+        put(wave, one | two << np.uint32(16))
+
+    return make_step(instruction, act, reads=sources, writes=(target,))
+
+
+def _finished(instruction: Instruction, function: Function, clamp: bool) -> Callable[[Wave, list[Any]], Any]:
+    """Computes, in the way that MODE asks for, and clamps."""
+    if clamp and function.result != "h":
+        return saturated(instruction, function)
+    plain = function.plain or function.compute
+
+    def finish(wave: Wave, values: list[Any]) -> Any:  # noqa: ANN401
+        result = (function.compute if wave.mode & IEEE else plain)(*values)
+        return limited(wave, result) if clamp else result
+
+    return finish
+
+
+def _half(instruction: Instruction, source: Operand, kind: str, high: int, flip: int) -> Reader:
+    if source.signed or (source.floating is not None and kind != "h"):
+        raise unknown(instruction, f"operand {source.text!r}")
+    whole = reader(source, "p" if kind == "h" else "u")
+    shift, sign, view = np.uint32(16 * high), np.uint16(0x8000 * flip), _TYPES[kind]
+    return lambda wave: ((np.asarray(whole(wave)) >> shift).astype(np.uint16) ^ sign).view(view)
+
+
+def _singles(instruction: Instruction, operands: tuple[Operand, ...], compute: Callable[..., Any]) -> Step:
+    """Two float32 at once."""
+    target, sources = operands[0], operands[1:]
+    (low, high, flip_low, flip_high), clamp = _choices(instruction, len(sources))
+    halves = [
+        [_one_of_pair(instruction, *each) for each in zip(sources, picks, flips, strict=True)]
+        for picks, flips in ((low, flip_low), (high, flip_high))
+    ]
+    puts = [writer(Operand(text="", file=target.file, first=target.first + part), "f") for part in (0, 1)]
+
+    def act(wave: Wave) -> None:
+        keeps = wave.mode & DENORM32 == DENORM32
+        results = [np.array(compute(*(take(wave) for take in takes))) for takes in halves]
+        for put, result in zip(puts, results, strict=True):
+            value = result if keeps else flushed(result)
+            put(wave, limited(wave, value) if clamp else value)
+
+    return make_step(instruction, act, reads=sources, writes=(target,))
+
+
+def _one_of_pair(instruction: Instruction, source: Operand, chosen: int, negate: int) -> Reader:
+    if source.signed or (source.file is File.LITERAL and chosen and source.literal):
+        raise unknown(instruction, f"high half of {source.text!r}")
+    if source.rows and source.count != 2:
+        raise unknown(instruction, f"operand {source.text!r}")
+    first = source.first + chosen if source.rows else 0
+    one = Operand(
+        text=source.text,
+        file=source.file,
+        first=first,
+        literal=source.literal,
+        floating=source.floating,
+        negate=bool(negate),
+    )
+    return heeding(reader(one, "f"))
+
+
+def _moved(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
+    """The low result from the first source, the high one from the second; op_sel_hi says nothing here."""
+    target, *sources = operands
+    (low, _, *flips), clamp = _choices(instruction, 2)
+    if clamp or any(any(each) for each in flips) or any(each.signed or each.floating for each in sources):
+        raise unknown(instruction, "form")
+    takes = [
+        reader(Operand(text=each.text, file=each.file, first=each.first + chosen, literal=each.literal), "u")
+        for each, chosen in zip(sources, low, strict=True)
+    ]
+    puts = [writer(Operand(text="", file=target.file, first=target.first + part), "u") for part in (0, 1)]
+    if any(chosen and not each.rows and each.literal for each, chosen in zip(sources, low, strict=True)):
+        raise unknown(instruction, "high half of a constant")
+
+    def act(wave: Wave) -> None:
+        values = [np.array(take(wave)) for take in takes]
+        for put, value in zip(puts, values, strict=True):
+            put(wave, value)
+
+    return make_step(instruction, act, reads=tuple(sources), writes=(target,))
+
+
+def _mixed(instruction: Instruction, operands: tuple[Operand, ...], opcode: str) -> Step:
+    """A fused multiply-add of sources that are float32, or halves where op_sel_hi says so."""
+    target, *sources = operands
+    (high, halved, *flips), clamp = _choices(instruction, 3, 0)
+    if any(any(each) for each in flips):
+        raise unknown(instruction, "neg_lo")
+    takes = [_single_or_half(instruction, *each) for each in zip(sources, halved, high, strict=True)]
+    put: Writer = writer(target, "u")
+    old = reader(target, "u")
+    place = {"v_fma_mix_f32": None, "v_fma_mixlo_f16": 0, "v_fma_mixhi_f16": 1}[opcode]
+
+    def act(wave: Wave) -> None:
+        a, b, c = (np.broadcast_to(take(wave), LANES) for take in takes)
+        value = fused(a, b, c, np.float32)
+        value = value if wave.mode & DENORM32 == DENORM32 else flushed(value)
+        if place is None:
+            put(wave, as_bits(limited(wave, value) if clamp else value, "f"))
+            return
+        half = value.astype(np.float16)
+        bits = as_bits(limited(wave, half) if clamp else half, "h") << np.uint32(16 * place)
+        put(wave, bits | old(wave) & np.uint32(0xFFFF if place else 0xFFFF_0000))
+
+    reads = tuple(sources) if place is None else (*sources, target)
+    return make_step(instruction, act, reads=reads, writes=(target,))
+
+
+def _single_or_half(instruction: Instruction, source: Operand, halved: int, high: int) -> Reader:
+    if not halved:
+        if high:
+            raise unknown(instruction, "op_sel")
+        return heeding(reader(source, "f"))
+    if source.file is File.LITERAL:
+        raise unknown(instruction, f"half of {source.text!r}")
+    whole = reader(Operand(text=source.text, file=source.file, first=source.first), "u")
+    keep, flip = np.uint16(0x7FFF if source.absolute else 0xFFFF), np.uint16(0x8000 if source.negate else 0)
+    shift = np.uint32(16 * high)
+    return lambda wave: (
+        ((np.asarray(whole(wave)) >> shift).astype(np.uint16) & keep ^ flip).view(np.float16).astype(np.float32)
+    )
+
+
+def _dotted(instruction: Instruction, operands: tuple[Operand, ...], kind: str, *, accumulates: bool) -> Step:
+    target, sources = operands[0], operands[1:] + (operands[:1] if accumulates else ())
+    only(instruction, ())
+    if any(each.signed or each.file is File.LITERAL for each in sources[:2]):
+        raise unknown(instruction, "operand")
+    a, b, addend, put = *(reader(each, "u") for each in sources[:2]), reader(sources[2], "f"), writer(target, "f")
+
+    def half(values: Any, high: int) -> Any:  # noqa: ANN401
+        part = (np.asarray(values) >> np.uint32(16 * high)).astype(np.uint16)
+        return decode_code(part, BF16) if kind == "e" else part.view(np.float16).astype(np.float64)
+
+    def act(wave: Wave) -> None:
+        one, two = a(wave), b(wave)
+        total = half(one, 0) * half(two, 0) + half(one, 1) * half(two, 1) + np.asarray(addend(wave), np.float64)
+        put(wave, total.astype(np.float32))
+
+    return make_step(instruction, act, reads=sources, writes=(target,))
+
 
 __all__ = ["decode_vector", "lane_bits"]
 

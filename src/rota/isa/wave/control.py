@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from rota.errors import Finding, IsaError
-from rota.isa.binary.image import CODE_BASE
-from rota.isa.wave.float_mode import is_heeded
-from rota.isa.wave.mode import START
+from rota.errors import Finding, IsaError, Severity
+from rota.isa.binary.elf import CODE_BASE
+from rota.isa.binary.kernel_facts import FloatMode, KernelFacts
+from rota.isa.disassembly import SKIPPING
 from rota.isa.wave.operand import (
     EXEC,
     M0,
@@ -26,14 +26,63 @@ from rota.isa.wave.operand import (
     scalar_writer,
     unknown,
 )
-from rota.isa.wave.skip import SKIPPING
-from rota.isa.wave.step import AT_BARRIER, AT_END, Act, Step, make_step
+from rota.isa.wave.wave import AT_BARRIER, AT_END, START, Act, Step, make_step
 from rota.targets.architecture import WaitEncoding
 
 if TYPE_CHECKING:
-    from rota.isa.code.disassembly import Instruction
+    from rota.isa.disassembly import Instruction
     from rota.isa.wave.wave import Wave
     from rota.targets.architecture import Architecture
+
+_KEPT = 3
+_ROUNDING = ("to the nearest even", "up", "down", "towards zero")
+
+
+def unlike_ours(facts: KernelFacts) -> tuple[Finding, ...]:
+    """What may come out otherwise on the machine: an error where it will, a warning where rare values decide."""
+    mode = facts.descriptor.float_mode
+    if mode.round_32 or mode.round_64:
+        return (
+            Finding(
+                code="I132",
+                message=f"kernel {facts.name} rounds in another way than the interpreter",
+                evidence=(
+                    ("floats of 32 bits", _ROUNDING[mode.round_32]),
+                    ("floats of 16 and 64 bits", _ROUNDING[mode.round_64]),
+                    ("the interpreter rounds", _ROUNDING[0]),
+                ),
+                fixes=("compile it with rounding to the nearest even",),
+            ),
+        )
+    differs = tuple(_differences(mode))
+    if not differs:
+        return ()
+    return (
+        Finding(
+            code="I132",
+            message=f"kernel {facts.name} computes rare floats in another way than the interpreter",
+            severity=Severity.WARNING,
+            evidence=differs,
+            fixes=("where such values matter, compile it with denormals kept",),
+        ),
+    )
+
+
+def is_heeded(bits: int) -> bool:
+    """Do instructions compute as these bits of MODE say?"""
+    return not bits & 0xF and bits >> 4 & 3 in {0, _KEPT} and bits >> 6 & 3 == _KEPT
+
+
+def _differences(mode: FloatMode) -> list[tuple[str, str]]:
+    found = []
+    if mode.denormals_32 not in {0, _KEPT}:
+        found.append(("denormals of 32 bits", "flushed on one side only on the machine, on both here"))
+    if mode.denormals_64 != _KEPT:
+        found.append(("denormals of 16 and 64 bits", "flushed to zero on the machine, kept here"))
+    if mode.fp16_overflow:
+        found.append(("overflow of 16 bits", "gives the largest number on the machine, infinity here"))
+    return found
+
 
 _COUNTS = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
 _COUNTED = re.compile(r"(?:(?:vmcnt|lgkmcnt|expcnt)\(\d+\)(?:\s*[&,]?\s*|$))+")
@@ -158,7 +207,7 @@ def _nop(instruction: Instruction, _: Architecture) -> Step:
 
 
 def _skip(instruction: Instruction, _: Architecture) -> Step:
-    """Goes to the copy of the code in which vector instructions do nothing, or back; see `rota.isa.wave.skip`."""
+    """Goes to the copy of the code in which vector instructions do nothing, or back; see `rota.isa.disassembly`."""
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
     word, place = (scalar_reader(operand) for operand in operands)
     wanted, target = int(SKIPPING not in instruction.modifiers), instruction.target

@@ -21,7 +21,7 @@ import numpy as np
 from rota.errors import Finding, IsaError
 
 if TYPE_CHECKING:
-    from rota.isa.code.disassembly import Instruction
+    from rota.isa.disassembly import Instruction
     from rota.isa.wave.wave import Wave
 
 ACC, SCALAR = 256, 512

@@ -10,26 +10,167 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rota.errors import Finding, Severity
 from rota.isa.binary.kernel_facts import LANES
-from rota.isa.memory.private import Private
-from rota.isa.wave.mode import START
-from rota.isa.wave.operand import EXEC, SCALAR
+from rota.isa.hazards.spacing import NOTHING, Spacing
+from rota.isa.wave.operand import EXEC, M0, SCALAR, Operand
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rota.isa.code.disassembly import Instruction
-    from rota.isa.launch.spin import Visit
-    from rota.isa.memory.global_memory import Memory
-    from rota.isa.memory.lds import Lds
-    from rota.isa.wave.step import Step
-    from rota.targets.architecture import Architecture
-    from rota.targets.matrix_forms import Pipe
+    from rota.isa.disassembly import Instruction
+    from rota.isa.launch.run import Visit
+    from rota.isa.memory.memories import Lds, Memory
+    from rota.isa.wave.operand import Reader
+    from rota.targets.architecture import Architecture, Pipe
+
+
+class Private:
+    """So many bytes for each lane, poison at first."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.bytes = np.full((LANES, max(size, 1)), 0xFF, np.uint8)
+
+    def index(
+        self, wave: Wave, instruction: Instruction, offset: NDArray[np.int64], size: int, active: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Byte numbers, lanes by bytes, and the lanes that stay inside."""
+        inside = active & (offset >= 0) & (offset + size <= self.size)
+        if (active & ~inside).any():
+            wave.faults.add(
+                "I105",
+                instruction,
+                f"{instruction.opcode} leaves private memory",
+                ("offset", f"{int(offset[active & ~inside][0]):#x}"),
+                ("private bytes", self.size),
+                ("wave", wave.number),
+            )
+        return np.where(inside, offset, 0)[:, None] + np.arange(size), inside
+
+    def get(self, index: NDArray[np.int64], lanes: NDArray[np.bool_]) -> NDArray[np.uint8]:
+        """Lanes by bytes; poison in lanes that are not asked for."""
+        taken = self.bytes[np.arange(LANES)[:, None], np.minimum(index, self.bytes.shape[1] - 1)]
+        taken[~lanes] = 0xFF
+        return taken
+
+    def put(self, index: NDArray[np.int64], lanes: NDArray[np.bool_], data: NDArray[np.uint8]) -> None:
+        """Writes lanes by bytes."""
+        self.bytes[np.flatnonzero(lanes)[:, None], index[lanes]] = data[lanes]
+
+
+Act = Callable[["Wave"], int | None]  # gives the next instruction's number, if it isn't the one that follows
+AT_BARRIER, AT_END = -1, -2  # instead of a number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One instruction, ready to run.
+
+    `sources` and `results` are all rows that it reads and writes, SCC included, but not the EXEC that every vector
+    instruction obeys.  `touches` are those of them that may not belong to a memory op under way: both, except the
+    results of a load, which may belong to an earlier load that comes back before it (`Wave.launch` looks at those).
+    `spacing` says which wait states it has to keep; decoding adds it.  Where a wave indexes registers, `indexed` gives
+    the step with those it means.
+    """
+
+    instruction: Instruction
+    act: Act
+    sources: frozenset[int]
+    results: frozenset[int]
+    touches: frozenset[int]
+    states: int = 1  # wait states that pass
+    spacing: Spacing = NOTHING
+    indexed: Callable[[Wave], Step] | None = None
+
+
+def make_step(
+    instruction: Instruction,
+    act: Act,
+    *,
+    reads: tuple[Operand, ...] = (),
+    writes: tuple[Operand, ...] = (),
+    states: int = 1,
+) -> Step:
+    """A step whose rows are those of its operands."""
+    read = tuple(row for operand in reads for row in operand.rows)
+    written = tuple(row for operand in writes for row in operand.rows)
+    return Step(
+        instruction=instruction,
+        act=act,
+        sources=frozenset(read),
+        results=frozenset(written),
+        touches=frozenset(read + written),
+        states=states,
+    )
+
+
+DENORM32, DX10_CLAMP, IEEE, INDEXED = 3 << 4, 1 << 8, 1 << 9, 1 << 27
+START = 0xF << 4 | DX10_CLAMP | IEEE
+"""As compilers set it: denormals kept, clamping a NaN gives zero, IEEE rules for signalling NaNs."""
+_TINY = np.float32(2.0**-126)
+
+
+def flushed(values: Any) -> Any:  # noqa: ANN401
+    """Denormal float32 become zeros of the same sign."""
+    return np.where(np.abs(values) < _TINY, np.copysign(np.float32(0), values), values).astype(np.float32)
+
+
+def heeding(take: Reader) -> Reader:
+    """Reads float32 as MODE has it."""
+    return lambda wave: take(wave) if wave.mode & DENORM32 == DENORM32 else flushed(take(wave))
+
+
+def limited(wave: Wave, value: Any) -> Any:  # noqa: ANN401
+    """A float between 0 and 1, by the clamp modifier; a NaN stays one unless DX10_CLAMP is set."""
+    kind = np.asarray(value).dtype.type
+    low = np.where((value < 0) | (np.isnan(value) if wave.mode & DX10_CLAMP else False), kind(0), value)
+    return np.where(low > 1, kind(1), low)
+
+
+def aware(step: Step, decode: Callable[[Instruction], Step]) -> Step:
+    """A vector step that indexes registers if the wave says so; whoever runs it takes `indexed` then.
+
+    So what is waited for, and what must be kept apart, are the registers that are meant, not those that are named.
+    """
+    seen = dict[tuple[int, int], "Step"]()
+
+    def meant(wave: Wave) -> Step:
+        key = (wave.s[M0] & 0xFF, wave.s[M0] >> 12 & 15)
+        if key not in seen:
+            seen[key] = decode(_shifted(step.instruction, *key))
+        return seen[key]
+
+    return replace(step, indexed=meant)
+
+
+def _shifted(instruction: Instruction, index: int, which: int) -> Instruction:
+    """With `index` added to the VGPRs that `which` names: bits 0 to 2 the sources, 3 the destination."""
+    if not instruction.opcode.startswith("v_"):
+        return instruction
+    chosen = [which >> 3, *(which >> place for place in range(3))]
+    operands = [
+        _moved(text, index) if place < len(chosen) and chosen[place] & 1 else text
+        for place, text in enumerate(instruction.operands)
+    ]
+    return replace(instruction, operands=tuple(operands))
+
+
+def _moved(text: str, index: int) -> str:
+    head, sign, rest = "", "", text
+    while rest and rest[0] in "-|":
+        head, rest = head + rest[0], rest[1:]
+    if rest.endswith("|"):
+        sign, rest = "|", rest[:-1]
+    if not rest.startswith("v") or not (rest[1:].isdigit() or rest[1:2] == "["):
+        return text
+    numbers = [int(number) + index for number in rest[1:].strip("[]").split(":")]
+    return f"{head}v{numbers[0]}{sign}" if len(numbers) == 1 else f"{head}v[{numbers[0]}:{numbers[1]}]{sign}"
+
 
 ROWS = 512
 COUNTERS = ("vmcnt", "lgkmcnt")

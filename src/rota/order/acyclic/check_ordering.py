@@ -10,9 +10,15 @@ from itertools import pairwise
 
 from rota.check import is_int
 from rota.errors import Concern, Finding, OrderError
-from rota.order.acyclic.evaluate import evaluate_order, makespan_lower_bound
 from rota.order.acyclic.greedy import greedy_order
-from rota.order.acyclic.problem import OrderCertificate, Ordering, OrderProblem, Proof
+from rota.order.acyclic.problem import (
+    OrderCertificate,
+    Ordering,
+    OrderProblem,
+    Proof,
+    evaluate_order,
+    makespan_lower_bound,
+)
 from rota.program.kinds import OpRole
 
 

@@ -6,27 +6,335 @@ base: its answer is rebuilt as an order, measured by `evaluate_order` and checke
 
 from __future__ import annotations
 
+import enum
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from rota.check import check_ints, check_seconds
-from rota.errors import OrderError
+from rota.check import bad_field, check_ints, check_seconds
+from rota.errors import Concern, Finding, GraphError, OrderError
 from rota.order.acyclic.check_ordering import check_ordering, loads_between_computes, surplus_note
-from rota.order.acyclic.cpsat_findings import Refusal, cannot_fit, over_budget, unanswered
-from rota.order.acyclic.cpsat_model import Facts, Goal, Limits, SerialGroup, Solution, gather_facts
-from rota.order.acyclic.evaluate import Evaluation, evaluate_order
 from rota.order.acyclic.greedy import greedy_order, measured
-from rota.order.acyclic.problem import OrderCertificate, Ordering, OrderProblem, Proof
+from rota.order.acyclic.problem import (
+    LDS_PORT,
+    SERIAL_UNITS,
+    DepEdge,
+    Evaluation,
+    LoopBody,
+    OrderCertificate,
+    Ordering,
+    OrderProblem,
+    Proof,
+    ancestors,
+    evaluate_order,
+    makespan_lower_bound,
+    peak_lower_bound,
+)
+from rota.program.kinds import OpRole
 from rota.solver.cp_sat import make_ready
-from rota.solver.effort import spent, units
-from rota.solver.outcome import LARGEST_SEED, Outcome
-from rota.solver.stopping import solve
+from rota.solver.limits import LARGEST_SEED, LARGEST_SUM, Outcome, solve, spent, units
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
+
+
+class Goal(enum.Enum):
+    """What one solve minimises."""
+
+    MAKESPAN = "makespan"
+    PEAK = "register peak"
+    LOADS = "loads between two computes"
+    NONE = "nothing: any order will do"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one solve keeps to besides dependencies and partitions; None lifts a limit.
+
+    Without a `horizon` times play no part: every order has some makespan.
+    """
+
+    horizon: int | None = None
+    max_globals: int | None = None
+    max_vgpr: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """What a solve found: an order where there is one, the goal's value there, and the bound proved for any order."""
+
+    outcome: Outcome
+    order: tuple[int, ...] | None = None
+    value: int | None = None
+    bound: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SerialGroup:
+    """Ops that a unit or the LDS port takes one after the other, and how long each keeps the next one waiting."""
+
+    members: tuple[int, ...]
+    spacing: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What holds for every order of a problem.
+
+    `before[i]` is the bit mask of the ops that precede op i in every order that the search looks at: dependencies,
+    earlier partitions, and of two interchangeable ops the one with the lower index.
+    """
+
+    problem: OrderProblem
+    seed: tuple[int, ...]
+    part: tuple[int, ...]
+    before: tuple[int, ...]
+    twins: tuple[tuple[int, int], ...]
+    serial: tuple[SerialGroup, ...]
+    computes: tuple[int, ...]
+    loads: tuple[int, ...]
+    makespan_bound: int
+    peak_bound: int
+    longest: int
+    most_registers: int
+
+    @property
+    def peak_varies(self) -> bool:
+        """If no op frees a register, every order ends with all of them live and has the same peak."""
+        return any(op.vgpr_kill for op in self.problem.body.ops)
+
+    def known(self, first: int, second: int) -> bool | None:
+        """Does `first` precede `second` in every order (True), in none (False), or is it open (None)?"""
+        if self.before[second] >> first & 1:
+            return True
+        return False if self.before[first] >> second & 1 else None
+
+    def binding(self) -> Limits:
+        """The problem's limits, without those that no order can break."""
+        problem = self.problem
+        loads_bind = 0 < problem.max_globals < len(self.loads)
+        registers_bind = self.peak_varies and problem.max_vgpr < self.most_registers
+        return Limits(
+            max_globals=problem.max_globals if loads_bind else None,
+            max_vgpr=problem.max_vgpr if registers_bind else None,
+        )
+
+    def ordered(self, goal: Goal, limits: Limits) -> tuple[int, ...]:
+        """The ops whose mutual order the solver must decide, body order; all others go where dependencies let them.
+
+        Any cycle through an op that is left out shortens to one among the ops that are in, since `before` is closed.
+        """
+        loads_matter = goal is Goal.LOADS or limits.max_globals is not None
+        registers_matter = goal is Goal.PEAK or limits.max_vgpr is not None
+        members: set[int] = set()
+        if loads_matter:
+            members.update(self.computes, self.loads)
+        if registers_matter:
+            members.update(i for i, op in enumerate(self.problem.body.ops) if op.vgpr_def or op.vgpr_kill)
+        if members and limits.horizon is not None:
+            members.update(*(group.members for group in self.serial))
+        return tuple(sorted(members))
+
+    def follow(self, chains: Iterable[Sequence[int]]) -> tuple[int, ...]:
+        """The order that keeps each chain's sequence and otherwise takes the lowest-index ready op."""
+        body = self.problem.body
+        links = tuple(DepEdge(first, second) for chain in chains for first, second in pairwise(chain))
+        try:
+            chained = LoopBody(body.ops, body.edges + links)
+        except GraphError as error:
+            raise OrderError(
+                Finding(
+                    code="O101",
+                    message="the solver's answer is not an order: some ops would come before each other",
+                    evidence=(("cycle", str(dict(error.findings[0].evidence).get("cycle", ""))),),
+                )
+            ) from error
+        return greedy_order(OrderProblem(body=chained, partitions=self.problem.partitions))
+
+
+def gather_facts(problem: OrderProblem) -> Facts:
+    """All facts of a problem; O103 where dependencies point backward across partitions."""
+    body, penalty = problem.body, problem.lds_contention_penalty
+    ops = body.ops
+    seed = greedy_order(problem)
+    part = tuple(problem.partition_of(index) for index in range(len(ops)))
+    twins = _twins(body, part)
+    port = [op for op in ops if op.resource in LDS_PORT]
+    longest = sum(op.latency for op in ops) + penalty * len(port)
+    most_registers = sum(op.vgpr_def for op in ops)
+    freed = sum(op.vgpr_kill for op in ops)
+    for name, total in (("latency plus penalty", longest), ("vgpr_def", most_registers), ("vgpr_kill", freed)):
+        if total > LARGEST_SUM:
+            raise bad_field(body, name, total, f"a sum over all ops of at most {LARGEST_SUM}")
+    return Facts(
+        problem=problem,
+        seed=seed,
+        part=part,
+        before=_precedences(body, part, twins),
+        twins=twins,
+        serial=_serial_groups(body, penalty),
+        computes=tuple(i for i, op in enumerate(ops) if op.role is OpRole.COMPUTE),
+        loads=tuple(i for i, op in enumerate(ops) if op.role is OpRole.GLOBAL_LOAD),
+        makespan_bound=makespan_lower_bound(body, penalty),
+        peak_bound=peak_lower_bound(problem),
+        longest=longest,
+        most_registers=most_registers,
+    )
+
+
+def _twins(body: LoopBody, part: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Neighbouring pairs of ops that can change places without any effect: alike, with the same dependencies."""
+    after: list[set[int]] = [set() for _ in body.ops]
+    for index, producers in enumerate(body.predecessors()):
+        for producer in producers:
+            after[producer].add(index)
+    alike: dict[object, list[int]] = {}
+    for index, op in enumerate(body.ops):
+        cost = (op.role, op.resource, op.latency, op.vgpr_def, op.vgpr_kill)
+        place = (part[index], frozenset(body.predecessors()[index]), frozenset(after[index]))
+        alike.setdefault((cost, place), []).append(index)
+    return tuple(pair for indices in alike.values() for pair in pairwise(indices))
+
+
+def _precedences(body: LoopBody, part: Sequence[int], twins: Iterable[tuple[int, int]]) -> tuple[int, ...]:
+    links = tuple(DepEdge(first, second) for first, second in twins)
+    masks = ancestors(LoopBody(body.ops, body.edges + links))
+    earlier: dict[int, int] = {}
+    for number in set(part):
+        earlier[number] = sum(1 << index for index, other in enumerate(part) if other < number)
+    return tuple(mask | earlier[number] for mask, number in zip(masks, part, strict=True))
+
+
+def _serial_groups(body: LoopBody, penalty: int) -> tuple[SerialGroup, ...]:
+    groups = []
+    for unit in SERIAL_UNITS:
+        members = tuple(index for index, op in enumerate(body.ops) if op.resource is unit)
+        groups.append(SerialGroup(members=members, spacing=tuple(body.ops[i].latency for i in members)))
+    if penalty:
+        members = tuple(index for index, op in enumerate(body.ops) if op.resource in LDS_PORT)
+        groups.append(SerialGroup(members=members, spacing=(penalty,) * len(members)))
+    return tuple(group for group in groups if len(group.members) > 1)
+
+
+_KEEP_SEED = "scheduling=SchedulingStrategy.GREEDY takes the list order and knows no limits"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """No order keeps to `limits`: whether one keeps to each limit alone, and the least that each could be set to.
+
+    When each alone can be kept, the least of one is under the other; else it is on its own.
+    """
+
+    limits: Limits
+    budget_alone: Outcome
+    loads_alone: Outcome
+    least_peak: Solution | None = None
+    least_loads: Solution | None = None
+
+
+def over_budget(facts: Facts) -> OrderError:
+    """O201 without a search: no op frees a register, so every order has the same peak."""
+    total, budget = facts.most_registers, facts.problem.max_vgpr
+    return OrderError(
+        Finding(
+            code="O201",
+            message=f"the ops define {total} registers and free none, but max_vgpr is {budget}",
+            concerns=_at_the_peak(facts, facts.seed),
+            evidence=(("max_vgpr", budget), ("registers live at the end of any order", total)),
+            fixes=(f"max_vgpr={total}", "declare vgpr_kill on the ops that use a register last"),
+        )
+    )
+
+
+def cannot_fit(facts: Facts, refusal: Refusal) -> OrderError:
+    """O201, O202 or O203: the budget, the load limit, or both leave no order."""
+    problem, limits = facts.problem, refusal.limits
+    budget_fails = refusal.budget_alone is Outcome.INFEASIBLE
+    loads_fail = refusal.loads_alone is Outcome.INFEASIBLE
+    budget, loads = f"max_vgpr {limits.max_vgpr}", f"max_globals {limits.max_globals}"
+    if budget_fails and not loads_fail:
+        code, message = "O201", f"no order fits {budget}"
+    elif loads_fail and not budget_fails:
+        code, message = "O202", f"no order keeps to {loads}"
+    elif loads_fail:
+        code, message = "O203", f"no order fits {budget}, and none keeps to {loads}"
+    else:
+        code, message = "O203", f"no order fits {budget} and keeps to {loads} as well"
+    together = not budget_fails and not loads_fail
+    concerns: tuple[Concern, ...] = ()
+    evidence: list[tuple[str, str | int]] = []
+    fixes: list[str] = []
+    if refusal.least_peak is not None:
+        under = f" that keeps to {loads}" if together else ""
+        evidence += [("max_vgpr", problem.max_vgpr), (f"least peak of any order{under}", _least(refusal.least_peak))]
+        concerns = _at_the_peak(facts, refusal.least_peak.order)
+        fixes += _set_to("max_vgpr", refusal.least_peak)
+    if refusal.least_loads is not None:
+        under = f" that fits {budget}" if together else ""
+        evidence += [
+            ("max_globals", problem.max_globals),
+            (f"least loads between two computes of any order{under}", _least(refusal.least_loads)),
+            ("global loads", len(facts.loads)),
+            ("computes", len(facts.computes)),
+        ]
+        fixes += _set_to("max_globals", refusal.least_loads)
+    evidence += [
+        (f"{name} alone", "not decided within the time limit")
+        for name, outcome in (("max_vgpr", refusal.budget_alone), ("max_globals", refusal.loads_alone))
+        if outcome is Outcome.OPEN
+    ]
+    return OrderError(
+        Finding(code=code, message=message, concerns=concerns, evidence=tuple(evidence), fixes=(*fixes, _KEEP_SEED))
+    )
+
+
+def unanswered(facts: Facts, seed: Evaluation, fullest_gap: int, time_limit: float) -> OrderError:
+    """O204: the time limit came before any order, and the greedy order breaks a limit."""
+    problem = facts.problem
+    evidence: list[tuple[str, str | int]] = [("time limit", f"{time_limit:g} s")]
+    if seed.vgpr_peak > problem.max_vgpr:
+        evidence += [("register peak of the greedy order", seed.vgpr_peak), ("max_vgpr", problem.max_vgpr)]
+    if 0 < problem.max_globals < fullest_gap:
+        evidence += [("loads in the greedy order's fullest gap", fullest_gap), ("max_globals", problem.max_globals)]
+    return OrderError(
+        Finding(
+            code="O204",
+            message=f"no order of {len(problem.body.ops)} ops was found in {time_limit:g} s; one may still exist",
+            evidence=tuple(evidence),
+            fixes=(f"CpSatScheduler(time_limit={time_limit * 10:g})", _KEEP_SEED),
+        )
+    )
+
+
+def _at_the_peak(facts: Facts, order: tuple[int, ...] | None) -> tuple[Concern, ...]:
+    """The op at which an order needs most registers."""
+    live, peak, worst = 0, -1, None
+    for index in order or ():
+        op = facts.problem.body.ops[index]
+        live += op.vgpr_def
+        if live > peak:
+            peak, worst = live, index
+        live -= op.vgpr_kill
+    if worst is None:
+        return ()
+    return (facts.problem.body.ops[worst].concern(worst, f"{peak} registers are live here"),)
+
+
+def _least(solution: Solution) -> str | int:
+    if solution.outcome is Outcome.OPTIMAL and solution.value is not None:
+        return solution.value
+    if solution.value is not None:
+        return f"from {solution.bound} to {solution.value}; the time limit came first"
+    return f"at least {solution.bound}; the time limit came first"
+
+
+def _set_to(name: str, solution: Solution) -> tuple[str, ...]:
+    return (f"{name}={solution.value}",) if solution.value is not None else ()
+
 
 _ROUNDING = 1e-6  # the solver states integers as floats
 
@@ -36,7 +344,7 @@ class CpSatScheduler:
     """Least makespan, then least register peak, by constraint search.
 
     `time_limit` (seconds) bounds the search, and once more the explanation of why no order exists.  Seconds are counted
-    by the work done (`rota.solver.effort`): with one worker the answer depends on the problem, on `seed` and on
+    by the work done (`rota.solver.limits`): with one worker the answer depends on the problem, on `seed` and on
     `time_limit` alone, on whatever machine.
     """
 

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from rota.errors import Finding, OrderError
-from rota.order.acyclic.bounds import peak_lower_bound
-from rota.order.acyclic.evaluate import evaluate_order, makespan_lower_bound
-from rota.order.acyclic.loop_body import LoopBody
-from rota.order.acyclic.problem import OrderCertificate, Ordering, OrderProblem, Proof
+from rota.order.acyclic.problem import (
+    LoopBody,
+    OrderCertificate,
+    Ordering,
+    OrderProblem,
+    Proof,
+    Scheduler,
+    SchedulingStrategy,
+    evaluate_order,
+    makespan_lower_bound,
+    peak_lower_bound,
+)
+from rota.registry import Registry
 
 
 class IdentityScheduler:
@@ -102,3 +113,29 @@ def measured(problem: OrderProblem, order: tuple[int, ...], by: str) -> Ordering
             by=by,
         ),
     )
+
+
+ENTRY_POINT_GROUP = "rota.schedulers"
+
+BUILT_IN: Mapping[str, str] = MappingProxyType(
+    {
+        SchedulingStrategy.IDENTITY: "rota.order.acyclic.greedy:IdentityScheduler",
+        SchedulingStrategy.GREEDY: "rota.order.acyclic.greedy:GreedyScheduler",
+        SchedulingStrategy.CSP: "rota.order.acyclic.cpsat:CpSatScheduler",
+    }
+)
+
+SCHEDULERS: Registry[Scheduler] = Registry(
+    what="scheduler",
+    group=ENTRY_POINT_GROUP,
+    own=BUILT_IN,
+    expected="a class or function that makes a Scheduler",
+    lacks=lambda made: None if callable(getattr(made, "order", None)) else "has no method order(problem)",
+    make=lambda factory: factory(),
+)
+"""All of them."""
+
+
+def scheduler_named(name: str) -> Scheduler:
+    """A new scheduler of that name."""
+    return SCHEDULERS.named(name)

@@ -5,9 +5,12 @@ Both directions need a barrier: what one wave loaded, all waves read; and what a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
+from rota.order.modulo.modulo_problem import Arc, Cycle, ModuloProblem, longest_starts
 from rota.program.kinds import Home
 from rota.program.loop_spec import LoopSpec, Read
 
@@ -64,3 +67,111 @@ def derive_deliveries(spec: LoopSpec) -> Iterator[Delivery]:
         for read in op.reads:
             if read.value in filled:
                 yield Delivery(filled[read.value], index, read.distance)
+
+
+class Meeting(NamedTuple):
+    """A handover, what it adds to the latency of those before, and how far behind the others the last waves are."""
+
+    handover: Handover
+    slack: int
+    behind: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One way to run the loop: its problem, what it hands over, and what is settled beforehand.
+
+    `pinned` ops have the given slot, all in the last stage unless they are `staged` freely; the ops of a chain start in
+    turn; `barriers` are slots, where they are not free, and groups of waves pass each of them `behind` slots apart, or
+    a barrier so much later does as well.  Reads that are `gathered` are over at a barrier before their first use.
+    """
+
+    problem: ModuloProblem
+    copies: tuple[tuple[str, int], ...]
+    handovers: tuple[Handover, ...]
+    deliveries: tuple[Delivery, ...]
+    stages: range
+    pinned: Mapping[int, int] = field(default_factory=dict)
+    staged: bool = False
+    chains: tuple[tuple[int, ...], ...] = ()
+    barriers: tuple[int, ...] | None = None
+    behind: int = 0
+    gathered: tuple[Handover, ...] = ()
+
+    def turns(self) -> Iterator[tuple[int, int, int]]:
+        """Ops that start one after the other, and how many slots apart: what both hold is free again by then."""
+        single = {resource.name for resource in self.problem.resources if resource.capacity == 1}
+        for chain in self.chains:
+            for first, second in pairwise(chain):
+                held = {(use.resource, use.offset): use.occupancy for use in self.problem.ops[first].uses}
+                shared = ((use.resource, use.offset) for use in self.problem.ops[second].uses)
+                yield first, second, max((held.get(use, 1) for use in shared if use[0] in single), default=1)
+
+    def apart(self, reading: int) -> Iterator[Arc]:
+        """What keeps ops apart besides precedences: their turns, and the slack of reads before their use."""
+        for reader, user, distance in self.deliveries:
+            yield Arc(reader, user, self.problem.ops[reader].latency + reading, distance)
+        yield from (Arc(first, second, slots, 0) for first, second, slots in self.turns())
+
+    def meetings(self, landing: int, reading: int) -> tuple[Meeting, ...]:
+        """All handovers, if loads and reads may be so late."""
+        return (
+            *(Meeting(each, landing if each.lands else reading, self.behind) for each in self.handovers),
+            *(Meeting(each, reading, 0) for each in self.gathered),
+        )
+
+
+class Issued(NamedTuple):
+    """An op: the turns of its wave that go to it, and the slots until its unit takes the next."""
+
+    op: int
+    turns: int
+    holds: int
+
+
+def weave(spine: Sequence[Issued], kinds: Sequence[Sequence[Issued]], ii: int) -> dict[int, int] | None:
+    """A slot for each op, all within one interval; None if what is spread so doesn't fit."""
+    slots = dict(_evenly(spine, ii))
+    due = dict(pair for kind in kinds for pair in _evenly(kind, ii))
+    waiting = [list(reversed(kind)) for kind in kinds]
+    free = [0] * len(kinds)
+    gaps = [(slots[each.op] + each.turns, after) for each, after in zip(spine, [*slots.values(), ii][1:], strict=True)]
+    for begin, end in gaps or [(0, ii)]:
+        now = begin
+        while now < end:
+            fitting = [k for k, left in enumerate(waiting) if left and free[k] <= now and now + left[-1].turns <= end]
+            if not fitting:
+                now += 1
+                continue
+            first = min(fitting, key=lambda k: due[waiting[k][-1].op])
+            op, turns, holds = waiting[first].pop()
+            slots[op], free[first] = now, now + holds
+            now += turns
+    return None if any(waiting) or any(_overlaps(kind, slots, ii) for kind in (spine, *kinds)) else slots
+
+
+def _evenly(kind: Sequence[Issued], ii: int) -> Iterator[tuple[int, int]]:
+    total, before = sum(each.holds for each in kind), 0
+    for op, _, holds in kind:
+        yield op, before * ii // max(total, 1)
+        before += holds
+
+
+def _overlaps(kind: Sequence[Issued], slots: Mapping[int, int], ii: int) -> bool:
+    """Is the unit held twice, within the interval or around its end?"""
+    if not kind:
+        return False
+    return slots[kind[-1].op] + kind[-1].holds > slots[kind[0].op] + ii or any(
+        slots[first.op] + first.holds > slots[second.op] for first, second in pairwise(kind)
+    )
+
+
+def has_stages(slots: Mapping[int, int], arcs: Sequence[Arc], ii: int) -> bool:
+    """Can ops in these slots be put into stages that keep every arc between two of them?"""
+    number = {op: place for place, op in enumerate(slots)}
+    between = [
+        Arc(number[p], number[c], -((slots[c] + distance * ii - slots[p] - delay) // ii), 0)
+        for p, c, delay, distance in arcs
+        if p in number and c in number
+    ]
+    return not isinstance(longest_starts(len(number), between, 0), Cycle)

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from rota.check import is_int
 from rota.errors import Concern, Finding, OrderError
-from rota.order.modulo.mii import derive_mii
-from rota.order.modulo.modulo_problem import ModuloProblem
-from rota.order.modulo.modulo_schedule import ModuloCertificate, ModuloProof, ModuloSchedule
+from rota.order.modulo.modulo_problem import ModuloCertificate, ModuloProblem, ModuloProof, ModuloSchedule, derive_mii
 
 
 def check_modulo_schedule(problem: ModuloProblem, schedule: ModuloSchedule) -> None:

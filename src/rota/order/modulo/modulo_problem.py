@@ -7,11 +7,210 @@ II than the resource has places.  Times are whole slots of whatever length the c
 
 from __future__ import annotations
 
+import enum
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rota.check import bad_field, check_elements, check_ints, check_types, is_int
 from rota.errors import Concern, Finding, GraphError, did_you_mean, several
-from rota.order.modulo.longest import Arc, Cycle, longest_starts
+
+
+class Arc(NamedTuple):
+    """t(consumer) + distance x II >= t(producer) + delay."""
+
+    producer: int
+    consumer: int
+    delay: int
+    distance: int
+
+
+class Cycle(NamedTuple):
+    """Arcs that close: together they ask for `delay` slots within `distance` iterations."""
+
+    arcs: tuple[Arc, ...]
+
+    @property
+    def ops(self) -> tuple[int, ...]:
+        """The ops in order, the first one once."""
+        return tuple(arc.producer for arc in self.arcs)
+
+    @property
+    def delay(self) -> int:
+        """The sum of the delays."""
+        return sum(arc.delay for arc in self.arcs)
+
+    @property
+    def distance(self) -> int:
+        """The sum of the distances."""
+        return sum(arc.distance for arc in self.arcs)
+
+
+def strong_components(count: int, arcs: Iterable[Arc]) -> tuple[tuple[int, ...], ...]:
+    """The strongly connected components, producers' components first, ops of each ascending (Tarjan 1972)."""
+    after: list[list[int]] = [[] for _ in range(count)]
+    for arc in arcs:
+        after[arc.producer].append(arc.consumer)
+    number, low = [-1] * count, [0] * count
+    stack: list[int] = []
+    on_stack = [False] * count
+    found: list[tuple[int, ...]] = []
+    reached = 0
+    for root in range(count):
+        walk = [(root, 0)] if number[root] < 0 else []
+        while walk:
+            op, position = walk.pop()
+            if position == 0:
+                number[op] = low[op] = reached
+                reached += 1
+                stack.append(op)
+                on_stack[op] = True
+            else:  # back from the successor before `position`
+                low[op] = min(low[op], low[after[op][position - 1]])
+            for place in range(position, len(after[op])):
+                successor = after[op][place]
+                if number[successor] < 0:
+                    walk += [(op, place + 1), (successor, 0)]
+                    break
+                if on_stack[successor]:
+                    low[op] = min(low[op], number[successor])
+            else:
+                if low[op] == number[op]:
+                    members: list[int] = []
+                    while not members or members[-1] != op:
+                        members.append(stack.pop())
+                        on_stack[members[-1]] = False
+                        low[members[-1]] = count  # closed: no longer anyone's low point
+                    found.append(tuple(sorted(members)))
+    return tuple(reversed(found))
+
+
+def longest_starts(count: int, arcs: Sequence[Arc], ii: int) -> list[int] | Cycle:
+    """The earliest starts from 0 on under all arcs, resources ignored; or a cycle that leaves none at this II.
+
+    Rounds of Bellman and Ford.  In a graph without a positive cycle the arcs that last raised each op form a forest,
+    so that a cycle among them is looked for after every round instead of waiting for as many rounds as there are ops.
+    """
+    start = [0] * count
+    raised_by: list[Arc | None] = [None] * count
+    steps = [(arc.producer, arc.consumer, arc.delay - arc.distance * ii, arc) for arc in arcs]
+    steps.sort(key=lambda step: step[3].distance)  # within an iteration first: fewer rounds
+    changed = True
+    while changed:
+        changed = False
+        for producer, consumer, weight, arc in steps:
+            earliest = start[producer] + weight
+            if earliest > start[consumer]:
+                start[consumer], raised_by[consumer], changed = earliest, arc, True
+        if changed:
+            cycle = _cycle_among(raised_by)
+            if cycle is not None:
+                return cycle
+    return start
+
+
+class Gaps(NamedTuple):
+    """How far apart ops must start: least[a][b] <= t(b) - t(a); `direct` has the gaps from which the others follow."""
+
+    least: dict[int, dict[int, int]]
+    direct: tuple[tuple[int, int, int], ...]
+
+
+def longest_gaps(ops: Sequence[int], arcs: Sequence[Arc], ii: int, start: Mapping[int, int]) -> Gaps:
+    """The longest paths between `ops`, and those among them that neither pass another one of `ops` nor need to.
+
+    `start` satisfies all arcs: measured from it every arc has a slack of at least 0, so that Dijkstra's method finds
+    the path of least slack, which is the longest one (Johnson 1977).  The other ops are passed by first, so that the
+    paths of any length are looked for among `ops` alone.
+    """
+    slack: dict[int, dict[int, int]] = {}
+    for producer, consumer, delay, distance in arcs:
+        spare = start[consumer] - start[producer] - delay + distance * ii
+        onward = slack.setdefault(producer, {})
+        if spare < onward.get(consumer, spare + 1):
+            onward[consumer] = spare
+    wanted = set(ops)
+    bare = {op: _least_slack(op, slack, wanted) for op in ops}
+    closed = {op: _least_slack(op, bare, set()) for op in ops}
+    least = {
+        op: {other: start[other] - start[op] - spare for other, spare in others.items()}
+        for op, others in closed.items()
+    }
+    direct = tuple(
+        (op, other, least[op][other])
+        for op, others in bare.items()
+        for other, spare in others.items()
+        if spare == closed[op][other] and not _passes_another(op, other, closed)
+    )
+    return Gaps(least, direct)
+
+
+def _least_slack(source: int, slack: Mapping[int, Mapping[int, int]], ends: set[int]) -> dict[int, int]:
+    """The least slack from `source` to every op that it reaches, or to `ends` if there are any, which end the walk."""
+    least = {source: 0}
+    done: set[int] = set()
+    queue = [(0, source)]
+    while queue:
+        spare, op = heapq.heappop(queue)
+        if op in done:
+            continue
+        done.add(op)
+        if op in ends and op != source:
+            continue
+        for consumer, more in slack.get(op, {}).items():
+            total = spare + more
+            if total < least.get(consumer, total + 1):
+                least[consumer] = total
+                heapq.heappush(queue, (total, consumer))
+    del least[source]
+    return {op: spare for op, spare in least.items() if op in ends} if ends else least
+
+
+def _passes_another(first: int, second: int, closed: Mapping[int, Mapping[int, int]]) -> bool:
+    """Whether a third op, tied rigidly to neither end, lies on a path of the same length.
+
+    Where three ops are tied rigidly each gap would excuse the next one, and none might stay.
+    """
+    spare = closed[first][second]
+    for between, part in closed[first].items():
+        if part > spare or between == second:
+            continue
+        rest = closed[between].get(second)
+        if rest is not None and part + rest == spare:
+            back, again = closed[between].get(first), closed[second].get(between)
+            if (back is None or part + back > 0) and (again is None or rest + again > 0):
+                return True
+    return False
+
+
+def _cycle_among(raised_by: Sequence[Arc | None]) -> Cycle | None:
+    seen = [0] * len(raised_by)  # by which walk an op was first met
+    for first in range(len(raised_by)):
+        op = first
+        while not seen[op]:
+            seen[op] = first + 1
+            arc = raised_by[op]
+            if arc is None:
+                break
+            op = arc.producer
+            if seen[op] == first + 1:
+                return _walk_back(op, raised_by)
+    return None
+
+
+def _walk_back(last: int, raised_by: Sequence[Arc | None]) -> Cycle:
+    arcs: list[Arc] = []
+    op = last
+    while not arcs or op != last:
+        arc = raised_by[op]
+        assert arc is not None  # noqa: S101 -- the walk that found the cycle passed here
+        arcs.append(arc)
+        op = arc.producer
+    arcs.reverse()
+    lead = min(range(len(arcs)), key=lambda place: arcs[place].producer)
+    return Cycle((*arcs[lead:], *arcs[:lead]))
+
 
 LONGEST = 1_000_000  # slots; far above any loop, and a table with a place for each still fits in memory
 
@@ -186,3 +385,186 @@ class ModuloProblem:
                 fixes=("give the edge that crosses the loop edge distance=1",),
             )
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceBound:
+    """`resource` is held for `busy` slots per iteration and has `capacity` places, so II is at least `ii`."""
+
+    ii: int
+    resource: str
+    busy: int
+    capacity: int
+
+    def __str__(self) -> str:
+        return f"{self.resource} busy {self.busy:,} of {self.capacity * self.ii:,}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecurrenceBound:
+    """The ops of `cycle` take `delay` slots within `distance` iterations, so II is at least `ii`."""
+
+    ii: int
+    cycle: tuple[int, ...]
+    delay: int
+    distance: int
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        around = " -> ".join((*self.names, self.names[0]))
+        iterations = "1 iteration" if self.distance == 1 else f"{self.distance:,} iterations"
+        return f"cycle {around} takes {self.delay:,} slots within {iterations}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MII:
+    """The larger of both bounds, at least 1; a bound is None where nothing is shared, or nothing goes in cycles."""
+
+    resource: ResourceBound | None
+    recurrence: RecurrenceBound | None
+
+    @property
+    def ii(self) -> int:
+        """No schedule has a smaller initiation interval."""
+        return max([1, *(bound.ii for bound in (self.resource, self.recurrence) if bound is not None)])
+
+    @property
+    def binding(self) -> tuple[ResourceBound | RecurrenceBound, ...]:
+        """The bounds that reach the MII."""
+        return tuple(bound for bound in (self.resource, self.recurrence) if bound is not None and bound.ii == self.ii)
+
+    def __str__(self) -> str:
+        return f"MII {self.ii:,}: " + ("; ".join(map(str, self.binding)) or "nothing binds")
+
+
+def resource_loads(problem: ModuloProblem) -> dict[str, int]:
+    """Slots per iteration for which each resource is held, all places together."""
+    busy = dict.fromkeys(problem.capacities, 0)
+    for op in problem.ops:
+        for use in op.uses:
+            busy[use.resource] += use.occupancy
+    return busy
+
+
+def resource_mii(problem: ModuloProblem) -> ResourceBound | None:
+    """The fullest resource: held for b slots on c places, it needs an II of at least b / c, rounded up.
+
+    Of two equally tight ones the fuller, then the first declared.
+    """
+    capacities = problem.capacities
+    loads = {name: busy for name, busy in resource_loads(problem).items() if busy}
+    if not loads:
+        return None
+    fullest = max(loads, key=lambda name: (-(-loads[name] // capacities[name]), loads[name] / capacities[name]))
+    busy, capacity = loads[fullest], capacities[fullest]
+    return ResourceBound(ii=-(-busy // capacity), resource=fullest, busy=busy, capacity=capacity)
+
+
+def recurrence_mii(problem: ModuloProblem) -> RecurrenceBound | None:
+    """The least II at which no cycle asks for more slots than its iterations have; None where none ever does.
+
+    Every cycle that is too long at some II gives the next II to try, its delay over its distance, so that the last
+    cycle found is the proof that no smaller II will do.  Construction has excluded cycles of distance 0.
+    """
+    critical: Cycle | None = None
+    ii = 0
+    while isinstance(cycle := longest_starts(len(problem.ops), problem.arcs, ii), Cycle):
+        critical = cycle
+        ii = -(-cycle.delay // cycle.distance)
+    if critical is None:
+        return None
+    return RecurrenceBound(
+        ii=ii,
+        cycle=critical.ops,
+        delay=critical.delay,
+        distance=critical.distance,
+        names=tuple(problem.ops[op].name for op in critical.ops),
+    )
+
+
+def derive_mii(problem: ModuloProblem) -> MII:
+    """Both bounds."""
+    return MII(resource=resource_mii(problem), recurrence=recurrence_mii(problem))
+
+
+ANY_HORIZON = "schedules of any length"
+
+
+class ModuloProof(enum.Enum):
+    """What is known about a schedule's initiation interval."""
+
+    MEETS_BOUND = "II = MII"  # the bound itself is the proof
+    REFUTED = "every smaller II is infeasible"  # each from MII on was refuted, under the certificate's horizon
+    OPEN = "open"  # some II from `lower` on was neither met nor refuted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuloCertificate:
+    """What is proved: no schedule has an II below `lower`, by `mii` and by a refutation of each II in `refuted`.
+
+    `horizon` says which schedules the refutations are about, `limits`, in words, which of a loop's schedules the whole
+    is about: "at most 16 copies of X".  Without limits it is about all.  A time-out refutes nothing: it leaves a proof
+    open.
+    """
+
+    proof: ModuloProof
+    mii: MII
+    lower: int
+    refuted: tuple[int, ...] = ()
+    horizon: str = ANY_HORIZON
+    by: str = ""
+    limits: tuple[str, ...] = ()
+    seconds: float = field(default=0.0, compare=False)  # equal schedules stay equal, however long they took
+
+    @property
+    def optimal(self) -> bool:
+        """No schedule within the limits has a smaller II."""
+        return self.proof is not ModuloProof.OPEN
+
+    @property
+    def scope(self) -> str:
+        """The limits as the end of a claim; nothing where there are none."""
+        return f" with {', '.join(self.limits)}" if self.limits else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuloSchedule:
+    """Op i of iteration n starts at starts[i] + n x ii; the earliest op stands in stage 0.
+
+    `about` is what the certificate was derived for; without it, as in a document, these are only the terms of a claim.
+    """
+
+    ii: int
+    starts: tuple[int, ...]
+    certificate: ModuloCertificate
+    about: object = field(default=None, compare=False, repr=False)
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """Where in the loop each op stands: its start modulo II."""
+        return tuple(start % self.ii for start in self.starts)
+
+    @property
+    def stages(self) -> tuple[int, ...]:
+        """How many turns of the loop after its iteration began each op runs."""
+        return tuple(start // self.ii for start in self.starts)
+
+    @property
+    def stage_count(self) -> int:
+        """How many iterations are under way at once."""
+        return max(self.stages, default=0) + 1
+
+    def __str__(self) -> str:
+        certificate = self.certificate
+        text = f"II {self.ii:,}, {several(self.stage_count, 'stage')}, "
+        if certificate.optimal and certificate.lower != self.ii:
+            return text + f"not shown: its certificate is about II {certificate.lower:,}"
+        if certificate.proof is ModuloProof.MEETS_BOUND:
+            return text + f"least possible{certificate.scope}: {certificate.mii}"
+        if certificate.proof is ModuloProof.REFUTED:
+            first, last = certificate.refuted[0], certificate.refuted[-1]
+            span = f"{first:,}" if first == last else f"{first:,}..{last:,}"
+            why = f"II {span} refuted for {certificate.horizon}; {certificate.mii}"
+            return text + f"least possible{certificate.scope}: {why}"
+        between = f"the least II{certificate.scope} lies in {certificate.lower:,}..{self.ii:,}"
+        return text + f"open: {between}; {certificate.mii}"

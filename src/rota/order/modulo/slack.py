@@ -7,32 +7,368 @@ barriers, then stages; then for the most slack of the tightest LDS read, then fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
-from rota.order.modulo.barrier_constraints import (
-    READ_SLACK,
-    Constraint,
-    lengthen_slack,
-    of_barriers,
-    shorten_lives,
+from rota.errors import Concern, Finding, OrderError
+from rota.order.modulo.cpsat_modulo import (
+    Contest,
+    Decision,
+    Encoding,
+    Frame,
+    Gap,
+    Hold,
+    ModuloModel,
+    Turn,
+    keep_gaps,
+    share,
 )
-from rota.order.modulo.choice import Choice
-from rota.order.modulo.cpsat_modulo import Decision, Encoding, ModuloModel, Turn
+from rota.order.modulo.handover import Choice, Delivery, Handover, Meeting
+from rota.order.modulo.modulo_problem import Arc, Cycle, ModuloProblem, longest_gaps, longest_starts
 from rota.order.modulo.scheduler import ModuloScheduler
-from rota.order.modulo.slack_request import (
-    MOST_BARRIERS,
-    Request,
-    barrier_counts,
-    contests_of,
-    no_harder,
-    roomiest_of,
-    rounds,
-)
-from rota.solver.effort import spent
-from rota.solver.outcome import LARGEST_SEED, Outcome
-from rota.solver.stopping import stopped
+from rota.order.modulo.slack_list import SlackList, is_simple
+from rota.solver.limits import LARGEST_SEED, Outcome, spent, stopped
+
+READ_SLACK = "least read slack"
+"""The name of the variable that counts how many slots any read of LDS may be late without a wait."""
+
+Constraint = Callable[[ModuloModel], None]
+
+
+_BARRIER = "barrier "
+
+Named = TypeVar("Named")
+
+
+def of_barriers(named: Mapping[str, Named]) -> tuple[Named, ...]:
+    """The solver's variables for the slots of barriers, picked out by name."""
+    return tuple(what for name, what in named.items() if name.startswith(_BARRIER))
+
+
+def name_barriers(slots: Sequence[int]) -> dict[str, int]:
+    """The slots of barriers under the names of the solver's variables."""
+    return {f"{_BARRIER}{number}": slot for number, slot in enumerate(slots)}
+
+
+def place_barriers(count: int) -> Constraint:
+    """`count` barriers, each in a slot of its own; one stands ahead of the ops of its slot."""
+
+    def constrain(on: ModuloModel) -> None:
+        barriers = [on.name(f"{_BARRIER}{number}", 0, on.ii - 1) for number in range(count)]
+        for first, second in pairwise(barriers):
+            on.model.add(first < second)
+
+    return constrain
+
+
+def fix_barriers(slots: Sequence[int]) -> Constraint:
+    """Barriers whose slots are given."""
+
+    def constrain(on: ModuloModel) -> None:
+        for name, slot in name_barriers(slots).items():
+            on.name(name, slot, slot)
+
+    return constrain
+
+
+def demand_read_slack(deliveries: Sequence[Delivery], problem: ModuloProblem, least: int) -> Constraint:
+    """A variable, at least `least`, that no read's slack up to the first use of its registers falls below."""
+
+    def constrain(on: ModuloModel) -> None:
+        slack = on.name(READ_SLACK, least, on.ii)
+        for reader, user, distance in deliveries:
+            ready = on.start[reader] + problem.ops[reader].latency
+            on.model.add(on.start[user] + distance * on.ii >= ready + slack)
+
+    return constrain
+
+
+def hand_over(handovers: Sequence[Handover], problem: ModuloProblem, landing_slack: int, behind: int = 0) -> Constraint:
+    """A barrier in every handover: what lands has `landing_slack` slots to spare, what is read the read slack.
+
+    `behind` is how many slots later the last wave group passes the same barrier; what it hands over, or is handed,
+    needs a barrier more in between.
+    """
+
+    def constrain(on: ModuloModel) -> None:
+        barriers = of_barriers(on.named)
+        for handover in handovers:
+            periods = on.latest // on.ii + 1 + handover.distance
+            period = on.model.new_int_var(0, periods, f"period of {handover.value}")
+            pivot = on.model.new_int_var(0, (periods + 1) * on.ii, f"pivot of {handover.value}")
+            at = [on.model.new_bool_var("") for _ in barriers]
+            on.model.add_exactly_one(at)
+            for barrier, chosen in zip(barriers, at, strict=True):
+                on.model.add(pivot == on.ii * period + barrier).only_enforce_if(chosen)
+            slack = landing_slack if handover.lands else on.named[READ_SLACK]
+            for op in handover.before:
+                on.model.add(pivot >= on.start[op] + problem.ops[op].latency + slack)
+            for op in handover.after:
+                on.model.add(pivot + behind <= on.start[op] + handover.distance * on.ii)
+
+    return constrain
+
+
+def pin_slots(slots: Mapping[int, int]) -> Constraint:
+    """Ops whose slot is given; their stages stay free."""
+
+    def constrain(on: ModuloModel) -> None:
+        for op, slot in slots.items():
+            on.model.add(on.slot[op] == slot)
+
+    return constrain
+
+
+def keep_turns(chains: Sequence[Sequence[int]]) -> Constraint:
+    """Ops of a chain start one after the other."""
+
+    def constrain(on: ModuloModel) -> None:
+        for chain in chains:
+            for first, second in pairwise(chain):
+                on.model.add(on.start[first] < on.start[second])
+
+    return constrain
+
+
+def lengthen_slack(on: ModuloModel) -> None:
+    """Aim at the most read slack."""
+    on.model.maximize(on.named[READ_SLACK])
+
+
+def shorten_lives(deliveries: Sequence[Delivery]) -> Constraint:
+    """Aim at the least sum of the times for which registers are held."""
+
+    def constrain(on: ModuloModel) -> None:
+        ends: dict[int, list[tuple[int, int]]] = {}
+        for reader, user, distance in deliveries:
+            ends.setdefault(reader, []).append((user, distance))
+        lives = []
+        for reader, users in ends.items():
+            life = on.model.new_int_var(0, on.ii * (2 + max(distance for _, distance in users)), f"life of {reader}")
+            for user, distance in users:
+                on.model.add(life >= on.start[user] + distance * on.ii - on.start[reader])
+            lives.append(life)
+        on.model.minimize(sum(lives))
+
+    return constrain
+
+
+Gaps = Mapping[int, Mapping[int, int]]
+"""From one pivot to another, in intervals."""
+
+
+def out_of_reach(choice: Choice, ii: int, *, barriers: int, stages: int, landing: int, reading: int) -> bool:
+    """Is there no schedule of so many barriers and stages in which loads and reads may be so late?
+
+    False says nothing.
+    """
+    count = len(choice.problem.ops) + 1
+    arcs = [*choice.problem.arcs, *_within(choice, stages), *choice.apart(reading)]
+    met = choice.meetings(landing, reading)
+    for pivot, meeting in enumerate(met, count):
+        arcs += _around(pivot, meeting, choice)
+    start = longest_starts(count + len(met), arcs, ii)
+    if isinstance(start, Cycle):
+        return True
+    if barriers != 1:
+        return False
+    between = _between_instances(range(count, count + len(met)), arcs, ii, start)
+    return between is None or _crowded(choice, ii, met, between)
+
+
+def _within(choice: Choice, stages: int) -> Iterator[Arc]:
+    """From and to the start of the last stage, which stands behind the ops as one more."""
+    last = len(choice.problem.ops)
+    for op in range(last):
+        slot = None if choice.staged else choice.pinned.get(op)
+        yield Arc(last, op, 0 if slot is None else slot, stages - 1 if slot is None else 0)
+        yield Arc(op, last, 1 if slot is None else -slot, 1 if slot is None else 0)
+
+
+def _around(pivot: int, meeting: Meeting, choice: Choice) -> Iterator[Arc]:
+    handover, slack, behind = meeting
+    for op in handover.before:
+        yield Arc(op, pivot, choice.problem.ops[op].latency + slack, 0)
+    for op in handover.after:
+        yield Arc(pivot, op, behind, handover.distance)
+
+
+def _between_instances(pivots: Sequence[int], arcs: Sequence[Arc], ii: int, start: Sequence[int]) -> Gaps | None:
+    """Whole intervals from one pivot to another, at least; None if they close a cycle that is too long."""
+    least = longest_gaps(pivots, arcs, ii, dict(enumerate(start))).least
+    place = {pivot: number for number, pivot in enumerate(pivots)}
+    whole = [Arc(place[one], place[two], -(-gap // ii), 0) for one, row in least.items() for two, gap in row.items()]
+    starts = longest_starts(len(place), whole, 0)
+    if isinstance(starts, Cycle):
+        return None
+    return longest_gaps(range(len(place)), whole, 0, dict(enumerate(starts))).least
+
+
+def _crowded(choice: Choice, ii: int, met: Sequence[Meeting], between: Gaps) -> bool:
+    """Do units have too much to do from one instance of the only barrier to another?"""
+    windows = {op: window for op in range(len(choice.problem.ops)) if (window := _window(op, choice, ii, met, between))}
+    for resource in choice.problem.resources:
+        holds = [
+            (windows[op].shifted(use.offset, ii), use.occupancy)
+            for op, described in enumerate(choice.problem.ops)
+            for use in described.uses
+            if op in windows and use.resource == resource.name and resource.capacity == 1
+        ]
+        for outer in {window for window, _ in holds}:
+            for length in {window.length for window, _ in holds}:
+                inside = [held for window, held in holds if (window.first - outer.first) % ii + window.length <= length]
+                # All but the last are over before it starts.
+                if inside and sum(inside) - max(inside) > length:
+                    return True
+    return False
+
+
+class _Window(NamedTuple):
+    """The slots, counted from the barrier, in which an op may start: the first one, and how many follow."""
+
+    first: int
+    length: int
+
+    def shifted(self, offset: int, ii: int) -> _Window:
+        """The slots of a use that begins so much later."""
+        return _Window((self.first + offset) % ii, self.length)
+
+
+def _window(op: int, choice: Choice, ii: int, met: Sequence[Meeting], between: Gaps) -> _Window | None:
+    """The shortest of those that leave out some of the interval."""
+    found = []
+    for first, (behind_it, _, behind) in enumerate(met):
+        for second, (ahead_of_it, slack, _) in enumerate(met):
+            if op in behind_it.after and op in ahead_of_it.before and first in between.get(second, {}):
+                begins = behind - behind_it.distance * ii
+                ends = -between[second][first] * ii - choice.problem.ops[op].latency - slack
+                found.append(_Window(begins % ii, ends - begins))
+    return min((each for each in found if 0 <= each.length < ii), key=lambda each: each.length, default=None)
+
+
+MOST_BARRIERS = 3
+"""An iteration, where their slots are free."""
+# In the solver's own, reproducible measure, of which one unit is about four seconds: to find, per op, at least and at
+# most.
+_EFFORT_PER_OP, _LEAST_EFFORT, _MOST_EFFORT = 0.002, 0.05, 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One number of barriers and stages, and the slack that loads must have."""
+
+    number: int
+    choice: Choice
+    ii: int
+    barriers: int
+    stages: int
+    slack: int
+
+    @property
+    def effort(self) -> float:
+        """What to spend on finding it."""
+        return min(_LEAST_EFFORT + _EFFORT_PER_OP * len(self.choice.problem.ops), _MOST_EFFORT)
+
+    def at_once(self, reading: int = 0) -> Decision | None:
+        """What can be said without a solver: that there is no such schedule, or one that a list makes."""
+        wanted = {"stages": self.stages, "landing": self.slack, "reading": reading}
+        if out_of_reach(self.choice, self.ii, barriers=self.barriers, **wanted):
+            return Decision(outcome=Outcome.INFEASIBLE)
+        if not is_simple(self.choice, self.ii):
+            return None
+        found = SlackList(self.choice, self.ii, **wanted).search(self.barriers)
+        if found is None:
+            return None
+        return Decision(
+            outcome=Outcome.FEASIBLE,
+            starts=dict(enumerate(found.starts)),
+            named={READ_SLACK: reading, **name_barriers(found.barriers)},
+            listed=True,
+        )
+
+    def model(self, reading: int, contests: Iterable[Contest]) -> ModuloModel:
+        """What must hold if reads are to have so much slack and ops keep to these contests."""
+        choice, ii = self.choice, self.ii
+        problem, last = choice.problem, (self.stages - 1) * ii
+        frames = {
+            op: Frame(earliest=last + choice.pinned[op], latest=last + choice.pinned[op])
+            if op in choice.pinned and not choice.staged
+            else Frame(earliest=0, latest=self.stages * ii - 1)
+            for op in range(len(problem.ops))
+        }
+        gaps = [Gap(first=p, second=c, least=delay - distance * ii) for p, c, delay, distance in problem.arcs]
+        return ModuloModel(ii, frames).apply(
+            pin_slots(choice.pinned),
+            keep_gaps(gaps),
+            *(share(contest, Encoding.INTERVALS) for contest in contests),
+            keep_turns(choice.chains),
+            demand_read_slack(choice.deliveries, problem, reading),
+            place_barriers(self.barriers) if choice.barriers is None else fix_barriers(choice.barriers),
+            hand_over(choice.handovers, problem, self.slack, choice.behind),
+            hand_over(choice.gathered, problem, self.slack),
+        )
+
+
+def no_harder(one: Request, other: Request) -> bool:
+    """Does whatever meets the other request meet this one, too?"""
+    first, second = one.choice, other.choice
+    return (
+        one.slack <= other.slack
+        and one.barriers >= other.barriers
+        and one.stages >= other.stages
+        and (first.pinned, first.staged, first.barriers) == (second.pinned, second.staged, second.barriers)
+        and set(first.problem.resources) <= set(second.problem.resources)
+        and set(first.chains) <= set(second.chains)
+        and (first.behind, first.gathered) == (second.behind, second.gathered)
+        and all(more >= less for (_, more), (_, less) in zip(first.copies, second.copies, strict=True))
+    )
+
+
+def roomiest_of(asked: Sequence[Request]) -> Request:
+    """Of requests with as many barriers the one that is refuted only if the others are, or nearly so."""
+    return max(asked, key=lambda each: (each.stages, sum(n for _, n in each.choice.copies), each.number))
+
+
+def barrier_counts(choice: Choice) -> range:
+    """How many barriers an iteration may have."""
+    if not choice.handovers:
+        return range(1)
+    if choice.barriers is not None:
+        return range(len(choice.barriers), len(choice.barriers) + 1)
+    return range(1, 2 if choice.gathered else MOST_BARRIERS + 1)  # reads are gathered to save turns
+
+
+def rounds(choice: Choice) -> Iterator[tuple[Contest, ...]]:
+    """Contests to keep to, in one search after the other, each from what the one before has found.
+
+    A crowd without a single pinned op stays out of the first: once stages, reads and barriers have their places, room
+    for the many is soon found around them, while finding all at once rarely succeeds.
+    """
+    contests = tuple(contests_of(choice))
+    crowd = max(contests, key=lambda contest: len(contest.holds), default=None)
+    if crowd is not None and not any(hold.op in choice.pinned for hold in crowd.holds):
+        yield tuple(contest for contest in contests if contest is not crowd)
+    yield contests
+
+
+def contests_of(choice: Choice) -> Iterator[Contest]:
+    """Resources on which not everything is pinned, nor decided by another that the same ops hold alike.
+
+    Uses longer than II don't occur at an II that the units allow.
+    """
+    holds = {resource.name: set[Hold]() for resource in choice.problem.resources}
+    for op, described in enumerate(choice.problem.ops):
+        for use in described.uses:
+            holds[use.resource].add(Hold(op=op, offset=use.offset, length=use.occupancy))
+    for resource in choice.problem.resources:
+        own = holds[resource.name]
+        implied = any(own < other for other in holds.values()) and resource.capacity == 1
+        if not implied and not all(hold.op in choice.pinned for hold in own):
+            ordered = tuple(sorted(own, key=lambda hold: (hold.op, hold.offset)))
+            yield Contest(resource=resource.name, places=resource.capacity, holds=ordered)
+
 
 _FEW_BARRIERS = 2
 _POLISH = 0.03  # of the solver's own measure, of which one unit is about four seconds, to improve what was found
@@ -299,4 +635,42 @@ def _settled(request: Request, found: Decision) -> Settled:
         barriers=tuple(sorted(of_barriers(found.named))),
         landing_slack=request.slack,
         read_slack=found.named[READ_SLACK],
+    )
+
+
+def check_settled(choice: Choice, settled: Settled, ii: int) -> None:
+    """Every handover has as many barriers in it as it needs, with the slack claimed; every read has its own."""
+    for handover in choice.handovers:
+        _check_handover(choice, settled, handover, ii, choice.behind)
+    for handover in choice.gathered:
+        _check_handover(choice, settled, handover, ii, 0)
+    for reader, user, distance in choice.deliveries:
+        ready = settled.starts[reader] + choice.problem.ops[reader].latency + settled.read_slack
+        if settled.starts[user] + distance * ii < ready:
+            raise _broken(choice, reader, user, "read slack", settled.read_slack)
+
+
+def _check_handover(choice: Choice, settled: Settled, handover: Handover, ii: int, behind: int) -> None:
+    starts, ops = settled.starts, choice.problem.ops
+    slack = settled.landing_slack if handover.lands else settled.read_slack
+    over = max(handover.before, key=lambda op: starts[op] + ops[op].latency)
+    begins = min(handover.after, key=lambda op: starts[op])
+    earliest = starts[over] + ops[over].latency + slack
+    latest = starts[begins] + handover.distance * ii - behind
+    if not any(earliest <= earliest + (slot - earliest) % ii <= latest for slot in settled.barriers):
+        raise _broken(choice, over, begins, "landing slack" if handover.lands else "read slack", slack)
+
+
+def _broken(choice: Choice, first: int, second: int, what: str, claimed: int) -> OrderError:
+    before, after = choice.problem.ops[first], choice.problem.ops[second]
+    return OrderError(
+        Finding(
+            code="O102",
+            message=f"no barrier or wait stands between {before.name} and {after.name} with the {what} claimed",
+            concerns=(
+                Concern(label=before.name, index=first, role="must be over"),
+                Concern(label=after.name, index=second, role="starts"),
+            ),
+            evidence=((what, claimed),),
+        )
     )

@@ -15,7 +15,7 @@ from itertools import islice
 from operator import le
 from typing import NamedTuple
 
-from rota.order.modulo.choice import Choice, Meeting
+from rota.order.modulo.handover import Choice, Meeting
 
 _TRIED = 96  # places for the barriers
 _LISTS = 24  # where they leave windows: one of the first few does, or hardly any

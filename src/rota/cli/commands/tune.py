@@ -1,0 +1,216 @@
+"""`rota tune`: takes shapes and a space, gives a folder with a dispatch table of proved kernels."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rota.cli.output import give, json_option, tell, write
+
+if TYPE_CHECKING:
+    from rota.tune.local_pool import Pool
+    from rota.tune.point import PointLimits
+    from rota.tune.space import TuneSpace
+    from rota.tune.tune_library import Tally, TunedLibrary
+    from rota.tune.winners import KernelRun
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_CLEAR = "\r\x1b[K"
+_STATUS = "status"
+
+
+@click.command(
+    epilog="\b\nExamples:\n  rota tune --example"
+    "\n\n\b\nSHAPES is a CSV with the columns M, N and K, AITER's untuned CSV, or a model's config.json."
+    "\nA space is a file of TOML in which every list is a dimension; --example prints one."
+    "\nThe word status and a folder, instead of SHAPES, say how far a run is or what it found."
+)
+@click.argument("what", metavar="SHAPES", nargs=-1)
+@click.option("--example", is_flag=True, help="Print a space with every dimension.")
+@click.option("--space", type=_FILE, help="What is searched.")
+@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="The library's folder.")
+@click.option("--workers", type=click.IntRange(1, 1024), default=1, show_default=True, help="Processes that search.")
+@click.option(
+    "--ray",
+    is_flag=False,
+    flag_value="local",
+    metavar="ADDRESS",
+    help="Search on a Ray cluster; by default a local one.",
+)
+@click.option("--audit", is_flag=True, help="Only what a compiler kept as scheduled may win.")
+@click.option("--measure", type=_FILE, help="A CSV of measured runs, which decide from now on.")
+@click.option("--seconds", type=click.FloatRange(min=1), default=600.0, show_default=True, help="For one point.")
+@click.option("--megabytes", type=click.IntRange(64), default=4096, show_default=True, help="For one point.")
+@click.option("--retry", is_flag=True, help="Compute points again whose process failed.")
+@click.option("--tokens", metavar="M,M,...", help="Rows of A, for a model's config.")
+@click.option("--parallel", type=click.IntRange(min=1), default=1, help="Devices that share a model's layers.")
+@click.option("--parquet", metavar="URL", help="Write all results as Parquet files, to a folder or an object store.")
+@json_option
+def tune(
+    what: tuple[str, ...],
+    *,
+    example: bool,
+    space: Path | None,
+    output: Path | None,
+    workers: int,
+    ray: str | None,
+    audit: bool,
+    measure: Path | None,
+    seconds: float,
+    megabytes: int,
+    retry: bool,
+    tokens: str | None,
+    parallel: int,
+    parquet: str | None,
+) -> None:
+    """Choose a proved kernel for each of many SHAPES.
+
+    Every distinct loop of the space is scheduled and proved once; every shape is put to every proved kernel by a
+    formula. What the folder holds is not computed again. Times are predicted, not measured.
+    """
+    if example:
+        from rota.tune.space import EXAMPLE
+
+        give(EXAMPLE.rstrip(), {"space": EXAMPLE})
+        return
+    if len(what) == 2 and what[0] == _STATUS:
+        _status(Path(what[1]))
+        return
+    if len(what) != 1 or space is None or output is None:
+        raise click.UsageError("tuning takes one file of shapes, --space and -o; or status and a folder")
+    from rota.tune.point import PointLimits
+    from rota.tune.space import TOKENS, read_shapes, read_space
+    from rota.tune.tune_library import tune_library
+
+    rows_of_a = TOKENS if tokens is None else _numbers(tokens)
+    shapes = read_shapes(Path(what[0]), rows_of_a, parallel)
+    searched = read_space(space)
+    runs = [] if measure is None else _measured(measure, searched)
+    pool = _pool(workers, ray, PointLimits(seconds, megabytes))
+    library = tune_library(shapes, searched, output, pool=pool, audit=audit, measured=runs, retry=retry, tell=_Line())
+    _finish(library, parquet)
+
+
+def _finish(library: TunedLibrary, parquet: str | None) -> None:
+    from rota.tune.tune_library import summary
+
+    if sys.stderr.isatty():
+        click.echo(_CLEAR, nl=False, err=True)
+    written = _written(library)
+    if parquet is not None:
+        from rota.tune.parquet import write_parquet
+
+        written += write_parquet(library, parquet)
+    lines = [summary(library.tally), *_tables(library), *(f"wrote {name}" for name in written)]
+    give("\n".join(lines), _data(library, written))
+    for finding in library.findings:
+        tell(str(finding))
+    if library.findings:
+        click.get_current_context().exit(1)
+
+
+def _written(library: TunedLibrary) -> list[str]:
+    from rota.tune.dispatch_table import table_files
+    from rota.tune.tune_report import report_page
+
+    files = table_files(library) | {"report.html": report_page(library)}
+    stale = library.folder / "untuned.csv"
+    if "untuned.csv" not in files and stale.exists():
+        stale.unlink()
+    for name, text in files.items():
+        path = library.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, text)
+    return [str(library.folder / name) for name in files if "/" not in name]
+
+
+def _tables(library: TunedLibrary) -> list[str]:
+    from rota.tune.dispatch_table import coverage
+
+    lines = []
+    for table in library.tables:
+        done, asked = coverage(table)
+        kernels = len({choice["kernel"] for choice in table.choices.values()})
+        near = sum(choice["near"] > 1 for choice in table.choices.values())
+        lines.append(
+            f"{table.device} {table.ranking.element}: {done:,} of {asked:,} shapes have a kernel, {kernels} distinct; "
+            f"for {near:,} of them the model can't tell the winner from others"
+        )
+    return lines
+
+
+def _data(library: TunedLibrary, written: list[str]) -> dict[str, Any]:
+    return {
+        "ok": not library.findings,
+        "tally": {
+            name: getattr(library.tally, name)
+            for name in ("asked", "hits", "done", "proved", "refused", "failed", "evaluated", "kept")
+        },
+        "tables": [
+            {
+                "device": table.device,
+                "type": table.ranking.element,
+                "tuned": len(table.choices),
+                "untuned": table.untuned,
+            }
+            for table in library.tables
+        ],
+        "pruned": library.pruned,
+        "refused": [[row.point.name, row.code, row.message] for row in library.rows if row.code],
+        "findings": library.findings,
+        "written": written,
+    }
+
+
+def _status(folder: Path) -> None:
+    """Read beside a run that is under way, which nothing here disturbs."""
+    from rota.tune.tune_library import library_in, progress_line
+
+    library = library_in(folder)
+    library.tally.doing = "solved"
+    refusals: dict[str, int] = {}
+    for row in library.rows:
+        if row.code:
+            refusals[row.code] = refusals.get(row.code, 0) + 1
+    listed = [f"  {code}: {count}" for code, count in sorted(refusals.items())]
+    give("\n".join([progress_line(library.tally), *listed, *_tables(library)]), _data(library, []))
+
+
+def _pool(workers: int, ray: str | None, limits: PointLimits) -> Pool:
+    if ray is not None:
+        from rota.tune.ray_pool import RayPool
+
+        return RayPool(None if ray == "local" else ray, workers, limits)
+    from rota.tune.local_pool import LocalPool
+
+    return LocalPool(workers, limits)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(part.strip().isdecimal() and int(part) for part in parts):
+        raise click.UsageError(f"--tokens: {text!r:.60} is not a list of whole numbers, as 1,16,4096")
+    return tuple(map(int, parts))
+
+
+def _measured(path: Path, space: TuneSpace) -> list[KernelRun]:
+    from rota.tune.space import sift
+    from rota.tune.winners import kernel_name, read_measured
+
+    loops = [point.name for point in sift(space).points]
+    known = {kernel_name(loop, swizzle) for loop in loops for swizzle in space.swizzle} | set(loops)
+    return read_measured(path, known)
+
+
+class _Line:
+    """The live line on a terminal."""
+
+    def __call__(self, tally: Tally) -> None:
+        """After every row."""
+        if sys.stderr.isatty():
+            from rota.tune.tune_library import progress_line
+
+            click.echo(f"{_CLEAR}{progress_line(tally)}", nl=False, err=True)

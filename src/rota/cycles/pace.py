@@ -1,0 +1,447 @@
+"""A loop's pace at a glance: takes a loop's steps, gives the clocks of a trip in any order of its entries.
+
+The cycle model (`model`) runs every wave; a search that tries thousands of orders asks for less, and one wave stands
+for all.  Loads in front of the loop have landed when it begins.  This ranks orders; what a schedule takes, the model
+says.  The compiled core gives the same clocks as `WavePace`, faster; without it `WavePace` does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from rota.cycles.instructions import CODE, SCALAR, Code, ModelInstruction, Parameters, written_loop
+from rota.native_library import load
+from rota.program.kinds import OpKind, Unit
+
+MATH, LDS, GLOBAL, WAIT, TURNS, RUN = range(6)
+"""Forms of a step."""
+MATRIX, VECTOR = 0, 1
+"""Math units."""
+_FORMS = {Unit.MMA: MATH, Unit.VALU: MATH, Unit.LDS: LDS, Unit.DMA: GLOBAL}
+_KINDS = tuple(OpKind)
+
+
+class IssueStep(NamedTuple):
+    """One instruction, `lead` clocks after the one before; then as in `ModelInstruction`, for all waves together.
+
+    `place` is the math unit or the counter.
+    """
+
+    form: int
+    lead: int = 0
+    held: int = 0
+    after: int = 0
+    needs: tuple[tuple[int, int], ...] = ()
+    makes: tuple[int, ...] = ()
+    place: int = 0
+
+
+class IssueRun(NamedTuple):
+    """Math instructions as one step: only the first may need something, and only the last makes something.
+
+    The last is issued `rest` clocks after the first, `every` clocks after the one before it.
+    """
+
+    form: int
+    lead: int
+    first: IssueStep
+    makes: tuple[int, ...]
+    rest: int
+    every: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PacedLoop:
+    """The entries of a kernel as steps, and what a wave needs to know of its machine.
+
+    `edge` is the time that the loop's edge takes, `latency` that of a load.  Counters hold so many tokens, the last one
+    stands for none; `pending` are tokens that are taken when the loop begins.  No trip takes less than `least` clocks.
+    """
+
+    turn: int
+    latency: int
+    edge: int
+    fused_waits: bool
+    turns_are_scarce: bool
+    registers: int
+    holds: tuple[int, ...]
+    pending: tuple[int, ...]
+    entries: tuple[tuple[IssueStep | IssueRun, ...], ...]
+    least: int
+
+
+def paced_loop(code: Code, parameters: Parameters) -> PacedLoop:
+    """The kernel of a program whose waves all run the same entries."""
+    written = written_loop(code, 0)
+    reader = _Reader(code, parameters)
+    holds = (*(counter.holds.value for counter in code.counters), 1 << 62)
+    pending = [0] * len(holds)
+    for step in reader.steps(written.ahead):
+        if step.form in (LDS, GLOBAL):
+            pending[step.place] += 1
+    single = [list(reader.steps(each)) for each in written.entries]
+    steps = [step for each in single for step in each]
+    turn, edge = parameters.turn, parameters.turn * parameters.loop_edge
+    matrix = sum(step.held for step in steps if (step.form, step.place) == (MATH, MATRIX))
+    turns = sum(step.lead + turn * (step.form != TURNS) for step in steps) + edge
+    return PacedLoop(
+        turn=turn,
+        latency=parameters.dma_latency,
+        edge=edge,
+        fused_waits=code.fused_waits,
+        turns_are_scarce=turns > matrix,
+        registers=len(code.registers),
+        holds=holds,
+        pending=tuple(pending),
+        entries=tuple(tuple(reader.gathered(each)) for each in single),
+        least=max(turns, matrix),
+    )
+
+
+class _Reader:
+    """Instructions as steps."""
+
+    def __init__(self, code: Code, parameters: Parameters) -> None:
+        self.turn, self.counters = parameters.turn, len(code.counters) + 1
+        self.computed = [counter < 0 for counter in code.register_counters]
+        self.waves, self.sharers = code.waves, -(-code.waves // parameters.simds)
+        # A wave of the first SIMD leaves at its next turn after the last one's arrival and the barrier's own time; of
+        # waves that share a matrix unit each arrives an instruction's time behind the one before.
+        longest = max((each.held for each in code.instructions[0] if each.kind == CODE[OpKind.MMA]), default=0)
+        late = parameters.simds - 1 + longest * (self.sharers - 1)
+        self.barrier = -(-(parameters.barrier + late) // self.turn) * self.turn
+
+    def steps(self, instructions: Iterable[ModelInstruction]) -> Iterator[IssueStep]:
+        """Instructions that only take turns count as time ahead of the next."""
+        lead = 0
+        for instruction in instructions:
+            step = self._step(instruction)
+            if step.form == TURNS:
+                lead += step.lead
+            else:
+                yield step._replace(lead=lead)
+                lead = 0
+        if lead:
+            yield IssueStep(TURNS, lead)
+
+    def gathered(self, steps: Iterable[IssueStep]) -> Iterator[IssueStep | IssueRun]:
+        """A run of equal math instructions becomes one step: an entry may have hundreds of them."""
+        run: list[IssueStep] = []
+        for step in steps:
+            if run and not (
+                step.form == MATH == run[-1].form
+                and (step.held, step.after, step.place) == (run[-1].held, run[-1].after, run[-1].place)
+                and not (step.lead or step.needs or run[-1].makes)
+            ):
+                yield self._as_one(run)
+                run = []
+            run.append(step)
+        if run:
+            yield self._as_one(run)
+
+    def _as_one(self, run: Sequence[IssueStep]) -> IssueStep | IssueRun:
+        first, *others = run
+        if not others:
+            return first
+        every = max(-(-first.held // self.turn), 1) * self.turn
+        return IssueRun(RUN, first.lead, first, run[-1].makes, every * len(others), every)
+
+    def _step(self, instruction: ModelInstruction) -> IssueStep:
+        kind = None if instruction.kind >= SCALAR else _KINDS[instruction.kind]
+        _, _, held, after, needs, makes, counter = instruction
+        counter %= self.counters  # what nothing counts is of the last
+        if kind is OpKind.BARRIER:
+            return IssueStep(TURNS, self.barrier)
+        if kind is OpKind.WAIT:
+            return IssueStep(WAIT, held=held, place=counter)
+        if kind is None or (kind.unit not in _FORMS and kind is not OpKind.NOTHING):
+            return IssueStep(TURNS, self.turn)
+        computed = tuple(need for need in needs if self.computed[need[0]])  # waits see to the others
+        form = _FORMS.get(kind.unit, MATH)
+        if form == MATH:
+            matrix = kind.unit is Unit.MMA
+            busy = held if matrix or kind is OpKind.TRANSCENDENTAL else self.turn
+            return IssueStep(form, 0, busy * self.sharers, after, computed, makes, MATRIX if matrix else VECTOR)
+        every = self.waves
+        return IssueStep(form, 0, held * every, after if form == LDS else after * every, computed, makes, counter)
+
+
+class WavePace:
+    """The wave under way: the time, when units are free, registers ready and tokens given back."""
+
+    __slots__ = (
+        "_arriving",
+        "_done",
+        "_free",
+        "_issue",
+        "_issued",
+        "_loop",
+        "_path",
+        "_port",
+        "_ready",
+        "_waited",
+        "time",
+    )
+
+    def __init__(self, loop: PacedLoop) -> None:
+        self._loop = loop
+        self.time = self._port = self._path = 0
+        self._waited = -1  # when the wave had last waited
+        self._free, self._ready = [0, 0], [0] * loop.registers
+        self._done, self._issued = [[0] * count for count in loop.pending], list(loop.pending)
+        self._arriving: list[tuple[int, int, list[int]]] = []  # when, how long it holds the port, whose token it is
+        self._issue: tuple[Callable[[Any], bool], ...]  # by the step's form
+        self._issue = (self._math, self._memory, self._memory, self._wait, self._turns, self._run)
+
+    def trip(self, order: Sequence[int]) -> None:
+        """Once through the loop."""
+        for entry in order:
+            self.issue(entry)
+        self.time += self._loop.edge
+
+    def issue(self, entry: int) -> bool:
+        """The instructions of an entry, one after the other: is any of them late?"""
+        issue, late = self._issue, False
+        for step in self._loop.entries[entry]:
+            self.time += step[1]
+            late |= issue[step[0]](step)
+        return late
+
+    def stall(self, entry: int) -> int:
+        """Clocks that the wave would stand before the first instruction of an entry if it came next."""
+        for step in self._loop.entries[entry][:1]:
+            form, lead, held, _, needs, _, place = step.first if isinstance(step, IssueRun) else step
+            time = until = self.time + lead
+            if form == MATH:
+                until = max(time, self._free[place])
+            elif form != TURNS:
+                oldest = self._issued[place] - (held + 1 if form == WAIT else self._loop.holds[place])
+                until = max(time, self._given_back(place, oldest))
+            for register, extra in needs:
+                until = max(until, self._ready[register] + extra)
+            return until - time
+        return 0
+
+    def busy_yet(self, entry: int) -> int:
+        """Clocks until the matrix unit is free, when the wave comes to the first instruction of an entry."""
+        return self._free[MATRIX] - self.time - sum(step.lead for step in self._loop.entries[entry][:1])
+
+    def _given_back(self, place: int, token: int) -> int:
+        """When a token comes back; of a load that has not landed, when it would if the port were free."""
+        tokens = self._done[place]
+        if token < len(tokens):
+            return tokens[token] if token >= 0 else 0
+        under_way = [arrival + busy for arrival, busy, whose in self._arriving if whose is tokens]
+        return under_way[token - len(tokens)]
+
+    def _math(self, step: IssueStep) -> bool:
+        """Late is what the wave stood for, or a matrix instruction that the unit stood idle for."""
+        _, _, held, after, needs, makes, place = step
+        free, ready, turn, time = self._free, self._ready, self._loop.turn, self.time
+        until = free[place] if free[place] > time else time  # noqa: FURB136  # in the innermost loop, a call counts
+        for register, extra in needs:
+            until = max(until, ready[register] + extra)
+        until += -until % turn
+        late = until > (time if place != MATRIX or self._loop.turns_are_scarce else free[place])
+        free[place] = until + held
+        for register in makes:
+            ready[register] = until + after
+        self.time = until + turn
+        return late
+
+    def _run(self, step: IssueRun) -> bool:
+        """As `_math` would take them one by one."""
+        _, _, first, makes, rest, every = step
+        late = self._math(first)
+        self.time += rest
+        self._free[first.place] += rest
+        for register in makes:
+            self._ready[register] = self.time - self._loop.turn + first.after
+        waves_turn = first.place != MATRIX or self._loop.turns_are_scarce
+        return late or every > (self._loop.turn if waves_turn else first.held)
+
+    def _wait(self, step: IssueStep) -> bool:
+        """A wait directly behind another is a field of the same instruction, where there is such a one."""
+        _, _, held, _, _, _, place = step
+        if self.time == self._waited and self._loop.fused_waits:
+            self.time -= self._loop.turn
+        late = self._come_down(place, self._issued[place] - held - 1)
+        self.time += self._loop.turn
+        self._waited = self.time
+        return late
+
+    def _memory(self, step: IssueStep) -> bool:
+        """An op needs room in its counter; what a load brings takes the port of LDS when it arrives."""
+        form, _, held, after, needs, makes, place = step
+        late = self._come_down(place, self._issued[place] - self._loop.holds[place])
+        time, ready = self.time, self._ready
+        for register, extra in needs:
+            time = max(time, ready[register] + extra)
+        time += -time % self._loop.turn
+        self._issued[place] += 1
+        tokens = self._done[place]
+        if form == LDS:
+            self._port = max(self._port, time) + held
+            finish = self._port + after
+            tokens.append(max(finish, tokens[-1]) if tokens else finish)
+        else:
+            self._path = max(self._path, time) + held
+            finish = self._path + self._loop.latency
+            self._arriving.append((finish, after, tokens))
+        for register in makes:
+            ready[register] = finish
+        self.time = time + self._loop.turn
+        return late
+
+    def _come_down(self, place: int, oldest: int) -> bool:
+        """Stand until a token is given back; true if that takes time."""
+        tokens, arriving = self._done[place], self._arriving
+        while arriving and (arriving[0][0] <= self.time or oldest >= len(tokens)):
+            arrival, busy, whose = arriving.pop(0)
+            self._port = max(self._port, arrival) + busy
+            whose.append(max(self._port, whose[-1]) if whose else self._port)
+        if oldest < 0 or tokens[oldest] <= self.time:
+            return False
+        self.time = tokens[oldest] + -tokens[oldest] % self._loop.turn
+        return True
+
+    def _turns(self, _step: IssueStep) -> bool:
+        return False
+
+
+_POINTER: Final = ctypes.c_void_p
+_TAKES = (*(_POINTER,) * 7, ctypes.c_int64, ctypes.c_int64, _POINTER, _POINTER)
+_EDGE = -1  # in an order
+_FAULTS: dict[int, type[Exception]] = {-(1 << 63): IndexError, 1 - (1 << 63): MemoryError, 2 - (1 << 63): IndexError}
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The core that was built into the package, if any."""
+    built = Path(__file__).parent / "native" / "lib" / "librota_pace.so"  # beside modules it would pass for one of them
+    return load(built, {"rota_pace": (ctypes.c_int64, _TAKES)})
+
+
+class NativePace:
+    """Trips through one loop."""
+
+    def __init__(self, core: ctypes.CDLL, loop: PacedLoop) -> None:
+        self._run = core.rota_pace
+        pool: list[int] = []
+        steps, first = list[int](), [0]
+        for entry in loop.entries:
+            for step in entry:
+                steps += _fields(step, pool)
+            first.append(first[-1] + len(entry))
+        head = (loop.turn, loop.latency, loop.edge, loop.fused_waits, loop.turns_are_scarce, loop.registers)
+        # Addresses alone go to the core: the arrays must stay.
+        self._arrays = [
+            array("q", each)
+            for each in ((*head, len(loop.holds), len(loop.entries)), steps, first, pool, loop.holds, loop.pending)
+        ]
+        self._addresses = [each.buffer_info()[0] for each in self._arrays]
+
+    def clocks(self, order: Sequence[int], ahead: Iterable[Sequence[int]]) -> int:
+        """Clocks of a trip, behind other trips."""
+        return self._trip(order, ahead, None, None)
+
+    def trip(
+        self, order: Sequence[int], ahead: Iterable[Sequence[int]]
+    ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+        """Clocks of a trip, the entries that are late, and for how long the matrix unit is busy yet before each."""
+        late, margins = array("b", bytes(len(order) + 1)), array("q", bytes(8 * (len(order) + 1)))
+        clocks = self._trip(order, ahead, late, margins)
+        return clocks, tuple(entry for entry, is_late in zip(order, late, strict=False) if is_late), tuple(margins[:-1])
+
+    def _trip(
+        self, order: Sequence[int], ahead: Iterable[Sequence[int]], late: array[int] | None, margins: array[int] | None
+    ) -> int:
+        whole = array("q")
+        for each in (*ahead, order):
+            whole.extend(each)
+            whole.append(_EDGE)
+        out = (None if each is None else each.buffer_info()[0] for each in (late, margins))
+        clocks: int = self._run(*self._addresses, whole.buffer_info()[0], len(whole), len(order) + 1, *out)
+        if clocks in _FAULTS:
+            raise _FAULTS[clocks]
+        return clocks
+
+
+def _fields(step: IssueStep | IssueRun, pool: list[int]) -> tuple[int, ...]:
+    """As `Step` in pace.c; registers go to the pool."""
+    first, rest, every = (step.first, step.rest, step.every) if isinstance(step, IssueRun) else (step, 0, 0)
+    needs_at = len(pool)
+    pool += [number for need in first.needs for number in need]
+    makes_at = len(pool)
+    pool += step.makes
+    operands = needs_at, len(first.needs), makes_at, len(step.makes)
+    return step.form, step.lead, first.held, first.after, first.place, *operands, rest, every
+
+
+_TRIPS = 2  # ahead of the one that is taken; by then loads of the first have landed
+
+
+class Trip(NamedTuple):
+    """A trip's clocks, the entries that time is lost for, and margins, one for each place in the order.
+
+    Lost is time of the matrix unit, or of the wave where it is short of turns.  A margin says for how long the matrix
+    unit is busy yet when the entry is about to be issued; it is below 0 if the unit has been free for so long.
+    """
+
+    clocks: int
+    late: tuple[int, ...]
+    margins: tuple[int, ...]
+
+
+class OrderPace:
+    """Trips through one loop."""
+
+    def __init__(self, loop: PacedLoop) -> None:
+        self.loop = loop
+
+    def settled(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> WavePace:
+        """A wave that has run through `ahead`, a part of the order's end, or twice through the whole order."""
+        pace = WavePace(self.loop)
+        for trip in _settling(order, ahead):
+            pace.trip(trip)
+        return pace
+
+    def clocks(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> int:
+        """Clocks of a trip through the entries in this order, when the wave has settled."""
+        if self._native is not None:
+            return self._native.clocks(order, _settling(order, ahead))
+        pace = self.settled(order, ahead)
+        start = pace.time
+        pace.trip(order)
+        return pace.time - start
+
+    def trip(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> Trip:
+        """The same trip, entry by entry."""
+        if self._native is not None:
+            return Trip(*self._native.trip(order, _settling(order, ahead)))
+        pace = self.settled(order, ahead)
+        start, late, margins = pace.time, list[int](), list[int]()
+        for entry in order:
+            margins.append(pace.busy_yet(entry))
+            late += [entry] if pace.issue(entry) else []
+        return Trip(pace.time + self.loop.edge - start, tuple(late), tuple(margins))
+
+    @cached_property
+    def _native(self) -> NativePace | None:
+        core = library()
+        return None if core is None else NativePace(core, self.loop)
+
+
+def _settling(order: Sequence[int], ahead: Sequence[int] | None) -> list[Sequence[int]]:
+    return [order] * _TRIPS if ahead is None else [ahead]
+
+
+def in_lockstep(code: Code) -> bool:
+    """Do all waves run the same entries?"""
+    return len(set(code.roles)) == 1

@@ -1,0 +1,295 @@
+"""What emitted source rests on: takes a schedule, gives comment lines with what was proved and what is assumed."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.emission import no_word
+from rota.errors import EmissionError, Finding
+from rota.program.entry import WORKGROUP, Effect, Entry
+from rota.program.kinds import OpKind, Phase
+from rota.program.lowered import LoweredProgram
+from rota.program.machine import Machine
+from rota.targets.architecture import Architecture, WaitEncoding
+
+FIRST_MARK = 0x524F5401
+LAST_MARK = 0x524F5402
+
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?")  # the standard keeps a leading _ and any __ for itself
+_KEYWORDS = frozenset(
+    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class
+    compl concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default
+    delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long
+    mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
+    reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch template this
+    thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
+    xor_eq linux main unix""".split()  # noqa: SIM905  # a list literal would take a line each
+)
+
+
+def identifier(name: str, taken: Collection[str] = ()) -> str:
+    """`name`, if it is a plain C++ identifier that neither a keyword nor the source itself takes."""
+    if not _PLAIN.fullmatch(name) or name in _KEYWORDS or name in taken:
+        why = "the source itself has that name" if name in taken else "C++ keeps it" if name in _KEYWORDS else ""
+        raise EmissionError(
+            Finding(
+                code="T201",
+                message=f"{name!r} can't be a name in C++ source" + (f": {why}" if why else ""),
+                evidence=(("expected", "a letter, then letters, digits and single underscores"),),
+                fixes=(f"rename the loop, op, value or schedule, for example to {_plain(name)}",),
+            )
+        )
+    return name
+
+
+def _plain(name: str) -> str:
+    """The nearest name that can be one."""
+    near = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
+    return near if _PLAIN.fullmatch(near) and near not in _KEYWORDS and near != name else f"my_{near}".rstrip("_")
+
+
+def comment(text: str) -> str:
+    """`text` behind two slashes, if all of it stays there: no line ends, and none is joined to the next."""
+    if not text.isprintable() or "\\" in text:
+        raise EmissionError(
+            Finding(
+                code="T201",
+                message=f"{text!r:.80} can't stand in a comment of C++ source: the compiler would read on behind it",
+                evidence=(("expected", "one line of printable characters, without a backslash"),),
+                fixes=("take line breaks and backslashes out of names, reasons and the machine's name",),
+            )
+        )
+    return f"// {text}"
+
+
+class FunctionCall(NamedTuple):
+    """A function, the numbers it is specialised for, what they are called, and which K-tile it is told."""
+
+    name: str
+    numbers: tuple[int, ...]
+    called: tuple[str, ...]
+    k_tile: int
+
+    @property
+    def declaration(self) -> str:
+        """How the author declares it."""
+        template = f"template <{', '.join(f'int {each}' for each in self.called)}> " if self.called else ""
+        return f"{template}void {self.name}(int k);"
+
+    def text(self, base: str) -> str:
+        """The call, where K-tiles count from `base`."""
+        numbers = f"template {self.name}<{', '.join(map(str, self.numbers))}>" if self.numbers else self.name
+        if not base:
+            return f"ops.{numbers}({self.k_tile});"
+        sign = "-" if self.k_tile < 0 else "+"
+        return f"ops.{numbers}({f'{base} {sign} {abs(self.k_tile)}' if self.k_tile else base});"
+
+
+_GROUP_MASKS = (0x100, 0x200, 0x020, 0x008)  # by InstructionGroup: LLVM, SchedGroupMask in AMDGPUIGroupLP
+
+
+class _Field(NamedTuple):
+    """A counter's field of s_waitcnt: the macro that waits, and the count that means no wait."""
+
+    macro: str
+    no_wait: int
+
+
+_COUNTERS: Mapping[WaitEncoding, Mapping[str, _Field]] = {
+    WaitEncoding.SPLIT_VMCNT: {"vmcnt": _Field("ROTA_WAIT_VM", 63), "lgkmcnt": _Field("ROTA_WAIT_LGKM", 15)}
+}
+"""What source has words for."""
+
+
+def check_words(program: LoweredProgram) -> None:
+    """A machine, counter, barrier or role for which there are no words is refused."""
+    machine = program.machine
+    fields = _fields(machine)
+    for counter in machine.counters:
+        if counter.name not in fields:
+            raise no_word(
+                f"{machine.name} counts on {counter.name}, for which source has no wait",
+                evidence=(("known counters", ", ".join(fields)),),
+            )
+    for entry in program.entries:
+        _check_kind(entry)
+        _check_meeting(entry)
+        _check_role(program, entry)
+
+
+def _fields(machine: Machine) -> Mapping[str, _Field]:
+    """The counters' fields of s_waitcnt, where the machine says how it is encoded."""
+    encoding = machine.wait_encoding if isinstance(machine, Architecture) else None
+    if encoding is None:
+        raise no_word(
+            f"no source is written for {machine.name} ({machine.arch}), which doesn't state how its waits are encoded",
+            evidence=(("architecture", machine.arch), ("known", "; ".join(each.value for each in _COUNTERS))),
+        )
+    return _COUNTERS[encoding]
+
+
+def is_alone(program: LoweredProgram, entry: Entry) -> bool:
+    """Is there a role that doesn't execute it?"""
+    return not all(entry.executed_by(role) for role in range(len(program.roles)))
+
+
+def _check_kind(entry: Entry) -> None:
+    """What was proved is the effect; what is written is the op."""
+    if entry.op.kind is not entry.effect.kind:
+        raise no_word(
+            f"{entry.op} is written as one kind of op and does another",
+            concerns=(entry.concern(),),
+            evidence=(("written as", entry.op.kind.does), ("does", entry.effect.kind.does)),
+        )
+
+
+def _check_meeting(entry: Entry) -> None:
+    """Only the barrier at which all waves arrive and wait at once has a word."""
+    arrives, awaits = entry.effect.arrives, entry.effect.awaits
+    if entry.op.kind is OpKind.BARRIER and not arrives == awaits == WORKGROUP:
+        split = "arrives at" if awaits is None else "waits at" if arrives is None else "meets at"
+        raise no_word(
+            f"{entry.op} {split} the barrier {arrives or awaits!r}; source has a word only for the barrier at which "
+            "all waves of a workgroup arrive and wait at once",
+            concerns=(entry.concern(),),
+            evidence=(("arrives", arrives or "nowhere"), ("waits", awaits or "nowhere")),
+        )
+
+
+def _check_role(program: LoweredProgram, entry: Entry) -> None:
+    """Two groups of as many waves each may differ in barriers of their own, as staggering has them."""
+    if not is_alone(program, entry) or entry.roles is None:
+        return
+    sizes = {role.waves for role in program.roles}
+    if entry.op.kind is not OpKind.BARRIER or len(program.roles) != 2 or len(sizes) > 1 or not entry.roles:
+        names = ", ".join(program.roles[role].name for role in entry.roles) or "no role"
+        raise no_word(
+            f"{entry.op} is executed by {names} alone; source is written for waves that all do the same, or for two "
+            "groups of equal size, one a barrier behind the other",
+            concerns=(entry.concern(),),
+            evidence=tuple(
+                (role.name, "waves not stated" if role.waves is None else f"{role.waves} waves")
+                for role in program.roles
+            ),
+        )
+
+
+def sync_words() -> Iterator[str]:
+    """The macros; on gfx9 the field of vmcnt is split, and all ones in a field is no wait for its counter."""
+    yield "#define ROTA_FENCE __builtin_amdgcn_sched_barrier(0);"
+    yield (
+        "#define ROTA_WAIT_VM(n) "
+        "__builtin_amdgcn_s_waitcnt(((n) & 15) | 0xf70 | ((n) >> 4 << 14)); ROTA_FENCE  // at most n loads under way"
+    )
+    yield (
+        "#define ROTA_WAIT_LGKM(n) "
+        "__builtin_amdgcn_s_waitcnt(0xc07f | ((n) << 8)); ROTA_FENCE  // at most n LDS reads under way"
+    )
+    yield "#define ROTA_BARRIER __builtin_amdgcn_s_barrier(); ROTA_FENCE"
+    yield "#define ROTA_PRIORITY(n) __builtin_amdgcn_s_setprio(n); ROTA_FENCE"
+
+
+def apart_words() -> Iterator[str]:
+    """What `apart_text` takes, for kernels with vector instructions that the compiler doesn't look into."""
+    yield '#define ROTA_APART(n) asm volatile("s_nop %0" :: "i"((n) - 1)); ROTA_FENCE  // wait states'
+
+
+def apart_text(states: int) -> str:
+    """So many wait states."""
+    return f"ROTA_APART({states})"
+
+
+def sync_text(program: LoweredProgram, entry: Entry) -> str:
+    """The statement; a barrier of one wave group alone asks the variable `wave_group`."""
+    if entry.op.kind is OpKind.WAIT:
+        return _wait(program, entry)
+    if entry.op.kind is OpKind.BARRIER and entry.roles and is_alone(program, entry):
+        return f"if (wave_group == {entry.roles[0]}) {{ ROTA_BARRIER }}"
+    return _STATEMENTS[entry.op.kind](entry.effect)
+
+
+def _wait(program: LoweredProgram, entry: Entry) -> str:
+    counter, count = entry.effect.counter or "", entry.effect.wait_value
+    field = _fields(program.machine)[counter]
+    if count >= field.no_wait:
+        raise no_word(
+            f"{entry.op} can't be written: from {field.no_wait} on, the field of {counter} doesn't wait",
+            concerns=(entry.concern(),),
+            evidence=(("count", count), ("largest that waits", field.no_wait - 1)),
+        )
+    return f"{field.macro}({count})"
+
+
+def _hint(effect: Effect) -> str:
+    mask = _GROUP_MASKS[effect.tokens % len(_GROUP_MASKS)]
+    return f"__builtin_amdgcn_sched_group_barrier({mask:#x}, {effect.wait_value}, 0); ROTA_FENCE"
+
+
+_STATEMENTS: Mapping[OpKind, Callable[[Effect], str]] = {
+    OpKind.BARRIER: lambda _: "ROTA_BARRIER",
+    OpKind.PRIORITY: lambda effect: f"ROTA_PRIORITY({effect.wait_value})",
+    OpKind.FENCE: lambda _: "ROTA_FENCE",
+    OpKind.HINT: _hint,
+}
+
+
+Reasons = dict[tuple[Phase, int], str]
+
+
+def sync_reasons(compiled: CompiledSchedule) -> Reasons:
+    """By phase and slot: a repair's own reason, and for other waits what they complete."""
+    reasons = _completed(compiled.lowered)
+    reasons.update({(repair.phase, repair.slot): repair.reason for repair in compiled.repairs})
+    return reasons
+
+
+def sync_reason(program: LoweredProgram, entry: Entry, reasons: Reasons) -> str:
+    """Why an entry stands there, if it synchronises; slots of `reasons` are not those of staggering's own barriers."""
+    if is_alone(program, entry):
+        late = entry.phase is Phase.PROLOGUE
+        return "group 1 falls one barrier behind group 0" if late else "group 0 lets group 1 catch up"
+    if entry.op.kind is OpKind.BARRIER:
+        return reasons.get((entry.phase, entry.time_slot), "the schedule's own")
+    return reasons.get((entry.phase, entry.time_slot), "")
+
+
+def _completed(program: LoweredProgram) -> Reasons:
+    """Replay one wave; the second trip's waits are the ones that stand, for they see what the first leaves behind."""
+    pending: defaultdict[str, deque[Entry]] = defaultdict(deque)
+    reasons: Reasons = {}
+    for phase in (Phase.PROLOGUE, Phase.KERNEL, Phase.KERNEL, Phase.EPILOGUE):
+        for entry in program.phase(phase):
+            effect = entry.effect
+            if effect.counter is None:
+                continue
+            queue = pending[effect.counter]
+            if effect.kind is not OpKind.WAIT:
+                queue.extend([entry] * effect.tokens)
+                continue
+            last: Entry | None = None
+            while len(queue) > effect.wait_value:
+                last = queue.popleft()
+            reasons[phase, entry.time_slot] = (
+                f"{last.op} ({last.phase.at(last.time_slot)}) and older are over"
+                if last
+                else "all it could wait for is over already"
+            )
+    return reasons
+
+
+def contract(compiled: CompiledSchedule) -> Iterator[str]:
+    """What was added to a schedule that wasn't proved, the first line of the certificate, then every assumption."""
+    if compiled.certificate is None:
+        yield "// The schedule is not proved."
+        return
+    for finding in compiled.findings:
+        if finding.code == "W104":
+            yield f"// {finding.message[0].upper()}{finding.message[1:]}:"
+            yield from (f"//   {end.role} {end.label}" for end in finding.concerns)
+    yield f"// The schedule is {str(compiled.certificate).splitlines()[0]}, if"
+    yield from (f"//   {text}" for text in compiled.certificate.assumptions)

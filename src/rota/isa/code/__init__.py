@@ -1,1 +1,0 @@
-"""The instructions of a kernel: takes a listing, gives `Instruction` values and where they lead."""

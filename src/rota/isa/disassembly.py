@@ -1,0 +1,673 @@
+"""Vector instructions that are skipped: takes instructions with s_setvskip, gives twice as many without that mode.
+
+While VSKIP is on, vector instructions are passed over as if they were not there: they neither count nor wait (CDNA3
+ISA, "S_SETVSKIP").  The second half of what is given is the code as it is then, with s_nop for each of them;
+s_setvskip is a branch from one half to the other, so that nothing else has to know of the mode.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from rota.errors import Concern, Finding, IsaError, SourceLine
+from rota.isa.binary.kernel_facts import KernelFacts
+from rota.isa.wave.operand import unknown
+
+if TYPE_CHECKING:
+    from rota.isa.binary.elf import LineTable
+
+_FUNCTION = re.compile(r"^(?P<address>[0-9a-fA-F]+) <(?P<name>.+)>:$")
+_ENCODED = re.compile(r"//\s*(?P<address>[0-9A-Fa-f]+):(?P<words>(?: [0-9A-Fa-f]{8})+)")
+_LABEL = re.compile(r"^(?P<name>[\w.$@]+):")
+_COMMENT = re.compile(r"(?:;|//).*$")
+_NUMBERED = re.compile(r"^(?P<name>\d+)(?P<way>[bf])$")  # the label before or after this line
+_JUMPS = ("s_branch", "s_cbranch_scc", "s_cbranch_vcc", "s_cbranch_exec", "s_cbranch_cdbg", "s_call_b64")
+_DATA = (".long", ".byte", ".short", ".quad", ".ascii", ".asciz", ".zero", ".fill", ".space", ".section", ".rodata",
+         ".text", ".data")  # fmt: skip
+_WORD = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeLine:
+    """One instruction: where it stands in the text, its text, its encoding, and the place that it jumps to.
+
+    `follows` is the place behind it; `label` is what a jump names in assembly.
+    """
+
+    number: int
+    text: str
+    follows: int
+    words: tuple[int, ...] = ()
+    target: int | None = None
+    label: str = ""
+
+    @property
+    def opcode(self) -> str:
+        """Its first word."""
+        return self.text.partition(" ")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeListing:
+    """Instructions by place, and the places that have names; `addressed` says that places are byte addresses."""
+
+    lines: Mapping[int, CodeLine]
+    names: Mapping[str, int]
+    addressed: bool
+
+
+@lru_cache(maxsize=4)  # kernel after kernel is read from one listing
+def parse_listing(text: str) -> CodeListing:
+    """Every instruction of a text, of all functions together."""
+    lines = text.splitlines()
+    return _disassembly(lines) if any(_ENCODED.search(line) for line in lines) else _assembly(lines)
+
+
+def _disassembly(text: list[str]) -> CodeListing:
+    lines: dict[int, CodeLine] = {}
+    names: dict[str, int] = {}
+    for number, raw in enumerate(text, 1):
+        encoded = _ENCODED.search(raw)
+        if encoded is None:
+            if (function := _FUNCTION.match(raw)) is not None:
+                names.setdefault(function["name"], int(function["address"], 16))
+            continue
+        address = int(encoded["address"], 16)
+        words = tuple(int(word, 16) for word in encoded["words"].split())
+        code = raw[: encoded.start()].strip()
+        follows = address + _WORD * len(words)
+        target = None
+        if code.startswith(_JUMPS):
+            away = words[0] & 0xFFFF
+            target = address + _WORD + _WORD * (away - (away >> 15 << 16))
+        lines[address] = CodeLine(number=number, text=code, follows=follows, words=words, target=target)
+    return CodeListing(lines=MappingProxyType(lines), names=MappingProxyType(names), addressed=True)
+
+
+def _assembly(text: list[str]) -> CodeListing:
+    """Places are numbers; one is left out where data or another section stands, so that nothing runs across it."""
+    lines: dict[int, CodeLine] = {}
+    labels: dict[str, list[int]] = {}
+    place = 0
+    for number, raw in enumerate(text, 1):
+        code = _COMMENT.sub("", raw).strip()
+        while (label := _LABEL.match(code)) is not None:
+            labels.setdefault(label["name"], []).append(place)
+            code = code[label.end() :].strip()
+        if not code:
+            continue
+        if code.startswith("."):
+            place += code.startswith(_DATA) and place - 1 in lines
+            continue
+        jump = code.rsplit(maxsplit=1)[-1] if code.startswith(_JUMPS) else ""
+        lines[place] = CodeLine(number=number, text=code, follows=place + 1, label=jump)
+        place += 1
+    for at, line in lines.items():
+        if line.label:
+            target = _labelled(line.label, at, labels)
+            lines[at] = CodeLine(number=line.number, text=line.text, follows=at + 1, target=target, label=line.label)
+    return CodeListing(lines=lines, names={name: places[0] for name, places in labels.items()}, addressed=False)
+
+
+def _labelled(label: str, place: int, labels: Mapping[str, list[int]]) -> int | None:
+    if (numbered := _NUMBERED.match(label)) is None:
+        places = labels.get(label, [])
+        return places[0] if len(places) == 1 else None
+    found = labels.get(numbered["name"], [])
+    before = [each for each in found if each <= place]
+    after = [each for each in found if each > place]
+    chosen = before[-1:] if numbered["way"] == "b" else after[:1]
+    return chosen[0] if chosen else None
+
+
+Key = str | int | tuple[int, int]  # SCC, a scalar register, or a lane of a vector register
+Values = frozenset[int]
+State = dict[Key, Values]  # what is not in it is not known
+_Written = dict[Key, Values | None]
+
+_MOST_VALUES = 16  # of one register: from so many places a function may be called
+_ANY_LANE = -1
+_SCC = "scc"
+_M32 = 0xFFFF_FFFF
+_REGISTERS = re.compile(r"(?<!\w)(?P<file>[sv])(?:(?P<one>\d+)|\[(?P<first>\d+):(?P<last>\d+)\])(?!\w)")
+_RELATIVE = ("s_movrel", "v_movrel", "s_set_gpr_idx")  # write registers that they don't name
+_LEAVE_SCC = ("s_mov_", "s_getpc_", "s_setpc_", "s_waitcnt", "s_nop", "s_branch", "s_cbranch_", "s_barrier")
+_SUMS = {"s_add_u32": (1, False), "s_addc_u32": (1, True), "s_sub_u32": (-1, False), "s_subb_u32": (-1, True)}
+
+
+def joined(one: State, other: State) -> State:
+    """What is known wherever one comes from."""
+    both = {key: one[key] | other[key] for key in one.keys() & other.keys()}
+    return {key: values for key, values in both.items() if len(values) <= _MOST_VALUES}
+
+
+def jump_targets(line: CodeLine, state: State) -> Values | None:
+    """Where s_setpc_b64 or s_swappc_b64 may go, if that is known."""
+    halves = [state.get(key) for key in _keys(line.text.split()[-1])]
+    if len(halves) != 2 or halves[0] is None or halves[1] is None:
+        return None
+    return frozenset(low | high << 32 for low, high in product(halves[0], halves[1]))
+
+
+def behind(line: CodeLine, state: State) -> State:
+    """What the registers may hold behind an instruction."""
+    opcode, _, rest = line.text.partition(" ")
+    if opcode.startswith(_RELATIVE):
+        return {}
+    operands = [operand.strip() for operand in rest.split(",")]
+    follow = _FOLLOWED.get(opcode)
+    try:
+        written = None if follow is None else follow(line, operands, state)
+    except (IndexError, ValueError):  # an operand too few: the decoder has a word about that
+        written = None
+    if written is None:
+        named = {key for operand in operands for key in _keys(operand)}
+        written = {key: None for key in state if key in named or _lane_of(key, named)}
+    after = dict(state)
+    if opcode.startswith("s_") and not opcode.startswith(_LEAVE_SCC):
+        after.pop(_SCC, None)
+    for key, values in written.items():
+        if values is not None and 0 < len(values) <= _MOST_VALUES:
+            after[key] = values
+        else:
+            after.pop(key, None)
+    return after
+
+
+def _lane_of(key: Key, named: set[Key]) -> bool:
+    return isinstance(key, tuple) and (key[0], _ANY_LANE) in named
+
+
+def _keys(operand: str) -> list[Key]:
+    """The scalar registers, and the vector registers with all of their lanes, that an operand names."""
+    keys: list[Key] = []
+    for found in _REGISTERS.finditer(operand):
+        first, last = int(found["one"] or found["first"]), int(found["one"] or found["last"])
+        numbers = range(first, min(last, first + 31) + 1)
+        keys += [number if found["file"] == "s" else (number, _ANY_LANE) for number in numbers]
+    return keys
+
+
+def _here(line: CodeLine, operands: list[str], _: State) -> _Written:
+    """The address behind the instruction: of s_getpc_b64, and where a call returns to."""
+    halves = (frozenset({line.follows & _M32}), frozenset({line.follows >> 32}))
+    return dict(zip(_keys(operands[0]), halves, strict=True))
+
+
+def _moved(_: CodeLine, operands: list[str], state: State) -> _Written:
+    return {_keys(operands[0])[0]: _value(state, operands[1])}
+
+
+def _moved_pair(_: CodeLine, operands: list[str], state: State) -> _Written:
+    targets, sources = _keys(operands[0]), _keys(operands[1])
+    if sources:
+        return {target: state.get(source) for target, source in zip(targets, sources, strict=True)}
+    literal = _literal(operands[1])
+    if literal is None:
+        return dict.fromkeys(targets)
+    return dict(zip(targets, (frozenset({literal & _M32}), frozenset({literal >> 32 & _M32})), strict=True))
+
+
+def _summed(line: CodeLine, operands: list[str], state: State) -> _Written:
+    sign, takes = _SUMS[line.opcode]
+    target = _keys(operands[0])[0]
+    one, other = (_value(state, operand) for operand in operands[1:3])
+    carry = state.get(_SCC) if takes else frozenset({0})
+    if one is None or other is None or carry is None:
+        return {target: None, _SCC: None}
+    totals = {a + sign * (b + c) for a, b, c in product(one, other, carry)}
+    return {
+        target: frozenset(total & _M32 for total in totals),
+        _SCC: frozenset(int(not 0 <= total <= _M32) for total in totals),
+    }
+
+
+def _put_in_lane(_: CodeLine, operands: list[str], state: State) -> _Written:
+    vector, lane = _vector(operands[0]), _literal(operands[2])
+    if lane is None:
+        return {key: None for key in state if isinstance(key, tuple) and key[0] == vector}
+    return {(vector, lane & 63): _value(state, operands[1])}
+
+
+def _taken_from_lane(_: CodeLine, operands: list[str], state: State) -> _Written:
+    vector, lane = _vector(operands[1]), _literal(operands[2])
+    return {_keys(operands[0])[0]: None if lane is None else state.get((vector, lane & 63))}
+
+
+_FOLLOWED: dict[str, Callable[[CodeLine, list[str], State], _Written]] = {
+    "s_getpc_b64": _here,
+    "s_swappc_b64": _here,
+    "s_call_b64": _here,
+    "s_setpc_b64": lambda *_: {},
+    "s_mov_b32": _moved,
+    "s_mov_b64": _moved_pair,
+    "v_writelane_b32": _put_in_lane,
+    "v_readlane_b32": _taken_from_lane,
+    **dict.fromkeys(_SUMS, _summed),
+}
+
+
+def _vector(operand: str) -> int:
+    (key,) = _keys(operand)
+    if not isinstance(key, tuple):
+        raise ValueError(f"{operand} is no vector register")  # noqa: TRY004  # caught above
+    return key[0]
+
+
+def _value(state: State, operand: str) -> Values | None:
+    keys = _keys(operand)
+    if keys:
+        return state.get(keys[0])
+    literal = _literal(operand)
+    return None if literal is None else frozenset({literal & _M32})
+
+
+def _literal(operand: str) -> int | None:
+    try:
+        return int(operand.removeprefix("lit(").removesuffix(")"), 0)
+    except ValueError:
+        return None
+
+
+_MOST_VISITS = 16  # of a place, on average: what real code needs is 1 to 4
+_FREE_VISITS = 10_000
+ENDS = frozenset({"s_endpgm", "s_endpgm_saved"})
+"""Opcodes behind which a wave is over."""
+_INDIRECT = frozenset({"s_setpc_b64", "s_swappc_b64"})
+_NO_WAY_ON = ENDS | _INDIRECT | {"s_branch", "s_call_b64", "s_trap"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeFlow:
+    """The places that can be come to, the jumps that are not understood, and where the code shows nothing.
+
+    `missing` are pairs of a place and where it leads: no instruction stands there.
+    """
+
+    places: frozenset[int]
+    unresolved: tuple[int, ...] = ()
+    missing: tuple[tuple[int, int], ...] = ()
+
+
+def derive_flow(listing: CodeListing, entry: int, functions: Iterable[int] = ()) -> CodeFlow:
+    """Everything that can be come to from `entry`; `functions` are where a jump may go that isn't understood."""
+    walk = _Walk(listing.lines)
+    walk.start(entry)
+    if walk.unresolved:
+        for function in sorted(functions):
+            walk.start(function)
+    return CodeFlow(
+        places=frozenset(place for place in walk.states if place in listing.lines),
+        unresolved=tuple(sorted(walk.unresolved)),
+        missing=tuple(sorted(walk.missing)),
+    )
+
+
+def falls_through(opcode: str) -> bool:
+    """Can the next thing be what stands behind it?  A call comes back there by a jump of its own."""
+    return opcode not in _NO_WAY_ON
+
+
+def _endless_search(lines: Mapping[int, CodeLine], place: int) -> IsaError:
+    line = lines.get(place)
+    near = () if line is None else (Concern(label=line.text, index=line.number, role="line of the listing"),)
+    return IsaError(
+        Finding(
+            code="I131",
+            message="where its jumps lead is not found within the time allowed for it",
+            concerns=near,
+            evidence=(("instructions", len(lines)), ("visits", _FREE_VISITS + _MOST_VISITS * len(lines))),
+        )
+    )
+
+
+class _Walk:
+    """What the registers may hold at each place, until nothing new is found."""
+
+    def __init__(self, lines: Mapping[int, CodeLine]) -> None:
+        self._lines = lines
+        self._plain = not any(line.opcode in _INDIRECT for line in lines.values())  # then no register matters
+        self._returns: set[int] = set()
+        self.states: dict[int, State] = {}
+        self.missing: set[tuple[int, int]] = set()
+        self.unresolved: set[int] = set()
+        self._left = _FREE_VISITS + _MOST_VISITS * len(lines)
+
+    def start(self, place: int) -> None:
+        """Goes on from a place of which nothing is known, and from behind calls whose return isn't understood."""
+        self._go({place: {}})
+        while late := sorted(self._returns - self.states.keys()):
+            self._go({late[0]: {}})
+
+    def _go(self, work: dict[int, State]) -> None:
+        while work:
+            place, state = work.popitem()
+            self._left -= 1
+            if self._left < 0:
+                raise _endless_search(self._lines, place)
+            known = self.states.get(place)
+            now = state if known is None else joined(known, state)
+            if now == known:
+                continue
+            self.states[place] = now
+            line = self._lines.get(place)
+            if line is None:
+                continue
+            after = {} if self._plain else behind(line, now)
+            for to in self._successors(line, place, now):
+                if to not in self._lines:
+                    self.missing.add((place, to))
+                else:
+                    work[to] = joined(work[to], after) if to in work else after
+
+    def _successors(self, line: CodeLine, place: int, state: State) -> list[int]:
+        opcode = line.opcode
+        if opcode in {"s_swappc_b64", "s_call_b64"}:
+            self._returns.add(line.follows)
+        if opcode in _INDIRECT:
+            targets = jump_targets(line, state)
+            (self.unresolved.add if targets is None else self.unresolved.discard)(place)
+            return sorted(targets or ())
+        jumps = [] if line.target is None else [line.target]
+        return [*jumps, line.follows] if falls_through(opcode) else jumps
+
+
+_OPERANDS = re.compile(r",\s*(?![^\[\]]*\])(?![^()]*\))")
+_LITERAL = re.compile(r"^lit\(([^()]+)\)$")
+_SPACES = re.compile(r"\s+(?![^()]*\))")
+_ENCODING = re.compile(r"_(e32|e64|dpp|sdwa)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """One instruction: its opcode, its operands, the modifiers that follow them, and where it stands.
+
+    `line` is that of the listing, `address` the byte address in the code object, if the listing says it, `target` the
+    number of the instruction that a branch goes to.  `symbol` is the function that it stands in, `source` the line that
+    it was compiled from, `encoding` its words.
+    """
+
+    opcode: str
+    operands: tuple[str, ...]
+    modifiers: tuple[str, ...]
+    text: str
+    line: int
+    address: int | None = None
+    target: int | None = None
+    symbol: str | None = None
+    source: SourceLine | None = None
+    encoding: tuple[int, ...] = ()
+
+    @property
+    def mnemonic(self) -> str:
+        """The opcode without the encoding that it ends with."""
+        return _ENCODING.sub("", self.opcode)
+
+    def concern(self, role: str = "line of the listing") -> Concern:
+        """This instruction as one end of a finding."""
+        return Concern(label=self.text, index=self.line, role=role, source=self.source)
+
+    @property
+    def follows(self) -> int | None:
+        """The address behind it, if its own is known."""
+        return None if self.address is None else self.address + 4 * len(self.encoding)
+
+
+def read_listing(
+    text: str,
+    kernel: str,
+    *,
+    entry: int | None = None,
+    kernels: Collection[str] = (),
+    lines: LineTable | None = None,
+) -> tuple[Instruction, ...]:
+    """The instructions of `kernel`, the one at its entry first, in the order of their addresses, then those before it.
+
+    `entry` is the address of the first one, where the name isn't enough.  A jump that isn't understood may go to any
+    function that the listing names, but to none of the `kernels`: those are launched, not called.
+    """
+    listing = parse_listing(text)
+    start = entry if entry is not None and listing.addressed else listing.names.get(kernel)
+    if start is None or start not in listing.lines:
+        raise IsaError(
+            Finding(
+                code="I101",
+                message=f"the listing has no instructions of a kernel named {kernel!r}",
+                evidence=(
+                    ("looked for", f"<{kernel}>: or {kernel}:" if start is None else f"{start:#x}"),
+                    ("lines", len(text.splitlines())),
+                ),
+            )
+        )
+    functions = [place for name, place in listing.names.items() if listing.addressed and name not in kernels]
+    flow = derive_flow(listing, start, functions)
+    if flow.missing or _lost(listing, flow):
+        raise IsaError(_astray(listing, flow))
+    return tuple(_instructions(listing, flow, start, lines))
+
+
+def _lost(listing: CodeListing, flow: CodeFlow) -> list[int]:
+    """Branches of assembly to labels that aren't there."""
+    return [
+        place for place in sorted(flow.places) if listing.lines[place].label and listing.lines[place].target is None
+    ]
+
+
+def _astray(listing: CodeListing, flow: CodeFlow) -> Finding:
+    """The finding about code that leads to where no instruction is shown."""
+    lost = _lost(listing, flow)
+    place = lost[0] if lost else flow.missing[0][0]
+    line = listing.lines[place]
+    branches = lost or line.follows != flow.missing[0][1]
+    what = "branches to a place that the listing doesn't show" if branches else "runs into a place without instructions"
+    return Finding(
+        code="I101",
+        message=f"{line.text!r} {what}",
+        concerns=(_concern(line),),
+        evidence=() if lost or not listing.addressed else (("place", f"{flow.missing[0][1]:#x}"),),
+    )
+
+
+def _concern(line: CodeLine) -> Concern:
+    return Concern(label=line.text, index=line.number, role="line of the listing")
+
+
+def _instructions(listing: CodeListing, flow: CodeFlow, start: int, lines: LineTable | None) -> Iterable[Instruction]:
+    before = sorted(place for place in flow.places if place < start)
+    order = [*sorted(place for place in flow.places if place >= start), *before]
+    if before and falls_through((last := listing.lines[before[-1]]).opcode) and last.follows == start:
+        message = f"{last.text!r} runs into the beginning of its own kernel"
+        raise IsaError(Finding(code="I101", message=message, concerns=(_concern(last),)))
+    numbers = {place: number for number, place in enumerate(order)}
+    names = sorted((place, name) for name, place in listing.names.items()) if listing.addressed else []
+    starts = [place for place, _ in names]
+    for place in order:
+        line = listing.lines[place]
+        at = bisect_right(starts, place) - 1
+        yield instruction_of(
+            line,
+            place if listing.addressed else None,
+            None if line.target is None else numbers[line.target],
+            names[at][1] if at >= 0 else None,
+            None if lines is None or not listing.addressed else lines.at(place),
+        )
+
+
+def instruction_of(
+    line: CodeLine,
+    address: int | None = None,
+    target: int | None = None,
+    symbol: str | None = None,
+    source: SourceLine | None = None,
+) -> Instruction:
+    """One line of a listing, with where it stands as far as that is known."""
+    opcode, _, rest = line.text.partition(" ")
+    operands = [part.strip() for part in _OPERANDS.split(rest.strip())] if rest.strip() else []
+    modifiers: tuple[str, ...] = ()
+    if operands and " " in operands[-1] and opcode != "s_waitcnt":
+        operands[-1], *trailing = _SPACES.split(operands[-1])
+        modifiers = tuple(trailing)
+    if not opcode.endswith("64"):  # of 32 bits, a number is the same wherever it is encoded
+        operands = [_LITERAL.sub(r"\1", operand) for operand in operands]
+    return Instruction(
+        opcode=opcode,
+        operands=tuple(operands),
+        modifiers=modifiers,
+        text=line.text,
+        line=line.number,
+        address=address,
+        target=target,
+        symbol=symbol,
+        source=source,
+        encoding=line.words,
+    )
+
+
+def without_end(instructions: Sequence[Instruction]) -> frozenset[int]:
+    """The numbers from which neither an end, nor a trap, nor a jump that a register decides can be come to."""
+    into: dict[int, list[int]] = defaultdict(list)
+    ending = []
+    for number, each in enumerate(instructions):
+        follows = falls_through(each.opcode) or each.opcode == "s_call_b64"
+        leads = [] if each.target is None else [each.target]
+        leads += [number + 1] if follows and number + 1 < len(instructions) else []
+        for to in leads:
+            into[to].append(number)
+        if not leads:
+            ending.append(number)
+    reached = set(ending)
+    while ending:
+        for before in into[ending.pop()]:
+            if before not in reached:
+                reached.add(before)
+                ending.append(before)
+    return frozenset(range(len(instructions))) - reached
+
+
+_USED_REGISTERS = re.compile(r"(?<!\w)(?P<file>[vas])(?:\[\d+:(?P<last>\d+)\]|(?P<one>\d+))(?!\w)")
+
+
+def told_otherwise(facts: KernelFacts, instructions: Sequence[Instruction]) -> list[Finding]:
+    """All findings about one kernel, wherever it is to run."""
+    return [*_of_notes(facts), *_of_instructions(facts, instructions)]
+
+
+def _of_notes(facts: KernelFacts) -> Iterator[Finding]:
+    """Memory is the same number in both; registers are allocated in granules, and may be more than are used.
+
+    Hardware doesn't ask how many bytes of arguments there are; hand-written descriptors leave the number at 0.
+    """
+    descriptor = facts.descriptor
+    named = sum(size for _, size in facts.user_sgprs)
+    for what, told, noted, fits in (
+        ("bytes of LDS", descriptor.lds_bytes, facts.lds_bytes, descriptor.lds_bytes == facts.lds_bytes),
+        ("bytes of private memory", descriptor.private_bytes, facts.private_bytes,
+         descriptor.private_bytes == facts.private_bytes),
+        ("bytes of arguments", descriptor.kernarg_bytes, facts.kernarg_bytes,
+         descriptor.kernarg_bytes in {0, facts.kernarg_bytes}),
+        ("vector registers", descriptor.vgprs, facts.vgprs, facts.vgprs <= descriptor.vgprs),
+        ("scalar registers", descriptor.sgprs, facts.sgprs, facts.sgprs <= descriptor.sgprs),
+    ):  # fmt: skip
+        if not fits:
+            yield _misfit(f"the kernel descriptor has {told} {what}, the notes {noted}", told, ("notes", noted))
+    if descriptor.user_sgprs != named:
+        message = f"the kernel descriptor counts {descriptor.user_sgprs} user SGPRs and enables {named}"
+        yield _misfit(message, descriptor.user_sgprs, ("enabled", named))
+
+
+def _of_instructions(facts: KernelFacts, instructions: Sequence[Instruction]) -> Iterator[Finding]:
+    descriptor = facts.descriptor
+    highest: dict[str, tuple[int, Instruction]] = {}
+    for instruction in instructions:
+        for operand in instruction.operands:
+            for found in _USED_REGISTERS.finditer(operand):
+                number = int(found["last"] or found["one"])
+                if number >= highest.get(found["file"], (0, instruction))[0]:
+                    highest[found["file"]] = number, instruction
+    rooms = {
+        "v": min(descriptor.vgprs, descriptor.accum_offset),
+        "a": descriptor.vgprs - descriptor.accum_offset,
+        "s": descriptor.sgprs,
+    }
+    for file, (number, instruction) in highest.items():
+        if number >= rooms[file]:
+            yield _misfit(
+                f"an instruction uses {file}{number}; the kernel descriptor leaves room for {max(rooms[file], 0)}",
+                rooms[file],
+                ("highest register", f"{file}{number}"),
+                instruction,
+            )
+    shared = next((each for each in instructions if each.opcode == "s_barrier" or each.opcode.startswith("ds_")), None)
+    if descriptor.tg_split and (shared is not None or descriptor.lds_bytes):
+        message = "the kernel descriptor lets the waves of a workgroup run on several compute units, without LDS"
+        yield _misfit(message, "tg_split 1", ("due", "tg_split 0"), shared)
+
+
+def _misfit(
+    message: str, told: int | str, other: tuple[str, int | str], instruction: Instruction | None = None
+) -> Finding:
+    using = [] if instruction is None else [instruction]
+    return Finding(
+        code="I209",
+        message=message,
+        concerns=tuple(each.concern() for each in using),
+        evidence=(("descriptor", told), other),
+    )
+
+
+SKIPPING = "skipping"
+"""A modifier that no listing has: of the s_setvskip in the second half, which goes back where its bit is 0."""
+_VECTOR = ("v_", "ds_", "buffer_", "tbuffer_", "global_", "flat_", "scratch_", "image_", "exp")
+_MODE = re.compile(r"hwreg\(HW_REG_MODE(?:, *(?P<first>\d+), *(?P<bits>\d+))?\)")
+_VSKIP = 28  # its bit
+_BY_REGISTER = frozenset({"s_setpc_b64", "s_swappc_b64", "s_call_b64"})
+
+
+def without_skipping(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """The same instructions if none sets VSKIP, else both halves; a jump by register would not know its half.
+
+    What s_setreg makes of that bit is followed only where it stays 0.
+    """
+    skips = any(each.opcode == "s_setvskip" for each in instructions)
+    for each in instructions:
+        if each.opcode.startswith("s_setreg") and _may_set(each, skips=skips):
+            raise unknown(each, "VSKIP, a bit of MODE,")
+    if not skips:
+        return tuple(instructions)
+    for each in instructions:
+        if each.opcode in _BY_REGISTER:
+            raise unknown(each, "way in code that sets VSKIP")
+    count = len(instructions)
+    plain = [
+        replace(each, target=count + number + 1) if each.opcode == "s_setvskip" else each
+        for number, each in enumerate(instructions)
+    ]
+    return (*plain, *(_skipped(each, number, count) for number, each in enumerate(instructions)))
+
+
+def _may_set(instruction: Instruction, *, skips: bool) -> bool:
+    """May an s_setreg change VSKIP?  Where s_setvskip has set it, a 0 would be a change too."""
+    found = _MODE.search(instruction.text)
+    first, bits = (int(found["first"] or 0), int(found["bits"] or 32)) if found else (0, 0)
+    if not first <= _VSKIP < first + bits:
+        return False
+    try:
+        return skips or bool(int(instruction.operands[-1], 0) >> _VSKIP - first & 1)
+    except ValueError:  # a register
+        return True
+
+
+def _skipped(instruction: Instruction, number: int, count: int) -> Instruction:
+    if instruction.opcode == "s_setvskip":
+        return replace(instruction, target=number + 1, modifiers=(SKIPPING,))
+    if instruction.opcode.startswith(_VECTOR):
+        return replace(instruction, opcode="s_nop", operands=("0",), modifiers=(), target=None)
+    return instruction if instruction.target is None else replace(instruction, target=instruction.target + count)

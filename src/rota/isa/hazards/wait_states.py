@@ -1,0 +1,545 @@
+"""Wait states while a kernel runs: takes what a wave issues, gives faults where it is too early.
+
+gfx9 interlocks most dependencies, not these.  The numbers are the architecture's (`Hazards`), the rules those of
+`spacing_rules`.  A compiler that sees the instructions inserts `s_nop` for them, but it doesn't look into inline
+assembly.  `walk` asks the same of all paths, without running any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from rota.errors import Concern, Finding
+from rota.isa.disassembly import Instruction
+from rota.isa.hazards.spacing import (
+    EXEC_ROWS,
+    M0_ROWS,
+    NO_ROWS,
+    VCC_ROWS,
+    Kind,
+    Need,
+    Rows,
+    Spacing,
+    Trait,
+    scalar_rows,
+    spacing_of,
+    vector_rows,
+)
+from rota.isa.wave.operand import ACC, EXEC, M0, SCALAR, VCC
+from rota.isa.wave.wave import POISON, Wave
+from rota.targets.architecture import Architecture, Hazards, Pipe
+
+if TYPE_CHECKING:
+    from rota.isa.wave.wave import Step
+    from rota.program.machine import Fact
+
+SHORT = 2
+"""Passes of the shortest MFMAs, which have numbers of their own."""
+_VECTORS = frozenset({Kind.VECTOR, Kind.MATRIX, Kind.MEMORY, Kind.LDS})
+
+
+def needs(first: Spacing, then: Spacing, hazards: Hazards) -> tuple[Need, ...]:
+    """All that `then` has to keep behind `first`; remembered, since loops come back to the same pairs."""
+    known = first.known.get(then)
+    if known is None:
+        due = _Rules(hazards).between(first, then)
+        known = first.known[then] = tuple(need for need in due if need.states > 0)
+    return known
+
+
+def left_of(need: Need, multiplied: Rows, ended: Rows) -> bool:
+    """Does a need still hold, where later MFMAs and later scalar instructions wrote those rows?
+
+    What a later MFMA writes has the wait states of that one.  A scalar register that was written again holds what the
+    later instruction wrote, which the hardware waits for, or which has wait states of its own.
+    """
+    if not need.rows:
+        return True
+    return not (need.rows <= multiplied if need.matrix else need.rows <= ended)
+
+
+class _Rules:
+    """The rules, by the numbers of one architecture."""
+
+    def __init__(self, hazards: Hazards) -> None:
+        self._hazards = hazards
+
+    def _need(
+        self, rule: str, rows: Rows, why: str, passes: int = 0, *, more: int = 0, reads: bool = False,
+        matrix: bool = False,
+    ) -> Iterator[Need]:  # fmt: skip
+        """A rule by its name, where instructions share rows; some are counted behind the last of so many passes."""
+        fact: Fact | None = getattr(self._hazards, rule)
+        if fact is not None and rows:
+            states = passes + fact.value + more
+            yield Need(states=states, rows=rows, why=why, rule=rule, fact=fact, reads=reads, matrix=matrix)
+
+    def _always(self, rule: str, why: str) -> Iterator[Need]:
+        """A rule that isn't about registers."""
+        fact: Fact = getattr(self._hazards, rule)
+        yield Need(states=fact.value, rows=NO_ROWS, why=why, rule=rule, fact=fact)
+
+    def between(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+        if first.kind is Kind.VECTOR:
+            yield from self._behind_vector(first, then)
+        if first.kind is Kind.MATRIX:
+            yield from self._behind_matrix(first, then)
+        if first.held:
+            yield from self._behind_store(first, then)
+        if Trait.DPP in then.traits:
+            yield from self._to_dpp(first, then)
+        if Trait.USES_M0 in then.traits and first.kind is Kind.SCALAR:
+            rule = "m0_other" if Trait.NOT_NAMED in then.traits else "m0"
+            yield from self._need(rule, first.writes & M0_ROWS, "uses m0", reads=True)
+        if first.traits & (Trait.SETS_MODE | Trait.SKIPS):
+            yield from self._behind_mode(first, then)
+
+    def _behind_mode(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+        if Trait.SETS_MODE in first.traits:
+            if Trait.READS_MODE in then.traits and first.hwreg == then.hwreg:
+                yield from self._always("mode", f"accesses {then.hwreg} behind s_setreg")
+            if Trait.RETURNS in then.traits and first.hwreg == "HW_REG_TRAPSTS":
+                yield from self._always("trap", "returns behind s_setreg")
+            if Trait.SETS_VSKIP in first.traits and then.kind in _VECTORS:
+                yield from self._always("vskip", "follows s_setreg of MODE.vskip")
+        reads = Trait.READS_MODE in then.traits and Trait.SETS_MODE not in then.traits
+        if Trait.SKIPS in first.traits and reads and then.hwreg == "HW_REG_MODE":
+            yield from self._always("vskip_read", "reads MODE behind s_setvskip")
+
+    def _behind_store(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+        rows = first.held & then.writes
+        if Trait.BY_OFFSET in first.traits:
+            if then.valu:
+                yield from self._need("store_by_offset", rows, "overwrites the data of a store")
+        else:
+            yield from self._need("store" if then.valu else "store_load", rows, "overwrites the data of a store")
+
+    def _to_dpp(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+        written = vector_rows(first.writes)
+        if first.kind in {Kind.VECTOR, Kind.MATRIX}:
+            yield from self._need("dpp", written & then.exchanged, "reads by DPP", reads=True)
+            others = written & (then.all_reads - then.exchanged - then.kept)
+            yield from self._need("dpp_second", others, "reads, not to exchange it, by DPP", reads=True)
+            yield from self._need("dpp_other", written & then.kept, "keeps lanes of", reads=True)
+        else:
+            yield from self._need("dpp_other", written & then.all_reads, "reads by DPP", reads=True)
+
+    # Behind a VALU instruction.
+
+    def _behind_vector(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+        scalars = scalar_rows(first.writes)
+        read = vector_rows(first.writes & then.all_reads)
+        if scalars:
+            yield from self._scalar_results(scalars, then)
+        if then.valu:
+            yield from self._forwarded(first, then)
+        if Trait.READS_LANE in then.traits:
+            rule = "first_lane" if "firstlane" in then.opcode else "lane"
+            yield from self._need(rule, read, "reads a lane", reads=True)
+        if Trait.DOT in first.traits:
+            if then.kind in _VECTORS:
+                same = first.opcode == then.opcode
+                used = vector_rows(first.writes & then.reads) if same else read
+                yield from self._need("dot", used, "reads a dot product", reads=True)
+                over = NO_ROWS if same else vector_rows(first.writes & then.writes)
+                yield from self._need("dot", over, "overwrites a dot product")
+        elif then.kind is Kind.MATRIX:
+            yield from self._need("operand", read, "reads", reads=True)
+        if Trait.PERMLANE in then.traits:
+            yield from self._need("permlane", read, "exchanges lanes of", reads=True)
+            if Trait.COMPARES_EXEC in first.traits:
+                yield from self._need("exec_permlane", EXEC_ROWS, "exchanges lanes behind v_cmpx")
+
+    def _forwarded(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+        """Results that the next VALU instruction can't have at once."""
+        read = first.writes & then.all_reads
+        if Trait.TRANSCENDENTAL in first.traits and Trait.TRANSCENDENTAL not in then.traits:
+            yield from self._need("transcendental", read, "reads a transcendental's result", reads=True)
+        written = vector_rows(first.writes & then.writes)
+        if Trait.PARTIAL in first.traits:
+            yield from self._need("partial", vector_rows(read), "uses, written in part,", reads=True)
+            yield from self._need("partial_over", written, "overwrites, written in part,")
+        if Trait.PACKED in first.traits:
+            named = vector_rows(read) | written
+            yield from self._need("packed", named, "uses, made by a packed instruction,", reads=bool(read))
+
+    def _scalar_results(self, scalars: Rows, then: Spacing) -> Iterator[Need]:
+        """A VALU instruction wrote scalar registers."""
+        if then.kind is Kind.MEMORY:
+            implied = scalars & (EXEC_ROWS | M0_ROWS)
+            yield from self._need("scalar", (scalars - implied) & then.reads, "reads for memory", reads=True)
+            yield from self._need("exec_memory", implied & then.reads, "obeys, for memory,", reads=True)
+        if then.valu:
+            constants = then.all_reads - then.masks
+            if then.kind is Kind.MEMORY:
+                constants -= EXEC_ROWS | M0_ROWS
+            if Trait.DIVISION in then.traits:
+                constants -= VCC_ROWS
+            yield from self._need("scalar_vector", scalars & constants, "reads", reads=True)
+            yield from self._need("mask", scalars & then.masks, "reads as a mask", reads=True)
+            yield from self._need("zero", scalars & then.zeros, "reads the zero flag of", reads=True)
+        if Trait.DIVISION in then.traits:
+            yield from self._need("division", scalars & VCC_ROWS, "reads for v_div_fmas", reads=True)
+        yield from self._need("lane_select", scalars & then.select, "selects a lane by", reads=True)
+        if scalars & EXEC_ROWS:
+            if Trait.LANE in then.traits:
+                yield from self._need("exec_lane", EXEC_ROWS, "accesses a lane behind")
+            if Trait.DPP in then.traits:
+                yield from self._need("exec_dpp", EXEC_ROWS, "obeys, by DPP,")
+            if then.kind is Kind.MATRIX:
+                yield from self._need("exec_matrix", EXEC_ROWS, "multiplies behind")
+
+    # Behind an MFMA.
+
+    def _behind_matrix(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+        if then.kind is Kind.MATRIX:
+            yield from self._result(first, first.writes & then.reads, memory=False)
+            yield from self._sum(first, then, first.writes & then.sums)
+            return
+        if then.kind in _VECTORS:
+            yield from self._result(first, first.writes & then.all_reads, memory=then.kind is not Kind.VECTOR)
+            yield from self._overwritten(first, then)
+        if first.pipe is Pipe.DOUBLE and Trait.DOUBLE_FMA in then.traits:
+            yield from self._always("double_fma", "multiplies float64 behind an MFMA of float64")
+        if Trait.PERMLANE in then.traits:
+            yield from self._need("permlane", first.writes & then.reads, "exchanges lanes of", reads=True)
+
+    def _result(self, first: Spacing, rows: Rows, *, memory: bool) -> Iterator[Need]:
+        """Until the result of an MFMA may be read, as a factor if by another MFMA."""
+        rule, passes = self._ends(first)
+        if first.pipe is Pipe.DOUBLE and memory:
+            rule = "double_large_memory" if first.large else "double_small_memory"
+        yield from self._need(rule, rows, "reads", passes, reads=True, matrix=True)
+
+    @staticmethod
+    def _ends(first: Spacing) -> tuple[str, int]:
+        """The rule until the result of an MFMA is there, and the passes behind which it counts."""
+        if first.pipe is Pipe.DOUBLE:
+            return ("double_large" if first.large else "double_small"), 0
+        if first.pipe is Pipe.SINGLE:
+            return "single_result", first.passes
+        return ("short_result" if first.passes == SHORT else "result"), first.passes
+
+    def _overwritten(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+        """Until another may overwrite what an MFMA makes, or what it adds to."""
+        rows, hazards = first.writes & then.writes, self._hazards
+        rule, passes = self._ends(first)
+        large = first.pipe is Pipe.DOUBLE and first.large
+        if then.kind is Kind.VECTOR:
+            yield from self._need("double_overwrite" if large else rule, rows, "overwrites", passes, matrix=True)
+        elif large:
+            yield from self._need("double_load_over", rows, "overwrites", matrix=True)
+        else:
+            fact: Fact = getattr(hazards, rule)
+            yield from self._need("load_over", rows, "overwrites", passes, more=fact.value, matrix=True)
+        if first.pipe is Pipe.XDL:
+            rows, why = first.sums & then.writes, "overwrites what is added to,"
+            if then.kind is Kind.VECTOR:
+                yield from self._need("overwrite", rows, why, first.passes)
+            else:
+                yield from self._need("load_over", rows, why, first.passes, more=hazards.overwrite.value)
+
+    def _sum(self, first: Spacing, then: Spacing, rows: Rows) -> Iterator[Need]:
+        """Until an MFMA may add to the result of another: at once, mostly, where ranges and passes are the same."""
+        rule = self._sum_rule(first, then, same=first.write_range == then.sum_range)
+        if rule:
+            behind = rule in {"single_overlap", "short_overlap", "unequal", "different", "overlap"}
+            yield from self._need(rule, rows, "adds to", first.passes * behind, reads=True, matrix=True)
+
+    @staticmethod
+    def _sum_rule(first: Spacing, then: Spacing, *, same: bool) -> str:
+        short, product = first.passes == SHORT, then.pipe is Pipe.XDL
+        if first.pipe is Pipe.DOUBLE:
+            done = product or (same and first.large and then.large)
+            return "" if done else "double_large_sum" if first.large else "double_small_sum"
+        if same and first.pipe is then.pipe and first.passes == then.passes:
+            if short:
+                return "forwarded"
+            return "different" if product and first.opcode != then.opcode else ""
+        if first.pipe is Pipe.SINGLE:
+            return "single_overlap" if not product else "single_forwarded" if same and short else ""
+        if short and not product:
+            return "short_overlap"
+        return "unequal" if same and product else "overlap"
+
+
+_LEAVES = re.compile(r"^s_(?:branch|endpgm|setpc|swappc|rfe)")  # what follows isn't what comes next
+_MOST_PLACES, _FREE_PLACES = 400, 20_000  # for each instruction of a kernel; real ones have twenty or so
+_SCALARS = {VCC: "vcc_lo", VCC + 1: "vcc_hi", M0: "m0", EXEC: "exec_lo", EXEC + 1: "exec_hi"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Early:
+    """An instruction, by its number, that comes `short` wait states too early behind another."""
+
+    first: int
+    then: int
+    short: int
+    need: Need
+
+    @property
+    def weight(self) -> tuple[bool, int]:
+        """What counts most of several: whose rule it is, then how much too early."""
+        return self.need.required, self.short
+
+
+def row_name(row: int) -> str:
+    """A register's name in assembly."""
+    if row < SCALAR:
+        return f"v{row}" if row < ACC else f"a{row - ACC}"
+    return _SCALARS.get(row - SCALAR, f"s{row - SCALAR}")
+
+
+class Behind(NamedTuple):
+    """What lies between an instruction and a later one: wait states, and which rows were written again.
+
+    `unit` is the pipe of the nearest MFMA between, or the later one's own, and `begun` how long before the later
+    one it began.  `counted` are the wait states without those for which the later one itself waits for its unit: an
+    s_nop before it passes at the same time.
+    """
+
+    passed: int = 0
+    counted: int = 0
+    multiplied: Rows = NO_ROWS
+    ended: Rows = NO_ROWS
+    unit: Pipe | None = None
+    begun: int = 0
+
+    def before(self, first: Spacing) -> Behind:
+        """The same seen from an instruction right in front, with the passes for which it holds its unit."""
+        if first.pipe is not self.unit:
+            return self
+        passed = max(self.passed, self.begun + first.passes - first.states)
+        return self._replace(passed=passed, counted=self.counted + (passed - self.passed if self.begun else 0))
+
+    def with_first(self, first: Spacing, named: Rows) -> Behind:
+        """That instruction among what lies between; of rows, those that the later one names."""
+        passed, counted, multiplied, ended, unit, begun = self
+        passed += first.states
+        if first.passes:
+            multiplied |= first.writes & named
+            unit, begun = first.pipe, passed
+        elif first.ends:
+            ended |= first.ends & named
+        return Behind(passed, counted + first.states, multiplied, ended, unit, begun)
+
+    def due(self, first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[tuple[int, Need]]:
+        """How much too early the later instruction comes, and why."""
+        for need in needs(first, then, hazards):
+            if need.states > self.passed and left_of(need, self.multiplied, self.ended):
+                yield need.states - self.counted, need
+
+
+class SpacingWalk:
+    """A kernel's control flow, with what each instruction needs."""
+
+    def __init__(self, instructions: Sequence[Instruction], architecture: Architecture) -> None:
+        self.instructions = instructions
+        self.spacings = [spacing_of(each, architecture) for each in instructions]
+        self._hazards = architecture.hazards
+        self._before: list[list[int]] = [[] for _ in instructions]
+        self._after: list[list[int]] = [[] for _ in instructions]
+        for number, each in enumerate(instructions):
+            if each.target is not None:
+                self._join(number, each.target)
+            if number + 1 < len(instructions) and not _LEAVES.match(each.opcode):
+                self._join(number, number + 1)
+        self._reach = [each.reach for each in self.spacings]
+        self._farthest = max(self._reach, default=0)
+
+    def _join(self, number: int, following: int) -> None:
+        self._after[number].append(following)
+        self._before[following].append(number)
+
+    def early(self, numbers: Iterable[int] | None = None, *, plain: bool = False) -> tuple[Early, ...]:
+        """The instructions, among those numbered, that come too early: each once for each one in front.
+
+        With `plain`, every instruction is one wait state, and a register that is written again counts all the same.
+        """
+        found: dict[tuple[int, int], Early] = {}
+        left = -1 if plain else _FREE_PLACES + _MOST_PLACES * len(self.spacings)
+        for then in range(len(self.spacings)) if numbers is None else numbers:
+            left -= self._early(then, left, found)
+        return tuple(found.values())
+
+    def _early(self, then: int, most: int, found: dict[tuple[int, int], Early]) -> int:
+        """Goes back from an instruction, on all ways; gives the number of places, each with what lies behind it.
+
+        Where there are more than `most`, wait states alone count and not what was written again: no fewer
+        instructions are too early then.
+        """
+        spacing = self.spacings[then]
+        named = spacing.all_reads | spacing.writes | spacing.zeros | EXEC_ROWS
+        start = Behind(unit=spacing.pipe if most > 0 else None)
+        stack, plain = [(before, start) for before in self._before[then]], most <= 0
+        seen, places = set(stack), 0
+        while stack:
+            number, behind = stack.pop()
+            while True:
+                places += 1
+                first = self.spacings[number]
+                if first.pipe is not None:
+                    behind = behind.before(first)
+                if self._reach[number] > behind.passed:
+                    self._compare(number, then, behind, found)
+                plain = plain or places > most
+                if plain:
+                    behind = Behind(behind.counted + first.states, behind.counted + first.states)
+                else:
+                    behind = behind.with_first(first, named)
+                earlier = self._before[number]
+                if behind.passed >= self._farthest or not earlier:
+                    break
+                if len(earlier) > 1:
+                    stack += (new := {(before, behind) for before in earlier} - seen)
+                    seen |= new
+                    break
+                number = earlier[0]
+        return places
+
+    def _compare(self, number: int, then: int, behind: Behind, found: dict[tuple[int, int], Early]) -> None:
+        for short, need in behind.due(self.spacings[number], self.spacings[then], self._hazards):
+            key = (number, then)
+            if key not in found or found[key].weight < (need.required, short):
+                found[key] = Early(first=number, then=then, short=short, need=need)
+
+    def reachable(self) -> frozenset[int]:
+        """The instructions that can be come to from the first."""
+        found: set[int] = set()
+        stack = [0] if self.spacings else []
+        while stack:
+            if (number := stack.pop()) not in found:
+                found.add(number)
+                stack.extend(self._after[number])
+        return frozenset(found)
+
+    def near(self, number: int) -> frozenset[int]:
+        """The instructions that follow one closely enough to depend on its wait states."""
+        best: dict[int, int] = {}
+        stack = [(following, 0) for following in self._after[number]]
+        while stack:
+            at, passed = stack.pop()
+            if passed > self._farthest or best.get(at, passed + 1) <= passed:
+                continue
+            best[at] = passed
+            stack.extend((following, passed + self.spacings[at].states) for following in self._after[at])
+        return frozenset(best)
+
+
+def check_spacing(instructions: Sequence[Instruction], architecture: Architecture) -> tuple[Finding, ...]:
+    """An I104 for each instruction that comes too early on some path, with the one that it comes too early behind."""
+    walk = SpacingWalk(instructions, architecture)
+    worst: dict[int, Early] = {}
+    for each in walk.early():
+        if each.then not in worst or worst[each.then].weight < each.weight:
+            worst[each.then] = each
+    return tuple(_finding(instructions, worst[then]) for then in sorted(worst))
+
+
+def _finding(instructions: Sequence[Instruction], early: Early) -> Finding:
+    then, first = instructions[early.then], instructions[early.first]
+    return Finding(
+        code="I104",
+        message=early_message(then, early.need, early.short),
+        concerns=(
+            Concern(label=then.text, index=then.line, role="line of the listing"),
+            Concern(label=first.text, index=first.line, role="the other one"),
+        ),
+        evidence=early_evidence(early.need, early.short),
+    )
+
+
+def early_message(then: Instruction, need: Need, short: int) -> str:
+    """What an instruction does too early."""
+    name = f" {row_name(min(need.rows))}" if need.rows else ""
+    return f"{then.opcode} {need.why}{name} {short} wait state{'s' * (short != 1)} too early"
+
+
+def early_evidence(need: Need, short: int) -> tuple[tuple[str, str | int], ...]:
+    """Which rule is broken, whose it is, and what would keep it."""
+    return (
+        ("rule", need.rule),
+        ("source", need.source),
+        ("row", need.fact.source),
+        ("fix", f"s_nop {short - 1} before it, or other instructions"),
+    )
+
+
+def keep_distance(wave: Wave, step: Step) -> None:
+    """Looks whether a step comes too early behind recent ones, and remembers it.
+
+    What an MFMA has not yet written is read as poison.  An MFMA waits until its unit is free.
+    """
+    spacing = step.spacing
+    waited, began = (0, 0) if spacing.pipe is None else _wait_for_unit(wave, spacing)
+    now, recent = wave.now + wave.stalled, wave.recent
+    if recent:
+        for _, since, other in recent:
+            first = other.spacing
+            known = first.known.get(spacing)
+            due = needs(first, spacing, wave.architecture.hazards) if known is None else known
+            if due and max(need.states for need in due) > now - since:
+                _report(wave, step, waited, began)
+                break
+        if recent[0][0] <= now:
+            wave.recent = recent = [entry for entry in recent if entry[0] > now]
+    reach = spacing.reach
+    if spacing.ends and any(spacing.ends & other.spacing.writes for _, _, other in recent):
+        reach = max(other.spacing.reach for _, _, other in recent)  # it ends what they may be too early for
+    if reach:
+        since = now + step.states
+        wave.recent.append((since + reach, since, step))
+
+
+def _wait_for_unit(wave: Wave, spacing: Spacing) -> tuple[int, int]:
+    """An MFMA begins when the one before, if of its kind, has passed: how long it waits, and when that one began.
+
+    What was issued between the two gets nothing of that time: the walk backwards doesn't know of it there.
+    """
+    now = wave.now + wave.stalled
+    pipe, began, free = wave.unit
+    more = free - now if pipe is spacing.pipe and free > now else 0
+    if more:
+        wave.recent = [
+            (until + more, since + more, step) if since > began + 1 else (until, since, step)
+            for until, since, step in wave.recent
+        ]
+        wave.stalled, now = wave.stalled + more, free
+    wave.unit = (spacing.pipe, now, now + spacing.passes)
+    return more, began
+
+
+def _report(wave: Wave, step: Step, waited: int, began: int) -> None:
+    """What the step comes too early for, of what nothing else has written since.
+
+    It waited for its unit itself, which counts for what was issued no later than the one that `began` there.
+    """
+    multiplied = ended = NO_ROWS
+    now = wave.now + wave.stalled
+    for _, since, other in reversed(wave.recent):
+        first = other.spacing
+        passed = now - since
+        behind = Behind(passed, passed - waited if since <= began + 1 else passed, multiplied, ended)
+        due = behind.due(first, step.spacing, wave.architecture.hazards)
+        for short, need in sorted(due, key=lambda each: (each[1].required, each[0]), reverse=True):
+            _early(wave, step, other, short, need)
+        if first.passes:
+            multiplied |= first.writes
+        ended |= first.ends
+
+
+def _early(wave: Wave, step: Step, other: Step, short: int, need: Need) -> None:
+    wave.faults.add(
+        "I104",
+        step.instruction,
+        early_message(step.instruction, need, short),
+        ("wave", wave.number),
+        *early_evidence(need, short),
+        other=other.instruction,
+    )
+    if need.reads and need.matrix:
+        for row in need.rows:
+            wave.v[row] = POISON

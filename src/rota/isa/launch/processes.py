@@ -1,0 +1,149 @@
+"""How long kernels may run: takes seconds, gives an I108 where a launch takes longer.
+
+Nothing is limited unless somebody asks for it: what is long on one machine isn't on another, and how many instructions
+a wave may execute (`most_instructions`) doesn't depend on that.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from multiprocessing.connection import Connection, Pipe, wait
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
+
+from rota.errors import Finding, IsaError
+
+if TYPE_CHECKING:
+    from rota.isa.disassembly import Instruction
+
+T = TypeVar("T")
+Tell = Callable[[int], None]
+"""Tells the parent how much of the work is done."""
+
+PATIENCE = 0.25
+"""Seconds of work that are worth a process."""
+_MOST = 256
+_WORKERS = "PYTEST_XDIST_WORKER_COUNT"  # that many processes share the machine already
+
+
+def processes_of(asked: int | None) -> int:
+    """As many as asked for; by default one for each processor that this process may use."""
+    if asked is not None and (type(asked) is not int or not 1 <= asked <= _MOST):
+        raise IsaError(Finding(code="I107", message=f"processes is {asked!r:.60}, not a number from 1 to {_MOST}"))
+    if not sys.platform.startswith("linux"):  # macOS has fork, and libraries that don't survive one
+        return 1
+    shared = os.environ.get(_WORKERS, "1")
+    return asked or max(1, len(os.sched_getaffinity(0)) // int(shared if shared.isdecimal() and int(shared) else 1))
+
+
+def run_forked(work: Sequence[Callable[[Tell], T]], processes: int, tell: Tell) -> list[T | None]:
+    """Runs all of it, at most `processes` at a time; None where a process ended without a result.
+
+    `tell` hears the sum of what all of them have done.  Whatever ends this, Ctrl-C included, ends all processes.
+    """
+    results: list[T | None] = [None] * len(work)
+    done = [0] * len(work)
+    running: dict[Connection, tuple[int, int]] = {}  # its number and process
+    todo = iter(enumerate(work))
+    try:
+        while True:
+            while len(running) < processes and (following := next(todo, None)) is not None:
+                number, each = following
+                with _uninterrupted():  # or a process might start that nobody knows of
+                    receiver, process = _started(each)
+                    running[receiver] = number, process
+            if not running:
+                return results
+            for ready in wait([*running]):
+                if not isinstance(ready, Connection):  # pragma: no cover  # it waits for what it was given
+                    continue
+                number, process = running[ready]
+                try:
+                    done[number], result, ended = ready.recv()
+                except (EOFError, OSError):
+                    ended, result = True, None
+                tell(sum(done))
+                if ended:
+                    results[number] = result
+                    del running[ready]
+                    ready.close()
+                    os.waitpid(process, 0)
+    finally:
+        for receiver, (_, process) in running.items():
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            receiver.close()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C is heard at the end of the block; a process that is forked in it never hears one."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _started(work: Callable[[Tell], object]) -> tuple[Connection, int]:
+    receiver, sender = Pipe(duplex=False)
+    parent = os.getpid()
+    with warnings.catch_warnings():  # newer Pythons warn of other threads, whose locks the child never takes
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process = os.fork()
+    if process:
+        sender.close()
+        return receiver, process
+    _child(work, sender, parent)  # pragma: no cover  # in another process
+    raise AssertionError  # pragma: no cover
+
+
+def _child(work: Callable[[Tell], object], sender: Connection, parent: int) -> None:  # pragma: no cover
+    """Ends with its work, with its parent, or by its parent's hand; Ctrl-C is the parent's to hear."""
+    try:
+        last = 0
+
+        def tell(done: int) -> None:
+            nonlocal last
+            last = done
+            if os.getppid() != parent:
+                os._exit(1)
+            sender.send((done, None, False))
+
+        result = work(tell)
+        sender.send((last, result, True))
+        sender.close()
+    finally:
+        os._exit(0)  # nothing of what the parent meant to do at its end
+
+
+_until: ContextVar[tuple[float, float] | None] = ContextVar("until", default=None)
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Launches inside, all together, end after so many seconds by the clock, in an I108 if not by themselves."""
+    token = _until.set((monotonic() + seconds, seconds))
+    try:
+        yield
+    finally:
+        _until.reset(token)
+
+
+def heed_time(wave: int, instruction: Instruction | None = None) -> None:
+    """Raises if the time is over; called at loops."""
+    if (until := _until.get()) is not None and monotonic() > until[0]:
+        raise IsaError(
+            Finding(
+                code="I108",
+                message=f"wave {wave} hasn't ended within {until[1]:g} seconds",
+                concerns=() if instruction is None else (instruction.concern(),),
+                fixes=("take a smaller problem, or allow more time if the kernel is that long",),
+            )
+        )

@@ -1,0 +1,383 @@
+"""Matrix instructions: takes an MFMA or SMFMAC, gives a `Step` that multiplies in the register layout of the ISA.
+
+Which instructions there are is the architecture's to say (`MatrixForm`).  EXEC is ignored, as the ISA says.  Sums are
+formed in float64 and rounded once to float32, to the nearest even: in which order the hardware adds, and how it rounds
+in between, AMD doesn't publish (a third party measured it: MMA-Sim, arXiv:2511.10909).  Where all products and partial
+sums fit the result exactly, as small integers do, there is nothing to round and the result is the machine's; other
+results are judged within a bound.  Integers wrap around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.isa.binary.kernel_facts import LANES
+from rota.isa.wave.operand import File, Operand, parse_operand, unknown
+from rota.isa.wave.wave import Step
+from rota.targets.architecture import ANY, Float8, MatrixForm, Pipe
+
+if TYPE_CHECKING:
+    from rota.isa.disassembly import Instruction
+    from rota.isa.wave.wave import Wave
+    from rota.targets.architecture import Architecture
+
+Registers = NDArray[np.uint32]
+Values = NDArray[np.float64]
+Elements = Callable[[Registers], Values]
+
+BITS = {
+    "bf16": 16, "f16": 16, "i8": 8, "f32": 32, "xf32": 32, "f64": 64, "fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6, "fp4": 4,
+}  # fmt: skip
+BY_FIELD = ("fp8", "bf8", "fp6", "bf6", "fp4")
+"""Formats by the number that cbsz and blgp of an f8f6f4 instruction hold."""
+_XF32_DROPPED = 13  # bits of a float32's fraction that xf32 hasn't
+
+
+def _by_lane(registers: Registers, dtype: Any) -> NDArray[Any]:  # noqa: ANN401  # any of NumPy's element types
+    """Elements of whole bytes, elements by lanes."""
+    lanes: NDArray[Any] = np.ascontiguousarray(registers.T).view(dtype)
+    return lanes.T
+
+
+def _plain(dtype: Any) -> Elements:  # noqa: ANN401
+    return lambda registers: _by_lane(registers, dtype).astype(np.float64)
+
+
+def _from_bf16(registers: Registers) -> Values:
+    return (_by_lane(registers, np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+
+
+def _from_xf32(registers: Registers) -> Values:
+    """Ten bits of fraction; rounded to the nearest even one, since how the rest is dropped isn't published."""
+    half, odd = np.uint32((1 << _XF32_DROPPED - 1) - 1), registers >> np.uint32(_XF32_DROPPED) & np.uint32(1)
+    rounded = (registers + half + odd) & np.uint32(~((1 << _XF32_DROPPED) - 1) & 0xFFFF_FFFF)
+    special = registers & np.uint32(0x7F80_0000) == np.uint32(0x7F80_0000)
+    return np.where(special, registers, rounded).astype(np.uint32).view(np.float32).astype(np.float64)
+
+
+def _from_table(table: NDArray[np.float64]) -> Elements:
+    return lambda registers: table[_by_lane(registers, np.uint8)]
+
+
+def _from_bits(bits: int, table: NDArray[np.float64]) -> Elements:
+    """Elements that don't fill bytes."""
+
+    def elements(registers: Registers) -> Values:
+        string = np.unpackbits(_by_lane(registers, np.uint8), axis=0, bitorder="little")
+        codes = string.reshape(-1, bits, string.shape[1]).astype(np.int64)
+        numbers: NDArray[np.int64] = (codes << np.arange(bits)[:, None]).sum(axis=1)
+        return table[numbers]
+
+    return elements
+
+
+def small_float_table(*, exponent: int, mantissa: int, bias: int) -> NDArray[np.float64]:
+    """The values of a float of 6 or 4 bits (OCP microscaling formats specification): no infinities, no NaN."""
+    values = []
+    for code in range(1 << (1 + exponent + mantissa)):
+        power, fraction = code >> mantissa & ((1 << exponent) - 1), code & ((1 << mantissa) - 1)
+        value = 2.0 ** (max(power, 1) - bias - mantissa) * (fraction + (1 << mantissa) * (power > 0))
+        values.append(-value if code >> (exponent + mantissa) else value)
+    return np.array(values, np.float64)
+
+
+def float8_table(*, exponent: int, bias: int, fnuz: bool) -> NDArray[np.float32]:
+    """The 256 values of an 8-bit float (OCP 8-bit floating point specification; FNUZ as in the CDNA3 ISA).
+
+    OCP's e5m2 has infinities and NaNs as IEEE does, e4m3 only the NaN with all bits set; FNUZ has neither negative zero
+    nor infinity, and one NaN: 0x80.
+    """
+    mantissa = 7 - exponent
+    values = []
+    for code in range(256):
+        sign = -1.0 if code & 0x80 else 1.0
+        power, fraction = code >> mantissa & ((1 << exponent) - 1), code & ((1 << mantissa) - 1)
+        scale = 2.0 ** (max(power, 1) - bias - mantissa)
+        value = sign * scale * (fraction + (1 << mantissa) * (power > 0))
+        if fnuz:
+            value = float("nan") if code == 0x80 else value
+        elif exponent == 5 and power == 31:
+            value = sign * float("inf") if fraction == 0 else float("nan")
+        elif exponent == 4 and code & 0x7F == 0x7F:
+            value = float("nan")
+        values.append(value)
+    return np.array(values, np.float32)
+
+
+def _float8(*, exponent: int, bias: int, fnuz: bool) -> Elements:
+    return _from_table(float8_table(exponent=exponent, bias=bias, fnuz=fnuz).astype(np.float64))
+
+
+_FLOAT8 = {
+    Float8.OCP: {
+        "fp8": _float8(exponent=4, bias=7, fnuz=False),
+        "bf8": _float8(exponent=5, bias=15, fnuz=False),
+    },
+    Float8.FNUZ: {
+        "fp8": _float8(exponent=4, bias=8, fnuz=True),
+        "bf8": _float8(exponent=5, bias=16, fnuz=True),
+    },
+}
+_COMMON: dict[str, Elements] = {
+    "bf16": _from_bf16,
+    "f16": _plain(np.float16),
+    "i8": _plain(np.int8),
+    "f32": _plain(np.float32),
+    "xf32": _from_xf32,
+    "f64": _plain(np.float64),
+    "fp6": _from_bits(6, small_float_table(exponent=2, mantissa=3, bias=1)),
+    "bf6": _from_bits(6, small_float_table(exponent=3, mantissa=2, bias=3)),
+    "fp4": _from_bits(4, small_float_table(exponent=2, mantissa=1, bias=1)),
+}
+
+
+def elements_of(name: str, float8: Float8) -> Elements:
+    """The reader of a format; what 8-bit floats mean is the architecture's choice."""
+    return {**_COMMON, **_FLOAT8[float8]}[name]
+
+
+def scale_values(registers: Registers, byte: int) -> Values:
+    """Powers of two from one byte of a register (OCP's E8M0: biased by 127, 255 is NaN), one a lane."""
+    codes = (registers >> np.uint32(8 * byte) & np.uint32(0xFF)).astype(np.int64)
+    return np.where(codes == 0xFF, np.nan, np.ldexp(1.0, codes - 127))
+
+
+_PART = 16
+_BLOCK_OF_SCALE = 32  # elements of K that share a scale
+
+
+def factor(elements: Values, side: int, blocks: int, *, split: bool = False) -> Values:
+    """A factor as blocks by rows by K, from its elements by lanes; `split` where they come in two parts."""
+    count, groups = len(elements), LANES // (side * blocks)
+    if split:
+        parts = elements.reshape(count // _PART, _PART, groups, blocks, side)
+        return parts.transpose(3, 4, 0, 2, 1).reshape(blocks, side, groups * count)
+    whole = elements.reshape(count, groups, blocks, side)
+    return whole.transpose(2, 3, 1, 0).reshape(blocks, side, groups * count)
+
+
+def scales(values: Values, side: int) -> Values:
+    """Scales as rows by K, from one a lane: lane i + M * g has that of row i and the g-th 32 elements of K."""
+    return values.reshape(LANES // side, side).T.repeat(_BLOCK_OF_SCALE, axis=1)
+
+
+def decompressed(elements: Values, index: NDArray[np.uint32], start: int) -> Values:
+    """All elements of K from two of four: two bits of the index, from bit `start` on, say where each belongs."""
+    count = len(elements)
+    whole = np.zeros((2 * count, LANES))
+    lanes = np.arange(LANES)
+    for item in range(count):
+        place = (index >> np.uint32(start + 2 * item) & np.uint32(3)).astype(np.int64)
+        whole[4 * (item // 2) + place, lanes] += elements[item]
+    return whole
+
+
+def broadcast(blocks: int, cbsz: int, abid: int) -> NDArray[np.int64]:
+    """Which block of A each block uses: of every 2 ** cbsz the one that abid names."""
+    number = np.arange(blocks)
+    return (number & -(1 << cbsz)) + (abid if cbsz else 0)
+
+
+def lane_pattern(blgp: int) -> NDArray[np.int64]:
+    """Which lane's part of B each lane uses."""
+    lane = np.arange(LANES)
+    patterns = {0: lane, 1: lane % 32, 2: lane % 32 + 32, 3: (lane + 16) % LANES}
+    return patterns.get(blgp, lane % 16 + 16 * (blgp - 4))
+
+
+def result_places(form: MatrixForm) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Block, row and column that each item of a lane's result holds: items by lanes."""
+    count = form.rows * form.columns * form.blocks // LANES
+    item, lane = np.arange(count)[:, None], np.arange(LANES)[None]
+    group = lane // form.columns
+    if form.total == "f64":
+        rows, block = (lane // 16, group % 4) if form.rows == 4 else (4 * item + group, 0 * lane)
+    elif form.rows == 4:
+        rows, block = item, group
+    else:
+        each = form.rows * form.columns // LANES  # items of a block
+        rows = 4 * group + item % 4 + (8 * (item % each // 4) if form.rows == 32 else 0)
+        block = item // each
+    shape = (count, LANES)
+    return (
+        np.broadcast_to(block, shape).copy(),
+        np.broadcast_to(rows, shape).copy(),
+        np.broadcast_to(lane % form.columns, shape).copy(),
+    )
+
+
+_SUMS: dict[str, Any] = {"f32": np.float32, "i32": np.int32, "f64": np.float64}
+Product = Callable[["Wave"], Values]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """What an instruction's modifiers say."""
+
+    left: str
+    right: str
+    cbsz: int = 0
+    abid: int = 0
+    blgp: int = 0
+    negate: tuple[bool, bool, bool] = (False, False, False)
+    bytes_of_scales: tuple[int, int] = (0, 0)
+
+
+def decode_matrix(instruction: Instruction, architecture: Architecture) -> Step | None:
+    """The step of a matrix instruction, or None if the opcode isn't one."""
+    if not instruction.opcode.startswith(("v_mfma_", "v_smfmac_")):
+        return None
+    form = next((each for each in architecture.matrix_forms if each.name == instruction.opcode), None)
+    if form is None:
+        raise unknown(instruction)
+    fields = fields_of(instruction, form)
+    target, left, right, third, *more = (parse_operand(text, instruction) for text in instruction.operands)
+    _check_widths(instruction, form, fields, (target, left, right, third, *more))
+    multiply = _multiplier(form, fields, architecture.float8, (left, right, *(more or [third])))
+    addend = target if form.sparse else third
+    add = _adder(form, addend, negate=fields.negate[2])
+    first, last = target.first, target.first + target.count
+
+    def act(wave: Wave) -> None:
+        wave.v[first:last] = add(wave, multiply(wave))
+
+    sources = frozenset(row for each in (left, right, third, addend, *more) for row in each.rows)
+    written = frozenset(target.rows)
+    return Step(instruction=instruction, act=act, sources=sources, results=written, touches=sources | written)
+
+
+def fields_of(instruction: Instruction, form: MatrixForm) -> Fields:
+    """The modifiers, where the instruction has them and their values are legal; others are refused."""
+    given = dict(modifier.partition(":")[::2] for modifier in instruction.modifiers)
+    numbers = {name: int(given.pop(name, "0"), 0) for name in ("cbsz", "abid", "blgp")}
+    vectors = {
+        name: [int(bit) for bit in given.pop(name).strip("[]").split(",")] if name in given else [0, 0, 0]
+        for name in ("neg", "op_sel", "op_sel_hi")
+    }
+    cbsz, abid, blgp = numbers.values()
+    refused = unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
+    selected = [low + 2 * high for low, high in zip(vectors["op_sel"], vectors["op_sel_hi"], strict=True)]
+    if given or (any(selected) and not form.scaled) or (any(vectors["neg"]) and form.pipe is not Pipe.DOUBLE):
+        raise refused
+    if form.left == ANY:
+        if abid or max(cbsz, blgp) >= len(BY_FIELD):
+            raise refused
+        return Fields(left=BY_FIELD[cbsz], right=BY_FIELD[blgp], bytes_of_scales=(selected[0], selected[1]))
+    if not _legal(form, cbsz, abid, blgp):
+        raise refused
+    negate = tuple(bool(bit) for bit in vectors["neg"])
+    return Fields(
+        left=form.left, right=form.right, cbsz=cbsz, abid=abid, blgp=blgp, negate=(negate[0], negate[1], negate[2])
+    )
+
+
+def _legal(form: MatrixForm, cbsz: int, abid: int, blgp: int) -> bool:
+    if form.sparse:
+        return blgp == 0 and abid < (_index_sets(form) if cbsz == 0 else 1)
+    if (cbsz or abid) and not form.broadcasts:
+        return False
+    return 1 << cbsz <= form.blocks and abid < 1 << cbsz and (blgp == 0 or (form.permutes and blgp < 8))
+
+
+def _index_sets(form: MatrixForm) -> int:
+    """How many sets of two-bit indices a register holds."""
+    return 32 // (form.rows * form.depth // LANES)
+
+
+def index_start(form: MatrixForm, fields: Fields) -> int:
+    """The first bit of the indices that a sparse instruction uses."""
+    return fields.abid * 32 // _index_sets(form) if form.sparse and not fields.cbsz else 0
+
+
+def _check_widths(instruction: Instruction, form: MatrixForm, fields: Fields, operands: tuple[Operand, ...]) -> None:
+    target, left, right, third, *more = operands
+    area = form.blocks * form.depth // (2 if form.sparse else 1)
+    lengths = (
+        form.rows * area * BITS[fields.left] // (32 * LANES),
+        form.columns * form.blocks * form.depth * BITS[fields.right] // (32 * LANES),
+        form.rows * form.columns * form.blocks * (2 if form.total == "f64" else 1) // LANES,
+    )
+    extra = 1 if form.sparse else lengths[2]
+    fits = (left.count, right.count, target.count) == lengths and (third.file is File.LITERAL or third.count == extra)
+    vectors = (target, left, right, *more, *((third,) if form.sparse or third.file is not File.LITERAL else ()))
+    if not fits or len(more) != 2 * form.scaled or any(each.file is not File.VECTOR or each.signed for each in vectors):
+        raise unknown(instruction, "operand width")
+
+
+def _rows(operand: Operand) -> slice:
+    return slice(operand.first, operand.first + operand.count)
+
+
+def _multiplier(form: MatrixForm, fields: Fields, float8: Float8, operands: tuple[Operand, ...]) -> Product:
+    """The product of the factors, blocks by rows by columns."""
+    a, b = (_rows(operand) for operand in operands[:2])
+    read_a, read_b = elements_of(fields.left, float8), elements_of(fields.right, float8)
+    split_a, split_b = (form.left == ANY and BITS[kind] > 4 for kind in (fields.left, fields.right))
+    blocks, lanes = broadcast(form.blocks, fields.cbsz, fields.abid), lane_pattern(fields.blgp)
+    sign = -1.0 if fields.negate[0] != fields.negate[1] else 1.0
+    start = index_start(form, fields)
+
+    def scale(wave: Wave, side: int, size: int) -> Values:
+        return scales(scale_values(wave.v[operands[2 + side].first], fields.bytes_of_scales[side]), size)
+
+    def product(wave: Wave) -> Values:
+        left, right = read_a(wave.v[a]), read_b(wave.v[b])
+        if form.sparse:
+            left = decompressed(left, wave.v[operands[2].first], start)
+        if fields.blgp:
+            right = right[:, lanes]
+        left = factor(left, form.rows, form.blocks, split=split_a)
+        right = factor(right, form.columns, form.blocks, split=split_b)
+        if fields.cbsz and not form.sparse:
+            left = left[blocks]
+        if form.scaled:
+            left = left * scale(wave, 0, form.rows)
+            right = right * scale(wave, 1, form.columns)
+        return sign * _multiplied(left, right)
+
+    return product
+
+
+def _multiplied(left: Values, right: Values) -> Values:
+    """Sums over K, one product after the other as the native core has it: no BLAS decides about the last bit."""
+    total = np.zeros((len(left), left.shape[1], right.shape[1]))
+    for k in range(left.shape[2]):
+        total += left[:, :, k, None] * right[:, None, :, k]
+    return total
+
+
+def _adder(form: MatrixForm, addend: Operand, *, negate: bool) -> Callable[[Wave, Values], Any]:
+    """Brings the product into the registers' layout, adds srcC and rounds."""
+    dtype, places = np.dtype(_SUMS[form.total]), result_places(form)
+    rows = _rows(addend)
+    wide = dtype.itemsize == 8
+
+    def constant() -> Any:  # noqa: ANN401  # a number of the sum's type
+        if wide and addend.floating is not None:
+            return np.float64(addend.floating)
+        bits = addend.literal & (0xFFFF_FFFF_FFFF_FFFF if wide else 0xFFFF_FFFF)
+        return np.array(bits, np.uint64 if wide else np.uint32).view(dtype)[()]
+
+    literal = constant() if addend.file is File.LITERAL else None
+
+    def given(wave: Wave) -> Any:  # noqa: ANN401
+        if literal is not None:
+            return literal
+        held = wave.v[rows]
+        return np.ascontiguousarray(held.T).view(dtype).T if wide else held.view(dtype)
+
+    def total(wave: Wave, product: Values) -> Any:  # noqa: ANN401
+        spread, more = product[places], given(wave)
+        if dtype.kind == "i":
+            return (spread.astype(np.int64) + more).astype(np.uint32)
+        sums = spread + np.float64(-1.0 if negate else 1.0) * more
+        if wide:
+            return np.ascontiguousarray(sums.T).view(np.uint32).T
+        return sums.astype(np.float32).view(np.uint32)
+
+    return total

@@ -1,0 +1,397 @@
+"""LDS instructions: takes a ds_ instruction, gives a `Step` (CDNA3 ISA, "Local Data Share"; CDNA4 ISA, transposes)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rota.isa.binary.kernel_facts import LANES
+from rota.isa.memory.atomic_ops import Combine, lds_atomic
+from rota.isa.memory.memories import POISON_BYTE
+from rota.isa.wave.operand import Operand, parse_operand, unknown
+from rota.isa.wave.wave import ALL, Pending, Step, make_step
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rota.isa.disassembly import Instruction
+    from rota.isa.wave.wave import Wave
+    from rota.targets.architecture import Architecture
+
+    Octets = NDArray[np.uint8]
+    # Takes the bytes that came back, lanes by bytes, gives the registers, rows by lanes.
+    Arrange = Callable[[Octets], NDArray[np.uint32]]
+
+_LDS_ADDRESS = 0xFFFF_FFFF  # addresses and offsets are added in 32 bits
+
+
+def reach(
+    wave: Wave, instruction: Instruction, address: NDArray[np.int64], places: NDArray[np.int64], align: int = 1
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Byte numbers, lanes by places, and the lanes that take part; the very `ALL` if no lane stands aside."""
+    lds, taking = wave.lds, wave.active
+    index = (address[:, None] + places) & _LDS_ADDRESS
+    inside: NDArray[np.bool_] = np.asarray((index < lds.size).all(axis=1))
+    if taking is ALL and align == 1 and inside.all():
+        return index, taking
+    if not inside[taking].all():
+        lds.leaves(index[taking & ~inside][0, 0], instruction)
+    inside &= taking
+    if align > 1 and (index[inside, 0] % align).any():
+        uneven(wave, instruction, f"its address is not a multiple of {align}")
+        inside &= index[:, 0] % align == 0
+    return np.where(inside[:, None], index, 0), inside
+
+
+def uneven(wave: Wave, instruction: Instruction, what: str) -> None:
+    """Remembers that an instruction addresses memory between the places that it can use."""
+    wave.faults.add("I105", instruction, f"{instruction.opcode}: {what}", ("wave", wave.number))
+
+
+def read(
+    wave: Wave,
+    instruction: Instruction,
+    index: NDArray[np.int64],
+    lanes: NDArray[np.bool_],
+    *,
+    rows: tuple[int, ...],
+    arrange: Arrange,
+) -> None:
+    """Begins a read; `arrange` turns its bytes into registers when it lands."""
+    lds, number = wave.lds, wave.number
+    whole = lanes is ALL
+    touched = index if whole else index[lanes]
+    access = lds.order.begin_read(touched, number, wave.epoch, instruction)
+    before, marked = lds.sample(touched, number)
+    issued = wave.active
+
+    def finish() -> None:
+        now, disturbed = lds.since(before, touched, number)
+        bad = marked | disturbed
+        if bad.any():
+            lds.order.disturbed(access, touched[bad])
+            now[bad] = POISON_BYTE
+        if not whole:
+            spread = np.full((LANES, index.shape[1]), POISON_BYTE, np.uint8)
+            spread[lanes] = now
+            now = spread
+        np.copyto(wave.v[rows[0] : rows[0] + len(rows)], arrange(now), where=True if issued is ALL else issued)
+
+    cover = partial(lds.order.cover, access)
+    wave.launch("ds", Pending(instruction=instruction, rows=rows, finish=finish, cover=cover))
+
+
+def write(
+    wave: Wave, instruction: Instruction, index: NDArray[np.int64], lanes: NDArray[np.bool_], data: Octets
+) -> None:
+    """Begins a write of `data`, lanes by bytes; a higher lane wins where two write to one byte."""
+    lds = wave.lds
+    if lanes is not ALL:
+        index, data = index[lanes], data[lanes]
+    equal = lds.bytes[index] == data
+    access = lds.order.begin_write(index, wave.number, wave.epoch, instruction, equal=equal)
+    changed = index[~equal]
+    serial = lds.begin(changed, wave.number)
+    lds.bytes[index] = data
+    finish, cover = partial(lds.end, changed, serial), partial(lds.order.cover, access)
+    wave.launch("ds", Pending(instruction=instruction, rows=(), finish=finish, cover=cover))
+
+
+def change(
+    wave: Wave,
+    instruction: Instruction,
+    index: NDArray[np.int64],
+    lanes: NDArray[np.bool_],
+    *,
+    rows: tuple[int, ...],
+    step: Callable[[int, bytes], bytes],
+) -> None:
+    """Begins an atomic: lane by lane, the bytes become what `step` makes of them; `rows` get what was there."""
+    lds, issued = wave.lds, wave.active
+    touched = index[lanes]
+    access = lds.order.begin_atomic(touched, wave.number, wave.epoch, instruction)
+    serial = lds.begin(touched, wave.number)
+    found = np.full(index.shape, POISON_BYTE, np.uint8)
+    for lane in np.flatnonzero(lanes).tolist():
+        place = slice(int(index[lane, 0]), int(index[lane, 0]) + index.shape[1])
+        old = lds.bytes[place].tobytes()
+        found[lane] = np.frombuffer(old, np.uint8)
+        lds.bytes[place] = np.frombuffer(step(lane, old), np.uint8)
+
+    def finish() -> None:
+        lds.end(touched, serial)
+        if rows:
+            np.copyto(wave.v[rows[0] : rows[0] + len(rows)], found.view(np.uint32).T, where=issued)
+
+    cover = partial(lds.order.cover, access)
+    wave.launch("ds", Pending(instruction=instruction, rows=rows, finish=finish, cover=cover))
+
+
+_LANE = np.arange(LANES)
+_OFFSET = re.compile(r"\boffset:(?:swizzle\((?P<mode>\w+),(?P<rest>[^)]*)\)|(?P<value>\w+))")
+_GROUP = 32
+_QUAD_BIT, _ROTATE = 0x8000, 0xC000
+
+
+def decode_exchange(instruction: Instruction) -> Step | None:
+    """The step of a permutation or swizzle of lanes, or None."""
+    if instruction.opcode == "ds_swizzle_b32":
+        return _swizzle(instruction)
+    if instruction.opcode not in {"ds_bpermute_b32", "ds_permute_b32"}:
+        return None
+    for modifier in instruction.modifiers:
+        if not modifier.startswith("offset:"):
+            raise unknown(instruction, f"modifier {modifier!r}")
+    target, address, source = (parse_operand(text, instruction) for text in instruction.operands)
+    offset = sum(int(modifier.partition(":")[2], 0) for modifier in instruction.modifiers)
+    gathers = instruction.opcode == "ds_bpermute_b32"
+
+    def move(wave: Wave) -> NDArray[np.uint32]:
+        active = wave.active
+        lane = (wave.v[address.first].astype(np.int64) + offset) >> 2 & (LANES - 1)
+        moved = np.zeros(LANES, np.uint32)
+        if gathers:
+            moved[:] = np.where(active, wave.v[source.first], np.uint32(0))[lane]
+            return moved
+        moved[lane[active]] = wave.v[source.first][active]  # the last one wins
+        return moved
+
+    return make_step(instruction, _exchange(instruction, target.rows, move), reads=(address, source), writes=(target,))
+
+
+def _exchange(
+    instruction: Instruction, rows: tuple[int, ...], move: Callable[[Wave], NDArray[np.uint32]]
+) -> Callable[[Wave], None]:
+    def act(wave: Wave) -> None:
+        issued, moved = wave.active, move(wave)
+
+        def finish() -> None:
+            np.copyto(wave.v[rows[0]], moved, where=issued)
+
+        wave.launch("ds", Pending(instruction=instruction, rows=rows, finish=finish))
+
+    return act
+
+
+def _swizzle(instruction: Instruction) -> Step:
+    """Each lane takes the register of the lane that a fixed pattern names; one that is not active gives zero."""
+    target, source = (parse_operand(text.split()[0], instruction) for text in instruction.operands[:2])
+    pattern = source_lanes(instruction)
+
+    def move(wave: Wave) -> NDArray[np.uint32]:
+        return np.where(wave.active, wave.v[source.first], np.uint32(0))[pattern]
+
+    return make_step(instruction, _exchange(instruction, target.rows, move), reads=(source,), writes=(target,))
+
+
+def source_lanes(instruction: Instruction) -> NDArray[np.int64]:
+    """For each lane the one it reads, by the pattern as a number or as the assembler spells it."""
+    found = _OFFSET.search(instruction.text)
+    if found is None:
+        return _by_masks(0, 0, 0)  # offset 0: everybody reads lane 0 of its 32
+    if found["mode"] is None:
+        return _by_number(int(found["value"], 0), instruction)
+    parts = [part.strip().strip('"') for part in found["rest"].split(",")]
+    if found["mode"] == "QUAD_PERM":
+        return _by_quads([int(part, 0) for part in parts])
+    if found["mode"] == "BITMASK_PERM":
+        bits = [{"0": (0, 0, 0), "1": (0, 1, 0), "p": (1, 0, 0), "i": (1, 0, 1)}[each] for each in parts[0]]
+        keep, put, flip = (sum(bit[kind] << place for place, bit in enumerate(reversed(bits))) for kind in range(3))
+        return _by_masks(keep, put, flip)
+    if found["mode"] not in _MASKS:
+        raise unknown(instruction, f"pattern {found['mode']}")
+    return _by_masks(*_MASKS[found["mode"]](*(int(part, 0) for part in parts)))
+
+
+# What assemblers call a pattern, as the lane bits that are kept, set and flipped.
+_MASKS: dict[str, Callable[..., tuple[int, int, int]]] = {
+    "SWAP": lambda size: (0x1F, 0, size),
+    "REVERSE": lambda size: (0x1F, 0, size - 1),
+    "BROADCAST": lambda size, lane: (0x1F & ~(size - 1), lane, 0),
+}
+
+
+def _by_number(offset: int, instruction: Instruction) -> NDArray[np.int64]:
+    if offset >= _ROTATE:  # FFT and rotate modes
+        raise unknown(instruction, f"pattern {offset:#x}")
+    if offset & _QUAD_BIT:
+        return _by_quads([offset >> 2 * lane & 3 for lane in range(4)])
+    return _by_masks(offset & 0x1F, offset >> 5 & 0x1F, offset >> 10 & 0x1F)
+
+
+def _by_quads(order: list[int]) -> NDArray[np.int64]:
+    lanes: NDArray[np.int64] = _LANE & ~3 | np.array(order)[_LANE & 3]
+    return lanes
+
+
+def _by_masks(keep: int, put: int, flip: int) -> NDArray[np.int64]:
+    return _LANE & ~(_GROUP - 1) | (_LANE & (_GROUP - 1) & keep | put) ^ flip
+
+
+_TEAM = 16
+
+
+def arranged(bits: int, element: int) -> Callable[[NDArray[np.uint8]], NDArray[np.uint32]]:
+    """What turns the bytes that lanes read into registers, rows by lanes."""
+    count = bits // element
+    lane = np.arange(LANES)[:, None]
+    column = np.arange(count)
+    member = lane % _TEAM
+    source = lane // _TEAM * _TEAM + column * (_TEAM // count) + member // count
+    place = member % count
+
+    def registers(octets: NDArray[np.uint8]) -> NDArray[np.uint32]:
+        read = np.unpackbits(octets, axis=1, bitorder="little").reshape(LANES, count, element)
+        taken = read[source, np.broadcast_to(place, source.shape)].reshape(LANES, bits)
+        return np.packbits(taken, axis=1, bitorder="little").view(np.uint32).T
+
+    return registers
+
+
+_WORDS = re.compile(r"^ds_(?P<verb>read|write)(?P<two>2?)(?P<far>st64)?_b(?P<bits>32|64|96|128)$")
+_SHORT_READ = re.compile(r"^ds_read_(?P<sign>[ui])(?P<bits>8|16)(?P<half>_d16(?P<high>_hi)?)?$")
+_SHORT_WRITE = re.compile(r"^ds_write_b(?P<bits>8|16)(?P<high>_d16_hi)?$")
+_TRANSPOSED = re.compile(r"^ds_read_b(?P<bits>\d+)_tr_b(?P<element>\d+)$")
+_TRANSPOSED_ALIGN = {64: 8, 96: 16}  # AMD's rocRoller pads rows of 96 bits to 128 for it
+
+
+def decode_shared(instruction: Instruction, architecture: Architecture) -> Step | None:
+    """The step of an LDS instruction, or None."""
+    if not instruction.opcode.startswith("ds_"):
+        return None
+    if instruction.opcode == "ds_nop":
+        return make_step(instruction, lambda _: None)
+    if (exchange := decode_exchange(instruction)) is not None:
+        return exchange
+    operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
+    if (atomic := lds_atomic(instruction.opcode)) is not None:
+        return _atomic(instruction, operands, atomic)
+    return _moving(instruction, operands, architecture)
+
+
+def _moving(instruction: Instruction, operands: tuple[Operand, ...], architecture: Architecture) -> Step | None:
+    """Reads and writes: of words, of less, and reads that transpose."""
+    if (found := _WORDS.match(instruction.opcode)) is not None:
+        return _plain(instruction, operands, found)
+    if (found := _SHORT_READ.match(instruction.opcode)) is not None:
+        return _reading(
+            instruction, operands, _run(instruction, int(found["bits"]) // 8), _extended(operands[0], found)
+        )
+    if (found := _SHORT_WRITE.match(instruction.opcode)) is not None:
+        return _writing(instruction, operands, _run(instruction, int(found["bits"]) // 8), 16 if found["high"] else 0)
+    if (found := _TRANSPOSED.match(instruction.opcode)) is None:
+        return None
+    if instruction.opcode not in architecture.transposed_reads:
+        raise unknown(instruction, f"place on {architecture.arch}")
+    bits = int(found["bits"])
+    arrange = arranged(bits, int(found["element"]))
+    return _reading(instruction, operands, _run(instruction, bits // 8), lambda _: arrange, _TRANSPOSED_ALIGN[bits])
+
+
+def offsets(instruction: Instruction) -> dict[str, int]:
+    """The offsets that an instruction names; any other modifier is not known."""
+    found = {}
+    for modifier in instruction.modifiers:
+        name, _, value = modifier.partition(":")
+        if name not in {"offset", "offset0", "offset1"}:
+            raise unknown(instruction, f"modifier {modifier!r}")
+        found[name] = int(value, 0)
+    return found
+
+
+def _run(instruction: Instruction, size: int) -> NDArray[np.int64]:
+    """The places of an instruction that uses so many bytes behind one another."""
+    return offsets(instruction).get("offset", 0) + np.arange(size)
+
+
+def _plain(instruction: Instruction, operands: tuple[Operand, ...], found: re.Match[str]) -> Step:
+    size = int(found["bits"]) // 8
+    if not found["two"]:
+        places = _run(instruction, size)
+    else:
+        at, unit = offsets(instruction), size * (64 if found["far"] else 1)
+        starts = np.array([at.get("offset0", 0), at.get("offset1", 0)]) * unit
+        places = (starts[:, None] + np.arange(size)).reshape(-1)
+    if found["verb"] == "read":
+        return _reading(instruction, operands, places, lambda _: _words)
+    return _writing(instruction, operands, places)
+
+
+def _words(octets: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    return octets.view(np.uint32).T
+
+
+def _reading(
+    instruction: Instruction,
+    operands: tuple[Operand, ...],
+    places: NDArray[np.int64],
+    arrange: Callable[[Wave], Arrange],
+    align: int = 1,
+) -> Step:
+    """`arrange` gives, for a wave at the issue, what turns bytes into registers."""
+    target, row = operands[0], operands[1].first
+
+    def act(wave: Wave) -> None:
+        index, lanes = reach(wave, instruction, wave.v[row].astype(np.int64), places, align)
+        read(wave, instruction, index, lanes, rows=target.rows, arrange=arrange(wave))
+
+    return make_step(instruction, act, reads=operands[1:], writes=operands[:1])
+
+
+def _extended(target: Operand, found: re.Match[str]) -> Callable[[Wave], Arrange]:
+    """Bytes and halves, extended to a register, or put into one of its halves."""
+    kind = np.dtype(f"<{found['sign']}{int(found['bits']) // 8}")
+
+    def arrange(wave: Wave) -> Arrange:
+        old = wave.other_half(target.first)
+
+        def registers(octets: NDArray[np.uint8]) -> NDArray[np.uint32]:
+            value: NDArray[np.uint32] = octets.view(kind)[:, 0].astype(np.int32).view(np.uint32)
+            if found["half"]:
+                low, high = (old, value << np.uint32(16)) if found["high"] else (value, old)
+                value = low & np.uint32(0xFFFF) | high & np.uint32(0xFFFF_0000)
+            return value[None]
+
+        return registers
+
+    return arrange
+
+
+def _writing(
+    instruction: Instruction, operands: tuple[Operand, ...], places: NDArray[np.int64], shift: int = 0
+) -> Step:
+    row = operands[0].first
+    rows = [each for source in operands[1:] for each in source.rows]
+    size = len(places)
+
+    def act(wave: Wave) -> None:
+        index, lanes = reach(wave, instruction, wave.v[row].astype(np.int64), places)
+        values = np.ascontiguousarray(wave.v[rows].T) >> np.uint32(shift)
+        write(wave, instruction, index, lanes, values.view(np.uint8)[:, :size])
+
+    return make_step(instruction, act, reads=operands)
+
+
+def _atomic(instruction: Instruction, operands: tuple[Operand, ...], atomic: tuple[Combine, int, bool]) -> Step:
+    """The bytes of an LDS operand, changed by each lane in turn."""
+    combine, size, returns = atomic
+    targets, rest = (operands[:1], operands[1:]) if returns else ((), operands)
+    row, sources = rest[0].first, [source.first for source in rest[1:]]
+    words, places = size // 4, _run(instruction, size)
+    rows = tuple(each for target in targets for each in target.rows)
+
+    def act(wave: Wave) -> None:
+        index, lanes = reach(wave, instruction, wave.v[row].astype(np.int64), places, size)
+        given = [np.ascontiguousarray(wave.v[first : first + words].T).view(f"<u{size}")[:, 0] for first in sources]
+
+        def step(lane: int, old: bytes) -> bytes:
+            new = combine(int.from_bytes(old, "little"), *(int(each[lane]) for each in given))
+            return new.to_bytes(size, "little")
+
+        change(wave, instruction, index, lanes, rows=rows, step=step)
+
+    return make_step(instruction, act, reads=rest, writes=targets)

@@ -1,0 +1,203 @@
+"""The local data share of a workgroup: takes reads and writes that take time, gives data, or poison where they meet.
+
+A byte carries a mark while a write that changes it is under way.  A read needs its bytes unmarked and unchanged from
+its issue to its landing; where they are not, any value could have come back, so poison does.  LDS instructions of one
+wave are ordered among themselves, so a wave's own writes don't disturb its reads; loads from memory are ordered with
+nothing.  What would meet in another interleaving is for `order` to say, and every fault comes from there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rota.isa.races import AccessOrder, GlobalOrder
+from rota.isa.wave.wave import POISON, Faults
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rota.isa.disassembly import Instruction
+
+    Octets = NDArray[np.int64]
+
+BASE = 0x7E00_0000_0000
+_GAP = 1 << 16  # an access that leaves its buffer by less than this hits no other one
+
+
+class Memory:
+    """Buffers behind one another, with gaps, in one array of bytes; a *place* is a byte's number in it."""
+
+    def __init__(self, buffers: Sequence[NDArray[Any]], faults: Faults, skews: Sequence[int] = ()) -> None:
+        """A buffer starts `skews` bytes, where they are given, behind a multiple of 64 KiB."""
+        self.faults = faults
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        at = _GAP
+        for number, buffer in enumerate(buffers):
+            at += skews[number] if number < len(skews) else 0
+            self._starts.append(at)
+            self._ends.append(at + buffer.nbytes)
+            at = (at + buffer.nbytes + 2 * _GAP - 1) // _GAP * _GAP
+        self._bytes = np.zeros(at, np.uint8)
+        self._words = self._bytes.view(np.uint32)
+        self._shapes = [(buffer.shape, buffer.dtype) for buffer in buffers]
+        for start, buffer in zip(self._starts, buffers, strict=True):
+            self._bytes[start : start + buffer.nbytes] = np.ascontiguousarray(buffer).reshape(-1).view(np.uint8)
+        self.order = GlobalOrder(tuple(self._starts), at, faults)
+
+    def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where buffers start and end, as bytes of the block that holds them all."""
+        return np.array(self._starts, np.int64), np.array(self._ends, np.int64)
+
+    @property
+    def block(self) -> NDArray[np.uint8]:
+        """The bytes of all buffers, and of the gaps between them."""
+        return self._bytes
+
+    def address(self, number: int) -> int:
+        """Where a buffer starts."""
+        return BASE + self._starts[number]
+
+    def fill(self, number: int, contents: bytes) -> None:
+        """Gives a buffer its first bytes."""
+        start = self._starts[number]
+        self._bytes[start : start + len(contents)] = np.frombuffer(contents, np.uint8)
+
+    def contents(self) -> tuple[NDArray[Any], ...]:
+        """The buffers as they are now."""
+        return tuple(
+            self._bytes[start:end].view(dtype).reshape(shape).copy()
+            for start, end, (shape, dtype) in zip(self._starts, self._ends, self._shapes, strict=True)
+        )
+
+    def scalar_words(self, address: int, count: int, instruction: Instruction) -> list[int]:
+        """Words for a scalar load, which ignores the low address bits."""
+        place = self.scalar_place(address, count, instruction)
+        if place is None:
+            return [POISON] * count
+        return [int(word) for word in self._words[place >> 2 : (place >> 2) + count]]
+
+    def scalar_place(self, address: int, count: int, instruction: Instruction) -> int | None:
+        """The place of so many words; None, and a fault, if they belong to no buffer."""
+        place = (address - BASE) & ~3
+        if not self._inside(place, place + 4 * count):
+            self._outside(instruction, address)
+            return None
+        return place
+
+    def get(self, place: NDArray[np.int64], size: int) -> NDArray[np.uint8]:
+        """`size` bytes from each place, places by bytes."""
+        if size % 4 == 0 and not (place & 3).any():
+            words: NDArray[np.uint32] = self._words[(place >> 2)[:, None] + np.arange(size >> 2)]
+            return words.view(np.uint8)
+        octets: NDArray[np.uint8] = self._bytes[place[:, None] + np.arange(size)]
+        return octets
+
+    def put(self, place: NDArray[np.int64], data: NDArray[np.uint8]) -> None:
+        """Writes places by bytes; a later one wins where two write to one byte."""
+        size = data.shape[1]
+        if size % 4 == 0 and not (place & 3).any():
+            self._words[(place >> 2)[:, None] + np.arange(size >> 2)] = np.ascontiguousarray(data).view(np.uint32)
+        else:
+            self._bytes[place[:, None] + np.arange(size)] = data
+
+    def places(
+        self, address: NDArray[np.uint64], size: int, active: NDArray[np.bool_], instruction: Instruction
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The places of the lanes that reach a buffer, and which lanes these are; the others are a fault."""
+        place = (address - np.uint64(BASE)).view(np.int64)
+        used = place[active]
+        if not used.size:
+            return used, active
+        if self._inside(int(used.min()), int(used.max()) + size):
+            return used, active
+        inside = np.array([self._inside(int(at), int(at) + size) for at in place])
+        reached = active & inside
+        if (active & ~inside).any():
+            self._outside(instruction, int(address[active & ~inside][0]))
+        return place[reached], reached
+
+    def _inside(self, start: int, end: int) -> bool:
+        number = bisect_right(self._starts, start) - 1
+        return number >= 0 and end <= self._ends[number]
+
+    def _outside(self, instruction: Instruction, address: int) -> None:
+        near = bisect_right(self._starts, address - BASE) - 1
+        behind = address - BASE - self._ends[near]
+        where = (
+            f"{behind} bytes behind the end of buffer {near}" if behind >= 0 else f"too near the end of buffer {near}"
+        )
+        if near < 0:
+            where = "before any buffer"
+        self.faults.add(
+            "I105",
+            instruction,
+            f"{instruction.opcode} reaches an address that belongs to no buffer",
+            ("address", f"{address:#x}"),
+            ("where", where),
+        )
+
+
+MOST_WAVES = 16  # of a workgroup
+FREE, BY_DMA = 0, -1  # marks; wave w writes with mark w + 1
+POISON_BYTE = 0xFF
+
+
+class Lds:
+    """Bytes, and per byte a mark, who wrote it last, and the number of that write."""
+
+    def __init__(self, size: int, faults: Faults, waves: int = MOST_WAVES) -> None:
+        self._faults = faults
+        # One word even without any LDS: what lies out of bounds is reported, and then read from somewhere.
+        room = max((size + 3) // 4 * 4, 4)
+        self.bytes = np.full(room, POISON_BYTE, np.uint8)
+        self.words = self.bytes.view(np.uint32)
+        self._marks = np.zeros(room, np.int16)
+        self._last = np.zeros(room, np.int16)
+        self._serials = np.zeros(room, np.int64)
+        self._serial = 0
+        self.size = size
+        self.order = AccessOrder(room, waves, faults)
+
+    def sample(self, index: Octets, wave: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        """The bytes now, and which of them another write is under way to."""
+        marks = self._marks[index]
+        return self.bytes[index], (marks != FREE) & (marks != wave + 1)
+
+    def since(self, before: NDArray[np.uint8], index: Octets, wave: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        """What a read brings that began with `before`: bytes disturbed since are said to be; the wave's own are not."""
+        now, marked = self.sample(index, wave)
+        own = self._last[index] == wave + 1
+        return np.where(own, before, now), marked | ((now != before) & ~own)
+
+    def begin(self, index: Octets, wave: int, *, dma: bool = False) -> int:
+        """Marks bytes that a write is under way to; gives the number of the write."""
+        self._marks[index] = self._last[index] = BY_DMA if dma else wave + 1
+        self._serial += 1
+        self._serials[index] = self._serial
+        return self._serial
+
+    def end(self, index: Octets, serial: int) -> None:
+        """Takes the marks of a write away."""
+        self._marks[index[self._serials[index] == serial]] = FREE  # unless a later write has taken them over
+
+    def within(self, address: NDArray[np.int64], size: int, instruction: Instruction) -> NDArray[np.bool_]:
+        """Which lanes stay inside the allocation."""
+        inside: NDArray[np.bool_] = (address >= 0) & (address + size <= self.size)
+        if not inside.all():
+            self.leaves(int(address[~inside][0]), instruction)
+        return inside
+
+    def leaves(self, address: int, instruction: Instruction) -> None:
+        """Remembers that an instruction uses an address behind the allocation."""
+        self._faults.add(
+            "I105",
+            instruction,
+            f"{instruction.opcode} leaves LDS",
+            ("address", f"{address:#x}"),
+            ("LDS bytes", self.size),
+        )

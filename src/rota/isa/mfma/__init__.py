@@ -1,1 +1,0 @@
-"""Matrix instructions: their number formats, their layout in lanes, what they compute."""

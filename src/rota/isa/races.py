@@ -1,0 +1,598 @@
+"""Races with one cause: takes findings and the code they are about, gives which of them belong together.
+
+Where a wait or barrier is missing, every access before it races with every one behind it: many pairs of instructions,
+one fault.  Pairs are alike if they break the same rule between the same two stretches of code and, where the compiler
+says so, come from the same two source lines.  A stretch ends at a barrier, a branch and a place that branches go to:
+within one, a wait serves all.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from bisect import bisect_right
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from rota.errors import Finding, Severity
+from rota.isa.wave.wave import Faults
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rota.isa.disassembly import Instruction
+    from rota.isa.wave.wave import Wave
+
+    Octets = NDArray[np.int64]
+    Places = NDArray[np.int64]
+
+_NONE = 0  # the number of no access
+_BEFORE_ALL, NEVER = -1, 1 << 30  # epochs: of no access, and of a wait that hasn't come
+SEEN_VALUE = "in this order: they met, and what the read brings could be either"
+SEEN_WRITES = "in this order: the values differ, and the later one stays"
+SEEN_NOT = "not in this order: separated only by how long things take, and another order brings another value"
+SEEN_NO_CHANGE = "not in this order: separated only by how long things take; here the bytes didn't change"
+
+
+class LdsAccess(NamedTuple):
+    """One instruction of one wave that uses LDS."""
+
+    wave: int
+    epoch: int
+    instruction: Instruction
+    writes: bool
+    reads: bool
+    dma: bool = False
+    source: bytes = b""  # of a DMA: which lanes load which words to where
+
+
+class AccessOrder:
+    """Accesses are numbered; a byte knows the number of its last write, and of each wave's last read and atomic."""
+
+    def __init__(self, size: int, waves: int, faults: Faults) -> None:
+        self._faults = faults
+        self._accesses: list[LdsAccess] = []  # the first is number 1
+        self._covered = np.array([_BEFORE_ALL], np.int32)  # by access, the epoch of the wait that covers it
+        self._written = np.zeros(size, np.int32)
+        self._read = np.zeros((size, waves), np.int32)
+        self._atomic: NDArray[np.int32] | None = None  # as _read, from the first atomic on
+        self._flat: list[int] = []  # flat reads that may not be covered yet
+        self._same: dict[int, int] = {}  # by load to LDS, another wave's load before it, of the same words
+        self._known = np.zeros(size, np.bool_)  # something was written
+        self._changed = np.zeros(size, np.bool_)  # by the last write
+
+    def begin_read(self, index: Octets, wave: int, epoch: int, instruction: Instruction, *, flat: bool = False) -> int:
+        """A read needs the last write of its bytes behind it, and one to have been."""
+        access = LdsAccess(wave, epoch, instruction, writes=False, reads=True)
+        self._check(access, index, self._written[index], ~self._changed[index])
+        self._check_atomics(access, index)
+        self._check_known(access, index)
+        number = self._numbered(access)
+        under_way = [each for each in self._flat if self._covered[each] == NEVER]
+        if under_way:
+            index = index[~np.isin(self._read[index, wave], under_way)]
+        self._flat = [*under_way, number] if flat else under_way
+        self._read[index, wave] = number
+        return number
+
+    def begin_write(
+        self,
+        index: Octets,
+        wave: int,
+        epoch: int,
+        instruction: Instruction,
+        *,
+        equal: NDArray[np.bool_] | None = None,
+    ) -> int:
+        """A write needs all reads and the last write of its bytes behind it; `equal` bytes stay as they are."""
+        return self._begin_write(index, LdsAccess(wave, epoch, instruction, writes=True, reads=False), equal)
+
+    def begin_load(self, index: Octets, wave: int, epoch: int, instruction: Instruction, source: bytes) -> int:
+        """A load from memory to LDS, which is a write like others; `source` says from where each lane loads."""
+        access = LdsAccess(wave, epoch, instruction, writes=True, reads=False, dma=True, source=source)
+        before = set(np.unique(self._written[index]).tolist()) - {_NONE}
+        number = self._begin_write(index, access)
+        same = [each for each in before if self._covered[each] >= epoch and _of_same_words(access, self._at(each))]
+        if same:
+            self._same[number] = same[0]  # all of its bytes are that one's
+        return number
+
+    def _begin_write(self, index: Octets, access: LdsAccess, equal: NDArray[np.bool_] | None = None) -> int:
+        self._check(access, index, self._read[index], equal)
+        self._check(access, index, self._written[index], equal)
+        self._check_atomics(access, index)
+        self._written[index] = number = self._numbered(access)
+        self._known[index] = True
+        self._changed[index] = True if equal is None else ~equal
+        return number
+
+    def begin_atomic(self, index: Octets, wave: int, epoch: int, instruction: Instruction) -> int:
+        """An atomic access needs all plain ones behind it, and goes with other atomics in any order."""
+        access = LdsAccess(wave, epoch, instruction, writes=True, reads=True)
+        self._check(access, index, self._read[index])
+        self._check(access, index, self._written[index])
+        self._check_known(access, index)
+        if self._atomic is None:
+            self._atomic = np.zeros_like(self._read)
+        self._atomic[index, wave] = number = self._numbered(access)
+        self._known[index] = True
+        return number
+
+    def cover(self, number: int, epoch: int) -> None:
+        """A wait has covered an access."""
+        self._covered[number] = epoch
+
+    def disturbed(self, number: int, index: Octets) -> None:
+        """The read of that number landed with bytes that a write changed: what is known of the two was seen."""
+        read = self._accesses[number - 1]
+        others = set(np.unique(self._written[index]).tolist())
+        if self._atomic is not None:
+            others |= set(np.unique(self._atomic[index]).tolist())
+        for other in others - {_NONE}:
+            if self._accesses[other - 1].wave != read.wave:
+                earlier, later = sorted((number, other))
+                told, against = self._accesses[later - 1].instruction, self._accesses[earlier - 1].instruction
+                self._faults.confirm("I109", told, ("seen", SEEN_VALUE), other=against)
+
+    def _numbered(self, access: LdsAccess) -> int:
+        self._accesses.append(access)
+        number = len(self._accesses)
+        if number == len(self._covered):
+            self._covered = np.concatenate([self._covered, np.full(number, NEVER, np.int32)])
+        return number
+
+    def _check_atomics(self, access: LdsAccess, index: Octets) -> None:
+        if self._atomic is not None:
+            self._check(access, index, self._atomic[index])
+
+    def _check_known(self, access: LdsAccess, index: Octets) -> None:
+        known = self._known[index]
+        if not known.all():
+            unwritten(self._faults, access.instruction, access.wave, index[~known])
+
+    def _check(
+        self, access: LdsAccess, index: Octets, earlier: NDArray[np.int32], equal: NDArray[np.bool_] | None = None
+    ) -> None:
+        """`earlier` are the accesses of the bytes in `index`, one per byte, or one per byte and wave."""
+        late = self._covered[earlier] >= access.epoch
+        if self._same:
+            late |= np.isin(earlier, list(self._same))
+        if not late.any():
+            return
+        for number in np.unique(earlier[late]).tolist():
+            where = earlier == number
+            hit = where if where.ndim == index.ndim else where.any(axis=-1)
+            octets = index[hit]
+            each: int | None = number
+            while each is not None:
+                other = self._at(each)
+                if other.wave != access.wave and self._covered[each] >= access.epoch:
+                    self._races(access, other, octets, same=equal is not None and bool(equal[hit].all()))
+                elif other.wave == access.wave and (access.dma or other.dma) and self._covered[each] == NEVER:
+                    self._overtakes(access, other, octets)
+                each = self._same.get(each)
+
+    def _at(self, number: int) -> LdsAccess:
+        return self._accesses[number - 1]
+
+    def _races(self, access: LdsAccess, other: LdsAccess, octets: Octets, *, same: bool) -> None:
+        """`same`: the write that is one of the two, the later one of both, changed nothing."""
+        close = access.epoch == other.epoch
+        verb, noun = "writes" if access.writes else "reads", "write" if other.writes else "read"
+        plain = not (access.dma or other.dma or (access.reads and access.writes) or (other.reads and other.writes))
+        both = access.writes and other.writes and plain
+        ends = ("wave", access.wave), ("other wave", other.wave), ("bytes", span(octets))
+        if (same and both) or _of_same_words(access, other):
+            does = (
+                "loads to LDS what another wave loads there" if access.dma else "writes what another wave has written"
+            )
+            self._faults.add(
+                "I304",
+                access.instruction,
+                f"{access.instruction.opcode} {does}; nothing orders the two",
+                *ends,
+                other=other.instruction,
+                severity=Severity.WARNING,
+            )
+            return
+        seen = SEEN_WRITES if both else SEEN_NO_CHANGE if same and plain else SEEN_NOT
+        self._faults.add(
+            "I109",
+            access.instruction,
+            f"{access.instruction.opcode} {verb} LDS; no wait and barrier keep it behind another wave's {noun}",
+            *ends,
+            ("missing", "a wait for it, and a barrier behind that" if close else "a wait for it before the barrier"),
+            ("rests on", _rests_on(access, other)),
+            ("seen", seen),
+            other=other.instruction,
+        )
+
+    def _overtakes(self, access: LdsAccess, other: LdsAccess, octets: Octets) -> None:
+        """A wave's load to LDS and another access of it: told of the read, or of the later write."""
+        told, against = (other, access) if not other.writes else (access, other)
+        what = "writes LDS while another write to it" if told.writes else "reads LDS while a write to it"
+        self._faults.add(
+            "I106",
+            told.instruction,
+            f"{told.instruction.opcode} {what} is under way",
+            ("wave", told.wave),
+            ("bytes", span(octets)),
+            other=against.instruction,
+        )
+
+
+def _of_same_words(access: LdsAccess, other: LdsAccess) -> bool:
+    """Do two waves load the same words to the same bytes, by one instruction and in one stretch between barriers?"""
+    apart = access.wave != other.wave and access.epoch == other.epoch
+    return apart and access.dma and access.instruction is other.instruction and access.source == other.source
+
+
+def _rests_on(access: LdsAccess, other: LdsAccess) -> str:
+    """Which rule is broken; see the module's docstring."""
+    if other.epoch == access.epoch:
+        return "no barrier"
+    if not other.writes and not access.dma:
+        return "policy: an LDS read is over before the barrier behind which its bytes are written"
+    return "no wait before the barrier"
+
+
+def unwritten(faults: Faults, instruction: Instruction, wave: int, octets: Octets) -> None:
+    """Remembers that LDS is read where nobody has written."""
+    faults.add(
+        "I301",
+        instruction,
+        f"{instruction.opcode} reads LDS that nothing was written to",
+        ("wave", wave),
+        ("bytes", span(octets)),
+    )
+
+
+def span(octets: Octets) -> str:
+    """The bytes of a set, as few words as it takes."""
+    distinct = np.unique(octets)
+    first, last = int(distinct[0]), int(distinct[-1])
+    if len(distinct) == last - first + 1:
+        return f"{first} to {last}"
+    return f"{len(distinct)} of {first} to {last}"
+
+
+class MemoryUse(enum.Enum):
+    """What an access does."""
+
+    READ = "read"
+    WRITE = "write"
+    ATOMIC = "atomic"
+    BLIND_ATOMIC = "atomic without return"
+
+    @property
+    def writes(self) -> bool:
+        """Does it change memory?"""
+        return self is not MemoryUse.READ
+
+    @property
+    def atomic(self) -> bool:
+        """Does it read and change memory at once?"""
+        return self in {MemoryUse.ATOMIC, MemoryUse.BLIND_ATOMIC}
+
+
+class Scope(enum.IntEnum):
+    """Who sees an access at once, by its cache bits."""
+
+    WAVE = 0
+    WORKGROUP = 1
+    DEVICE = 2
+
+
+def scope_of(flags: Iterable[str]) -> Scope:
+    """The scope of a load or store with those flags."""
+    given = set(flags)
+    if given & {"sc1", "glc"}:
+        return Scope.DEVICE
+    return Scope.WORKGROUP if "sc0" in given else Scope.WAVE
+
+
+@dataclass(slots=True, eq=False)
+class _Access:
+    group: int
+    wave: int
+    epoch: int
+    instruction: Instruction
+    use: MemoryUse
+    scope: Scope
+    time: int
+    covered: int = NEVER  # the epoch of the wait
+    over: int = NEVER  # when that wait was, in accesses
+    places: list[tuple[Places, int, NDArray[np.bool_] | None]] = field(default_factory=list)
+
+    def bytes(self) -> tuple[Places, NDArray[np.bool_]]:
+        """All bytes it uses, and which of them it left as they were."""
+        if not self.places:
+            return np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        octets = [(place[:, None] + np.arange(size)).reshape(-1) for place, size, _ in self.places]
+        equal = [
+            np.zeros(len(each), np.bool_) if same is None else same.reshape(-1)
+            for each, (_, _, same) in zip(octets, self.places, strict=True)
+        ]
+        return np.concatenate(octets), np.concatenate(equal)
+
+
+class GlobalOrder:
+    """The accesses of a launch, and what is known of each byte from workgroups that are done."""
+
+    def __init__(self, starts: tuple[int, ...], size: int, faults: Faults) -> None:
+        self._faults = faults
+        self._starts = starts
+        self._size = size
+        self._accesses: list[_Access] = []  # of all workgroups, without their places once judged
+        self._groups: dict[tuple[int, int, int], int] = {}
+        self._names: list[tuple[int, int, int]] = []
+        self._open: dict[int, list[int]] = {}  # by workgroup, the numbers of accesses that are not judged yet
+        self._shared: dict[int, list[int]] = {}  # by place, the shared accesses
+        self._writer: NDArray[np.int32] | None = None  # by byte, of workgroups that are done
+        self._reader: NDArray[np.int32] | None = None
+
+    def begin(self, wave: Wave, instruction: Instruction, use: MemoryUse, scope: Scope = Scope.WAVE) -> int:
+        """An access is issued; gives its number."""
+        group = self._groups.get(wave.workgroup)
+        if group is None:
+            group = self._groups[wave.workgroup] = len(self._names)
+            self._names.append(wave.workgroup)
+        number = len(self._accesses)
+        seen = Scope.DEVICE if use.atomic else scope
+        self._accesses.append(_Access(group, wave.number, wave.epoch, instruction, use, seen, number))
+        self._open.setdefault(group, []).append(number)
+        return number
+
+    def touch(self, number: int, place: Places, size: int, equal: NDArray[np.bool_] | None = None) -> None:
+        """The access uses so many bytes at each place; `equal` ones it leaves as they were."""
+        if place.size:
+            access = self._accesses[number]
+            access.places.append((place, size, equal))
+            if access.scope is not Scope.WAVE:
+                for each in np.unique(place).tolist():
+                    self._shared.setdefault(each, []).append(number)
+
+    def cover(self, number: int, epoch: int) -> None:
+        """A wait has covered an access."""
+        access = self._accesses[number]
+        access.covered, access.over = epoch, len(self._accesses)
+
+    def close(self, workgroup: tuple[int, int, int]) -> None:
+        """A workgroup is done: it is judged alone, and against those before it."""
+        group = self._groups.get(workgroup)
+        if group in self._open:
+            self._judge(self._open.pop(group))
+
+    def finish(self) -> None:
+        """The launch is done: judges the workgroups that nobody has closed."""
+        while self._open:
+            self._judge(self._open.pop(min(self._open)))
+
+    def _judge(self, numbers: list[int]) -> None:
+        accesses = [self._accesses[number] for number in numbers]
+        if any(access.use.writes for access in accesses):
+            self._within(accesses)
+        self._between(accesses)
+        for access in accesses:
+            access.places = []
+
+    def _within(self, accesses: list[_Access]) -> None:
+        """Bytes that several waves use and one writes are replayed in the order in which they were used."""
+        used = [_Used(access, *access.bytes()) for access in accesses]
+        asked = _contested(used, self._size)
+        if not asked.any():
+            return
+        compact = np.cumsum(asked) - 1
+        tables = _Tables(int(compact[-1]) + 1, 1 + max(access.wave for access in accesses))
+        for access, octets, equal in used:
+            picked = asked[octets]
+            if picked.any():
+                at = compact[octets[picked]]
+                for table, same in tables.looked_at(access, at, equal[picked]):
+                    self._replay(access, table, octets[picked], same)
+                tables.note(access, at)
+
+    def _replay(
+        self, access: _Access, table: NDArray[np.int64], octets: Places, equal: NDArray[np.bool_] | None
+    ) -> None:
+        for number in np.unique(table[table >= 0]).tolist():
+            other = self._accesses[number]
+            apart = other.wave == access.wave or other.covered < access.epoch
+            if not apart and not self._synchronised(access, other):
+                where = table == number
+                hit = where if where.ndim == 1 else where.any(axis=-1)
+                self._races(access, other, octets[hit], same=equal is not None and bool(equal[hit].all()))
+
+    def _between(self, accesses: list[_Access]) -> None:
+        """Against the last write and the last read of each byte by workgroups before this one."""
+        if self._writer is None or self._reader is None:
+            self._writer, self._reader = np.full(self._size, -1, np.int32), np.full(self._size, -1, np.int32)
+        if len(self._names) > 1:
+            for access in accesses:
+                octets, equal = access.bytes()
+                for table, same in ((self._writer, equal), *(((self._reader, None),) if access.use.writes else ())):
+                    earlier = table[octets]
+                    for number in np.unique(earlier[earlier >= 0]).tolist():
+                        other = self._accesses[number]
+                        if self._synchronised(access, other):
+                            continue
+                        hit = earlier == number
+                        alike = same is not None and _plain(access) and _plain(other) and bool(same[hit].all())
+                        self._races(access, other, octets[hit], same=alike)
+        for access in accesses:
+            (self._writer if access.use.writes else self._reader)[access.bytes()[0]] = access.time
+
+    def _synchronised(self, one: _Access, another: _Access) -> bool:
+        """Do cache bits or atomics make the two right, whatever barriers do?"""
+        wanted = Scope.WORKGROUP if one.group == another.group else Scope.DEVICE
+        if min(one.scope, another.scope) >= wanted:
+            return True
+        return self._ordered(one, another, wanted) or self._ordered(another, one, wanted)
+
+    def _ordered(self, first: _Access, second: _Access, wanted: Scope) -> bool:
+        """Does a shared write behind the first and a shared read before the second order them?"""
+        for numbers in self._shared.values():
+            shared = [each for each in (self._accesses[number] for number in numbers) if each.scope >= wanted]
+            released = [
+                each.time for each in shared if each.group == first.group and each.use.writes and _released(first, each)
+            ]
+            if released and any(
+                each.group == second.group
+                and each.use in {MemoryUse.READ, MemoryUse.ATOMIC}
+                and each.time > min(released)
+                and _acquired(each, second)
+                for each in shared
+            ):
+                return True
+        return False
+
+    def _races(self, access: _Access, other: _Access, octets: Places, *, same: bool) -> None:
+        verb = "writes" if access.use.writes else "reads"
+        noun = "write" if other.use.writes else "read"
+        across = access.group != other.group
+        if same:
+            code, message = "I304", "writes what another {} has written; nothing orders the two"
+        elif across:
+            code, message = "I303", f"{verb} memory; nothing orders it with another {{}}'s {noun}"
+        else:
+            code, message = "I302", f"{verb} memory; no wait and barrier keep it behind another {{}}'s {noun}"
+        groups = (
+            (("workgroup", _name(self._names[access.group])), ("other workgroup", _name(self._names[other.group])))
+            if across
+            else (("workgroup", _name(self._names[access.group])),)
+        )
+        self._faults.add(
+            code,
+            access.instruction,
+            f"{access.instruction.opcode} {message.format('workgroup' if across else 'wave')}",
+            *groups,
+            ("wave", access.wave),
+            ("other wave", other.wave),
+            ("bytes", self._where(octets)),
+            other=other.instruction,
+            severity=Severity.WARNING if same else Severity.ERROR,
+        )
+
+    def _where(self, octets: Places) -> str:
+        first, last = int(octets.min()), int(octets.max())
+        buffer = bisect_right(self._starts, first) - 1
+        start = self._starts[buffer]
+        return f"{first - start} to {last - start} of buffer {buffer}"
+
+
+def _plain(access: _Access) -> bool:
+    """Does it write what it was given, and nothing else?"""
+    return access.use is MemoryUse.WRITE
+
+
+class _Used(NamedTuple):
+    access: _Access
+    octets: Places
+    equal: NDArray[np.bool_]
+
+
+def _contested(used: list[_Used], size: int) -> NDArray[np.bool_]:
+    """The bytes that several waves use and one writes."""
+    low, high = np.full(size, 127, np.int8), np.full(size, -1, np.int8)
+    written = np.zeros(size, np.bool_)
+    for access, octets, _ in used:
+        low[octets] = np.minimum(low[octets], access.wave)
+        high[octets] = np.maximum(high[octets], access.wave)
+        written[octets] |= access.use.writes
+    return written & (low < high)
+
+
+class _Tables:
+    """By byte the last plain write, and each wave's last plain read and atomic."""
+
+    def __init__(self, size: int, waves: int) -> None:
+        self._write = np.full(size, -1, np.int64)
+        self._read, self._atomic = np.full((size, waves), -1, np.int64), np.full((size, waves), -1, np.int64)
+
+    def looked_at(
+        self, access: _Access, at: Places, equal: NDArray[np.bool_]
+    ) -> list[tuple[NDArray[np.int64], NDArray[np.bool_] | None]]:
+        """What an access is judged against, and where it leaves bytes as a plain write before it had made them."""
+        tables: list[tuple[NDArray[np.int64], NDArray[np.bool_] | None]]
+        tables = [(self._write[at], equal if _plain(access) else None)]
+        if access.use.writes:
+            tables.append((self._read[at], None))
+        if not access.use.atomic:
+            tables.append((self._atomic[at], None))
+        return tables
+
+    def note(self, access: _Access, at: Places) -> None:
+        """The access is the last of its kind."""
+        if access.use.atomic:
+            self._atomic[at, access.wave] = access.time
+        elif access.use.writes:
+            self._write[at] = access.time
+        else:
+            self._read[at, access.wave] = access.time
+
+
+def _released(access: _Access, release: _Access) -> bool:
+    if access.wave == release.wave:
+        return access.over <= release.time
+    return access.covered < release.epoch
+
+
+def _acquired(acquire: _Access, access: _Access) -> bool:
+    if access.wave == acquire.wave:
+        return acquire.over <= access.time
+    return acquire.covered < access.epoch
+
+
+def _name(workgroup: tuple[int, int, int]) -> str:
+    return ", ".join(str(each) for each in workgroup)
+
+
+_RACES = frozenset({"I106", "I109", "I302", "I303", "I304"})
+_ENDS = re.compile(r"^s_(?:barrier|branch|cbranch\w*|endpgm|setpc_b64|swappc_b64)\b")
+_RANGE = re.compile(r"(\d+) to (\d+)(?P<where>.*)$")
+_SPACE = re.compile(r"^\S+ ")
+
+
+def stretches(instructions: Sequence[Instruction]) -> dict[int, int]:
+    """By the line of each instruction, the number of its stretch."""
+    targets = {each.target for each in instructions}
+    found, number = {}, 0
+    for place, each in enumerate(instructions):
+        number += place in targets
+        found[each.line] = number
+        number += _ENDS.match(each.opcode) is not None
+    return found
+
+
+def cause_of(finding: Finding, stretch: dict[int, int]) -> Hashable:
+    """Equal for findings that are alike; None if it is no race between two instructions."""
+    if finding.code not in _RACES or len(finding.concerns) != 2:  # both ends
+        return None
+    ends = tuple((stretch.get(end.index or 0), end.source) for end in finding.concerns)
+    told = dict(finding.evidence)
+    what = _SPACE.sub("", finding.message)  # without the opcode
+    region = _RANGE.search(str(told.get("bytes", "")))
+    return finding.code, what, told.get("rests on"), region["where"] if region else "", ends
+
+
+def more_like_it(findings: Sequence[Finding]) -> str:
+    """What findings that are alike say together: how many, where, which bytes and waves."""
+    ends = [_between(sorted({finding.concerns[end].index or 0 for finding in findings}), "#") for end in (0, 1)]
+    told = [dict(finding.evidence) for finding in findings]
+    waves = [_waves({str(each[name]) for each in told if name in each}) for name in ("wave", "other wave")]
+    by = " with ".join(each for each in waves if each)
+    ranges = [found for each in told if (found := _RANGE.search(str(each.get("bytes", ""))))]
+    low, high = min(int(each[1]) for each in ranges), max(int(each[2]) for each in ranges)
+    return f"{len(findings)} pairs in all, {ends[0]} with {ends[1]}; bytes from {low} to {high}; first seen by {by}"
+
+
+def _between(lines: Sequence[int], mark: str) -> str:
+    return f"{mark}{lines[0]}" if len(lines) == 1 else f"{mark}{lines[0]} to {mark}{lines[-1]}"
+
+
+def _waves(names: set[str]) -> str:
+    listed = ", ".join(sorted(names, key=lambda name: (len(name), name)))
+    return f"waves {listed}" if len(names) > 1 else f"wave {listed}" if names else ""

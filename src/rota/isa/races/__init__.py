@@ -1,1 +1,0 @@
-"""Which accesses are kept apart: takes accesses as waves make them, gives faults for any interleaving."""

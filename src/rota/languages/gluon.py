@@ -1,0 +1,415 @@
+"""A Gluon kernel as machine code: takes an emitted schedule, gives the code object, its audit, and a launch of it."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NamedTuple
+
+from rota.audit.audit import Audit, audit_gemm
+from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.emission import Addition, Emission, unfit
+from rota.emit.forms import gemm_form
+from rota.emit.gemm.gemm_binding import InterleavedBinding
+from rota.emit.gemm.gemm_plan import GemmPlan, Register, gemm_plan, target
+from rota.emit.gemm.gemm_tile import Dma, Element, Factor, Instruction, LdsRead, Mfma
+from rota.emit.text import comment, identifier, is_alone
+from rota.isa.binary.code_object import CodeObject
+from rota.pipeline.geometry import WAVE_GRIDS, KernelGeometry
+from rota.program.entry import Entry
+from rota.program.kinds import OpKind, Phase
+from rota.targets.device import registers_per_lane
+from rota.triton import CompiledKernel, compile_kernel
+
+if TYPE_CHECKING:
+    from rota.audit.gemm_launch import GemmProgram
+
+_LARGEST = 15  # that lgkmcnt's field of four bits says; LLVM waits for fewer than that
+
+
+class _Step(NamedTuple):
+    """What LLVM sees of one instruction: the registers it reads into or uses, or a barrier."""
+
+    number: int
+    reads: tuple[Register, ...] = ()
+    uses: tuple[Register, ...] = ()
+    drains: bool = False
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    """For each register that is being read into, how many reads began after its own."""
+
+    newer: dict[Register, int] = field(default_factory=dict)
+
+    def read(self, register: Register) -> None:
+        self.newer = {each: count + 1 for each, count in self.newer.items()}
+        self.newer[register] = 0
+
+    def needed(self, uses: Sequence[Register]) -> int | None:
+        counts = [self.newer[each] for each in uses if each in self.newer]
+        return min(*counts, _LARGEST - 1) if counts else None
+
+    def wait(self, count: int) -> None:
+        self.newer = {each: newer for each, newer in self.newer.items() if newer < count}
+
+    def met(self, other: _UnderWay) -> _UnderWay:
+        either = self.newer.keys() | other.newer.keys()
+        none = max((*self.newer.values(), *other.newer.values()), default=0)
+        return _UnderWay({each: min(self.newer.get(each, none), other.newer.get(each, none)) for each in either})
+
+
+_Found = dict[tuple[Phase, int, bool], int]
+
+
+def additions(plan: GemmPlan) -> tuple[Addition, ...]:
+    """All of them, in the order of the code."""
+    steps = {phase: tuple(_steps(plan, phase)) for phase in Phase}
+    found: _Found = {}
+    before = _run(Phase.PROLOGUE, steps[Phase.PROLOGUE], _UnderWay(), found)
+    entering = before
+    while True:
+        leaving = _run(Phase.KERNEL, steps[Phase.KERNEL], entering, found)
+        again = entering.met(leaving)
+        if again == entering:
+            break
+        entering = again
+    _run(Phase.EPILOGUE, steps[Phase.EPILOGUE], before.met(leaving), found)
+    order = list(Phase)
+    keys = sorted(found, key=lambda key: (order.index(key[0]), key[1], not key[2]))
+    return tuple(
+        Addition(phase=key[0], before=key[1], counter="lgkmcnt", count=found[key], at_barrier=key[2]) for key in keys
+    )
+
+
+def _run(phase: Phase, steps: Sequence[_Step], state: _UnderWay, found: _Found) -> _UnderWay:
+    """What is under way behind the steps; a wait that was found for one way in stays for all of them."""
+    state = _UnderWay(dict(state.newer))
+    for step in steps:
+        key = phase, step.number, step.drains
+        needed = (0 if state.newer else None) if step.drains else state.needed(step.uses)
+        if needed is not None or key in found:
+            needed = min(each for each in (needed, found.get(key)) if each is not None)
+            found[key] = needed
+            state.wait(needed)
+        for register in step.reads:
+            state.read(register)
+    return state
+
+
+def _steps(plan: GemmPlan, phase: Phase) -> Iterator[_Step]:
+    number = 0
+    for entry in plan.program.phase(phase):
+        if entry.op.kind is OpKind.BARRIER:
+            yield _Step(number, drains=True)
+        elif entry.op.kind is OpKind.PRIORITY:
+            number += 1
+        for each in plan.binding.instructions(entry):
+            if isinstance(each, LdsRead):
+                yield _Step(number, reads=(target(each),))
+            elif isinstance(each, Mfma):
+                yield _Step(number, uses=tuple(use for operand in Factor for use in plan.factor(each, operand)))
+            number += 1
+
+
+_TYPES = {Element.BF16: "gl.bfloat16", Element.FP16: "gl.float16", Element.FP8: "gl.float8e4nv"}
+_POINTERS = {Element.BF16: "*bf16", Element.FP16: "*fp16", Element.FP8: "*fp8e4nv"}
+_GENERATIONS = {"gfx950": 4}
+_FAR_APART = 100  # the column of comments
+_OUTPUT = ("lds", "k", "K", "N")
+
+
+def gluon_plan(
+    compiled: CompiledSchedule, geometry: KernelGeometry, *, element: Element | None = None, waves: int | None = None
+) -> GemmPlan:
+    """What is written; what Gluon can't say is refused."""
+    plan = gemm_plan(compiled, geometry, element=element, waves=waves, bound=InterleavedBinding)
+    arch = plan.tile.machine.arch
+    if arch not in _GENERATIONS:
+        raise unfit(f"no Gluon is written for {arch}", evidence=(("known", ", ".join(_GENERATIONS)),))
+    for entry in plan.program.entries:
+        if is_alone(plan.program, entry):
+            raise unfit(
+                f"{entry.op} is executed by one group of waves alone; in Gluon all waves execute every statement",
+                concerns=(entry.concern(),),
+                fixes=("give the schedule without stagger",),
+            )
+    return plan
+
+
+def gluon_signature(plan: GemmPlan) -> dict[str, str]:
+    """The types of the kernel's parameters, as Triton writes them."""
+    pointer = _POINTERS[plan.tile.element]
+    return {"A": pointer, "B": pointer, "C": "*fp32", "N": "i32", "K": "i32"}
+
+
+def emit_gluon(
+    compiled: CompiledSchedule, geometry: KernelGeometry, *, element: Element | None = None, waves: int | None = None
+) -> str:
+    """A complete module with one kernel."""
+    plan = gluon_plan(compiled, geometry, element=element, waves=waves)
+    name = identifier(plan.symbol, ("gl", "gluon", "cdna4", "async_copy", "fence", "gemm_parameters"))
+    return "\n".join([*_GluonKernel(plan).lines(name), ""])
+
+
+def gluon(asked: Emission) -> str:
+    """A module with a Gluon kernel, for `rota emit`."""
+    return emit_gluon(asked.named, asked.kernel.geometry(), **gemm_form(asked.kernel.shape()))
+
+
+class _GluonKernel:
+    """Writes one kernel from top to bottom."""
+
+    def __init__(self, plan: GemmPlan) -> None:
+        self.plan = plan
+        self.tile, self.binding, self.program = plan.tile, plan.binding, plan.program
+
+    def lines(self, name: str) -> Iterator[str]:
+        tile, program = self.tile, self.program
+        yield from (_remark(line) for line in self.plan.contract(name))
+        yield f"# Launch with num_warps={tile.waves}."
+        yield from self._announced()
+        yield ""
+        yield "from triton.experimental import gluon"
+        yield "from triton.experimental.gluon import language as gl"
+        yield "from triton.experimental.gluon.language.amd import cdna4"
+        yield "from triton.experimental.gluon.language.amd.cdna4 import async_copy"
+        yield "from triton.experimental.gluon.language.amd.hint import sched_barrier as fence"
+        yield ""
+        yield ""
+        yield "@gluon.jit"
+        yield f"def {name}(A, B, C, N, K):"
+        yield from self._opening()
+        yield from self._phase(Phase.PROLOGUE)
+        yield f"    k = {program.tiles_per_trip * tile.row_bytes}  # bytes of K before this trip's tiles"
+        yield f"    trips = (K // {tile.geometry.BK} - {program.tiles_outside}) // {program.tiles_per_trip}"
+        yield "    for _ in range(trips):"
+        yield from self._phase(Phase.KERNEL)
+        yield f"        k += {program.tiles_per_trip * tile.row_bytes}"
+        yield from self._phase(Phase.EPILOGUE)
+        yield from self._closing()
+
+    def _announced(self) -> Iterator[str]:
+        """What the compiler adds."""
+        yield "# The compiler adds, before registers whose reads it takes to be under way:"
+        added = additions(self.plan)
+        for phase in Phase:
+            counts = sorted(each.count for each in added if each.phase is phase)
+            texts = [f"{len(list(same))} x lgkmcnt({count})" for count, same in groupby(counts)]
+            yield f"#   {phase.value.lower()}: {', '.join(texts) or 'nothing'}"
+
+    def _opening(self) -> Iterator[str]:
+        tile, geometry, layout = self.tile, self.tile.geometry, self.plan.layout
+        element, waves = _TYPES[tile.element], list(WAVE_GRIDS[tile.waves])
+        chunk, lanes = layout.chunk_bytes, tile.row_bytes // tile.dma_bytes
+        yield (
+            f"    mma: gl.constexpr = gl.amd.AMDMFMALayout({_GENERATIONS[tile.machine.arch]}, "
+            f"[{geometry.MMA_M}, {geometry.MMA_N}, {geometry.MMA_K}], False, {waves})"
+        )
+        width = tile.read_bytes // tile.element.bytes
+        yield f"    of_a: gl.constexpr = gl.DotOperandLayout(0, mma, {width})"
+        yield f"    of_b: gl.constexpr = gl.DotOperandLayout(1, mma, {width})"
+        yield (
+            f"    fetch: gl.constexpr = gl.BlockedLayout([1, {tile.dma_bytes}], [{tile.lanes // lanes}, {lanes}], "
+            f"[{tile.waves}, 1], [1, 0])"
+        )
+        yield "    plain: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])"
+        yield (
+            f"    exchanged: gl.constexpr = gl.SwizzledSharedLayout({chunk // tile.element.bytes}, "
+            f"{1 << layout.shift}, {layout.mask + 1}, [1, 0])"
+        )
+        for operand in Factor:
+            name, rows = operand.value, self.binding.buffers[operand].stages * tile.rows(operand)
+            to = f"[{rows // tile.dma_rows}, {tile.dma_rows}, {tile.row_bytes}]"
+            source = f"[{rows // self._rows(operand)}, {self._rows(operand)}, {geometry.BK}]"
+            yield f"    {name}_to = gl.allocate_shared_memory(gl.int8, {to}, plain)"
+            yield f"    {name}_from = {name}_to.reinterpret({element}, {source}, exchanged)"
+        yield f"    row_bytes = K * {tile.element.bytes}"
+        for operand, axis in ((Factor.A, 0), (Factor.B, 1)):
+            start = f"gl.program_id({axis}).to(gl.int64) * {tile.rows(operand)} * row_bytes"
+            yield f"    {operand.value}_at0 = {operand.name}.to(gl.pointer_type(gl.int8)) + {start}"
+            for number in range(1, tile.rows(operand) // tile.dma_rows if self._rows_in_scalars else 1):
+                yield f"    {operand.value}_at{number} = {operand.value}_at0 + {number * tile.dma_rows} * row_bytes"
+        yield f"    # A DMA fills {tile.dma_rows} rows; a lane fetches the chunk that belongs at its place."
+        yield f"    row = gl.arange(0, {tile.dma_rows}, layout=gl.SliceLayout(1, fetch))[:, None]"
+        yield f"    column = gl.arange(0, {tile.row_bytes}, layout=gl.SliceLayout(0, fetch))[None, :]"
+        numbers = range(max(tile.rows(operand) for operand in Factor) // tile.dma_rows)
+        for number in numbers[: self.plan.patterns] if self._rows_in_scalars else numbers:
+            place = f"((column // {chunk}) ^ ((row >> {layout.shift}) & {layout.mask})) * {chunk} + column % {chunk}"
+            start = f"(row - {number * tile.dma_rows})" if self._rows_in_scalars and number else "row"
+            yield f"    fetch{number} = {start} * row_bytes + {place}"
+            yield f"    row += {tile.dma_rows}"
+        kept, parts = self._kept, range(tile.part_registers)
+        yield f"    zero = gl.zeros([{self._rows(Factor.A)}, {self._rows(Factor.B)}], gl.float32, mma)"
+        yield f'    keep: gl.constexpr = "{",".join([*(f"={kept}" for _ in parts), *map(str, parts)])}"'
+        for m in range(self.binding.parts(Factor.A)):
+            for n in range(self.binding.parts(Factor.B)):
+                yield f'    c_{m}_{n} = gl.inline_asm("", keep, [zero], zero.type)'
+        yield "    fence()"
+
+    @property
+    def _rows_in_scalars(self) -> bool:
+        """Are there too few vector registers for the rows of each DMA?"""
+        tile, free_for_addresses = self.tile, 64
+        held = tile.accumulator_registers + tile.fragment_registers
+        return not tile.accumulates_in_agprs and held + free_for_addresses > registers_per_lane(
+            tile.machine, tile.waves
+        )
+
+    @property
+    def _kept(self) -> str:
+        """The registers that hold C."""
+        return "a" if self.tile.accumulates_in_agprs else "v"
+
+    def _rows(self, operand: Factor) -> int:
+        """Of a part of all waves."""
+        return self.tile.across(operand) * self.tile.side
+
+    def _phase(self, phase: Phase) -> Iterator[str]:
+        indent = "        " if phase is Phase.KERNEL else "    "
+        yield f"{indent}# {phase.value.lower()}"
+        for entry, instructions, what in self.plan.written(phase):
+            texts = [_sync(entry)] if entry.op.is_framework else self._data(instructions, phase)
+            for text in texts:
+                yield f"{indent}{text}fence()".ljust(_FAR_APART) + "  " + _remark(what)
+
+    def _data(self, instructions: Sequence[Instruction], phase: Phase) -> Iterator[str]:
+        per_step, waiting = self.tile.pieces_per_step, list[LdsRead]()
+        for each in instructions:
+            if isinstance(each, Dma):
+                yield self._dma(each, phase)
+            elif isinstance(each, LdsRead):
+                waiting.append(each)
+                if len(waiting) == per_step:
+                    yield self._read(waiting)
+                    waiting = []
+            else:
+                yield self._mfma(each)
+        if waiting:
+            raise unfit("a read of less than a step of K can't be written in Gluon: a tensor is whole steps")
+
+    def _dma(self, dma: Dma, phase: Phase) -> str:
+        operand, tile = dma.operand, self.tile
+        terms = ["k"] if phase is not Phase.PROLOGUE else []
+        terms += [str(dma.k_tile * tile.row_bytes)] if dma.k_tile else []
+        at, fetch = (dma.number, dma.number % self.plan.patterns) if self._rows_in_scalars else (0, dma.number)
+        start = f"{operand.value}_at{at}" + (f" + ({' + '.join(terms)})" if terms else "")
+        to = f"{operand.value}_to.index({dma.lds // tile.row_bytes // tile.dma_rows})"
+        return f"async_copy.buffer_load_to_shared({to}, {start}, fetch{fetch}); "
+
+    def _read(self, reads: Sequence[LdsRead]) -> str:
+        first, operand, tile = reads[0], reads[0].operand, self.tile
+        due = [first._replace(piece=first.piece + number) for number in range(tile.pieces_per_step)]
+        if first.piece % tile.pieces_per_step or list(reads) != due:
+            raise unfit("the reads of a step of K don't follow one another; in Gluon they are one statement")
+        depth = tile.geometry.MMA_K
+        source = f"{operand.value}_from.index({first.lds // tile.row_bytes // self._rows(operand)})"
+        if tile.steps > 1:
+            source += f".slice({first.piece // tile.pieces_per_step * depth}, {depth}, 1)"
+        if operand is Factor.B:
+            source += ".permute([1, 0])"
+        held = target(first)
+        return f"{self._name(held)} = async_copy.load_shared_relaxed({source}, of_{operand.value}); "
+
+    def _name(self, register: Register) -> str:
+        return str(register._replace(piece=register.piece // self.tile.pieces_per_step))
+
+    def _mfma(self, mfma: Mfma) -> str:
+        a, b = (self._factor(mfma, operand) for operand in Factor)
+        block = f"c_{mfma.a_part}_{mfma.b_part}"
+        kept = ', "a"' if self.tile.accumulates_in_agprs else ""
+        if self.tile.element is Element.FP8:  # Triton has no other instruction of this shape; without scales they are 1
+            return f'{block} = cdna4.mfma_scaled({a}, None, "e4m3", {b}, None, "e4m3", {block}{kept}); '
+        return f"{block} = cdna4.mfma({a}, {b}, {block}{kept}); "
+
+    def _factor(self, mfma: Mfma, operand: Factor) -> str:
+        names = {self._name(register) for register in self.plan.factor(mfma, operand)}
+        if len(names) > 1:
+            raise unfit("a matrix instruction takes pieces of different copies; in Gluon a step of K is one tensor")
+        return names.pop()
+
+    def _closing(self) -> Iterator[str]:
+        geometry = self.tile.geometry
+        for name in dict.fromkeys(self._name(register) for register in self.plan.unused()):
+            yield f'    gl.inline_asm("", ("v",), [{name}]); fence()  # nothing uses it, but the schedule reads it'
+        rows, columns = self._rows(Factor.A), self._rows(Factor.B)
+        yield f"    row = gl.arange(0, {rows}, layout=gl.SliceLayout(1, mma))[:, None]"
+        yield f"    column = gl.arange(0, {columns}, layout=gl.SliceLayout(0, mma))[None, :]"
+        yield f"    out = C + (gl.program_id(0) * {geometry.BM} + row).to(gl.int64) * N + column"
+        yield f"    out += gl.program_id(1) * {geometry.BN}"
+        for m in range(self.binding.parts(Factor.A)):
+            for n in range(self.binding.parts(Factor.B)):
+                first, second = self.binding.first_row(Factor.A, m), self.binding.first_row(Factor.B, n)
+                yield f"    gl.store(out + {first} * N.to(gl.int64) + {second}, c_{m}_{n})"
+
+
+def _sync(entry: Entry) -> str:
+    effect = entry.effect
+    if entry.op.kind is OpKind.WAIT:
+        return f'gl.inline_asm("s_waitcnt {effect.counter}({effect.wait_value})"); '
+    if entry.op.kind is OpKind.BARRIER:
+        return "gl.barrier(); "
+    if entry.op.kind is OpKind.PRIORITY:
+        return f'gl.inline_asm("s_setprio {effect.wait_value}"); '
+    return ""
+
+
+def _remark(text: str) -> str:
+    return "# " + comment(text).removeprefix("// ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GluonCode:
+    """What Triton made of a schedule."""
+
+    compiled: CompiledSchedule
+    geometry: KernelGeometry
+    source: str
+    made: CompiledKernel
+
+    @property
+    def code(self) -> CodeObject:
+        """The code object."""
+        return self.made.code
+
+    def audit(self) -> Audit:
+        """Order, waits, barriers and operands against the schedule and the additions that were announced."""
+        return audit_gemm(
+            self.compiled,
+            self.geometry,
+            self.made.code,
+            bound=InterleavedBinding,
+            additions=additions(gluon_plan(self.compiled, self.geometry)),
+            dynamic_lds=self.made.dynamic_lds,
+        )
+
+    def program(self) -> GemmProgram:
+        """Ready to be run on numbers."""
+        from rota.audit.gemm_launch import load_emitted
+
+        return load_emitted(self.compiled, self.geometry, self.made.code, dynamic_lds=self.made.dynamic_lds)
+
+
+def compile_gluon(
+    compiled: CompiledSchedule, geometry: KernelGeometry, *, edit: Callable[[str], str] = str
+) -> GluonCode:
+    """The schedule as Gluon, compiled by the Triton that is installed; `edit` changes the source before."""
+    plan = gluon_plan(compiled, geometry)
+    source = edit(emit_gluon(compiled, geometry))
+    signature = {name: f"{kind}:16" for name, kind in gluon_signature(plan).items()}
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"{plan.symbol}.py"
+        path.write_text(source, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(plan.symbol, path)
+        assert spec is not None  # noqa: S101  # the file is there
+        assert spec.loader is not None  # noqa: S101
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        kernel = getattr(module, plan.symbol)
+        arch = plan.tile.machine.arch
+        made = compile_kernel(kernel, signature=signature, device=arch, num_warps=plan.tile.waves)
+    return GluonCode(compiled=compiled, geometry=geometry, source=source, made=made)

@@ -1,0 +1,714 @@
+"""A Mojo kernel as machine code: takes an emitted schedule, gives the code object, its audit, and Mojo's own table."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.emission import Emission, unfit
+from rota.emit.forms import gemm_form
+from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
+from rota.emit.gemm.gemm_tile import Dma, Element, Factor, Instruction, LdsRead, Mfma
+from rota.emit.gemm.program_form import form_of
+from rota.emit.text import comment, identifier
+from rota.errors import Finding, ToolchainError
+from rota.isa.binary.code_object import CodeObject
+from rota.isa.binary.toolchain import find_toolchain
+from rota.languages.language_code import LanguageCode
+from rota.pipeline.geometry import KernelGeometry
+from rota.pipeline.op import DoubleBufferTag, FrameworkTag, KOffsetKind, OpDesc
+from rota.program.entry import Entry
+from rota.program.kinds import OpKind, OpRole, Phase, ResourceKind
+
+LOADS = {DoubleBufferTag.LOAD_A: Factor.A, DoubleBufferTag.LOAD_B: Factor.B}
+FRAGMENTS = {DoubleBufferTag.MMA_LOAD_A: Factor.A, DoubleBufferTag.MMA_LOAD_B: Factor.B}
+_WAITS = {"vmcnt": FrameworkTag.WAIT_VM, "lgkmcnt": FrameworkTag.WAIT_LGKM}
+_FRAMEWORK = {
+    OpKind.BARRIER: FrameworkTag.BARRIER,
+    OpKind.PRIORITY: FrameworkTag.SET_PRIO,
+    OpKind.FENCE: FrameworkTag.SCHEDULE_BARRIER,
+}
+
+
+class TableRow(NamedTuple):
+    """One entry: the fields of its op, then those of its place; `k_offset` in K-tiles, None where an op has none."""
+
+    tag: int
+    stage: int
+    subtile: int
+    k_offset: int | None
+    vm_cost: int
+    lgkm_cost: int
+    wait_value: int
+    resource: str
+    latency: int
+    role: str
+    channel: int
+    vgpr_def: int
+    vgpr_kill: int
+    time_slot: int
+    phase: str
+    is_prefetch: bool
+
+
+class Extra(NamedTuple):
+    """A barrier beside the table that keeps two wave groups apart: before which row, and of which group; -1 is both."""
+
+    before: int
+    group: int
+
+
+def table_rows(plan: GemmPlan) -> Mapping[Phase, tuple[TableRow, ...]]:
+    """The table of each phase; what a walk of it couldn't tell is refused."""
+    found: dict[Phase, tuple[TableRow, ...]] = {}
+    in_stages = form_of(plan.program).in_stages
+    for phase in Phase:
+        listed = [entry for entry in plan.program.phase(phase) if entry.listed]
+        rows: list[TableRow] = []
+        for entry, written in zip(listed, plan.compiled.phase(phase), strict=True):
+            if in_stages:
+                row = _of_stages(written.op, written.time_slot, phase, is_prefetch=written.is_prefetch)
+            else:
+                row = _of_values(plan, entry, phase)
+            if walked(plan, row) != plan.binding.instructions(entry):
+                raise unfit(
+                    f"{entry.op} is no whole slice of A or B, which is what a row of a table stands for",
+                    concerns=(entry.concern(),),
+                )
+            rows.append(row)
+        found[phase] = tuple(rows)
+    return found
+
+
+def extras(plan: GemmPlan, phase: Phase) -> tuple[Extra, ...]:
+    """The barriers that are in no table."""
+    found: list[Extra] = []
+    rows = 0
+    for entry in plan.program.phase(phase):
+        if not entry.listed:
+            found.append(Extra(rows, -1 if entry.roles is None else entry.roles[0]))
+        rows += entry.listed
+    return tuple(found)
+
+
+def walked(plan: GemmPlan, row: TableRow) -> tuple[Instruction, ...]:
+    """What a walk makes of a row: the machine instructions of a load, a read or a compute."""
+    if row.tag in LOADS:
+        return tuple(_dmas(plan, LOADS[DoubleBufferTag(row.tag)], row))
+    if row.tag in FRAGMENTS:
+        return tuple(_reads(plan, FRAGMENTS[DoubleBufferTag(row.tag)], row))
+    return tuple(_mfmas(plan, row)) if row.tag == DoubleBufferTag.MMA else ()
+
+
+def dmas_of_slice(plan: GemmPlan, operand: Factor) -> int:
+    """DMAs that bring a slice."""
+    return plan.tile.slice_rows(operand, plan.binding.buffers[operand].slices) // plan.tile.dma_rows
+
+
+def parts_of_slice(plan: GemmPlan, operand: Factor) -> int:
+    """Parts of a slice that one wave multiplies."""
+    return plan.tile.parts(operand) // plan.binding.buffers[operand].slices
+
+
+def _dmas(plan: GemmPlan, operand: Factor, row: TableRow) -> Iterator[Instruction]:
+    each, tile = dmas_of_slice(plan, operand), plan.tile
+    for number in range(row.subtile * each, (row.subtile + 1) * each):
+        lds = row.stage * tile.tile_bytes(operand) + number * tile.dma_rows * tile.row_bytes
+        yield Dma(operand, lds, number, row.k_offset or 0)
+
+
+def _reads(plan: GemmPlan, operand: Factor, row: TableRow) -> Iterator[Instruction]:
+    own, tile = parts_of_slice(plan, operand), plan.tile
+    for part in range(row.subtile * own, (row.subtile + 1) * own):
+        lds = row.stage * tile.tile_bytes(operand) + plan.binding.first_row(operand, part) * tile.row_bytes
+        yield from (LdsRead(operand, lds, part, piece, 0) for piece in range(plan.pieces))
+
+
+def _mfmas(plan: GemmPlan, row: TableRow) -> Iterator[Instruction]:
+    rows, columns = parts_of_slice(plan, Factor.A), parts_of_slice(plan, Factor.B)
+    copies = (0,) * plan.tile.pieces_per_step
+    for step in range(plan.tile.steps):
+        for m in range(row.stage * rows, (row.stage + 1) * rows):
+            for n in range(row.subtile * columns, (row.subtile + 1) * columns):
+                yield Mfma(step, m, n, copies, copies)
+
+
+def _of_stages(op: OpDesc, slot: int, phase: Phase, *, is_prefetch: bool) -> TableRow:
+    return TableRow(
+        tag=int(op.tag),
+        stage=op.stage,
+        subtile=op.subtile,
+        k_offset=op.k_offset.value,
+        vm_cost=op.vm_cost,
+        lgkm_cost=op.lgkm_cost,
+        wait_value=op.wait_value,
+        resource=op.resource.name,
+        latency=op.latency,
+        role=op.role.name,
+        channel=op.channel,
+        vgpr_def=op.vgpr_def,
+        vgpr_kill=op.vgpr_kill,
+        time_slot=slot,
+        phase=phase.name,
+        is_prefetch=is_prefetch,
+    )
+
+
+def _of_values(plan: GemmPlan, entry: Entry, phase: Phase) -> TableRow:
+    """A load is never left out, so that none is a prefetch; latencies and registers are not the table's to say."""
+    effect = entry.effect
+    row = TableRow(
+        tag=-1,
+        stage=0,
+        subtile=0,
+        k_offset=None,
+        vm_cost=effect.tokens if effect.counter == "vmcnt" and not entry.op.is_framework else 0,
+        lgkm_cost=effect.tokens if effect.counter == "lgkmcnt" and not entry.op.is_framework else 0,
+        wait_value=effect.wait_value,
+        resource=ResourceKind.SCALAR.name,
+        latency=0,
+        role=OpRole.SYNC.name,
+        channel=-1,
+        vgpr_def=0,
+        vgpr_kill=0,
+        time_slot=entry.time_slot,
+        phase=phase.name,
+        is_prefetch=False,
+    )
+    if entry.op.kind is OpKind.WAIT:
+        return row._replace(tag=_WAITS[effect.counter or ""])
+    if entry.op.is_framework:
+        role = OpRole.SYNC if entry.op.kind is OpKind.BARRIER else OpRole.FENCE
+        return row._replace(tag=_FRAMEWORK[entry.op.kind], role=role.name)
+    return _data(plan, row, plan.instructions(entry)[0])
+
+
+def _data(plan: GemmPlan, row: TableRow, first: Instruction) -> TableRow:
+    if isinstance(first, Mfma):
+        m, n = first.a_part // parts_of_slice(plan, Factor.A), first.b_part // parts_of_slice(plan, Factor.B)
+        multiplies = row._replace(resource=ResourceKind.MMA_UNIT.name, role=OpRole.COMPUTE.name)
+        return multiplies._replace(tag=int(DoubleBufferTag.MMA), stage=m, subtile=n)
+    operand = first.operand
+    channel = list(Factor).index(operand)
+    placed = row._replace(channel=channel, stage=first.lds // plan.tile.tile_bytes(operand))
+    if isinstance(first, Dma):
+        subtile = first.number // dmas_of_slice(plan, operand)
+        fetches = placed._replace(resource=ResourceKind.GLOBAL_MEM.name, role=OpRole.GLOBAL_LOAD.name)
+        return fetches._replace(tag=int(list(LOADS)[channel]), subtile=subtile, k_offset=first.k_tile)
+    subtile = first.part // parts_of_slice(plan, operand)
+    reads = placed._replace(resource=ResourceKind.LDS.name, role=OpRole.FRAGMENT_LOAD.name)
+    return reads._replace(tag=int(list(FRAGMENTS)[channel]), subtile=subtile)
+
+
+NO_OFFSET = -128
+"""What stands for no K offset in a table."""
+_OP = tuple(TableRow._fields[:13])
+
+
+def emit_mojo_table(compiled: CompiledSchedule, geometry: KernelGeometry) -> str:
+    """The tables alone, with a `main` that prints their rows: Mojo's own reading of them."""
+    plan = gemm_plan(compiled, geometry)
+    return "\n".join([*mojo_tables(plan), "", "", *_printing(), ""])
+
+
+def mojo_tables(plan: GemmPlan) -> Iterator[str]:
+    """The vocabulary, and a function for each phase."""
+    for tag in (*DoubleBufferTag, *FrameworkTag):
+        yield f"comptime {tag.name} = {tag.value}"
+    for kind in KOffsetKind:
+        yield f"comptime {_offset(kind.value)} = {NO_OFFSET if kind.value is None else kind.value}"
+    for names in (ResourceKind, OpRole, Phase):
+        for number, each in enumerate(names):
+            yield f"comptime {_constant(names.__name__, each.name)} = {number}"
+    yield ""
+    yield ""
+    yield "@fieldwise_init"
+    yield "struct OpDesc(Copyable, Movable, ImplicitlyCopyable):"
+    yield from (f"    var {name}: Int" for name in _OP)
+    yield ""
+    yield ""
+    yield "@fieldwise_init"
+    yield "struct ScheduleEntry(Copyable, Movable, ImplicitlyCopyable):"
+    yield "    var op: OpDesc"
+    yield "    var time_slot: Int"
+    yield "    var phase: Int"
+    yield "    var is_prefetch: Bool"
+    rows = table_rows(plan)
+    for phase in Phase:
+        yield ""
+        yield ""
+        yield f"def {phase.name.lower()}() -> List[ScheduleEntry]:"
+        yield f'    """The entries of the {phase.name.lower()}: {", ".join(_OP)}; time_slot, phase, is_prefetch."""'
+        yield "    var table = List[ScheduleEntry]()"
+        for row, entry in zip(rows[phase], plan.compiled.phase(phase), strict=True):
+            yield f"    table.append({_print_row(row)})  # {comment(str(entry.op)).removeprefix('// ')}"
+        yield "    return table^"
+
+
+def _print_row(row: TableRow) -> str:
+    tags: dict[int, str] = {int(tag): tag.name for tag in (*DoubleBufferTag, *FrameworkTag)}
+    op: list[object] = list(row[:13])
+    op[0] = tags[row.tag]
+    op[3] = _offset(row.k_offset)
+    op[7] = _constant("ResourceKind", row.resource)
+    op[9] = _constant("OpRole", row.role)
+    return f"ScheduleEntry(OpDesc({', '.join(map(str, op))}), {row.time_slot}, PHASE_{row.phase}, {row.is_prefetch})"
+
+
+def _offset(multiple: int | None) -> str:
+    known = {kind.value: kind.name for kind in KOffsetKind}
+    return f"K_OFFSET_{known[multiple]}" if multiple in known else str(multiple)
+
+
+def _constant(kind: str, name: str) -> str:
+    return {"ResourceKind": "RESOURCE", "OpRole": "ROLE", "Phase": "PHASE"}[kind] + f"_{name}"
+
+
+def _printing() -> Iterator[str]:
+    fields = ", ".join(f"e.op.{name}" for name in _OP)
+    yield "def main():"
+    for phase in Phase:
+        yield f"    for e in {phase.name.lower()}():"
+        yield f"        print({fields}, e.time_slot, e.phase, Int(e.is_prefetch))"
+
+
+_OWN = ("OpDesc", "ScheduleEntry", "Extra", "entry", "fence", "meet", "step", "main", "prologue", "kernel", "epilogue")
+
+
+def emit_mojo(
+    compiled: CompiledSchedule, geometry: KernelGeometry, *, element: Element | None = None, waves: int | None = None
+) -> str:
+    """A complete program: tables, kernel, and a `main` that launches it once, so that it is compiled."""
+    plan = gemm_plan(compiled, geometry, element=element, waves=waves)
+    return "\n".join([*_MojoKernel(plan).lines(identifier(plan.symbol, _OWN)), ""])
+
+
+def mojo(asked: Emission) -> str:
+    """A Mojo program, for `rota emit`."""
+    return emit_mojo(asked.named, asked.kernel.geometry(), **gemm_form(asked.kernel.shape()))
+
+
+class _MojoKernel:
+    """Writes one program from top to bottom."""
+
+    def __init__(self, plan: GemmPlan) -> None:
+        self.plan = plan
+        self.tile, self.binding, self.program = plan.tile, plan.binding, plan.program
+        self.words = self.tile.read_bytes // self.tile.register_bytes
+        self.piece = f"SIMD[DType.uint32, {self.words}]"
+        self.part = f"SIMD[DType.float32, {self.tile.part_registers}]"
+        self.kept = "a" if self.tile.accumulates_in_agprs else "v"
+        self.fragments = {each: f"Array[{self.piece}, {self.binding.parts(each) * plan.pieces}]" for each in Factor}
+        self.blocks = self.binding.parts(Factor.A) * self.binding.parts(Factor.B)
+        self.sums = f"Array[{self.part}, {self.blocks}]"
+
+    def lines(self, name: str) -> Iterator[str]:
+        yield from (f"# {comment(line).removeprefix('// ')}" for line in self.plan.contract(name))
+        yield "# mojo build --emit asm --target-accelerator " + self.tile.toolchain
+        yield ""
+        yield "from std.collections import Array"
+        yield "from std.memory import AddressSpace, Pointer, stack_allocation"
+        yield "from std.sys import inlined_assembly, llvm_intrinsic"
+        yield "from std.sys.intrinsics import readfirstlane"
+        yield "from std.utils import StaticTuple"
+        yield "from max.gpu import MAX_THREADS_PER_BLOCK_METADATA, block_idx, thread_idx"
+        yield "from max.gpu.host import DeviceContext"
+        yield ""
+        yield from mojo_tables(self.plan)
+        yield from self._words()
+        yield from self._step()
+        yield ""
+        yield ""
+        yield from self._kernel(name)
+        yield ""
+        yield ""
+        yield from self._main(name)
+
+    def _words(self) -> Iterator[str]:
+        tile = self.tile
+        yield ""
+        yield ""
+        yield "@always_inline"
+        yield "def fence():"
+        yield '    """Keeps the compiler from moving anything over it."""'
+        yield '    llvm_intrinsic["llvm.amdgcn.sched.barrier", NoneType](Int32(0))'
+        yield ""
+        yield ""
+        yield "@always_inline"
+        yield "def meet():"
+        yield '    """The barrier of all waves, without a fence of memory."""'
+        yield '    llvm_intrinsic["llvm.amdgcn.s.barrier", NoneType]()'
+        yield "    fence()"
+        yield ""
+        yield ""
+        yield "@always_inline"
+        yield ("def dma[to: Int](lds: UInt32, resource: SIMD[DType.uint32, 4], fetch: Int32, offset: Int32):")
+        yield '    """Global memory to LDS; the address in LDS is m0."""'
+        yield "    _ = inlined_assembly["
+        yield f'        "s_add_u32 m0, $1, $2\\n\\ts_nop 0\\n\\t{tile.dma_instruction} $3, $4, $5 offen lds",'
+        yield "        Int32,"
+        yield '        constraints="=&{m0},s,n,v,s,s,~{memory},~{scc}",'
+        yield "        has_side_effect=True,"
+        yield "    ](lds, Int32(to), fetch, resource, offset)"
+        yield "    fence()"
+        yield ""
+        yield ""
+        yield "@always_inline"
+        width = self.words * tile.pieces_per_step
+        factor = f"SIMD[DType.uint32, {width}]"
+        yield f"def mma(c: {self.part}, a: {factor}, b: {factor}) -> {self.part}:"
+        yield '    """The sum c + a * b."""'
+        yield "    var done = inlined_assembly["
+        yield f'        "{tile.instruction} $0, $1, $2, $0",'
+        yield f"        {self.part},"
+        yield f'        constraints="={self.kept},v,v,0",'
+        yield "        has_side_effect=True,"
+        yield "    ](a, b, c)"
+        yield "    fence()"
+        yield "    return done"
+        yield ""
+        yield ""
+        yield "@always_inline"
+        yield f"def kept(c: {self.part}) -> {self.part}:"
+        yield '    """A part of C in registers of its own."""'
+        yield (f'    return inlined_assembly["", {self.part}, constraints="={self.kept},0", has_side_effect=True](c)')
+
+    def _step(self) -> Iterator[str]:
+        yield ""
+        yield ""
+        yield "@always_inline"
+        yield "def step[tag: Int, stage: Int, subtile: Int, k_offset: Int, wait_value: Int]("
+        yield f"    mut a: {self.fragments[Factor.A]},"
+        yield f"    mut b: {self.fragments[Factor.B]},"
+        yield f"    mut c: {self.sums},"
+        yield "    lds: UInt32,"
+        yield "    a_global: SIMD[DType.uint32, 4],"
+        yield "    b_global: SIMD[DType.uint32, 4],"
+        yield f"    fetch: Array[Int32, {self.plan.patterns}],"
+        yield "    dma_rows: Int32,"
+        yield "    memory: Pointer[UInt8, MutUntrackedOrigin, address_space=AddressSpace.SHARED],"
+        yield f"    a_lane: Array[Int32, {self.plan.pieces}],"
+        yield f"    b_lane: Array[Int32, {self.plan.pieces}],"
+        yield "    k: Int32,"
+        yield "):"
+        yield '    """One entry of a table."""'
+        yield "    comptime offset = 0 if k_offset == K_OFFSET_NONE else k_offset"
+        branch = "comptime if"
+        for tag, operand in LOADS.items():
+            yield f"    {branch} tag == {tag.name}:"
+            yield from self._load(operand)
+            branch = "elif"
+        for tag, operand in FRAGMENTS.items():
+            yield f"    elif tag == {tag.name}:"
+            yield from self._fragment(operand)
+        yield "    elif tag == MMA:"
+        yield from self._compute()
+        yield "    elif tag == BARRIER:"
+        yield "        meet()"
+        yield "    elif tag == WAIT_VM:"
+        yield "        comptime field = (wait_value & 15) | 0xF70 | ((wait_value >> 4) << 14)"
+        yield '        llvm_intrinsic["llvm.amdgcn.s.waitcnt", NoneType](Int32(field))'
+        yield "        fence()"
+        yield "    elif tag == WAIT_LGKM:"
+        yield "        comptime field = 0xC07F | (wait_value << 8)"
+        yield '        llvm_intrinsic["llvm.amdgcn.s.waitcnt", NoneType](Int32(field))'
+        yield "        fence()"
+        yield "    elif tag == SET_PRIO:"
+        yield '        llvm_intrinsic["llvm.amdgcn.s.setprio", NoneType](Int16(wait_value))'
+        yield "        fence()"
+        yield "    elif tag == SCHEDULE_BARRIER:"
+        yield "        fence()"
+        yield "    else:"
+        yield '        comptime assert False, "the kernel has no such entry"'
+
+    def _load(self, operand: Factor) -> Iterator[str]:
+        tile, each = self.tile, dmas_of_slice(self.plan, operand)
+        start = self.binding.buffer_bytes(Factor.A) if operand is Factor.B else 0
+        moved = tile.dma_rows * tile.row_bytes
+        yield f"        comptime for i in range({each}):"
+        yield f"            comptime number = subtile * {each} + i"
+        yield f"            comptime to = {start} + stage * {tile.tile_bytes(operand)} + number * {moved}"
+        pattern = f"number % {self.plan.patterns}" if self.plan.patterns > 1 else "0"
+        yield (
+            f"            dma[to](lds, {operand.value}_global, fetch[{pattern}], "
+            f"k + Int32(offset * {tile.row_bytes}) + Int32(number) * dma_rows)"
+        )
+
+    def _fragment(self, operand: Factor) -> Iterator[str]:
+        tile, own, name = self.tile, parts_of_slice(self.plan, operand), operand.value
+        slice_rows = tile.rows(operand) // self.binding.buffers[operand].slices
+        pieces = self.plan.pieces
+        yield f"        comptime for i in range({own * pieces}):"
+        yield f"            comptime part = subtile * {own} + i // {pieces}"
+        yield f"            comptime row = subtile * {slice_rows} + i // {pieces} * {tile.side}"
+        yield f"            comptime place = stage * {tile.tile_bytes(operand)} + row * {tile.row_bytes}"
+        yield f"            var source = memory.unsafe_offset(Int({name}_lane[i % {pieces}])).unsafe_offset(place)"
+        yield (
+            f"            {name}[part * {pieces} + i % {pieces}] = source.unsafe_bitcast[UInt32]()"
+            f".unsafe_load[width={self.words}, alignment={tile.read_bytes}]()"
+        )
+        yield "            fence()"
+
+    def _compute(self) -> Iterator[str]:
+        tile, pieces, per_step = self.tile, self.plan.pieces, self.tile.pieces_per_step
+        rows, columns = parts_of_slice(self.plan, Factor.A), parts_of_slice(self.plan, Factor.B)
+        yield f"        comptime for i in range({tile.steps * rows * columns}):"
+        yield f"            comptime first = i // {rows * columns} * {per_step}"
+        yield f"            comptime m = stage * {rows} + i // {columns} % {rows}"
+        yield f"            comptime n = subtile * {columns} + i % {columns}"
+        yield f"            comptime block = m * {self.binding.parts(Factor.B)} + n"
+        factors = [f"{name}[{part} * {pieces} + first]" for name, part in (("a", "m"), ("b", "n"))]
+        if per_step > 1:
+            factors = [f"{each}.join({each[:-1]} + 1])" for each in factors]
+        yield f"            c[block] = mma(c[block], {', '.join(factors)})"
+
+    def _kernel(self, name: str) -> Iterator[str]:
+        tile = self.tile
+        threads, per_simd = tile.waves * tile.lanes, -(-tile.waves // tile.simds)
+        yield f"@__llvm_metadata(`rocdl.waves_per_eu`=SIMDLength({per_simd}))"
+        yield f"@__llvm_metadata(MAX_THREADS_PER_BLOCK_METADATA=StaticTuple[Int32, 1](Int32({threads})))"
+        yield f"def {name}("
+        yield "    A: Pointer[UInt8, MutAnyOrigin],"
+        yield "    B: Pointer[UInt8, MutAnyOrigin],"
+        yield "    C: Pointer[Float32, MutAnyOrigin],"
+        yield "    N: Int32,"
+        yield "    K: Int32,"
+        yield "):"
+        yield from self._opening()
+        trip = self.program.tiles_per_trip * tile.row_bytes
+        yield "    comptime before = prologue()"
+        yield "    comptime trip = kernel()"
+        yield "    comptime after = epilogue()"
+        yield "    var k = Int32(0)"
+        yield from self._walk("before", Phase.PROLOGUE, "    ")
+        yield f"    k = {trip}  # bytes of K before this trip's tiles"
+        yield "    while trips > 0:"
+        yield from self._walk("trip", Phase.KERNEL, "        ")
+        yield f"        k += {trip}"
+        yield "        trips -= 1"
+        yield from self._walk("after", Phase.EPILOGUE, "    ")
+        yield from self._closing()
+
+    def _walk(self, table: str, phase: Phase, indent: str) -> Iterator[str]:
+        beside = extras(self.plan, phase)
+        yield f"{indent}comptime for i in range(len({table})):"
+        rows = sum(entry.listed for entry in self.program.phase(phase))
+        for extra in beside:
+            if extra.before < rows:
+                yield from (f"{indent}    {line}" for line in _beside(f"comptime if i == {extra.before}:", extra.group))
+        arguments = "a, b, c, lds, a_global, b_global, fetch, dma_rows, memory, a_lane, b_lane, k"
+        yield f"{indent}    comptime e = {table}[i]"
+        yield f"{indent}    step[e.op.tag, e.op.stage, e.op.subtile, e.op.k_offset, e.op.wait_value]({arguments})"
+        for extra in beside:
+            if extra.before == rows:
+                yield from (f"{indent}{line}" for line in _beside("", extra.group))
+
+    def _opening(self) -> Iterator[str]:
+        tile, layout, across = self.tile, self.plan.layout, self.tile.across(Factor.B)
+        yield (
+            f"    var memory = stack_allocation[{self.binding.lds_bytes}, DType.uint8, alignment=16, "
+            "address_space=AddressSpace.SHARED]()"
+        )
+        yield "    var thread = Int32(thread_idx.x)"
+        yield f"    var lane = thread & {tile.lanes - 1}"
+        yield f"    var wave = readfirstlane(thread >> {_log2(tile.lanes)})"
+        yield f"    var wave_row = wave >> {_log2(across)}"
+        yield f"    var wave_column = wave & {across - 1}"
+        if len(self.program.roles) > 1:
+            yield f"    var wave_group = wave >> {_log2(tile.waves // len(self.program.roles))}"
+        yield "    var tile_row = Int32(block_idx.x)"
+        yield "    var tile_column = Int32(block_idx.y)"
+        yield f"    var row_bytes = K * {tile.element.bytes}"
+        per_trip, outside = self.program.tiles_per_trip, self.program.tiles_outside
+        yield f"    var trips = ((K >> {_log2(tile.geometry.BK)}) - {outside}) // {per_trip}"
+        yield "    # Buffer resources: base, size in bytes (beyond it loads give 0), raw format."
+        for operand, where in ((Factor.A, "tile_row"), (Factor.B, "tile_column")):
+            name, rows = operand.value, tile.rows(operand)
+            yield f"    var {name}_base = UInt64(Int({operand.name})) + UInt64({where}) * UInt64(row_bytes * {rows})"
+            yield (
+                f"    var {name}_global = SIMD[DType.uint32, 4](UInt32({name}_base & 0xFFFFFFFF), "
+                f"UInt32(({name}_base >> 32) & 0xFFFF), UInt32(row_bytes * {rows}), 0x00027000)"
+            )
+        yield f"    # A DMA fills {tile.dma_rows} rows; a lane fetches the chunk that belongs at its place."
+        yield f"    var lds = UInt32(Int(memory)) + UInt32(wave * {tile.lanes * tile.dma_bytes})"
+        yield f"    var dma_rows = row_bytes * {tile.dma_rows}"
+        lanes, each = tile.row_bytes // tile.dma_bytes, layout.chunk_bytes // tile.dma_bytes
+        yield f"    var row = thread >> {_log2(lanes)}"
+        yield f"    var chunk = (thread & {lanes - 1}) >> {_log2(each)}"
+        within = f" + (thread & {each - 1}) * {tile.dma_bytes}" if each > 1 else ""
+        yield f"    var fetch = Array[Int32, {self.plan.patterns}](fill=0)"
+        for pattern in range(self.plan.patterns):
+            place = f"{self._exchanged('chunk', f'(row + {pattern * tile.dma_rows})')} * {layout.chunk_bytes}{within}"
+            yield f"    fetch[{pattern}] = row * row_bytes + {place}"
+        yield "    # Each lane's place in the first part of A and of B, for each piece of it."
+        yield f"    var lane_row = lane & {tile.side - 1}"
+        yield f"    var lane_group = lane >> {_log2(tile.side)}"
+        start = 0
+        for operand, where in ((Factor.A, "wave_row"), (Factor.B, "wave_column")):
+            name = operand.value
+            yield f"    var {name}_row = {where} * {self.binding.wave_rows(operand)} + lane_row"
+            yield f"    var {name}_lane = Array[Int32, {self.plan.pieces}](fill=0)"
+            for piece in range(self.plan.pieces):
+                place = self._exchanged(f"(lane_group + {piece * tile.lane_groups})", f"{name}_row")
+                yield (
+                    f"    {name}_lane[{piece}] = {start} + {name}_row * {tile.row_bytes} + {place} "
+                    f"* {layout.chunk_bytes}"
+                )
+            start += self.binding.buffer_bytes(operand)
+        for operand in Factor:
+            yield f"    var {operand.value} = {self.fragments[operand]}(uninitialized=True)"
+        yield f"    var c = {self.sums}(uninitialized=True)"
+        yield f"    comptime for i in range({self.blocks}):"
+        yield f"        c[i] = kept({self.part}(0))"
+        yield '    inlined_assembly["s_nop 1", NoneType, constraints="", has_side_effect=True]()'
+        yield "    fence()"
+
+    def _exchanged(self, chunk: str, row: str) -> str:
+        layout = self.plan.layout
+        return f"({chunk} ^ (({row} >> {layout.shift}) & {layout.mask}))"
+
+    def _closing(self) -> Iterator[str]:
+        tile, binding = self.tile, self.binding
+        for register in self.plan.unused():
+            held = f"{register.operand.value}[{register.part * self.plan.pieces + register.piece}]"
+            yield "    # Nothing uses it, but the schedule reads it."
+            yield f'    inlined_assembly["", NoneType, constraints="v", has_side_effect=True]({held})'
+        yield '    inlined_assembly["s_nop 15\\n\\ts_nop 3", NoneType, constraints="", has_side_effect=True]()'
+        yield "    fence()"
+        yield f"    comptime for i in range({self.blocks}):"
+        yield "        c[i] = kept(c[i])"
+        a_rows, b_rows = binding.wave_rows(Factor.A), binding.wave_rows(Factor.B)
+        yield f"    var first = Int(tile_row * {tile.geometry.BM} + wave_row * {a_rows} + lane_group * 4)"
+        yield f"    var column = Int(tile_column * {tile.geometry.BN} + wave_column * {b_rows} + lane_row)"
+        for m in range(binding.parts(Factor.A)):
+            for n in range(binding.parts(Factor.B)):
+                row, right = binding.first_row(Factor.A, m), binding.first_row(Factor.B, n)
+                block = m * binding.parts(Factor.B) + n
+                for each in range(tile.part_registers):
+                    down = row + each // 4 * 4 * tile.lane_groups + each % 4
+                    place = f"(first + {down}) * Int(N) + column + {right}"
+                    yield f"    C.unsafe_store({place}, c[{block}][{each}])"
+
+    def _main(self, name: str) -> Iterator[str]:
+        geometry, threads = self.tile.geometry, self.tile.waves * self.tile.lanes
+        depth = geometry.BK * self.program.tiles_outside
+        size = self.tile.element.bytes
+        yield "def main() raises:"
+        yield "    with DeviceContext() as context:"
+        yield f"        var a = context.enqueue_create_buffer[DType.uint8]({geometry.BM * depth * size})"
+        yield f"        var b = context.enqueue_create_buffer[DType.uint8]({geometry.BN * depth * size})"
+        yield f"        var c = context.enqueue_create_buffer[DType.float32]({geometry.BM * geometry.BN})"
+        yield (
+            f"        context.enqueue_function[{name}](a.unsafe_ptr(), b.unsafe_ptr(), c.unsafe_ptr(), "
+            f"Int32({geometry.BN}), Int32({depth}), grid_dim=(1, 1), block_dim={threads})"
+        )
+        yield "        context.synchronize()"
+
+
+def _beside(condition: str, group: int) -> Iterator[str]:
+    """A barrier that is in no table."""
+    indent = ""
+    if condition:
+        yield condition
+        indent = "    "
+    if group >= 0:
+        yield f"{indent}if wave_group == {group}:"
+        yield f"{indent}    meet()"
+    else:
+        yield f"{indent}meet()"
+
+
+def _log2(number: int) -> int:
+    return number.bit_length() - 1
+
+
+_TARGET = re.compile(r"\b\S+-amd-amdhsa-(?:unknown)?-(gfx\w+)")  # LLVM has several ways to spell it
+
+
+def compile_mojo(
+    compiled: CompiledSchedule, geometry: KernelGeometry, *, edit: Callable[[str], str] = str
+) -> LanguageCode:
+    """The schedule as Mojo, compiled by the Mojo that is installed; `edit` changes the source before."""
+    plan = gemm_plan(compiled, geometry)
+    source = edit(emit_mojo(compiled, geometry))
+    arch = plan.tile.machine.arch
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        path = folder / f"{plan.symbol}.mojo"
+        path.write_text(source, encoding="utf-8")
+        _run("build", "--emit", "asm", "--target-accelerator", arch, str(path), "-o", str(folder / "host.s"))
+        code = read_assembly(folder, arch)
+    return LanguageCode(compiled=compiled, geometry=geometry, source=source, code=code)
+
+
+def read_assembly(folder: Path, arch: str) -> CodeObject:
+    """The kernel in the assembly that `mojo build --emit asm --target-accelerator` puts beside the host's."""
+    found = sorted(folder.glob("*.amdgcn"))
+    if len(found) != 1:
+        raise ToolchainError(
+            Finding(
+                code="T103",
+                message=f"{folder} holds the assembly of {len(found)} kernels of Mojo; expected one",
+                fixes=(f"mojo build --emit asm --target-accelerator {arch} kernel.mojo -o folder/host.s",),
+            )
+        )
+    text = _TARGET.sub(r"amdgcn-amd-amdhsa--\1", found[0].read_text(encoding="utf-8"))
+    return find_toolchain().assemble(text, arch)
+
+
+def tables_by_mojo(compiled: CompiledSchedule, geometry: KernelGeometry) -> Mapping[Phase, tuple[TableRow, ...]]:
+    """The tables as Mojo itself reads them: compiled for the host, run, and printed."""
+    with TemporaryDirectory() as name:
+        path = Path(name) / "table.mojo"
+        path.write_text(emit_mojo_table(compiled, geometry), encoding="utf-8")
+        printed = _run("run", str(path))
+    rows = [_parse_row(line.split()) for line in printed.splitlines()]
+    return {phase: tuple(row for row in rows if row.phase == phase.name) for phase in Phase}
+
+
+def _parse_row(words: list[str]) -> TableRow:
+    numbers = [int(word) for word in words]
+    tag, stage, subtile, k_offset, vm_cost, lgkm_cost, wait_value, resource = numbers[:8]
+    latency, role, channel, vgpr_def, vgpr_kill, time_slot, phase, is_prefetch = numbers[8:]
+    return TableRow(
+        tag=tag,
+        stage=stage,
+        subtile=subtile,
+        k_offset=None if k_offset == NO_OFFSET else k_offset,
+        vm_cost=vm_cost,
+        lgkm_cost=lgkm_cost,
+        wait_value=wait_value,
+        resource=list(ResourceKind)[resource].name,
+        latency=latency,
+        role=list(OpRole)[role].name,
+        channel=channel,
+        vgpr_def=vgpr_def,
+        vgpr_kill=vgpr_kill,
+        time_slot=time_slot,
+        phase=list(Phase)[phase].name,
+        is_prefetch=bool(is_prefetch),
+    )
+
+
+def _run(*arguments: str) -> str:
+    beside = Path(sys.executable).parent / "mojo"
+    mojo = str(beside) if beside.exists() else shutil.which("mojo")
+    if mojo is None:
+        raise ToolchainError(Finding(code="T301", message="Mojo is not installed", fixes=("pip install mojo max",)))
+    done = subprocess.run([mojo, *arguments], capture_output=True, text=True, check=False)  # noqa: S603  # our own
+    if done.returncode:
+        raise ToolchainError(
+            Finding(
+                code="T102",
+                message="Mojo refused the kernel",
+                evidence=(("said", " ".join(done.stderr.strip().splitlines()[-3:])[-400:]),),
+            )
+        )
+    return done.stdout

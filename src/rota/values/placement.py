@@ -1,0 +1,406 @@
+"""Where a loop by values waits: takes its placement and unit times, gives slots for barriers and for waits alone.
+
+A wait is free if what it waits for has landed by then.  So each read of LDS opens an interval, from its landing to the
+first use of its registers and to the barrier that frees its buffer, in which a wait must stand; the fewest waits that
+stab all of these intervals on the cycle of one iteration, each as late as it can, are the slots.  Loads into registers
+have such intervals too; loads into LDS are waited for at barriers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import NamedTuple
+
+from rota.errors import Finding, OrderError
+from rota.order.modulo.handover import (
+    Choice,
+    Delivery,
+    Handover,
+    Issued,
+    derive_deliveries,
+    derive_handovers,
+    has_stages,
+    weave,
+)
+from rota.order.modulo.modulo_check import check_starts
+from rota.order.modulo.modulo_problem import (
+    MII,
+    Cycle,
+    ModuloCertificate,
+    ModuloProblem,
+    ModuloProof,
+    ModuloSchedule,
+    derive_mii,
+    longest_starts,
+)
+from rota.order.modulo.slack import check_settled, settle
+from rota.program.kinds import Home, Unit
+from rota.program.loop_spec import LoopSpec
+from rota.program.machine import Machine
+from rota.solver.limits import Outcome
+from rota.sync.repair import Sites
+from rota.values.buffer_depth import Patience, modulo_problem, without_turns
+from rota.values.op_times import LoopTimes
+from rota.values.unroll import Placement
+
+_COMPUTE = (Unit.MMA, Unit.VALU)
+_ROOM_FOR_TURNS = 0.9  # of the interval: with more instructions, each one's turn is not found beside all else
+
+
+def turns_are_scarce(times: LoopTimes, ii: int) -> bool:
+    """Does a wave issue something in nearly every slot?"""
+    return times.turns > _ROOM_FOR_TURNS * ii
+
+
+def spread(times: LoopTimes, ii: int) -> dict[int, int]:
+    """The ops of the busiest unit in the order in which the author declared them, spread evenly over the interval.
+
+    Of the many orders of what keeps a unit busy throughout one is as good as another, and the author's has a reason.
+    """
+    busy = dict(times.busy)
+    spine = max(_COMPUTE, key=lambda unit: busy.get(unit, 0))
+    turns, now = {}, 0
+    for op, timing in enumerate(times.timings):
+        if timing.unit is spine:
+            turns[op] = now * ii // busy[spine]
+            now += timing.occupancy
+    return turns
+
+
+def interleaved(problem: ModuloProblem, times: LoopTimes, ii: int) -> dict[int, int] | None:
+    """Slots in which computations don't collide, wherever on the cycle the vector ops of an iteration begin."""
+    kinds: dict[Unit, list[Issued]] = {unit: [] for unit in Unit}
+    for op, (unit, occupancy, _, issue) in enumerate(times.timings):
+        kinds[unit].append(Issued(op, issue, max(occupancy, issue) if unit in _COMPUTE else issue))
+    vector = kinds[Unit.VALU]
+    others = [kind for unit, kind in kinds.items() if unit not in _COMPUTE]
+    for first in range(len(vector)):
+        slots = weave(kinds[Unit.MMA], [*others, vector[first:] + vector[:first]], ii)
+        if slots is not None:
+            pinned = {each.op: slots[each.op] for each in (*kinds[Unit.MMA], *vector)}
+            if has_stages(pinned, problem.arcs, ii):
+                return pinned
+    return None
+
+
+_READING = 4  # times its latency is the slack wished for a read of LDS
+_PAIRS = 4  # copies of each tile, if barriers stand every other iteration: two are read while two are loaded
+_LESS = 2 / 3  # of the slack wished for a load is asked for then
+_SOUGHT_BY = "list, cpsat"  # one after the other
+_CLUSTERS = 2  # turns of a staggered wave group at the matrix unit per iteration; each takes two barriers
+
+
+class _Candidate(NamedTuple):
+    """A choice, what is known about the least interval of its whole problem, and whether it leaves turns open."""
+
+    choice: Choice
+    bound: MII
+    turns_left: bool = False
+
+
+def landing_wished(times: LoopTimes) -> int:
+    """How many slots a load should have to spare."""
+    return times.latency(Unit.DMA) * 3 // 4
+
+
+def in_lockstep(
+    loop: LoopSpec,
+    times: LoopTimes,
+    ii: int,
+    depths: Sequence[Mapping[str, int]],
+    *,
+    patience: Patience,
+    landing: int,
+) -> tuple[ModuloSchedule, Placement] | None:
+    """All waves run alike, at this interval and one of these depths; None if no such placement was found.
+
+    Registers in several copies unroll the loop, so they are left for when tiles alone don't do.
+    """
+    seldom = list(_seldom(loop, times, ii, depths))
+    if seldom:
+        placed = _placed(seldom, ii, times, patience, int(landing * _LESS))
+        if not isinstance(placed, Outcome):
+            return placed
+    fewest = min((loop.registers(each) for each in depths), default=0)
+    lean = [each for each in depths if loop.registers(each) == fewest]
+    rich = [each for each in depths if loop.registers(each) > fewest]
+    for these in (lean, rich):
+        placed = _placed(_ways(loop, times, ii, these), ii, times, patience, landing)
+        if not isinstance(placed, Outcome):
+            return placed
+    return None
+
+
+def _ways(loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]]) -> list[_Candidate]:
+    """Ways to go about it, better ones first: with a turn of its wave for every instruction, if there is room.
+
+    Else turns are left to the order, which brings them about a few slots late; and an order in tiles is free.
+    """
+    problems = [modulo_problem(loop, times, each) for each in depths]
+    known = [(each, problem, derive_mii(problem)) for each, problem in zip(depths, problems, strict=True)]
+    even, issued, scarce = spread(times, ii), times.turns, turns_are_scarce(times, ii)
+    found = []
+    if not scarce:
+        found += [_Candidate(_choice(loop, problem, each, ii, pinned=even), bound) for each, problem, bound in known]
+    for each, problem, bound in known:
+        pinned = (interleaved(problem, times, ii) if scarce else None) or even
+        choice = _choice(loop, problem, each, ii, pinned=pinned if issued else {})
+        if issued:
+            choice = replace(choice, problem=without_turns(problem))
+        found.append(_Candidate(choice, bound, turns_left=issued > 0))
+    return found
+
+
+def _seldom(loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]]) -> Iterator[_Candidate]:
+    """Where turns are scarce: barriers every other iteration, and a tile's reads waited for where barriers stand."""
+    tiles = [value.name for value in loop.values if value.home is Home.LDS]
+    deep = [each for each in depths if min((each[name] for name in tiles), default=0) >= _PAIRS]
+    for candidate in _ways(loop, times, ii, deep) if turns_are_scarce(times, ii) else ():
+        for reads in _gathered(candidate.choice):
+            yield candidate._replace(choice=replace(candidate.choice, behind=ii, gathered=(reads,)))
+
+
+def _gathered(choice: Choice) -> Iterator[Handover]:
+    """Of each tile all reads, which are over at a barrier when the first of their users starts."""
+    for readers in (handover.after for handover in choice.handovers if handover.lands):
+        users = {user: distance for reader, user, distance in choice.deliveries if reader in readers}
+        if len(set(users.values())) == 1:
+            yield Handover("reads", readers, tuple(users), max(users.values()), lands=False)
+
+
+def staggered(
+    loop: LoopSpec,
+    times: LoopTimes,
+    ii: int,
+    depths: Sequence[Mapping[str, int]],
+    *,
+    patience: Patience,
+    landing: int,
+    simds: int,
+) -> tuple[ModuloSchedule, Placement]:
+    """Two groups of waves, the second a barrier behind: each computes in the segments in which the other doesn't."""
+    if loop.waves <= simds:
+        raise _no_turns(loop, f"with {loop.waves} waves no two share a matrix unit, of which there are {simds}")
+    segment, rest = divmod(ii, 2 * _CLUSTERS)
+    mma = [op for op, timing in enumerate(times.timings) if timing.unit is Unit.MMA]
+    share, odd = divmod(len(mma), _CLUSTERS)
+    pinned: dict[int, int] = {}
+    for cluster in range(_CLUSTERS):
+        now = 2 * cluster * segment
+        for op in mma[cluster * share : (cluster + 1) * share]:
+            pinned[op] = now
+            now += times.timings[op].occupancy
+        odd = odd or now > (2 * cluster + 1) * segment
+    if rest or odd or not mma:
+        raise _no_turns(loop, f"its {len(mma)} matrix ops don't make {_CLUSTERS} equal turns of {segment} slots")
+    barriers = tuple(range(0, ii, segment))
+    problems = [modulo_problem(loop, times, each, segment) for each in depths]
+    candidates = [
+        _Candidate(_choice(loop, problem, each, ii, pinned=pinned, barriers=barriers), derive_mii(problem))
+        for each, problem in zip(depths, problems, strict=True)
+    ]
+    placed = _placed(candidates, ii, times, patience, landing)
+    if placed is Outcome.INFEASIBLE:
+        raise _no_turns(loop, f"loads and reads don't fit between turns of {segment} slots")
+    if isinstance(placed, Outcome):
+        raise _no_turns(loop)
+    return placed
+
+
+def _no_turns(loop: LoopSpec, why: str = "") -> OrderError:
+    """Without a reason why there can be none, none was found."""
+    sought = "schedule for two staggered wave groups"
+    refuted = f"{loop.name} has no {sought}: {why}"
+    unknown = f"the search for a {sought} of {loop.name} ended with neither one nor a proof that there is none"
+    other = () if why else ("scheduler=ModuloScheduler(time_limit=...) searches longer, seed=... otherwise",)
+    return OrderError(
+        Finding(
+            code="O302",
+            message=refuted if why else unknown,
+            evidence=(("wave groups", 2), ("barriers an iteration", 2 * _CLUSTERS)),
+            fixes=(*other, "stagger=False runs all waves alike"),
+        )
+    )
+
+
+def _choice(
+    loop: LoopSpec,
+    problem: ModuloProblem,
+    copies: Mapping[str, int],
+    ii: int,
+    *,
+    pinned: Mapping[int, int],
+    barriers: Sequence[int] = (),
+) -> Choice:
+    made = {value for op in pinned for value in loop.ops[op].writes}
+    deepest = max((copies[value.name] for value in loop.values if value.home is Home.LDS), default=0)
+    earliest = longest_starts(len(problem.ops), problem.arcs, ii)
+    fewest = 2 if isinstance(earliest, Cycle) else max(2, max(earliest, default=0) // ii + 1)
+    return Choice(
+        problem=problem,
+        copies=tuple(sorted(copies.items())),
+        handovers=tuple(derive_handovers(loop, copies)),
+        deliveries=tuple(derive_deliveries(loop)),
+        stages=range(fewest, max(fewest, deepest + 2) + 1),
+        pinned=pinned,
+        staged=any(read.value in made for op in loop.ops for read in op.reads),
+        chains=tuple(_chains(loop)),
+        barriers=tuple(barriers) or None,
+        behind=barriers[1] - barriers[0] if barriers else 0,
+    )
+
+
+def _chains(loop: LoopSpec) -> Iterator[tuple[int, ...]]:
+    """Loads that bring parts of one tile start in the order of declaration, reads of it in that of their first use."""
+    first_use: dict[int, int] = {}
+    for reader, user, _ in derive_deliveries(loop):
+        first_use.setdefault(reader, user)
+    for value in loop.values:
+        if value.home is Home.LDS:
+            yield tuple(index for index, op in enumerate(loop.ops) if value.name in op.writes)
+            readers = [index for index, op in enumerate(loop.ops) if any(r.value == value.name for r in op.reads)]
+            yield tuple(sorted(readers, key=lambda reader: first_use.get(reader, reader)))
+
+
+def _placed(
+    candidates: Sequence[_Candidate], ii: int, times: LoopTimes, patience: Patience, landing: int
+) -> tuple[ModuloSchedule, Placement] | Outcome:
+    """The candidate that was settled; the certificate is about its whole problem, turns included."""
+    started = perf_counter()
+    possible = [each for each in candidates if each.bound.ii <= ii]
+    settled = settle(
+        [each.choice for each in possible],
+        ii,
+        landing=landing,
+        reading=_READING * times.latency(Unit.LDS),
+        scheduler=patience.scheduler(),
+    )
+    if isinstance(settled, Outcome):
+        return settled
+    choice, bound, turns_left = possible[settled.choice]
+    found = by_bound(ii, settled.starts, bound, perf_counter() - started)
+    check_starts(choice.problem, found)
+    check_settled(choice, settled, ii)
+    return found, Placement(
+        interval=ii,
+        starts=settled.starts,
+        copies=choice.copies,
+        barriers=settled.barriers,
+        landing_slack=settled.landing_slack,
+        read_slack=settled.read_slack,
+        turns_left=turns_left,
+    )
+
+
+def by_bound(ii: int, starts: tuple[int, ...], bound: MII, seconds: float) -> ModuloSchedule:
+    """A schedule that a list or the solver found; its interval is the least if it is the bound."""
+    proof = ModuloProof.MEETS_BOUND if bound.ii == ii else ModuloProof.OPEN
+    certificate = ModuloCertificate(proof=proof, mii=bound, lower=bound.ii, by=_SOUGHT_BY, seconds=seconds)
+    return ModuloSchedule(ii=ii, starts=starts, certificate=certificate)
+
+
+class Window(NamedTuple):
+    """A wait from `opens` to `closes`, in slots of the schedule of one iteration, costs nothing."""
+
+    opens: int
+    closes: int
+
+
+def derive_sites(spec: LoopSpec, placement: Placement, times: LoopTimes, machine: Machine) -> Sites:
+    """Barriers as placed, and for each counter the fewest slots for waits; loads into LDS are waited for at barriers.
+
+    A group of waves runs a barrier behind the one before.
+    """
+    windows: dict[str, list[Window]] = {}
+    for reader, window in _until_use(_fillings(spec), placement, times):
+        windows.setdefault(machine.counter_of(spec.ops[reader].kind) or "", []).append(window)
+    for reader, window in _until_freed(spec, placement, times):
+        windows.setdefault(machine.counter_of(spec.ops[reader].kind) or "", []).append(window)
+    windows.pop("", None)
+    every = 1
+    if turns_are_scarce(times, placement.interval):  # a wait where another stands takes no turn of its own
+        windows = {counter: [w for w in each if not _at_barrier(w, placement)] for counter, each in windows.items()}
+        every = 2 if _every_other(spec, placement, times) else 1
+    stabs = {counter: fewest_stabs(each, placement.interval) for counter, each in windows.items()}
+    return Sites(barriers=placement.barriers, waits=stabs, every=every)
+
+
+def _every_other(spec: LoopSpec, placement: Placement, times: LoopTimes) -> bool:
+    """Does a barrier in every other period do, with the slack that loads have?  The unrolled loop has whole pairs."""
+    if times.groups > 1 or placement.unroll % 2:
+        return False
+    starts, interval = placement.starts, placement.interval
+    for handover in derive_handovers(spec, dict(placement.copies)):
+        slack = placement.landing_slack if handover.lands else 0
+        opens = max(starts[op] + times.timings[op].latency for op in handover.before) + slack
+        closes = min(starts[op] for op in handover.after) + (handover.distance - 1) * interval
+        if not _at_barrier(Window(opens, closes), placement):
+            return False
+    return True
+
+
+def _at_barrier(window: Window, placement: Placement) -> bool:
+    """Does it contain a barrier?"""
+    length = window.closes - window.opens
+    return any((slot - window.opens) % placement.interval <= length for slot in placement.barriers)
+
+
+def fewest_stabs(windows: Sequence[Window], interval: int) -> tuple[int, ...]:
+    """Slots, modulo the interval, of which every window contains one: the best of the greedy tours from each start."""
+    tours = [_tour(windows, first.closes % interval, interval) for first in windows]
+    return min(tours, key=len, default=())
+
+
+def _tour(windows: Sequence[Window], start: int, interval: int) -> tuple[int, ...]:
+    """Stab at `start`; then always as late as the window that closes next allows, once around."""
+    stabs = [start]
+    by_close = sorted(windows, key=lambda w: (w.closes - start) % interval)
+    for window in by_close:
+        if not any((slot - window.opens) % interval <= window.closes - window.opens for slot in stabs):
+            stabs.append(window.closes % interval)
+    return tuple(sorted(stabs))
+
+
+def _fillings(spec: LoopSpec) -> Iterator[Delivery]:
+    """From each op that fills registers from a memory to each op that uses them."""
+    filled = {
+        name: index
+        for index, op in enumerate(spec.ops)
+        if op.kind.asynchronous
+        for name in op.writes
+        if spec.value(name).home is Home.REGISTERS
+    }
+    for index, op in enumerate(spec.ops):
+        for read in op.reads:
+            if read.value in filled:
+                yield Delivery(filled[read.value], index, read.distance)
+
+
+def _until_use(deliveries: Iterable[Delivery], placement: Placement, times: LoopTimes) -> Iterator[tuple[int, Window]]:
+    starts, interval = placement.starts, placement.interval
+    first_use: dict[int, int] = {}
+    for reader, user, distance in deliveries:
+        use = starts[user] + distance * interval
+        first_use[reader] = min(use, first_use.get(reader, use))
+    for reader, use in first_use.items():
+        yield reader, Window(starts[reader] + times.timings[reader].latency, use)
+
+
+def _until_freed(spec: LoopSpec, placement: Placement, times: LoopTimes) -> Iterator[tuple[int, Window]]:
+    starts, interval = placement.starts, placement.interval
+    for handover in derive_handovers(spec, dict(placement.copies)):
+        if handover.lands:
+            continue
+        overwritten = min(starts[op] + handover.distance * interval for op in handover.after)
+        for pivot in _barriers_before(overwritten, placement, times.groups):
+            for reader in handover.before:
+                yield reader, Window(starts[reader] + times.timings[reader].latency, pivot)
+
+
+def _barriers_before(moment: int, placement: Placement, number: int) -> Iterator[int]:
+    """The time of the `number`-th last barrier that stands at or ahead of a moment, if there are barriers."""
+    interval = placement.interval
+    past = sorted((moment - slot) % interval + turn * interval for slot in placement.barriers for turn in range(number))
+    yield from (moment - ago for ago in past[number - 1 : number])
