@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from rota import CompiledSchedule, Finding, Phase, verify
-from rota.compiled.proved import mended
+from rota.compiled.proved import add_repairs
 from rota.execute.clock import Latest, Policy, Random
 from rota.execute.executor import execute
 from tests.conformance.corpus import DOUBLE_BUFFER_FILES, Case, cases
@@ -80,7 +80,7 @@ def prove(case: Case) -> Proved:
     """Proof, repair where it fails, and proof of the repaired loop."""
     loop = reference_loop(case)
     errors = verify(loop).errors
-    repaired = mended(loop) if errors else loop
+    repaired = add_repairs(loop) if errors else loop
     return Proved(
         name=case["id"],
         loses_ops=loses_ops(case),

@@ -1,4 +1,4 @@
-"""Field checks shared by the declared values: takes a value, gives it back or an error that names the field."""
+"""Field checks that all declared values share; each returns its value or raises an error that names the field."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _DataclassInstance(Protocol):
 
 
 def author_line() -> SourceLine | None:
-    """The nearest caller outside the front ends: the line where the author declared an op."""
+    """The nearest caller outside the front ends: the line on which the author declared an op."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_FRONT_ENDS):
         frame = frame.f_back
@@ -47,7 +47,7 @@ def is_int(value: object) -> bool:
 
 
 def check_ints(owner: object, names: Iterable[str], *, least: int = 0, most: int | None = None) -> None:
-    """Every named field is an integer within [least, most]."""
+    """Check that every named field is an integer within [least, most]."""
     for name in names:
         value = getattr(owner, name)
         if not is_int(value) or value < least or (most is not None and value > most):
@@ -56,21 +56,21 @@ def check_ints(owner: object, names: Iterable[str], *, least: int = 0, most: int
 
 
 def check_seconds(owner: object, name: str, *, zero: bool) -> None:
-    """The named field is a time; none at all only if `zero` makes sense."""
+    """Check that the named field is a time; 0 only if `zero` is allowed."""
     value = getattr(owner, name)
     if not isinstance(value, int | float) or isinstance(value, bool) or not (value > 0 or (zero and value == 0)):
         raise bad_field(owner, name, value, f"a number of seconds, {'at least' if zero else 'more than'} 0")
 
 
 def known(name: str, table: Mapping[str, T], message: str) -> T:
-    """What the table has under a name, or a D105 error with this message and the nearest name."""
+    """The table's value for a name, or a D105 error with the nearest name."""
     if name not in table:
         raise DeclarationError(Finding(code="D105", message=message, fixes=did_you_mean(name, table)))
     return table[name]
 
 
 def check_types(owner: _DataclassInstance, kinds: Mapping[str, type | tuple[type, ...]]) -> None:
-    """Every named field is an instance of its kind; a name that is no field is an error of the caller."""
+    """Check that every named field is an instance of its kind; an unknown field name is the caller's mistake."""
     for name, kind in kinds.items():
         value = getattr(owner, name)
         if not isinstance(value, kind):
@@ -79,7 +79,7 @@ def check_types(owner: _DataclassInstance, kinds: Mapping[str, type | tuple[type
 
 
 def expect(what: str, value: object, kind: type[T]) -> T:
-    """`value` as it is, or a D104 error that names what it was meant to be."""
+    """`value`, or a D104 error that says what it should be."""
     if not isinstance(value, kind):
         raise DeclarationError(
             Finding(

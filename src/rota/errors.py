@@ -208,7 +208,7 @@ class SourceLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concern:
-    """One end of a finding: an op, entry, edge or field, where it stands and where the author wrote it.
+    """One end of a finding: an op, entry, edge or field, its place, and where the author wrote it.
 
     `index` numbers an op of the body, or, with a `phase`, an entry of that phase.
     """
@@ -221,7 +221,7 @@ class Concern:
 
     @property
     def number(self) -> str:
-        """`#5` for an op of the body, `kernel[5]` for an entry of a phase; nothing without a number."""
+        """`#5` for an op of the body, `kernel[5]` for an entry of a phase; empty without a number."""
         if self.index is None:
             return ""
         return f"{self.phase}[{self.index}]" if self.phase else f"#{self.index}"
@@ -236,8 +236,8 @@ class Concern:
 class Witness:
     """An interleaving that turns a race into a wrong result, for the executor to replay.
 
-    In every stretch between two barriers the wave of group `ahead` runs first and its memory ops land at once; the
-    wave of group `behind` runs last and its memory ops land as late as its waits allow.
+    Between any two barriers the wave of group `ahead` runs first and its memory ops land at once; the wave of group
+    `behind` runs last and its memory ops land as late as its waits allow.
     """
 
     kind: str
@@ -339,7 +339,7 @@ class TuneError(RotaError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Fix texts for a misspelt name: the nearest known one, and the whole list; nothing where no name is known."""
+    """Fix texts for a misspelt name: the nearest known one, and the whole list; empty where no name is known."""
     names = sorted(known)
     if not names:
         return ()
@@ -349,5 +349,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def several(count: int, word: str) -> str:
-    """A number and its noun, in the plural if need be."""
+    """A number and its noun, in the plural if needed."""
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

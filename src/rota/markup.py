@@ -1,6 +1,6 @@
-"""Values as HTML, for notebooks: takes texts and shares, gives escaped markup that brings its own style.
+"""Values as HTML, for notebooks: escaped markup that brings its own style.
 
-Colours of text and page are the notebook's own, so that light and dark both work; what a colour says a word says too.
+Text and page keep the notebook's colours, so that light and dark both work; words repeat whatever a colour says.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def card(head: str, *parts: str, tone: str = "") -> str:
 
 
 def lines(text: str) -> str:
-    """A text as it stands, line by line."""
+    """A text, line by line."""
     return f'<pre style="margin:2px 0;white-space:pre-wrap">{escape(text)}</pre>' if text else ""
 
 
@@ -67,7 +67,7 @@ class Link(NamedTuple):
 
 
 def boxes(rows: Iterable[tuple[str, Iterable[tuple[str, Iterable[tuple[str, bool]]]]]]) -> str:
-    """Rows of boxes, each with a head and lines of text; faint lines are those that aren't marked as strong."""
+    """Rows of boxes, each with a head and lines of text; links that aren't strong are faint."""
     found: list[str] = []
     for name, row in rows:
         cells = "".join(
@@ -83,7 +83,7 @@ def boxes(rows: Iterable[tuple[str, Iterable[tuple[str, Iterable[tuple[str, bool
 
 
 def arcs(names: Sequence[str], links: Iterable[Link]) -> str:
-    """The names one below another, and an arc for each link: forwards on the right, those that return on the left."""
+    """Names one below another, and an arc for each link: forwards on the right, returning ones on the left."""
     drawn = list(links)
     farthest = max((abs(each.end - each.start) for each in drawn), default=1) or 1
     kinds = list(dict.fromkeys(each.kind for each in drawn))
@@ -112,7 +112,7 @@ def _line(text: str, *, strong: bool) -> str:
 
 
 def _arc(link: Link, colour: str, side: int, farthest: int) -> str:
-    """A curve that ends in a small arrow head; it reaches out farther, the more rows it spans."""
+    """A curve that ends in a small arrow head; the more rows it spans, the farther it reaches out."""
     out = -1 if link.returns else 1
     first, last = (_ROW * row + 10 for row in (link.start, link.end))
     first, last = (first + 3, last - 3) if link.end > link.start else (first - 3, last + 3)

@@ -1,4 +1,4 @@
-"""A compiled part of the package: takes its file and its functions' types, gives it loaded, or None without one."""
+"""The compiled parts of the package."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ _SWITCH = "ROTA_NATIVE"  # "0" asks for Python and NumPy, a folder for other bui
 
 
 def load(built: Path, signatures: Mapping[str, tuple[object, Sequence[object]]]) -> ctypes.CDLL | None:
-    """What was built into the package, or its namesake in the folder that ROTA_NATIVE names.
+    """The library that was built into the package, or its namesake in the folder that ROTA_NATIVE names.
 
-    None where there is no such file, or where ROTA_NATIVE=0 asks for none.  A function's types are what it gives and
-    what it takes.
+    None where there is no such file, or where ROTA_NATIVE=0. A function's types are its result and its arguments.
     """
     asked = os.environ.get(_SWITCH, "")
     path = Path(asked, built.name) if os.sep in asked else built

@@ -31,16 +31,16 @@ class NamedMember(enum.Enum):
 
 
 class Pasted:
-    """A dataclass that prints as the call that makes it again, without the fields that have their defaults.
+    """A dataclass that prints as the call that makes it, without fields at their defaults.
 
-    The dataclass is declared with `repr=False`.  A field whose metadata says `bits` prints as a binary number.
+    The dataclass is declared with `repr=False`. A field whose metadata says `bits` prints as a binary number.
     """
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def __rich_repr__(self) -> Iterable[object]:
-        """What stands between the parentheses, a name with its value or a value alone; rich asks for it, too."""
+        """The arguments of that call, a name with its value or a value alone; rich asks for them, too."""
         for each in fields(self):
             value = getattr(self, each.name)
             if each.init and each.repr and value != each.default:
@@ -66,8 +66,6 @@ class WrappedTuple(tuple[T, ...]):
 
 
 class _Literal(str):
-    """A text that stands for itself."""
-
     __slots__ = ()
 
     def __repr__(self) -> str:
@@ -75,11 +73,11 @@ class _Literal(str):
 
 
 def show(value: object, indent: int = 0, used: int = 0) -> str:
-    """The value as an expression: on one line if it fits, else with its arguments on the next, or on one line each.
+    """The value as an expression, on one line if it fits, else with its arguments on the next, or on one line each.
 
-    `used` columns of the first line are taken; what follows it is indented by `indent`.
+    `used` columns of the first line are taken; continuation lines are indented by `indent`.
     """
-    parts, line = _parts(value), flat(value)
+    parts, line = _split_expression(value), flat(value)
     if parts is None or used + len(line) <= WIDTH:
         return line
     start, arguments, end = parts
@@ -92,10 +90,9 @@ def show(value: object, indent: int = 0, used: int = 0) -> str:
 
 
 def flat(value: object) -> str:
-    """The value as an expression on one line."""
     if isinstance(value, enum.Enum):
         return f"{type(value).__name__}.{value.name}"  # of an author's own enum, too
-    parts = _parts(value)
+    parts = _split_expression(value)
     if parts is None:
         return repr(value)
     start, arguments, end = parts
@@ -103,8 +100,8 @@ def flat(value: object) -> str:
     return start + ", ".join(f"{name}{flat(each)}" for name, each in arguments) + comma + end
 
 
-def _parts(value: object) -> tuple[str, list[tuple[str, object]], str] | None:
-    """What an expression begins with, its arguments by name, and what it ends with; None for what has no parts."""
+def _split_expression(value: object) -> tuple[str, list[tuple[str, object]], str] | None:
+    """How an expression begins, its arguments by name, and how it ends; None for a value without parts."""
     if isinstance(value, Pasted):
         named = [each if isinstance(each, tuple) else ("", each) for each in value.__rich_repr__()]
         return f"{type(value).__name__}(", [(f"{name}=" if name else "", each) for name, each in named], ")"

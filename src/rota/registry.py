@@ -1,6 +1,6 @@
-"""Lookup by name: takes a name, gives rota's own of that name or one that an installed package registers.
+"""Lookup by name, among rota's own objects and those that installed packages register.
 
-Nothing is loaded before it is asked for, and packages are asked only for names that rota doesn't know itself.  A third
+Nothing is loaded before it is asked for, and packages are asked only for names that rota doesn't know itself. A third
 party's mistake becomes a finding that names its package.
 """
 
@@ -26,10 +26,10 @@ def _itself(loaded: Any) -> Any:  # noqa: ANN401  # whatever was registered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registry(Generic[T]):
-    """What kind of object it holds, the entry-point group it is open to, and rota's own as "module:attribute" by name.
+    """The kind of object it holds, its entry-point group, and rota's own as "module:attribute" by name.
 
-    `make` turns what was loaded into the object; `lacks` says, in words, what is wrong with one that can't be used;
-    `expected` says what an entry point should name.
+    `make` turns what was loaded into the object; `lacks` says what is wrong with one that can't be used; `expected`
+    says what an entry point should name.
     """
 
     what: str
@@ -40,7 +40,6 @@ class Registry(Generic[T]):
     make: Callable[[Any], Any] = _itself
 
     def named(self, name: str) -> T:
-        """The object of that name."""
         if not isinstance(name, str):
             raise self._unknown(repr(name))
         if name in self.own:
@@ -53,7 +52,6 @@ class Registry(Generic[T]):
         return self.made_by(found[0])
 
     def knows(self, name: str) -> bool:
-        """Has anything that name?"""
         return name in self.own or any(entry.name == name for entry in self.registered())
 
     def names(self) -> dict[str, str | None]:
@@ -97,7 +95,7 @@ class Registry(Generic[T]):
         return cast("T", made)
 
     def unusable(self, entry: EntryPoint, why: str) -> DeclarationError:
-        """The error of an entry point that names nothing of use."""
+        """The error for an entry point that names nothing usable."""
         return DeclarationError(
             Finding(
                 code="D105",
@@ -122,6 +120,6 @@ def _package(entry: EntryPoint) -> str:
 
 
 def object_at(where: str) -> object:
-    """What an entry point of the form "module:attribute" names."""
+    """The object that "module:attribute" names."""
     module, _, attribute = where.partition(":")
     return reduce(getattr, attribute.split("."), importlib.import_module(module))

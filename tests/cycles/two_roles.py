@@ -8,7 +8,7 @@ from rota import GFX950, Loop, Machine, Phase
 from rota.kernels.gemm import BF16
 from rota.program.entry import Effect, Entry, Op, Place, Space, Version, Work, wait_effect, wait_op
 from rota.program.kinds import OpKind
-from rota.program.lowered import Barrier, LoweredProgram, Role, numbered
+from rota.program.lowered import Barrier, LoweredProgram, Role, number_entries
 
 PRODUCER, CONSUMER = (0,), (1,)
 COPIES = 2
@@ -94,8 +94,8 @@ def producer_consumer(
         name="handed_over",
         machine=machine,
         semantics=spec,
-        prologue=numbered([meet(Phase.PROLOGUE, "empty", CONSUMER, arrives=True) for _ in range(ahead)]),
-        kernel=numbered([each for copy in range(COPIES) for each in tile_of(copy)]),
+        prologue=number_entries([meet(Phase.PROLOGUE, "empty", CONSUMER, arrives=True) for _ in range(ahead)]),
+        kernel=number_entries([each for copy in range(COPIES) for each in tile_of(copy)]),
         epilogue=(),
         tiles_per_trip=COPIES,
         tiles_outside=0,

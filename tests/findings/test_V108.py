@@ -12,7 +12,7 @@ from rota.emit.emission import with_register_waits
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram
-from rota.verify.report import not_about
+from rota.verify.report import check_subject
 from tests.emit.kernels import SMALL_MI300X, by_values
 
 PROVED = compile_schedule(DeclarativeSchedule())
@@ -67,7 +67,7 @@ OTHERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_it_is_about_everything_that_the_proof_reads(name: str) -> None:
-    stale = not_about(PROGRAM, replace(PROGRAM, **{name: OTHERS[name]}))
+    stale = check_subject(PROGRAM, replace(PROGRAM, **{name: OTHERS[name]}))
     assert stale is not None
     assert [each for each, _ in stale.evidence] == [name]
 

@@ -31,7 +31,7 @@ from rota.program.entry import (
 )
 from rota.program.kinds import Home, OpKind, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
-from rota.program.lowered import Barrier, Role, numbered
+from rota.program.lowered import Barrier, Role, number_entries
 from rota.program.machine import Machine
 from tests.oracle.role_machine import judge
 from tests.oracle.role_steps import Draft
@@ -394,9 +394,9 @@ def _draw(random: Random) -> Draft | None:
     return Draft(
         machine=machine,
         semantics=spec,
-        prologue=numbered(lists[Phase.PROLOGUE]),
-        kernel=numbered(lists[Phase.KERNEL]),
-        epilogue=numbered(lists[Phase.EPILOGUE]),
+        prologue=number_entries(lists[Phase.PROLOGUE]),
+        kernel=number_entries(lists[Phase.KERNEL]),
+        epilogue=number_entries(lists[Phase.EPILOGUE]),
         tiles_per_trip=schedule.unrolled,
         tiles_outside=schedule.last,
         roles=tuple(Role(f"r{role}", spec.waves // len(everyone), None if alike else mine[role]) for role in everyone),

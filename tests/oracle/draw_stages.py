@@ -35,7 +35,7 @@ from rota import (
     mi355x_single_buffer_target,
     mi355x_target,
 )
-from rota.compiled.proved import mended
+from rota.compiled.proved import add_repairs
 from rota.pipeline.compiled_pipeline import CompiledPipeline
 from rota.program.lowered import LoweredProgram
 from tests.oracle.by_stages import Stages
@@ -258,7 +258,7 @@ def draw_compiled(random: Random) -> CompiledPipeline:
             check_tokens(written)
             tracked = random.random() < 0.6
             written = with_assumptions(random, replace(written, compiler_tracks_registers=tracked))
-            return written if random.random() < 0.15 else mended(written)
+            return written if random.random() < 0.15 else add_repairs(written)
         except RotaError:
             continue
 

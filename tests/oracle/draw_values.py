@@ -10,7 +10,7 @@ from random import Random
 from typing import TypeVar
 
 from rota import CompiledSchedule, RotaError, compile_loop
-from rota.compiled.proved import mended
+from rota.compiled.proved import add_repairs
 from rota.order.modulo.scheduler import ModuloScheduler
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
@@ -250,7 +250,7 @@ def draw_placed(random: Random) -> LoweredProgram:
         if random.random() < 0.04:
             return bare.lowered
         try:
-            whole = mended(bare).lowered
+            whole = add_repairs(bare).lowered
             return reshaped(random, whole) if random.random() < 0.2 else whole
         except RotaError:
             if random.random() < 0.2:

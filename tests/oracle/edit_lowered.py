@@ -13,7 +13,7 @@ from typing import Any
 
 from rota.program.entry import Entry, Space, wait_effect, wait_op
 from rota.program.kinds import OpKind, Phase
-from rota.program.lowered import numbered
+from rota.program.lowered import number_entries
 from tests.oracle.draw_lowered import Lists, half, meet, wait
 from tests.oracle.role_form import broken_rules
 from tests.oracle.role_machine import judge
@@ -30,7 +30,7 @@ def lists_of(draft: Draft) -> Lists:
 
 
 def _with(draft: Draft, lists: Lists) -> Draft:
-    phases: dict[str, Any] = {phase.value.lower(): numbered(entries) for phase, entries in lists.items()}
+    phases: dict[str, Any] = {phase.value.lower(): number_entries(entries) for phase, entries in lists.items()}
     return replace(draft, **phases)
 
 

@@ -12,7 +12,7 @@ from random import Random
 
 from rota.program.entry import Entry
 from rota.program.kinds import Phase
-from rota.program.lowered import LoweredProgram, numbered
+from rota.program.lowered import LoweredProgram, number_entries
 
 Entries = tuple[Entry, ...]
 
@@ -90,7 +90,7 @@ def _with(
 
 
 def _in(entries: Entries, phase: Phase) -> Entries:
-    return numbered([replace(entry, phase=phase) for entry in entries])
+    return number_entries([replace(entry, phase=phase) for entry in entries])
 
 
 def _tiles(program: LoweredProgram) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from rota import GFX950
 from rota.program.entry import WORKGROUP, Effect, Entry, Op, Place, Space, Version
 from rota.program.kinds import Home, OpKind, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
-from rota.program.lowered import Barrier, Role, numbered
+from rota.program.lowered import Barrier, Role, number_entries
 from tests.oracle.draw_lowered import draw_lowered, half, meet, wait
 from tests.oracle.malform_lowered import edited
 from tests.oracle.role_form import broken_rules
@@ -97,7 +97,7 @@ def program(kernel: str, *, tracked: bool = False, waves: int = 2) -> Draft:
         machine=GFX950,
         semantics=SPEC,
         prologue=(),
-        kernel=numbered([entry(word) for word in kernel.split()]),
+        kernel=number_entries([entry(word) for word in kernel.split()]),
         epilogue=(),
         tiles_per_trip=1,
         tiles_outside=0,

@@ -10,7 +10,7 @@ from rota.pipeline.op import entries_of
 from rota.program.entry import BARRIER, MEETS, Effect, Entry, Op, Place, Space, Version, wait_effect, wait_op
 from rota.program.kinds import KIND_NAMED, Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
-from rota.program.lowered import LoweredProgram, numbered
+from rota.program.lowered import LoweredProgram, number_entries
 
 _OFFSETS = (KOffsetKind.K0, KOffsetKind.K1)
 
@@ -119,7 +119,7 @@ def by_values(
     for phase, words in zip(Phase, (prologue, kernel, epilogue), strict=True):
         first = 0 if phase is Phase.PROLOGUE else -tiles[0]
         made = (_value_op(loop, word, first, many) for word in words.split())
-        phases[phase] = numbered([Entry(op=op, effect=effect, time_slot=0, phase=phase) for op, effect in made])
+        phases[phase] = number_entries([Entry(op=op, effect=effect, time_slot=0, phase=phase) for op, effect in made])
     return LoweredProgram(
         name=loop.name,
         machine=GFX950,

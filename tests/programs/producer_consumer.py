@@ -19,7 +19,7 @@ from rota import GFX950
 from rota.program.entry import Effect, Entry, Op, Place, Space, Version, Work, wait_effect, wait_op
 from rota.program.kinds import Home, OpKind, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
-from rota.program.lowered import Barrier, LoweredProgram, Role, numbered
+from rota.program.lowered import Barrier, LoweredProgram, Role, number_entries
 from rota.program.machine import Machine
 
 PRODUCER, CONSUMER = 0, 1
@@ -59,9 +59,9 @@ def producer_consumer(machine: Machine = SPLIT_BARRIERS, *, left: int = 2) -> Lo
         name="producer_consumer",
         machine=machine,
         semantics=SPEC,
-        prologue=numbered(tuple(maker.prologue())),
-        kernel=numbered(tuple(maker.kernel())),
-        epilogue=numbered(tuple(maker.epilogue())),
+        prologue=number_entries(tuple(maker.prologue())),
+        kernel=number_entries(tuple(maker.kernel())),
+        epilogue=number_entries(tuple(maker.epilogue())),
         tiles_per_trip=DEPTH,
         tiles_outside=DEPTH,
         roles=(

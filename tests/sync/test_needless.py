@@ -8,7 +8,7 @@ from rota import GFX942, GFX950, Machine, verify
 from rota.kernels.gemm import BF16, GemmShape
 from rota.program.entry import BARRIER, MEETS, Entry, wait_effect, wait_op
 from rota.program.kinds import OpKind, Phase
-from rota.program.lowered import numbered
+from rota.program.lowered import number_entries
 from rota.sync.needless import derive_needed
 from rota.values.compile_loop import compile_loop, without_needless
 from rota.values.compiled_loop import CompiledLoop
@@ -25,7 +25,7 @@ def with_one_more(loop: CompiledLoop, place: int, *, barrier: bool) -> CompiledL
     """Once more what stands in the kernel at a place, a wait for everything or a barrier."""
     op, effect = (BARRIER, MEETS) if barrier else (wait_op("lgkmcnt", 0), wait_effect("lgkmcnt", 0))
     added = Entry(op=op, effect=effect, time_slot=0, phase=Phase.KERNEL)
-    return replace(loop, kernel=numbered([*loop.kernel[:place], added, *loop.kernel[place:]]), repairs=())
+    return replace(loop, kernel=number_entries([*loop.kernel[:place], added, *loop.kernel[place:]]), repairs=())
 
 
 def test_what_is_needed_stays_as_it_is() -> None:

@@ -1,1 +1,1 @@
-"""The result: takes what a front end derived, gives one frozen value with its proof."""
+"""The compiled schedule, with its proof."""

@@ -1,4 +1,4 @@
-"""The result: takes what a front end derived, gives one frozen value that later steps prove, draw and emit."""
+"""The compiled schedule: one frozen value that later steps prove, draw and emit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rota.program.entry import Op, Origin
 from rota.program.kinds import Phase
 from rota.program.lowered import LoweredProgram, count_text, entry_lines
 from rota.program.machine import Machine
-from rota.verify.report import Certificate, not_about, was_issued
+from rota.verify.report import Certificate, check_subject, was_issued
 
 if TYPE_CHECKING:
     from rota.sync.repair import Repair, Repaired
@@ -57,13 +57,13 @@ class CompiledSchedule(ABC):
             self._check_certificate(self.certificate)
 
     def _check_certificate(self, said: Certificate) -> None:
-        """A certificate about another program is removed; one that no proof of this process gave is proved again."""
-        stale = not_about(said.subject, self.lowered)
+        """Remove a certificate about another program; prove one again that no proof of this process issued."""
+        stale = check_subject(said.subject, self.lowered)
         if stale is None and not was_issued(said):
             from rota.verify.prove import verify  # loaded when a certificate was copied or made by hand
 
             object.__setattr__(self, "certificate", verify(self.lowered).certificate)
-            stale = not_about(None, self.lowered) if self.certificate is None else None
+            stale = check_subject(None, self.lowered) if self.certificate is None else None
         if stale is not None:
             object.__setattr__(self, "certificate", None)
             object.__setattr__(self, "repairs", ())
@@ -79,7 +79,7 @@ class CompiledSchedule(ABC):
 
     @abstractmethod
     def _lower(self) -> LoweredProgram:
-        """The schedule as a program."""
+        pass
 
     @abstractmethod
     def synchronised(self, done: Repaired) -> Self:
@@ -98,26 +98,26 @@ class CompiledSchedule(ABC):
     @property
     @abstractmethod
     def register_limit(self) -> int:
-        """Registers that a lane has."""
+        pass
 
     @property
     @abstractmethod
     def quality(self) -> str:
-        """How good the schedule is and how that is known, in a few words."""
+        """How good the schedule is, and how that is known."""
 
     @property
     def speed(self) -> str | None:
-        """What a model predicts beside that quality, in a few words, where the two are to be compared."""
+        """What a model predicts beside that quality, where the two should be compared."""
         return None
 
     @property
     def grain(self) -> str | None:
-        """How fine its ops are, in words, where that is a choice."""
+        """How fine its ops are, where that is a choice."""
         return None
 
     @property
     def added(self) -> int:
-        """How many waits and barriers a repair added or strengthened, beyond what the author wrote."""
+        """How many waits and barriers a repair added or strengthened."""
         return len(self.repairs)
 
     @property
@@ -126,19 +126,18 @@ class CompiledSchedule(ABC):
         return ()
 
     def planned(self, op: Op) -> str:
-        """Where a plan put an op, in words; nothing without a plan."""
+        """Where a plan put an op; empty without a plan."""
         return ""
 
     def body_index(self) -> Callable[[object], int | None]:
-        """A function that says where the author's body has an op, if there is a body in which ops have places."""
+        """A function that gives an op's number in the author's body, if ops have numbers there."""
         return lambda _declared: None
 
     def uncounted(self, *, noted: bool = False) -> Iterable[Finding]:
-        """What counts in vain because the author stated no counts; as notes, where it does no harm."""
+        """Waits that count in vain because the author stated no counts; as notes where they do no harm."""
         return ()
 
     def phase(self, phase: Phase) -> tuple[Any, ...]:
-        """The entries of one phase."""
         return {Phase.PROLOGUE: self.prologue, Phase.KERNEL: self.kernel, Phase.EPILOGUE: self.epilogue}[phase]
 
     def with_phase(self, phase: Phase, entries: Iterable[Any]) -> Self:
@@ -185,7 +184,6 @@ class CompiledSchedule(ABC):
         return "\n\n".join(parts)
 
     def _listed(self, phase: Phase, *, why: bool = False) -> tuple[str, list[str]]:
-        """A phase's head and lines."""
         changed = [each for each in self.repairs if each.phase is phase and self.added]
         marks = {each.slot: f"~ was {each.before}" if each.before else "+ added" for each in changed}
         entries = self.phase(phase)
@@ -197,7 +195,6 @@ class CompiledSchedule(ABC):
         return head, [f"{line:{wide}}  {cause or ''}".rstrip() for line, cause in zip(lines, causes, strict=True)]
 
     def _repr_html_(self) -> str:
-        """Proved or not, what was added, and the three phases to unfold."""
         proof, _, terms = str(self.certificate or "not proved").partition("\n")
         return card(
             repr(self).strip("<>"),

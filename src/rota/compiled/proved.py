@@ -1,4 +1,8 @@
-"""Proof and repair of a compiled schedule: takes it as written, gives it certified, or an error."""
+"""Proof and repair of a compiled schedule.
+
+`proved` attaches a certificate or raises the findings; `repaired` first adds the waits and barriers that the proof
+needs. Findings about entries are restated in the author's terms: ops of the body, by number and line.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ _ENTRY = re.compile(rf"at ({'|'.join(phase.value.lower() for phase in Phase)})\[
 
 
 class BodyPlaces:
-    """Where the entries of a schedule, or of a program that was made from it, come from."""
+    """Maps entries of a schedule, or of a program made from it, to ops of the author's body."""
 
     def __init__(self, compiled: CompiledSchedule, program: LoweredProgram | None = None) -> None:
         lowered = program or compiled.lowered
@@ -32,7 +36,7 @@ class BodyPlaces:
         }
 
     def finding(self, finding: Finding) -> Finding:
-        """The same finding; what it says about entries is said about ops of the body."""
+        """The finding, restated about ops of the body."""
         return replace(
             finding,
             concerns=tuple(map(self.concern, finding.concerns)),
@@ -48,7 +52,7 @@ class BodyPlaces:
         return f"{what} {self._near(repair.phase.value.lower(), repair.slot)}"
 
     def concern(self, concern: Concern) -> Concern:
-        """One end, numbered as in the body; what is no op of the body is told by its neighbour."""
+        """One end, numbered as in the body; an entry that is no op of the body is named by its neighbour."""
         entries = self._phases.get(concern.phase, ())
         if concern.index is None or concern.index >= len(entries) or str(entries[concern.index].op) != concern.label:
             return concern  # the stagger's own barriers, or none of the entries
@@ -74,15 +78,14 @@ class BodyPlaces:
         return f"in the {phase}"
 
     def index(self, op: Op) -> int | None:
-        """Where the body has an op."""
         return self._index(op.declared)
 
 
 _MOST_REPAIRS = 16  # each costs a proof; beyond, one help serves all errors
 
 
-def helped(errors: Sequence[Finding], better: CompiledSchedule) -> Iterator[Finding]:
-    """The errors, grouped by what they lack; the first of each group says what fixes all of them."""
+def group_errors(errors: Sequence[Finding], better: CompiledSchedule) -> Iterator[Finding]:
+    """The errors, grouped by what they lack; the first of each group says what fixes them all."""
     places = BodyPlaces(better)
     every = frozenset(range(len(better.repairs)))
     lacks: dict[tuple[object, ...], set[int]] = {}
@@ -110,7 +113,7 @@ def _identity(finding: Finding) -> tuple[object, ...]:
 
 
 def without_repair(better: CompiledSchedule, repair: Repair) -> LoweredProgram:
-    """The repaired program with one repair taken back."""
+    """The repaired program without one of its repairs."""
     program = better.lowered
     entries = list(program.phase(repair.phase))
     place = next(n for n, entry in enumerate(entries) if entry.listed and entry.time_slot == repair.slot)
@@ -134,59 +137,58 @@ _NOT_SHOWN_MINIMAL = Finding(
 
 
 def proved(written: _Compiled) -> _Compiled:
-    """The schedule with its certificate; if the proof fails, the findings, with a repair where one was proved."""
+    """The schedule with its certificate, or an error with the findings and a repair that was proved."""
     report = verify(written)
     if report.clean:
-        return _certified(written, report)
+        return _attach_certificate(written, report)
     errors = _in_body(report.errors, written)
     try:
-        better = mended(written)
+        better = add_repairs(written)
     except ProgramError:  # what can't be repaired is wrong for the reasons that the proof gives
-        raise _refused(errors, written) from None
+        raise _order_findings(errors, written) from None
     if verify(better).clean:
-        errors = tuple(helped(errors, better))
-    raise _refused(errors, written)
+        errors = tuple(group_errors(errors, better))
+    raise _order_findings(errors, written)
 
 
 def repaired(written: _Compiled) -> _Compiled:
-    """The schedule with what its proof needs added; wrong values can't be fixed by waiting and stay an error."""
+    """The schedule with what its proof needs added; wrong values stay an error, since no wait can fix them."""
     report = verify(written)
     if report.clean:
-        return _certified(written, report)
+        return _attach_certificate(written, report)
     hopeless = [finding for finding in report.errors if finding.code.startswith(_NOT_MENDED_BY_WAITING)]
     if hopeless:
-        raise _refused(_in_body(hopeless, written), written)
+        raise _order_findings(_in_body(hopeless, written), written)
     try:
-        better = mended(written)
+        better = add_repairs(written)
     except ProgramError as error:
-        raise _refused((*_in_body(report.errors, written), *error.findings), written) from None
+        raise _order_findings((*_in_body(report.errors, written), *error.findings), written) from None
     report = verify(better)
     if not report.clean:
-        raise _refused(_in_body(report.errors, better), better)
-    return _certified(better, report)
+        raise _order_findings(_in_body(report.errors, better), better)
+    return _attach_certificate(better, report)
 
 
-def certified(written: _Compiled) -> _Compiled | None:
-    """The schedule with its certificate; None if it isn't proved as it stands."""
+def certify(written: _Compiled) -> _Compiled | None:
+    """The schedule with its certificate; None if it isn't proved as it is."""
     report = verify(written)
-    return _certified(written, report) if report.clean else None
+    return _attach_certificate(written, report) if report.clean else None
 
 
-def mended(written: _Compiled) -> _Compiled:
+def add_repairs(written: _Compiled) -> _Compiled:
     """The schedule with its repairs, not proved yet."""
     from rota.sync.repair import repair  # loaded when something is missing, not with rota
 
-    return applied(written, repair(written.lowered))
+    return apply_repairs(written, repair(written.lowered))
 
 
-def applied(written: _Compiled, done: Repaired) -> _Compiled:
-    """The schedule with waits and barriers added."""
+def apply_repairs(written: _Compiled, done: Repaired) -> _Compiled:
     better = written.synchronised(done)
     return replace(better, findings=(*written.findings, _NOT_SHOWN_MINIMAL)) if done.cut_short else better
 
 
-def _certified(compiled: _Compiled, report: Report) -> _Compiled:
-    """What looks wrong by structure alone and was proved right is a warning; what was dropped stays an error."""
+def _attach_certificate(compiled: _Compiled, report: Report) -> _Compiled:
+    """Turn structural errors into warnings where the proof shows that they are harmless; dropped ops stay errors."""
     dropped = [each for each in compiled.findings if each.severity is Severity.ERROR and each.code in _DROPPED]
     if dropped:
         raise ProgramError(*dropped)
@@ -203,11 +205,8 @@ def _in_body(errors: Iterable[Finding], compiled: CompiledSchedule) -> tuple[Fin
     return tuple(map(places.finding, errors))
 
 
-def _refused(errors: Sequence[Finding], compiled: CompiledSchedule) -> ProofError:
-    """What is wrong with the structure, which is the cause; the errors that follow from it; then what may explain them.
-
-    A note about moved ops may explain a race or a wrong value.
-    """
+def _order_findings(errors: Sequence[Finding], compiled: CompiledSchedule) -> ProofError:
+    """Order the findings: structural causes, then what follows from them, then notes that may explain them."""
     about_order = any(finding.code.startswith(("R", "V")) for finding in errors)
     causes = [each for each in compiled.findings if each.severity is Severity.ERROR]
     hints = [
@@ -218,7 +217,7 @@ def _refused(errors: Sequence[Finding], compiled: CompiledSchedule) -> ProofErro
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CompiledProgram(CompiledSchedule):
-    """A lowered program as its maker `given` it; the phases are its entries, those that aren't listed too."""
+    """A lowered program as its maker `given` it; its phases hold all entries, unlisted ones too."""
 
     prologue: tuple[Entry, ...]
     kernel: tuple[Entry, ...]
@@ -227,7 +226,6 @@ class CompiledProgram(CompiledSchedule):
 
     @classmethod
     def of(cls, program: LoweredProgram) -> Self:
-        """The program, not proved yet."""
         return cls(
             name=program.name,
             prologue=program.prologue,
@@ -247,12 +245,11 @@ class CompiledProgram(CompiledSchedule):
 
     @property
     def registers(self) -> int | None:
-        """What the program says."""
         return self.given.registers
 
     @property
     def register_limit(self) -> int:
-        """What the program says, or else all that a lane has."""
+        """What the program states, or else all registers of a lane."""
         return self.given.register_limit or self.machine.vgprs_per_lane.value
 
     @property
@@ -274,7 +271,6 @@ class CompiledProgram(CompiledSchedule):
         )
 
     def synchronised(self, done: Repaired) -> Self:
-        """The program with waits and barriers added."""
         return replace(
             self,
             prologue=done.phases[Phase.PROLOGUE],

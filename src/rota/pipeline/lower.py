@@ -13,7 +13,15 @@ from rota.pipeline.op import CHANNEL_A, FrameworkTag, OpDesc, ScheduleEntry
 from rota.pipeline.schedule_config import ScheduleConfig
 from rota.program.entry import MEETS, Effect, Entry, Op, Place, Space, Work
 from rota.program.kinds import OpKind, OpRole
-from rota.program.lowered import LoweredProgram, TileProduct, TileSum, catch_up, fall_back, groups_of, meeting_of
+from rota.program.lowered import (
+    LoweredProgram,
+    TileProduct,
+    TileSum,
+    catch_up,
+    fall_back,
+    find_common_barrier,
+    make_groups,
+)
 from rota.program.machine import LANES, Machine
 
 
@@ -257,7 +265,7 @@ def lower(schedule: StagedSchedule) -> LoweredProgram:
     if staggered:
         prologue = tuple(fall_back(prologue, schedule.warp_stagger_index, split=split))
         epilogue = tuple(catch_up(epilogue, split=split))
-    roles = groups_of(None, staggered=staggered)
+    roles = make_groups(None, staggered=staggered)
     return LoweredProgram(
         name=schedule.name,
         machine=schedule.machine,
@@ -268,7 +276,7 @@ def lower(schedule: StagedSchedule) -> LoweredProgram:
         tiles_per_trip=config.num_partitions if config.depth >= 2 else 1,
         tiles_outside=config.num_partitions if config.depth >= 2 else 2,
         roles=roles,
-        barriers=meeting_of(roles),
+        barriers=find_common_barrier(roles),
         compiler_tracks_registers=schedule.compiler_tracks_registers,
         reentrant=schedule.reentrant,
         lds_bytes=schedule.lds_bytes,

@@ -1,1 +1,1 @@
-"""The lowered program: takes what a front end derived, gives roles, phases, entries with effects, and the machine."""
+"""The lowered program, which every judge, view and emitter reads, and the machine it runs on."""

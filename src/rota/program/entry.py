@@ -1,4 +1,4 @@
-"""One issued op of a lowered program: takes an op and its effect, gives a frozen `Entry`."""
+"""Entries of a lowered program: an op, its effect on the machine, and what made it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Space(enum.Enum):
 
     @property
     def is_private(self) -> bool:
-        """Does each wave have its own?"""
+        """True if each wave has its own."""
         return self in (Space.REGISTER, Space.ACCUMULATOR)
 
 
 class Place(NamedTuple):
-    """Something that ops read and write: a copy of something that has a name, and a part of that copy.
+    """Something that ops read and write: a named thing, which copy of it, and which part of that copy.
 
-    An LDS tile is in as many parts as ops write it.  Of an accumulator grid, copy and part are row and column.
+    An LDS tile has as many parts as ops write it. Of an accumulator grid, copy and part are row and column.
     """
 
     space: Space
@@ -50,13 +50,13 @@ class Place(NamedTuple):
 
 
 class Version(NamedTuple):
-    """A value, or an op, of one iteration; in an effect the iteration is counted from the trip's k."""
+    """A value, or an op, of one iteration; in an effect the iteration counts from the trip's k."""
 
     name: str
     iteration: int
 
     def at(self, k: int) -> Version:
-        """The same, counted from iteration 0."""
+        """The same version, counted from iteration 0."""
         return Version(self.name, self.iteration + k)
 
     def __str__(self) -> str:
@@ -71,15 +71,15 @@ NOTHING_DECLARED = Version("", 0)
 class Effect:
     """One op as the machine sees it.
 
-    `tokens` are appended to `counter` when it issues; a wait leaves at most `wait_value` of them pending.  `arrives`
-    and `awaits` name a barrier: a wave signals its arrival, and continues when all that take part have arrived; an
-    ordinary barrier does both.  A priority has its level in `wait_value`; a hint to the compiler its count there, and
-    in `tokens` the group of instructions that it counts.
+    An op appends `tokens` to `counter` when it issues; a wait leaves at most `wait_value` of them pending. `arrives`
+    and `awaits` name a barrier: a wave signals its arrival, and continues when all participants have arrived; an
+    ordinary barrier does both. A priority has its level in `wait_value`; a compiler hint has its count there, and in
+    `tokens` the group of instructions that it counts.
 
-    What a program computes is stated in one of two ways, the same for all of its ops (see `LoweredProgram.semantics`).
-    Either an op says exactly what it is: the `instance` it stands for, the versions it `wants` in the places it reads,
-    and those it `makes` in the places it writes.  Or it passes on whatever K-tile its operands hold: then `fetches` is
-    the tile that a load brings, relative to the trip's k; None means the tile after the one it fetched last.
+    A program states what it computes in one of two ways, the same for all of its ops (see `LoweredProgram.semantics`).
+    Either an op says exactly what it is: the `instance` it represents, the versions it `wants` in the places it reads,
+    and those it `makes` in the places it writes. Or it passes on whatever K-tile its operands hold: then `fetches` is
+    the tile that a load brings, relative to the trip's k; None means the tile after the last one it fetched.
     """
 
     kind: OpKind
@@ -101,11 +101,11 @@ _MOST_NAMED = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Why an entry is there.  Deleting what it names, all of it together, removes or changes the entry.
+    """Why an entry exists. Deleting everything it names together removes or changes the entry.
 
-    `rule` says in words what put it there.  `ops` are numbers of ops of the body, `knobs` fields of the schedule's or
-    the pipeline's config, `hook` a method of the schedule, `repair` whether a repair added or changed it, and `source`
-    the author's line.
+    `rule` says in words what put it there. `ops` are numbers of ops of the body, `knobs` are fields of the schedule's
+    or the pipeline's config, `hook` is a method of the schedule, `repair` says whether a repair added or changed it,
+    and `source` is the author's line.
     """
 
     rule: str
@@ -149,12 +149,11 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
-    """An op by its kind and its own name.
+    """An op, identified by its kind and name.
 
-    `name` is its identity: the declared op that it stands for, or how a wait or a barrier is written.  `copy`, where it
-    says anything, tells apart the copies of one op in an unrolled loop.  `work` is None where nothing says what a wave
-    issues for it.  `declared` is what the author wrote, which only the front end that lowered it can read.
-    `origin` says what made it.
+    `name` is the declared op that it represents, or how a wait or barrier is written. `copy` distinguishes the copies
+    of one op in an unrolled loop. `work` is None where nothing states what a wave issues. `declared` is what the author
+    wrote; only the front end that lowered it can read it. `origin` says what made it.
     """
 
     kind: OpKind
@@ -167,7 +166,7 @@ class Op:
 
     @property
     def is_framework(self) -> bool:
-        """Added by rota rather than declared by the author."""
+        """True if rota added it rather than the author."""
         return self.kind.synchronises
 
     def __str__(self) -> str:
@@ -180,10 +179,10 @@ class Op:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Entry:
-    """An op with its ordinal in its phase and what it does; a prefetch may be left out when no tile is left to fetch.
+    """An op with its ordinal in its phase and its effect; a prefetch may be dropped when no tile is left to fetch.
 
-    `roles` number the roles that execute it; None stands for all of them.  An entry that isn't `listed` belongs to the
-    roles and not to the schedule, whose lists leave it out: its `time_slot` is that of the next entry.
+    `roles` are the numbers of the roles that execute it; None means all. An entry that isn't `listed` belongs to the
+    roles and not to the schedule's own lists; its `time_slot` is that of the next listed entry.
     """
 
     op: Op
@@ -206,7 +205,6 @@ class Entry:
         return self.op.origin
 
     def executed_by(self, role: int) -> bool:
-        """Does the role execute it?"""
         return self.roles is None or role in self.roles
 
     def concern(self, role: str | None = None) -> Concern:
@@ -216,17 +214,16 @@ class Entry:
 
 
 def wait_name(counter: str) -> str:
-    """How a wait for a counter is called: wait_vm for vmcnt."""
+    """What a wait on a counter is called: wait_vm for vmcnt."""
     return f"wait_{counter.removesuffix('cnt')}"
 
 
 def wait_op(counter: str, count: int) -> Op:
-    """At most `count` tokens of the counter stay outstanding."""
+    """A wait that leaves at most `count` tokens of the counter pending."""
     return Op(kind=OpKind.WAIT, name=f"{wait_name(counter)}({count})", work=Work(1))
 
 
 def wait_effect(counter: str, count: int) -> Effect:
-    """What such a wait does."""
     return Effect(kind=OpKind.WAIT, counter=counter, wait_value=count)
 
 
@@ -244,7 +241,7 @@ MEETS = Effect(kind=OpKind.BARRIER, arrives=WORKGROUP, awaits=WORKGROUP)
 
 
 def barrier_ops(*, split: bool) -> tuple[tuple[Op, Effect], ...]:
-    """The instructions by which all waves of a workgroup meet."""
+    """The instructions by which all waves of a workgroup synchronise."""
     if not split:
         return ((BARRIER, MEETS),)
     return (

@@ -1,7 +1,6 @@
-"""What kinds of op there are: takes nothing, gives one table with a row for each kind.
+"""Kinds of op, in one table: what each does, where it may read and write, which unit it occupies.
 
-A row says what the op does, where it may read and write, which unit it occupies, and which role of the reference it
-has. Which counter tracks it is a fact of the machine (`program.machine.Counter`).
+Which counter tracks an op is a fact of the machine (`program.machine.Counter`).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class Phase(NamedMember):
     EPILOGUE = "EPILOGUE"
 
     def at(self, slot: int) -> str:
-        """How the entry at `slot` of this phase is called: kernel[5].  `#5` is the op of that number in the body."""
+        """What the entry at `slot` of this phase is called: kernel[5]. `#5` is the op of that number in the body."""
         return f"{self.value.lower()}[{slot}]"
 
 
@@ -44,12 +43,12 @@ WIDEST = max(BITS.values())
 
 
 def takes_formats(instruction: str) -> bool:
-    """Are the formats of the factors chosen where it is issued?"""
+    """True if the formats of the factors are chosen where the instruction is issued."""
     return instruction.endswith("f8f6f4")
 
 
 def takes_scales(instruction: str) -> bool:
-    """Does it multiply each block of its factors by a scale?"""
+    """True if it multiplies each block of its factors by a scale."""
     return instruction.startswith("v_mfma_scale_")
 
 

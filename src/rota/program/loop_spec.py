@@ -1,6 +1,6 @@
-"""What a loop computes, without stages: takes values and the ops that make and use them, gives a frozen `LoopSpec`.
+"""What a loop computes, without stages: values, and the ops that make and use them.
 
-The author says where a value lives and how large it is; rota finds when its ops run, how many copies it needs, and what
+The author says where a value lives and how large it is. rota finds when its ops run, how many copies it needs, and what
 must wait for what.
 """
 
@@ -21,7 +21,7 @@ MOST_INSTRUCTIONS = 1 << 13  # that one wave issues in all phases: 64 KiB of cod
 
 
 def check_count(owner: str, what: str, count: int, most: int, source: SourceLine | None = None) -> None:
-    """At most so many."""
+    """Refuse more than the limit (D113)."""
     if count <= most:
         return
     raise DeclarationError(
@@ -126,7 +126,7 @@ class LoopOp:
 
     @property
     def bits(self) -> int:
-        """Of an element of the wider factor; the most there are where the formats aren't said."""
+        """Bits of an element of the wider factor; the widest format where none is stated."""
         return max((BITS[each] for each in self.formats), default=WIDEST)
 
 
@@ -177,15 +177,14 @@ class LoopSpec:
         object.__setattr__(self, "_registers", dict(self._turns()))
 
     def value(self, name: str) -> Value:
-        """The value of that name."""
         return self._values[name]
 
     def lds_bytes(self, copies: Mapping[str, int]) -> int:
-        """What the tiles take, with so many copies of each; one of those that aren't named."""
+        """What the tiles take with this many copies of each; one copy of those that aren't named."""
         return sum(value.size * copies.get(value.name, 1) for value in self.values if value.home is Home.LDS)
 
     def registers(self, copies: Mapping[str, int]) -> int:
-        """What all other values take, per lane, those that share registers once."""
+        """Registers per lane of all other values; values that share registers count once."""
         elsewhere = (Home.LDS, Home.MEMORY)
         own = [value for value in self.values if value.home not in elsewhere and not value.into]
         return sum(value.size * copies.get(value.name, 1) for value in own)
@@ -195,12 +194,12 @@ class LoopSpec:
         return self._writers[name]
 
     def writers_of(self, read: Read) -> tuple[LoopOp, ...]:
-        """The ops that make what is read: of a tile, those of the parts that are."""
+        """The ops that make what is read; of a tile, those of the parts that are read."""
         writers = self.writers(read.value)
         return tuple(writers[part] for part in read.parts) if read.parts else writers
 
     def registers_of(self, name: str) -> tuple[str, ...]:
-        """The values that take turns in the registers of a value, in the order in which they do."""
+        """The values that take turns in the registers of a value, in that order."""
         return self._registers[name]
 
     def _turns(self) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -271,7 +270,7 @@ _LDS_READS = (OpKind.LDS_READ, OpKind.LDS_READ_TRANSPOSED)
 
 
 def check_homes(spec: LoopSpec) -> None:
-    """Every op of the loop reads and writes where its kind can."""
+    """Check that every op reads and writes where its kind can."""
     for op in spec.ops:
         for finding in _misplaced(spec, op):
             raise DeclarationError(finding)
@@ -281,7 +280,7 @@ def _misplaced(spec: LoopSpec, op: LoopOp) -> Iterator[Finding]:
     home = {value.name: value.home for value in spec.values}
     for name in (read.value for read in op.reads):
         if home[name] not in op.kind.reads:
-            yield _wrong(op, "reads", name, home[name], allowed=op.kind.reads, fixes=_instead(spec, name))
+            yield _wrong(op, "reads", name, home[name], allowed=op.kind.reads, fixes=_suggest_read(spec, name))
     for name in op.inputs:
         if home[name] is not Home.INPUT:
             yield _wrong(op, "takes as input", name, home[name], allowed=(Home.INPUT,))
@@ -292,12 +291,12 @@ def _misplaced(spec: LoopSpec, op: LoopOp) -> Iterator[Finding]:
         yield _lacks(op, "reads no LDS tile")
     if not op.writes:
         yield _lacks(op, "writes nothing")
-    yield from _no_parts(spec, op)
-    yield from _no_factors(op)
+    yield from _find_missing_parts(spec, op)
+    yield from _find_wrong_factors(op)
 
 
-def _no_parts(spec: LoopSpec, op: LoopOp) -> Iterator[Finding]:
-    """Parts that a value doesn't have."""
+def _find_missing_parts(spec: LoopSpec, op: LoopOp) -> Iterator[Finding]:
+    """Report parts that a value doesn't have."""
     for read in op.reads:
         has = len(spec.writers(read.value)) if spec.value(read.value).home is Home.LDS else 0
         if read.parts and read.parts[-1] >= has:
@@ -310,8 +309,8 @@ def _no_parts(spec: LoopSpec, op: LoopOp) -> Iterator[Finding]:
             )
 
 
-def _no_factors(op: LoopOp) -> Iterator[Finding]:
-    """Scales and formats that the op's instruction doesn't take."""
+def _find_wrong_factors(op: LoopOp) -> Iterator[Finding]:
+    """Report scales and formats that the op's instruction doesn't take."""
     operands = {*(read.value for read in op.reads), *op.inputs}
     for name in op.scales:
         if not takes_scales(op.instruction):
@@ -325,8 +324,8 @@ def _no_factors(op: LoopOp) -> Iterator[Finding]:
         yield _lacks(op, f"has elements of {said}; {op.instruction or 'its instruction'} doesn't leave that open")
 
 
-def _instead(spec: LoopSpec, name: str) -> tuple[str, ...]:
-    """For a tile where registers are due: what is read from it, or how to."""
+def _suggest_read(spec: LoopSpec, name: str) -> tuple[str, ...]:
+    """Suggest what to read from a tile where the op needs registers."""
     if spec.value(name).home is not Home.LDS:
         return ()
     read = [op.writes[0] for op in spec.ops if op.kind in _LDS_READS and name in (r.value for r in op.reads)]

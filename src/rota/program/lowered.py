@@ -1,10 +1,10 @@
-"""The lowered program: takes what a front end derived, gives the one value that every judge, view and emitter reads.
+"""The lowered program: the one value that every judge, view and emitter reads.
 
-It says which roles there are and what each executes, what the program computes, and what it occupies.  Nothing in it
-tells how it was made, but for `origin`, which is for messages.
+It says which roles there are and what each executes, what the program computes, and what it occupies. Nothing in it
+says how it was made, except `origin`, which is for messages.
 
-Roles whose lists differ are written as one list per phase, in an order that keeps each role's own: an entry says which
-roles execute it.  One list can be read as a sequential program, which defines what a race is, and roles that run the
+Roles whose lists differ are kept as one list per phase, in an order that preserves each role's own; an entry says which
+roles execute it. One list can be read as a sequential program, which defines what a race is, and roles that run the
 same entries cost nothing extra.
 """
 
@@ -28,9 +28,7 @@ class ListedOp(Protocol):
     """An op as a listing needs it."""
 
     @property
-    def kind(self) -> OpKind:
-        """What it is."""
-        ...
+    def kind(self) -> OpKind: ...
 
 
 @runtime_checkable
@@ -38,28 +36,22 @@ class ListedEntry(Protocol):
     """An entry of a front end's lists, or of a lowered program."""
 
     @property
-    def op(self) -> ListedOp:
-        """What is issued."""
-        ...
+    def op(self) -> ListedOp: ...
 
     @property
-    def time_slot(self) -> int:
-        """Its ordinal in its phase."""
-        ...
+    def time_slot(self) -> int: ...
 
     @property
     def is_prefetch(self) -> bool:
-        """May it be left out when no tile is left to fetch?"""
+        """True if it may be dropped when no tile is left to fetch."""
         ...
 
 
 @runtime_checkable
 class Listable(Protocol):
-    """What lists itself: a compiled schedule, or a program of blocks."""
+    """Anything that can list itself: a compiled schedule, or a program of blocks."""
 
-    def listing(self) -> str:
-        """Its text."""
-        ...
+    def listing(self) -> str: ...
 
 
 class SyncCounts(NamedTuple):
@@ -112,13 +104,12 @@ def listing(title: str | Listable | Sequence[ListedEntry], entries: Sequence[Lis
 
 
 def count_text(entries: Sequence[ListedEntry]) -> str:
-    """How many entries there are, and how much synchronisation is among them."""
     counts = count_sync(entries)
     return f"{len(entries)} entries, {counts.waits} waits, {counts.barriers} barriers, {counts.fences} fences"
 
 
 def entry_lines(entries: Iterable[ListedEntry], marks: Mapping[int, str] = MappingProxyType({})) -> list[str]:
-    """One line for each entry, with what `marks` says about its slot."""
+    """One line per entry, with what `marks` says about its slot."""
     lines: list[str] = []
     for entry in entries:
         indent = "    " if entry.op.kind.synchronises else ""
@@ -131,7 +122,7 @@ def entry_lines(entries: Iterable[ListedEntry], marks: Mapping[int, str] = Mappi
 class Role(NamedTuple):
     """Waves that execute the same entries; `waves` is None where the program doesn't say how many.
 
-    `does` names the ops that are the role's; None stands for all.  Roles that do an op share its work.
+    `does` names the ops of this role; None means all. Roles that do the same op share its work.
     """
 
     name: str
@@ -140,7 +131,7 @@ class Role(NamedTuple):
 
 
 class Barrier(NamedTuple):
-    """A place to meet: the roles, by number, that arrive and those that wait until all of these have."""
+    """The roles, by number, that arrive, and those that wait until all of these have arrived."""
 
     name: str
     arriving: tuple[int, ...]
@@ -159,11 +150,11 @@ class TileProduct(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileSum:
-    """A program computes A x B: every accumulator takes in every K-tile once, both operands of the same tile.
+    """A program computes A x B: every accumulator takes every K-tile once, both operands of the same tile.
 
-    Several products of one accumulator are its slices of K.  `grid` is how many rows and columns of accumulators there
-    are.  Operands of a product after the second scale the rows of A or of B: `scales` says for each of them whose, 0
-    for A and 1 for B.
+    Several products of one accumulator are its slices of K. `grid` is the number of rows and columns of accumulators.
+    Operands of a product after the second scale the rows of A or of B: `scales` says for each whose, 0 for A and 1 for
+    B.
     """
 
     products: tuple[TileProduct, ...]
@@ -176,7 +167,7 @@ class TileSum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unstated:
-    """What a program computes isn't stated: it was read from machine code, of which effects say what follows from it.
+    """Nothing states what the program computes: it was read from machine code.
 
     `registers` are those per lane of its places, by name.
     """
@@ -187,7 +178,7 @@ class Unstated:
     values: ClassVar[tuple[Value, ...]] = ()
 
     def refusal(self, name: str, wants: str) -> ProgramError:
-        """The finding of whoever needs to know what the program computes."""
+        """The finding for whoever needs to know what the program computes."""
         return ProgramError(
             Finding(
                 code="T305",
@@ -231,11 +222,11 @@ class LoweredProgram:
     def __post_init__(self) -> None:
         _Check(self).everything()
         for phase in Phase:
-            object.__setattr__(self, phase.value.lower(), numbered(self.phase(phase)))
+            object.__setattr__(self, phase.value.lower(), number_entries(self.phase(phase)))
 
     @property
     def lowered(self) -> LoweredProgram:
-        """Itself: a program may be passed wherever a compiled schedule is judged."""
+        """The program itself: it may be passed wherever a compiled schedule is judged."""
         return self
 
     def listing(self) -> str:
@@ -259,7 +250,7 @@ class LoweredProgram:
         return (*self.prologue, *self.kernel, *self.epilogue)
 
     def executed_by(self, role: int, phase: Phase) -> tuple[Entry, ...]:
-        """What one role executes of a phase."""
+        """What one role executes in a phase."""
         return tuple(entry for entry in self.phase(phase) if entry.executed_by(role))
 
     def doing(self, op: str) -> tuple[int, ...]:
@@ -267,11 +258,10 @@ class LoweredProgram:
         return tuple(n for n, role in enumerate(self.roles) if role.does is None or op in role.does)
 
     def barrier(self, name: str) -> Barrier | None:
-        """The barrier of that name."""
         return next((each for each in self.barriers if each.name == name), None)
 
     def k_of(self, phase: Phase, trip: int) -> int:
-        """The k that loads count from, in tiles: 0 in the prologue, then one trip's tiles further each trip."""
+        """The k that loads count from, in tiles: 0 in the prologue, then one trip's tiles more each trip."""
         return 0 if phase is Phase.PROLOGUE else self.tiles_per_trip * trip
 
     def total_tiles(self, trip_count: int) -> int:
@@ -284,8 +274,8 @@ class LoweredProgram:
         return replace(self, **changed)  # type: ignore[arg-type]  # the fields are the phases' names
 
 
-def numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """The entries with their ordinals; what isn't listed has the ordinal of what is behind it."""
+def number_entries(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The entries with their ordinals; an unlisted entry gets the ordinal of the next listed one."""
     return tuple(_numbered(entries))
 
 
@@ -307,7 +297,7 @@ class _Check:
         self.program = program
 
     def everything(self) -> None:
-        """Fields, then roles, then barriers, then entries, then sizes: each may rely on those before it."""
+        """Check fields, then roles, barriers, entries and sizes; each step may rely on the ones before it."""
         self._fields()
         self._roles()
         self._barriers()
@@ -380,7 +370,7 @@ class _Check:
                 raise bad_field(program, "barriers", barrier, "a role that arrives, where one waits")
 
     def _are_roles(self, numbers: object) -> bool:
-        """Is it a tuple of role numbers, each once and in order?"""
+        """True if it is a tuple of role numbers, each once and in order."""
         if not isinstance(numbers, tuple) or not all(map(is_int, numbers)):
             return False
         return list(numbers) == sorted({number for number in numbers if 0 <= number < len(self.program.roles)})
@@ -427,7 +417,7 @@ class _Check:
                     raise _unknown_barrier(self.program, name, known)
 
     def _ops_are_done(self) -> None:
-        """Every op that the loop declares is some role's, and no role has another."""
+        """Check that some role does every op that the loop declares, and no role does another."""
         program = self.program
         ops = program.semantics.ops
         declared = {op.name for op in ops}
@@ -439,7 +429,7 @@ class _Check:
                 raise bad_field(program, "roles", op.name, "a role that does every op of the loop")
 
     def _sizes(self) -> None:
-        """Stated sizes are at least what the entries use: every tile, and the registers that one op needs at once."""
+        """Check that stated sizes cover what entries use: every tile, and the registers of one op."""
         program = self.program
         sizes = {value.name: value.size for value in program.semantics.values}
         used = {(place.space, place.name, place.copy) for entry in program.entries for place in _places(entry)}
@@ -451,7 +441,7 @@ class _Check:
             raise bad_field(program, "registers", program.registers, f"at least {least}: accumulators and one op's own")
 
     def _least_registers(self, role: int, sizes: Mapping[str, int]) -> int:
-        """Accumulators stay for the whole loop; while an op issues, all that it reads is there too."""
+        """Accumulators live for the whole loop; while an op issues, everything it reads is live too."""
         own = [entry.effect for entry in self.program.entries if entry.executed_by(role)]
         sums = {place.name for effect in own for place in effect.writes if place.space is Space.ACCUMULATOR}
         read = (
@@ -489,21 +479,20 @@ def _bad_entry(entry: Entry, at: str, name: str, value: object, expected: str) -
 
 
 class Lowerable(Protocol):
-    """Whatever has a lowered program: a compiled schedule, or the program itself."""
+    """Anything that has a lowered program: a compiled schedule, or the program itself."""
 
     @property
-    def lowered(self) -> LoweredProgram:
-        """The program."""
-        ...
+    def lowered(self) -> LoweredProgram: ...
 
 
-def merged(
+def merge_roles(
     roles: Sequence[Role], barriers: Sequence[Barrier], lists: Mapping[Phase, Sequence[Sequence[Entry]]]
 ) -> dict[Phase, tuple[Entry, ...]]:
-    """One list per phase; `lists` holds for each phase what each role executes, in the order of the roles.
+    """Merge the lists of all roles into one list per phase.
 
-    A role runs until it waits for an arrival that is still to come.  One trip of the kernel stands for all of them, so
-    what a role waits for must come in the same trip or before.
+    `lists` holds for each phase what each role executes, in the order of the roles. A role runs until it waits for an
+    arrival that is still missing. One trip of the kernel represents all trips, so what a role waits for must arrive in
+    the same trip or before.
     """
     meetings = _Meetings(barriers)
     phases: dict[Phase, tuple[Entry, ...]] = {}
@@ -521,7 +510,7 @@ def merged(
                     rest[role].pop(0)
             if len(found) == before:
                 raise _stuck(roles, phase, rest)
-        phases[phase] = numbered(found)
+        phases[phase] = number_entries(found)
     return phases
 
 
@@ -535,7 +524,7 @@ class _Meetings:
         self.waited: Tally[tuple[str, int]] = Tally()
 
     def may_run(self, entry: Entry, role: int) -> bool:
-        """Have all arrived that the entry waits for?  If so, it runs; where roles meet, they all have to be there."""
+        """True, and the entry runs, if all arrivals it waits for are there; a joint barrier needs all its roles."""
         arrives, awaits = entry.effect.arrives, entry.effect.awaits
         if arrives is not None and awaits is not None:
             return False
@@ -549,7 +538,7 @@ class _Meetings:
         return True
 
     def all_there(self, rest: Sequence[Sequence[Entry]]) -> list[tuple[int, ...]]:
-        """The roles of each barrier at which all that take part now stand, to arrive and wait at once."""
+        """The roles of each barrier whose participants are all ready to arrive and wait at once."""
         found = []
         for name, arriving, waiting in self.barriers:
             roles = tuple(sorted({*arriving, *waiting}))
@@ -578,21 +567,21 @@ def _stuck(roles: Sequence[Role], phase: Phase, rest: Sequence[Sequence[Entry]])
 _LEADING, _TRAILING = (0,), (1,)
 
 
-def groups_of(waves: int | None, *, staggered: bool) -> tuple[Role, ...]:
-    """All waves as one role, or two groups of as many waves each."""
+def make_groups(waves: int | None, *, staggered: bool) -> tuple[Role, ...]:
+    """All waves as one role, or two groups of equal size."""
     count = 2 if staggered else 1
     each = [None if waves is None else waves // count + (number < waves % count) for number in range(count)]
     return tuple(Role(f"group {number}", size) for number, size in enumerate(each))
 
 
-def meeting_of(roles: Sequence[Role]) -> tuple[Barrier, ...]:
+def find_common_barrier(roles: Sequence[Role]) -> tuple[Barrier, ...]:
     """The one barrier at which all roles meet."""
     everyone = tuple(range(len(roles)))
     return (Barrier(WORKGROUP, everyone, everyone),)
 
 
 def fall_back(prologue: Sequence[Entry], index: int, *, split: bool) -> Iterator[Entry]:
-    """Group 1 falls back after `index` entries of the prologue."""
+    """Let group 1 fall back after `index` entries of the prologue."""
     for slot, entry in enumerate(prologue):
         if slot == index:
             yield from _extra_barrier(Phase.PROLOGUE, slot, _TRAILING, split=split)
@@ -603,13 +592,13 @@ def fall_back(prologue: Sequence[Entry], index: int, *, split: bool) -> Iterator
 
 
 def catch_up(epilogue: Sequence[Entry], *, split: bool) -> Iterator[Entry]:
-    """Group 0 waits for group 1 at the very end."""
+    """Let group 0 wait for group 1 at the very end."""
     yield from epilogue
     yield from _extra_barrier(Phase.EPILOGUE, len(epilogue), _LEADING, split=split)
 
 
 def falls_back_at(prologue: Sequence[Entry]) -> int:
-    """After how many entries of the schedule's own group 1 falls back."""
+    """After how many of the schedule's own entries group 1 falls back."""
     first = next((number for number, entry in enumerate(prologue) if not entry.listed), len(prologue))
     return sum(entry.listed for entry in prologue[:first])
 

@@ -1,4 +1,4 @@
-"""The machine a program runs on: takes facts with their sources, gives counters, memories and limits.
+"""The machine a program runs on: counters, memories and limits, each fact with its source.
 
 A device (`rota.targets`) is such a machine with rates, times and an instruction set.
 """
@@ -38,10 +38,10 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counter:
-    """A counter of a wave's memory ops that are still under way.
+    """A counter of a wave's memory ops in flight.
 
-    `holds` is the most tokens it can hold; a wait for that many or more waits for nothing.  `counts` are the kinds of
-    op that it tracks.  A counter that isn't `in_order` says nothing about which op is over until it is 0.
+    `holds` is the most tokens it can hold; a wait for that many or more waits for nothing. `counts` are the kinds of op
+    that it tracks. A counter that isn't `in_order` says nothing about which op completed until it is 0.
     """
 
     name: str
@@ -89,7 +89,6 @@ class Machine:
         return f"<{type(self).__name__} {self.name} ({self.arch})>"  # all of its facts would fill a screen
 
     def counter(self, name: str) -> Counter:
-        """The counter of that name."""
         for each in self.counters:
             if each.name == name:
                 return each
@@ -106,7 +105,7 @@ class Machine:
         return next((each.name for each in self.counters if kind in each.counts), None)
 
     def no_wait(self, counter: str) -> int:
-        """The count that is encoded as "do not wait"; also how many tokens the counter can hold."""
+        """The count that encodes "do not wait"; also how many tokens the counter can hold."""
         return self.counter(counter).holds.value
 
     def largest_wait(self, counter: str) -> int:
@@ -114,7 +113,7 @@ class Machine:
         return self.counter(counter).largest_wait
 
     def counts_in_order(self, counter: str) -> bool:
-        """Is the oldest op on the counter always the next to be over?"""
+        """True if the oldest op on the counter is always the next to complete."""
         return self.counter(counter).in_order
 
     def doubting(self, counter: str) -> Self:
@@ -124,7 +123,7 @@ class Machine:
         return replace(self, counters=changed)
 
     def doubting_dmas(self) -> Self:
-        """The same machine, with no order among its DMAs; refused where it counts none, since nothing would change."""
+        """The same machine, with no order among its DMAs; refused where it tracks none, since nothing would change."""
         counter = self.counter_of(OpKind.DMA)
         if counter is None:
             message = f"{self.name} counts no DMAs, so that there is no order among them to doubt"

@@ -21,7 +21,7 @@ _NAME = "ortools.sat.python.cp_model"
 
 
 class _Postponed(ModuleType):
-    """What the solver's module calls pandas: names for annotations while it is executed, pandas itself afterwards."""
+    """What the solver's module imports as pandas: names for annotations at first, pandas itself afterwards."""
 
     Index: Any
     Series: Any
@@ -31,7 +31,7 @@ class _Postponed(ModuleType):
 
 
 def make_ready() -> None:
-    """Whoever imports `ortools.sat.python.cp_model` after this gets it quickly; D105 if it isn't installed."""
+    """Make `import ortools.sat.python.cp_model` quick; D105 if it isn't installed."""
     try:
         if _NAME not in sys.modules and "pandas" not in sys.modules:
             _execute()

@@ -1,7 +1,7 @@
-"""Ending searches early: takes a request from another thread, gives searches under way, and later ones, no more time.
+"""Limits of a search: how a solve can end, what it costs, and how another thread ends it early.
 
-A search that is ended early ends as if its time limit had come: with the best that it has found.  No search gets more
-workers than the machine has processors: they would only take turns, and look at the clock too late.
+A search that is ended early behaves as if its time limit had come: it returns the best it has found. No search gets
+more workers than the machine has processors: they would only take turns, and look at the clock too late.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LARGEST_SEED = 2**31 - 1  # of the solver
 
 
 class Outcome(enum.Enum):
-    """How a solve ended. OPEN: the time limit came first, which says nothing about feasibility."""
+    """How a solve ended. OPEN: the limit came first, which says nothing about feasibility."""
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
@@ -30,7 +30,7 @@ class Outcome(enum.Enum):
 
 
 def library_missing(error: ImportError) -> DeclarationError:
-    """D105: the solver that the CSP strategy stands for is not installed."""
+    """D105: the solver of the CSP strategy is not installed."""
     return DeclarationError(
         Finding(
             code="D105",
@@ -49,7 +49,7 @@ _EACH = 0.01  # seconds to build a model
 
 
 class _Spent:
-    """Mutable, so that threads of one search share it."""
+    """Mutable, so that the threads of one search share it."""
 
     __slots__ = ("seconds",)
 
@@ -69,12 +69,11 @@ def _own() -> _Spent:
 
 
 def spent() -> float:
-    """Seconds of work so far; only differences say anything."""
+    """Seconds of work so far; only differences mean anything."""
     return _own().seconds
 
 
 def spend(seconds: float) -> None:
-    """Count work that was done."""
     _own().seconds += seconds
 
 
@@ -84,7 +83,7 @@ def spend_search(units: float) -> None:
 
 
 def units(seconds: float) -> float:
-    """What so many seconds are in the solver's own measure."""
+    """Seconds in the solver's own measure."""
     return max(seconds, 0.0) / _SECONDS_PER_UNIT
 
 
@@ -97,12 +96,9 @@ class Solver(Protocol[Model_contra, Status_co]):
 
     @property
     def parameters(self) -> Any:  # noqa: ANN401  # the solver's own message
-        """Its settings."""
         ...
 
-    def solve(self, model: Model_contra, /) -> Status_co:
-        """Search."""
-        ...
+    def solve(self, model: Model_contra, /) -> Status_co: ...
 
     @property
     def deterministic_time(self) -> float:
@@ -110,7 +106,7 @@ class Solver(Protocol[Model_contra, Status_co]):
         ...
 
     def stop_search(self) -> None:
-        """End the search under way, from another thread."""
+        """End the running search, from another thread."""
         ...
 
 
@@ -118,7 +114,7 @@ _GRACE = 0.2  # seconds for a search that begins after the request: what must be
 
 
 class Stop:
-    """Whether the searches of a block of code should end; may be asked for from any thread, and more than once."""
+    """Asks the searches of a block of code to end; any thread may ask, more than once."""
 
     __slots__ = ("_asked", "_running")
 
@@ -127,19 +123,18 @@ class Stop:
         self._running: set[Solver[Any, Any]] = set()
 
     def ask(self) -> None:
-        """End what is being searched and all that would be searched after it."""
+        """End the running search and all later ones in the block."""
         self._asked.set()
         for solver in tuple(self._running):
             solver.stop_search()
 
     @property
     def asked(self) -> bool:
-        """Was it requested?"""
         return self._asked.is_set()
 
     @contextmanager
     def governing(self) -> Iterator[None]:
-        """Searches inside the block heed this."""
+        """Searches inside the block obey this."""
         token = _STOP.set(self)
         try:
             yield
@@ -147,7 +142,7 @@ class Stop:
             _STOP.reset(token)
 
     def run(self, solver: Solver[Model_contra, Status_co], model: Model_contra) -> Status_co:
-        """One search, ended when asked for."""
+        """Run one search, which ends when asked to."""
         self._running.add(solver)
         if self.asked:
             solver.parameters.max_time_in_seconds = min(solver.parameters.max_time_in_seconds, _GRACE)
@@ -161,19 +156,19 @@ _STOP: ContextVar[Stop | None] = ContextVar("stop", default=None)
 
 
 def stopped() -> bool:
-    """Should searches end here and now?"""
+    """True if searches should end here and now."""
     stop = _STOP.get()
     return stop is not None and stop.asked
 
 
 def most_workers(asked: int) -> int:
-    """As many workers as were asked for, or as there are processors for this process."""
+    """As many workers as were asked for, but no more than this process has processors."""
     mine = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     return min(asked, len(mine))
 
 
 def solve(solver: Solver[Model_contra, Status_co], model: Model_contra) -> Status_co:
-    """The solver's answer; it ends early if this is asked for."""
+    """The solver's answer; ends early when asked to."""
     # The solver's own handling of Ctrl-C ends one search of many, leaves the signal without Python's handler, and
     # aborts the process when the search runs in another thread than the one that the signal reaches (OR-Tools 9.15).
     solver.parameters.catch_sigint_signal = False

@@ -32,7 +32,7 @@ _READ_BY_SEARCHES = ("cycles", "order", "program", "solver", "sync", "targets", 
 
 @contextmanager
 def remembering() -> Iterator[None]:
-    """Searches in the block recall what was found before, and keep what they find."""
+    """Let searches in the block recall earlier answers, and keep new ones."""
     token = _ON.set(True)
     try:
         yield
@@ -41,7 +41,6 @@ def remembering() -> Iterator[None]:
 
 
 def remembers() -> bool:
-    """Is anything kept here?"""
     return _folder() is not None
 
 
@@ -57,7 +56,7 @@ def recall(question: object) -> object | None:
 
 
 def keep(question: object, answer: object) -> None:
-    """Keep an answer, made of JSON's own types; where nothing can be written, nothing is."""
+    """Keep an answer, made of JSON's own types; does nothing where nothing can be written."""
     file = _file(question)
     if file is None:
         return
@@ -89,7 +88,7 @@ def _folder() -> Path | None:
 
 @cache
 def _code() -> str:
-    """The digest of all that an answer may depend on besides its question."""
+    """The digest of everything an answer may depend on besides its question."""
     return hashlib.sha256(f"{code_digest(_READ_BY_SEARCHES)}{solver_version()}".encode()).hexdigest()
 
 
@@ -107,14 +106,14 @@ def code_digest(folders: tuple[str, ...], without: frozenset[str] = frozenset())
 
 @cache
 def solver_version() -> str:
-    """The version of the solver that is installed; nothing if it is not."""
+    """The version of the installed solver; empty if there is none."""
     with suppress(importlib.metadata.PackageNotFoundError):
         return importlib.metadata.version("ortools")
     return ""
 
 
 def canonical(value: object) -> object:
-    """A value as JSON that is the same in every process: sets sorted, fields that don't count left out."""
+    """A value as JSON that is the same in every process: sets are sorted, fields that don't count are dropped."""
     if value is None or type(value) in {str, int, float, bool}:
         return value
     if isinstance(value, enum.Enum | type):

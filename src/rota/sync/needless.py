@@ -13,18 +13,18 @@ from typing import NamedTuple
 from rota.program.entry import Entry, Place, Space
 from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram
-from rota.sync.obligation import Obligation, all_obligations
+from rota.sync.obligation import Obligation, derive_obligations
 
 
 class Indispensable(NamedTuple):
-    """How many tokens a wait may leave, 0 of a barrier, and what would be unmet with any less of it."""
+    """How many tokens a wait may leave (0 for a barrier), and the obligation that any less would break."""
 
     leaves: int
     reason: Obligation
 
 
 def derive_needed(program: LoweredProgram) -> dict[int, Indispensable | None]:
-    """By the identity of its entry, each wait and each barrier in one instruction; None if it isn't needed.
+    """Which waits and barriers are needed, by the identity of their entries; None if one isn't.
 
     All waves run the same entries, and the program meets its obligations.
     """
@@ -34,7 +34,7 @@ def derive_needed(program: LoweredProgram) -> dict[int, Indispensable | None]:
 
 
 class _Standing:
-    """The waits, with their counts, and barriers that have not been left out; `parts` of barriers stay."""
+    """The waits, with their counts, and barriers that remain; `parts` of barriers always stay."""
 
     def __init__(self, program: LoweredProgram) -> None:
         self.machine = program.machine
@@ -43,7 +43,7 @@ class _Standing:
         self.counters = {key: entry.effect.counter for key, entry in added.items()}
         self.parts = {key for key, entry in added.items() if _part_of_a_barrier(entry)}
         self.users: dict[int, list[Obligation]] = {key: [] for key in added}
-        for each in all_obligations(program):
+        for each in derive_obligations(program):
             line = each.timeline
             own = line.waits_between(each.counter, each.earlier, each.later)
             barriers = line.barriers_between(each.earlier, each.later) if each.crosses else ()
@@ -51,7 +51,7 @@ class _Standing:
                 self.users[key].append(each)
 
     def without(self, key: int) -> Obligation | None:
-        """Leave one out, if nothing is unmet then."""
+        """Remove one, if that breaks no obligation."""
         count = self.counts.pop(key)
         reason = self._unmet(key)
         if reason is not None:
@@ -59,7 +59,7 @@ class _Standing:
         return reason
 
     def weakened(self, key: int, reason: Obligation) -> Indispensable:
-        """The largest count with which everything is met."""
+        """The largest count that breaks no obligation."""
         counter = self.counters[key]
         while counter is not None and self.counts[key] < self.machine.largest_wait(counter):
             self.counts[key] += 1
@@ -83,7 +83,7 @@ class _Standing:
         return False
 
     def _behind(self, obligation: Obligation, moment: int) -> bool:
-        """Do enough barriers follow?"""
+        """True if enough barriers follow."""
         line, needed = obligation.timeline, obligation.barriers_needed(moment)
         behind = line.barriers_between(moment, obligation.later) if needed else ()
         return sum(id(line.steps[each]) in self.counts for each in behind) >= needed
@@ -97,15 +97,19 @@ _TRIPS = 3  # after the prologue; what is covered where is settled by then
 
 
 def derive_must_follow(program: LoweredProgram) -> tuple[frozenset[int], ...]:
-    """For each entry of the kernel those that it must not overtake; what follows from others may be missing."""
+    """For each entry of the kernel, the entries it must not overtake; transitive ones may be missing."""
     behind: list[set[int]] = [set() for _ in program.kernel]
-    for earlier, later in (*_kept(program.kernel), *_conflicting(program.kernel), *_covered(program)):
+    for earlier, later in (
+        *_find_fixed_pairs(program.kernel),
+        *_find_conflicts(program.kernel),
+        *_find_covered(program),
+    ):
         behind[later].add(earlier)
     return tuple(map(frozenset, behind))
 
 
-def _kept(kernel: Sequence[Entry]) -> Iterator[tuple[int, int]]:
-    """Pairs in order: of a counter, of the matrix unit, of waits and barriers."""
+def _find_fixed_pairs(kernel: Sequence[Entry]) -> Iterator[tuple[int, int]]:
+    """Pairs whose order is fixed: on one counter, on the matrix unit, among waits and barriers."""
     last: dict[str, int] = {}
     barrier, since = None, list[int]()
     for number, entry in enumerate(kernel):
@@ -125,8 +129,8 @@ def _kept(kernel: Sequence[Entry]) -> Iterator[tuple[int, int]]:
                 yield barrier, number
 
 
-def _conflicting(kernel: Sequence[Entry]) -> Iterator[tuple[int, int]]:
-    """Pairs of which one writes what the other reads or writes; what only adds to a sum may come in any order."""
+def _find_conflicts(kernel: Sequence[Entry]) -> Iterator[tuple[int, int]]:
+    """Pairs of which one writes what the other reads or writes; additions to one sum commute."""
     writer: dict[Place, int] = {}
     readers: dict[Place, list[int]] = {}
     for number, entry in enumerate(kernel):
@@ -142,7 +146,7 @@ def _conflicting(kernel: Sequence[Entry]) -> Iterator[tuple[int, int]]:
 
 
 class _Flight:
-    """What a wave has under way: which op filled a place last, and which wait covered it."""
+    """What a wave has in flight: which op filled a place last, and which wait covered it."""
 
     def __init__(self) -> None:
         self.pending: dict[str, list[tuple[int, tuple[Place, ...]]]] = {}
@@ -151,7 +155,7 @@ class _Flight:
         self.ops = 0
 
     def wait(self, counter: str, left: int, moment: tuple[int, int]) -> None:
-        """All but the youngest `left` tokens are over."""
+        """Complete all but the youngest `left` tokens."""
         tokens = self.pending.setdefault(counter, [])
         over = max(len(tokens) - left, 0)
         for op, places in tokens[:over]:
@@ -161,14 +165,14 @@ class _Flight:
         del tokens[:over]
 
     def issue(self, counter: str, count: int, places: tuple[Place, ...]) -> None:
-        """An op whose last token says that its places are filled."""
+        """Issue an op whose last token says that its places are filled."""
         self.ops += 1
         for place in places:
             self.filled[place], self.covered[place] = self.ops, None
         self.pending.setdefault(counter, []).extend([(self.ops, ())] * (count - 1) + [(self.ops, places)])
 
 
-def _covered(program: LoweredProgram) -> Iterator[tuple[int, int]]:
+def _find_covered(program: LoweredProgram) -> Iterator[tuple[int, int]]:
     """From each wait of the kernel to the ops of the same trip whose operands it covers."""
     flight, outside = _Flight(), -1
     written = [(outside, number, entry) for number, entry in enumerate(program.prologue)]

@@ -1,6 +1,8 @@
-"""What must be over before what: takes a loop's steps, gives the obligations that its waits and barriers leave open.
+"""Obligations: which op must complete before which other op issues, and the waits that could ensure it.
 
-Derived from the steps alone and without the proof, which checks the result afterwards.
+Derived from the steps alone and without the proof, which checks the result afterwards. A loop is written out for a few
+trip counts; conflicts between accesses become obligations; `derive_options` lists the waits and barriers that could
+meet each one.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from rota.program.machine import Machine
 
 
 class InsertionPoint(NamedTuple):
-    """A place in the program where something can be inserted: in front of a phase's step `slot`, or at its end."""
+    """Where something can be inserted: in front of a phase's step `slot`, or at the phase's end."""
 
     phase: Phase
     slot: int
@@ -27,11 +29,11 @@ class InsertionPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenOut:
-    """Moment i executes `steps[i]`; the counts are those just before it.
+    """A loop written out for one trip count. Moment i executes `steps[i]`; counts are those just before it.
 
-    `epoch`: barriers that group 0 has passed; `spread`: how many barriers the last group lies behind it; `tokens`: all
-    tokens issued so far per counter; `waits` and `barriers`: the moments at which every group executes one; `entered`:
-    the moments at which a further run begins.
+    `epoch`: barriers that group 0 has passed. `spread`: how many barriers the last group lags. `tokens`: all tokens
+    issued so far, per counter. `waits` and `barriers`: the moments at which every group executes one. `entered`: the
+    moments at which a further run begins.
     """
 
     steps: tuple[Entry, ...]
@@ -53,8 +55,8 @@ class WrittenOut:
         return self.barriers[bisect_left(self.barriers, earlier) : bisect_left(self.barriers, later)]
 
 
-def written_out(program: LoweredProgram, *runs: int) -> WrittenOut:
-    """For each run of so many trips: prologue, kernel as often as there are trips, epilogue."""
+def write_out(program: LoweredProgram, *runs: int) -> WrittenOut:
+    """Prologue, kernel as often as there are trips, epilogue, for each run of this many trips."""
     sequence: list[Entry] = []
     gaps: list[tuple[InsertionPoint, ...]] = []
     ended: tuple[InsertionPoint, ...] = ()
@@ -100,7 +102,7 @@ _EXPLICIT_TRIPS = (0, 1, 2, 3)  # a tile's successive accesses lie at most two t
 
 
 class _Counters(NamedTuple):
-    """Counters that count down in order, and those for whose register loads the compiler waits by itself.
+    """Counters that count down in order, and those whose register loads the compiler waits for itself.
 
     `initial` are the registers whose content before the loop is read.
     """
@@ -120,10 +122,11 @@ class _Conflict(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obligation:
-    """The op at moment `earlier` must be over before the one at `later` issues.
+    """The op at moment `earlier` must complete before the one at `later` issues.
 
-    Over means: covered by a wait of its own wave; if it `crosses` waves, with as many barriers behind that wait as
-    bring every other wave past it.  `compiler_covers` is the moment, if any, at which the compiler itself waits for it.
+    Complete means: a wait of its own wave covers it and, if the obligation `crosses` waves, enough barriers follow that
+    wait to bring every other wave past it. `compiler_covers` is the moment, if any, at which the compiler itself waits
+    for it.
     """
 
     timeline: WrittenOut
@@ -136,11 +139,10 @@ class Obligation:
 
     @property
     def ends(self) -> tuple[Entry, Entry]:
-        """The two steps."""
         return self.timeline.steps[self.earlier], self.timeline.steps[self.later]
 
     def barriers_needed(self, moment: int) -> int:
-        """Barriers that must follow a wait at `moment`: one, and one more for each that the groups lie apart."""
+        """Barriers that must follow a wait at `moment`: one, and one more for each barrier the groups are apart."""
         spread = self.timeline.spread
         return 1 + max(spread[moment], 0) - min(spread[self.later], 0) if self.crosses else 0
 
@@ -149,9 +151,9 @@ class Obligation:
         return self.timeline.epoch[self.later] - self.timeline.epoch[moment]
 
     def younger_tokens(self, moment: int) -> int:
-        """Tokens that stand behind the earlier op in its counter at `moment`: the weakest wait that covers it.
+        """Tokens that are younger than the earlier op at `moment`: the weakest wait that covers it.
 
-        Of a counter that doesn't count down in order only a wait for 0 covers anything.
+        On a counter that doesn't count down in order only a wait for 0 covers anything.
         """
         if not self.in_order:
             return 0
@@ -159,7 +161,7 @@ class Obligation:
         return tokens[moment] - tokens[self.earlier + 1]
 
     def met(self, machine: Machine) -> bool:
-        """A wait that stands there already, planned or the compiler's, is strong enough and early enough."""
+        """True if an existing wait, planned or the compiler's, is strong enough and early enough."""
         at = self.compiler_covers
         if at is not None and self.barriers_after(at) >= self.barriers_needed(at):
             return True
@@ -174,42 +176,42 @@ class Obligation:
         return False
 
     def __str__(self) -> str:
-        return in_words(*self.ends)
+        return describe_obligation(*self.ends)
 
 
-def in_words(first: Entry, second: Entry) -> str:
-    """An obligation between two entries."""
+def describe_obligation(first: Entry, second: Entry) -> str:
+    """An obligation between two entries, in words."""
     return (
         f"{first.op} ({first.phase.at(first.time_slot)}) must be over "
         f"before {second.op} ({second.phase.at(second.time_slot)})"
     )
 
 
-def in_new_words(words: str, phase: Phase, places: Mapping[int, int]) -> str:
-    """The words of an obligation whose ends in a phase, by their old places, have come to stand at new ones."""
+def describe_moved_obligation(words: str, phase: Phase, places: Mapping[int, int]) -> str:
+    """The words of an obligation, after its ends moved to new places in their phase."""
     where = re.compile(rf"\({phase.value.lower()}\[(\d+)\]\)")
     return where.sub(lambda found: f"({phase.at(places[int(found[1])])})", words)
 
 
-def open_obligations(program: LoweredProgram) -> tuple[Obligation, ...]:
+def find_open_obligations(program: LoweredProgram) -> tuple[Obligation, ...]:
     """The obligations that the program's own waits and barriers don't meet."""
-    every = all_obligations(program)
+    every = derive_obligations(program)
     return tuple(obligation for obligation in every if not obligation.met(program.machine))
 
 
-def all_obligations(program: LoweredProgram) -> Iterator[Obligation]:
-    """The obligations from which all others follow, over the first few trip counts.
+def derive_obligations(program: LoweredProgram) -> Iterator[Obligation]:
+    """The obligations that imply all others, over the first few trip counts.
 
-    Between two given entries the same steps lie whenever the distance is the same, so one trip count stands for all.
+    Between two given entries the same steps lie whenever the distance is the same, so one trip count represents all.
     """
     seen: set[tuple[object, ...]] = set()
     in_order = frozenset(counter.name for counter in program.machine.counters if counter.in_order)
     # A compiler counts on the order, too.
     compilers = in_order if program.compiler_tracks_registers else frozenset[str]()
-    counters = _Counters(in_order, compilers, _initial_registers(program) if program.reentrant else frozenset())
+    counters = _Counters(in_order, compilers, _find_initial_registers(program) if program.reentrant else frozenset())
     for runs in product(_EXPLICIT_TRIPS, repeat=2 if program.reentrant else 1):
-        timeline = written_out(program, *runs)
-        for earlier, later, crosses in _tightest(timeline, counters):
+        timeline = write_out(program, *runs)
+        for earlier, later, crosses in _select_tightest(timeline, counters):
             counter = timeline.steps[earlier].effect.counter
             key = (timeline.gaps[earlier][-1], timeline.gaps[later][-1], later - earlier, crosses)
             if counter is None or key in seen:
@@ -221,16 +223,18 @@ def all_obligations(program: LoweredProgram) -> Iterator[Obligation]:
                 later=later,
                 crosses=crosses,
                 counter=counter,
-                compiler_covers=_compiler_covers(timeline, earlier, later) if counter in counters.compilers else None,
+                compiler_covers=_find_compiler_cover(timeline, earlier, later)
+                if counter in counters.compilers
+                else None,
                 in_order=counter in in_order,
             )
 
 
-def _tightest(timeline: WrittenOut, counters: _Counters) -> Iterator[_Conflict]:
-    """Conflicts that contain no other one of the same counter.
+def _select_tightest(timeline: WrittenOut, counters: _Counters) -> Iterator[_Conflict]:
+    """Conflicts that contain no other conflict of the same counter.
 
-    What covers an op covers all older ones on its counter, and a barrier between the inner two lies between the outer
-    two as well: so the outer conflict is met whenever the inner one is.
+    A wait that covers an op covers all older ones on its counter, and a barrier between the inner two also separates
+    the outer two. So whatever meets the inner conflict meets the outer one.
     """
     latest: dict[tuple[str | None, bool], int] = {}
     conflicts = sorted(_conflicts(timeline, counters), key=lambda c: (c.later, -c.earlier))
@@ -242,11 +246,11 @@ def _tightest(timeline: WrittenOut, counters: _Counters) -> Iterator[_Conflict]:
 
 
 def _conflicts(timeline: WrittenOut, counters: _Counters) -> Iterator[_Conflict]:
-    yield from _tile_conflicts(timeline)
-    yield from _register_conflicts(timeline, counters)
+    yield from _find_tile_conflicts(timeline)
+    yield from _find_register_conflicts(timeline, counters)
 
 
-def _tile_conflicts(timeline: WrittenOut) -> Iterator[_Conflict]:
+def _find_tile_conflicts(timeline: WrittenOut) -> Iterator[_Conflict]:
     """Pairs of accesses to one tile of which one is a write."""
     writer: dict[Place, int] = {}
     readers: dict[Place, list[int]] = {}
@@ -267,8 +271,8 @@ def _tile_conflicts(timeline: WrittenOut) -> Iterator[_Conflict]:
                 writer[place], readers[place] = now, []
 
 
-def _register_conflicts(timeline: WrittenOut, counters: _Counters) -> Iterator[_Conflict]:
-    """A load into registers and their use, or their next write if that doesn't land behind the load anyway."""
+def _find_register_conflicts(timeline: WrittenOut, counters: _Counters) -> Iterator[_Conflict]:
+    """A load into registers and their use, or their next write unless that lands after the load anyway."""
     loading: dict[Place, tuple[int, str]] = {}
     for now, step in enumerate(timeline.steps):
         effect = step.effect
@@ -287,8 +291,8 @@ def _register_conflicts(timeline: WrittenOut, counters: _Counters) -> Iterator[_
                 loading[place] = now, effect.counter
 
 
-def _initial_registers(program: LoweredProgram) -> frozenset[Place]:
-    """Registers that are read of an iteration before the first, in any of the trips in which that happens."""
+def _find_initial_registers(program: LoweredProgram) -> frozenset[Place]:
+    """Registers that are read from an iteration before the first, in any trip where that happens."""
     reach = max((-wanted.iteration for s in program.entries for _, wanted in s.effect.wants), default=0)
     starts = {Phase.PROLOGUE: [0]}
     later = [program.tiles_per_trip * trip for trip in range(1, reach + 2)]
@@ -306,10 +310,10 @@ def _kind(timeline: WrittenOut, moment: int | None) -> OpKind | None:
     return None if moment is None else timeline.steps[moment].effect.kind
 
 
-def _compiler_covers(timeline: WrittenOut, earlier: int, later: int) -> int | None:
-    """The moment at which the compiler waits for the earlier op: that of the first use of registers that it loads.
+def _find_compiler_cover(timeline: WrittenOut, earlier: int, later: int) -> int | None:
+    """The moment at which the compiler waits for the earlier op: the first use of registers that it loads.
 
-    Or that a younger op on its counter loads: a wait for the younger one is a wait for all older ones.
+    Or of registers that a younger op on its counter loads: a wait for a younger op covers all older ones.
     """
     counter = timeline.steps[earlier].effect.counter
     loading: set[Place] = set()
@@ -324,22 +328,22 @@ def _compiler_covers(timeline: WrittenOut, earlier: int, later: int) -> int | No
 
 
 class WaitSite(NamedTuple):
-    """Where a wait stands or could stand; `existing` is the wait there now."""
+    """Where a wait is or could be; `existing` is the wait there now."""
 
     gap: InsertionPoint
     counter: str
     existing: Entry | None
 
     def count_now(self, machine: Machine) -> int:
-        """The count of the wait there, or one that is as good as none."""
+        """The count of the existing wait, or one that waits for nothing."""
         largest = machine.largest_wait(self.counter)
         return largest if self.existing is None else min(self.existing.effect.wait_value, largest)
 
 
 class Option(NamedTuple):
-    """A wait of an obligation: how weak it may be, and how many barriers must be added where behind it.
+    """A wait that could meet an obligation: how weak it may be, and which barriers must be added after it.
 
-    Without a site it is a wait that stands there already and is strong enough, the author's or the compiler's.
+    Without a site it is an existing wait that is strong enough, the author's or the compiler's.
     """
 
     site: WaitSite | None
@@ -348,7 +352,7 @@ class Option(NamedTuple):
     gaps: tuple[InsertionPoint, ...]
 
     def holds(self, barriers: Mapping[InsertionPoint, int], waits: Mapping[WaitSite, int]) -> bool:
-        """Do these barriers and waits, added and strengthened, make it good?"""
+        """True if these added barriers and waits make it sufficient."""
         if self.site is not None and waits.get(self.site, self.weakest + 1) > self.weakest:
             return False
         return not self.missing or sum(barriers.get(gap, 0) for gap in self.gaps) >= self.missing
@@ -364,7 +368,7 @@ class Places(NamedTuple):
 def derive_options(obligations: Sequence[Obligation], machine: Machine) -> list[tuple[Option, ...]]:
     """Every way to meet each obligation that a best repair may need."""
     places = _places(obligations)
-    return [tuple(_best(_offers(obligation, places, machine))) for obligation in obligations]
+    return [tuple(_drop_dominated(_list_options(obligation, places, machine))) for obligation in obligations]
 
 
 def _places(obligations: Sequence[Obligation]) -> Places:
@@ -387,8 +391,8 @@ def _places(obligations: Sequence[Obligation]) -> Places:
     return Places(frozenset(barriers), {counter: frozenset(gaps | barriers | ends) for counter, gaps in waits.items()})
 
 
-def _offers(obligation: Obligation, places: Places, machine: Machine) -> Iterator[Option]:
-    """A wait at every moment at which one stands or is worth adding, the last first."""
+def _list_options(obligation: Obligation, places: Places, machine: Machine) -> Iterator[Option]:
+    """A wait at every moment that has one or is worth one, the last first."""
     timeline, counter = obligation.timeline, obligation.counter
     largest = machine.largest_wait(counter)
 
@@ -414,10 +418,11 @@ def _offers(obligation: Obligation, places: Places, machine: Machine) -> Iterato
                 yield offer(WaitSite(gap, counter, None), moment)
 
 
-def _best(offers: Iterator[Option]) -> Iterator[Option]:
-    """Without what another offer of the same wait, in another trip, makes needless.
+def _drop_dominated(offers: Iterator[Option]) -> Iterator[Option]:
+    """Drop options that another option of the same wait, in another trip, makes unnecessary.
 
-    What comes later here stands earlier in the program: it waits for no less, and has more room for barriers behind it.
+    A later moment here is an earlier place in the program: it waits for no less, and leaves more room for barriers
+    after it.
     """
     kept: dict[WaitSite | None, list[Option]] = {}
     for option in offers:

@@ -1,7 +1,7 @@
-"""What to insert: takes open obligations, gives the fewest barriers, then the fewest waits, then the weakest, for them.
+"""Which waits and barriers to insert: the fewest barriers, then the fewest and weakest waits.
 
-The choice is a covering problem and goes to OR-Tools CP-SAT, one aim after the other; one of the three modules that
-import it, and only when something has to be repaired.
+This is a covering problem. OR-Tools CP-SAT solves it, one aim after the other. This is one of the three modules that
+import the solver, and only when something has to be repaired.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Change = InsertionPoint | WaitSite
 class Trimmed:
     """Fewer barriers, then fewer and weaker waits, as long as every obligation is met.
 
-    `needed_by` is, for each change that is left, the number of an obligation that would be unmet with any less of it.
+    `needed_by` gives, for each remaining change, the number of an obligation that any less of it would break.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Trimmed:
             self._trim_wait(site)
 
     def _unmet(self, change: Change) -> int | None:
-        """An obligation that the change could help to meet, and that nothing meets."""
+        """An obligation that the change could help to meet and that nothing meets."""
         for number in self.users[change]:
             if not any(option.holds(self.barriers, self.waits) for option in self.options[number]):
                 return number
@@ -78,11 +78,11 @@ EFFORT = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Barriers to add per gap; waits to add or to strengthen with their new counts; one reason for each.
+    """Barriers to add per gap, waits to add or strengthen with their new counts, and one reason for each.
 
-    Nothing in it can be left out, and no count can be larger.  If it is `optimal`, no other way to add barriers and to
-    add or strengthen waits, anywhere, has fewer barriers; or as many, and fewer such waits; or as many of both, and
-    fewer of them in the loop; or as many there, and counts that are larger in sum.
+    Nothing in it can be left out, and no count can be larger. If it is `optimal`, no other way to add barriers and to
+    add or strengthen waits has fewer barriers; or as many, and fewer such waits; or as many of both, and fewer of them
+    in the loop; or as many there, and counts that are larger in sum.
     """
 
     barriers: dict[InsertionPoint, int]
@@ -97,7 +97,7 @@ def plan_repairs(obligations: Sequence[Obligation], machine: Machine) -> Plan:
         return Plan(barriers={}, waits={}, reasons={}, optimal=True)
     options = derive_options(obligations, machine)
     search = _Search(options, machine)
-    optimal = search.run(Trimmed(*_drains(obligations), options))
+    optimal = search.run(Trimmed(*_plan_full_drains(obligations), options))
     found = Trimmed(search.barriers, search.waits, options)
     return Plan(
         barriers=found.barriers,
@@ -107,8 +107,8 @@ def plan_repairs(obligations: Sequence[Obligation], machine: Machine) -> Plan:
     )
 
 
-def _drains(obligations: Sequence[Obligation]) -> tuple[dict[InsertionPoint, int], dict[WaitSite, int]]:
-    """A full drain, and as many barriers as it takes, in front of every op that must wait: safe, and far too much."""
+def _plan_full_drains(obligations: Sequence[Obligation]) -> tuple[dict[InsertionPoint, int], dict[WaitSite, int]]:
+    """A full drain, and as many barriers as it takes, before every op that must wait: safe, and far too much."""
     barriers: dict[InsertionPoint, int] = {}
     waits: dict[WaitSite, int] = {}
     for obligation in obligations:
@@ -121,9 +121,9 @@ def _drains(obligations: Sequence[Obligation]) -> tuple[dict[InsertionPoint, int
 
 
 class _Search:
-    """The covering problem, and the best that is known of it.
+    """The covering problem, and the best known solution.
 
-    A wait has a literal for each count that makes a difference, true if the wait is at least that strong.
+    A wait has one literal for each count that makes a difference, true if the wait is at least that strong.
     """
 
     def __init__(self, options: Sequence[Sequence[Option]], machine: Machine) -> None:
@@ -164,7 +164,7 @@ class _Search:
         return chosen
 
     def _aims(self) -> list[cp_model.LinearExprT]:
-        """What is made as small as it can be, the most important first."""
+        """What to minimise, the most important first."""
         changed = {site: levels[max(levels)] for site, levels in self.levels.items()}
         in_loop = [count for gap, count in self.added.items() if gap.phase is Phase.KERNEL]
         in_loop += [literal for site, literal in changed.items() if site.gap.phase is Phase.KERNEL]
@@ -178,7 +178,7 @@ class _Search:
         return [sum(self.added.values()), sum(changed.values()), sum(in_loop), sum(lost)]
 
     def run(self, known: Trimmed) -> bool:
-        """From a plan that will do, one aim after the other, none at the cost of those before; was each reached?"""
+        """Minimise one aim after the other, none at the cost of those before; True if each optimum was proved."""
         make_ready()
         from ortools.sat.python import cp_model
 

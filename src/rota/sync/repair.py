@@ -1,6 +1,7 @@
-"""Repair: takes a lowered program, gives its entries with the planned waits and barriers, each with its reason.
+"""Repair: add and strengthen waits and barriers, each with its reason; never reorder data ops.
 
-The order of data ops never changes.
+`repair` mends a program as its author wrote it. `synthesise` fills a bare loop whose barriers and waits have planned
+sites.
 """
 
 from __future__ import annotations
@@ -16,25 +17,25 @@ from rota.errors import Finding, ProgramError
 from rota.printing import WIDTH
 from rota.program.entry import BARRIER, MEETS, WORKGROUP, Effect, Entry, Op, barrier_ops, wait_effect, wait_op
 from rota.program.kinds import OpKind, Phase
-from rota.program.lowered import LoweredProgram, numbered
+from rota.program.lowered import LoweredProgram, number_entries
 from rota.program.machine import Machine
 from rota.sync.obligation import (
     InsertionPoint,
     Obligation,
     WaitSite,
-    all_obligations,
-    in_new_words,
-    in_words,
-    open_obligations,
+    derive_obligations,
+    describe_moved_obligation,
+    describe_obligation,
+    find_open_obligations,
 )
 from rota.sync.plan import Plan, plan_repairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Repair:
-    """One change: what now stands at `slot` of `phase`, what stood there before, and what it is for.
+    """One change: what is now at `slot` of `phase`, what was there before, and its reason.
 
-    `before` is a wait that was made stronger, with its count in `count_before`.
+    `before` is a wait that was made stronger, with its old count in `count_before`.
     """
 
     phase: Phase
@@ -46,7 +47,7 @@ class Repair:
 
     @property
     def change(self) -> str:
-        """What was done where, without the reason."""
+        """What was done and where, without the reason."""
         what = f"{self.before} became {self.op}" if self.before else f"added {self.op}"
         return f"{self.phase.at(self.slot)} {what}"
 
@@ -56,7 +57,7 @@ class Repair:
 
     @property
     def sentence(self) -> str:
-        """What was done where, and why."""
+        """What was done, where, and why."""
         return f"{self.change}: {self.reason}"
 
     def __repr__(self) -> str:
@@ -69,9 +70,9 @@ class Repair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """The repaired phases, where each entry stood before, None if it is new, and every change.
+    """The repaired phases, each entry's old place (None if it is new), and every change.
 
-    `cut_short` if a search for the least repair ended before it was shown to be the least.
+    `cut_short` if the search for the least repair ended before it was proved least.
     """
 
     phases: Mapping[Phase, tuple[Entry, ...]]
@@ -80,21 +81,21 @@ class Repaired:
     cut_short: bool
 
 
-def renumbered(each: Repair, phase: Phase, places: Mapping[int, int]) -> Repair:
-    """A repair of a program in which the entries of a phase, by their old places, have come to stand at new ones."""
-    reason = in_new_words(each.reason, phase, places)
+def renumber(each: Repair, phase: Phase, places: Mapping[int, int]) -> Repair:
+    """A repair whose entries have moved from their old places to new ones."""
+    reason = describe_moved_obligation(each.reason, phase, places)
     return replace(each, slot=places[each.slot] if each.phase is phase else each.slot, reason=reason)
 
 
 def repair(program: LoweredProgram) -> Repaired:
-    """Clamp waits that can't be encoded, then add and strengthen what is missing, as `rota.sync.plan.Plan` says."""
+    """Clamp waits that can't be encoded, then add and strengthen what `rota.sync.plan.Plan` says."""
     _check_one_meeting(program)
     machine = program.machine
-    clamped = {phase: tuple(_clamped(entry, machine) for entry in program.phase(phase)) for phase in Phase}
+    clamped = {phase: tuple(_clamp(entry, machine) for entry in program.phase(phase)) for phase in Phase}
     mended = replace(
         program, prologue=clamped[Phase.PROLOGUE], kernel=clamped[Phase.KERNEL], epilogue=clamped[Phase.EPILOGUE]
     )
-    plan = plan_repairs(open_obligations(mended), machine)
+    plan = plan_repairs(find_open_obligations(mended), machine)
     writers = {phase: _PhaseWriter(program, phase, plan) for phase in Phase}
     for phase, writer in writers.items():
         writer.write(clamped[phase])
@@ -102,7 +103,7 @@ def repair(program: LoweredProgram) -> Repaired:
         phases={phase: writer.finished() for phase, writer in writers.items()},
         origins={phase: tuple(written.origin for written in writer.entries) for phase, writer in writers.items()},
         repairs=tuple(
-            replace(each, reason=_in_new_places(each.reason, writers))
+            replace(each, reason=_renumber_reason(each.reason, writers))
             for writer in writers.values()
             for each in writer.repairs()
         ),
@@ -110,15 +111,15 @@ def repair(program: LoweredProgram) -> Repaired:
     )
 
 
-def _in_new_places(reason: str, writers: Mapping[Phase, _PhaseWriter]) -> str:
-    """A reason whose ends are named by the slots that they have now."""
+def _renumber_reason(reason: str, writers: Mapping[Phase, _PhaseWriter]) -> str:
+    """A reason that names its ends by their new slots."""
     for phase, writer in writers.items():
-        reason = in_new_words(reason, phase, writer.places())
+        reason = describe_moved_obligation(reason, phase, writer.places())
     return reason
 
 
 def _check_one_meeting(program: LoweredProgram) -> None:
-    """What to add where roles differ in what they do, or meet in several places, is for their author to decide."""
+    """Refuse programs whose roles differ or meet at several barriers: what to add there is their author's decision."""
     alone = [
         entry
         for entry in program.entries
@@ -138,8 +139,8 @@ def _check_one_meeting(program: LoweredProgram) -> None:
         )
 
 
-def _clamped(entry: Entry, machine: Machine) -> Entry:
-    """The weakest wait that can be encoded, for a count that can't."""
+def _clamp(entry: Entry, machine: Machine) -> Entry:
+    """The weakest wait that can be encoded, in place of one that can't."""
     effect = entry.effect
     if effect.kind is not OpKind.WAIT or effect.counter is None:
         return entry
@@ -152,7 +153,7 @@ def _with_count(entry: Entry, counter: str, count: int) -> Entry:
 
 
 class _Written(NamedTuple):
-    """An entry of the repaired phase, where it stood before, and what was changed, with the reason."""
+    """An entry of the repaired phase, its old place, and what changed for which reason."""
 
     entry: Entry
     origin: int | None
@@ -161,7 +162,7 @@ class _Written(NamedTuple):
 
 
 class _PhaseWriter:
-    """Rewrites one phase, recording every change."""
+    """Rewrites one phase and records every change."""
 
     def __init__(self, program: LoweredProgram, phase: Phase, plan: Plan) -> None:
         self.split = program.machine.split_barrier
@@ -171,7 +172,6 @@ class _PhaseWriter:
         self.entries: list[_Written] = []
 
     def write(self, clamped: tuple[Entry, ...]) -> None:
-        """The whole phase."""
         for index, (written, kept) in enumerate(zip(self.before, clamped, strict=True)):
             self._fill(InsertionPoint(self.phase, index))
             self._keep(index, written, kept)
@@ -193,13 +193,12 @@ class _PhaseWriter:
         ]
 
     def places(self) -> dict[int, int]:
-        """The slot that each entry had before, with the one that it has now."""
+        """From each entry's old slot to its new one."""
         kept = [(each.origin, new) for each, new in zip(self.entries, self.finished(), strict=True)]
         return {self.before[old].time_slot: new.time_slot for old, new in kept if old is not None and new.listed}
 
     def finished(self) -> tuple[Entry, ...]:
-        """The phase's entries, numbered."""
-        return numbered([written.entry for written in self.entries])
+        return number_entries([written.entry for written in self.entries])
 
     def _fill(self, gap: InsertionPoint) -> None:
         """Put new waits, then new barriers into a gap."""
@@ -211,7 +210,7 @@ class _PhaseWriter:
                 self._add(op, effect, gap)
 
     def _keep(self, index: int, written: Entry, clamped: Entry) -> None:
-        """Take over an entry, with a stronger count where the plan asks for one."""
+        """Keep an entry, with a stronger count where the plan asks for one."""
         entry, reason = clamped, "a larger count would be encoded as no wait"
         for site, number in self.plan.waits.items():
             if site.existing is not None and site.gap == InsertionPoint(self.phase, index):
@@ -228,9 +227,9 @@ class _PhaseWriter:
 
 
 class Sites(NamedTuple):
-    """Slots of one iteration: of barriers, each with room for a wait on every counter, and of waits for one alone.
+    """Slots of one iteration: for barriers, each with room for a wait on every counter, and for single waits.
 
-    Barriers stand in one of `every` so many periods, the kernel's first among them; in the others there are the waits.
+    Barriers appear in one of `every` so many periods, the kernel's first among them; the other periods have waits only.
     """
 
     barriers: tuple[int, ...]
@@ -240,7 +239,7 @@ class Sites(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Site:
-    """A barrier (no counter) or a wait that may come to stand somewhere; `count` is what obligations leave of it."""
+    """A barrier (no counter) or a wait that may be needed somewhere; `count` is what obligations allow it."""
 
     entry: Entry
     counter: str | None
@@ -257,7 +256,7 @@ class _Site:
 def synthesise(
     bare: LoweredProgram, times: Mapping[Phase, tuple[int, ...]], interval: int, sites: Sites
 ) -> Repaired | None:
-    """The loop with its sites filled; None if an obligation has no site, and a repair must find it one."""
+    """The loop with its sites filled; None if an obligation has no site, and a repair must find one."""
     offer = _Offer(bare.machine, interval, sites, staggered=len(bare.roles) > 1)
     offered = replace(
         bare,
@@ -265,7 +264,7 @@ def synthesise(
         kernel=offer.phase(Phase.KERNEL, bare.kernel, times),
         epilogue=offer.phase(Phase.EPILOGUE, bare.epilogue, times),
     )
-    obligations = tuple(all_obligations(offered))
+    obligations = tuple(derive_obligations(offered))
     for obligation in obligations:
         if not offer.met(obligation) and not offer.meet(obligation):
             return None
@@ -285,7 +284,7 @@ def synthesise(
 
 
 class _Offer:
-    """All sites of a loop and what they have been asked for."""
+    """All sites of a loop and what obligations ask of them."""
 
     def __init__(self, machine: Machine, interval: int, sites: Sites, *, staggered: bool) -> None:
         self.machine, self.interval, self.slots, self.staggered = machine, interval, sites, staggered
@@ -297,7 +296,7 @@ class _Offer:
     def phase(
         self, phase: Phase, entries: tuple[Entry, ...], times: Mapping[Phase, tuple[int, ...]]
     ) -> tuple[Entry, ...]:
-        """The entries with a site in front of the first one at or after each site's slot, in every period."""
+        """The entries with each site in front of the first entry at or after its slot, in every period."""
         kinds: list[tuple[str | None, tuple[int, ...]]] = [(None, self.slots.barriers), *self.slots.waits.items()]
         places = sorted(((slot, kind) for kind, slots in kinds for slot in slots), key=itemgetter(0))
         periods = (times[phase][-1] // self.interval + 1) if times[phase] else 0
@@ -318,9 +317,9 @@ class _Offer:
         return tuple(self._in_place(found))
 
     def _in_place(self, found: Sequence[Entry]) -> Iterator[Entry]:
-        """The entries with the numbers that a program gives them; sites and the loop's own are known by theirs."""
+        """Number the entries as a program would; sites and the loop's own are known by these numbers."""
         own = count()
-        for entry, placed in zip(found, numbered(found), strict=True):
+        for entry, placed in zip(found, number_entries(found), strict=True):
             site = self.sites.pop(id(entry), None)
             if site is None:
                 self.own[id(placed)] = next(own)
@@ -330,13 +329,13 @@ class _Offer:
             yield placed
 
     def _due(self, kind: str | None, period: int) -> tuple[str | None, ...]:
-        """What stands at a site in a period: where a barrier is left out, there is still room for waits."""
+        """What belongs at a site in a period: where a barrier is left out, waits still fit."""
         if kind is None and period % self.slots.every:
             return tuple(counter.name for counter in self.machine.counters)
         return (kind,)
 
     def met(self, obligation: Obligation) -> bool:
-        """Do the sites that are needed anyway meet it?"""
+        """True if the sites that are needed anyway meet it."""
         line = obligation.timeline
         for moment in line.waits_between(obligation.counter, obligation.earlier, obligation.later):
             site = self.sites[id(line.steps[moment])]
@@ -348,7 +347,7 @@ class _Offer:
         return False
 
     def meet(self, obligation: Obligation) -> bool:
-        """Take the last wait that has enough barriers behind it, and the last of these barriers."""
+        """Take the last wait that has enough barriers after it, and the last of these barriers."""
         line = obligation.timeline
         for moment in reversed(line.waits_between(obligation.counter, obligation.earlier, obligation.later)):
             behind = line.barriers_between(moment, obligation.later)
@@ -363,7 +362,7 @@ class _Offer:
         return False
 
     def trim(self, obligations: tuple[Obligation, ...]) -> None:
-        """Leave out and weaken what later sites have made needless; a site's reason is what would be unmet then."""
+        """Remove and weaken what later sites made unnecessary; a site's reason is the obligation it would break."""
         needed = [site for site in self.sites.values() if site.reason and not (self.staggered and site.counter is None)]
         for site in needed:
             first, site.reason = site.reason, None
@@ -377,12 +376,12 @@ class _Offer:
                     break
 
     def _unmet(self, first: Obligation | None, obligations: tuple[Obligation, ...]) -> Obligation | None:
-        """One that the sites don't meet, looked for where it is likely first."""
+        """An obligation that the sites don't meet, searched where it is likely first."""
         likely = () if first is None else (first,)
         return next((each for each in (*likely, *obligations) if not self.met(each)), None)
 
     def written(self, entries: tuple[Entry, ...]) -> Iterator[tuple[Entry, Entry]]:
-        """The entries of a phase with what they were: the loop's own and the sites that are needed."""
+        """The entries of a phase: the loop's own and the needed sites."""
         place = 0
         for entry in entries:
             site = self.sites.get(id(entry))
@@ -402,7 +401,7 @@ class _Offer:
         if site.reason is None:
             return "keeps the wave groups one barrier apart"
         first, second = (self.moved.get(id(entry), entry) for entry in site.reason.ends)
-        return in_words(first, second)
+        return describe_obligation(first, second)
 
     def _ask(self, site: _Site, obligation: Obligation, moment: int) -> None:
         weakest = obligation.younger_tokens(moment)
@@ -412,7 +411,7 @@ class _Offer:
             site.count = min(site.count, weakest)
 
     def _at_gap(self, phase: Phase, kinds: list[str | None]) -> Iterator[Entry]:
-        """Waits, then a barrier; in lockstep a second barrier at once, or a wait beside a barrier's, adds nothing."""
+        """Waits, then a barrier; in lockstep a second barrier or wait right there adds nothing."""
         barriers = kinds.count(None) if self.staggered else min(kinds.count(None), 1)
         counters = [counter.name for counter in self.machine.counters]
         for _ in range(barriers):
@@ -423,7 +422,7 @@ class _Offer:
                 yield self._site(phase, counter)
 
     def _site(self, phase: Phase, counter: str | None) -> Entry:
-        """While obligations are met a barrier is one entry, at which a wave both arrives and waits."""
+        """While obligations are checked, a barrier is one entry at which a wave both arrives and waits."""
         count = 0 if counter is None else self.machine.largest_wait(counter)
         op, effect = (BARRIER, MEETS) if counter is None else (wait_op(counter, count), wait_effect(counter, count))
         entry = Entry(op=op, effect=effect, time_slot=0, phase=phase)

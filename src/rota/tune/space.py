@@ -25,7 +25,7 @@ from rota.targets.device import problem_facts_of
 from rota.targets.registry import DEFAULT_NAME, STANDS_FOR, device_named
 from rota.tune.point import LoopPoint
 from rota.values.buffer_depth import check_registers
-from rota.verify.machine_limits import impossible
+from rota.verify.machine_limits import find_impossible
 
 TOKENS = tuple(2**power for power in range(15))
 """Rows of A that a model's layers are asked for, where nobody says which."""
@@ -254,7 +254,7 @@ def _check(point: LoopPoint) -> None:
     """Arithmetic alone."""
     loop, device = point.loop(), point.target
     problem_facts_of(device)
-    found = next(impossible(loop, device), None)
+    found = next(find_impossible(loop, device), None)
     if found is not None:
         raise TuneError(found)
     check_registers(loop, device)

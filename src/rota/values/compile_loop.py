@@ -8,7 +8,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from rota.check import bad_field, expect, is_int
-from rota.compiled.proved import applied, certified, repaired
+from rota.compiled.proved import apply_repairs, certify, repaired
 from rota.cycles.predict import clocks_per_tile
 from rota.errors import OrderError, RotaError
 from rota.order.modulo.handover import Choice, derive_deliveries, derive_handovers
@@ -19,11 +19,11 @@ from rota.order.modulo.slack import Settled, check_settled
 from rota.program.entry import Entry, wait_effect, wait_op
 from rota.program.kinds import Phase
 from rota.program.loop_spec import MOST_ENTRIES, LoopSpec, check_count
-from rota.program.lowered import numbered
+from rota.program.lowered import number_entries
 from rota.program.machine import Machine
 from rota.solver.memory import keep, recall, remembers
 from rota.sync.needless import Indispensable, derive_needed
-from rota.sync.repair import Repair, renumbered, synthesise
+from rota.sync.repair import Repair, renumber, synthesise
 from rota.targets.device import rates_of, timing_of
 from rota.targets.devices import DEFAULT
 from rota.values.buffer_depth import (
@@ -45,7 +45,7 @@ from rota.values.op_times import time_loop
 from rota.values.placement import by_bound, derive_sites, in_lockstep, landing_wished, staggered
 from rota.values.polish import faster_order, reordered
 from rota.values.unroll import Placement, UnrolledLoop, derive_loop_phases
-from rota.verify.machine_limits import impossible
+from rota.verify.machine_limits import find_impossible
 
 
 class Before(NamedTuple):
@@ -169,9 +169,9 @@ def without_needless(written: CompiledLoop) -> CompiledLoop:
             repairs.append(_in_new_places(replace(each, op=now, reason=reason), kept))
     return replace(
         written,
-        prologue=numbered(kept[Phase.PROLOGUE]),
-        kernel=numbered(kept[Phase.KERNEL]),
-        epilogue=numbered(kept[Phase.EPILOGUE]),
+        prologue=number_entries(kept[Phase.PROLOGUE]),
+        kernel=number_entries(kept[Phase.KERNEL]),
+        epilogue=number_entries(kept[Phase.EPILOGUE]),
         repairs=tuple(repairs),
     )
 
@@ -188,7 +188,7 @@ def _kept(entries: Iterable[Entry], needed: Mapping[int, Indispensable | None]) 
 
 def _in_new_places(each: Repair, kept: Mapping[Phase, tuple[Entry, ...]]) -> Repair:
     for phase, entries in kept.items():
-        each = renumbered(each, phase, {entry.time_slot: place for place, entry in enumerate(entries)})
+        each = renumber(each, phase, {entry.time_slot: place for place, entry in enumerate(entries)})
     return each
 
 
@@ -236,7 +236,7 @@ def compile_loop(
         raise bad_field(loop, "slack", slack, "an integer, at least 0")
     if scheduler is not None:
         expect("the scheduler", scheduler, ModuloScheduler)
-    impossibilities = tuple(impossible(loop, machine))
+    impossibilities = tuple(find_impossible(loop, machine))
     if impossibilities:
         raise OrderError(*impossibilities)
     check_registers(loop, machine)
@@ -276,7 +276,7 @@ def compile_loop(
     ).with_interval(found)
     sites = derive_sites(loop, placement, times, machine) if placement.barriers else None
     done = None if sites is None else synthesise(bare.lowered, phases.times, placement.interval, sites)
-    synchronised = repaired(bare) if done is None else applied(bare, done)
+    synchronised = repaired(bare) if done is None else apply_repairs(bare, done)
     if before is not None and before.order is not None:
         again = _in_order(synchronised, before.order)
         if again is not None:
@@ -296,8 +296,8 @@ def _in_order(synchronised: CompiledLoop, order: tuple[int, ...]) -> CompiledLoo
     moved = reordered(synchronised, order)
     lean = without_needless(moved)
     if lean is not moved and clocks_per_tile(lean) <= clocks_per_tile(moved):
-        return certified(lean) or certified(moved)
-    return certified(moved)
+        return certify(lean) or certify(moved)
+    return certify(moved)
 
 
 def _placed(claim: Claim, patience: Patience, landing: int) -> tuple[ModuloSchedule, Placement]:

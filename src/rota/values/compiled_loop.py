@@ -13,7 +13,15 @@ from rota.errors import Finding, RotaError, Severity
 from rota.program.entry import Entry, Op
 from rota.program.kinds import OpKind, Phase
 from rota.program.loop_spec import LoopSpec
-from rota.program.lowered import Lowerable, LoweredProgram, catch_up, fall_back, falls_back_at, groups_of, meeting_of
+from rota.program.lowered import (
+    Lowerable,
+    LoweredProgram,
+    catch_up,
+    fall_back,
+    falls_back_at,
+    find_common_barrier,
+    make_groups,
+)
 from rota.program.machine import Machine
 from rota.targets.device import rates_of, registers_per_lane, timing_of
 from rota.values.op_times import time_loop
@@ -138,7 +146,7 @@ class CompiledLoop(CompiledSchedule):
         return 0
 
     def _lower(self) -> LoweredProgram:
-        roles, split = groups_of(self.loop.waves, staggered=self.staggered), self.machine.split_barrier
+        roles, split = make_groups(self.loop.waves, staggered=self.staggered), self.machine.split_barrier
         prologue, epilogue = self.prologue, self.epilogue
         if self.staggered:
             prologue = tuple(fall_back(prologue, self.stagger_index, split=split))
@@ -153,7 +161,7 @@ class CompiledLoop(CompiledSchedule):
             tiles_per_trip=self.trip_tiles[0],
             tiles_outside=self.trip_tiles[1],
             roles=roles,
-            barriers=meeting_of(roles),
+            barriers=find_common_barrier(roles),
             compiler_tracks_registers=self.compiler_tracks_registers,
             reentrant=self.reentrant,
             lds_bytes=self.lds_bytes,

@@ -20,7 +20,7 @@ from rota.errors import RotaError
 from rota.program.entry import Entry
 from rota.program.kinds import OpKind, Phase
 from rota.sync.needless import derive_must_follow
-from rota.sync.repair import renumbered
+from rota.sync.repair import renumber
 from rota.targets.device import device_of
 from rota.values.compiled_loop import CompiledLoop
 
@@ -293,7 +293,7 @@ def reordered(written: CompiledLoop, order: Sequence[int]) -> CompiledLoop:
         repairs=(),
         findings=tuple(each for each in written.findings if each.code == _ABOUT_THE_REPAIR),
     )
-    repairs = tuple(renumbered(each, Phase.KERNEL, places) for each in written.repairs)
+    repairs = tuple(renumber(each, Phase.KERNEL, places) for each in written.repairs)
     return replace(moved, repairs=tuple(sorted(repairs, key=lambda each: (list(Phase).index(each.phase), each.slot))))
 
 

@@ -1,9 +1,9 @@
-"""The abstract machine: takes entries one by one, gives each access's place between barriers, and what places hold.
+"""The abstract machine that the proof runs entries on.
 
-All waves of a role execute the same entries, so one queue per role and counter stands for all of them.  A role's clock
-is the number of barriers at which its waves have arrived; an access is in flight from the clock of its issue to that of
-the wait that covers it.  What a role knows of another, or of its own other waves, is the clock that all of these have
-certainly reached: that of the last arrival it has waited for (docs/machine_model.md).
+All waves of a role execute the same entries, so one queue per role and counter represents them all. A role's clock
+counts the barriers at which its waves have arrived. An access is in flight from the clock of its issue to the clock of
+the wait that covers it. What a role knows of another role, or of its own other waves, is a clock that all of them have
+certainly reached: that of the last arrival it waited for (docs/machine_model.md).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rota.program.lowered import LoweredProgram
 
 
 class Taken:
-    """The tiles 0 .. `upto` - 1 and those in `beyond`; small because a loop takes its tiles nearly in order."""
+    """The tiles 0 .. `upto` - 1 and those in `beyond`; small, because a loop takes its tiles nearly in order."""
 
     __slots__ = ("beyond", "upto")
 
@@ -29,7 +29,7 @@ class Taken:
         self.beyond = set(beyond)
 
     def add(self, tile: int) -> bool:
-        """Take in a tile; False if it was there already."""
+        """Take a tile in; False if it was in already."""
         if tile < self.upto or tile in self.beyond:
             return False
         self.beyond.add(tile)
@@ -39,32 +39,31 @@ class Taken:
         return True
 
     def skip(self) -> int:
-        """Give up on the lowest tile that is missing, and name it."""
+        """Give up on the lowest missing tile and return it."""
         missing = self.upto
         self.add(missing)
         return missing
 
     def relative(self, base: int, stale: int) -> tuple[int, ...]:
-        """The same for every trip of a loop that takes in its tiles regularly.
+        """A description that repeats from trip to trip if the loop takes its tiles regularly.
 
-        Tiles further back than `stale` are alike: an accumulator that lacks one of them is wrong already.
+        Tiles further back than `stale` are all alike: an accumulator that lacks one of them is wrong already.
         """
         return (max(self.upto - base, stale), *sorted({max(tile - base, stale) for tile in self.beyond}))
 
     def fork(self) -> Taken:
-        """A copy that goes its own way."""
         return Taken(self.upto, frozenset(self.beyond))
 
 
 class _Arrival(NamedTuple):
-    """The clock of a role right after it arrived, and what it knew by then."""
+    """The clock of a role right after it arrived, and what the role knew by then."""
 
     clock: int
     knew: tuple[int, ...]
 
 
 class Meetings:
-    """Clocks and knowledge between two entries."""
+    """What each role knows of the others' clocks, between two entries."""
 
     def __init__(self, program: LoweredProgram) -> None:
         self.program = program
@@ -83,12 +82,12 @@ class Meetings:
         self.arrived = {name: [0] * roles for name in self.barriers}
         self.logs: dict[tuple[str, int, int], _Arrival] = {}
 
-    def pass_by(self, entry: Entry) -> Iterable[Finding]:
-        """Roles arrive, or continue when others have; a barrier that is one instruction does both."""
-        return self._pass_the_one(entry) if self.alone else self._pass(entry)
+    def pass_barrier(self, entry: Entry) -> Iterable[Finding]:
+        """Roles arrive, or continue after the others have arrived; a barrier that is one instruction does both."""
+        return self._pass_single(entry) if self.alone else self._pass(entry)
 
-    def _pass_the_one(self, entry: Entry) -> Iterable[Finding]:
-        """With one barrier, a role that has waited n times knows that all who arrive there have done so n times."""
+    def _pass_single(self, entry: Entry) -> Iterable[Finding]:
+        """With a single barrier, a role that has waited n times knows that all have arrived there n times."""
         effect, clocks = entry.effect, self.clocks
         roles = range(len(clocks)) if entry.roles is None else entry.roles
         if effect.arrives is not None:
@@ -102,7 +101,7 @@ class Meetings:
         return ()
 
     def _all_arrived(self, times: int) -> list[int]:
-        """What is known when all who arrive at the one barrier have done so that often."""
+        """What is known when every arriving role has reached the single barrier `times` times."""
         return [times if arrives else 0 for arrives in self.arrives]
 
     def _pass(self, entry: Entry) -> Iterator[Finding]:
@@ -143,14 +142,13 @@ class Meetings:
         self._forget(name)
 
     def _forget(self, name: str) -> None:
-        """Arrivals that every role has waited for."""
+        """Drop arrivals that every role has waited for."""
         barrier = self.barriers[name]
         passed = min((self.waited[name][role] for role in barrier.waiting), default=0)
         for role in barrier.arriving:
             self.logs.pop((name, role, passed), None)
 
     def fork(self) -> Meetings:
-        """A copy that goes its own way."""
         other = copy(self)
         other.clocks = list(self.clocks)
         other.passed = list(self.passed)
@@ -162,7 +160,7 @@ class Meetings:
         return other
 
     def state(self) -> tuple[object, ...]:
-        """The same at every trip of a loop whose roles keep step."""
+        """A description that repeats at every trip of a loop whose roles keep step."""
         clocks = self.clocks
         if self.alone:
             last = max(clocks)
@@ -189,13 +187,13 @@ class Meetings:
 
 
 def _shares(entry: Entry, role: int) -> bool:
-    """Does the role touch LDS there?"""
+    """True if the role touches LDS in this entry."""
     effect = entry.effect
     return entry.executed_by(role) and any(place.space is Space.LDS for place in (*effect.reads, *effect.writes))
 
 
 def _since(known: int, clock: int) -> int | None:
-    """How long ago a clock was that is known of; who knows of none knows no less later on."""
+    """How long ago a known clock was.  A role that knows of none never knows less later, so None needs no age."""
     return known - clock if known else None
 
 
@@ -216,8 +214,7 @@ _NOT_EXECUTED = -1  # a clock before all others: what a role never does is over 
 class Access:
     """One dynamic execution of a memory op; `done[r]` is the clock at which role r's wait covered it.
 
-    `place` is where the entry stands in the program, its phase and its index there; `run` and `number` say when it
-    issued.
+    `place` is the entry's phase and its index there; `run` and `number` say when it issued.
     """
 
     __slots__ = ("done", "entry", "issued", "number", "place", "run")
@@ -235,7 +232,7 @@ class Access:
         self.done = done
 
     def over_for(self, known: Sequence[int]) -> bool:
-        """Complete in every role before the clock that is known of it."""
+        """True if the access completed in every role before the known clock of that role."""
         for done, clock in zip(self.done, known, strict=True):  # noqa: SIM110  # a generator costs more than the loop
             if done is None or done >= clock:
                 return False
@@ -243,11 +240,11 @@ class Access:
 
     @property
     def covered(self) -> bool:
-        """Complete, by a wait, in every role."""
+        """True if a wait has covered it in every role."""
         return None not in self.done
 
     def in_flight_for(self, entry: Entry) -> bool:
-        """May it be in flight in a role that executes the entry?  What other roles wait for says nothing."""
+        """True if it may be in flight in a role that executes the entry; waits of other roles prove nothing here."""
         if None not in self.done:
             return False
         return entry.roles is None or any(self.done[role] is None for role in entry.roles)
@@ -261,7 +258,7 @@ class LastWait(NamedTuple):
 
 
 class AbstractMachine:
-    """Clocks, queues and contents between two entries. Mutable: a proof forks it at the loop edge."""
+    """Clocks, queues and contents between two entries.  Mutable: the proof forks it at the loop edge."""
 
     def __init__(self, program: LoweredProgram) -> None:
         self.program = program
@@ -297,7 +294,7 @@ class AbstractMachine:
         return self.meetings.known if entry.roles is None else self.meetings.known_to(entry.roles)
 
     def wait(self, entry: Entry) -> None:
-        """The oldest ops complete until at most the wait's count of tokens is left; all ones is no wait."""
+        """Complete the oldest ops until the wait's count of tokens is left.  A count of all ones waits for nothing."""
         counter, count = entry.effect.counter, entry.effect.wait_value
         if counter is None or count >= self.no_wait[counter]:
             return
@@ -309,7 +306,7 @@ class AbstractMachine:
                 self._complete(counter, queues[role], role, count)
 
     def start(self, entry: Entry) -> None:
-        """An op goes under way, or is over at once, in everything that it reads and writes."""
+        """Put an op in flight, or complete it at once, in everything it reads and writes."""
         access = self._issue(entry)
         effect = entry.effect
         for place in effect.reads:
@@ -322,7 +319,7 @@ class AbstractMachine:
                 self.loading[place] = access
 
     def _issue(self, entry: Entry) -> Access:
-        """A memory op goes under way in every role that executes it; a compute is over at once."""
+        """Put a memory op in flight in every role that executes it; a compute completes at once."""
         effect, clocks = entry.effect, self.meetings.clocks
         counter = effect.counter
         done: list[int | None] = [*clocks] if effect.kind.computes else [None] * len(clocks)
@@ -339,9 +336,9 @@ class AbstractMachine:
         return access
 
     def cover(self, access: Access, entry: Entry) -> None:
-        """What a compiler's own wait before `entry` does: in its roles, `access` and what is older on its counter ends.
+        """Apply a compiler's own wait before `entry`: `access` and everything older on its counter complete.
 
-        The other roles don't execute that wait.
+        Only the roles of `entry` execute that wait.
         """
         counter = access.entry.effect.counter
         if counter is None:
@@ -352,21 +349,21 @@ class AbstractMachine:
                 self._pop(counter, queue, role)
 
     def younger_tokens(self, access: Access, role: int) -> int:
-        """How many tokens stand behind `access` in a role's queue."""
+        """How many tokens were issued after `access` and are still in a role's queue."""
         counter = access.entry.effect.counter
         if counter is None:
             return 0
         return sum(o.entry.effect.tokens for o in self.queues[counter][role] if o.number > access.number)
 
     def weakest_cover(self, access: Access, entry: Entry) -> int:
-        """The largest count of a wait before `entry` that would cover `access` in every role that executes both."""
+        """The largest count of a wait before `entry` that covers `access` in every role that executes both."""
         counter = access.entry.effect.counter
         if counter is None or not self.machine.counts_in_order(counter):
             return 0
         return min((self.younger_tokens(access, role) for role in self._uncovered(access, entry)), default=0)
 
     def can_count(self, access: Access, entry: Entry) -> bool:
-        """Does some wait before `entry` cover `access` and spare what is younger, or is nothing younger in flight?"""
+        """True if a wait before `entry` can cover `access` and spare younger ops, or nothing younger is in flight."""
         counter = access.entry.effect.counter
         if counter is not None and self.machine.counts_in_order(counter):
             return True
@@ -377,7 +374,7 @@ class AbstractMachine:
         return (role for role in roles if access.done[role] is None)
 
     def _complete(self, counter: str, queue: deque[Access], role: int, count: int) -> None:
-        """An op is complete when the wait's count is no more than the tokens behind it."""
+        """An op is complete when the wait's count is at most the number of younger tokens."""
         pending = self.pending[counter]
         while queue and count <= pending[role] - queue[0].entry.effect.tokens:
             self._pop(counter, queue, role)
@@ -388,7 +385,7 @@ class AbstractMachine:
         self.pending[counter][role] -= access.entry.effect.tokens
 
     def fork(self) -> AbstractMachine:
-        """A copy that goes its own way; accesses that are shared between tables stay shared."""
+        """A copy that evolves on its own; tables that share an access share its copy."""
         copies: dict[int, Access] = {}
 
         def twin(access: Access) -> Access:
@@ -419,17 +416,17 @@ class AbstractMachine:
         return other
 
     def enter_again(self) -> None:
-        """The loop is run once more: what is under way stays under way, but new values are due everywhere."""
+        """Run the loop once more: ops in flight stay in flight, but every place needs a new value."""
         self.run += 1
-        self.forget_the_past()
+        self.forget_past()
         for contents in (self.holds, self.blocks, self.versions, self.fetched, self.taken, self.executed):
             contents.clear()
 
-    def forget_the_past(self) -> None:
+    def forget_past(self) -> None:
         """Drop what no later entry can collide with, so that the loop edge has finitely many states.
 
-        Accesses that are over come before everything that is still to issue.  Of several reads by one entry the newest
-        stands for all, since reads complete in order.
+        Completed accesses precede everything that is still to issue. Reads complete in order, so the newest of several
+        reads by one entry represents them all.
         """
         known = self.meetings.known
         self.writer = {place: access for place, access in self.writer.items() if not access.over_for(known)}
@@ -440,10 +437,10 @@ class AbstractMachine:
     def state(self, base: int) -> tuple[object, ...]:
         """Everything the future depends on, relative to the current clocks and K-tile.
 
-        Clocks before those that every role knows of are alike, since no later access can issue in them; so are K-tiles
-        too old for any compute to want, and those so far ahead that no trip count has them.  All are cut off, which
-        keeps the number of states finite.  A queue is described by the ops that may still matter, each with the tokens
-        behind it, up to the largest count that a wait can have.
+        Three cut-offs keep the number of states finite. Clocks before the ones that every role knows of are alike,
+        since no later access can issue in them. So are K-tiles too old for any compute to want, and tiles further ahead
+        than any trip count has. A queue is described by the ops that may still matter, each with the tokens issued
+        after it, up to the largest count that a wait can have.
         """
         known = self.meetings.known
         stale = -4 * max(self.program.tiles_per_trip, 1)

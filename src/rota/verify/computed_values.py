@@ -1,7 +1,8 @@
-"""Dataflow of a loop's values: takes the machine before an op, gives a finding where a version isn't the one due.
+"""What a schedule computes, checked against its declaration.
 
-If every op is executed once per iteration and finds in every place the version it wants, the loop computes what its
-iterations would compute one after the other.
+A program states it in one of two ways. For a sum over K-tiles, `TileContents` follows tiles and blocks from loads to
+accumulators. For a loop by values, `VersionContents` follows versions: if every op runs once per iteration and finds
+the version it wants in every place, the loop computes what its iterations would compute one after the other.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from rota.program.loop_spec import LoopOp, LoopSpec
 from rota.program.lowered import LoweredProgram, TileProduct, TileSum
 from rota.program.machine import Machine
 from rota.verify.abstract_machine import AbstractMachine, Taken
-from rota.verify.hazards import named
-from rota.verify.machine_limits import impossible
+from rota.verify.hazards import name_place
+from rota.verify.machine_limits import find_impossible
 
 _UNVERSIONED = {Home.ACCUMULATOR: Space.ACCUMULATOR, Home.MEMORY: Space.MEMORY}
 """Homes that take in what every iteration brings, and of which none is read again in the loop."""
@@ -28,7 +29,7 @@ _SIDES = {BARRIER.name: (True, True), ARRIVE.name: (True, False), AWAIT.name: (F
 
 
 def results(loop: LoopSpec) -> tuple[str, ...]:
-    """What the code after the loop finds in registers, the last version of every carried value.
+    """The last version of every carried value, which the code after the loop finds in registers.
 
     Where another value takes over the registers in each iteration, that one is left in them.
     """
@@ -38,25 +39,25 @@ def results(loop: LoopSpec) -> tuple[str, ...]:
     return tuple(name for name in carried if name in registers and name not in taken_over)
 
 
-def contradicted(program: LoweredProgram) -> Iterator[Finding]:
-    """An entry whose op says something other than its effect; lists name the one, source is written from the other."""
+def find_contradictions(program: LoweredProgram) -> Iterator[Finding]:
+    """Find entries whose op and effect disagree: listings print the op, emitters write the effect."""
     counters = [counter.name for counter in program.machine.counters]
     for step in program.entries:
         if step.op.kind is not step.effect.kind:
-            yield unlike(step, "does", step.op.kind.does, step.effect.kind.does)
+            yield report_difference(step, "does", step.op.kind.does, step.effect.kind.does)
         elif step.op.kind is OpKind.WAIT:
             others = tuple(f"{wait_name(name)}(" for name in counters if name != step.effect.counter)
             if not step.op.name.endswith(f"({step.effect.wait_value})") or step.op.name.startswith(others):
                 due = wait_op(step.effect.counter or "", step.effect.wait_value).name
-                yield unlike(step, "waits for", step.op.name, due)
+                yield report_difference(step, "waits for", step.op.name, due)
         elif step.op.kind is OpKind.BARRIER and step.op.name in _SIDES:
             sides = step.effect.arrives is not None, step.effect.awaits is not None
             if sides != _SIDES[step.op.name]:
-                yield unlike(step, "arrives, and waits", _SIDES[step.op.name], sides)
+                yield report_difference(step, "arrives, and waits", _SIDES[step.op.name], sides)
 
 
-def unlike_declared(program: LoweredProgram, loop: LoopSpec) -> Iterator[Finding]:
-    """An entry that doesn't do what its op declares, or stands for none."""
+def find_undeclared(program: LoweredProgram, loop: LoopSpec) -> Iterator[Finding]:
+    """Find entries that don't do what their op declares, or that represent no declared op."""
     places = _Places(loop)
     ops = {op.name: _Declared(places, op, program.machine) for op in loop.ops}
     for step in program.entries:
@@ -65,19 +66,19 @@ def unlike_declared(program: LoweredProgram, loop: LoopSpec) -> Iterator[Finding
         if effect.kind.synchronises and not instance.name:
             continue
         if instance.name not in ops:
-            yield unlike(step, "stands for", "an op of the loop", instance.name or "none")
+            yield report_difference(step, "stands for", "an op of the loop", instance.name or "none")
             continue
         declared = ops[instance.name]
-        yield from (unlike(step, *each) for each in declared.differences(effect, instance.iteration))
+        yield from (report_difference(step, *each) for each in declared.differences(effect, instance.iteration))
         if step.op.name != declared.name or step.op.kind is not declared.kind:
-            yield unlike(step, "is written as", declared.name, f"{step.op.kind.word} {step.op.name}")
+            yield report_difference(step, "is written as", declared.name, f"{step.op.kind.word} {step.op.name}")
 
 
 _HeldVersion = tuple[Place, Version]
 
 
 class _Operand(NamedTuple):
-    """A place that an op must read or write: whose version how many iterations back, and where that lies."""
+    """A place that an op must read or write: whose version, how many iterations back, and where it lives."""
 
     value: str
     distance: int
@@ -100,7 +101,7 @@ class _Operand(NamedTuple):
 
 
 class _Places:
-    """Where the values of a loop lie: their homes, numbers and parts."""
+    """Where the values of a loop live: their homes, numbers and parts."""
 
     def __init__(self, loop: LoopSpec) -> None:
         self.homes = {value.name: value.home for value in loop.values}
@@ -113,7 +114,7 @@ class _Places:
             self.first[value.name] = self.first.get(value.into, value.name)
 
     def operands(self, name: str, distance: int, parts: tuple[int, ...] = ()) -> Iterator[_Operand]:
-        """These parts of a value; all, if none are named."""
+        """These parts of a value, or all parts if none are named."""
         in_lds = self.homes[name] is Home.LDS
         space = Space.LDS if in_lds else Space.REGISTER
         every = range(len(self.writers[name]) if in_lds else 1)
@@ -121,7 +122,7 @@ class _Places:
 
 
 class _Declared:
-    """What every entry of one op must do, worked out from its declaration alone."""
+    """What every entry of one op must do, derived from its declaration alone."""
 
     def __init__(self, places: _Places, op: LoopOp, machine: Machine) -> None:
         self.name, self.kind = op.name, op.kind
@@ -139,7 +140,7 @@ class _Declared:
         self.sums = tuple(Place(_UNVERSIONED[homes[name]], name) for name in op.writes if homes[name] in _UNVERSIONED)
 
     def differences(self, effect: Effect, iteration: int) -> Iterator[tuple[str, object, object]]:
-        """What the entry does, what is declared, where the two are not the same."""
+        """Triples of field, found and declared, where an entry differs."""
         if effect.kind is not self.kind:
             yield "is", self.kind.does, effect.kind.does
         if effect.counter != self.counter or effect.tokens != self.tokens:
@@ -173,8 +174,8 @@ def _listed(things: Iterable[object]) -> str:
     return ", ".join(map(str, things)) or "nothing"
 
 
-def unlike(step: Entry, what: str, due: object, found: object) -> Finding:
-    """An entry that is not what was declared: what it does, and what is due."""
+def report_difference(step: Entry, what: str, due: object, found: object) -> Finding:
+    """The finding of an entry that differs from its declaration."""
     return Finding(
         code="V110",
         message=f"{step.op} is not the op that the loop declares",
@@ -199,20 +200,19 @@ class TileContents:
         self.program, self.semantics = program, semantics
         self.initial: tuple[Place, ...] = ()
 
-    def declared(self) -> Iterator[Finding]:
-        """A memory op on another counter than the machine's; what else an entry does follows from its op."""
+    def find_undeclared(self) -> Iterator[Finding]:
+        """Find memory ops on a counter other than the machine's; everything else about an entry follows from its op."""
         for step in self.program.entries:
             effect = step.effect
             due = self.program.machine.counter_of(effect.kind)
             if effect.kind.asynchronous and effect.counter != due:
-                yield unlike(step, "counts on", due, effect.counter)
+                yield report_difference(step, "counts on", due, effect.counter)
 
-    def impossible(self) -> Iterator[Finding]:
-        """Computes that belong to no cell of the grid."""
-        return outside_the_grid(self.program, self.semantics)
+    def find_impossible(self) -> Iterator[Finding]:
+        return find_outside_grid(self.program, self.semantics)
 
-    def move(self, machine: AbstractMachine, step: Entry, k: int) -> Iterable[Finding]:
-        """The op has run: what it fetched, passed on or multiplied."""
+    def apply(self, machine: AbstractMachine, step: Entry, k: int) -> Iterable[Finding]:
+        """Record what the op fetched, passed on or multiplied."""
         effect = step.effect
         if effect.kind.computes:
             return self._multiplied(machine, step)
@@ -226,7 +226,7 @@ class TileContents:
                 machine.blocks.pop(place, None)  # all of a tile, of which each read takes its own slice
         elif effect.reads and effect.writes:
             known = all(place in machine.holds for place in effect.reads)
-            missing = () if known else tuple(undefined(machine, step, effect.reads))
+            missing = () if known else tuple(find_undefined_reads(machine, step, effect.reads))
             source, target = effect.reads[0], effect.writes[0]
             _pass_on(machine.holds, source, target)
             _pass_on(machine.blocks, source, target)
@@ -235,22 +235,21 @@ class TileContents:
 
     def _multiplied(self, machine: AbstractMachine, step: Entry) -> Iterable[Finding]:
         return (
-            *undefined(machine, step, step.effect.reads),
-            *other_blocks(machine, step),
+            *find_undefined_reads(machine, step, step.effect.reads),
+            *find_wrong_blocks(machine, step),
             *accumulate(machine, step),
         )
 
-    def hopeless(self, machine: AbstractMachine, base: int) -> Iterator[Finding]:
-        """K-tiles that were left out so long ago that nothing can still hold them."""
-        return hopeless(machine, base, self.program.tiles_per_trip)
+    def find_lost(self, machine: AbstractMachine, base: int) -> Iterator[Finding]:
+        return find_lost_tiles(machine, base, self.program.tiles_per_trip)
 
-    def ended(self, machine: AbstractMachine, total: int) -> Iterator[Finding]:
-        """Accumulators that lack a tile, or have taken in one too many."""
-        return complete(machine, self.semantics.products, total)
+    def check_end(self, machine: AbstractMachine, total: int) -> Iterator[Finding]:
+        """Find accumulators that lack a tile, or took one too many."""
+        return check_complete(machine, self.semantics.products, total)
 
 
-def other_blocks(machine: AbstractMachine, step: Entry) -> Iterator[Finding]:
-    """Operands that hold a different block from the one their registers stand for."""
+def find_wrong_blocks(machine: AbstractMachine, step: Entry) -> Iterator[Finding]:
+    """Find operands that hold another block than the one their registers are declared to hold."""
     for place in step.effect.reads:
         name, number = machine.blocks.get(place, (place.name, place.copy))
         if (name, number) != (place.name, place.copy):
@@ -265,8 +264,8 @@ def other_blocks(machine: AbstractMachine, step: Entry) -> Iterator[Finding]:
             )
 
 
-def outside_the_grid(program: LoweredProgram, declared: TileSum) -> Iterator[Finding]:
-    """A compute that belongs to no cell of the grid that was declared."""
+def find_outside_grid(program: LoweredProgram, declared: TileSum) -> Iterator[Finding]:
+    """Find computes that belong to no cell of the declared grid."""
     known = {(each.accumulator, each.operands) for each in declared.products}
     rows, columns = declared.grid
     for step in program.entries:
@@ -279,8 +278,8 @@ def outside_the_grid(program: LoweredProgram, declared: TileSum) -> Iterator[Fin
             )
 
 
-def undefined(machine: AbstractMachine, step: Entry, places: Iterable[Place]) -> Iterator[Finding]:
-    """Everything an op reads must have been written."""
+def find_undefined_reads(machine: AbstractMachine, step: Entry, places: Iterable[Place]) -> Iterator[Finding]:
+    """Find reads of places that nothing has written."""
     for place in places:
         if place not in machine.holds:
             yield Finding(
@@ -291,7 +290,7 @@ def undefined(machine: AbstractMachine, step: Entry, places: Iterable[Place]) ->
 
 
 def accumulate(machine: AbstractMachine, step: Entry) -> Iterator[Finding]:
-    """Both operands of the same K-tile, and no tile twice."""
+    """Check that both operands come from the same K-tile, and that no tile is added twice."""
     operands = step.effect.reads
     tiles = {place: machine.holds[place] for place in operands if place in machine.holds}
     if len(tiles) < len(operands):
@@ -319,8 +318,8 @@ def accumulate(machine: AbstractMachine, step: Entry) -> Iterator[Finding]:
         )
 
 
-def hopeless(machine: AbstractMachine, base: int, tiles_per_trip: int) -> Iterator[Finding]:
-    """K-tiles that were left out so long ago that nothing can still hold them."""
+def find_lost_tiles(machine: AbstractMachine, base: int, tiles_per_trip: int) -> Iterator[Finding]:
+    """Find K-tiles that were skipped so long ago that no place can still hold them."""
     oldest = min((*machine.holds.values(), base)) if machine.holds else base
     horizon = min(oldest, base - 2 * tiles_per_trip)
     for key, taken in machine.taken.items():
@@ -328,8 +327,8 @@ def hopeless(machine: AbstractMachine, base: int, tiles_per_trip: int) -> Iterat
             yield _missing(key, taken.skip())
 
 
-def complete(machine: AbstractMachine, declared: Iterable[TileProduct], total: int) -> Iterator[Finding]:
-    """At the end every accumulator that was declared has taken in the tiles 0 .. total - 1, and no other."""
+def check_complete(machine: AbstractMachine, declared: Iterable[TileProduct], total: int) -> Iterator[Finding]:
+    """Check that every declared accumulator has taken the tiles 0 .. total - 1 and no other."""
     for key in dict.fromkeys((*((each.accumulator, each.operands) for each in declared), *machine.taken)):
         taken = machine.taken.get(key, Taken()).fork()
         while taken.upto < total:
@@ -345,7 +344,6 @@ def complete(machine: AbstractMachine, declared: Iterable[TileProduct], total: i
 
 
 def accumulator_key(step: Entry) -> AccumulatorKey:
-    """What a compute multiplies into which accumulator."""
     return step.effect.writes[0], step.effect.reads
 
 
@@ -366,7 +364,7 @@ def _missing(key: AccumulatorKey, tile: int) -> Finding:
 
 
 class VersionContents:
-    """Follows the versions of values from the ops that make them to those that want them."""
+    """Follows versions of values from the ops that make them to the ops that want them."""
 
     proves = (
         "values: every op runs once per iteration and finds the version of each value that it wants; "
@@ -381,37 +379,35 @@ class VersionContents:
 
     @cached_property
     def initial(self) -> tuple[Place, ...]:
-        """Places whose content before the loop is wanted; only a loop that is entered again asks for them."""
+        """Places whose content before the loop is read; only reentrant loops ask."""
         return initial_places(self.program)
 
-    def declared(self) -> Iterator[Finding]:
-        """Entries that don't do what their op declares."""
-        return unlike_declared(self.program, self.semantics)
+    def find_undeclared(self) -> Iterator[Finding]:
+        return find_undeclared(self.program, self.semantics)
 
-    def impossible(self) -> Iterator[Finding]:
-        """Numbers that no kernel could have."""
-        return impossible(self.semantics, self.program.machine)
+    def find_impossible(self) -> Iterator[Finding]:
+        return find_impossible(self.semantics, self.program.machine)
 
-    def move(self, machine: AbstractMachine, step: Entry, k: int) -> Iterator[Finding]:
-        """The op has run: what it wanted, and what it made."""
-        yield from wrong_versions(machine, step, k)
-        yield from execute_once(machine, step, k)
+    def apply(self, machine: AbstractMachine, step: Entry, k: int) -> Iterator[Finding]:
+        """Check the versions the op wanted, and record those it made."""
+        yield from find_wrong_versions(machine, step, k)
+        yield from check_runs_once(machine, step, k)
 
-    def hopeless(self, machine: AbstractMachine, base: int) -> Iterator[Finding]:
-        """Nothing: what an op missed is told at once."""
+    def find_lost(self, machine: AbstractMachine, base: int) -> Iterator[Finding]:
+        """Nothing: a wrong version is reported at once."""
         return iter(())
 
-    def ended(self, machine: AbstractMachine, total: int) -> Iterator[Finding]:
-        """Ops that were not executed once per iteration, and results that are gone."""
-        yield from all_executed(machine, self.ops, total)
-        yield from left_behind(machine, self.results, total)
+    def check_end(self, machine: AbstractMachine, total: int) -> Iterator[Finding]:
+        """Find ops that did not run once per iteration, and results that are gone."""
+        yield from check_all_ran(machine, self.ops, total)
+        yield from find_lost_results(machine, self.results, total)
 
 
-def wrong_versions(machine: AbstractMachine, step: Entry, k: int) -> Iterator[Finding]:
-    """Every place that the op reads holds the version it wants.
+def find_wrong_versions(machine: AbstractMachine, step: Entry, k: int) -> Iterator[Finding]:
+    """Check that every place the op reads holds the version it wants.
 
-    A place that nothing has written holds what was put there before the loop: the initial version that is the first to
-    be wanted of it, and no other.
+    A place that nothing has written holds what was put there before the loop: the initial version that is wanted first,
+    and no other.
     """
     for place, wanted in step.effect.wants:
         due = wanted.at(k)
@@ -423,7 +419,7 @@ def wrong_versions(machine: AbstractMachine, step: Entry, k: int) -> Iterator[Fi
             yield Finding(
                 code="V106",
                 message=f"{step.op} wants {'the initial ' if lost else ''}{due.name}, "
-                f"but {named(place, step)} hold{'s' if place.space is Space.LDS else ''} another version",
+                f"but {name_place(place, step)} hold{'s' if place.space is Space.LDS else ''} another version",
                 concerns=(step.concern(),),
                 evidence=(("due", str(due)), ("found", str(found or "nothing"))),
             )
@@ -443,13 +439,13 @@ def initial_places(program: LoweredProgram) -> tuple[Place, ...]:
 
 
 def first_iterations(program: LoweredProgram, phases: Iterable[Phase] = (Phase.KERNEL, Phase.EPILOGUE)) -> int:
-    """From this k on every op of these phases wants versions of iterations that were really executed."""
+    """From this k on, every op of these phases wants versions of iterations that really ran."""
     wants = (want for phase in phases for step in program.phase(phase) for _, want in step.effect.wants)
     return max((-want.iteration for want in wants), default=0)
 
 
-def execute_once(machine: AbstractMachine, step: Entry, k: int) -> Iterator[Finding]:
-    """No op is executed twice for one iteration."""
+def check_runs_once(machine: AbstractMachine, step: Entry, k: int) -> Iterator[Finding]:
+    """Report an op that runs twice for one iteration."""
     instance = step.effect.instance
     number = instance.at(k).iteration
     if not machine.executed.setdefault(instance.name, Taken()).add(number):
@@ -463,8 +459,8 @@ def execute_once(machine: AbstractMachine, step: Entry, k: int) -> Iterator[Find
         machine.versions[place] = made.at(k)
 
 
-def left_behind(machine: AbstractMachine, results: Iterable[str], total: int) -> Iterator[Finding]:
-    """At the end the last version of every carried value is there for the code after the loop."""
+def find_lost_results(machine: AbstractMachine, results: Iterable[str], total: int) -> Iterator[Finding]:
+    """Check that the last version of every carried value survives for the code after the loop."""
     held = set(machine.versions.values())
     for name in results if total else ():
         last = Version(name, total - 1)
@@ -477,8 +473,8 @@ def left_behind(machine: AbstractMachine, results: Iterable[str], total: int) ->
             )
 
 
-def all_executed(machine: AbstractMachine, declared: Iterable[str], total: int) -> Iterator[Finding]:
-    """At the end every op that was declared has been executed for the iterations 0 .. total - 1, and no other."""
+def check_all_ran(machine: AbstractMachine, declared: Iterable[str], total: int) -> Iterator[Finding]:
+    """Check that every declared op ran for the iterations 0 .. total - 1 and no other."""
     for name in dict.fromkeys((*declared, *machine.executed)):
         taken = machine.executed.get(name, Taken())
         if taken.upto != total or taken.beyond:

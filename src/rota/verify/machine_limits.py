@@ -1,4 +1,4 @@
-"""Limits of the machine: takes a lowered program, gives a finding for each limit it breaks."""
+"""Limits of the machine that a program must keep: barriers, wait encodings, counters, registers, LDS."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from rota.program.machine import LANES, Machine
 from rota.targets.cdna import registers_named
 
 
-def barrier_counts(program: LoweredProgram) -> Iterator[Finding]:
-    """No wave waits forever: per trip as many arrivals as waits in every role, and outside the loop no fewer."""
+def check_barrier_counts(program: LoweredProgram) -> Iterator[Finding]:
+    """Check that no wave waits forever: per trip every role arrives as often as others wait."""
     kernel = _barriers(program.kernel)
     outside = _barriers((*program.prologue, *program.epilogue))
     for barrier in program.barriers:
         for where, part in (("one trip of the loop", kernel), ("prologue and epilogue together", outside)):
             counts = _counts(part, barrier)
-            exact = part is kernel or program.reentrant or _meets(part, barrier)
+            exact = part is kernel or program.reentrant or _arrives_and_waits(part, barrier)
             fewest, most = min(counts.arrivals.values(), default=0), max(counts.waits.values(), default=0)
             if most > fewest or (exact and len({*counts.arrivals.values(), *counts.waits.values()}) > 1):
                 yield _uneven(program, barrier, where, part, counts)
 
 
-def waits_first(program: LoweredProgram) -> Iterator[Finding]:
-    """A role that arrives and waits at a barrier has always arrived at least as often as it has waited."""
+def check_arrivals_first(program: LoweredProgram) -> Iterator[Finding]:
+    """Check that a role that arrives and waits at a barrier has always arrived at least as often as it waited."""
     apart = [entry for entry in _barriers(program.entries) if entry.effect.arrives != entry.effect.awaits]
     for barrier in program.barriers if apart else ():
         for role in set(barrier.arriving) & set(barrier.waiting):
@@ -67,8 +67,8 @@ def _counts(part: tuple[Entry, ...], barrier: Barrier) -> _Counts:
     )
 
 
-def _meets(part: tuple[Entry, ...], barrier: Barrier) -> bool:
-    """Does any entry arrive and wait with one instruction?"""
+def _arrives_and_waits(part: tuple[Entry, ...], barrier: Barrier) -> bool:
+    """True if any entry arrives and waits with one instruction."""
     return any(entry.effect.arrives == entry.effect.awaits == barrier.name for entry in part)
 
 
@@ -90,10 +90,10 @@ def _uneven(program: LoweredProgram, barrier: Barrier, where: str, part: tuple[E
     )
 
 
-def misplaced_roles(program: LoweredProgram) -> Iterator[Finding]:
-    """Every data op is executed by all roles that do it: what one moves alone is missing in the others.
+def check_roles(program: LoweredProgram) -> Iterator[Finding]:
+    """Check that all roles that do a data op execute it; what one role moves alone is missing in the others.
 
-    And only roles that take part in a barrier execute it.
+    Only roles that take part in a barrier may execute it.
     """
     everyone = tuple(range(len(program.roles)))
     alike = all(role.does is None for role in program.roles)
@@ -123,10 +123,10 @@ def _misplaced(program: LoweredProgram, entry: Entry, roles: tuple[int, ...], du
     )
 
 
-def private_registers(program: LoweredProgram) -> Iterator[Finding]:
-    """Registers belong to a wave: what an op reads there is written by roles that include its own.
+def check_private_registers(program: LoweredProgram) -> Iterator[Finding]:
+    """Check that registers are read by the roles that wrote them, since each wave has its own.
 
-    A sum that several ops add to is the same roles' in all of them: what another role adds is missing in theirs.
+    A sum that several ops add to belongs to the same roles in all of them.
     """
     everyone = set(range(len(program.roles)))
     if all(entry.roles is None or entry.op.is_framework for entry in program.entries):
@@ -157,8 +157,8 @@ def _another_writes(program: LoweredProgram, entry: Entry, place: Place, roles: 
     )
 
 
-def wait_encodings(program: LoweredProgram) -> Iterator[Finding]:
-    """A count with all bits set, or one that doesn't fit its field, doesn't wait."""
+def check_wait_encodings(program: LoweredProgram) -> Iterator[Finding]:
+    """Find counts that have all bits set or don't fit their field, which encode no wait."""
     machine = program.machine
     for step in program.entries:
         if step.effect.kind is not OpKind.WAIT:
@@ -175,8 +175,8 @@ def wait_encodings(program: LoweredProgram) -> Iterator[Finding]:
             )
 
 
-def full_counters(fullest: dict[str, tuple[int, Entry | None]], machine: Machine) -> Iterator[Finding]:
-    """Issuing past a full counter stalls: slow, not wrong."""
+def check_counters(fullest: dict[str, tuple[int, Entry | None]], machine: Machine) -> Iterator[Finding]:
+    """Report L102 where ops issue past a full counter: the wave stalls, which is slow but not wrong."""
     for counter, (pending, step) in fullest.items():
         if step is not None and pending > machine.no_wait(counter):
             yield Finding(
@@ -188,10 +188,10 @@ def full_counters(fullest: dict[str, tuple[int, Entry | None]], machine: Machine
             )
 
 
-def budgets(
+def check_budgets(
     machine: Machine, lds_bytes: int | None, registers: int | None, register_limit: int | None
 ) -> Iterator[Finding]:
-    """What the schedule says it needs must fit the machine."""
+    """Check that the sizes the schedule states fit the machine."""
     if lds_bytes is not None and lds_bytes > machine.lds_bytes.value:
         yield Finding(
             code="L103",
@@ -215,8 +215,8 @@ _PATHS = {
 _WIDEST = 16  # bytes that a lane moves with one ds_read, ds_write or load into registers
 
 
-def impossible(loop: LoopSpec, machine: Machine) -> Iterator[Finding]:
-    """More waves than a workgroup has, tiles that are overfilled, widths and registers that no instruction has."""
+def find_impossible(loop: LoopSpec, machine: Machine) -> Iterator[Finding]:
+    """Find numbers no kernel could have: too many waves, overfilled tiles, impossible widths and registers."""
     most = machine.waves_per_workgroup.value
     if loop.waves > most:
         yield Finding(
@@ -227,15 +227,15 @@ def impossible(loop: LoopSpec, machine: Machine) -> Iterator[Finding]:
     values = {value.name: value for value in loop.values}
     yield from _overfilled(loop, values)
     for op in loop.ops:
-        yield from _nowhere(op, machine)
+        yield from _find_untracked(op, machine)
         if op.kind.asynchronous and op.moved:
-            yield from _too_wide(op, loop.waves * LANES, machine)
+            yield from _find_too_wide(op, loop.waves * LANES, machine)
         elif op.kind is OpKind.MMA:
-            yield from _too_few_registers(op, values)
+            yield from _find_too_few_registers(op, values)
 
 
-def _nowhere(op: LoopOp, machine: Machine) -> Iterator[Finding]:
-    """A memory op that no counter tracks: the machine has no such instruction."""
+def _find_untracked(op: LoopOp, machine: Machine) -> Iterator[Finding]:
+    """Find memory ops that no counter tracks: the machine has no such instruction."""
     if op.kind.asynchronous and machine.counter_of(op.kind) is None:
         yield Finding(
             code="L110",
@@ -262,8 +262,8 @@ def _overfilled(loop: LoopSpec, values: Mapping[str, Value]) -> Iterator[Finding
             )
 
 
-def _too_wide(op: LoopOp, lanes: int, machine: Machine) -> Iterator[Finding]:
-    """What one lane moves with one instruction is no more than the machine's widest instruction moves."""
+def _find_too_wide(op: LoopOp, lanes: int, machine: Machine) -> Iterator[Finding]:
+    """Find lanes that move more with one instruction than the machine's widest instruction moves."""
     to_lds = op.kind is OpKind.DMA
     widest = machine.dma_width.value if to_lds else _WIDEST
     turns = op.instructions * lanes
@@ -279,8 +279,8 @@ def _too_wide(op: LoopOp, lanes: int, machine: Machine) -> Iterator[Finding]:
         )
 
 
-def _too_few_registers(op: LoopOp, values: Mapping[str, Value]) -> Iterator[Finding]:
-    """Operands together, and the result, have the registers of one instruction; several values may make a factor."""
+def _find_too_few_registers(op: LoopOp, values: Mapping[str, Value]) -> Iterator[Finding]:
+    """Find matrix ops whose operands or result lack the registers of one instruction."""
     needed = registers_named(op.instruction, *(BITS[each] for each in op.formats))
     if needed is None:
         return

@@ -1,7 +1,7 @@
-"""The proof: takes a compiled schedule, gives a `Report` that holds for every trip count and interleaving.
+"""The proof that a schedule is race-free and right, for every trip count and interleaving.
 
-The loop is replayed until the machine's state at the loop edge repeats; each distinct state, followed by the epilogue,
-covers one trip count or all that are congruent to it.
+The proof replays the loop until the machine's state at the loop edge repeats.  Each distinct state, followed by the
+epilogue, covers one trip count or all trip counts congruent to it.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from rota.program.entry import Effect, Entry, Place, Space
 from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
 from rota.verify.abstract_machine import AbstractMachine
-from rota.verify.computed_values import TileContents, VersionContents, contradicted
-from rota.verify.hazards import Overlap, initial_overwritten, lands_behind, read_hazards, write_hazards
+from rota.verify.computed_values import TileContents, VersionContents, find_contradictions
+from rota.verify.hazards import Overlap, find_read_hazards, find_write_hazards, lands_after, report_initial_overwritten
 from rota.verify.machine_limits import (
-    barrier_counts,
-    budgets,
-    full_counters,
-    misplaced_roles,
-    private_registers,
-    wait_encodings,
-    waits_first,
+    check_arrivals_first,
+    check_barrier_counts,
+    check_budgets,
+    check_counters,
+    check_private_registers,
+    check_roles,
+    check_wait_encodings,
 )
 from rota.verify.report import (
     AS_COUNTED,
@@ -58,39 +58,39 @@ _MOST_RUNS = 64  # of a loop that is entered again, one for each state in which 
 
 
 class Contents(Protocol):
-    """What the places of a program hold, followed in one of the two ways in which a program says what it computes."""
+    """What the places of a program hold; each of the two ways to state what a program computes has its own class."""
 
     proves: str
     first_iterations: int
 
     @property
     def initial(self) -> tuple[Place, ...]:
-        """Places whose content before the loop is wanted."""
+        """Places whose content before the loop is read."""
         ...
 
-    def declared(self) -> Iterator[Finding]:
-        """Entries that contradict the declaration."""
+    def find_undeclared(self) -> Iterator[Finding]:
+        """Find entries that contradict the declaration."""
         ...
 
-    def impossible(self) -> Iterator[Finding]:
-        """What no machine could do, or was not declared."""
+    def find_impossible(self) -> Iterator[Finding]:
+        """Find what no machine could do, or what was not declared."""
         ...
 
-    def move(self, machine: AbstractMachine, step: Entry, k: int) -> Iterable[Finding]:
-        """An op has run."""
+    def apply(self, machine: AbstractMachine, step: Entry, k: int) -> Iterable[Finding]:
+        """Apply an op that has run."""
         ...
 
-    def hopeless(self, machine: AbstractMachine, base: int) -> Iterator[Finding]:
-        """What can no longer come right."""
+    def find_lost(self, machine: AbstractMachine, base: int) -> Iterator[Finding]:
+        """Find values that can no longer become right."""
         ...
 
-    def ended(self, machine: AbstractMachine, total: int) -> Iterator[Finding]:
-        """What is wrong after the loop."""
+    def check_end(self, machine: AbstractMachine, total: int) -> Iterator[Finding]:
+        """Find what is wrong after the loop."""
         ...
 
 
 class _Replay(NamedTuple):
-    """Trip counts looked at one by one, after how many trips the state repeats, and all states it can end in."""
+    """Trip counts that were replayed one by one, the period of the state, and every state the loop can end in."""
 
     explicit: int
     period: int
@@ -98,12 +98,12 @@ class _Replay(NamedTuple):
 
 
 def verify(compiled: Lowerable) -> Report:
-    """Prove a program race-free and right for every trip count, or say where it isn't."""
+    """Prove a program race-free and right for every trip count, or report where it isn't."""
     return _Proof(compiled.lowered).report()
 
 
 def holds(compiled: Lowerable) -> bool:
-    """Would `verify` give a certificate?  Stops at the first error, where that one collects all."""
+    """True if `verify` would give a certificate; stops at the first error instead of collecting all."""
     try:
         return _Proof(compiled.lowered, stops=True).report().certificate is not None
     except _Refuted:
@@ -111,10 +111,10 @@ def holds(compiled: Lowerable) -> bool:
 
 
 class _Refuted(Exception):  # noqa: N818  # nobody sees it
-    """The first error was found, and no other is asked for."""
+    """Raised at the first error when no other is asked for."""
 
 
-def _contents(program: LoweredProgram) -> Contents:
+def _select_contents(program: LoweredProgram) -> Contents:
     if isinstance(program.semantics, TileSum):
         return TileContents(program, program.semantics)
     if isinstance(program.semantics, Unstated):
@@ -130,28 +130,28 @@ def _touches_lds(effect: Effect) -> bool:
 
 
 class _Proof:
-    """One run of the proof; collects findings, each pair of entries once, or `stops` at the first error."""
+    """One run of the proof.  Collects findings, each pair of entries once, or `stops` at the first error."""
 
     def __init__(self, program: LoweredProgram, *, stops: bool = False) -> None:
         self.program = program
         self.stops = stops
-        self.contents = _contents(program)
+        self.contents = _select_contents(program)
         self.found: dict[tuple[object, ...], Finding] = {}
         self.assumes_register_waits = False
 
     def report(self) -> Report:
         program = self.program
-        self._record(misplaced_roles(program))
+        self._record(check_roles(program))
         # Whose registers, and whose barriers, is settled where every op has its roles.
-        for check in () if self.found else (barrier_counts, waits_first, private_registers):
+        for check in () if self.found else (check_barrier_counts, check_arrivals_first, check_private_registers):
             self._record(check(program))
-        self._record(contradicted(program))
-        self._record(self.contents.declared())
+        self._record(find_contradictions(program))
+        self._record(self.contents.find_undeclared())
         # Roles that never meet have no epochs, and what isn't declared has no semantics.
         explicit, period = (0, 0) if self.found else self._replay()
-        self._record(self.contents.impossible())
-        self._record(wait_encodings(program))
-        self._record(budgets(program.machine, program.lds_bytes, program.registers, program.register_limit))
+        self._record(self.contents.find_impossible())
+        self._record(check_wait_encodings(program))
+        self._record(check_budgets(program.machine, program.lds_bytes, program.registers, program.register_limit))
         findings = sorted(self.found.values(), key=lambda finding: _SEVERITIES.index(finding.severity))
         certificate = None if self._wrong() else self._certificate(explicit, period)
         return Report(findings=tuple(findings), certificate=certificate)
@@ -160,22 +160,22 @@ class _Proof:
         return any(finding.severity is Severity.ERROR for finding in self.found.values())
 
     def _replay(self) -> tuple[int, int]:
-        """How many trip counts were looked at one by one, and after how many trips the loop's state repeats.
+        """Trip counts replayed one by one, and the period of the loop's state.
 
-        A reentrant loop is entered again in every state in which it can have ended.
+        A reentrant loop is entered again in every state it can end in.
         """
         entered: set[tuple[object, ...]] = set()
         waiting = [AbstractMachine(self.program)]
         replayed: list[_Replay] = []
         while waiting:
             if len(replayed) == _MOST_RUNS:
-                self._never_repeats("no state in which the loop ends repeats", "runs", _MOST_RUNS)
+                self._report_no_repetition("no state in which the loop ends repeats", "runs", _MOST_RUNS)
                 break
             replayed.append(self._replay_from(waiting.pop()))
             if not replayed[-1].period:  # no more runs prove anything
                 break
             for machine in replayed[-1].ended if self.program.reentrant else ():
-                self._put_in_initial_values(machine)
+                self._check_initial_values(machine)
                 machine.enter_again()
                 state = machine.state(0)
                 if state not in entered:
@@ -183,15 +183,15 @@ class _Proof:
                     waiting.append(machine)
         return max(each.explicit for each in replayed), replayed[0].period
 
-    def _put_in_initial_values(self, machine: AbstractMachine) -> None:
-        """Before the loop runs again the registers that it reads first are written: no load into them may be under way.
+    def _check_initial_values(self, machine: AbstractMachine) -> None:
+        """Check the registers that get initial values before the loop runs again: no load into them may be in flight.
 
-        What a compiler would wait for there is not known, since that code isn't.
+        The code between two runs is unknown, so no compiler wait there can be assumed.
         """
         for place in self.contents.initial:
             loader = machine.loading.get(place)
             if place.space is Space.REGISTER and loader is not None and not loader.covered:
-                self._record([initial_overwritten(machine, loader, place)])
+                self._record([report_initial_overwritten(machine, loader, place)])
 
     def _replay_from(self, machine: AbstractMachine) -> _Replay:
         program, contents = self.program, self.contents
@@ -200,50 +200,50 @@ class _Proof:
         ended: list[AbstractMachine] = []
         for trips in range(_MOST_TRIPS):
             base = program.tiles_per_trip * trips
-            machine.forget_the_past()
-            self._record(contents.hopeless(machine, base))
+            machine.forget_past()
+            self._record(contents.find_lost(machine, base))
             # Before iteration 0 nothing is due: as long as an op still reaches back there, the trip itself matters.
             state = (min(base, contents.first_iterations), *machine.state(base))
             if state in seen:
-                self._record(full_counters(machine.fullest, program.machine))
+                self._record(check_counters(machine.fullest, program.machine))
                 return _Replay(trips, trips - seen[state], tuple(ended))
             seen[state] = trips
             ending = machine.fork()
             self._run(ending, Phase.EPILOGUE, trips + 1)
-            self._record(contents.ended(ending, program.total_tiles(trips)))
+            self._record(contents.check_end(ending, program.total_tiles(trips)))
             ended.append(ending)
             self._run(machine, Phase.KERNEL, trips + 1)
-        self._never_repeats("the state at the loop edge doesn't repeat", "trips", _MOST_TRIPS)
+        self._report_no_repetition("the state at the loop edge doesn't repeat", "trips", _MOST_TRIPS)
         return _Replay(_MOST_TRIPS, 0, tuple(ended))
 
-    def _never_repeats(self, what: str, unit: str, most: int) -> None:
-        """What is never rewritten is a trip older each time, and who never waits knows less and less of the others."""
+    def _report_no_repetition(self, what: str, unit: str, most: int) -> None:
+        """Report V111: a place that is never rewritten ages with each trip, and who never waits knows ever less."""
         if not self._wrong():
             message = f"nothing is proved: {what} within {most} {unit}"
             self._record([Finding(code="V111", message=message, evidence=((f"{unit} looked at", most),))])
 
     def _run(self, machine: AbstractMachine, phase: Phase, trip: int) -> None:
-        k, move = self.program.k_of(phase, trip), self.contents.move
+        k, move = self.program.k_of(phase, trip), self.contents.apply
         for index, step in enumerate(self.program.phase(phase)):
             kind = step.effect.kind
             machine.place = (phase, index)
             if kind is OpKind.WAIT:
                 machine.wait(step)
             elif kind is OpKind.BARRIER:
-                self._record(machine.meetings.pass_by(step))
+                self._record(machine.meetings.pass_barrier(step))
             elif not kind.synchronises and kind is not OpKind.NOTHING:
                 self._access(machine, step, trip)
                 self._record(move(machine, step, k))
             machine.number += 1
 
     def _access(self, machine: AbstractMachine, step: Entry, trip: int) -> None:
-        """Everything that the op reads and writes, wherever that is; then it goes under way, or is over at once."""
+        """Check everything the op reads and writes; then put it in flight, or complete it at once."""
         effect = step.effect
         if machine.loading:
             self._registers(machine, step, trip)
         if not effect.kind.computes or _touches_lds(effect):
-            self._record(read_hazards(machine, step, trip))
-            self._record(write_hazards(machine, step, trip))
+            self._record(find_read_hazards(machine, step, trip))
+            self._record(find_write_hazards(machine, step, trip))
             machine.start(step)
         else:
             for place in effect.writes:
@@ -254,14 +254,14 @@ class _Proof:
         for place in step.effect.reads:
             loader = loading.get(place)
             if loader is not None and loader.in_flight_for(step):
-                self._overlaps(machine, Overlap(loader, step, place, trip), writes=False)
+                self._record_overlap(machine, Overlap(loader, step, place, trip), writes=False)
         for place in step.effect.writes:
             loader = loading.get(place)
-            if loader is not None and loader.in_flight_for(step) and not lands_behind(machine, loader, step):
-                self._overlaps(machine, Overlap(loader, step, place, trip), writes=True)
+            if loader is not None and loader.in_flight_for(step) and not lands_after(machine, loader, step):
+                self._record_overlap(machine, Overlap(loader, step, place, trip), writes=True)
 
-    def _overlaps(self, machine: AbstractMachine, overlap: Overlap, *, writes: bool) -> None:
-        """No planned wait covers a load into the registers; the compiler's own may."""
+    def _record_overlap(self, machine: AbstractMachine, overlap: Overlap, *, writes: bool) -> None:
+        """Report a load into registers that no planned wait covers; the compiler's own wait may cover it."""
         tracked = self._compiler_waits_for(machine, overlap)
         self._record([overlap.finding(machine, writes=writes, compiler_waits=tracked)])
         if tracked:
@@ -269,7 +269,7 @@ class _Proof:
             machine.cover(overlap.loader, overlap.step)
 
     def _compiler_waits_for(self, machine: AbstractMachine, overlap: Overlap) -> bool:
-        """Does the compiler's own wait cover the load?  A compiler counts on the order of a counter, too."""
+        """True if the compiler's own wait covers the load.  The compiler, too, relies on the order of the counter."""
         return self.program.compiler_tracks_registers and machine.can_count(overlap.loader, overlap.step)
 
     def _record(self, findings: Iterable[Finding] | Iterator[Finding]) -> None:
@@ -280,7 +280,7 @@ class _Proof:
             self.found.setdefault((finding.code, ends or finding.message), finding)
 
     def _refills_tiles(self) -> bool:
-        """Does LDS have to be written between two runs of the loop?"""
+        """True if LDS must be written between two runs of the loop."""
         return self.program.reentrant and any(place.space is Space.LDS for place in self.contents.initial)
 
     def _certificate(self, explicit: int, period: int) -> Certificate:

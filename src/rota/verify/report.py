@@ -1,4 +1,8 @@
-"""What a proof says: takes findings and the terms of the proof, gives a `Report` with, if clean, a `Certificate`."""
+"""The result of a proof: a `Report` of findings and, if none is an error, a `Certificate`.
+
+A certificate is bound to the program it is about. Only certificates that a proof of this process issued are believed; a
+copied or stored one is proved again.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +25,14 @@ ENTERED_ONCE = "the loop is run once, or with full waits and a barrier between t
 
 
 def in_order_assumption(counter: str) -> str:
-    """That a counter keeps the order of issue."""
     return f"{counter} counts down in the order of issue"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, weakref_slot=True)
 class Certificate:
-    """What was proved, about which trip counts, on which facts, under which named assumptions.
+    """What was proved, for which trip counts, on which facts, under which named assumptions.
 
-    `subject` is what it was proved about; without one, as in a document, these are only the terms of a claim.
+    `subject` is the program that was proved.  Without one, as in a document, the terms are only a claim.
     """
 
     obligations: tuple[str, ...]
@@ -61,13 +64,13 @@ _ISSUED: WeakValueDictionary[int, Certificate] = WeakValueDictionary()
 
 
 def issue(certificate: Certificate) -> Certificate:
-    """The certificate, known from now on as the proof's own."""
+    """Register the certificate as the proof's own."""
     _ISSUED[id(certificate)] = certificate
     return certificate
 
 
 def was_issued(certificate: Certificate) -> bool:
-    """Did a proof of this process give it, as it is?  One that was copied, changed or read was not."""
+    """True if a proof of this process issued this very object; a copied, changed or stored certificate was not."""
     return _ISSUED.get(id(certificate)) is certificate
 
 
@@ -80,7 +83,7 @@ class Report:
 
     @property
     def clean(self) -> bool:
-        """No finding is an error."""
+        """True if no finding is an error."""
         return self.certificate is not None
 
     @property
@@ -103,8 +106,8 @@ class Report:
         return card(head, told, folded("what was proved, on which facts, under which assumptions", terms), tone="ok")
 
 
-def not_about(proved: LoweredProgram | None, given: LoweredProgram) -> Finding | None:
-    """The finding of a certificate that was given to something other than what it is about."""
+def check_subject(proved: LoweredProgram | None, given: LoweredProgram) -> Finding | None:
+    """A V108 finding if the certificate was proved of another program, else None."""
     if proved == given:
         return None
     return Finding(
@@ -123,13 +126,13 @@ def _differences(proved: LoweredProgram, given: LoweredProgram) -> tuple[tuple[s
             continue
         before, now = getattr(proved, each.name), getattr(given, each.name)
         if before != now:
-            one, other = (before, now) if isinstance(now, int | None) else _told_apart(before, now)
+            one, other = (before, now) if isinstance(now, int | None) else _describe_difference(before, now)
             found.append((each.name, f"{one} in the proof, {other} here"))
     return tuple(found)
 
 
-def _told_apart(before: object, now: object) -> tuple[str, str]:
-    """Two values that differ, in few words; of two lists the first elements that differ."""
+def _describe_difference(before: object, now: object) -> tuple[str, str]:
+    """Describe two different values briefly; of two tuples, their first different elements."""
     if not isinstance(before, tuple) or not isinstance(now, tuple):
         return f"one {type(before).__name__}", "another"
     slot = next(number for number, (one, other) in enumerate(zip_longest(before, now)) if one != other)
