@@ -1,1 +1,1 @@
-"""Checks what a compiler made of a schedule: toolchains, code objects, and their instructions against the entries."""
+"""Is a compiler's machine code still the schedule? Instructions against entries."""

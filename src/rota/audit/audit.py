@@ -1,4 +1,4 @@
-"""The audit: takes a schedule and the code object made of it, gives an `Audit` of how far the code follows it."""
+"""The audit: how far machine code follows the schedule that it was made from."""
 
 from __future__ import annotations
 
@@ -69,6 +69,10 @@ def _wait(addition: Addition, event: ExpectedEvent) -> ExpectedEvent:
     return ExpectedEvent(kind=OpKind.WAIT, entry=entry)
 
 
+# Which waves stay behind.
+#
+# Staggered groups run the same instructions; only the branches around three barriers tell them apart.
+
 _GROUPS = 2  # that staggering knows
 _Pair = tuple[Entry, MachineEvent]
 
@@ -128,6 +132,11 @@ def _wrong(
 
 def _shown(waves: frozenset[int]) -> str:
     return "waves " + ", ".join(map(str, sorted(waves))) if waves else "no wave"
+
+
+# Is a kernel launched as it was compiled.
+#
+# The notes say what the compiler meant; the descriptor is what the hardware is told.
 
 
 def misfits(facts: KernelFacts, instructions: Sequence[Instruction], machine: Machine) -> list[Finding]:

@@ -1,7 +1,7 @@
-"""Schedule against machine code: takes expected and found events, gives what was kept, moved, weakened or added.
+"""Schedule against machine code: what the compiler kept, moved, weakened or added, and a new proof.
 
 Between two data instructions only the strongest wait of each counter on each side of a barrier matters: the compiler
-fuses waits that stand side by side.
+fuses adjacent waits. The schedule is then proved again with the waits and barriers that its code really has.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A GEMM's machine code, launched on the CPU: takes a decoded kernel, gives C beside NumPy's for trips and turns.
+"""A GEMM's machine code, launched on the CPU, with C compared to NumPy's.
 
-C = A x B^T: A is M x K, B is N x K, or lies in memory as K x N, C is M x N in fp32.  Integers from -4 to 4 make every
-product and sum exact in fp32, so C has one right value in any order of summation; numbers with all the bits that an
-element has make C right within the rounding of that many sums.
+C = A x B^T: A is M x K, B is N x K, or K x N in memory, C is M x N in fp32. Integers from -4 to 4 make every product
+and sum exact in fp32, so C has one right value in any order of summation; numbers that use all bits of an element make
+C right within the rounding of that many sums.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Do instructions work on what their entries name: takes paired events of a GEMM, gives a finding for each misfit.
+"""Do instructions work on what their entries name?
 
-Addresses and registers are the compiler's choice, but must be chosen alike everywhere: a tile's bytes at one distance
-from its place in the schedule, a fragment read into the registers that its matrix instructions take, a sum added to
-where it stands.
+Addresses and registers are the compiler's choice, but it must choose alike everywhere: a tile's bytes at one distance
+from its place in the schedule, a fragment read into the registers that its matrix instructions take, a sum added to in
+its own place.
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ from rota.errors import Finding
 from rota.isa.disassembly import Instruction
 from rota.program.entry import Place, Space
 from rota.program.kinds import OpKind, Phase
+
+# Do attention's instructions work on what their entries name.
+#
+# Registers are the compiler's choice, but a value stands where it was made until it is read: they are followed
+# through the loop, with no trip and with two. DMAs and LDS reads must name the bytes of their tile.
 
 Pair = tuple[ExpectedEvent, MachineEvent]
 Register = str

@@ -1,8 +1,8 @@
-"""A kernel's loop in machine code: takes its instructions, gives the `MachineEvent`s of prologue, loop and epilogue.
+"""A kernel's loop in machine code, as the events of its prologue, loop and epilogue.
 
 Events are what a schedule speaks of: DMAs, LDS reads and writes, matrix instructions, waits, barriers, priorities.
-Address arithmetic and s_nop are none, nor are accesses of global memory that a schedule has no ops for, as the store of
-the results.
+Address arithmetic and s_nop are none, nor are accesses of global memory that a schedule has no ops for, such as the
+store of the results.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The `rota` command: takes words from the shell, gives text on stdout and an exit code."""
+"""The `rota` command."""

@@ -1,4 +1,4 @@
-"""A kernel named on the command line: takes a name, file.py:Name or package.module:Name, gives a `Kernel`."""
+"""Kernels and settings named on the command line: a name, file.py:Name or package.module:Name."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ from rota.registry import Registry
 from rota.solver.limits import Stop
 from rota.solver.memory import remembering
 from rota.targets import registry
+
+# A search that Ctrl-C ends early.
+#
+# The first Ctrl-C ends the searches that are under way, and the work goes on with the best that they found; the
+# second ends the command.
 
 T = TypeVar("T")
 
@@ -70,6 +75,11 @@ def _awaited(result: Future[T], stop: Stop | None = None) -> T:
             if result.done():  # it is the work that ran out of time, or it ended just now
                 return result.result()
 
+
+# A setting from the command line.
+#
+# The fields of the kernel's dataclasses are the options. A field is named by its path or by enough of the path's
+# end.
 
 _TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _TOO_LARGE = 2**63

@@ -1,6 +1,6 @@
-"""Machine code named on the command line: takes FILE or FILE:kernel, gives a code object and the kernel's name.
+"""Machine code named on the command line: FILE or FILE:kernel.
 
-Assembly is assembled, for the processor that it names; a HIP source is compiled, for --device.
+Assembly is assembled for the processor that it names; HIP source is compiled for --device.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The command's entry point: takes arguments, runs one command, gives its exit status.
+"""The entry point of the command.
 
-0 all is well, 1 findings, 2 usage, 3 internal error, 130 interrupted.
+Exit status: 0 all is well, 1 findings, 2 usage, 3 internal error, 130 interrupted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a command gives: takes values, gives text or JSON on stdout, files, and colour where it is wanted."""
+"""Output of commands: text, JSON, SARIF, annotations for GitHub, files, progress and colour."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ import click
 
 from rota.errors import CODES, Finding, Severity, SourceLine
 from rota.version import __version__
+
+# Annotations for GitHub.
+#
+# https://docs.github.com/actions/reference/workflow-commands-for-github-actions: a message's line ends and per
+# cents are escaped, and in its properties commas and colons too.
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning"}  # notes are legal
 _DATA = (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"))
@@ -67,6 +72,12 @@ def relative(file: str) -> str:
     path = Path(file).resolve()
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else file
 
+
+# Findings that are known.
+#
+# A finding is known if its code, its kernel and its ends are: lines of source where there are any, instructions
+# elsewhere. Numbers, waves and bytes may change, and so may the place of an instruction in its listing. What was
+# found twice is known twice.
 
 FORMAT = 1
 
@@ -136,6 +147,12 @@ def _known(entry: dict[str, Any]) -> KnownFinding:
     return KnownFinding(parts[0], parts[1], parts[2:])
 
 
+# Findings as SARIF 2.1.0.
+#
+# The first line of source that a finding is about is its location, the others are related ones; where there is no
+# line, it is the file that was checked. Instructions are logical locations.
+# https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
@@ -190,6 +207,10 @@ def _uri(file: str) -> str:
     told = relative(file)
     return Path(told).as_uri() if Path(told).is_absolute() else Path(told).as_posix()
 
+
+# Progress of long work.
+#
+# Work that counts what it has done gets a bar.
 
 _PATIENCE = 1.0
 _TICK = 0.25

@@ -22,6 +22,11 @@ from rota.verify.report import Report
 if TYPE_CHECKING:
     from rota.sync.repair import Repair, Repaired
 
+# Findings in the author's terms.
+#
+# An author writes a body; how its ops are numbered among the waits and barriers of three phases is internal to
+# rota.
+
 _ENTRY = re.compile(rf"at ({'|'.join(phase.value.lower() for phase in Phase)})\[(\d+)\]")
 
 
@@ -80,6 +85,10 @@ class BodyPlaces:
     def index(self, op: Op) -> int | None:
         return self._index(op.declared)
 
+
+# One help per cause.
+#
+# Errors that come back together when one repair is left out have one cause: what that repair added.
 
 _MOST_REPAIRS = 16  # each costs a proof; beyond, one help serves all errors
 
@@ -213,6 +222,11 @@ def _order_findings(errors: Sequence[Finding], compiled: CompiledSchedule) -> Pr
         each for each in compiled.findings if each.severity is Severity.WARNING or (about_order and each.code in MOVED)
     ]
     return ProofError(*causes, *errors, *hints)
+
+
+# A program supplied lowered.
+#
+# A front end that lowers its loops itself needs no class of its own for the result.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

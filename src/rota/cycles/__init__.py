@@ -1,1 +1,1 @@
-"""How long it takes: takes a compiled loop, gives predicted clocks, what they consist of, and a timeline."""
+"""Predicted clocks of a loop on one compute unit, what they consist of, and a timeline."""

@@ -1,4 +1,8 @@
-"""What waves issue: takes a lowered program and the model's parameters, gives the instructions of each role."""
+"""The instructions that waves issue, as the cycle model runs them, and the model's parameters.
+
+`program_of` fills in how many instructions each op is; `encode` writes them out for every role. Parameters come from
+the device: nominal, or with one estimate moved to an end of its range.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The cycle model: takes a program's instructions and parameters, gives the trips of each wave, and its stalls.
+"""The cycle model: the trips of each wave, clock by clock, and what stalled them.
 
-One compute unit runs one workgroup.  Wave i is on SIMD i modulo the number of SIMDs; a SIMD has its turn once a slot,
-in which it issues at most one instruction per class (MFMA and VALU, LDS, global memory, scalar), each from a different
-wave, in the order of the wave's program.  An MFMA holds its SIMD's matrix unit for its passes; VALU ops run beside it.
+One compute unit runs one workgroup. Wave i is on SIMD i modulo the number of SIMDs. A SIMD has its turn once a slot, in
+which it issues at most one instruction per class (MFMA and VALU, LDS, global memory, scalar), each from a different
+wave, in the order of the wave's program. An MFMA holds its SIMD's matrix unit for its passes; VALU ops run beside it.
 All waves share one LDS port and one path to L2, both first come first served; what a DMA brings takes the port when it
-arrives.  Memory ops of one counter complete in order, if the machine says so, and a full counter stops the wave.  The
-n-th wait at a barrier ends when all waves that arrive there have done so n times.
+arrives. Memory ops of one counter complete in order, if the machine says so, and a full counter stops the wave. The
+n-th wait at a barrier ends when all waves that arrive there have arrived n times.
 """
 
 from __future__ import annotations
@@ -254,6 +254,11 @@ def _count_complete(gathering: Gathering) -> str:
     return f"{len(gathering.complete)} complete"
 
 
+# When a run has settled.
+#
+# Times count from now, and what lies too far back to matter is cut off: the same state again means the same clocks
+# again.
+
 _PAST = -256  # clocks; operands and turns look back far less
 
 
@@ -322,6 +327,10 @@ def _pending(tokens: Tokens, time: int) -> Iterable[tuple[int, ...]]:
             return
         yield moment - time, *late
 
+
+# The compute unit that the cycle model runs on.
+#
+# Causes go by number here, those of `Cause` first, then a wait for each counter.
 
 _NUMBER = {cause: number for number, cause in enumerate(Cause)}
 BARRIER, LDS_PORT, DMA_PATH = _NUMBER[Cause.BARRIER], _NUMBER[Cause.LDS_PORT], _NUMBER[Cause.DMA_PATH]

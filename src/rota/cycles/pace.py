@@ -1,8 +1,8 @@
-"""A loop's pace at a glance: takes a loop's steps, gives the clocks of a trip in any order of its entries.
+"""A quick estimate of a loop's clocks per trip, for any order of its entries.
 
-The cycle model (`model`) runs every wave; a search that tries thousands of orders asks for less, and one wave stands
-for all.  Loads in front of the loop have landed when it begins.  This ranks orders; what a schedule takes, the model
-says.  The compiled core gives the same clocks as `WavePace`, faster; without it `WavePace` does.
+The cycle model (`model`) runs every wave. A search that tries thousands of orders needs less: here one wave represents
+all, and loads before the loop have landed when it begins. This ranks orders; the model decides how long a schedule
+takes. The compiled core gives the same clocks as `WavePace`, faster.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ MATH, LDS, GLOBAL, WAIT, TURNS, RUN = range(6)
 """Forms of a step."""
 MATRIX, VECTOR = 0, 1
 """Math units."""
+# A loop as one wave issues it.
+#
+# One wave stands for all: what they share, it holds as long as all of them together, and at a barrier it waits for
+# the last SIMD's turn.
+
 _FORMS = {Unit.MMA: MATH, Unit.VALU: MATH, Unit.LDS: LDS, Unit.DMA: GLOBAL}
 _KINDS = tuple(OpKind)
 
@@ -383,6 +388,12 @@ def _fields(step: IssueStep | IssueRun, pool: list[int]) -> tuple[int, ...]:
     operands = needs_at, len(first.needs), makes_at, len(step.makes)
     return step.form, step.lead, first.held, first.after, first.place, *operands, rest, every
 
+
+# A loop's pace at a glance.
+#
+# The cycle model (`model`) runs every wave; a search that tries thousands of orders asks for less, and one wave
+# stands for all. Loads in front of the loop have landed when it begins. This ranks orders; what a schedule takes,
+# the model says. The compiled core gives the same clocks as `WavePace`, faster; without it `WavePace` does.
 
 _TRIPS = 2  # ahead of the one that is taken; by then loads of the first have landed
 

@@ -1,8 +1,8 @@
-"""Predicted speed of a loop: takes a compiled loop, gives cycles, busy shares, a band, and what the waves wait for.
+"""The predicted speed of a loop: cycles, busy shares, a band, and what the waves wait for.
 
-A prediction of one model, not a measurement: it covers the steady loop of one workgroup per compute unit; launch,
-prologue, epilogue, stores of the result, caches and power are left out.  Its TFLOP/s are a ceiling, with all units at
-the device's highest clock; `rota.predict` predicts whole problems.
+This is the prediction of one model, not a measurement. It covers the steady loop of one workgroup per compute unit;
+launch, prologue, epilogue, stores of the result, caches and power are left out. Its TFLOP/s are a ceiling, with all
+units at the device's highest clock; `rota.predict` predicts whole problems.
 """
 
 from __future__ import annotations

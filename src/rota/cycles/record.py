@@ -1,4 +1,4 @@
-"""A run as a timeline: takes a program, gives its slices, stalls, barriers, counters, registers and buffers."""
+"""A predicted run as a timeline: slices, stalls, barriers, counters, registers and buffers."""
 
 from __future__ import annotations
 

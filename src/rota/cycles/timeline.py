@@ -1,4 +1,4 @@
-"""What happened when: takes nothing, gives the values that a timeline of predicted clocks is made of.
+"""The values of a predicted run and of its timeline.
 
 Clocks count from 0, the workgroup's start; an interval ends where the next may begin.
 """

@@ -1,1 +1,1 @@
-"""Source: takes a compiled schedule, gives HIP kernels, skeleton headers and the JSON that other tools exchange."""
+"""Schedules as source (HIP kernels, skeleton headers) and as JSON."""

@@ -1,7 +1,7 @@
-"""What is asked of an emitter: takes a compiled schedule and what it is for, gives one frozen value.
+"""What is asked of an emitter, what an emitter refuses, and the waits it adds or announces.
 
-An emitter is a function of an `Emission` that gives text.  It reads the `program`; the workgroup's tile and the shape
-of the ops are there too.
+An emitter is a function from an `Emission` to text. It reads the `program`; the workgroup's tile and the shape of the
+ops are there too.
 """
 
 from __future__ import annotations
@@ -123,6 +123,11 @@ def _refusal(
         Finding(code=code, message=message, concerns=tuple(concerns), evidence=tuple(evidence), fixes=fixes)
     )
 
+
+# Register waits made explicit.
+#
+# LLVM adds a wait of its own before a register is used while its load is under way. Planned waits take their place,
+# so that the machine code holds no wait which the schedule doesn't.
 
 _Compiled = TypeVar("_Compiled", bound=CompiledSchedule)
 

@@ -1,4 +1,4 @@
-"""rota's own emitters: takes an `Emission`, gives HIP, a skeleton for one's own ops, or a document."""
+"""rota's own emitters (HIP, a skeleton for one's own ops, a document) and emitters by name."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ from rota.registry import Registry
 if TYPE_CHECKING:
     from rota.emit.gemm.gemm_tile import Element
     from rota.pipeline.geometry import TileShape
+
+# The order alone.
+#
+# Waits, barriers and fences are rota's; what an op does is the author's: a class with one function for each op, by
+# stages for each kind of op.
 
 _COMMENT_COLUMN = 72
 

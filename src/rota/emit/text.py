@@ -1,4 +1,4 @@
-"""What emitted source rests on: takes a schedule, gives comment lines with what was proved and what is assumed."""
+"""Text that all emitters share: names, comments, waits and barriers, and what the source rests on."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import LoweredProgram
 from rota.program.machine import Machine
 from rota.targets.architecture import Architecture, WaitEncoding
+
+# Where a schedule stands in the machine code of a whole kernel.
+#
+# A DMA sets m0 anew before it uses it, so that these have no effect.
 
 FIRST_MARK = 0x524F5401
 LAST_MARK = 0x524F5402
@@ -89,6 +93,10 @@ class FunctionCall(NamedTuple):
         sign = "-" if self.k_tile < 0 else "+"
         return f"ops.{numbers}({f'{base} {sign} {abs(self.k_tile)}' if self.k_tile else base});"
 
+
+# Waits, barriers and hints as source.
+#
+# Every statement ends in a fence that keeps the compiler from moving anything over it.
 
 _GROUP_MASKS = (0x100, 0x200, 0x020, 0x008)  # by InstructionGroup: LLVM, SchedGroupMask in AMDGPUIGroupLP
 

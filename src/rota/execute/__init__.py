@@ -1,1 +1,1 @@
-"""What it computes: takes a compiled loop and a trip count, gives whether every wave computes what is due."""
+"""Execution of a schedule on numbers, under many interleavings, against what it should compute."""

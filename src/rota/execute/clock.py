@@ -1,7 +1,7 @@
-"""When things happen: takes the traces of all roles and a policy, gives the times of steps and of landings.
+"""Times of steps and landings, for one policy of interleaving.
 
-Any interleaving that keeps to the barriers is some assignment of times, so no wave is stepped: each gets times of its
-own within an epoch, and a barrier lets a wave go when the last of those that it waits for has arrived.
+Any interleaving that obeys the barriers is some assignment of times, so no wave is stepped: each gets its own times
+within an epoch, and a barrier releases a wave when the last wave it waits for has arrived.
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     Ints = NDArray[np.intp]
 
 AT_ISSUE, AT_COVER = 0.0, 1.0
+
+
+# How waves interleave and memory ops complete.
+#
+# A run is one interleaving with one completion order. The arrays of all runs are computed on together, so every
+# policy gives its runs as one batch.
 
 
 class Run(NamedTuple):
@@ -274,6 +280,12 @@ def _late_loads(trace: Trace) -> Iterator[list[bool]]:
     yield [count % 2 == 0 for count in number]
     yield [count % 2 == 1 for count in number]
     yield overtaken
+
+
+# The order of barriers.
+#
+# Waves of a role execute the same steps, so the roles alone decide whether any wave waits forever. The n-th wait at
+# a barrier ends when every role that arrives there has done so n times.
 
 
 class BarrierStop(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a loop by values computes: takes its waves with their times, gives which results are wrong and why."""
+"""The results of a loop by values under given times: which are wrong, and why."""
 
 from __future__ import annotations
 
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     Ints = NDArray[np.intp]
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
+
+# What a read sees.
+#
+# A slice is poison from the issue of a write to its landing, and then holds what landed last.
 
 _MOST_COMPARISONS = 1 << 18  # per batch of runs: keeps the temporaries in cache, and memory bounded
 
@@ -150,6 +154,12 @@ def _resolve(clock: Clock, written: Ints, reads: Ints, writes: Ints, unseen: NDA
     tile = written[run, wave, writes[wave, last]]
     begun = (landed | under_way).any(axis=4)
     return np.where(defined, tile, np.where(begun, GARBAGE, UNWRITTEN))
+
+
+# The waves of a loop by values at work.
+#
+# All waves of all runs are executed together, in program order. When things happened is decided by the clock, what
+# a read of a tile found by LDS; a register is NaN until its load has landed.
 
 
 class _Register(NamedTuple):

@@ -1,11 +1,11 @@
-"""The value executor: takes a program, a trip count and a policy, gives whether every wave computes what it should.
+"""The value executor: does every wave compute what it should, for one trip count and policy?
 
-What it should compute is the program's semantics: A @ B where it is a sum over K-tiles; where it is a loop's values,
-what the iterations give one after the other.
+The program's semantics say what that is: A @ B for a sum over K-tiles; for a loop by values, what the iterations give
+one after the other.
 
 The executor implements the machine model (docs/machine_model.md) on real numbers and shares nothing with the proof but
-the effects of ops: waves get times, memory ops land somewhere between issue and cover, memory under way is NaN, and the
-result is compared with what is right.
+the effects of ops: waves get times, memory ops land somewhere between issue and cover, memory with a write in flight is
+NaN, and the result is compared with the right one.
 """
 
 from __future__ import annotations
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.intp]
+
+# The operands and their product.
+#
+# Entries are integers in float64, so every sum is exact and right means equal.
 
 _DEPTH = 2  # elements of K in a tile
 _LARGEST = 999  # products of K-tiles stay far below 2**53, up to which float64 counts exactly

@@ -1,7 +1,7 @@
-"""A loop as its author wrote it: takes a `LoopSpec` and what its ops compute, gives the values of all iterations.
+"""A loop as its author wrote it, executed one iteration after the other.
 
-One iteration after the other, in the order of declaration, without stages, buffers or time: what a schedule computes is
-right if it is this.  Nothing here has seen a schedule.
+Iterations run in the order of declaration, without stages, buffers or time: a schedule is right if it computes this.
+Nothing here has seen a schedule.
 """
 
 from __future__ import annotations

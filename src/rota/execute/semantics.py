@@ -1,7 +1,7 @@
-"""What ops compute: takes the arrays that an op reads, gives those that it makes; mixed numbers by default.
+"""What ops compute: mixed integers by default, real formulas for the shipped kernels.
 
-The default needs no formulas: every op of every loop makes integers that depend on its name, on each of
-its operands and on their order, so that another version, another part or swapped operands are seen in the results.
+The default needs no formulas: every op makes integers that depend on its name, on each of its operands and on their
+order. Another version, another part or swapped operands therefore show in the results.
 """
 
 from __future__ import annotations
@@ -404,6 +404,11 @@ def _normal(shape: tuple[int, ...], *seed: int) -> Floats:
     numbers.flags.writeable = False  # shared by all callers
     return numbers
 
+
+# Attention in single instructions on real numbers.
+#
+# Every instruction treats its own share of a block's columns, so that one left out, or executed on another version,
+# shows in the result. What is right is told by a softmax over all keys at once.
 
 _ROWS = 2  # of Q per block
 _DEPTH = 2  # of the head per K step

@@ -1,6 +1,6 @@
-"""What one wave executes: takes a program and a trip count, gives the wave's memory ops, computes and barriers.
+"""What one wave executes for a trip count: its memory ops, computes and barriers.
 
-All of this follows from program order alone.  When they happen is decided by the clock.
+All of this follows from program order alone; the clock decides when it happens.
 """
 
 from __future__ import annotations
@@ -265,6 +265,12 @@ class _Walk:
             covered, _ = pending.popleft()
             self._covers[covered] = ordinal
         return load
+
+
+# The waves that run together.
+#
+# A tile in LDS has as many slices as the workgroup has waves. The waves of the roles that write it share them out:
+# where all waves write, each has one; where a producer's waves write alone, theirs are all of them.
 
 
 def writer_of_slices(writers: Sequence[int], slices: int) -> list[int]:

@@ -1,1 +1,1 @@
-"""rota where people already are: test runners and notebooks."""
+"""rota inside other tools: test runners and notebooks."""

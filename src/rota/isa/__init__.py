@@ -1,1 +1,1 @@
-"""Machine code: takes a code object, gives its instructions, decoded, and runs them on the CPU."""
+"""Machine code: read, decode and execute it on the CPU."""

@@ -1,4 +1,4 @@
-"""A kernel ready to run: takes its facts and its instructions, gives a `KernelProgram` of decoded steps."""
+"""A kernel ready to run, as decoded steps, and which waves reach an instruction."""
 
 from __future__ import annotations
 
@@ -138,6 +138,12 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
     touches = step.sources if _IN_ORDER.match(instruction.opcode) else step.touches
     return replace(step, touches=touches, spacing=spacing_of(instruction, architecture))
 
+
+# Which waves come to an instruction.
+#
+# A wave starts with its lanes' numbers in v0, in a workgroup of one dimension; arguments and memory are not known.
+# What follows from known registers is computed, what a loop or a stretch that may be skipped writes is not known
+# behind it.
 
 # Not memory, not matrices, not clocks; without those that write a part of a register.
 _COMPUTED = re.compile(r"^(?:s_(?!load|store|buffer|scratch|atomic|mem|dcache)|v_(?!mfma|smfmac|writelane))")

@@ -1,8 +1,7 @@
-"""Vector instructions that are skipped: takes instructions with s_setvskip, gives twice as many without that mode.
+"""The instructions of a kernel, from a listing of llvm-objdump or an assembly file.
 
-While VSKIP is on, vector instructions are passed over as if they were not there: they neither count nor wait (CDNA3
-ISA, "S_SETVSKIP").  The second half of what is given is the code as it is then, with s_nop for each of them;
-s_setvskip is a branch from one half to the other, so that nothing else has to know of the mode.
+A listing becomes `Instruction` values; control flow says every place the kernel can go. What can't be followed, or
+doesn't match the kernel's descriptor, is a finding.
 """
 
 from __future__ import annotations
@@ -23,6 +22,12 @@ from rota.isa.wave.operand import unknown
 
 if TYPE_CHECKING:
     from rota.isa.binary.elf import LineTable
+
+# A listing, line by line.
+#
+# Each instruction has a place: its byte address where the text shows addresses, its number elsewhere. Labels say
+# where something begins, never where it ends. Where a branch goes is read from its encoding, and from its label
+# only in assembly, which shows none.
 
 _FUNCTION = re.compile(r"^(?P<address>[0-9a-fA-F]+) <(?P<name>.+)>:$")
 _ENCODED = re.compile(r"//\s*(?P<address>[0-9A-Fa-f]+):(?P<words>(?: [0-9A-Fa-f]{8})+)")
@@ -127,6 +132,11 @@ def _labelled(label: str, place: int, labels: Mapping[str, list[int]]) -> int | 
     chosen = before[-1:] if numbered["way"] == "b" else after[:1]
     return chosen[0] if chosen else None
 
+
+# Addresses of code in registers.
+#
+# Compilers make the address of a function with s_getpc_b64 and a sum, and keep return addresses in lanes of a
+# vector register. That much is followed; whatever else an instruction names is not known behind it.
 
 Key = str | int | tuple[int, int]  # SCC, a scalar register, or a lane of a vector register
 Values = frozenset[int]
@@ -276,6 +286,12 @@ def _literal(operand: str) -> int | None:
     except ValueError:
         return None
 
+
+# Where a kernel goes.
+#
+# A branch says where it goes; a call or return goes where a register says, which is followed as far as
+# `rota.isa.code.addresses` goes. What can't be followed is named, and may then go to any function of the code
+# object.
 
 _MOST_VISITS = 16  # of a place, on average: what real code needs is 1 to 4
 _FREE_VISITS = 10_000
@@ -531,6 +547,11 @@ def instruction_of(
     )
 
 
+# Code that has no way to an end.
+#
+# A wave that comes to one of them runs for ever, whatever its registers hold; nobody has to wait for that to show.
+
+
 def without_end(instructions: Sequence[Instruction]) -> frozenset[int]:
     """The numbers from which neither an end, nor a trap, nor a jump that a register decides can be come to."""
     into: dict[int, list[int]] = defaultdict(list)
@@ -551,6 +572,10 @@ def without_end(instructions: Sequence[Instruction]) -> frozenset[int]:
                 ending.append(before)
     return frozenset(range(len(instructions))) - reached
 
+
+# Is a kernel launched as it was compiled.
+#
+# The notes say what the compiler meant; the descriptor is what the hardware is told.
 
 _USED_REGISTERS = re.compile(r"(?<!\w)(?P<file>[vas])(?:\[\d+:(?P<last>\d+)\]|(?P<one>\d+))(?!\w)")
 
@@ -622,6 +647,12 @@ def _misfit(
         evidence=(("descriptor", told), other),
     )
 
+
+# Vector instructions that are skipped.
+#
+# While VSKIP is on, vector instructions are passed over as if they were not there: they neither count nor wait
+# (CDNA3 ISA, "S_SETVSKIP"). The second half of what is given is the code as it is then, with s_nop for each of
+# them; s_setvskip is a branch from one half to the other, so that nothing else has to know of the mode.
 
 SKIPPING = "skipping"
 """A modifier that no listing has: of the s_setvskip in the second half, which goes back where its bit is 0."""

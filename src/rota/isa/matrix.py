@@ -1,10 +1,10 @@
-"""Matrix instructions: takes an MFMA or SMFMAC, gives a `Step` that multiplies in the register layout of the ISA.
+"""Matrix instructions (MFMA, SMFMAC), in the register layout of the ISA.
 
-Which instructions there are is the architecture's to say (`MatrixForm`).  EXEC is ignored, as the ISA says.  Sums are
-formed in float64 and rounded once to float32, to the nearest even: in which order the hardware adds, and how it rounds
-in between, AMD doesn't publish (a third party measured it: MMA-Sim, arXiv:2511.10909).  Where all products and partial
-sums fit the result exactly, as small integers do, there is nothing to round and the result is the machine's; other
-results are judged within a bound.  Integers wrap around.
+The architecture says which instructions there are (`MatrixForm`). EXEC is ignored, as the ISA says. Sums are formed in
+float64 and rounded once to float32, to the nearest even: AMD doesn't publish in which order the hardware adds, and how
+it rounds in between (a third party measured it: MMA-Sim, arXiv:2511.10909). Where all products and partial sums fit the
+result exactly, as small integers do, there is nothing to round and the result is the machine's; other results are
+judged within a bound. Integers wrap around.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
     from rota.isa.wave.wave import Wave
     from rota.targets.architecture import Architecture
+
+# Number formats of matrix operands.
+#
+# A lane's registers are one string of bits, the first register lowest; an element is the next so many bits.
+# Elements come as float64, which holds every value of every format, lane by lane in columns.
 
 Registers = NDArray[np.uint32]
 Values = NDArray[np.float64]
@@ -146,6 +151,13 @@ def scale_values(registers: Registers, byte: int) -> Values:
     codes = (registers >> np.uint32(8 * byte) & np.uint32(0xFF)).astype(np.int64)
     return np.where(codes == 0xFF, np.nan, np.ldexp(1.0, codes - 127))
 
+
+# Where matrix elements lie in lanes.
+#
+# AMD CDNA3 ISA, "Matrix Arithmetic Instructions", and AMD's matrix instruction calculator. With M rows, B blocks
+# and G groups of lanes, M * B * G = 64: lane i + M * (b + B * g) holds of row i of block b the g-th part of K.
+# 8-bit and 6-bit factors of f8f6f4 instructions come in two parts of 16 elements, G * 16 apart (AMD, matrix core
+# programming on CDNA3 and CDNA4). Lane j of a result holds column j mod N; its rows are those of `result_places`.
 
 _PART = 16
 _BLOCK_OF_SCALE = 32  # elements of K that share a scale

@@ -1,10 +1,4 @@
-"""Races with one cause: takes findings and the code they are about, gives which of them belong together.
-
-Where a wait or barrier is missing, every access before it races with every one behind it: many pairs of instructions,
-one fault.  Pairs are alike if they break the same rule between the same two stretches of code and, where the compiler
-says so, come from the same two source lines.  A stretch ends at a barrier, a branch and a place that branches go to:
-within one, a wait serves all.
-"""
+"""Races: accesses of LDS and of global memory that nothing keeps apart, in any interleaving."""
 
 from __future__ import annotations
 
@@ -28,6 +22,50 @@ if TYPE_CHECKING:
 
     Octets = NDArray[np.int64]
     Places = NDArray[np.int64]
+
+# Which LDS accesses are kept apart.
+#
+# The rules, which every engine that judges accesses follows to the letter:
+#
+# A wave's *epoch* is the number of barriers it has reached. An access has the epoch of its issue and, once a wait
+# of its wave has covered it, the epoch of that wait. Access `o` of one wave is *before* access `n` of another, in
+# every interleaving, iff the wait that covers `o` stands in an earlier epoch than the issue of `n`; an access that
+# no wait has covered yet is before nothing. LDS instructions of one wave are ordered among themselves; its loads to
+# LDS (DMA) are ordered with nothing, so that a wait must stand between them and any other access of the wave to the
+# same bytes.
+#
+# A byte knows the number of its last plain write `W` and whether that changed it, of each wave's last plain read
+# `R[v]`, of each wave's last atomic `A[v]`, and whether anything was ever written to it, `I`. At the issue of
+# access `n` by wave `w`, for each of its bytes:
+#
+# ====== ======================================== ======================= access looked at, in this order then
+# ====== ======================================== ======================= read `W`, `A[v]`, and `I` if W = A = 0
+# `R[w] = n` write all `R[v]`, `W`, `A[v]` `W = n`, `I = true` atomic all `R[v]`, `W`; `I` as a read does `A[w] =
+# n`, `I = true` ====== ======================================== =======================
+#
+# Each access `o` that is looked at is judged:
+#
+# - another wave's, not before `n`: I109.  Both are plain writes of registers and the bytes are equal, or
+#   both are one instruction that loads the same words to the same bytes: I304 instead, a warning.  Of such loads, the
+#   later one looks out for the earlier ones as well: who comes to the bytes afterwards needs all of them behind it.
+#   Atomics never look at atomics.
+# - the same wave's, `o` or `n` is a DMA, and no wait has covered `o`: I106.
+# - a byte is read while `I` is false: I301.
+#
+# An I109 says what it *rests on*: "no barrier" if both were issued in one epoch. Else a barrier stands between, but
+# no wait before it: "policy" if `o` is an LDS read and `n` writes registers (a DMA is never excused: its way to LDS
+# is another one), "no wait before the barrier" in all other cases.
+#
+# It says whether it was *seen* as well. Wrong in the order that was executed: a read landed with bytes of which
+# another wave's write had a change under way between its issue and its landing (it brings poison), or two writes
+# differ. All others are separated only by how long things take; of these it says whether the write changed any of
+# the bytes, so that another order brings another value. A DMA and an atomic count as changing what they write.
+#
+# One number per byte and wave suffices: a wave's reads are covered in their order (a flat read, which isn't, keeps
+# its place in `R[w]` until it is covered), and a write that is kept apart from an earlier one stands for it towards
+# all that follow. Of a byte that two waves race for, the first race is told, and an I106 may be hidden behind an
+# I109. A run visits one interleaving; this check finds the races of the others, as long as they don't change where
+# the waves go.
 
 _NONE = 0  # the number of no access
 _BEFORE_ALL, NEVER = -1, 1 << 30  # epochs: of no access, and of a wait that hasn't come
@@ -257,6 +295,30 @@ def span(octets: Octets) -> str:
     if len(distinct) == last - first + 1:
         return f"{first} to {last}"
     return f"{len(distinct)} of {first} to {last}"
+
+
+# Which accesses of global memory are kept apart.
+#
+# Accesses are written down while waves run and judged, byte by byte, when their workgroup is done (`close`) or the
+# launch is (`finish`).
+#
+# Two accesses of a byte conflict if one of them writes, unless both are *shared*. Atomics are shared, loads and
+# stores with sc1 (or glc, if scalar) as well, and within a workgroup those with sc0: that is how compilers spell
+# atomic loads and stores. A conflict is a fault if nothing orders it.
+#
+# *Within a workgroup* the rules are those of LDS (`memory_order`): another wave's access is before this one iff the
+# wait that covers it stands in an earlier epoch. A wave's own accesses are in order. I302.
+#
+# *Between waves and workgroups* a shared write and a later shared read, or an atomic that returns, of the same
+# address order what came before the one with what follows the other: accesses that a wait of the writing wave had
+# covered by then, or one in an earlier epoch of another wave of its workgroup, come before those that are issued
+# once the read is covered, by the same wave or in a later epoch. There is no other order between workgroups. I303.
+#
+# Where both write the same value it is I304 instead.
+#
+# Not covered: whether caches are written back and invalidated (buffer_wbl2, buffer_inv); orders that go through a
+# third workgroup by two different addresses; of several workgroups that read a byte before one writes it, only the
+# last is looked at.
 
 
 class MemoryUse(enum.Enum):
@@ -549,6 +611,13 @@ def _acquired(acquire: _Access, access: _Access) -> bool:
 def _name(workgroup: tuple[int, int, int]) -> str:
     return ", ".join(str(each) for each in workgroup)
 
+
+# Races with one cause.
+#
+# Where a wait or barrier is missing, every access before it races with every one behind it: many pairs of
+# instructions, one fault. Pairs are alike if they break the same rule between the same two stretches of code and,
+# where the compiler says so, come from the same two source lines. A stretch ends at a barrier, a branch and a place
+# that branches go to: within one, a wait serves all.
 
 _RACES = frozenset({"I106", "I109", "I302", "I303", "I304"})
 _ENDS = re.compile(r"^s_(?:barrier|branch|cbranch\w*|endpgm|setpc_b64|swappc_b64)\b")

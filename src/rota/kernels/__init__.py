@@ -1,1 +1,1 @@
-"""Shipped schedules: takes a geometry and knobs, gives `PipelineSchedule`s that serve as products and as examples."""
+"""The schedules that rota ships, as products and as examples."""

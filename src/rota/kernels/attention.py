@@ -1,6 +1,6 @@
-"""Attention forward by values: takes rows, keys and head size, gives a `LoopSpec` over tiles of keys and values.
+"""Attention forward by values: a loop over tiles of keys and values.
 
-Each wave keeps its rows of Q in registers.  The softmax is online: a running maximum and sum are carried from tile to
+Each wave keeps its rows of Q in registers. The softmax is online: a running maximum and sum are carried from tile to
 tile, and the output is rescaled when the maximum grows.
 """
 
@@ -14,6 +14,12 @@ from rota.emit.attention.attention_ops import ForwardShape
 from rota.kernels.gemm import LANES, REGISTER_BYTES, check_fit
 from rota.program.loop_spec import LoopSpec, Read
 from rota.values.loop import Loop
+
+# Attention forward in single instructions.
+#
+# Rows are computed in blocks of the matrix instruction's side (r), keys likewise (c), the head in its K steps (j)
+# for the scores and in blocks (h) for the output, which takes the keys in K steps (t). Vector ops are single
+# instructions too; an exponential holds the vector unit for four slots and is counted as four.
 
 _EXPONENTIAL_SLOTS = 4  # slots: a quarter of the rate of other vector instructions
 
@@ -230,6 +236,10 @@ MI300X_ATTENTION = AttentionShape(
 )
 """The same for MI300X."""
 
+
+# Attention forward to be shipped.
+#
+# `rota.emit.attention.attention_shape` says how it is computed.
 
 HEAD_128 = ForwardShape(name="attention_forward_bf16_head128")
 """Attention forward for MI355X: four waves of 32 rows, 64 keys a tile, head size 128."""

@@ -1,6 +1,6 @@
-"""Kernels by name: takes a name, gives a `Kernel`: one that rota ships, or one that an installed package registers.
+"""Kernels by name, those that rota ships and those that installed packages register.
 
-A package registers a `Kernel`, or whatever can be the source of one.
+A package registers a `Kernel`, or anything that can be the source of one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The 4-wave GEMM loop with cross-stage register rotation: takes a geometry, gives `Pipeline4Wave`."""
+"""`Pipeline4Wave`, the 4-wave GEMM loop with cross-stage register rotation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GEMM loops by values: takes a workgroup tile, waves and a matrix instruction, gives a `LoopSpec`.
+"""GEMM loops by values, for a workgroup tile, waves and a matrix instruction.
 
 At tile granularity an op is a quadrant's worth of instructions; at instruction granularity every DMA, LDS read and MFMA
 is an op of its own, as in hand-written kernels.
@@ -21,6 +21,11 @@ from rota.values.loop import Loop
 
 LANES = cdna.LANES.value
 REGISTER_BYTES = cdna.REGISTER_BYTES.value
+
+
+# Do a shape's numbers fit together.
+#
+# Asked when a loop is made and not when a shape is: settings are changed one at a time.
 
 
 class Shape(Protocol):
@@ -361,6 +366,10 @@ MI300X_GEMM_SHAPES: tuple[GemmShape, ...] = (
 )
 """The GEMMs that ship for MI300X, whose DMA moves 4 bytes a lane and whose LDS holds 64 KiB."""
 
+
+# GEMMs of 4-bit floats (OCP e2m1) and of scaled blocks (OCP MX, or fp32) on MI355X.
+#
+# Named in full, as `rota.kernels.narrow_gemm:FP4_SMALL`.
 
 _SCALED = "v_mfma_scale_f32_16x16x128_f8f6f4"
 _FP4: dict[str, Any] = {"mma": (16, 128), "depth": 256, "element_bytes": 1, "packed": 2}

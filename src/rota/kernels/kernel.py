@@ -1,9 +1,9 @@
-"""A kernel with its settings: takes what an author wrote, gives a `Kernel` that can be changed and compiled.
+"""A kernel with its settings, whichever way its author wrote it.
 
 An author writes a `PipelineSchedule` class or value, a `LoopSpec`, a value with a `loop()` such as `GemmShape`, a value
-with a `compile_for(machine)`, or a function that returns one of these.  The parameters of the class or function are
-settings, and so are the fields of every dataclass among them.  A machine that the author names, in a field, a parameter
-or a method `machine`, stands until a setting says otherwise.
+with a `compile_for(machine)`, or a function that returns one of these. The parameters of the class or function are
+settings, and so are the fields of every dataclass among them. A machine that the author names, in a field, a parameter
+or a method `machine`, holds until a setting replaces it.
 """
 
 from __future__ import annotations
@@ -38,6 +38,11 @@ from rota.targets.registry import known_devices
 
 if TYPE_CHECKING:
     from rota.pipeline.geometry import TileShape
+
+
+# The settings of a kernel's source.
+#
+# The parameters of a class or function are settings, and so are the fields of every dataclass among them.
 
 
 class Setting(NamedTuple):
@@ -230,6 +235,11 @@ class FrontEnd(ABC):
         """What a prediction needs for a body declared in tiles; other programs say it themselves."""
         return None
 
+
+# A kernel that compiles itself.
+#
+# This is how other front ends plug in: they lower whatever they declare, and rota proves, repairs, predicts, draws
+# and emits the program.
 
 _SYNC: dict[str, Callable[[CompiledSchedule], CompiledSchedule]] = {
     "as_written": lambda written: written,

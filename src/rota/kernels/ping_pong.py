@@ -1,4 +1,4 @@
-"""The ping-pong GEMM loop for two staggered wave groups: takes knobs and a target, gives `DeclarativeSchedule`."""
+"""`DeclarativeSchedule`, the ping-pong GEMM loop for two staggered wave groups."""
 
 from __future__ import annotations
 

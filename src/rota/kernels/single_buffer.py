@@ -1,4 +1,4 @@
-"""The single-buffer GEMM loop: takes the number of K-tiles and the hint counts, gives `SingleBufferSchedule`."""
+"""`SingleBufferSchedule`, the single-buffer GEMM loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AMD CDNA targets: takes the per-load counter costs, gives the `TargetProfile` of a device.
+"""Target profiles of AMD CDNA devices.
 
 The latencies are the reference's planning numbers, in cycles, not measurements.
 """

@@ -1,1 +1,1 @@
-"""The languages that kernels are written in besides HIP, each in modules of its own: a schedule as source, and back."""
+"""Schedules in Gluon, FlyDSL and Mojo, and the machine code that their compilers make."""

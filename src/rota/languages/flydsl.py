@@ -1,4 +1,4 @@
-"""A FlyDSL kernel as machine code: takes an emitted schedule or a folder of dumps, gives the code object and its audit.
+"""A GEMM kernel in FlyDSL, and what FlyDSL's compiler makes of it.
 
 FlyDSL compiles when a kernel is launched, and takes its settings from the environment: it runs in a process of its own,
 which compiles and doesn't launch.
@@ -29,6 +29,12 @@ from rota.languages.language_code import LanguageCode
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.entry import Entry
 from rota.program.kinds import OpKind, Phase
+
+# A GEMM kernel in FlyDSL.
+#
+# One statement is one instruction. Waits, barriers, priorities and fences are FlyDSL's own; DMAs and matrix
+# instructions are lines of assembly, to which LLVM adds no waits; LDS reads are loads that it sees, so that it
+# still guards their registers.
 
 _FAR_APART = 100  # the column of comments
 _WORDS = ("fx", "flyc", "ir", "llvm", "rocdl", "arith", "launch", "Memory", "dma", "read", "mma", "zero", "kept")
@@ -342,6 +348,11 @@ def _log2(number: int) -> int:
 def _remark(text: str) -> str:
     return "# " + comment(text).removeprefix("// ")
 
+
+# A FlyDSL kernel as machine code.
+#
+# FlyDSL compiles when a kernel is launched, and takes its settings from the environment: it runs in a process of
+# its own, which compiles and doesn't launch.
 
 _BINARY = re.compile(r'bin = "((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(rb"\\([0-9A-Fa-f]{2})|\\(.)", re.DOTALL)

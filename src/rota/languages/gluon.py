@@ -1,4 +1,4 @@
-"""A Gluon kernel as machine code: takes an emitted schedule, gives the code object, its audit, and a launch of it."""
+"""A GEMM kernel in Gluon, the waits that its compiler adds, and the machine code it makes."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ from rota.triton import CompiledKernel, compile_kernel
 
 if TYPE_CHECKING:
     from rota.audit.gemm_launch import GemmProgram
+
+# What the compiler adds to a Gluon kernel.
+#
+# LLVM follows the LDS reads that it takes to be under way, and waits for one before its registers are used. It
+# doesn't see waits that are lines of assembly, but those that it adds itself, and the one that a barrier of Gluon's
+# takes for all reads before it. (LLVM, SIInsertWaitcnts: where ways meet, the newest read of each register counts.)
 
 _LARGEST = 15  # that lgkmcnt's field of four bits says; LLVM waits for fewer than that
 
@@ -115,6 +121,13 @@ def _steps(plan: GemmPlan, phase: Phase) -> Iterator[_Step]:
                 yield _Step(number, uses=tuple(use for operand in Factor for use in plan.factor(each, operand)))
             number += 1
 
+
+# A GEMM kernel in Gluon.
+#
+# One statement is one instruction of every wave: waves take turns at parts of a tile, so that a part of all of them
+# is one tensor. Loads, reads, matrix instructions and barriers are Gluon's own; a wait is a line of assembly, since
+# Gluon has none for LDS reads, and adds a barrier to the one it has for loads. The compiler doesn't see those
+# lines, and adds waits of its own, which `rota.languages.gluon_additions` says in advance.
 
 _TYPES = {Element.BF16: "gl.bfloat16", Element.FP16: "gl.float16", Element.FP8: "gl.float8e4nv"}
 _POINTERS = {Element.BF16: "*bf16", Element.FP16: "*fp16", Element.FP8: "*fp8e4nv"}

@@ -1,4 +1,4 @@
-"""A schedule as another compiler made it: takes its code object, gives its audit and a launch of it."""
+"""The audit and a launch of a schedule that another compiler built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Mojo kernel as machine code: takes an emitted schedule, gives the code object, its audit, and Mojo's own table."""
+"""A GEMM kernel in Mojo: the schedule as tables in the reference's vocabulary, a kernel for them, and back."""
 
 from __future__ import annotations
 
@@ -26,6 +26,12 @@ from rota.pipeline.geometry import KernelGeometry
 from rota.pipeline.op import DoubleBufferTag, FrameworkTag, KOffsetKind, OpDesc
 from rota.program.entry import Entry
 from rota.program.kinds import OpKind, OpRole, Phase, ResourceKind
+
+# A schedule as a table in the reference's vocabulary.
+#
+# A schedule by stages has its rows' fields itself. Of a loop by values they follow from what its ops are bound to:
+# a load or read is a slice of A or B, a compute the product of two slices. A kernel that walks the table knows no
+# more than the rows: what it would do with each of them must be what the entry is bound to.
 
 LOADS = {DoubleBufferTag.LOAD_A: Factor.A, DoubleBufferTag.LOAD_B: Factor.B}
 FRAGMENTS = {DoubleBufferTag.MMA_LOAD_A: Factor.A, DoubleBufferTag.MMA_LOAD_B: Factor.B}
@@ -278,6 +284,13 @@ def _printing() -> Iterator[str]:
         yield f"    for e in {phase.name.lower()}():"
         yield f"        print({fields}, e.time_slot, e.phase, Int(e.is_prefetch))"
 
+
+# A GEMM kernel in Mojo.
+#
+# The tables hold the schedule's entries in the reference's vocabulary, and the kernel walks them with `comptime
+# for`: an author keeps the kernel and takes other tables of the same shape. Waits, barriers and priorities are
+# intrinsics; DMAs and matrix instructions are lines of assembly, to which LLVM adds no waits; LDS reads are loads
+# that it sees.
 
 _OWN = ("OpDesc", "ScheduleEntry", "Extra", "entry", "fence", "meet", "step", "main", "prologue", "kernel", "epilogue")
 

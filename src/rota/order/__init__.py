@@ -1,1 +1,1 @@
-"""In which order, and how good: takes one iteration or a loop, gives an order or start times with a certificate."""
+"""The order of ops: of one iteration, or of a pipelined loop, with a certificate of how good it is."""

@@ -1,4 +1,4 @@
-"""One MMA with what surrounds it: takes ops, waits and flags, gives the block's entries by a fixed template."""
+"""Blocks: one MMA with the fragment reads, loads, waits and barriers around it, by a fixed template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The body builder: takes one call per op in program order, gives the op list of one loop iteration."""
+"""The body of one iteration: its builder, structural reorders, and ordering as free functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel program: takes a body, its config and knobs, gives ordered blocks with waits, and the ordering."""
+"""Build the kernel program: order the body, group it into blocks, plan waits, check the result."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ from rota.pipeline.op import FrameworkTag, OpDesc, ScheduleEntry, numbered_ops, 
 from rota.pipeline.rules import derive_edges_from_ops
 from rota.pipeline.schedule_config import NO_FIRST_WAIT, ScheduleConfig
 from rota.program.kinds import OpRole, Phase, ResourceKind
+
+# Block building.
+#
+# A block is the run of ops that ends with a compute. It has one class, tested in this order: first of its
+# partition, first block with a cross-stage fragment, last of its partition, other.
 
 
 class _Run(NamedTuple):

@@ -1,4 +1,4 @@
-"""A compiled schedule by stages: takes what the steps derived, gives one frozen value with its lowered program."""
+"""A compiled schedule by stages, with its lowered program and notes on what moved."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ from rota.program.lowered import LoweredProgram, falls_back_at
 
 if TYPE_CHECKING:
     from rota.sync.repair import Repaired
+
+
+# What is not issued where the body has it.
+#
+# A block issues its fragments and loads in two groups, `max_globals` takes loads out of over-full blocks, and an
+# author's hooks may list anything. Each may do so; a reader of the body must be told.
 
 
 class _Move(NamedTuple):
@@ -312,6 +318,12 @@ def _known(certificate: OrderCertificate) -> str:
 
 def _tile(op: OpDesc) -> tuple[int, ...]:
     return (op.tag, op.channel, op.stage, op.subtile)
+
+
+# Waits that count ops of unstated size.
+#
+# A wait that leaves nothing under way needs no counts. One that leaves `n` tokens does: where an op's number of
+# instructions isn't stated, those ops are unknown.
 
 
 class _Words(NamedTuple):

@@ -1,4 +1,4 @@
-"""Compilation: takes a `PipelineSchedule` and how to treat missing synchronisation, gives a `CompiledSchedule`."""
+"""Compile a `PipelineSchedule`: derive every step, report what the mode would ignore, repair, prove."""
 
 from __future__ import annotations
 

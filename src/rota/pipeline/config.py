@@ -1,4 +1,4 @@
-"""The shape of a pipeline: takes depth, grid and per-load costs, gives a frozen `PipelineConfig`."""
+"""`PipelineConfig`, the shape of a pipeline: depth, grid and per-load costs."""
 
 from __future__ import annotations
 

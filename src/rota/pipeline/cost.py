@@ -1,4 +1,4 @@
-"""Costs per op tag: takes logical ops and a cost model, gives the ops with resource, latency, role, registers."""
+"""Costs per op tag, and the target profile that a kernel author picks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel's shape in elements: takes tile and instruction sizes, gives a frozen `KernelGeometry`."""
+"""The kernel's shape in elements, and what its ops are in instructions."""
 
 from __future__ import annotations
 
@@ -101,6 +101,10 @@ def _whole(size: int, width: int) -> int:
     """Instructions of `width` bytes that move `size` bytes."""
     return max(-(-size // width), 1)
 
+
+# What the ops of a body declared in tiles stand for.
+#
+# Ops of one kind share the work of a K-tile evenly, so the workgroup's tile, its waves and its MFMA are enough.
 
 _MOVING = (OpRole.GLOBAL_LOAD, OpRole.SHARED_STORE, OpRole.FRAGMENT_LOAD)
 

@@ -1,4 +1,4 @@
-"""A schedule by stages as a lowered program: takes its entries and configs, gives a `LoweredProgram`."""
+"""Lower a schedule by stages: the effect of each op, then the `LoweredProgram`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One operation of the loop body: takes the author's description, gives a frozen `OpDesc`."""
+"""`OpDesc`, one operation of the loop body, and the vocabulary that describes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prologue and epilogue of a double buffer: takes the finalized program, gives what runs before and after the loop."""
+"""Derive prologue and epilogue, of a double buffer and of a single one."""
 
 from __future__ import annotations
 
@@ -211,6 +211,11 @@ def derive_single_buffer_phases(body: Sequence[OpDesc], config: PipelineConfig) 
         epilogue=entries_of(epilogue, Phase.EPILOGUE),
     )
 
+
+# What phases are derived from besides blocks.
+#
+# A rotating fragment has subtile 0 and reads a stage that is not its own partition's: it fills, while this
+# partition still computes, the registers that a later partition starts with.
 
 _CHAINED_MMAS = 3
 """The reference links a partition's first three MMAs."""

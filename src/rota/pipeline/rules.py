@@ -1,4 +1,4 @@
-"""The edge rules as data, and their evaluator: takes a body and a rule table, gives edges in rule order.
+"""The edge rules as data, and their evaluator.
 
 A rule never names a kernel: it speaks of roles, of fields that must match, and of partitions.
 """

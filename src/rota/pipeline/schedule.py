@@ -1,4 +1,4 @@
-"""What a kernel author writes: takes a config and a body, gives every step its input, with defaults for the rest."""
+"""`PipelineSchedule`, what a kernel author writes: a config, a body, and hooks with defaults."""
 
 from __future__ import annotations
 

@@ -318,6 +318,11 @@ def _document() -> None:
 _document()
 
 
+# Named groups of knobs.
+#
+# `ScheduleConfig.from_strategies(**BarrierStrategy.minimal_no_set_prio(), **WaitStrategy.default())`
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class _Spreadable(Pasted):
     """A dataclass that `**` can spread: keys are its fields."""

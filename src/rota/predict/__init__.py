@@ -1,1 +1,1 @@
-"""Whole problems: takes a kernel's predicted loop and a problem's size, gives its time, what it consists of, a band."""
+"""The time of a whole problem, what it consists of, and a band."""

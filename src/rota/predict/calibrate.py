@@ -1,7 +1,7 @@
-"""Calibration: takes measured runs of a kernel, gives a `Correction` of the model, and how far off it was.
+"""Calibration: correct the model by measured runs of a kernel, and say how far off it was.
 
-Three factors are estimated: on the time as a whole, on the start, and on what memory adds.  Each departs from 1 only
-as far as the runs demand (a least-squares fit with priors), so that three runs suffice and one outlier does little.
+Three factors are estimated: on the time as a whole, on the start, and on what memory adds. A least-squares fit with
+priors moves each from 1 only as far as the runs demand, so that three runs suffice and one outlier does little.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ from rota.predict.predict_problem import (
 )
 from rota.targets.device import Device
 from rota.targets.registry import STANDS_FOR
+
+# Measured runs from files.
+#
+# Which format a file has is seen from its first line. What can't be read ends in M201, another device in M203.
 
 COLUMNS = ("device", "M", "N", "K", "type", "layout", "kernel", "tile", "split_k", "us", "runs")
 """Of rota's own format; layout, kernel and runs are kept for the reader."""
@@ -334,6 +338,10 @@ def _check_unit(runs: Sequence[MeasuredGemm], logs: Sequence[float]) -> None:
         )
     )
 
+
+# Profiles.
+#
+# They are small JSON files in the folder that `ROTA_PROFILES` names, else in the user's configuration.
 
 FORMAT = 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")

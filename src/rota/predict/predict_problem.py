@@ -1,6 +1,6 @@
-"""A whole GEMM predicted: takes a kernel and a problem, gives its time, a band, and the parts it consists of.
+"""The predicted time of a whole GEMM, a band, and the parts it consists of.
 
-What `rota.cycles.predict` says of the loop is one of the parts.  The parameters are facts of the device, fitted to runs
+The loop, as `rota.cycles.predict` sees it, is one of the parts. The parameters are facts of the device, fitted to runs
 that others measured; where nothing was measured, the prediction says so and its band is wider.
 """
 
@@ -166,6 +166,18 @@ def _element(instruction: str, bits: int) -> str:
     if takes_formats(instruction):
         return _NARROW[bits]
     return next((element for ending, element in _NAMED if instruction.endswith(ending)), instruction)
+
+
+# The time of a whole GEMM.
+#
+# T = start + sqrt(T_loop^2 + T_mem^2) + T_store + T_split T_loop = rounds k_tiles c / f c = sqrt((loop / share)^2 +
+# (operand bytes of a K-tile / feed)^2) T_mem = operand bytes / hbm f = min(f_max, f_busy u^(-1/3)), u = matrix-busy
+# share of the device
+#
+# A root of squares stands for two things that overlap, but not perfectly. The clock falls with the matrix units'
+# work because power, which is capped, grows with u f^3.
+#
+# Only operators are used, so that every value may be a number, or an array with an element for each of many runs.
 
 
 class ModelParameters(NamedTuple):

@@ -1,4 +1,4 @@
-"""Many shapes: takes a kernel and a problem, gives its prediction over M, or over M and N, as values, text and SVG."""
+"""Predictions shown and compared: a table with its bar, kernels ranked, and sweeps over M or M and N."""
 
 from __future__ import annotations
 
@@ -186,6 +186,11 @@ def _bar(found: ProblemPrediction) -> str:
         drawn = max(drawn, end)
     return text
 
+
+# Which is faster.
+#
+# Candidates are sorted by time; one that is no further from the one before it than `apart` has the same place. So
+# two that are that close never have different places, though of a long chain the ends may differ by more.
 
 NOT_DISTINGUISHABLE = "not distinguishable"
 

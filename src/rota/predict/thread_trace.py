@@ -1,7 +1,7 @@
-"""A measured instruction trace: takes what rocprofv3 exports of a thread trace, gives measured clocks per entry.
+"""A measured instruction trace: clocks per entry from what rocprofv3 exports of a thread trace.
 
-Two exports are read: `stats_*.csv` and the viewer's `code.json`.  The loop is the longest run of instructions that were
-executed most often; its memory, matrix and barrier instructions have to be those of the schedule, in its order, or the
+Two exports are read: `stats_*.csv` and the viewer's `code.json`. The loop is the longest run of instructions that
+executed most often. Its memory, matrix and barrier instructions must be those of the schedule, in its order, or the
 trace is of another program (M301).
 """
 

@@ -10,6 +10,11 @@ from typing import NamedTuple
 from rota.errors import Concern, SourceLine
 from rota.program.kinds import WIDEST, OpKind, Phase
 
+# What an op does to the machine.
+#
+# An effect is the semantics of an op: the proof and the executor both read it, each with an algorithm of its own
+# (see docs/machine_model.md).
+
 WORKGROUP = "workgroup"
 """The barrier at which all waves of a workgroup meet."""
 

@@ -35,6 +35,11 @@ PATHS = (
 """Every two parts that can follow one another, with what is before them."""
 
 
+# Formats of matrix elements.
+#
+# A matrix instruction whose name ends in f8f6f4 takes any of them, each factor its own; other names say what they
+# take.
+
 BITS: Mapping[str, int] = MappingProxyType({"fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6, "fp4": 4})
 """Bits of an element by format."""
 

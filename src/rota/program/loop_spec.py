@@ -13,6 +13,10 @@ from rota.check import bad_field, check_elements, check_ints, check_types, is_in
 from rota.errors import Concern, DeclarationError, Finding, SourceLine, did_you_mean
 from rota.program.kinds import BITS, WIDEST, Home, OpKind, takes_formats, takes_scales
 
+# Size limits.
+#
+# The largest loops that ship have 401 ops; a body of 2,048 compiles in less than a minute.
+
 MOST_OPS = 2_048  # of one iteration
 MOST_VALUES = 2 * MOST_OPS  # a value for each op, and as many that the loop only reads
 MOST_ITERATIONS_BACK = 1_024  # a copy for each; a lane has 512 registers

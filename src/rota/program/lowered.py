@@ -485,6 +485,11 @@ class Lowerable(Protocol):
     def lowered(self) -> LoweredProgram: ...
 
 
+# Roles with lists of their own as one list.
+#
+# Each role's own order is kept, and a wait at a barrier comes after the arrivals that it is for.
+
+
 def merge_roles(
     roles: Sequence[Role], barriers: Sequence[Barrier], lists: Mapping[Phase, Sequence[Sequence[Entry]]]
 ) -> dict[Phase, tuple[Entry, ...]]:
@@ -565,6 +570,12 @@ def _stuck(roles: Sequence[Role], phase: Phase, rest: Sequence[Sequence[Entry]])
 
 
 _LEADING, _TRAILING = (0,), (1,)
+
+
+# Two groups of waves, one a barrier behind.
+#
+# Group 1 executes one more barrier inside the prologue, every wave one after it, and group 0 one more at the very
+# end, so that group 1 stays one barrier behind.
 
 
 def make_groups(waves: int | None, *, staggered: bool) -> tuple[Role, ...]:

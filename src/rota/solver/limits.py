@@ -44,6 +44,12 @@ def library_missing(error: ImportError) -> DeclarationError:
     )
 
 
+# Effort.
+#
+# A limit in seconds of a wall clock would end a search earlier on a busy machine than on an idle one, and so give
+# another answer. Here a second is so much of the solver's own measure of work as takes about a second on an idle
+# processor, with a little for every search on top; whatever else runs, the same search ends at the same place.
+
 _SECONDS_PER_UNIT = 4.0  # of the solver's measure; about what it takes on one processor of 2020
 _EACH = 0.01  # seconds to build a model
 
@@ -86,6 +92,11 @@ def units(seconds: float) -> float:
     """Seconds in the solver's own measure."""
     return max(seconds, 0.0) / _SECONDS_PER_UNIT
 
+
+# Ending searches early.
+#
+# A search that is ended early ends as if its time limit had come: with the best that it has found. No search gets
+# more workers than the machine has processors: they would only take turns, and look at the clock too late.
 
 Model_contra = TypeVar("Model_contra", contravariant=True)
 Status_co = TypeVar("Status_co", covariant=True)

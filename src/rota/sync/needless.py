@@ -93,6 +93,13 @@ def _part_of_a_barrier(entry: Entry) -> bool:
     return entry.effect.kind is OpKind.BARRIER and (entry.effect.arrives is None or entry.effect.awaits is None)
 
 
+# Which entries of a loop may pass each other.
+#
+# An order of the kernel that keeps all of this meets every obligation that the given one meets: memory ops of a
+# counter and its waits keep their order, so that every wait counts the same; no access to memory passes a barrier;
+# and no op passes another that it shares a register with, or the wait that its operands are covered by. What
+# computes keeps its order, too. It is sufficient, not necessary; a schedule is proved again whatever its order.
+
 _TRIPS = 3  # after the prologue; what is covered where is settled by then
 
 

@@ -327,6 +327,14 @@ def _find_compiler_cover(timeline: WrittenOut, earlier: int, later: int) -> int 
     return None
 
 
+# What could meet an obligation.
+#
+# Of all places for a wait only some matter. A new wait can slide back, op by op, and its count grows by the tokens
+# that it passes, until it reaches an op that must wait, a barrier, or the end of its phase; a new barrier can slide
+# back to an op that must wait for it, or to the end of its phase. Neither loses anything on the way, so these
+# places are all that a best repair needs, and each of them is offered to every obligation in which it lies.
+
+
 class WaitSite(NamedTuple):
     """Where a wait is or could be; `existing` is the wait there now."""
 

@@ -20,6 +20,10 @@ from rota.sync.obligation import InsertionPoint, Obligation, Option, WaitSite, d
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
+# What a repair can do without.
+#
+# Leaving out or weakening one change makes no other needless that was needed before, so one look at each is enough.
+
 Change = InsertionPoint | WaitSite
 """A place at which barriers are added, or a wait that is added or strengthened."""
 

@@ -226,6 +226,14 @@ class _PhaseWriter:
         return str(self.plan.reasons[where])
 
 
+# Synchronisation from scratch.
+#
+# Every obligation is met at the last site that can meet it, which is the cheapest in time and asks for the weakest
+# count; a site that stands in the timelines of several trip counts takes the strongest of what it is asked for.
+# Then whatever no obligation needs is left out, and every wait is weakened as far as the others allow: in the end
+# none can be left out or weakened alone. With other sites there might be fewer waits, or weaker ones.
+
+
 class Sites(NamedTuple):
     """Slots of one iteration: for barriers, each with room for a wait on every counter, and for single waits.
 

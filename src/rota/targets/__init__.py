@@ -1,1 +1,1 @@
-"""What the hardware is: takes a device's name, gives one object with all that is known about it, with sources."""
+"""Devices and their architectures: one object each, every fact with its source."""

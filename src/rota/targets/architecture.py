@@ -1,4 +1,4 @@
-"""What all devices of an architecture share: takes facts, gives what code for it may say and how it must be spaced.
+"""What all devices of an architecture share: instruction formats, wait states, encodings, LDS banks.
 
 A code object names its architecture and no device; this is all that can be known of where it runs.
 """
@@ -13,6 +13,11 @@ from types import MappingProxyType
 from rota.check import check_elements, check_types
 from rota.errors import DeclarationError, Finding
 from rota.program.machine import Confidence, Fact, Machine
+
+# Wait states that software has to keep.
+#
+# The hardware doesn't interlock these; a compiler puts `s_nop` where they are short. A number counts the wait
+# states between the two instructions: every instruction passes one, `s_nop N` passes N + 1.
 
 SOURCES = MappingProxyType(
     {
@@ -115,6 +120,12 @@ class Hazards:
     permlane: Fact | None = None
     exec_permlane: Fact | None = None
 
+
+# Matrix instructions that an architecture has.
+#
+# Shapes and formats are those of the assembler, passes those of LLVM's scheduling model. Layouts, modifiers and
+# index sets follow from the form (AMD, CDNA3 ISA manual, "Matrix Arithmetic Instructions", and AMD's matrix
+# instruction calculator); what CDNA4 adds is documented by AMD's article on matrix core programming.
 
 _PASSES = "LLVM 22, scheduling model of the matrix pipeline"
 _BITS = {"f32": 32, "xf32": 32, "f64": 64, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8}

@@ -1,4 +1,4 @@
-"""What CDNA3 and CDNA4 have in common: takes what differs, gives counters, hazards and the planning numbers.
+"""What CDNA3 and CDNA4 have in common: counters, wait states and planning numbers.
 
 Both are gfx9: one counter for vector memory and one for LDS, waves of 64 lanes, four SIMDs visited in rotation.
 """

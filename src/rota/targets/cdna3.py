@@ -1,4 +1,4 @@
-"""CDNA3, which compilers call gfx942: takes nothing, gives its architecture and the rates of one compute unit."""
+"""CDNA3, which compilers call gfx942, and its devices: MI300X, MI300A, MI325X."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CDNA4, which compilers call gfx950: takes nothing, gives its architecture and the rates of one compute unit."""
+"""CDNA4, which compilers call gfx950, and its devices: MI355X, MI350X."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ from rota.targets.device import (
     problem_facts_of,
     with_types,
 )
+
+# Instructions that came with CDNA4.
+#
+# Those that the architecture has a field for, such as reads that transpose and matrix forms, are not among them.
 
 EXTENSIONS = (
     "buffer_atomic_pk_add_bf16",

@@ -1,6 +1,6 @@
-"""A device: takes an architecture and the device's own facts, gives one object that holds all that is known about it.
+"""A device: an architecture with rates, times and the facts that predict whole problems.
 
-The accessors take any `Machine`, as every layer knows it, and refuse one that doesn't state what they are asked for.
+The accessors take any `Machine`, as every layer knows it, and refuse one that lacks the fact they are asked for.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ def estimate(value: int, low: int, high: int, unit: str, source: str) -> Estimat
     """An estimate from scratch."""
     return Estimate(Fact(value, unit, Confidence.ESTIMATE, source), low, high)
 
+
+# Rates of a compute unit.
+#
+# Times are in slots, the turns in which a SIMD issues for one wave; LLVM counts the passes of an MFMA in the same
+# unit.
 
 _NARROW_BITS = 6
 
@@ -107,6 +112,11 @@ def _no_rate(name: str, kind: OpKind) -> DeclarationError:
             evidence=(("machine", name), ("lacks", f"the rate of an op of kind {kind.word}")),
         )
     )
+
+
+# How long operations take on a compute unit.
+#
+# A turn is a slot: the scheduler visits the SIMDs in rotation, so a wave issues at most once a turn.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

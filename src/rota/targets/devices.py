@@ -1,4 +1,4 @@
-"""Devices by the architecture that they are the first of: takes nothing, gives the names that authors import."""
+"""The devices that authors import by name, and the default one."""
 
 from __future__ import annotations
 

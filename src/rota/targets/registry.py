@@ -1,7 +1,7 @@
-"""Devices by name: takes a name, gives a `Device`, rota's own or one that an installed package registers.
+"""Devices by name, rota's own and those that installed packages register.
 
-Modules of devices are loaded when their device is asked for.  An architecture stands for a device only where a user
-types a name; no fact is looked up by architecture, except where there is only a code object.
+The module of a device is loaded when the device is asked for. An architecture names a device only where a user types a
+name; no fact is looked up by architecture, except where there is only a code object.
 """
 
 from __future__ import annotations

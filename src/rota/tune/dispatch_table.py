@@ -1,6 +1,6 @@
-"""The dispatch table in formats that are read today: takes a `TunedLibrary`, gives files by name.
+"""The dispatch table of a tuned library, in formats that other tools read, and its kernels as source.
 
-rota's own CSV; AITER's tuned CSV, in which a predicted time never stands under `us`; vLLM's JSON for Triton's
+rota's own CSV; AITER's tuned CSV, in which a predicted time never appears under `us`; vLLM's JSON for Triton's
 block-scaled fp8 GEMM, which takes the tile and the waves and nothing of the schedule.
 """
 
@@ -138,6 +138,12 @@ def shapes_in(table: DeviceTable) -> list[ProblemShape]:
     return sorted(table.choices, key=lambda shape: (shape.n, shape.k, shape.m, shape.result))
 
 
+# The dispatch table for C++.
+#
+# A problem that isn't in the table is told: `ROTA_UNTUNED(M, N, K)` is called for each lookup that finds nothing,
+# and the lookup says so. Nothing is guessed for it.
+
+
 def dispatch_header(table: DeviceTable, *, launchers: dict[str, str] | None = None) -> str:
     """The header; `launchers` are the symbols of emitted kernels by the table's name, whose launchers it includes."""
     return "\n".join([*_lines(table, launchers or {}), ""])
@@ -191,6 +197,12 @@ def _lines(table: DeviceTable, launchers: dict[str, str]) -> Iterator[str]:
     yield "  return nullptr;"
     yield "}"
     yield f"}}  // namespace {space}"
+
+
+# The kernels of a library as source.
+#
+# A schedule is made again from what the search found, checked and proved again; a kernel whose proof doesn't hold
+# is not written.
 
 
 class EmittedKernel(NamedTuple):

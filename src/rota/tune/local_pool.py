@@ -1,4 +1,4 @@
-"""Workers on this machine: takes jobs, gives rows as they are done; a worker that dies costs its start, not its job."""
+"""Workers on this machine; a worker that dies costs its start, not its job."""
 
 from __future__ import annotations
 

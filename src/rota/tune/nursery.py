@@ -1,9 +1,9 @@
-"""A worker: takes jobs from standard input, computes each in a child of its own, gives rows on standard output.
+"""A worker: reads jobs from standard input, computes each in a child process, writes rows to standard output.
 
     python -m rota.tune.nursery SECONDS MEGABYTES
 
-A child has a limit on its memory and one on its time.  One that crashes, takes too much or hangs costs one row.  One
-that somebody else killed is tried again.  A worker whose rota isn't the one that asked it says so (S304): what it would
+A child has limits on its memory and its time. One that crashes, takes too much or hangs costs one row. One that
+somebody else killed is tried again. A worker whose rota isn't the one that asked it says so (S304): what it would
 compute belongs under another key.
 """
 

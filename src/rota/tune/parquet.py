@@ -1,4 +1,4 @@
-"""Results as Parquet: takes a `TunedLibrary` and a place, gives two files there, on a disk or an object store.
+"""Results of a tuned library as two Parquet files, on a disk or an object store.
 
 A place is whatever fsspec opens: a folder, s3://bucket/path, gs://bucket/path, memory://path.
 """

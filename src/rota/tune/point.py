@@ -1,8 +1,8 @@
-"""A loop to be scheduled: takes tile, waves, instruction and settings, gives a `LoopPoint` with a key of its content.
+"""One loop to be scheduled, the key of its content, and the row that it becomes.
 
-The key is a digest of all that the schedule and its clocks depend on: the loop, the device's facts, the settings, the
-seed, rota's own code and the solver's version.  M, N and K are not among them: one proof covers every trip count.  Nor
-are the facts about whole problems: they belong to the formula.
+The key is a digest of everything that the schedule and its clocks depend on: the loop, the device's facts, the
+settings, the seed, rota's own code and the solver's version. M, N and K are not among them: one proof covers every trip
+count. Nor are the facts about whole problems: they belong to the formula.
 """
 
 from __future__ import annotations
@@ -210,6 +210,11 @@ def _maker(place: str) -> Callable[[LoopPoint], ShapeOfLoop]:
                 fixes=("make = package.module:function, of a module that can be imported wherever workers run",),
             )
         ) from error
+
+
+# What became of a point.
+#
+# A failure is a row, too: it says which finding ended the point, and costs nothing else.
 
 
 class PointStatus(enum.Enum):

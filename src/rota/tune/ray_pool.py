@@ -1,8 +1,8 @@
-"""Workers on a Ray cluster: takes jobs, gives rows as their batches are done; this is the only door to Ray.
+"""Workers on a Ray cluster; the only module that imports Ray.
 
 A batch is a Ray task of some 10 to 60 seconds: long enough that scheduling it costs little, short enough that little is
-lost with a node.  Inside a task a worker process computes the jobs as on one machine, each in a child with limits.  A
-task whose process or node dies is tried again by Ray; rows stream back batch by batch, and only the driver writes.
+lost with a node. Inside a task a worker process computes the jobs as on one machine, each in a child with limits. Ray
+retries a task whose process or node dies; rows stream back batch by batch, and only the driver writes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The space that is searched: takes a file of TOML, gives a `TuneSpace`, and its points as far as they can be kernels.
+"""The space to search, read from TOML, and the shapes to tune for.
 
-Every list is a dimension.  What can't be a kernel is left out before any solver runs, by arithmetic: tiles that matrix
-instructions don't divide, LDS, registers, widths.  Each that is left out keeps the code of the finding that says why.
+Every list is a dimension. Arithmetic drops what can't be a kernel before any solver runs: tiles that matrix
+instructions don't divide, LDS, registers, widths. Each dropped point keeps the code of the finding that says why.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ from rota.targets.registry import DEFAULT_NAME, STANDS_FOR, device_named
 from rota.tune.point import LoopPoint
 from rota.values.buffer_depth import check_registers
 from rota.verify.machine_limits import find_impossible
+
+# Shapes to be tuned for.
+#
+# Which of them a file is, is seen from its first line. What can't be read ends in S103; nothing is left out
+# silently.
 
 TOKENS = tuple(2**power for power in range(15))
 """Rows of A that a model's layers are asked for, where nobody says which."""

@@ -1,7 +1,7 @@
-"""The store: takes rows, gives them back; one SQLite file in a folder, which is the truth about a tuned library.
+"""The store: one SQLite file in a folder, which is the truth about a tuned library.
 
-One process writes, which a lock shows; any number read.  A row is there whole or not at all, whenever its writer is
-killed (write-ahead log).  What is wrong with the file or the disk is a finding: S201, S202, S203.
+One process writes, under a lock; any number read. A row is there whole or not at all, whenever its writer is killed
+(write-ahead log). What is wrong with the file or the disk is a finding: S201, S202, S203.
 """
 
 from __future__ import annotations

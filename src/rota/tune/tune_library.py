@@ -1,8 +1,9 @@
-"""Tuning a library: takes shapes, a space and a folder, gives a `TunedLibrary`; what is there isn't computed again.
+"""Tune a library: schedule and prove each distinct loop once, then choose a kernel for every shape.
 
-Two levels.  A loop's schedule doesn't depend on M, N and K: each distinct loop is scheduled and proved once, in
-seconds, by as many workers as there are.  Then every shape is put to every proved kernel by a closed formula, in
-microseconds each, in this process.  Only what was proved may win; with `audit` only what a compiler kept as well.
+There are two levels. A loop's schedule doesn't depend on M, N and K: each distinct loop is scheduled and proved once,
+in seconds, by as many workers as there are. Then a closed formula rates every proved kernel on every shape, in
+microseconds each, in this process. Only a proved kernel may win; with `audit`, only one that its compiler kept as well.
+Rows that the folder has aren't computed again.
 """
 
 from __future__ import annotations

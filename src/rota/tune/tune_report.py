@@ -1,7 +1,6 @@
-"""The report of a tuned library: takes a `TunedLibrary`, gives one HTML page that needs nothing else.
+"""The report of a tuned library, as one HTML page that needs nothing else.
 
-Coverage of the shapes, efficiency by M and N, winners, where the model can't tell candidates apart, and what was
-refused, by code.
+Coverage of the shapes, efficiency by M and N, winners, ties that the model can't decide, and what was refused, by code.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which kernel for which shape: takes proved rows, a space and measured runs, gives a choice for each shape.
+"""Which kernel wins for which shape.
 
-A predicted time decides unless the very kernel was measured on the very shape; then the measured one does.  Of a loop
-with three measured runs or more, the other shapes are predicted by the model as those runs correct it.  Kernels whose
-times are nearer to the winner's than the model can tell are counted with the choice, and the next ones named.
+The predicted time decides, unless this kernel was measured on this shape; then the measured one does. For a loop with
+three or more measured runs, those runs correct the model for all other shapes. Kernels within the model's error of the
+winner are counted with the choice, and the next ones are named.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ from rota.targets.device import problem_facts_of
 from rota.targets.registry import device_named
 from rota.tune.point import PointRow
 from rota.tune.space import ProblemShape, Swizzle
+
+# The formula, for many at once.
+#
+# It is `rota.predict.predict_problem`'s figure, which a test compares: the same model, with arrays for numbers.
 
 Floats = NDArray[np.float64]
 
@@ -276,6 +280,12 @@ def winners_used(chosen: Iterable[Mapping[str, Any]]) -> dict[tuple[str, Swizzle
     for each in chosen:
         found.setdefault((each["key"], Swizzle(*each["swizzle"])), []).append(each)
     return found
+
+
+# Measured microseconds for a library.
+#
+# The column `kernel` names a kernel as the dispatch table does. A row about another kernel ends in M204: a time
+# that is put to the wrong kernel would decide wrongly from then on.
 
 
 def read_measured(path: Path, known: Collection[str]) -> list[KernelRun]:

@@ -1,1 +1,1 @@
-"""The front end by values: takes a `Loop` of values and ops, gives a `CompiledLoop` of least initiation interval."""
+"""The front end by values: declare values and ops; rota finds the least initiation interval."""

@@ -1,7 +1,8 @@
-"""How many copies each value gets: takes a loop and a machine, gives the fewest that reach the least interval.
+"""How many copies each value gets: the fewest that reach the least interval.
 
-All tiles alike and few of them first, so that the loop is unrolled no further than it must be; then as many as LDS and
-registers hold and the unrolled loop may have, each value by itself where not all can have more.
+Few copies are tried first, the same number for all tiles, so that the loop is unrolled no further than necessary. Then
+as many as LDS and registers hold and the size of the unrolled loop allows, for each value separately where not all can
+have more.
 """
 
 from __future__ import annotations
@@ -90,6 +91,13 @@ def without_turns(problem: ModuloProblem) -> ModuloProblem:
     ops = (replace(op, uses=tuple(use for use in op.uses if use.resource != turns)) for op in problem.ops)
     return replace(problem, ops=tuple(ops), resources=tuple(r for r in problem.resources if r.name != turns))
 
+
+# Copies for an interval.
+#
+# More copies of a value let its next writer start earlier and change nothing else. So where a cycle of precedences
+# is too long for an interval, every choice of copies that bears it has more of some value whose copies the cycle
+# counts. Going that way from the fewest on meets all choices worth having, and where there is none, there is none
+# at all.
 
 _MOST_TRIED = 300  # choices of copies, before the question is left open
 _MOST_STEPS = 3_000_000  # arcs looked at

@@ -1,4 +1,4 @@
-"""Loops by values: takes a `LoopSpec` and a machine, gives a proved `CompiledSchedule` of least initiation interval."""
+"""Compile a loop by values: least interval, copies, slack, phases, waits, polish, proof."""
 
 from __future__ import annotations
 
@@ -46,6 +46,12 @@ from rota.values.placement import by_bound, derive_sites, in_lockstep, landing_w
 from rota.values.polish import faster_order, reordered
 from rota.values.unroll import Placement, UnrolledLoop, derive_loop_phases
 from rota.verify.machine_limits import find_impossible
+
+# A placement that was found before.
+#
+# What is kept are numbers: starts, copies, barriers, slack, and the order that polish found. What they are worth is
+# found out again: starts and slack are checked, the interval is held against its bounds, and the schedule is
+# proved.
 
 
 class Before(NamedTuple):
@@ -349,6 +355,11 @@ def _bare(
         stagger_index=len(phases.prologue),
     )
 
+
+# Other schedules of a loop.
+#
+# They differ in which placement the search met first; `rota.cycles.predict.rank` puts the one that a cycle model
+# likes best in front.
 
 _TRIES_EACH = 3
 

@@ -1,4 +1,4 @@
-"""A compiled loop by values: takes its placement and entries, gives one frozen value with its lowered program."""
+"""A compiled loop by values: its placement, its entries, and its lowered program."""
 
 from __future__ import annotations
 
@@ -199,6 +199,11 @@ def grain_of(loop: LoopSpec) -> str:
     single = (op.instructions == 1 or (op.kind is OpKind.VALU and op.instructions <= _LONGEST_VALU) for op in loop.ops)
     return "by instruction" if all(single) else "in tiles"
 
+
+# From the interval to the speed.
+#
+# The interval is a bound that the search proved; the clocks are those of the cycle model, in which waits, barriers
+# and the loop's edge take turns, and latencies may show.
 
 _MOST_NAMED = 3
 _AT_WORK = (Cause.MMA_BUSY, Cause.VALU_BUSY)

@@ -1,8 +1,8 @@
-"""What is proved about a loop's interval: takes a schedule that was found, gives it with a certificate over all copies.
+"""What is proved about a loop's interval, within which limits.
 
-A search is about one choice of copies, all waves in step.  A user asks about the loop.  So the interval is held against
-bounds of wider and wider problems, the widest first, and what the first one that reaches it leaves out is stated with
-the claim.
+A search covers one choice of copies, with all waves in step; a user asks about the loop. So the interval is compared
+with bounds of wider and wider problems, the widest first. The certificate states what the first bound that reaches the
+interval leaves out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The loop builder: takes one call per value and op, gives a `LoopSpec`; no stages, no buffers, no waits."""
+"""The loop builder: one call per value and op, no stages, no buffers, no waits."""
 
 from __future__ import annotations
 

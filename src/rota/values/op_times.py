@@ -1,8 +1,8 @@
-"""What a loop's ops cost on a machine: takes a loop by values and its rates, gives unit times and precedences in slots.
+"""What a loop's ops cost on a machine: unit times and precedences, in slots.
 
 Units are shared: an op's time on the MMA unit or VALU counts the waves of its SIMD, that on the LDS port and the DMA
-path all waves of the workgroup.  A wave issues one instruction a slot, of whatever kind, those that set up a DMA
-included.  Latencies are planning numbers (see `targets.rates`).
+path all waves of the workgroup. A wave issues one instruction a slot, of whatever kind, those that set up a DMA
+included. Latencies are planning numbers (see `rota.targets.device.Rates`).
 """
 
 from __future__ import annotations
@@ -209,6 +209,13 @@ def _turns_of(op: LoopOp, unit: Timing) -> int:
 
 def _transfer(op: LoopOp, rates: Rates, rate: Fact, groups: int) -> int:
     return rates.slots(-(-op.moved // (rate.value * groups)))
+
+
+# What no execution can beat.
+#
+# Planning takes all waves to be in step and whole slots for every op, so that its bounds hold for such schedules
+# only. Waves that drift apart wait for their own share of a unit, not for that of the others, and the clocks of
+# several ops may share a slot. What is bounded here holds for them, and in the cycle model, too.
 
 
 class Apart(NamedTuple):

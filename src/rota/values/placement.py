@@ -1,9 +1,9 @@
-"""Where a loop by values waits: takes its placement and unit times, gives slots for barriers and for waits alone.
+"""Where ops, barriers and waits go within the least interval.
 
-A wait is free if what it waits for has landed by then.  So each read of LDS opens an interval, from its landing to the
-first use of its registers and to the barrier that frees its buffer, in which a wait must stand; the fewest waits that
-stab all of these intervals on the cycle of one iteration, each as late as it can, are the slots.  Loads into registers
-have such intervals too; loads into LDS are waited for at barriers.
+A wait is free if what it waits for has landed by then. So each read of LDS opens an interval, from its landing to the
+first use of its registers and to the barrier that frees its buffer, which must contain a wait. The wait slots are the
+fewest points that stab all of these intervals on the cycle of one iteration, each as late as possible. Loads into
+registers have such intervals too; barriers wait for loads into LDS.
 """
 
 from __future__ import annotations
@@ -45,6 +45,10 @@ from rota.values.buffer_depth import Patience, modulo_problem, without_turns
 from rota.values.op_times import LoopTimes
 from rota.values.unroll import Placement
 
+# Slots for computations.
+#
+# With computations in their slots the search has only what serves them left to place, which makes it quick.
+
 _COMPUTE = (Unit.MMA, Unit.VALU)
 _ROOM_FOR_TURNS = 0.9  # of the interval: with more instructions, each one's turn is not found beside all else
 
@@ -84,6 +88,12 @@ def interleaved(problem: ModuloProblem, times: LoopTimes, ii: int) -> dict[int, 
                 return pinned
     return None
 
+
+# Room in a loop by values.
+#
+# Loads get three quarters of their latency to spare where that can be had, with more copies of their tiles if LDS
+# holds them: with that much the cycle model keeps its pace when latencies scatter by half. Where a wave's turns are
+# scarce, barriers and waits cost most, and loads get less slack if a barrier does every other iteration.
 
 _READING = 4  # times its latency is the slack wished for a read of LDS
 _PAIRS = 4  # copies of each tile, if barriers stand every other iteration: two are read while two are loaded

@@ -1,10 +1,9 @@
-"""Polish: takes a synchronised loop, gives it with entries moved between matrix instructions, if it is faster so.
+"""Polish: move entries between matrix instructions where the cycle model finds that faster.
 
-A search for starts gives a turn to every op of the loop.  Waits, barriers, the loop's edge and what sets up a load take
-turns, too, and stand where they are needed; so some gaps between two matrix instructions are crowded while others are
-empty.  Other orders are sought by a quick model (`order_search`); the cycle model decides which is faster, and of those
-that are as fast, which is faster when loads and reads are late.  No entry passes another that it must stay behind
-(`sync.passing`), and the result is proved like any other.
+A search for starts gives a turn to every op of the loop. Waits, barriers, the loop's edge and the set-up of a load need
+turns, too, so some gaps between two matrix instructions are crowded while others are empty. A quick model tries other
+orders; the cycle model decides which is faster, and among equals, which is faster when loads and reads are late. No
+entry passes another that it must follow (`rota.sync.needless`), and the result is proved like any other.
 """
 
 from __future__ import annotations
@@ -81,6 +80,13 @@ def _moved(order: Sequence[int], place: int, other: int) -> list[int]:
     moved.insert(other, order[place])
     return moved
 
+
+# A search for a faster order.
+#
+# First the entries are listed anew: of the next few, the first that need not wait goes ahead, with loads and reads
+# in time or late. From the best of these lists, and from the order that is there, entries move between the gaps of
+# matrix instructions as long as each move is faster; then a few entries are moved at random, and it begins anew.
+# The effort is bounded by counts, and random is the same everywhere.
 
 _AHEAD = 8, 24  # entries that a list looks at
 _LISTS = 3  # one made of the other

@@ -1,8 +1,8 @@
-"""Phases from start times: takes a loop by values and when its ops start, gives prologue, kernel and epilogue entries.
+"""Phases from start times: prologue, kernel and epilogue of a loop by values.
 
-Period n executes op i for iteration n - stage(i).  The prologue is the periods in which iterations only begin, the
-kernel `unroll` periods in which all stages are busy, the epilogue those in which they only end.  It is unrolled by the
-number of copies of its values, so that every buffer slot is a constant.
+Period n executes op i for iteration n - stage(i). In the prologue iterations only begin, in the kernel's `unroll`
+periods all stages are busy, in the epilogue iterations only end. The kernel is unrolled by the number of copies of its
+values, so that every buffer slot is a constant.
 """
 
 from __future__ import annotations
@@ -180,6 +180,15 @@ class _EntryMaker:
     def _values(op: LoopOp) -> tuple[str, ...]:
         return (*op.writes, *(read.value for read in op.reads))
 
+
+# Registers that are live at once.
+#
+# A value is live from the issue of its writer, since what a read of LDS brings may land at any time from then on,
+# to the end of its last reader. Values that share registers count once. Inputs and accumulators are live
+# throughout.
+#
+# The most that are live at once is the least that any allocation of registers needs. One that never moves a value
+# may need more, since lives go round with the loop; one register for every copy is always enough.
 
 _MOST_NAMED = 6
 _THROUGHOUT = (Home.ACCUMULATOR, Home.INPUT)

@@ -55,6 +55,13 @@ class Taken:
         return Taken(self.upto, frozenset(self.beyond))
 
 
+# What roles know of each other.
+#
+# A role's clock is its arrivals at any barrier. A role that has waited at a barrier n times knows that every role
+# that arrives there has done so n times; with several barriers it also knows what these roles knew when they
+# arrived.
+
+
 class _Arrival(NamedTuple):
     """The clock of a role right after it arrived, and what the role knew by then."""
 

@@ -21,6 +21,10 @@ from rota.verify.abstract_machine import AbstractMachine, Taken
 from rota.verify.hazards import name_place
 from rota.verify.machine_limits import find_impossible
 
+# What was declared.
+#
+# A proof that looks at the program alone doesn't notice what is missing everywhere.
+
 _UNVERSIONED = {Home.ACCUMULATOR: Space.ACCUMULATOR, Home.MEMORY: Space.MEMORY}
 """Homes that take in what every iteration brings, and of which none is read again in the loop."""
 
@@ -183,6 +187,11 @@ def report_difference(step: Entry, what: str, due: object, found: object) -> Fin
         evidence=((f"it {what}", str(found)), ("declared", str(due))),
     )
 
+
+# What is computed.
+#
+# For programs that compute a sum over K-tiles: an op passes on whatever tile, and whatever block of A or B, its
+# operands hold.
 
 _Held = TypeVar("_Held")
 

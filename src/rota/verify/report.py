@@ -106,6 +106,11 @@ class Report:
         return card(head, told, folded("what was proved, on which facts, under which assumptions", terms), tone="ok")
 
 
+# Whether a certificate is about a program.
+#
+# A certificate keeps the program that was proved, so that what the proof read and what it is about can't differ.
+
+
 def check_subject(proved: LoweredProgram | None, given: LoweredProgram) -> Finding | None:
     """A V108 finding if the certificate was proved of another program, else None."""
     if proved == given:

@@ -1,1 +1,1 @@
-"""Pictures: takes a compiled schedule and its predicted timeline, gives text, SVG, HTML, a Perfetto trace or a diff."""
+"""Pictures of a schedule: text, SVG, HTML, a Perfetto trace, a diff."""

@@ -1,4 +1,4 @@
-"""Two schedules side by side: takes a before and an after, gives their entries aligned, and what changed in numbers.
+"""Two schedules side by side, with their entries aligned and what changed in numbers.
 
 Entries are aligned by what they do; a wait keeps its place when only its count changes.
 """

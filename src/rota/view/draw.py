@@ -1,4 +1,4 @@
-"""The picture: takes a `Scene`, gives one self-contained SVG.
+"""A scene as one self-contained SVG.
 
 MMA on top, then VALU, LDS and global memory; shade = K-tile of the trip, hatched = stalled, bar = barrier.
 """
@@ -13,6 +13,11 @@ from xml.sax.saxutils import escape, quoteattr
 
 from rota.cycles.timeline import Lane
 from rota.view.scene import PREDICTED, Bar, Buffer, Curve, Mark, Scene, Stripe, clipped, ticks
+
+# Colours.
+#
+# The hues are of Okabe and Ito's set (Color Universal Design, 2008). A unit's bars stand in a lane of their own,
+# and a stage's shade differs in lightness, so nothing depends on hue.
 
 Rgb = tuple[int, int, int]
 
@@ -79,6 +84,10 @@ def _rgb(colour: str) -> Rgb:
 def _hex(parts: tuple[int, ...]) -> str:
     return "#" + "".join(f"{part:02x}" for part in parts)
 
+
+# The look of a picture.
+#
+# It stands inside every picture, so that a saved file needs nothing else.
 
 _SHAPE = """
 .rota{font:12px/1.35 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
@@ -151,6 +160,12 @@ def _colours(theme: Theme) -> str:
     rules.append((".rota .halo text", f"fill:{theme.text}"))
     return "".join(f"{selector}{{{body}}}\n" for selector, body in rules)
 
+
+# SVG elements.
+#
+# Times become per cents of the plot's width. Who widens the plot stretches the time axis and no letter; a label
+# says in `data-need` how many pixels it takes and in `data-share` how much of the axis it has, so a page can show
+# it when it fits.
 
 _LETTER = 0.6  # mean width of a letter in ems, on the generous side for the fonts of the style sheet
 

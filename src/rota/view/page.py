@@ -1,6 +1,6 @@
-"""The page: takes a scene and its schedule, gives one HTML file that needs nothing else.
+"""A schedule as one HTML file that needs nothing else, and the objects that show themselves in notebooks.
 
-The picture works without scripts.  With them the time axis can be stretched, a click keeps an entry's story on the
+The picture works without scripts. With them the time axis can be stretched, a click keeps an entry's details on the
 page, and an entry's operands light up.
 """
 
@@ -24,6 +24,12 @@ from rota.view.terminal import text_timeline
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+
+# Pages from templates.
+#
+# A template says `|safe` of what is markup already; everything else, such as the names that authors give, stays
+# text.
 
 
 def render(name: str, **values: object) -> str:
@@ -102,6 +108,12 @@ def diff_page(diff: ScheduleDiff) -> str:
     return render("diff.html", diff=diff, light=LIGHT, dark=DARK)
 
 
+# For notebooks.
+#
+# As a notebook's last expression it is the picture with a folded table of entries; printed, the terminal's
+# timeline.
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
     """A schedule with the scene of its predicted steady state; every rendering is made when it is asked for."""
@@ -147,6 +159,11 @@ def show(
     """
     return Shown(compiled=compiled, scene=arrange(compiled, timeline, prediction, measured=measured))
 
+
+# Views by name.
+#
+# A view is a function of what is shown (`rota.view.show.Shown`), a compiled schedule and the scene of its predicted
+# steady state, that gives text.
 
 View: TypeAlias = "Callable[[Shown], str]"
 

@@ -1,8 +1,8 @@
-"""A trace for ui.perfetto.dev: takes a schedule or program and its predicted timeline, gives the file's bytes.
+"""A trace of a predicted run for ui.perfetto.dev.
 
-Kernel > workgroup > wave > lanes in a fixed order; waits are slices of their own; one nanosecond stands for one clock,
-as the process name says.  Names hold no numbers, so that equal work adds up; the numbers are in the annotations.
-Only this module imports the `perfetto` package, which `rota[trace]` installs.
+Kernel > workgroup > wave > lanes in a fixed order; waits are slices of their own; one nanosecond means one clock, as
+the process name says. Names hold no numbers, so that equal work adds up; the numbers are in the annotations. Only this
+module imports the `perfetto` package, which `rota[trace]` installs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A race between two waves: takes a finding, gives its two accesses, the barriers between and the wait that is missing.
+"""Pictures of a race: two accesses, the barriers between them, and the wait that is missing.
 
-Both kinds of proof tell the same story: one wave's access is still under way when another wave comes to the same bytes.
+Both kinds of proof find the same thing: one wave's access is still in flight when another wave touches the same bytes.
 """
 
 from __future__ import annotations
@@ -114,6 +114,11 @@ def stretch_name(passed: int) -> str:
     """A stretch between barriers, in words."""
     return f"after {several(passed, 'barrier')}" if passed else "before the first barrier"
 
+
+# Pictures of races.
+#
+# Time goes to the right. A box is an access as it is issued, the hatched stretch behind it the time in which it may
+# be under way, for nothing waits for it; vertical lines are barriers, and what is dashed is missing.
 
 WIDTH = 740
 _LEFT, _RIGHT, _TOP, _LANE, _BOX = 84, 20, 74, 62, 26

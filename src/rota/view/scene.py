@@ -1,6 +1,6 @@
-"""What a picture shows: takes nothing, gives the frozen values that every way of drawing reads.
+"""What a picture shows, as frozen values that every way of drawing reads.
 
-Times are clocks of the compute unit.  A scene holds one stretch of steady state; a band of it is one wave.
+Times are clocks of the compute unit. A scene holds one steady trip; a band of it is one wave.
 """
 
 from __future__ import annotations
@@ -61,6 +61,11 @@ def a_tile(word: str) -> str:
     """The word with its article."""
     return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
 
+
+# Why an entry stands where it stands.
+#
+# Found by walking the loop, three trips deep, with the last writer and the last readers of every place: what a
+# reader of the listing would trace by hand.
 
 _TRIPS = 3
 _MOST_NAMED = 4
@@ -356,6 +361,10 @@ def ticks(span: float, most: int) -> tuple[int, ...]:
 # Powers of two while single instructions count, round decimal numbers above.
 _STEPS = (4, 8, 16, 32, 64, *(digit * 10**power for power in range(2, 15) for digit in (1, 2, 5)))
 
+
+# Arrangement.
+#
+# The bands are the waves of one SIMD, which share its MMA unit, and a wave of every role that isn't among them.
 
 _MOST_CAUSES = 3
 _VERB = re.compile(r"^(load_|read_|make_|mma_?)(?=.)")

@@ -1,7 +1,7 @@
-"""The timeline as text: takes a `Scene`, gives lines of at most 100 columns.
+"""The timeline as text, at most 100 columns wide.
 
-A column stands for an equal stretch of clocks and shows how much of it a unit works: a full block for nearly all of it,
-lighter ones for less.  Names stand where they fit; a light block in the MMA row is a stall.
+Each column covers an equal number of clocks and shows how much of it a unit works: a full block for nearly all of it,
+lighter ones for less. Names appear where they fit; a light block in the MMA row is a stall.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Commands, one module for each group."""
+"""The commands, each a click command of its own name."""

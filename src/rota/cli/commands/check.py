@@ -1,4 +1,4 @@
-"""`rota check`: takes a kernel, gives one line if it is proved, its findings in full if not."""
+"""`rota check`: prove a schedule, or machine code that anybody compiled."""
 
 from __future__ import annotations
 

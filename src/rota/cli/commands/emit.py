@@ -1,4 +1,4 @@
-"""`rota emit`: takes a kernel, gives it as source, in the form that an emitter of that name writes."""
+"""`rota emit`: write a kernel as source, in the form of a named emitter."""
 
 from __future__ import annotations
 

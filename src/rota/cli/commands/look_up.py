@@ -1,4 +1,4 @@
-"""`rota explain`: takes a finding's code, gives its page: what it means, the smallest example, what to do."""
+"""`rota kernels`, `rota targets` and `rota explain`: what rota knows, by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rota calibrate`: takes measured runs of a kernel, gives a named profile that predictions use."""
+"""`rota predict`: the time of a whole GEMM. `rota calibrate`: a profile from measured runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rota audit`: takes a kernel, gives whether a compiler's machine code for it is still the schedule."""
+"""`rota run`: execute machine code without a GPU. `rota audit`: is it still the schedule?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rota trace`: takes a kernel, gives a trace of its predicted run for ui.perfetto.dev."""
+"""`rota show`, `rota diff` and `rota trace`: look at a schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rota tune`: takes shapes and a space, gives a folder with a dispatch table of proved kernels."""
+"""`rota tune`: a folder with a dispatch table of proved kernels, for many shapes."""
 
 from __future__ import annotations
 

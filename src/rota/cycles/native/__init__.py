@@ -1,1 +1,1 @@
-"""The pace of a wave, compiled: see `rota.cycles.pace`."""
+"""The compiled core of `rota.cycles.pace`."""

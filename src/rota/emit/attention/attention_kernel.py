@@ -1,7 +1,7 @@
-"""A whole attention forward in HIP: takes a compiled schedule, gives a kernel for any numbers of queries and keys.
+"""A whole attention forward in HIP, for any numbers of queries and keys, and its launcher.
 
-The loop is the schedule's, over tiles of keys that every row of the workgroup sees.  Around it: Q, edges by the bounds
-of buffer resources, tiles at the end of the keys or across the diagonal, which are masked, and O with its log-sum-exp.
+The loop is the schedule's, over tiles of keys that every row of the workgroup sees. Around it: Q, edges by the bounds
+of buffer resources, masked tiles at the end of the keys or across the diagonal, and O with its log-sum-exp.
 """
 
 from __future__ import annotations
@@ -49,6 +49,11 @@ from rota.program.entry import Entry, Place, Space
 from rota.program.kinds import PATHS, Phase
 from rota.program.machine import LANES
 from rota.targets.architecture import Architecture, architecture_of
+
+# The words of an attention kernel.
+#
+# A vector or matrix instruction is opaque to the compiler: it neither moves it nor adds to it. Registers that only
+# matrix instructions read, those of Q and K, are accumulation registers, of which there are as many again.
 
 
 def attention_words() -> Iterator[str]:
@@ -172,6 +177,11 @@ def attention_types() -> Iterator[str]:
     yield "typedef float single __attribute__((ext_vector_type(1)));"
 
 
+# Wait states of attention's loop.
+#
+# The compiler doesn't look into inline assembly. What is between two statements counts as one state an instruction,
+# waits and barriers as none: the compiler may join them.
+
 _VECTOR = (Maker.TRANSCENDENTAL, Maker.PACKED, Maker.VECTOR)
 
 
@@ -219,6 +229,11 @@ def _due(made: Mapping[Place, _Made], place: Place, then: AttentionStatement, ar
         return at + hazards.packed.value
     return 0
 
+
+# What stands behind attention's loop.
+#
+# These are written in plain source, which the compiler schedules: it sees its own instructions, and their wait
+# states.
 
 _UNROLL = '_Pragma("unroll")'
 _ACROSS = (32, 16)  # lanes of one row are so many apart
@@ -676,6 +691,10 @@ class AttentionKernel:
         why = sync_reason(self.program, entry, self.reasons) if entry.op.is_framework else ""
         return f"{what}: {why}" if why else what
 
+
+# The host's side of a whole attention forward.
+#
+# Every precondition that the kernel rests on has a line in `NAME_check`, which says which one doesn't hold.
 
 _MOST_Y = 65535  # workgroups in the grid's second and third dimension
 _MOST_ROWS = 1 << 30

@@ -1,6 +1,6 @@
-"""What an op of attention is in source: takes an entry, gives its statement, its opcodes, and what it may follow.
+"""What an op of attention is in source: its statement, its opcodes, and what it may follow.
 
-Registers are named by the place that holds them and its copy.  Vector and matrix instructions are opaque to the
+Registers are named by the place that holds them and its copy. Vector and matrix instructions are opaque to the
 compiler, which therefore doesn't know how far apart they must be: the wait states between them are counted here.
 """
 
@@ -20,6 +20,13 @@ from rota.program.kinds import Phase
 from rota.program.loop_spec import LoopSpec, Read
 from rota.program.machine import LANES
 from rota.values.loop import Loop
+
+# Attention forward as the machine executes it.
+#
+# Scores are computed transposed (keys x rows of Q), so that a lane holds scores of one row: its running maximum
+# takes two exchanges between lanes, and what it makes of the scores is, as it lies in registers, a factor of the
+# next product. V is read from LDS transposed. A matrix instruction, an LDS read and a DMA is an op of its own; a
+# vector op is what one block of registers takes.
 
 SIDE = 16
 """Rows and columns of a block."""

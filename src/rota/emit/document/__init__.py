@@ -1,1 +1,1 @@
-"""Schedules as JSON: takes a schedule, gives a document; takes that, gives the schedule, derived and proved again."""
+"""Schedules as JSON, and back: derived and proved again."""

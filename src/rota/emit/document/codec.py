@@ -1,6 +1,6 @@
-"""Values as JSON, and back: takes frozen values, gives what `json.dumps` takes; takes that and a type, gives the value.
+"""Frozen values as JSON, and back.
 
-The fields of the values are the fields of the document; one that has its default is left out.  What is read is bounded:
+The fields of the values are the fields of the document; a field at its default is left out. What is read is bounded:
 numbers, and with them everything that is later counted out, have a limit.
 """
 
@@ -301,6 +301,12 @@ def derived_again(field: str) -> Iterator[None]:
         raise disagreement(field, f"{finding.code}, {finding.message}") from error
 
 
+# The machine of a document.
+#
+# A device is looked up, not believed: a document names it. How far its counters are trusted is the author's own
+# choice.
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineSaid:
     """A machine by name; `out_of_order` are the counters among whose ops the proof takes no order for granted."""
@@ -397,6 +403,13 @@ class DerivedAgain(ABC, Generic[S]):
     def as_claimed(self, schedule: S) -> S:
         """Of what is said about its quality, what can be shown again; the rest is left open."""
 
+
+# Do the parts of a schedule agree.
+#
+# A document repeats itself: entries follow from the loop and its placement, blocks from the order, a certificate
+# from the entries. Each could have been changed without the other, and what is emitted later trusts them. So
+# everything that rota derives is derived again. What only the author can know is held to the declared limits by the
+# proof, and the rest is names and reasons, on which nothing depends.
 
 _BARRIERS = {op.name: op for op in (BARRIER, ARRIVE, AWAIT)}
 _OF_THE_PROOF = ("R", "V", "B", "L")

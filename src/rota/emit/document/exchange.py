@@ -1,7 +1,7 @@
-"""The exchange format: takes a compiled schedule, gives versioned JSON, and back an equal schedule or a finding.
+"""The exchange format: versioned JSON of a compiled schedule, and back.
 
-A document is not trusted.  What rota derives is derived again and compared, a device is looked up, a certificate is
-proved again; see `agreement`.  What took a search to find out is not taken over; see `FrontEnd.as_claimed`.
+A document is not trusted. What rota derives is derived again and compared, a device is looked up, a certificate is
+proved again. What took a search to find out is not taken over; see `FrontEnd.as_claimed`.
 """
 
 from __future__ import annotations
@@ -72,6 +72,10 @@ from rota.values.op_times import time_loop
 from rota.values.unroll import Placement, derive_loop_phases
 from rota.verify.report import Certificate
 
+# How good an order is said to be.
+#
+# A search that found nothing better is no proof that can be read; a bound that holds for any order of the body is.
+
 
 def with_order_as_claimed(schedule: CompiledPipeline) -> CompiledPipeline:
     """The schedule with a certificate of its order that holds; what a search has shown is left open."""
@@ -92,6 +96,10 @@ def _order(problem: OrderProblem, ordering: Ordering) -> Ordering:
     held = replace(claimed, proof=proof, bound=known.bound, vgpr_bound=known.vgpr_bound)
     return ordering if held == claimed else replace(ordering, certificate=replace(held, by=CLAIMED))
 
+
+# A schedule by stages, derived again.
+#
+# The author's hooks may have rewritten the kernel and chosen the prologue's fragments; these are taken as they are.
 
 _FRAMEWORK_OPS: dict[FrameworkTag, Callable[[OpDesc], OpDesc]] = {
     FrameworkTag.BARRIER: lambda _: OpDesc.barrier(),
@@ -292,6 +300,11 @@ def _check_lds(schedule: CompiledPipeline) -> None:
             "lds_bytes",
             f"{schedule.lds_bytes} bytes don't hold {len(tiles)} tiles, into which {least} or more are written",
         )
+
+
+# How good an interval is said to be.
+#
+# A search that found nothing better is no proof that can be read; a bound of the loop itself is.
 
 
 def with_interval_as_claimed(schedule: CompiledLoop) -> CompiledLoop:

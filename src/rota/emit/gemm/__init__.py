@@ -1,1 +1,1 @@
-"""GEMM loops: takes a compiled schedule and a tile, gives what its ops stand for, and the loop in HIP."""
+"""GEMM loops: the machine instructions of their ops, and the loop in HIP."""

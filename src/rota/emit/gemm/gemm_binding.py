@@ -1,4 +1,4 @@
-"""What a GEMM's ops stand for: takes a program and a tile, gives each op's machine instructions with coordinates."""
+"""The machine instructions of a GEMM's ops, with coordinates in its tile, and a check that they make C = A x B^T."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ from rota.errors import EmissionError
 from rota.program.entry import Entry, Place
 from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Lowerable, LoweredProgram
+
+# What bound instructions compute.
+#
+# One wave's instructions are followed symbolically, K-tile by K-tile: from a DMA through LDS and registers to a
+# block of C. That every wave sees what is followed here, whatever the others do, is what the schedule's proof says.
 
 _MOST_TRIPS = 64  # a loop whose LDS slots are constants comes back to the same state after the first trip or the next
 

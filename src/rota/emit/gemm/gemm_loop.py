@@ -1,8 +1,8 @@
-"""A loop by values as GEMM: takes a loop and a tile, gives what its ops stand for, if they make C = A x B^T.
+"""A loop by values as GEMM: what its ops do, if they make C = A x B^T.
 
-The loop says what feeds what, and its LDS tiles of which operand they are: slices, in the order of their declaration,
-runs of its rows over the whole depth of a K-tile.  The loads of a tile bring its rows in their order, and its reads
-take them in theirs, part after part.
+The loop says what feeds what, and which operand its LDS tiles hold: slices, in the order of their declaration, runs of
+its rows over the whole depth of a K-tile. The loads of a tile bring its rows in their order, and its reads take them in
+theirs, part after part.
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ from rota.emit.gemm.gemm_tile import ColumnPair, Element, Factor, GemmTile, Pair
 from rota.errors import Concern
 from rota.program.kinds import Home, OpKind, takes_formats
 from rota.program.loop_spec import SCALE_OPERANDS, LoopOp, LoopSpec
+
+# The scales of a loop by values.
+#
+# Each operand's scales are one LDS tile, a row of bytes for each row of the operand, one byte or float for each
+# block of K. A read brings a lane what it takes of one part; the reads of a tile take its parts in their order.
 
 Parts = tuple[Factor, tuple[int, ...]]
 _OPERAND = dict(zip(SCALE_OPERANDS, Factor, strict=True))
@@ -118,6 +123,11 @@ def _list_parts(parts: Sequence[int]) -> str:
     return ", ".join(map(str, parts)) or "none"
 
 
+# Sums of blocks in a loop by values.
+#
+# A block's products are summed in registers of their own; a vector op takes such a sum and the scales of its rows
+# and columns, and adds what it makes of them to an accumulator.
+
 SumParts = Mapping[Factor, Sequence[int]]
 """The parts of A and of B whose products a sum holds."""
 
@@ -156,6 +166,11 @@ def check_block_sums(loop: LoopSpec, scales: ScaleLoop, sums: Mapping[str, SumPa
                 fixes=(f"loop.add(accumulator, [{name}, scales of A, scales of B])",),
             )
 
+
+# Pairs of columns in a loop by values.
+#
+# Reads bring two columns of a k at once, those of a slice pair after pair; vector ops make pieces of them, part
+# after part, each from the reads that bring it.
 
 _Share = TypeVar("_Share")
 _PAIR = 2

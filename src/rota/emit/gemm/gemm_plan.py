@@ -1,4 +1,4 @@
-"""A GEMM to be written in some language: takes a schedule and a geometry, gives what every language writes the same.
+"""The plan of a GEMM that every language shares.
 
 Where the bytes of A and B lie in LDS, which lanes fetch them, and what each entry is in machine instructions.
 """

@@ -1,6 +1,6 @@
-"""A GEMM's tile on a machine: takes geometry, waves, element and machine, gives what one wave moves and computes.
+"""A GEMM's tile on a machine: what one wave moves and computes.
 
-C = A x B^T: A is M x K, B is N x K, C is M x N, all row-major, C in fp32.  A loop whose reads of B transpose, or whose
+C = A x B^T: A is M x K, B is N x K, C is M x N, all row-major, C in fp32. A loop whose reads of B transpose, or whose
 vector ops do, takes B as K x N.
 """
 

@@ -1,4 +1,4 @@
-"""The words of a GEMM kernel: takes a tile, gives the types and macros in which its instructions are written."""
+"""Types, macros, registers and statements in which a GEMM kernel is written."""
 
 from __future__ import annotations
 
@@ -88,6 +88,12 @@ def _of_factor(mfma: Mfma, operand: Factor) -> list[str]:
 
 PAIR_READ, PACK = "ds_read_b32", "v_perm_b32"
 """What reads a pair of columns of a k, and what makes of two of them a register of one column."""
+# B in pairs of columns, as source.
+#
+# A read brings a lane two columns of one k; of two such k one v_perm_b32 makes a register of the even column,
+# another one a register of the odd. No load of half a register takes part: with ECC, as MI300X has it, LLVM doesn't
+# count on such a load keeping the other half (`d16PreservesUnusedBits`).
+
 COLUMN_HALVES = (0x05040100, 0x07060302)
 """The bytes that it takes, for the even column and for the odd one."""
 _NAMES = ("ROTA_EVEN", "ROTA_ODD")
@@ -164,6 +170,10 @@ def read_text(binding: GemmBinding, read: LdsRead | ScaleRead | PairRead) -> str
     lane = binding.lane(Piece(operand, read.part, read.piece))
     return f"{word}({filled(read)}, {operand.value}_lane{lane}, {read.lds})"
 
+
+# Buffer resources in HIP.
+#
+# Loads beyond a resource's size give 0, and stores there have no effect.
 
 NOWHERE = "0x80000000u"
 """An offset beyond any buffer resource."""

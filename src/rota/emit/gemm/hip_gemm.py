@@ -1,4 +1,4 @@
-"""A GEMM kernel in HIP: takes a compiled schedule and a geometry, gives source whose machine code is the schedule.
+"""A GEMM kernel in HIP whose machine code is the schedule.
 
 The idiom: a compiler fence after every instruction; DMAs and matrix instructions as opaque asm, to which the compiler
 adds no waits; LDS reads it can see, so that it still guards their registers; waits and barriers as builtins.
@@ -53,6 +53,11 @@ from rota.program.kinds import PATHS, Phase
 from rota.targets.architecture import Architecture, architecture_of
 from rota.targets.device import rates_of
 
+# Wait states of sums of blocks.
+#
+# The compiler doesn't look into inline assembly. What is between two instructions counts as one state each, waits
+# and barriers as none: the compiler may join them.
+
 Bound = Sequence[Sequence[BoundInstruction]]
 """The instructions of each entry of a phase."""
 
@@ -81,6 +86,12 @@ def block_wait_states(phases: Mapping[Phase, Bound], tile: GemmTile) -> dict[tup
 def result_states(architecture: Architecture, instruction: str) -> int:
     """Wait states from a matrix instruction to a vector one that reads its result."""
     return rates_of(architecture).passes(instruction) + architecture.hazards.result.value
+
+
+# B as K x N in a whole kernel.
+#
+# A row of B is one k: rows beyond K are beyond the buffer resource, and read as zeros. Columns beyond N are
+# whatever lies there, within the resource; they make columns of D that aren't stored.
 
 
 def column_sizes(tile: GemmTile, columns: int) -> Iterator[str]:

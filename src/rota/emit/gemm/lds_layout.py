@@ -1,6 +1,6 @@
-"""Where a K-tile's bytes lie in LDS: takes a tile, gives an `LdsLayout` whose reads don't meet in a bank.
+"""Where a K-tile's bytes lie in LDS, so that reads don't collide in a bank.
 
-A DMA writes LDS in the order of its lanes, so the exchange of chunks is done on the global side: each lane fetches the
+A DMA writes LDS in the order of its lanes, so the exchange of chunks happens on the global side: each lane fetches the
 chunk that belongs at its place.
 """
 
@@ -81,6 +81,15 @@ def extra_clocks(words: list[int], banks: int) -> int:
     wanted = Counter(word % banks for word in set(words))
     return max(wanted.values()) - 1
 
+
+# B as K x N in LDS.
+#
+# A row of a panel is one k. A transposing read has sixteen lanes work together: each reads a few elements of one k
+# that lie side by side, and gets the elements of its own column, of as many k. Where there is no such read, each
+# lane reads a pair of columns of one k. So the k that a lane reads and the column that it gets are its own, and
+# reads of other k are at constant distances; each part of columns, or pair of parts, has a lane address of its own.
+# In a row, chunks of sixteen columns change places by some bits of k, so that lanes don't meet in a bank: a DMA
+# writes LDS in the order of its lanes, and each lane fetches the chunk that belongs at its place.
 
 TEAM = 16
 """Lanes that transpose together, and the columns that they get."""

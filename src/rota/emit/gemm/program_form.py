@@ -1,4 +1,4 @@
-"""How a program is written: takes it, gives the names and K-tiles of its ops, and what they are as a GEMM.
+"""How a program is written: the names, K-tiles and operands of its ops.
 
 A program says in one of two ways what it computes; this is where emission tells them apart.
 """
@@ -19,6 +19,11 @@ from rota.program.entry import Entry, Place, Space
 from rota.program.kinds import OpKind, Phase
 from rota.program.loop_spec import SCALE_OPERANDS, LoopSpec
 from rota.program.lowered import LoweredProgram, TileSum, Unstated
+
+# Which K-tile an op works on.
+#
+# An op of a loop by values says it itself. In a sum over K-tiles it follows from the loads: what an op reads was
+# fetched, or read, by another before it.
 
 _FETCHES = (OpKind.DMA, OpKind.GLOBAL_LOAD)
 _TRIPS = (0, 1, 2)  # a trip takes what the one before left, and the first what the prologue did
@@ -211,6 +216,12 @@ def _copies(program: LoweredProgram) -> Iterator[tuple[tuple[Space, str], int]]:
             counts[key] = max(counts.get(key, 0), place.copy + 1)
     yield from counts.items()
 
+
+# The operands of a sum over K-tiles.
+#
+# LDS tiles and fragments are named A and B. The parts of an LDS tile are slices of its rows; a fragment's copies
+# are the slices that it was read from. Scales of blocks are channels of their own, A_scale and B_scale, loaded a
+# K-tile at once.
 
 _KNOBS = {OpKind.DMA: "vm_per_load", OpKind.LDS_READ: "lgkm_per_load"}
 _SCALED = dict(zip(SCALE_OPERANDS, Factor, strict=True))

@@ -1,1 +1,1 @@
-"""Whole GEMMs: takes a loop and what is asked of it, gives a kernel for any M, N and K, its launcher, and a project."""
+"""Whole GEMMs: a kernel for any M, N and K, its launcher, and a project."""

@@ -1,4 +1,4 @@
-"""How a whole kernel ends: takes a tile and its settings, gives the source that turns sums into D."""
+"""The end of a whole kernel: from sums to D."""
 
 from __future__ import annotations
 

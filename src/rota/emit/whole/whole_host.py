@@ -1,4 +1,4 @@
-"""The host's side of a whole GEMM: takes a schedule, a geometry and settings, gives a header that checks and launches.
+"""The host's side of a whole GEMM: a header that checks and launches, and a project around it.
 
 Every precondition that the kernel rests on has a line in `NAME_check`, which says which one doesn't hold.
 """
@@ -304,6 +304,10 @@ def _launch(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
     )
     yield "}"
 
+
+# A project around a whole GEMM.
+#
+# Library, test and benchmark by CMake, and an extension of PyTorch with its test.
 
 _BF16 = ("const std::uint32_t bits = bits_of(value) >> 16;", "to[0] = (unsigned char)bits;", "to[1] = bits >> 8 & 255;")
 _F16 = ("const _Float16 half = (_Float16)value;", "std::memcpy(to, &half, sizeof half);")

@@ -1,7 +1,7 @@
-"""A whole GEMM in HIP: takes a compiled schedule, a geometry and settings, gives a kernel for any M, N and K.
+"""A whole GEMM in HIP, for any M, N and K.
 
-The loop is the schedule's, as `hip_gemm` writes it.  Around it: edge tiles by the bounds of buffer resources, what
-whole trips leave of K, the order of workgroups, splits of K, and D with its epilogue.
+The loop is the schedule's, as `hip_gemm` writes it. Around it: edge tiles by the bounds of buffer resources, what whole
+trips leave of K, the order of workgroups, splits of K, and D with its epilogue.
 """
 
 from __future__ import annotations
@@ -72,6 +72,12 @@ from rota.pipeline.geometry import KernelGeometry
 from rota.program.kinds import Phase
 from rota.targets.architecture import architecture_of
 
+# In which order workgroups take tiles.
+#
+# The machine deals workgroups to its dies (XCDs) in turn. Each die has an L2 of its own, so that neighbouring
+# tiles, which share rows of A or B, should be on one die: each gets a run of tiles. Within it tiles go down `group`
+# rows before the next column, so that a run is a block of tiles rather than a line.
+
 
 def count_lines(geometry: KernelGeometry, asked: WholeGemm) -> Iterator[str]:
     """How many tiles there are."""
@@ -100,6 +106,12 @@ def order_lines(asked: WholeGemm) -> Iterator[str]:
         yield "const int tile_row = __builtin_amdgcn_readfirstlane(turn_of_tile / tile_columns);"
         yield "const int tile_column = __builtin_amdgcn_readfirstlane(turn_of_tile % tile_columns);"
     yield ""
+
+
+# What whole trips leave of K.
+#
+# A K-tile that lies within K, of rows that a DMA can fetch, comes as in the loop; any other is fetched element by
+# element, with zeros beyond K.
 
 
 class Source(NamedTuple):
@@ -234,6 +246,12 @@ def dma_numbers(tile: GemmTile, operand: Factor) -> int:
     """DMAs that bring one K-tile of an operand."""
     return tile.dmas(operand)
 
+
+# The scales of blocks in a whole kernel.
+#
+# A's are M rows of K / 32 bytes, B's N rows; each byte is a power of two (E8M0) for a block of 32 elements along K.
+# Or they are rows of floats, one for each block of 128. They come to LDS as A and B do, by DMAs of four bytes a
+# lane, in the order in which they lie in memory.
 
 _WORD = 4  # bytes that a lane moves
 SCALE_PARAMETERS = frozenset(each.name for each in PARAMETERS if "_scale" in each.name and each.type != "const float*")

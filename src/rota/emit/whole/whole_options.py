@@ -1,4 +1,4 @@
-"""What a whole kernel is asked to be: takes settings, gives a checked `WholeGemm` and the parameters of its kernels."""
+"""The settings of a whole kernel, checked, and the steps of its epilogue."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from typing import NamedTuple
 from rota.check import check_ints, check_types
 from rota.emit.gemm.gemm_tile import BLayout, BlockScales, GemmTile
 from rota.errors import EmissionError, Finding
+
+# What is done to a sum before it is stored.
+#
+# A step is C++ over `values`, a run of `WIDTH` columns of one row as fp32; steps are applied in the order of the
+# list.
 
 
 class EpilogueStep(enum.Enum):

@@ -1,1 +1,1 @@
-"""What a compiler made: takes a file or source, gives a `CodeObject` with the facts of its kernels."""
+"""From a file or source to a `CodeObject` with the facts of its kernels."""

@@ -1,8 +1,8 @@
-"""What a compiler made: takes the bytes of a code object, gives `KernelFacts` per kernel, with its instructions.
+"""A code object: the facts of each kernel, with its instructions.
 
 The kernel descriptor and the notes are read from the file itself (LLVM, "User Guide for AMDGPU Backend", sections
-"Kernel Descriptor" and "Code Object V4 Metadata"), so that no readelf is needed.  The hardware is told the descriptor
-and nothing else, so a kernel is whatever has one; the notes say more about it, or leave it out.
+"Kernel Descriptor" and "Code Object V4 Metadata"), so no readelf is needed. The hardware gets the descriptor and
+nothing else, so a kernel is whatever has one; the notes say more about it, or leave it out.
 """
 
 from __future__ import annotations

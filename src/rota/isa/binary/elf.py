@@ -1,6 +1,6 @@
-"""A code object as a file: takes its bytes, gives an `ElfFile`, what is loaded of it and what it names.
+"""A code object as an ELF file: its segments, symbols, notes, line table and bundles.
 
-pyelftools knows ELF; this module knows what a code object is, and how far damaged bytes are followed.  Section headers
+pyelftools knows ELF; this module knows what a code object is, and how far damaged bytes are followed. Section headers
 and local symbols may be stripped: what is loaded is read from the segments, what is missing elsewhere from .dynsym.
 """
 
@@ -230,6 +230,11 @@ def _raw_symbols(elf: ELFFile) -> Iterator[Any]:
                 yield from segment.iter_symbols()
 
 
+# The notes of a code object.
+#
+# LLVM, "User Guide for AMDGPU Backend", section "Code Object V3 Metadata" and those after it. Assembly that people
+# write by hand leaves out keys that LLVM demands; whoever asks says what follows from that.
+
 T = TypeVar("T", int, str, list[Any])
 
 _MOST = 2**32 - 1  # the descriptor holds each of these numbers in 32 bits or fewer
@@ -276,6 +281,11 @@ def optional_numbers(notes: object, key: str, count: int) -> tuple[int, ...] | N
         raise damaged(f"{key} is {value!r:.80}")
     return tuple(value)
 
+
+# Where machine code comes from.
+#
+# HIP compiled with -g has one, and so has everything that Triton compiles. It is a help for readers: what can't be
+# read of it is left out, and instructions then have no source line.
 
 _MOST_ROWS = 1_000_000
 _COMPRESSED = 0x800  # SHF_COMPRESSED
@@ -352,6 +362,11 @@ def _text(name: bytes | str) -> str:
 
 
 _MAGIC, _PACKED = b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"
+# Bundles of code objects.
+#
+# `hipcc --genco` and `clang -x hip --cuda-device-only` put code objects for several architectures, and an empty one
+# for the host, behind a header (Clang, "Clang Offload Bundler", section "Bundled Binary File Layout").
+
 _MOST_ENTRIES = 1000
 _MOST_NAME = 1000
 
@@ -404,6 +419,11 @@ def _arch(name: str) -> str:
     """hipv4-amdgcn-amd-amdhsa--gfx942:sramecc+:xnack- is for gfx942."""
     return name.partition(":")[0].rpartition("-")[2]
 
+
+# What a loader makes of a code object.
+#
+# Code finds its constants and variables by distance from itself, so all segments are loaded as far apart as the
+# file has them, at one place.
 
 CODE_BASE = 0x7E00_0001_0000
 """Where address 0 of a code object is loaded: the place of the first buffer in `rota.isa.memory.memories`."""

@@ -1,4 +1,4 @@
-"""What a kernel demands of a launch: takes the numbers of its descriptor and notes, gives `KernelFacts`."""
+"""What a kernel demands of a launch, by its descriptor and notes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Compilers for AMD GPUs: takes HIP source and an architecture, gives a `CodeObject`.
+"""Compilers and disassemblers for AMD GPUs.
 
-Every toolchain goes the same three steps, source to assembly, assembly to object, object to code object: the assembly
-is wanted anyway, and the ziglang wheel can't link in one step.  No ROCm headers or device libraries are used.
+Every toolchain takes the same three steps, source to assembly, assembly to object, object to code object: the assembly
+is wanted anyway, and the ziglang wheel can't link in one step. No ROCm headers or device libraries are used.
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ from rota.isa.binary.code_object import CodeObject, kernels_of, read_kernels
 from rota.isa.binary.elf import ElfFile, read_elf, read_lines, unbundled
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import derive_flow, parse_listing
+
+# Machine code as text.
+#
+# The file itself is never given to the disassembler. A new one is, which holds the executable bytes, and a symbol
+# where code is known to begin: damaged headers and tables do no harm, a stripped file is as good as another, and
+# the sweep starts anew at each of these places, so that data between functions doesn't shift what follows.
 
 _DISASSEMBLER_SECONDS = 120
 _KEPT = 8  # listings
@@ -128,6 +134,11 @@ def _refuse_disassembly(code: str, message: str, command: Iterable[str], said: s
         )
     )
 
+
+# A code object from a file.
+#
+# The sweep of a disassembler goes astray behind data that looks like the first half of an instruction. So it is
+# asked again, with every place that code leads to as a further start, until no jump goes between two instructions.
 
 _MOST_SWEEPS = 8
 

@@ -1,6 +1,6 @@
-"""What matters for wait states: takes the registers and traits of an instruction, gives its `Spacing`.
+"""What matters for wait states: the registers and traits of an instruction, as its `Spacing`.
 
-Registers are numbered in rows as operands are.  `spacing_reader` finds them in the text.
+Registers are numbered in rows as operands are.
 """
 
 from __future__ import annotations
@@ -166,6 +166,11 @@ def scalar_rows(rows: Rows) -> Rows:
     """The others."""
     return frozenset(row for row in rows if row >= SCALAR)
 
+
+# Registers and traits for wait states.
+#
+# It reads the text alone: an instruction that can't be executed here still keeps its distance. What an operand's
+# place means follows from the kind of instruction, as LLVM prints it.
 
 _TRANSCENDENTAL = re.compile(r"^v_(?:exp|log|rcp|rcp_iflag|rsq|sqrt|sin|cos)(?:_legacy)?_f(?:16|32|64)$")
 _SUFFIX = re.compile(r"_(?:e32|e64|dpp|sdwa|e64_dpp)$")

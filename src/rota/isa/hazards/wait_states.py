@@ -1,8 +1,7 @@
-"""Wait states while a kernel runs: takes what a wave issues, gives faults where it is too early.
+"""Wait states: the rules, a check of all paths without execution, and a check while a kernel runs.
 
-gfx9 interlocks most dependencies, not these.  The numbers are the architecture's (`Hazards`), the rules those of
-`spacing_rules`.  A compiler that sees the instructions inserts `s_nop` for them, but it doesn't look into inline
-assembly.  `walk` asks the same of all paths, without running any.
+gfx9 interlocks most dependencies, not these. The numbers are the architecture's (`Hazards`). A compiler that sees the
+instructions inserts `s_nop` for them, but it doesn't look into inline assembly.
 """
 
 from __future__ import annotations
@@ -35,6 +34,11 @@ from rota.targets.architecture import Architecture, Hazards, Pipe
 if TYPE_CHECKING:
     from rota.isa.wave.wave import Step
     from rota.program.machine import Fact
+
+# Wait states between two instructions.
+#
+# The rules are those of AMD's manual and those that LLVM keeps for gfx940 and later; each says whose it is. Where
+# the two differ, the one that asks for more stands here.
 
 SHORT = 2
 """Passes of the shortest MFMAs, which have numbers of their own."""
@@ -266,6 +270,16 @@ class _Rules:
         return "unequal" if same and product else "overlap"
 
 
+# Wait states without execution.
+#
+# Every path of the control flow that leads to an instruction is followed backwards, as far as any wait state
+# reaches; whether a wave can take it is not asked. A path ends where a function does: what a caller left is not
+# known, and a call's return is not followed. The same table of pairs decides while a kernel runs
+# (`rota.isa.hazards.hazard`).
+#
+# An MFMA behind another one of its kind begins when that one's passes are over, so that these count as wait states
+# of what follows both.
+
 _LEAVES = re.compile(r"^s_(?:branch|endpgm|setpc|swappc|rfe)")  # what follows isn't what comes next
 _MOST_PLACES, _FREE_PLACES = 400, 20_000  # for each instruction of a kernel; real ones have twenty or so
 _SCALARS = {VCC: "vcc_lo", VCC + 1: "vcc_hi", M0: "m0", EXEC: "exec_lo", EXEC + 1: "exec_hi"}
@@ -466,6 +480,13 @@ def early_evidence(need: Need, short: int) -> tuple[tuple[str, str | int], ...]:
         ("row", need.fact.source),
         ("fix", f"s_nop {short - 1} before it, or other instructions"),
     )
+
+
+# Wait states while a kernel runs.
+#
+# gfx9 interlocks most dependencies, not these. The numbers are the architecture's (`Hazards`), the rules those of
+# `spacing_rules`. A compiler that sees the instructions inserts `s_nop` for them, but it doesn't look into inline
+# assembly. `walk` asks the same of all paths, without running any.
 
 
 def keep_distance(wave: Wave, step: Step) -> None:

@@ -1,1 +1,1 @@
-"""A launch: takes arguments, a grid and a block, runs the kernel under many orders, gives what went wrong."""
+"""A launch: arguments, a grid and a block, executed under many orders."""

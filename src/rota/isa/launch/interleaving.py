@@ -1,4 +1,4 @@
-"""In which order waves run and when their memory ops land: takes names and seeds, gives `Interleaving` values.
+"""In which order waves run, and when their memory ops land.
 
 The vocabulary is that of `rota.execute.clock`, on instructions instead of schedule entries.
 """

@@ -1,8 +1,8 @@
-"""The kernarg segment of a launch: takes a kernel's facts, values and sizes, gives the bytes that the kernel reads.
+"""What a wave starts with: the kernarg segment, the dispatch packet and the first registers.
 
 What a runtime fills in by itself, the hidden arguments (LLVM, "User Guide for AMDGPU Backend", "Code Object V5 Kernel
-Argument Metadata"), is filled in as a runtime would.  Services that only a runtime has, such as printf, are addresses
-that belong to nothing: a kernel that uses one is told so.
+Argument Metadata"), is filled in as a runtime would. Services that only a runtime has, such as printf, get addresses
+outside every buffer: a kernel that uses one gets a finding.
 """
 
 from __future__ import annotations
@@ -195,6 +195,11 @@ def _wrong(argument: Argument, number: int, why: str, *fixes: str) -> IsaError:
         )
     )
 
+
+# How the machine starts a wave.
+#
+# LLVM, "User Guide for AMDGPU Backend", sections "Initial Kernel Execution State" and "Kernel Dispatch"; the packet
+# is that of the HSA runtime specification, "Kernel dispatch packet".
 
 PACKET_BYTES = 64
 _KERNEL_DISPATCH = 2 | 1 << 8 | 2 << 9 | 2 << 11  # its type, behind a barrier, fences of the system's scope

@@ -1,7 +1,7 @@
-"""A kernel that can be launched: takes arguments, a grid and a block, gives what went wrong under many orders.
+"""A kernel that can be launched, and the way in for machine code.
 
-Arrays are written in place, as on a GPU.  The first order's results are kept; the others work on copies, and what they
-compute must be the same to the bit.
+Arrays are written in place, as on a GPU. The first order's results are kept; the others work on copies, and their
+results must be the same to the bit.
 """
 
 from __future__ import annotations
@@ -183,6 +183,13 @@ def _triple(sizes: int | Sequence[int], name: str) -> Triple:
     x, y, z = (*map(int, given), 1, 1)[:3]
     return x, y, z
 
+
+# A launch that a function describes.
+#
+# def launch(): x, y = np.arange(100, dtype=np.float32), np.zeros(100, np.float32) return {"args": [x, y, 100],
+# "grid": 1, "block": 128, "expected": {1: 2 * x}}
+#
+# `expected` has values by the number of their argument, `rtol` and `atol` how far off they may be; none by default.
 
 _KEYS = ("args", "grid", "block", "dynamic_lds", "expected", "rtol", "atol")
 

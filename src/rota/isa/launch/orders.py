@@ -1,6 +1,6 @@
-"""One launch under many orders: takes their outcomes, gives each finding once, and where results depend on the order.
+"""One launch under many orders: each finding once, and where results depend on the order.
 
-The outcome of the first order is the one that the others are compared with, byte by byte.
+The other orders are compared with the first, byte by byte.
 """
 
 from __future__ import annotations
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rota.isa.decoded import KernelProgram
+
+# What a launch is given to work on.
+#
+# A kernel sees memory, not arrays: two arguments that overlap are one region, a view reaches from its first byte to
+# its last, and an address keeps its place within 256 bytes, since compilers specialise kernels on it. NumPy arrays
+# of any dtype, whatever has the buffer or array protocol, and CPU tensors of torch, which is never imported, are
+# all taken.
 
 SKEW = 256
 """Addresses on the device and on the host are equal modulo this."""
@@ -146,6 +153,11 @@ def _refused(name: str, why: str) -> IsaError:
     )
 
 
+# Orders one after the other or side by side.
+#
+# The first order runs alone; if it took long, the others are shared by processes, or if there are too few of them,
+# its workgroups are. What comes out is the same in any case.
+
 Ran = KernelOutcome | IsaError
 """An error is one that ended an order before its end."""
 
@@ -194,6 +206,10 @@ def _apart(
     same = all(np.array_equal(a, b) for a, b in zip(found.buffers, first.buffers, strict=True))
     return replace(found, buffers=()) if same else found
 
+
+# One launch under many orders.
+#
+# The outcome of the first order is the one that the others are compared with, byte by byte.
 
 _SUMS = re.compile(r"^(?:ds|(?:buffer|global|flat)_atomic)_(?:pk_)?add_(?:rtn_)?b?f\d+")
 _TICKETS = re.compile(r"^ds_\w+_rtn_|_atomic_")

@@ -1,4 +1,4 @@
-"""How long kernels may run: takes seconds, gives an I108 where a launch takes longer.
+"""Work in child processes, and a limit on its time.
 
 Nothing is limited unless somebody asks for it: what is long on one machine isn't on another, and how many instructions
 a wave may execute (`most_instructions`) doesn't depend on that.
@@ -21,6 +21,12 @@ from rota.errors import Finding, IsaError
 
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
+
+# Work in processes of their own.
+#
+# A process is a fork: it sees all memory as it is at that moment, changes its own copy alone, and sends back what
+# its function returns. So nothing has to be picklable but results, and no script needs a guard around its main
+# part. Where there is no fork, or a safe one isn't to be had, there is one process.
 
 T = TypeVar("T")
 Tell = Callable[[int], None]
@@ -122,6 +128,11 @@ def _child(work: Callable[[Tell], object], sender: Connection, parent: int) -> N
     finally:
         os._exit(0)  # nothing of what the parent meant to do at its end
 
+
+# How long kernels may run.
+#
+# Nothing is limited unless somebody asks for it: what is long on one machine isn't on another, and how many
+# instructions a wave may execute (`most_instructions`) doesn't depend on that.
 
 _until: ContextVar[tuple[float, float] | None] = ContextVar("until", default=None)
 

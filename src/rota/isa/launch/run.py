@@ -1,4 +1,4 @@
-"""Runs a kernel: takes a program, arguments, a grid and an interleaving, gives the buffers and what went wrong."""
+"""Run a kernel: its workgroups one after the other, their waves interleaved, until all end or one spins."""
 
 from __future__ import annotations
 
@@ -53,6 +53,13 @@ def with_buffers(finding: Finding, name: Callable[[int], str]) -> Finding:
     return replace(finding, evidence=tuple(evidence))
 
 
+# Loops that get nowhere.
+#
+# A wave that comes back with all its registers as they were will do the same again, unless somebody else changes
+# memory. States are compared as Brent's cycle finding does: with one that is kept, replaced at the 1st, 2nd, 4th,
+# 8th ... branch. A loop that counts in a scalar register costs one comparison of two lists.
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
     """A wave's state at one of its backward branches."""
@@ -96,6 +103,12 @@ def state_of(waves: Sequence[Wave], memory: Memory) -> bytes:
         digest.update(np.ascontiguousarray(buffer).view(np.uint8).data if buffer.size else b"")
     return digest.digest()
 
+
+# The waves of a workgroup, and workgroups one after the other.
+#
+# A barrier opens when every wave that hasn't ended has arrived; which `s_barrier` a wave has arrived at, the
+# machine doesn't ask. A workgroup that waits for another one, as kernels do that pass data from workgroup to
+# workgroup, is put aside until the others have run.
 
 MOST_ASIDE = 512
 """Workgroups that wait for others at once: about as many as a device holds."""

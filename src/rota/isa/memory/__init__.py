@@ -1,1 +1,1 @@
-"""Memory: what instructions read and write of LDS, global and private memory, and those memories themselves."""
+"""Memory instructions, and the memories that they access: LDS, global and private."""

@@ -1,6 +1,6 @@
-"""What atomics do to a number in memory: takes an opcode, gives the function from old bits and data to new bits.
+"""What atomics do to a number in memory.
 
-Numbers are bit patterns in Python integers.  Float sums round to nearest even and keep denormals, as CDNA3 and CDNA4 do
+Numbers are bit patterns in Python integers. Float sums round to nearest even and keep denormals, as CDNA3 and CDNA4 do
 in LDS and in L2 (LLVM, "memory-atomic-fadd-f32-denormal-support").
 """
 

@@ -1,4 +1,4 @@
-"""LDS instructions: takes a ds_ instruction, gives a `Step` (CDNA3 ISA, "Local Data Share"; CDNA4 ISA, transposes)."""
+"""LDS instructions (CDNA3 ISA, "Local Data Share"; CDNA4 ISA, transposes)."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     Octets = NDArray[np.uint8]
     # Takes the bytes that came back, lanes by bytes, gives the registers, rows by lanes.
     Arrange = Callable[[Octets], NDArray[np.uint32]]
+
+# How a wave uses LDS.
+#
+# Reads and writes may start at any byte: amdhsa runs with unaligned access on (LLVM, "unaligned-access-mode").
+# Atomics and transposed reads need their natural alignment.
 
 _LDS_ADDRESS = 0xFFFF_FFFF  # addresses and offsets are added in 32 bits
 
@@ -231,6 +236,12 @@ def _by_quads(order: list[int]) -> NDArray[np.int64]:
 def _by_masks(keep: int, put: int, flip: int) -> NDArray[np.int64]:
     return _LANE & ~(_GROUP - 1) | (_LANE & (_GROUP - 1) & keep | put) ^ flip
 
+
+# LDS reads that transpose.
+#
+# Sixteen lanes work together. A lane reads as many elements as fit its width, `n` of them, from its own address; 16
+# / n lanes side by side hold one column of sixteen elements. Lane `l` of the sixteen gets element `l` of each
+# column.
 
 _TEAM = 16
 

@@ -1,9 +1,9 @@
-"""The local data share of a workgroup: takes reads and writes that take time, gives data, or poison where they meet.
+"""Global memory and LDS, with reads and writes that take time.
 
-A byte carries a mark while a write that changes it is under way.  A read needs its bytes unmarked and unchanged from
-its issue to its landing; where they are not, any value could have come back, so poison does.  LDS instructions of one
-wave are ordered among themselves, so a wave's own writes don't disturb its reads; loads from memory are ordered with
-nothing.  What would meet in another interleaving is for `order` to say, and every fault comes from there.
+A byte of LDS carries a mark while a write that changes it is in flight. A read needs its bytes unmarked and unchanged
+from its issue to its landing; otherwise any value could have come back, so poison does. LDS instructions of one wave
+are ordered among themselves, so a wave's own writes don't disturb its reads; loads from memory are ordered with
+nothing. `rota.isa.races` judges what could collide in another interleaving, and reports every fault.
 """
 
 from __future__ import annotations
@@ -141,6 +141,14 @@ class Memory:
             ("where", where),
         )
 
+
+# The local data share of a workgroup.
+#
+# A byte carries a mark while a write that changes it is under way. A read needs its bytes unmarked and unchanged
+# from its issue to its landing; where they are not, any value could have come back, so poison does. LDS
+# instructions of one wave are ordered among themselves, so a wave's own writes don't disturb its reads; loads from
+# memory are ordered with nothing. What would meet in another interleaving is for `order` to say, and every fault
+# comes from there.
 
 MOST_WAVES = 16  # of a workgroup
 FREE, BY_DMA = 0, -1  # marks; wave w writes with mark w + 1

@@ -1,4 +1,4 @@
-"""Scalar memory instructions: takes a scalar load, store or atomic, gives a `Step` (CDNA3 ISA, "Scalar Memory")."""
+"""Scalar loads, stores and atomics (CDNA3 ISA, "Scalar Memory")."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Vector memory instructions: takes a load, store or atomic, gives a `Step` (CDNA3 ISA, "Vector Memory").
+"""Vector memory instructions: buffer, global, flat and scratch (CDNA3 ISA, "Vector Memory").
 
-An access that passes the check of its buffer resource and yet belongs to no buffer is a fault, as on the machine.
-Loads and stores may start at any byte, atomics at multiples of their size.
+An access that passes the check of its buffer resource and yet belongs to no buffer is a fault, as on the machine. Loads
+and stores may start at any byte, atomics at multiples of their size.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from rota.targets.architecture import Architecture
 
     Lanes = NDArray[np.bool_]
+
+# Where LDS and private memory lie among flat addresses.
+#
+# The machine has registers for them (src_shared_base, src_private_base); the values are the driver's, these are
+# ROCm's.
 
 APERTURE = 1 << 32
 """Bytes of each aperture."""
@@ -89,6 +94,14 @@ def width_of(verb: str, text: str) -> Width | None:
         high=half == "d16_hi",
     )
 
+
+# Where vector memory instructions go.
+#
+# Buffer addresses follow the resource (CDNA3 ISA, "Buffer Addressing"): base, offsets from a lane, a scalar and the
+# instruction, and index times stride, swizzled if the resource says so. Accesses outside of `num_records` read zero
+# and write nothing. Without a stride, or without an index, records are bytes, and each word is checked by itself.
+# With both, and swizzled, they are strides, and the index is checked. With both and not swizzled public accounts
+# differ (bytes in AMD's, strides in Mesa's): a lane that only one of them lets through is a fault.
 
 CACHE = frozenset({"sc0", "sc1", "nt", "glc", "slc"})  # who may keep a copy: no effect on values
 _FLAGS = CACHE | {"offen", "idxen", "lds"}
@@ -220,6 +233,10 @@ def _unsettled(wave: Wave, instruction: Instruction, what: str) -> None:
     wave.faults.add("I105", instruction, f"{instruction.opcode} uses a resource that {what}", ("wave", wave.number))
 
 
+# Private memory of lanes.
+#
+# Each lane has bytes of its own; how the machine weaves them into memory can't be seen from inside a kernel.
+
 _SCRATCH_OPCODE = re.compile(r"^scratch_(?P<verb>load|store)_(?P<width>\w+)$")
 
 
@@ -282,6 +299,12 @@ def _store_scratch(
 
     return act
 
+
+# Flat instructions.
+#
+# An address inside the shared aperture means LDS, one inside the private aperture the lane's private memory, any
+# other one global memory. Flat instructions count in vmcnt and in lgkmcnt, and come back in no order: only waits
+# for none of either kind, both of them, promise anything.
 
 _FLAT_OPCODE = re.compile(r"^flat_(?P<verb>load|store)_(?P<width>\w+)$")
 

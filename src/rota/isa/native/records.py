@@ -1,7 +1,7 @@
-"""A program for the native core: takes decoded steps, gives their records, or None if the core can't run it.
+"""A program for the native core: records of its decoded steps, or None if the core can't run it.
 
-An instruction that only uses registers and that the core lacks becomes a record that asks NumPy to execute it; what
-the core lacks of memory and of control flow is not run by it at all.
+An instruction that only uses registers and that the core lacks becomes a record that asks NumPy to execute it; the core
+doesn't run programs with memory or control-flow instructions that it lacks.
 """
 
 from __future__ import annotations
@@ -115,6 +115,10 @@ def matrix_record(record: Any, instruction: Instruction, architecture: Architect
     )  # fmt: skip
     return "rota_matrix"
 
+
+# A memory instruction for the native core.
+#
+# The core has one routine for all atomics on LDS and one for those on memory; other instructions keep their names.
 
 _LOST = 2  # a load of half a register that loses the other one
 _MEMORY = re.compile(

@@ -1,8 +1,8 @@
-"""A launch on the native core: takes its workgroups, gives how many instructions they executed if nothing was wrong.
+"""A launch on the native core.
 
-The core says whether a run is clean; where it has doubts, the memory is put back, and NumPy runs the launch and says
-what is wrong.  So both must agree on what is clean, and only NumPy has to find words.  Single instructions that only
-use registers, and that the core lacks, NumPy executes in place, on the core's registers.
+The core says whether a run is clean; where it has doubts, the memory is restored, and NumPy runs the launch and says
+what is wrong. So both must agree on what is clean, and only NumPy has to find words. Single instructions that only use
+registers, and that the core lacks, NumPy executes in place, on the core's registers.
 """
 
 from __future__ import annotations

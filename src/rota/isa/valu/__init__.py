@@ -1,1 +1,1 @@
-"""Vector arithmetic: takes an instruction, gives a `Step` over 64 lanes."""
+"""Vector arithmetic over 64 lanes."""

@@ -1,4 +1,4 @@
-"""How VALU instructions reach their registers: takes an instruction and kinds, gives readers and a writer.
+"""How VALU instructions reach their registers.
 
 The encoding decides: plain, with op_sel for halves, _sdwa for bytes and halves, _dpp across lanes.
 """
@@ -59,6 +59,12 @@ def op_sel(instruction: Instruction, sources: int) -> tuple[int, int, int, int]:
         return given[0], given[1], 0, given[2]
     raise unknown(instruction, "op_sel")
 
+
+# Data parallel primitives.
+#
+# Lane i of a row of 16 reads another lane of its row, or of the wave. A lane whose source lies outside the row, or
+# is one that EXEC leaves out, reads zero with bound_ctrl:1, and otherwise doesn't write (AMD, CDNA3 ISA, "Data
+# Parallel Processing"). Rows and banks that the masks leave out don't write either.
 
 _LANE = np.arange(LANES)
 _ROW, _PLACE = _LANE // 16, _LANE % 16

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from rota.targets.architecture import Architecture
 
 
+# Floats of 4 to 16 bits.
+#
+# A format is sign, exponent and mantissa with gradual underflow. What its top codes mean differs, and so does what
+# becomes of a number that it can't hold: infinity, NaN, or the largest number (6 and 4 bits have nothing else).
+
+
 class MiniFloat(NamedTuple):
     """A format: `lowest` is the exponent of its smallest normal number, `largest` the code of its largest number.
 
@@ -248,6 +254,12 @@ def _two_of(form: MiniFloat) -> Callable[[Any], Any]:
 
     return compute
 
+
+# Conversions with a scale.
+#
+# The scale is a power of two: the exponent field of a float32, all ones for NaN. Going down to a small format a
+# value is divided by it, going up multiplied, and then rounded once (AMD, CDNA4 ISA; edge cases as in AMD's host
+# emulation of the same instructions, amd_hip_ocp_host.hpp).
 
 _NAME = re.compile(
     r"^v_cvt_scalef32_(?P<sr>sr_)?(?:(?P<count>2xpk16|pk32|pk)_)?"

@@ -259,6 +259,12 @@ INTEGER: dict[str, Function] = {
 }
 
 
+# What 16-bit integer opcodes compute, on single registers and on both halves.
+#
+# Most clear the high half of their destination. Those that came with GFX9 take op_sel and keep the half that they
+# don't write, as LLVM's `zeroesHigh16BitsOfDest` tells them apart.
+
+
 def _product(a: Any, b: Any) -> Any:  # noqa: ANN401
     return (signed_wide(a) * signed_wide(b)).astype(np.uint16)
 

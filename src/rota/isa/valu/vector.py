@@ -1,7 +1,7 @@
-"""VALU instructions: takes an instruction, gives a `Step` over 64 lanes.
+"""VALU instructions.
 
-Most compute a pure function per lane (`integer`, `halfword`, `floating`, `convert`); those that carry, compare, divide,
-scale, work on pairs or cross lanes have modules of their own.
+Most compute a pure function per lane (`integer`, `floating`, `convert`); those that carry, compare, divide, work on
+pairs or cross lanes are below.
 """
 
 from __future__ import annotations
@@ -305,6 +305,15 @@ _MADE: dict[str, Callable[[Instruction, tuple[Operand, ...]], Step]] = {
 }
 
 
+# The three instructions around a division.
+#
+# A compiler divides by Newton's iteration between them. v_div_scale brings numerator and denominator into the
+# middle of the exponent range and says in VCC whether the quotient has to be scaled back, which v_div_fmas does;
+# v_div_fixup puts in what zeros, infinities and NaNs give. The ISA's text leaves three points open, and they are
+# read so that quotients come out right, which compiled divisions are tested for: a denominator whose inverse is
+# denormal is scaled down, the scale of v_div_fmas undoes that of v_div_scale, and a quotient that overflows on the
+# way is infinite.
+
 _DIVISION_NAME = re.compile(r"^v_div_(?P<part>scale|fmas|fixup|fixup_legacy)_(?P<kind>f16|f32|f64)$")
 
 
@@ -430,6 +439,11 @@ def _fixed(form: _Format, quotient: Any, below: Any, above: Any) -> Any:  # noqa
     values = [np.broadcast_to(value, LANES) for _, value in cases]
     return np.select([case for case, _ in cases], values, np.copysign(quotient, sign)).astype(form.kind)
 
+
+# Packed and mixed math.
+#
+# op_sel says which half of each source the low result takes, op_sel_hi the same for the high one; neg_lo and neg_hi
+# flip signs. A constant has 32 bits, and for a pair of float32 only its low half is known.
 
 _CHOICES = ("op_sel", "op_sel_hi", "neg_lo", "neg_hi", "clamp")
 _HALVES = {**PACKED_HALF, **PACKED_HALFWORD, "v_pk_fmac_f16": FLOATING["v_fma_f16"]}

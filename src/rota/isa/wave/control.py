@@ -1,6 +1,7 @@
-"""Control flow, waits and barriers: takes an instruction, gives a `Step` that says where the wave goes.
+"""Control flow, waits and barriers.
 
-What stops a wave for a debugger or a trap handler, or depends on where it happens to run, is not among them.
+Instructions that stop a wave for a debugger or a trap handler, or depend on where it happens to run, are not among
+them.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
     from rota.isa.wave.wave import Wave
     from rota.targets.architecture import Architecture
+
+# How a kernel computes floats.
+#
+# The interpreter rounds to the nearest even; denormals of 32 bits are kept or flushed as the mode says, those of 16
+# and 64 bits kept. What rare values decide is a warning: as long as none comes up, nothing differs.
 
 _KEPT = 3
 _ROUNDING = ("to the nearest even", "up", "down", "towards zero")

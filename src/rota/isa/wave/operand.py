@@ -1,9 +1,9 @@
-"""Operands of instructions: takes their text, gives `Operand` values, and the functions that read and write them.
+"""Operands of instructions, and the functions that read and write them.
 
-Registers of a wave are numbered in rows: 0 to 255 the VGPRs, 256 to 511 the AGPRs, and from 512 the scalar registers.
-A reader or writer is made once per instruction and then called per wave; its kind is one letter: u, i and f for 32
-bits; U, I and d for 64; w, s and h for 16, of which a register holds the low half and zeros; read only, b for 32 bits
-that may be a float's, and p for two 16-bit floats.  A constant's bits depend on the kind that it is read as.
+Registers of a wave are numbered in rows: 0 to 255 the VGPRs, 256 to 511 the AGPRs, and from 512 the scalar registers. A
+reader or writer is made once per instruction and then called per wave; its kind is one letter: u, i and f for 32 bits;
+U, I and d for 64; w, s and h for 16, of which a register holds the low half and zeros; read only, b for 32 bits that
+may be a float's, and p for two 16-bit floats. A constant's bits depend on the kind that it is read as.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scalar instructions: takes an opcode and operands, gives a `Step` on Python numbers (CDNA3 ISA, "SALU")."""
+"""Scalar instructions on Python numbers (CDNA3 ISA, "SALU"), and registers chosen by M0."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ from rota.isa.wave.wave import INDEXED, Pending, Step, make_step
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
     from rota.isa.wave.wave import Wave
+
+# Registers chosen while running, vector instructions skipped, clocks.
+#
+# M0 holds the index. In index mode it is added to the VGPRs of vector instructions: `mode.aware` gives the step for
+# it.
 
 _NAMES = re.compile(r"gpr_idx\((?P<names>[A-Z0-9,]*)\)")
 _PLACES = {"SRC0": 1, "SRC1": 2, "SRC2": 4, "DST": 8}

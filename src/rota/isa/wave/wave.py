@@ -1,7 +1,7 @@
-"""One wave: its registers, what it has under way, and the wait states it has passed.
+"""One wave: its registers, its memory ops in flight, and the wait states it has passed.
 
-Asynchrony is the machine model's: a memory op's registers hold poison from its issue until it lands, and it lands when
-a wait of the same wave retires it, or earlier if the interleaving says so.
+Asynchrony follows the machine model: a memory op's registers hold poison from its issue until it lands, and it lands
+when a wait of the same wave retires it, or earlier if the interleaving says so.
 """
 
 from __future__ import annotations
@@ -110,6 +110,10 @@ def make_step(
 
 
 DENORM32, DX10_CLAMP, IEEE, INDEXED = 3 << 4, 1 << 8, 1 << 9, 1 << 27
+# The MODE register of a wave.
+#
+# How to round is not among it: nearest even is the only way that is executed.
+
 START = 0xF << 4 | DX10_CLAMP | IEEE
 """As compilers set it: denormals kept, clamping a NaN gives zero, IEEE rules for signalling NaNs."""
 _TINY = np.float32(2.0**-126)

@@ -1,1 +1,1 @@
-"""The order of one iteration's ops: takes an `OrderProblem`, gives an `Ordering` with a certificate."""
+"""The order of one iteration's ops."""

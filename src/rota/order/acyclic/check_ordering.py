@@ -1,4 +1,4 @@
-"""The check of an answer: takes an `OrderProblem` and an `Ordering`, gives silence or an `OrderError` with both ends.
+"""The check of an ordering.
 
 It shares nothing with the search: whatever a scheduler claims, rota's own or a third party's, is measured here again.
 """

@@ -1,7 +1,7 @@
-"""The exact scheduler: takes an `OrderProblem`, gives the order of least makespan, then least register peak, proved.
+"""The exact scheduler: the order of least makespan, then least register peak, proved.
 
-One of the three modules that use the solver, and only when a search is needed.  The solver is outside the trusted
-base: its answer is rebuilt as an order, measured by `evaluate_order` and checked by `check_ordering`.
+One of the three modules that use the solver, and only when a search is needed. The solver is outside the trusted base:
+its answer is rebuilt as an order, measured by `evaluate_order` and checked by `check_ordering`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,12 @@ from rota.solver.limits import LARGEST_SEED, LARGEST_SUM, Outcome, solve, spent,
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
+
+
+# The facts of an exact search.
+#
+# Nothing here touches the solver. A search asks for one `Goal` under some `Limits`; which ops need a place of their
+# own in the order follows from both: without a limit on loads or registers the start times say everything.
 
 
 class Goal(enum.Enum):

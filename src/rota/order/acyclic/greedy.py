@@ -1,4 +1,4 @@
-"""Orders without search: takes an `OrderProblem`, gives body order, or always the lowest-index ready op."""
+"""Schedulers without search (body order, or the lowest-index ready op), and schedulers by name."""
 
 from __future__ import annotations
 

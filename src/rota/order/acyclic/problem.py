@@ -1,7 +1,7 @@
-"""The ordering problem and its answer: takes a body and budgets, gives `OrderProblem`; schedulers give `Ordering`.
+"""The ordering problem: the dependency graph of one iteration, budgets, and how an order is measured.
 
-Problem, algorithm and check are separate: this module holds the values, `evaluate` measures an order, `check_ordering`
-re-checks what a scheduler returned, and each algorithm is a `Scheduler` of its own.
+Problem, algorithm and check are separate: this module holds the values and measures an order, `check_ordering` checks
+again what a scheduler returned, and each algorithm is a `Scheduler` of its own.
 """
 
 from __future__ import annotations
@@ -303,6 +303,12 @@ class Scheduler(Protocol):
         """An order of all ops, or an `OrderError`."""
         ...
 
+
+# The evaluation model.
+#
+# An op starts when its distance-0 predecessors have finished. MMA unit and VALU each run one op at a time, beside
+# each other. With a penalty p, ops on the LDS port (LDS and global memory) start at least p after the port op
+# before them. Registers: live += def, peak, live -= kill, in order.
 
 SERIAL_UNITS = (ResourceKind.MMA_UNIT, ResourceKind.VALU)
 LDS_PORT = (ResourceKind.LDS, ResourceKind.GLOBAL_MEM)

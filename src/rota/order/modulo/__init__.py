@@ -1,1 +1,1 @@
-"""When the ops of a pipelined loop start: takes a `ModuloProblem`, gives a `ModuloSchedule` with a certificate."""
+"""Modulo scheduling: when the ops of a pipelined loop start."""

@@ -1,8 +1,8 @@
-"""The solver's side of modulo scheduling: takes a `Core`, gives starts, a refutation, or neither in the time given.
+"""Modulo scheduling by constraint search: starts, a refutation, or neither within the limit.
 
-One of the three modules that use the solver.  `ModuloModel` owns the variables, t = II x stage + slot, and knows no
+One of the three modules that use the solver. `ModuloModel` owns the variables, t = II x stage + slot, and knows no
 constraint; constraints are functions applied to it, so that barriers, lifetimes and goals can be added beside those of
-this module.  The solver is outside the trusted base: starts are checked again by `modulo_check`.
+this module. The solver is outside the trusted base: starts are checked again by `modulo_check`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,22 @@ from rota.solver.limits import LARGEST_SEED, Outcome, most_workers, solve, spent
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
+
+
+# What an exact modulo search must decide.
+#
+# The core is exact, for schedules of any length. Three facts make it small:
+#
+# 1. An edge between two strongly connected components restrains nothing. Move a component and all after it to later
+# stages: slots modulo II, and with them the resources, stay as they are, and every such edge has room. So only
+# edges within a component count, and no horizon has to be guessed: the recurrences themselves bound how far apart
+# the ops of a component lie. 2. An op without uses can stand wherever the longest paths put it: it is replaced by
+# the gaps that it passes on. 3. An op in no cycle whose only use takes one slot fits wherever a place is left, and
+# the bound on II says there is enough: it is left out and takes what remains.
+#
+# Fact 2 is the usual reduction to resource-constrained ops (Oppermann et al. 2016); fact 1 is why scheduling
+# components first (Rau 1996) can be exact and not merely a heuristic, as long as a component is not frozen before
+# the others.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What waves hand over through LDS: takes a loop by values and its copies, gives who must be done before whom.
+"""What waves hand over through LDS, and which choices a search for barriers and slack is given.
 
 Both directions need a barrier: what one wave loaded, all waves read; and what all waves have read, one overwrites.
 """
@@ -119,6 +119,12 @@ class Choice:
             *(Meeting(each, landing if each.lands else reading, self.behind) for each in self.handovers),
             *(Meeting(each, reading, 0) for each in self.gathered),
         )
+
+
+# Computations in turn.
+#
+# The spine, whose unit is held longest, comes evenly. The others fill the gaps, each kind in its own order and
+# spread over the interval: of what fits, what is due first.
 
 
 class Issued(NamedTuple):

@@ -1,6 +1,6 @@
-"""The check of a modulo schedule: takes a `ModuloProblem` and a `ModuloSchedule`, gives silence or an `OrderError`.
+"""The check of a modulo schedule.
 
-It shares nothing with the search: edges and resources are looked at as the problem states them, slot by slot.
+It shares nothing with the search: edges and resources are examined as the problem states them, slot by slot.
 """
 
 from __future__ import annotations

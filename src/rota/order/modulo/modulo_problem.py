@@ -1,8 +1,8 @@
-"""The modulo-scheduling problem: takes ops, edges with distances and shared resources, gives a checked `ModuloProblem`.
+"""The modulo-scheduling problem, its lower bounds, and its answer.
 
-Iteration n of a loop starts op i at t(i) + n x II.  A schedule for one initiation interval II keeps every edge,
-t(consumer) + distance x II >= t(producer) + delay, and never has more uses of a resource under way in one slot modulo
-II than the resource has places.  Times are whole slots of whatever length the caller means.
+Iteration n of a loop starts op i at t(i) + n x II. A schedule for one initiation interval II keeps every edge,
+t(consumer) + distance x II >= t(producer) + delay, and never has more uses of a resource in flight in one slot modulo
+II than the resource has places. Times are whole slots of whatever length the caller means.
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ from typing import NamedTuple
 
 from rota.check import bad_field, check_elements, check_ints, check_types, is_int
 from rota.errors import Concern, Finding, GraphError, did_you_mean, several
+
+# Longest paths with loop distances.
+#
+# At a fixed initiation interval an arc asks for t(consumer) - t(producer) >= delay - distance x II. Such a system
+# of differences has a solution exactly if no cycle asks for a positive sum (Bellman 1958).
 
 
 class Arc(NamedTuple):

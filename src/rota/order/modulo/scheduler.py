@@ -1,7 +1,7 @@
-"""The exact modulo scheduler: takes a `ModuloProblem`, gives a `ModuloSchedule` of least II with its certificate.
+"""The exact modulo scheduler: the least II, with a certificate.
 
-Initiation intervals are tried from the MII up.  Iterative modulo scheduling (Rau 1996) meets the bound on most loops at
-once; where it doesn't, the core of the problem (`modulo_model`) goes to the solver, which finds or refutes.
+Initiation intervals are tried from the MII up. Iterative modulo scheduling (Rau 1996) reaches the bound on most loops
+at once; where it doesn't, the core of the problem goes to the solver (`cpsat_modulo`), which finds or refutes.
 """
 
 from __future__ import annotations
@@ -42,6 +42,15 @@ from rota.order.modulo.modulo_problem import (
     strong_components,
 )
 from rota.solver.limits import LARGEST_SEED, Outcome, spend, spent, stopped
+
+# Iterative modulo scheduling.
+#
+# Rau (1996): ops by height, each in the first slot of the next II that its scheduled producers and the resources
+# allow; where there is none, it is placed by force and what it collides with is taken out again. A heuristic: that
+# it finds nothing says nothing.
+#
+# One addition: equal holds that fill a unit entirely leave no gap unless all of them stand on one grid, so they are
+# placed on that of the first.
 
 PLACEMENTS_PER_OP = 6  # Rau found 2 to suffice for most loops; what fails here goes to the exact search
 _LOOK_AT_CLOCK = 64  # placements between two looks at what is spent
@@ -303,6 +312,12 @@ def _refused(
         )
     )
 
+
+# Why an II is impossible.
+#
+# Separate from the search, and without a goal. Resources first, by assumption literals on one model: they leave the
+# core as it is. Then carried edges, by deletion: a problem without some of them has other components and frames,
+# and is decided afresh. What can't be decided in time stays in the set, which is then not called the smallest.
 
 _LARGEST_MODEL = 200_000  # literals
 

@@ -1,8 +1,8 @@
-"""Slack for uncertain latencies: takes a loop at its least II, gives starts with barriers and slack.
+"""Slack for uncertain latencies: among the schedules of least II, one that tolerates late loads.
 
-A schedule that merely has the least II stalls as soon as a load is late.  Among the schedules of that II this looks for
-one in which loads land with time to spare before the barrier that waits for them; with that slack, for the fewest
-barriers, then stages; then for the most slack of the tightest LDS read, then for the shortest register lives.
+A schedule that merely has the least II stalls as soon as a load is late. This search looks for one in which loads land
+with time to spare before the barrier that waits for them; with that slack, for the fewest barriers, then stages; then
+for the most slack of the tightest LDS read, then for the shortest register lives.
 """
 
 from __future__ import annotations
@@ -30,6 +30,12 @@ from rota.order.modulo.modulo_problem import Arc, Cycle, ModuloProblem, longest_
 from rota.order.modulo.scheduler import ModuloScheduler
 from rota.order.modulo.slack_list import SlackList, is_simple
 from rota.solver.limits import LARGEST_SEED, Outcome, spent, stopped
+
+# Barriers in the modulo model.
+#
+# A handover is met at a pivot: an instance of one of the loop's barriers, after everything before it has landed and
+# ahead of everything after it. One pivot in place of all pairs of ops propagates better and is exact, since the
+# tightest pair of a handover lies inside all others.
 
 READ_SLACK = "least read slack"
 """The name of the variable that counts how many slots any read of LDS may be late without a wait."""
@@ -155,6 +161,14 @@ def shorten_lives(deliveries: Sequence[Delivery]) -> Constraint:
     return constrain
 
 
+# Slack that no schedule has.
+#
+# Without units what remains is a system of differences: precedences, the stages within which ops start, the slots
+# of pinned ones, and a pivot for each handover, which stands behind what is handed over and ahead of who takes it.
+# A cycle that is too long refutes all of it, in a thousandth of the time that a solver takes to say so. Where there
+# is but one barrier, all pivots are instances of it, so that the time from one to another is a multiple of the
+# interval; loads and reads that have to fit between two of them may be more than their unit does in that time.
+
 Gaps = Mapping[int, Mapping[int, int]]
 """From one pivot to another, in intervals."""
 
@@ -247,6 +261,10 @@ def _window(op: int, choice: Choice, ii: int, met: Sequence[Meeting], between: G
                 found.append(_Window(begins % ii, ends - begins))
     return min((each for each in found if 0 <= each.length < ii), key=lambda each: each.length, default=None)
 
+
+# One request of a search for slack.
+#
+# Takes what is asked, gives what is known about it without a solver, and the model that a solver is asked about.
 
 MOST_BARRIERS = 3
 """An iteration, where their slots are free."""
@@ -636,6 +654,11 @@ def _settled(request: Request, found: Decision) -> Settled:
         landing_slack=request.slack,
         read_slack=found.named[READ_SLACK],
     )
+
+
+# The check of a settled schedule.
+#
+# Edges and units are looked at by `modulo_check`; here the barriers and the slack that the placement claims.
 
 
 def check_settled(choice: Choice, settled: Settled, ii: int) -> None:

@@ -1,10 +1,9 @@
-"""A schedule around given barriers, made as a list: takes what is asked of a loop, gives starts, or nothing.
+"""A list schedule around given barriers: starts, or nothing.
 
-Once barriers have their slots and computations theirs, every other op has a window: from the barrier that it waits for
-to the barrier or the computation that waits for it.  Reads are placed as late as their windows allow, so that registers
-are held briefly, then all others as early as theirs do.  Barriers are tried in several places.  Nothing is ever taken
-back, so that a failure says nothing; what is given meets every precedence, window and unit, and is found in a fraction
-of the time that a solver takes.
+Once barriers and computations have their slots, every other op has a window: from the barrier that it waits for to the
+barrier or the computation that waits for it. Reads are placed as late as their windows allow, so that registers are
+held briefly, then all others as early as possible. Barriers are tried in several places. Nothing is ever taken back, so
+a failure says nothing; a result meets every precedence, window and unit, and takes a fraction of a solver's time.
 """
 
 from __future__ import annotations
