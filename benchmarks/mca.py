@@ -27,7 +27,7 @@ from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES, REGISTER_BYTES, G
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopSpec
 from rota.targets.device import device_of, rates_of, timing_of
-from rota.values.compile_loop import compile_loop, unsynchronised
+from rota.values.compile_loop import compile_loop, unroll_bare
 from rota.values.op_times import least_copies, time_loop
 from rota.values.unroll import Placement
 
@@ -55,7 +55,7 @@ def one_after_another(loop: LoopSpec, machine: Machine = GFX950) -> CompiledSche
     tiles = dict.fromkeys((value.name for value in loop.values if value.home is Home.LDS), 2)
     copies = {**least_copies(loop), **tiles}
     placement = Placement(interval=clock, starts=tuple(starts), copies=tuple(copies.items()))
-    return repaired(unsynchronised(loop, placement, machine=machine))
+    return repaired(unroll_bare(loop, placement, machine=machine))
 
 
 def llvm_latencies(machine: Machine) -> Parameters:

@@ -14,7 +14,7 @@ from rota.isa.binary.kernel_facts import Descriptor, KernelFacts
 from rota.program.entry import Entry
 from rota.program.kinds import Home, OpKind, Phase
 from rota.program.loop_spec import LoopOp, Read, Value
-from rota.values.compile_loop import compile_loop, unsynchronised
+from rota.values.compile_loop import compile_loop, unroll_bare
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.loop import Loop
 from rota.values.unroll import Placement
@@ -63,7 +63,7 @@ def storing_loop() -> CompiledLoop:
     out = Value(name="out", home=Home.MEMORY, size=1)
     more = replace(spec, values=(*spec.values, out), ops=(*spec.ops, put))
     placement = Placement(interval=4, starts=(0, 1, 2, 3), copies=())
-    return with_register_waits(repaired(unsynchronised(more, placement)))
+    return with_register_waits(repaired(unroll_bare(more, placement)))
 
 
 def tiny_phases(loop: CompiledLoop | None = None) -> dict[Phase, list[str]]:

@@ -14,7 +14,7 @@ from rota.errors import Finding, Severity
 from rota.kernels.catalogue import shipped_kernels
 from rota.kernels.kernel import LoopShape
 from rota.order.modulo.modulo_problem import ModuloProof
-from rota.values.compiled_loop import CompiledLoop, grain_of
+from rota.values.compiled_loop import CompiledLoop, describe_grain
 from tests.cli.command import data, rota
 
 MOST_SECONDS = 0.7
@@ -54,7 +54,7 @@ def test_every_shipped_loop_by_values_is_by_instruction(name: str) -> None:
     assert kernel.settings()["instructions"].value is True
     assert isinstance(kernel.source, LoopShape)
     fine, coarse = kernel.source.loop(), kernel.source.loop(instructions=False)
-    assert (grain_of(fine), grain_of(coarse)) == ("by instruction", "in tiles")
+    assert (describe_grain(fine), describe_grain(coarse)) == ("by instruction", "in tiles")
 
 
 def test_an_order_is_called_by_who_made_it() -> None:

@@ -8,7 +8,7 @@ from rota import GFX950
 from rota.cycles.predict import predict
 from rota.kernels.gemm import BF16
 from rota.targets.device import timing_of
-from rota.values.compile_loop import unsynchronised
+from rota.values.compile_loop import unroll_bare
 from rota.values.loop import Loop
 from rota.values.unroll import Placement
 
@@ -28,7 +28,7 @@ def test_a_chain_of_matrix_ops(in_place: bool) -> None:
     copies = tuple((each.name, 1) for each in spec.values if not each.into)
     passes = 4
     placed = Placement(interval=passes * LENGTH, starts=tuple(range(0, passes * LENGTH, passes)), copies=copies)
-    cycles = predict(unsynchronised(spec, placed), band=False).cycles
+    cycles = predict(unroll_bare(spec, placed), band=False).cycles
     apart = 0 if in_place else timing_of(GFX950).result_turns.value + 1
     edge = timing_of(GFX950).loop_edge.fact.value
     assert cycles == pytest.approx(4 * ((passes + apart) * LENGTH), abs=4 * (edge + apart))

@@ -14,7 +14,7 @@ from rota.kernels.single_buffer import SingleBufferSchedule
 from rota.kernels.target_profiles import mi355x_target
 from rota.pipeline.geometry import TileShape
 from rota.targets.device import rates_of
-from rota.values.compile_loop import unsynchronised
+from rota.values.compile_loop import unroll_bare
 from rota.values.loop import Loop
 from rota.values.unroll import Placement
 
@@ -49,4 +49,4 @@ def only_mfmas(instruction: str, machine: Machine = GFX950, *, count: int = 64, 
     passes = rates_of(machine).passes(instruction)
     starts = tuple(number * passes for number in range(count))
     placement = Placement(interval=count * passes, starts=starts, copies=())
-    return unsynchronised(loop.build(), placement, machine=machine)
+    return unroll_bare(loop.build(), placement, machine=machine)

@@ -10,7 +10,7 @@ from rota.emit.document.exchange import from_json, to_json, with_interval_as_cla
 from rota.order.acyclic.problem import Proof
 from rota.order.modulo.modulo_problem import ModuloProof
 from rota.pipeline.compiled_pipeline import CompiledPipeline
-from rota.values.compile_loop import unsynchronised
+from rota.values.compile_loop import unroll_bare
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.unroll import Placement
 from tests.emit.kernels import SMALL_MI300X, by_values, staggered
@@ -72,7 +72,7 @@ def test_two_wave_groups_are_timed_as_two() -> None:
 def test_without_a_search_nothing_is_claimed_about_slack() -> None:
     compiled = small()
     placement = replace(compiled.placement, barriers=(), landing_slack=0, read_slack=0)
-    bare = replace(unsynchronised(compiled.loop, placement), lds_bytes=compiled.lds_bytes)
+    bare = replace(unroll_bare(compiled.loop, placement), lds_bytes=compiled.lds_bytes)
     assert from_json(to_json(bare)) == bare
     slack = replace(bare, placement=replace(placement, landing_slack=1))
     assert "schedule.placement.landing_slack" in raised("T204", lambda: from_json(to_json(slack))).message

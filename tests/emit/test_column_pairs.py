@@ -38,7 +38,7 @@ from rota.program.kinds import OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read
 from rota.program.lowered import TileSum
 from rota.program.machine import Machine
-from rota.values.compile_loop import unsynchronised
+from rota.values.compile_loop import unroll_bare
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.unroll import Placement
 from tests.findings.smallest import raised
@@ -64,7 +64,7 @@ def one_by_one(loop: LoopSpec, machine: Machine = GFX942) -> CompiledLoop:
     """One iteration after the other: all loads, all reads, all packs, all products."""
     order = sorted(range(len(loop.ops)), key=lambda index: (_TURN.index(loop.ops[index].kind), index))
     starts = tuple(order.index(index) for index in range(len(order)))
-    return unsynchronised(loop, Placement(interval=len(order), starts=starts, copies=()), machine=machine)
+    return unroll_bare(loop, Placement(interval=len(order), starts=starts, copies=()), machine=machine)
 
 
 def packed_last() -> CompiledLoop:
@@ -74,7 +74,7 @@ def packed_last() -> CompiledLoop:
     starts = list(one_by_one(loop).placement.starts)
     for index, start in zip(packs, [starts[index] for index in reversed(packs)], strict=True):
         starts[index] = start
-    return unsynchronised(loop, Placement(interval=len(starts), starts=tuple(starts), copies=()), machine=GFX942)
+    return unroll_bare(loop, Placement(interval=len(starts), starts=tuple(starts), copies=()), machine=GFX942)
 
 
 def bound(loop: LoopSpec) -> GemmBinding:

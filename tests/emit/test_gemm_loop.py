@@ -18,7 +18,7 @@ from rota.emit.whole.whole_options import WholeGemm, parse_epilogue
 from rota.errors import EmissionError
 from rota.program.kinds import OpKind
 from rota.program.loop_spec import LoopSpec
-from rota.values.compile_loop import unsynchronised
+from rota.values.compile_loop import unroll_bare
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.unroll import Placement
 from tests.emit.gemm_oracle import GEOMETRY, SHAPE, edited, is_gemm
@@ -33,7 +33,7 @@ def one_by_one(loop: LoopSpec) -> CompiledLoop:
     """One iteration after the other: all loads, all reads, all products."""
     order = sorted(range(len(loop.ops)), key=lambda index: (_TURN.index(loop.ops[index].kind), index))
     starts = tuple(order.index(index) for index in range(len(order)))
-    return unsynchronised(loop, Placement(interval=len(order), starts=starts, copies=()))
+    return unroll_bare(loop, Placement(interval=len(order), starts=starts, copies=()))
 
 
 def is_written(loop: LoopSpec, geometry: KernelGeometry = GEOMETRY) -> bool:
@@ -108,7 +108,7 @@ def test_pieces_of_one_factor_may_lie_in_different_copies() -> None:
     shape = SHAPES[FP8]
     loop = shape.loop(instructions=True)
     bare = one_by_one(loop)
-    compiled = unsynchronised(loop, replace(bare.placement, copies=(("a0_0", 2),)))
+    compiled = unroll_bare(loop, replace(bare.placement, copies=(("a0_0", 2),)))
     binding = GemmBinding(compiled, gemm_tile(compiled, shape.geometry))
     bound = [each for entry in compiled.lowered.kernel for each in binding.instructions(entry)]
     products = [each for each in bound if isinstance(each, Mfma)]

@@ -10,7 +10,7 @@ from rota.emit.text import sync_reasons
 from rota.program.entry import Entry, wait_effect, wait_op
 from rota.program.kinds import OpKind, Phase
 from rota.sync.repair import Repair
-from rota.values.compile_loop import unsynchronised
+from rota.values.compile_loop import unroll_bare
 from rota.values.compiled_loop import CompiledLoop
 from rota.verify.report import REGISTER_WAITS
 from tests.audit.tiny import tiny_loop
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.no_cover  # long executions in the interpreter, which i
 def left_to_the_compiler() -> CompiledLoop:
     """A loop whose repair relied on the compiler's own waits before registers are used."""
     compiled = tiny_loop()
-    return repaired(replace(unsynchronised(compiled.loop, compiled.placement), compiler_tracks_registers=True))
+    return repaired(replace(unroll_bare(compiled.loop, compiled.placement), compiler_tracks_registers=True))
 
 
 def test_no_help_of_a_compiler_is_assumed() -> None:

@@ -12,7 +12,7 @@ from rota.execute.clock import Earliest, Latest, Policy, Random
 from rota.program.entry import Effect, Entry, Place, Space, Version, wait_effect, wait_op
 from rota.program.kinds import OpKind, Phase
 from rota.program.loop_spec import LoopSpec, Read
-from rota.values.compile_loop import unsynchronised
+from rota.values.compile_loop import unroll_bare
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.loop import Loop
 from rota.values.unroll import Placement
@@ -67,7 +67,7 @@ def gemm_placement(name: str) -> Placement:
 
 def bare(spec: LoopSpec, placement: Placement, remainder: int = 0, *, stagger: bool = False) -> CompiledLoop:
     """The loop without any synchronisation."""
-    made = unsynchronised(spec, placement, remainder=remainder, stagger=stagger)
+    made = unroll_bare(spec, placement, remainder=remainder, stagger=stagger)
     return replace(made, compiler_tracks_registers=True, stagger_index=0)
 
 

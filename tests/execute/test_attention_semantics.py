@@ -16,7 +16,7 @@ from rota.kernels.attention import ATTENTION, MI300X_ATTENTION, AttentionShape
 from rota.kernels.gemm import GEMM_SHAPES
 from rota.program.kinds import OpKind
 from rota.program.loop_spec import LoopSpec
-from rota.values.compile_loop import unsynchronised
+from rota.values.compile_loop import unroll_bare
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.unroll import Placement
 from tests.findings.smallest import raised
@@ -45,7 +45,7 @@ def one_after_another(spec: LoopSpec) -> CompiledLoop:
     """Every op in its own slot, one iteration at a time: nothing overlaps."""
     starts = tuple(range(len(spec.ops)))
     copies = tuple((value.name, 2 if value.name == "m0_0_0" else 1) for value in spec.values if not value.into)
-    return repaired(unsynchronised(spec, Placement(interval=len(spec.ops), starts=starts, copies=copies)))
+    return repaired(unroll_bare(spec, Placement(interval=len(spec.ops), starts=starts, copies=copies)))
 
 
 def test_an_instruction_left_out_shows() -> None:

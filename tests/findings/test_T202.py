@@ -13,7 +13,7 @@ from rota.emit.gemm.program_form import form_of
 from rota.errors import EmissionError, Finding
 from rota.program.loop_spec import LoopSpec
 from rota.targets.devices import GFX942
-from rota.values.compile_loop import compile_loop, unsynchronised
+from rota.values.compile_loop import compile_loop, unroll_bare
 from rota.values.unroll import Placement
 from tests.emit.gemm_oracle import GEOMETRY, SHAPE
 from tests.emit.kernels import SHAPES, SMALL_MI300X
@@ -68,7 +68,7 @@ def test_one_call_for_ops_on_different_places_is_refused() -> None:
 
 def declared_otherwise(loop: LoopSpec) -> Finding:
     count = len(loop.ops)
-    compiled = unsynchronised(loop, Placement(interval=count, starts=tuple(range(count)), copies=()))
+    compiled = unroll_bare(loop, Placement(interval=count, starts=tuple(range(count)), copies=()))
     return raised("T202", lambda: GemmBinding(compiled, gemm_tile(compiled, GEOMETRY)))
 
 

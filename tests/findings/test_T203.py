@@ -14,7 +14,7 @@ from rota.kernels.attention import ATTENTION
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.targets.devices import GFX950
-from rota.values.compile_loop import compile_loop, unsynchronised
+from rota.values.compile_loop import compile_loop, unroll_bare
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.loop import Loop
 from rota.values.unroll import Placement
@@ -47,7 +47,7 @@ def other_ops(
     more(loop)
     spec = change(loop.build())
     count = len(spec.ops)
-    return unsynchronised(spec, Placement(interval=count, starts=tuple(range(count)), copies=()))
+    return unroll_bare(spec, Placement(interval=count, starts=tuple(range(count)), copies=()))
 
 
 def fits(compiled: CompiledSchedule) -> None:
@@ -214,7 +214,7 @@ def test_slices_with_different_numbers_of_copies_are_refused() -> None:
     compiled, geometry = by_values(SMALL)
     assert isinstance(compiled, CompiledLoop)
     copies = tuple((name, 1 if name == "A1" else count) for name, count in compiled.placement.copies)
-    uneven = unsynchronised(compiled.loop, replace(compiled.placement, copies=copies))
+    uneven = unroll_bare(compiled.loop, replace(compiled.placement, copies=copies))
     finding = raised("T203", lambda: GemmBinding(uneven, gemm_tile(uneven, geometry)))
     assert "different numbers of copies" in finding.message
     assert finding.evidence == (("A0", dict(compiled.placement.copies)["A0"]), ("A1", 1))

@@ -27,7 +27,7 @@ from rota.pipeline.op import ScheduleEntry
 from rota.program.kinds import OpKind, OpRole, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec
 from rota.program.lowered import LoweredProgram
-from rota.values.compile_loop import unsynchronised
+from rota.values.compile_loop import unroll_bare
 from rota.values.unroll import Placement
 from tests.emit.gemm_oracle import GEOMETRY, SHAPE
 from tests.emit.kernels import ping_pong
@@ -137,7 +137,7 @@ def test_operands_that_are_no_registers_are_refused(names: tuple[str, ...]) -> N
 
 def one_after_the_other(loop: LoopSpec) -> CompiledSchedule:
     count = len(loop.ops)
-    return unsynchronised(loop, Placement(interval=count, starts=tuple(range(count)), copies=()))
+    return unroll_bare(loop, Placement(interval=count, starts=tuple(range(count)), copies=()))
 
 
 def bound(compiled: CompiledSchedule | LoweredProgram, geometry: KernelGeometry) -> GemmBinding:

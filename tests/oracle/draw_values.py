@@ -15,7 +15,7 @@ from rota.order.modulo.scheduler import ModuloScheduler
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.program.lowered import LoweredProgram
-from rota.values.compile_loop import unsynchronised
+from rota.values.compile_loop import unroll_bare
 from rota.values.unroll import Placement
 from tests.oracle.reshape import reshaped
 
@@ -240,7 +240,7 @@ def draw_placed(random: Random) -> LoweredProgram:
         placement = draw_placement(random, loop)
         if placement is None or placement.stages > 4:
             continue
-        bare = unsynchronised(loop, placement, remainder=random.choice((0, 0, 0, 1, 2)))
+        bare = unroll_bare(loop, placement, remainder=random.choice((0, 0, 0, 1, 2)))
         bare = with_assumptions(random, replace(bare, compiler_tracks_registers=random.random() < 0.3))
         if random.random() < 0.2:
             at = random.choice((0, len(bare.prologue)))

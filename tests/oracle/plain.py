@@ -17,7 +17,7 @@ _MOST_STATES = 20_000
 
 
 class TooManyStatesError(Exception):
-    """More states than there is patience for."""
+    """More states than there is deadline for."""
 
 
 class _At(NamedTuple):

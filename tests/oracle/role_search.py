@@ -22,7 +22,7 @@ MOST_STATES = 15_000
 
 
 class TooManyStatesError(Exception):
-    """More states than there is patience for."""
+    """More states than there is deadline for."""
 
 
 class _Found(Exception):  # noqa: N818  # nobody sees it

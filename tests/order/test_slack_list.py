@@ -12,10 +12,10 @@ from rota.order.modulo.handover import Choice, Delivery, Handover
 from rota.order.modulo.modulo_check import check_starts
 from rota.order.modulo.modulo_problem import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use, derive_mii
 from rota.order.modulo.scheduler import ModuloScheduler
-from rota.order.modulo.slack import Request, Settled, _Search, check_settled, out_of_reach
+from rota.order.modulo.slack import Request, Settled, _Search, check_settled, is_out_of_reach
 from rota.order.modulo.slack_list import SlackList, is_simple
 from rota.solver.limits import Outcome
-from rota.values.placement import by_bound
+from rota.values.placement import certify_by_bound
 from tests.findings.smallest import raised
 
 II = 32
@@ -61,7 +61,7 @@ def tile(
 
 
 def reached(choice: Choice, *, barriers: int, stages: int = 4, landing: int = 0, reading: int = 0) -> bool:
-    return not out_of_reach(choice, II, barriers=barriers, stages=stages, landing=landing, reading=reading)
+    return not is_out_of_reach(choice, II, barriers=barriers, stages=stages, landing=landing, reading=reading)
 
 
 def test_one_copy_takes_two_barriers() -> None:
@@ -217,8 +217,8 @@ def test_what_a_crowded_unit_refutes_the_solver_refutes(monkeypatch: pytest.Monk
         wanted = {"barriers": 1, "stages": 5, "landing": landing, "reading": 0}
         with monkeypatch.context() as patched:
             patched.setattr(slack, "_crowded", lambda *_: False)
-            precedences_do = out_of_reach(both, ii, **wanted)
-        if not precedences_do and out_of_reach(both, ii, **wanted):
+            precedences_do = is_out_of_reach(both, ii, **wanted)
+        if not precedences_do and is_out_of_reach(both, ii, **wanted):
             crowded += 1
             assert solved(request, 0) is Outcome.INFEASIBLE, seed
     assert crowded >= 20
@@ -242,7 +242,7 @@ def test_bounds_and_lists_agree_with_the_solver() -> None:
         else:
             said["listed"] += 1
             starts = tuple(decision.starts[op] for op in range(len(choice.problem.ops)))
-            found = by_bound(ii, starts, derive_mii(choice.problem), 0.0)
+            found = certify_by_bound(ii, starts, derive_mii(choice.problem), 0.0)
             check_starts(choice.problem, found)
             slots = tuple(value for name, value in decision.named.items() if name.startswith("barrier"))
             settled = Settled(choice=0, starts=starts, barriers=slots, landing_slack=slack, read_slack=reading)

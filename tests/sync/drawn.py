@@ -22,7 +22,7 @@ from rota import (
 from rota.pipeline.compiled_pipeline import CompiledPipeline
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
-from rota.values.compile_loop import unsynchronised
+from rota.values.compile_loop import unroll_bare
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.loop import Loop
 from rota.values.unroll import Placement
@@ -101,7 +101,7 @@ def _by_values(random: Random, _: int) -> CompiledLoop:
         starts.append((starts[-1] if starts else 0) + random.choice([0, 1, 1, interval // 2]))
     depth = random.choice([1, 1, 2])
     placement = Placement(interval=interval, starts=tuple(starts), copies=(("T", depth),))
-    return unsynchronised(spec, placement, remainder=random.choice([0, 0, 1]))
+    return unroll_bare(spec, placement, remainder=random.choice([0, 0, 1]))
 
 
 def drawn_loop(seed: int, *, staged: bool = False) -> LoopSpec:

@@ -10,7 +10,7 @@ from rota.program.entry import BARRIER, MEETS, Entry, wait_effect, wait_op
 from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import number_entries
 from rota.sync.needless import derive_needed
-from rota.values.compile_loop import compile_loop, without_needless
+from rota.values.compile_loop import compile_loop, drop_needless
 from rota.values.compiled_loop import CompiledLoop
 from tests.sync.drawn import drawn_loop
 
@@ -31,7 +31,7 @@ def with_one_more(loop: CompiledLoop, place: int, *, barrier: bool) -> CompiledL
 def test_what_is_needed_stays_as_it_is() -> None:
     loop = plain()
     assert all(derive_needed(loop.lowered).values())
-    assert without_needless(loop) is loop
+    assert drop_needless(loop) is loop
 
 
 def test_a_barrier_beside_a_barrier_goes() -> None:
@@ -39,7 +39,7 @@ def test_a_barrier_beside_a_barrier_goes() -> None:
     place = next(number for number, entry in enumerate(loop.kernel) if entry.op.kind is OpKind.BARRIER)
     more = with_one_more(loop, place, barrier=True)
     assert verify(more).clean
-    assert without_needless(more).kernel == loop.kernel
+    assert drop_needless(more).kernel == loop.kernel
 
 
 def test_a_stronger_wait_just_before_makes_the_next_one_needless() -> None:
@@ -50,7 +50,7 @@ def test_a_stronger_wait_just_before_makes_the_next_one_needless() -> None:
         if entry.op.kind is OpKind.WAIT and entry.effect.counter == "lgkmcnt"
     )
     more = with_one_more(loop, place, barrier=False)
-    lean = without_needless(more)
+    lean = drop_needless(more)
     assert verify(lean).clean
     assert len(lean.kernel) == len(loop.kernel)
     assert not any(each is None for each in derive_needed(lean.lowered).values())
@@ -65,9 +65,9 @@ def test_waits_that_are_too_strong_are_weakened_or_go() -> None:
         for entry in loop.kernel
     )
     assert strong != loop.kernel
-    lean = without_needless(replace(loop, kernel=strong))
+    lean = drop_needless(replace(loop, kernel=strong))
     assert verify(lean).clean
-    assert without_needless(lean) is lean
+    assert drop_needless(lean) is lean
     assert any(entry.effect.wait_value for entry in lean.kernel)
     for repair in lean.repairs:
         assert lean.phase(repair.phase)[repair.slot].op == repair.op
@@ -81,7 +81,7 @@ def test_repairs_are_renumbered_with_what_is_left(seed: int) -> None:
     behind = [
         replace(each, slot=each.slot + (each.phase is Phase.KERNEL and each.slot >= place)) for each in loop.repairs
     ]
-    lean = without_needless(replace(kept, repairs=tuple(behind)))
+    lean = drop_needless(replace(kept, repairs=tuple(behind)))
     assert lean.kernel == loop.kernel
     assert len(lean.repairs) <= len(loop.repairs)
     for repair in lean.repairs:

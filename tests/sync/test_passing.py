@@ -10,7 +10,7 @@ from rota.program.kinds import OpKind
 from rota.sync.needless import derive_must_follow
 from rota.values.compile_loop import compile_loop
 from rota.values.compiled_loop import CompiledLoop
-from rota.values.polish import reordered
+from rota.values.polish import reorder
 
 SHAPE = GemmShape(name="small", instruction=BF16, mma=(16, 32), rows=64, columns=64, waves=4)
 
@@ -33,7 +33,7 @@ def test_any_order_that_keeps_it_is_proved() -> None:
     for seed in range(12):
         order = drawn_order(behind, Random(seed))
         assert order != sorted(order)
-        assert verify(reordered(small(), order)).clean, seed
+        assert verify(reorder(small(), order)).clean, seed
 
 
 def test_an_op_that_overtakes_the_wait_for_its_operands_is_refused() -> None:
@@ -50,7 +50,7 @@ def test_an_op_that_overtakes_the_wait_for_its_operands_is_refused() -> None:
         order = [each for each in range(len(kernel)) if each != wait]
         order.insert(number, wait)  # just behind, since one before it is gone
         assert order.index(wait) > order.index(number)
-        codes = {finding.code for finding in verify(reordered(small(), order)).errors}
+        codes = {finding.code for finding in verify(reorder(small(), order)).errors}
         assert codes & {"R103", "R104", "V106"}, (wait, number, codes)
 
 

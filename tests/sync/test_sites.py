@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.values.placement import Window, fewest_stabs
+from rota.values.placement import Window, stab_windows
 
 INTERVAL = 12
 WINDOWS = st.builds(
@@ -21,7 +21,7 @@ def stabbed(window: Window, slots: tuple[int, ...]) -> bool:
 
 @given(st.lists(WINDOWS, max_size=6))
 def test_the_fewest_slots_stab_every_window(windows: list[Window]) -> None:
-    stabs = fewest_stabs(windows, INTERVAL)
+    stabs = stab_windows(windows, INTERVAL)
     assert all(stabbed(window, stabs) for window in windows)
     fewest = next(
         count
@@ -32,4 +32,4 @@ def test_the_fewest_slots_stab_every_window(windows: list[Window]) -> None:
 
 
 def test_a_stab_stands_as_late_as_its_windows_allow() -> None:
-    assert fewest_stabs([Window(0, 5), Window(3, 8)], INTERVAL) == (5,)
+    assert stab_windows([Window(0, 5), Window(3, 8)], INTERVAL) == (5,)

@@ -12,9 +12,9 @@ from rota.cycles.predict import predict
 from rota.kernels.gemm import BF16
 from rota.order.modulo.modulo_problem import ModuloCertificate, ModuloProof, ModuloSchedule
 from rota.targets.device import timing_of
-from rota.values.buffer_depth import allowances, modulo_problem
+from rota.values.buffer_depth import derive_allowances, modulo_problem
 from rota.values.compiled_loop import CompiledLoop
-from rota.values.interval_certificate import _most
+from rota.values.interval_certificate import _find_most_copies
 from rota.values.op_times import time_loop
 from tests.values.all_copies import Drawn, better, drawn
 
@@ -52,8 +52,8 @@ def test_no_copies_and_no_starts_beat_what_is_called_least(seed: int) -> None:
 def test_the_most_copies_are_the_most_that_fit(seed: int) -> None:
     made = drawn(seed)
     times = time_loop(made.spec, made.machine.timing)
-    for allowed in allowances(made.spec, made.machine, times, None):
-        most = _most(allowed)
+    for allowed in derive_allowances(made.spec, made.machine, times, None):
+        most = _find_most_copies(allowed)
         for name, count in most.items():
             assert allowed.holds({**allowed.least, name: count}) or count == allowed.least[name]
             assert not allowed.holds({**allowed.least, name: count + 1})

@@ -11,7 +11,13 @@ from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.solver.limits import Stop
 from rota.targets.device import timing_of
-from rota.values.buffer_depth import allowances, depths_that_bear, least_borne, modulo_problem, ties_of
+from rota.values.buffer_depth import (
+    bound_interval,
+    derive_allowances,
+    derive_precedences,
+    modulo_problem,
+    select_depths,
+)
 from rota.values.compile_loop import compile_loop
 from rota.values.loop import Loop
 from rota.values.op_times import least_copies, time_loop
@@ -53,10 +59,10 @@ def test_older_versions_need_copies_of_their_own() -> None:
 def test_copies_that_leave_no_order_are_passed_over() -> None:
     spec = reads_older_versions().build()
     times = time_loop(spec, timing_of(GFX950))
-    deep, _ = allowances(spec, GFX950, times)
+    deep, _ = derive_allowances(spec, GFX950, times)
     with pytest.raises(GraphError, match="G103"):
         modulo_problem(spec, times, least_copies(spec))
-    assert all(modulo_problem(spec, times, copies) for copies in depths_that_bear(300, deep, times))
+    assert all(modulo_problem(spec, times, copies) for copies in select_depths(300, deep, times))
 
 
 def uneven(small: int, large: int) -> LoopSpec:
@@ -91,11 +97,11 @@ def test_what_is_too_large_even_with_the_fewest_copies_is_refused_with_their_siz
 def test_no_copies_bear_less_than_the_least_interval() -> None:
     spec = uneven(4096, 100_000)  # of the larger tile there is one copy
     times = time_loop(spec, timing_of(GFX950))
-    for allowed in allowances(spec, GFX950, times):
-        least = least_borne(ties_of(spec, times), allowed, times.least_interval)
+    for allowed in derive_allowances(spec, GFX950, times):
+        least = bound_interval(derive_precedences(spec, times), allowed, times.least_interval)
         assert least > times.least_interval
-        assert depths_that_bear(least, allowed, times)
-        assert depths_that_bear(least - 1, allowed, times) == ()
+        assert select_depths(least, allowed, times)
+        assert select_depths(least - 1, allowed, times) == ()
 
 
 def test_a_cycle_of_the_authors_own_is_reported_all_the_same() -> None:

@@ -12,7 +12,7 @@ from rota.cycles.predict import predict
 from rota.program.kinds import OpKind, Unit
 from rota.program.loop_spec import LoopSpec
 from rota.targets.device import Device, Estimate, device_of
-from rota.values.op_times import time_apart, time_loop
+from rota.values.op_times import bound_times, time_loop
 from tests.findings.smallest import raised
 from tests.values.loops import MFMA, SCALED, gstore, k_slices, scaled, transcendental, transposed
 
@@ -39,7 +39,7 @@ def test_the_wider_format_decides_the_passes(formats: tuple[str, ...], passes: i
     assert busy(spec, Unit.MMA) == 6 * passes
     assert held(spec, OpKind.MMA) == 4 * passes
     waits = [
-        each for each in time_apart(spec, DEVICE.timing, {}).precedences if spec.ops[each.earlier].writes == ("a",)
+        each for each in bound_times(spec, DEVICE.timing, {}).precedences if spec.ops[each.earlier].writes == ("a",)
     ]
     assert waits  # the factors are waited for
 
@@ -54,7 +54,7 @@ def test_many_narrow_products_are_bound_by_their_passes() -> None:
 def test_a_transcendental_holds_the_valu_four_times_as_long() -> None:
     assert busy(transcendental(10), Unit.VALU) == 40
     assert held(transcendental(10), OpKind.TRANSCENDENTAL) == 4 * held(gstore(), OpKind.VALU)
-    least = time_apart(transcendental(10), DEVICE.timing, {"A": 1, "a": 1, "e": 1}).least_interval
+    least = bound_times(transcendental(10), DEVICE.timing, {"A": 1, "a": 1, "e": 1}).least_interval
     assert least == 40
 
 

@@ -23,7 +23,7 @@ from rota.program.kinds import OpKind, Phase
 from rota.program.loop_spec import LoopSpec
 from rota.program.lowered import LoweredProgram
 from rota.program.machine import Counter
-from rota.values.compile_loop import unsynchronised
+from rota.values.compile_loop import unroll_bare
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.unroll import Placement
 from rota.verify.prove import verify
@@ -103,7 +103,7 @@ def test_no_gemm_is_written_and_the_reason_named(kind: str, message: str) -> Non
     if not any(value.operand == "B" for value in values):
         spec = _with_b(spec)
     count = len(spec.ops)
-    bare = unsynchronised(spec, Placement(interval=count, starts=tuple(range(count)), copies=()))
+    bare = unroll_bare(spec, Placement(interval=count, starts=tuple(range(count)), copies=()))
     finding = raised("T203", lambda: emit_gemm(bare, KernelGeometry(BM=64, BN=64)))
     assert finding.message.startswith(message)
 
@@ -134,7 +134,7 @@ def mended(spec: LoopSpec, *starts: int, interval: int = 0) -> LoweredProgram:
     Nobody waits for registers but the program itself.
     """
     starts = starts or tuple(range(len(spec.ops)))
-    bare = unsynchronised(spec, Placement(interval=interval or len(spec.ops), starts=starts, copies=()), remainder=1)
+    bare = unroll_bare(spec, Placement(interval=interval or len(spec.ops), starts=starts, copies=()), remainder=1)
     program = repaired(replace(bare, compiler_tracks_registers=False))
     assert program.certificate is not None
     assert right(program.lowered)
@@ -215,7 +215,7 @@ def test_without_the_store_the_same_count_is_too_weak() -> None:
     spec = gstore(4)
     program = mended(spec, 0, 2, 4, 11, interval=10)
     machine = replace(GFX950, name="two counters", counters=_apart(GFX950.counters))
-    stores_elsewhere = unsynchronised(
+    stores_elsewhere = unroll_bare(
         spec, Placement(interval=10, starts=(0, 2, 4, 11), copies=()), remainder=1, machine=machine
     )
     mine = repaired(replace(stores_elsewhere, compiler_tracks_registers=False)).lowered

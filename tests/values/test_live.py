@@ -11,9 +11,9 @@ from rota.kernels.gemm import BF16
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopSpec
 from rota.targets.device import timing_of
-from rota.values.compile_loop import unsynchronised
+from rota.values.compile_loop import unroll_bare
 from rota.values.op_times import time_loop
-from rota.values.unroll import Holder, Placement, least_live, most_live
+from rota.values.unroll import Holder, Placement, find_least_live, find_most_live
 from tests.execute.random_loops import specs
 from tests.findings.smallest import raised
 
@@ -64,7 +64,7 @@ def test_an_operand_of_an_earlier_iteration_may_be_overwritten_by_its_own_reader
     loop.load(tile, moved=4096)
     a = loop.fragment("a", tile, registers=4)
     loop.valu("total", [a, Read(value="total", distance=1)], registers=8)
-    assert least_live(loop.build()).registers == 4 + 8
+    assert find_least_live(loop.build()).registers == 4 + 8
 
 
 def test_values_that_share_registers_count_once() -> None:
@@ -75,9 +75,9 @@ def test_values_that_share_registers_count_once() -> None:
     b = loop.valu("b", [a], registers=4, into=a)
     loop.valu("c", [b], registers=4, into=b)
     spec = loop.build()
-    assert least_live(spec).registers == 4
+    assert find_least_live(spec).registers == 4
     placement = Placement(interval=300, starts=(0, 230, 260, 280), copies=(("A", 1), ("a", 1)))
-    live = most_live(spec, placement, time_loop(spec, timing_of(GFX950)))
+    live = find_most_live(spec, placement, time_loop(spec, timing_of(GFX950)))
     assert live.registers == 4
     assert [holder.registers for holder in live.holders] == [4]
 
@@ -88,7 +88,7 @@ def test_where_a_matrix_op_has_no_length_every_copy_has_registers() -> None:
     loop.load(tile, moved=4096)
     loop.mma(loop.accumulator("c", registers=8), loop.fragment("a", tile, registers=4), instruction="")
     placement = Placement(interval=300, starts=(0, 230, 260), copies=(("A", 1), ("a", 3)))
-    assert unsynchronised(loop.build(), placement).registers == 8 + 3 * 4
+    assert unroll_bare(loop.build(), placement).registers == 8 + 3 * 4
 
 
 def test_a_life_longer_than_the_interval_counts_as_often_as_it_overlaps_itself() -> None:
@@ -96,7 +96,7 @@ def test_a_life_longer_than_the_interval_counts_as_often_as_it_overlaps_itself()
     times = time_loop(spec, timing_of(GFX950))
     placement = Placement(interval=100, starts=(0, 210, 420), copies=(("A", 3), ("v0", 3), ("v1", 1)))
     # v0 lives from slot 210 to 430, so at 210 + 2 x 100 = 410 for three iterations; v1 from 420 to 430.
-    live = most_live(spec, placement, times)
+    live = find_most_live(spec, placement, times)
     assert live == (40, (Holder("v0", 30), Holder("v1", 10)))
 
 
@@ -131,4 +131,4 @@ def test_the_count_is_what_a_walk_over_all_slots_finds(spec: LoopSpec) -> None:
                 in_use[slot].add((first, iteration % copies.get(first, 1)))
     sizes = {value.name: value.size for value in spec.values}
     assert compiled.registers == always + max(sum(sizes[first] for first, _ in held) for held in in_use.values())
-    assert least_live(spec).registers <= compiled.registers <= spec.registers(copies)
+    assert find_least_live(spec).registers <= compiled.registers <= spec.registers(copies)

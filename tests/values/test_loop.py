@@ -14,7 +14,7 @@ from rota.kernels.gemm import BF16, GEMM_SHAPES, MI300X_GEMM_SHAPES, GemmShape
 from rota.order.modulo.modulo_problem import ModuloProof
 from rota.program.loop_spec import LoopSpec, Read
 from rota.solver.limits import spent
-from rota.values.buffer_depth import Patience
+from rota.values.buffer_depth import Deadline
 from rota.values.compile_loop import compile_loop
 from rota.values.loop import Loop
 from tests.findings.smallest import raised
@@ -84,11 +84,11 @@ def test_one_time_limit_holds_for_all_searches_together(monkeypatch: pytest.Monk
 
 
 def test_patience_runs_out() -> None:
-    patience = Patience(asked=ModuloScheduler(time_limit=5), started=spent() - 4)
-    assert patience.left == pytest.approx(1)
-    assert patience.scheduler().time_limit == pytest.approx(1)
-    assert patience.scheduler(0.25).time_limit == 0.25
-    over = Patience(asked=ModuloScheduler(time_limit=5), started=spent() - 9)
+    deadline = Deadline(asked=ModuloScheduler(time_limit=5), started=spent() - 4)
+    assert deadline.left == pytest.approx(1)
+    assert deadline.scheduler().time_limit == pytest.approx(1)
+    assert deadline.scheduler(0.25).time_limit == 0.25
+    over = Deadline(asked=ModuloScheduler(time_limit=5), started=spent() - 9)
     assert (over.left, over.scheduler().time_limit) == (0, 0)
 
 

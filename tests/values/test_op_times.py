@@ -12,7 +12,7 @@ from rota.program.kinds import OpKind, Unit
 from rota.program.loop_spec import LoopSpec, Read
 from rota.targets.device import Rates, rates_of, timing_of
 from rota.values.loop import Loop
-from rota.values.op_times import precedences, time_loop
+from rota.values.op_times import find_precedences, time_loop
 from tests.findings.smallest import raised
 
 MI300X = GemmShape(
@@ -90,7 +90,7 @@ def test_a_matrix_op_adds_in_place_to_another_as_soon_as_that_has_left_the_unit(
     spec = loop.build()
     delays = {
         (spec.ops[p.earlier].name, spec.ops[p.later].name): p.delay
-        for p in precedences(spec, time_loop(spec, timing_of(GFX950)), {})
+        for p in find_precedences(spec, time_loop(spec, timing_of(GFX950)), {})
         if p.distance == 0
     }
     assert delays["mma_first", "mma_second"] == 4
@@ -107,7 +107,7 @@ def test_values_that_share_registers_take_turns() -> None:
     assert spec.registers_of("last") == ("first", "last")
     found = {
         (spec.ops[p.earlier].name, spec.ops[p.later].name, p.distance)
-        for p in precedences(spec, time_loop(spec, timing_of(GFX950)), {"first": 1})
+        for p in find_precedences(spec, time_loop(spec, timing_of(GFX950)), {"first": 1})
     }
     assert (
         "make_seen",
@@ -122,7 +122,7 @@ def test_flow_goes_forward_and_reuse_comes_back_after_as_many_iterations_as_ther
     spec = small()
     found = {
         (spec.ops[p.earlier].name, spec.ops[p.later].name, p.distance): p.delay
-        for p in precedences(spec, time_loop(spec, timing_of(GFX950)), {"A": 2})
+        for p in find_precedences(spec, time_loop(spec, timing_of(GFX950)), {"A": 2})
     }
     assert found == {
         ("load_A", "read_a", 0): 4 + 200,

@@ -32,7 +32,7 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("it was searched for")
 
-    monkeypatch.setattr("rota.values.compile_loop._placed", refuse)
+    monkeypatch.setattr("rota.values.compile_loop._place", refuse)
     monkeypatch.setattr("rota.values.compile_loop.faster_order", refuse)
 
 
@@ -60,7 +60,7 @@ def test_what_was_tampered_with_is_searched_for_again(folder: Path, monkeypatch:
     def order(_: Any) -> None:
         searches.append("order")
 
-    monkeypatch.setattr("rota.values.compile_loop._placed", starts)
+    monkeypatch.setattr("rota.values.compile_loop._place", starts)
     monkeypatch.setattr("rota.values.compile_loop.faster_order", order)
     for change, sought in (
         ({"starts": [0] * len(kept["starts"])}, ["starts", "order"]),

@@ -18,7 +18,7 @@ from rota.program.kinds import OpKind, Phase
 from rota.targets.device import device_of
 from rota.values.compile_loop import compile_loop
 from rota.values.compiled_loop import CompiledLoop
-from rota.values.polish import faster_order, reordered
+from rota.values.polish import find_faster_order, reorder
 
 SHAPE = GemmShape(name="crowded", instruction=BF16, mma=(16, 32), rows=128, columns=96, waves=4)
 
@@ -41,7 +41,7 @@ def test_an_order_is_judged_without_encoding_it_again() -> None:
     code = encode(plain.lowered, parameters)
     for seed in range(5):
         order = Random(seed).sample(range(len(plain.kernel)), len(plain.kernel))
-        assert clocks_of(in_order(code, order), parameters) == clocks_per_tile(reordered(plain, order))
+        assert clocks_of(in_order(code, order), parameters) == clocks_per_tile(reorder(plain, order))
 
 
 def test_it_computes_the_same() -> None:
@@ -92,7 +92,7 @@ def test_its_repairs_name_the_entries_where_they_stand() -> None:
 
 def test_again_gives_the_same() -> None:
     plain = compiled(polish=False)
-    assert faster_order(plain) == faster_order(plain) is not None
+    assert find_faster_order(plain) == find_faster_order(plain) is not None
 
 
 def test_an_order_that_is_not_proved_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,4 +107,4 @@ def test_an_order_that_is_not_proved_is_not_taken(monkeypatch: pytest.MonkeyPatc
 def test_two_groups_of_waves_keep_their_order() -> None:
     shape = replace(SHAPE, rows=128, columns=128, waves=8)
     turns = compile_loop(shape.loop(), GFX950, stagger=True, polish=False)
-    assert faster_order(turns) is None
+    assert find_faster_order(turns) is None

@@ -9,7 +9,7 @@ import pytest
 from rota import ProofError, verify
 from rota.compiled.proved import repaired
 from rota.program.loop_spec import LoopSpec, Read
-from rota.values.compile_loop import unsynchronised
+from rota.values.compile_loop import unroll_bare
 from rota.values.loop import Loop
 from rota.values.unroll import Placement
 
@@ -42,7 +42,7 @@ def test_a_gemm_from_values_is_proved_for_every_trip_count(
     starts: tuple[int, ...], copies: int, remainder: int
 ) -> None:
     placement = Placement(interval=100, starts=starts, copies=(("A", copies), ("B", copies)))
-    compiled = repaired(unsynchronised(gemm(), placement, remainder))
+    compiled = repaired(unroll_bare(gemm(), placement, remainder))
     assert compiled.certificate is not None
     assert compiled.trip_tiles == (copies, placement.stages - 1 + remainder)
     kernel_ops = [entry.op.name for entry in compiled.kernel if not entry.op.is_framework]
@@ -53,19 +53,19 @@ def test_a_tile_overwritten_before_it_is_read_is_a_wrong_version() -> None:
     # The reads run three periods behind the loads, but only two copies exist.
     placement = Placement(interval=100, starts=(0, 10, 320, 330, 340), copies=COPIES)
     with pytest.raises(ProofError) as caught:
-        repaired(unsynchronised(gemm(), placement))
+        repaired(unroll_bare(gemm(), placement))
     assert {finding.code for finding in caught.value.findings} == {"V106"}
     three = Placement(interval=100, starts=(0, 10, 320, 330, 340), copies=(("A", 4), ("B", 4)))
-    assert repaired(unsynchronised(gemm(), three)).certificate is not None
+    assert repaired(unroll_bare(gemm(), three)).certificate is not None
 
 
 def test_an_mma_before_its_fragment_is_a_wrong_version() -> None:
     placement = Placement(interval=100, starts=(0, 10, 120, 130, 110), copies=COPIES)
-    assert "V106" in {finding.code for finding in verify(unsynchronised(gemm(), placement)).errors}
+    assert "V106" in {finding.code for finding in verify(unroll_bare(gemm(), placement)).errors}
 
 
 def test_an_epilogue_without_an_op_is_reported() -> None:
-    made = unsynchronised(gemm(), Placement(interval=100, starts=(0, 10, 120, 130, 150), copies=COPIES))
+    made = unroll_bare(gemm(), Placement(interval=100, starts=(0, 10, 120, 130, 150), copies=COPIES))
     assert "V107" in {f.code for f in verify(replace(made, epilogue=made.epilogue[:-1])).errors}
 
 
@@ -80,6 +80,6 @@ def carried() -> LoopSpec:
 
 def test_a_carried_value_is_read_from_the_iteration_before() -> None:
     good = Placement(interval=50, starts=(0, 60, 90), copies=(("A", 2),))
-    assert repaired(unsynchronised(carried(), good)).certificate is not None
-    effects = [entry.effect for entry in unsynchronised(carried(), good).kernel if entry.op.name == "make_best"]
+    assert repaired(unroll_bare(carried(), good)).certificate is not None
+    effects = [entry.effect for entry in unroll_bare(carried(), good).kernel if entry.op.name == "make_best"]
     assert [effect.wants[1][1].iteration for effect in effects] == [-3, -2]

@@ -11,7 +11,7 @@ from rota.execute.executor import execute
 from rota.program.entry import Entry
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, Value
-from rota.values.compile_loop import unsynchronised
+from rota.values.compile_loop import unroll_bare
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.unroll import Placement
 
@@ -33,7 +33,7 @@ def staged(spec: LoopSpec, **copies: int) -> CompiledLoop:
     """Computations in the prologue already: the second stage loads and reads, the first computes."""
     counts = {"T": 2, "t": 2, "old": 1, "x": 1} | copies
     starts = (0, 20, 40, 60, 110)
-    return unsynchronised(spec, Placement(interval=100, starts=starts, copies=tuple(counts.items())))
+    return unroll_bare(spec, Placement(interval=100, starts=starts, copies=tuple(counts.items())))
 
 
 def exchanged(entries: Sequence[Entry], first: str, second: str) -> tuple[Entry, ...]:
@@ -77,7 +77,7 @@ def test_the_initial_content_of_a_tile_is_known_too() -> None:
             LoopOp(name="mma_c", kind=OpKind.MMA, reads=(Read(value="t"),), writes=("c",), instruction=MFMA),
         ),
     )
-    good = repaired(unsynchronised(spec, Placement(interval=100, starts=(0, 50, 110), copies=(("T", 1), ("t", 2)))))
+    good = repaired(unroll_bare(spec, Placement(interval=100, starts=(0, 50, 110), copies=(("T", 1), ("t", 2)))))
     assert execute(good, 2).right
     early = replace(good, certificate=None, prologue=exchanged(good.prologue, "read_t", "load_T"))
     assert not verify(early).clean

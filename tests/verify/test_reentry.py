@@ -14,7 +14,7 @@ from rota.kernels.single_buffer import SingleBufferSchedule
 from rota.program.entry import wait_op
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
-from rota.values.compile_loop import unsynchronised
+from rota.values.compile_loop import unroll_bare
 from rota.values.unroll import Placement
 from rota.verify.report import ENTERED_ONCE
 from tests.findings.test_L106 import gemm
@@ -87,7 +87,7 @@ def carried(distance: int) -> LoopSpec:
 def test_a_load_must_not_land_on_the_next_runs_initial_value() -> None:
     """The last x of a run is used by nobody and waited for by nobody; the next run begins with an x of its own."""
     placement = Placement(interval=100, starts=(0, 50, 10), copies=(("T", 1), ("x", 1)))
-    made = repaired(unsynchronised(carried(distance=0), placement))
+    made = repaired(unroll_bare(carried(distance=0), placement))
     *others, wait = made.kernel
     assert wait.op == wait_op("lgkmcnt", 0)
     late = tuple(replace(entry, time_slot=slot) for slot, entry in enumerate((wait, *others)))

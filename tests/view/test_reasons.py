@@ -8,7 +8,7 @@ import pytest
 from rota import CompiledSchedule, Loop, OpDesc, Phase
 from rota.cycles.timeline import Timeline
 from rota.program.kinds import OpKind
-from rota.values.compile_loop import unsynchronised
+from rota.values.compile_loop import unroll_bare
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.unroll import Placement
 from rota.view.scene import Key, Reason, reasons_of
@@ -133,7 +133,7 @@ def test_long_lists_of_operands_are_cut() -> None:
     loop.valu("sum", parts, registers=1, instructions=1)
     spec = loop.build()
     placement = Placement(interval=20, starts=tuple(range(len(spec.ops))), copies=())
-    lines = [line for reason in reasons_of(unsynchronised(spec, placement)).values() for line in reason.lines]
+    lines = [line for reason in reasons_of(unroll_bare(spec, placement)).values() for line in reason.lines]
     assert any(line.startswith("uses what kernel[") and line.endswith(" and 3 more bring") for line in lines)
 
 
@@ -143,7 +143,7 @@ def test_an_op_planned_many_periods_late_says_how_many() -> None:
     loop.valu("x", [loop.fragment("a", "A", registers=1, instructions=1)], registers=1, instructions=1)
     spec = loop.build()
     placement = Placement(interval=4, starts=(0, 5, 14), copies=(("A", 3), ("a", 3), ("x", 1)))
-    lines = {str(r.entry.op).split(" ")[0]: r.lines[-1] for r in reasons_of(unsynchronised(spec, placement)).values()}
+    lines = {str(r.entry.op).split(" ")[0]: r.lines[-1] for r in reasons_of(unroll_bare(spec, placement)).values()}
     assert lines["load_A"] == "planned at issue slot 0 of 4, in its iteration's first period"
     assert lines["read_a"] == "planned at issue slot 1 of 4, 1 period later"
     assert lines["make_x"] == "planned at issue slot 2 of 4, 3 periods later"

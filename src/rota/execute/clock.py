@@ -190,10 +190,10 @@ class Scripted:
         if self.witness.ahead == self.witness.behind and group.waves < 2:
             raise bad_field(self, "witness", self.witness, "two waves: the role that it names has a single one")
         # No epoch of another wave takes two units; the last wave outlasts as many as there are in any chain of them.
-        patience = 2.0 * max(len(group.traces) * (len(trace.barriers) + 1) for trace in group.traces)
-        return tuple(self._pace(role, trace, group.waves, patience) for role, trace in enumerate(group.traces))
+        deadline = 2.0 * max(len(group.traces) * (len(trace.barriers) + 1) for trace in group.traces)
+        return tuple(self._pace(role, trace, group.waves, deadline) for role, trace in enumerate(group.traces))
 
-    def _pace(self, role: int, trace: Trace, waves: int, patience: float) -> Pace:
+    def _pace(self, role: int, trace: Trace, waves: int, deadline: float) -> Pace:
         import numpy as np
 
         pace = _in_step(trace, waves, AT_COVER, runs=len(self.runs()))
@@ -205,7 +205,7 @@ class Scripted:
         pace.gaps[:] = 1.0 / (len(trace.steps) + 1)
         pace.pause[:] = 1.0
         if role == self.witness.behind:
-            pace.pause[:, -1] = patience
+            pace.pause[:, -1] = deadline
         if role == self.witness.ahead:
             pace.pause[:, 0] = 0.0
             pace.lateness[:, 0] = AT_ISSUE

@@ -163,7 +163,7 @@ def _counts_ahead(sequence: Sequence[int], stayed: frozenset[int]) -> dict[int, 
 
 
 def _in_order(sequence: Sequence[int], rank: dict[int, int]) -> frozenset[int]:
-    """A longest part of the sequence whose ranks rise (patience sorting)."""
+    """A longest part of the sequence whose ranks rise (deadline sorting)."""
     tails: list[int] = []
     ends: list[int] = []
     before: dict[int, int | None] = {}

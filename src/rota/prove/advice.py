@@ -176,12 +176,12 @@ class _Search:
     progress: Callable[[int, int], None] | None
     proofs: int = 0
     spent: int = 0
-    patience: int = 5 * STEPS_PER_SECOND
+    deadline: int = 5 * STEPS_PER_SECOND
     tried: dict[frozenset[Edit], bool] = field(default_factory=dict)
     offered: dict[Edit, None] = field(default_factory=dict)
 
     def run(self, verdict: Verdict) -> Suggestion:
-        self.patience = max(4 * verdict.statistics.effort, self.patience)
+        self.deadline = max(4 * verdict.statistics.effort, self.deadline)
         found = self._found(verdict)
         if found is None:
             return Suggestion(proofs=self.proofs, candidates=len(self.offered), why=self._why())
@@ -248,7 +248,7 @@ class _Search:
             edited(self.instructions, edits),
             block=self.block,
             policies=self.policies,
-            budget=Budget(steps=self.patience),
+            budget=Budget(steps=self.deadline),
             stops=stops,
         )
         self.spent += found.statistics.effort

@@ -346,7 +346,7 @@ Bases = dict[tuple[Hashable, int], tuple[Symbol, int]]
 class Widener:
     """Widens the counters of loops."""
 
-    patience = 10
+    deadline = 10
     """Visits after which a counter that addresses depend on is widened, keeping its low bits."""
     despair = 40
     """Visits after which whatever differs is taken for unknown."""
@@ -376,7 +376,7 @@ class Widener:
             shifted = all(shift is not None for _, _, shift in differing)
             if (
                 (not addressed and (shifted or count >= 3))
-                or (count >= self.patience and away >= 8 and shifted)
+                or (count >= self.deadline and away >= 8 and shifted)
                 or count >= self.despair
             ):
                 self._apply(product, visit, differing)

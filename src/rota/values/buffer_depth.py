@@ -34,31 +34,31 @@ from rota.program.loop_spec import LoopSpec
 from rota.program.machine import Machine
 from rota.solver.limits import Outcome, spent, stopped
 from rota.targets.device import registers_per_lane
-from rota.values.op_times import LoopTimes, Precedence, least_copies, precedences
-from rota.values.unroll import Placement, least_live, most_live, too_many
+from rota.values.op_times import LoopTimes, Precedence, find_precedences, least_copies
+from rota.values.unroll import Placement, find_least_live, find_most_live, report_too_many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """All searches of a compilation together end within the scheduler's `time_limit` from when this was made."""
+class Deadline:
+    """A deadline that all searches of one compilation share: the scheduler's `time_limit`."""
 
     asked: ModuloScheduler
     started: float = field(default_factory=spent)
 
     @property
     def left(self) -> float:
-        """Seconds, at least 0."""
+        """Seconds left, at least 0."""
         return max(self.started + self.asked.time_limit - spent(), 0.0)
 
     def scheduler(self, at_most: float | None = None) -> ModuloScheduler:
-        """The scheduler with the time that is left, or less."""
+        """The scheduler with the remaining time, or less."""
         return replace(self.asked, time_limit=self.left if at_most is None else min(self.left, at_most))
 
 
 def modulo_problem(loop: LoopSpec, times: LoopTimes, copies: Mapping[str, int], behind: int = 0) -> ModuloProblem:
     """The loop as ops, edges and units, for a given number of copies per value.
 
-    Groups of waves that run apart hold each unit once more, each group `behind` slots after the one before.
+    Groups of waves that run apart each hold a unit once, `behind` slots after the previous group.
     """
     used = {timing.unit for timing in times.timings} | {Unit.ISSUE for timing in times.timings if timing.issue}
     return ModuloProblem(
@@ -79,14 +79,14 @@ def modulo_problem(loop: LoopSpec, times: LoopTimes, copies: Mapping[str, int], 
         ),
         edges=tuple(
             ModuloEdge(producer=p.earlier, consumer=p.later, delay=p.delay, distance=p.distance)
-            for p in precedences(loop, times, copies)
+            for p in find_precedences(loop, times, copies)
         ),
         resources=tuple(Resource(name=unit.value) for unit in Unit if unit in used),
     )
 
 
-def without_turns(problem: ModuloProblem) -> ModuloProblem:
-    """The same, with issue turns left to the order."""
+def drop_turns(problem: ModuloProblem) -> ModuloProblem:
+    """The same problem without issue turns; the order decides those."""
     turns = Unit.ISSUE.value
     ops = (replace(op, uses=tuple(use for use in op.uses if use.resource != turns)) for op in problem.ops)
     return replace(problem, ops=tuple(ops), resources=tuple(r for r in problem.resources if r.name != turns))
@@ -105,7 +105,7 @@ _MOST_STEPS = 3_000_000  # arcs looked at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """What copies may take: bytes of LDS, registers per lane if each copy has its own, and how many of a value.
+    """What copies may take: bytes of LDS, registers per lane if each copy has its own, and copies per value.
 
     None lifts a limit.
     """
@@ -117,7 +117,7 @@ class Allowance:
     most: Mapping[str, int] | None = None
 
     def holds(self, copies: Mapping[str, int]) -> bool:
-        """Do so many copies fit?"""
+        """True if these copies fit."""
         return (
             self.loop.lds_bytes(copies) <= self.lds_bytes
             and (self.registers is None or self.loop.registers(copies) <= self.registers)
@@ -131,32 +131,32 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ties:
+class Precedences:
     """The precedences of `count` ops, with no copy of anything."""
 
     count: int
     precedences: tuple[Precedence, ...]
 
     @classmethod
-    def of(cls, loop: LoopSpec, found: Iterable[Precedence]) -> Ties:
-        """Those of a loop; accumulators have one copy, which is counted already."""
+    def of(cls, loop: LoopSpec, found: Iterable[Precedence]) -> Precedences:
+        """The precedences of a loop; accumulators have one copy, which is already counted."""
         single = {value.name for value in loop.values if value.home not in (Home.LDS, Home.REGISTERS)}
         each = tuple(tie._replace(of="") if tie.of in single else tie for tie in found)
         return cls(count=len(loop.ops), precedences=each)
 
     def arcs(self, copies: Mapping[str, int]) -> Iterator[tuple[Arc, str]]:
-        """Arcs with so many copies, each with the value whose copies it counts."""
+        """Arcs with these copies, each with the value whose copies it counts."""
         for earlier, later, delay, distance, _, of in self.precedences:
             yield Arc(earlier, later, delay, distance + (copies[of] if of else 0)), of
 
     def too_long(self, copies: Mapping[str, int], ii: int) -> Cycle | None:
-        """A cycle that asks for more than so many copies give at this interval."""
+        """A cycle that needs more than these copies allow at this interval."""
         found = longest_starts(self.count, tuple(dict(self.arcs(copies))), ii)
         return found if isinstance(found, Cycle) else None
 
 
-def cheapest(ties: Ties, allowed: Allowance, ii: int) -> dict[str, int] | Outcome:
-    """The copies that bear the interval and take the least; INFEASIBLE if none do, OPEN if that took too long."""
+def find_cheapest_copies(ties: Precedences, allowed: Allowance, ii: int) -> dict[str, int] | Outcome:
+    """The cheapest copies that allow the interval; INFEASIBLE if none do, OPEN if the search took too long."""
     names = tuple(allowed.least)
     queue: list[tuple[float, tuple[int, ...]]] = []
     seen: set[tuple[int, ...]] = set()
@@ -177,13 +177,13 @@ def cheapest(ties: Ties, allowed: Allowance, ii: int) -> dict[str, int] | Outcom
         cycle = ties.too_long(copies, ii)
         if cycle is None:
             return copies
-        for more in _ways_out(ties, copies, cycle, ii):
+        for more in _deepen_cycle(ties, copies, cycle, ii):
             offer(more)
     return Outcome.INFEASIBLE
 
 
-def _ways_out(ties: Ties, copies: Mapping[str, int], cycle: Cycle, ii: int) -> Iterator[dict[str, int]]:
-    """Copies with more of one value of the cycle; as many more as it takes where there is only one such value."""
+def _deepen_cycle(ties: Precedences, copies: Mapping[str, int], cycle: Cycle, ii: int) -> Iterator[dict[str, int]]:
+    """Copies with more of one value of the cycle; enough to break it where there is only one such value."""
     counts: dict[Arc, set[str]] = {}
     for arc, of in ties.arcs(copies):
         counts.setdefault(arc, set()).add(of)
@@ -195,14 +195,14 @@ def _ways_out(ties: Ties, copies: Mapping[str, int], cycle: Cycle, ii: int) -> I
         yield {**copies, name: copies[name] + step}
 
 
-def least_borne(ties: Ties, allowed: Allowance, floor: int) -> int:
-    """No interval below this is borne by any copies allowed, some of which leave an order; at least `floor`."""
+def bound_interval(ties: Precedences, allowed: Allowance, floor: int) -> int:
+    """A lower bound on the interval over all allowed copies that leave an order; at least `floor`."""
     low, high = floor - 1, floor
-    while cheapest(ties, allowed, high) is Outcome.INFEASIBLE:
+    while find_cheapest_copies(ties, allowed, high) is Outcome.INFEASIBLE:
         low, high = high, 2 * high
     while high - low > 1:  # low is refuted, or below the floor; high isn't
         middle = (low + high) // 2
-        if cheapest(ties, allowed, middle) is Outcome.INFEASIBLE:
+        if find_cheapest_copies(ties, allowed, middle) is Outcome.INFEASIBLE:
             low = middle
         else:
             high = middle
@@ -217,19 +217,17 @@ _FIRST_LOOK = 4.0  # seconds
 _QUICK = 64  # ops
 
 
-def allowances(
+def derive_allowances(
     loop: LoopSpec, machine: Machine, times: LoopTimes, most_copies: int | None = None
 ) -> tuple[Allowance, Allowance]:
-    """Copies as far as LDS, registers and the size of the unrolled loop go; and few.  An error if none leave an order.
+    """The most and the fewest copies that LDS, registers and code size allow; an error if none leave an order.
 
-    No tile gets more than `most_copies`, where that is said.
-
-    Every copy is given registers of its own.  Where even the fewest copies don't fit so, they are allowed all the same:
-    not all of them need be live at once.
+    No tile gets more than `most_copies`, if given. Every copy gets registers of its own. Where even the fewest copies
+    don't fit that way, they are allowed all the same: not all of them need be live at once.
     """
-    least, ties = least_copies(loop), ties_of(loop, times)
+    least, ties = least_copies(loop), derive_precedences(loop, times)
     boundless = Allowance(loop=loop, least=least, lds_bytes=machine.lds_bytes.value)
-    fewest = cheapest(ties, boundless, _any_interval(ties))
+    fewest = find_cheapest_copies(ties, boundless, _find_safe_interval(ties))
     if isinstance(fewest, Outcome):
         raise _no_room(loop, machine, times, boundless)
     registers = max(registers_per_lane(machine, loop.waves), loop.registers(fewest))
@@ -246,30 +244,30 @@ def allowances(
     return deep, replace(deep, most=few)
 
 
-def narrowed(deep: Allowance, times: LoopTimes) -> Iterator[Allowance]:
-    """The same with fewer and fewer copies of the tiles, as `most_copies` would ask: each leaves some order.
+def narrow_allowances(deep: Allowance, times: LoopTimes) -> Iterator[Allowance]:
+    """Allowances with ever fewer copies of the tiles, as `most_copies` would ask; each leaves some order.
 
-    Where the deepest copies leave no room for barriers, a shorter unrolled loop may; the interval is longer with each.
+    Where the deepest copies leave no room for barriers, a shorter unrolled loop may; the interval grows with each step.
     """
     loop, most = deep.loop, deep.most or {}
-    ties = ties_of(loop, times)
+    ties = derive_precedences(loop, times)
     tiles = [value.name for value in loop.values if value.home is Home.LDS]
     deepest = max((most[name] for name in tiles), default=1)
     for cap in range(deepest - 1, 0, -1):
         allowed = replace(deep, most={name: min(most[name], cap) if name in tiles else most[name] for name in most})
-        if isinstance(cheapest(ties, allowed, _any_interval(ties)), Outcome):
+        if isinstance(find_cheapest_copies(ties, allowed, _find_safe_interval(ties)), Outcome):
             return
         yield allowed
 
 
-def _any_interval(ties: Ties) -> int:
-    """An interval that every order bears."""
+def _find_safe_interval(ties: Precedences) -> int:
+    """An interval that every order allows."""
     return sum(abs(each.delay) for each in ties.precedences) + 1
 
 
 def _no_room(loop: LoopSpec, machine: Machine, times: LoopTimes, allowed: Allowance) -> OrderError:
-    ties = ties_of(loop, times)
-    needed = cheapest(ties, replace(allowed, lds_bytes=1 << 62), _any_interval(ties))
+    ties = derive_precedences(loop, times)
+    needed = find_cheapest_copies(ties, replace(allowed, lds_bytes=1 << 62), _find_safe_interval(ties))
     if isinstance(needed, Outcome):
         modulo_problem(loop, times, dict.fromkeys(allowed.least, _DEEPEST))  # says which ops wait for each other
         needed = dict(allowed.least)
@@ -286,23 +284,23 @@ def _no_room(loop: LoopSpec, machine: Machine, times: LoopTimes, allowed: Allowa
     )
 
 
-def ties_of(loop: LoopSpec, times: LoopTimes) -> Ties:
-    """The loop's precedences with no copy of what may have several."""
-    return Ties.of(loop, precedences(loop, times, dict.fromkeys(least_copies(loop), 0)))
+def derive_precedences(loop: LoopSpec, times: LoopTimes) -> Precedences:
+    """The loop's precedences, with no copies of values that may have several."""
+    return Precedences.of(loop, find_precedences(loop, times, dict.fromkeys(least_copies(loop), 0)))
 
 
-def depths_that_bear(ii: int, allowed: Allowance, times: LoopTimes) -> tuple[dict[str, int], ...]:
+def select_depths(ii: int, allowed: Allowance, times: LoopTimes) -> tuple[dict[str, int], ...]:
     """Copies worth trying at an interval, the fewest first; few beyond four of each tile."""
-    ties = ties_of(allowed.loop, times)
-    shallow = tuple(each for each in _alike(allowed) if ties.too_long(each, ii) is None)
+    ties = derive_precedences(allowed.loop, times)
+    shallow = tuple(each for each in _equal_copies(allowed) if ties.too_long(each, ii) is None)
     if shallow:
         return shallow
-    own = cheapest(ties, allowed, ii)
-    return () if isinstance(own, Outcome) else tuple(_deeper(own, allowed))
+    own = find_cheapest_copies(ties, allowed, ii)
+    return () if isinstance(own, Outcome) else tuple(_deepen(own, allowed))
 
 
-def _alike(allowed: Allowance) -> Iterator[dict[str, int]]:
-    """Equal numbers of copies for all tiles, and for all registers, as long as they are few and fit."""
+def _equal_copies(allowed: Allowance) -> Iterator[dict[str, int]]:
+    """Equal numbers of copies for all tiles, and for all registers, while they are few and fit."""
     loop, least = allowed.loop, allowed.least
     tiles = [value.name for value in loop.values if value.home is Home.LDS]
     fewest_of_tiles = max((least[name] for name in tiles), default=1)
@@ -314,10 +312,10 @@ def _alike(allowed: Allowance) -> Iterator[dict[str, int]]:
                 yield copies
 
 
-def _deeper(fewest: Mapping[str, int], allowed: Allowance) -> Iterator[dict[str, int]]:
-    """At least these copies, in numbers that unroll the loop no further than is allowed; all tiles alike if they fit.
+def _deepen(fewest: Mapping[str, int], allowed: Allowance) -> Iterator[dict[str, int]]:
+    """At least these copies, without unrolling the loop further than allowed; all tiles alike if they fit.
 
-    Few of them, then as many of the tiles as there is room for: loads get slack from more.
+    Few of them first, then as many of the tiles as fit: more copies give loads slack.
     """
     tiles = [value.name for value in allowed.loop.values if value.home is Home.LDS]
     most = max((allowed.most or fewest).values(), default=1)
@@ -334,18 +332,20 @@ def _unroll(copies: Mapping[str, int]) -> int:
     return math.lcm(1, *copies.values())
 
 
-def shallowest(
-    allowed: Allowance, times: LoopTimes, depths: Sequence[Mapping[str, int]], patience: Patience, lower: int
+def find_shallowest(
+    allowed: Allowance, times: LoopTimes, depths: Sequence[Mapping[str, int]], deadline: Deadline, lower: int
 ) -> tuple[Mapping[str, int], ModuloSchedule]:
-    """The copies of the least interval that the search finds for any, few of them first; none is below `lower`.
+    """The fewest copies with the least interval that a search finds; none is below `lower`.
 
-    Too few copies can take the search all its time, so every number of them gets a short one first.
+    Too few copies can use up the whole search time, so every number of copies gets a short search first.
     """
-    problems = [(copies, modulo_problem(allowed.loop, times, copies)) for copies in _searched(allowed, times, depths)]
+    problems = [
+        (copies, modulo_problem(allowed.loop, times, copies)) for copies in _search_depths(allowed, times, depths)
+    ]
     if len(problems) > 1:  # what all copies at once leave no room for, none of them does
         most = {name: max(copies[name] for copies, _ in problems) for name in allowed.least}
         joint = modulo_problem(allowed.loop, times, most)
-        lower = patience.scheduler(_FIRST_LOOK).least_possible(joint, lower=lower)
+        lower = deadline.scheduler(_FIRST_LOOK).least_possible(joint, lower=lower)
     known = [(max(derive_mii(problem).ii, lower), copies, problem) for copies, problem in problems]
     known = sorted(known, key=lambda each: each[0])[:_MOST_SEARCHED]
     bounds = [bound for bound, _, _ in known]
@@ -353,11 +353,11 @@ def shallowest(
     for first_look in (True, False):
         for number, (_, copies, problem) in enumerate(known):
             # Without time left the heuristic alone looks at each depth once, if that is quick.
-            over = not patience.left and (not first_look or len(problem.ops) > _QUICK)
+            over = not deadline.left and (not first_look or len(problem.ops) > _QUICK)
             if best is not None and (over or best[1].ii <= bounds[number]):
                 continue
-            share = _FIRST_LOOK if first_look else patience.left / (len(known) - number)
-            found = patience.scheduler(share).schedule(problem, lower=lower)
+            share = _FIRST_LOOK if first_look else deadline.left / (len(known) - number)
+            found = deadline.scheduler(share).schedule(problem, lower=lower)
             bounds[number] = found.certificate.lower
             if best is None or found.ii < best[1].ii:
                 best = copies, found
@@ -368,19 +368,21 @@ def shallowest(
     return best
 
 
-def _searched(allowed: Allowance, times: LoopTimes, depths: Sequence[Mapping[str, int]]) -> Iterator[Mapping[str, int]]:
-    """Those that bear the least interval, and such as leave an order at all."""
+def _search_depths(
+    allowed: Allowance, times: LoopTimes, depths: Sequence[Mapping[str, int]]
+) -> Iterator[Mapping[str, int]]:
+    """Copies that reach the least interval, and copies that leave an order at all."""
     yield from depths
-    ties = ties_of(allowed.loop, times)
-    high = _any_interval(ties)
-    yield from (each for each in _alike(allowed) if each not in depths and ties.too_long(each, high) is None)
-    fewest = cheapest(ties, allowed, high)
+    ties = derive_precedences(allowed.loop, times)
+    high = _find_safe_interval(ties)
+    yield from (each for each in _equal_copies(allowed) if each not in depths and ties.too_long(each, high) is None)
+    fewest = find_cheapest_copies(ties, allowed, high)
     if not isinstance(fewest, Outcome):
         yield fewest
 
 
 def check_length(loop: LoopSpec, times: LoopTimes) -> None:
-    """An iteration is not so long that a table of its slots would fill the memory; such numbers are a mistake."""
+    """Refuse an iteration so long that a table of its slots would fill the memory; such numbers are a mistake."""
     unit, busy = max(times.busy, key=lambda pair: pair[1], default=(Unit.ISSUE, 0))
     length = max(busy, *(timing.latency for timing in times.timings), 0)
     if length > LONGEST:
@@ -398,18 +400,18 @@ def check_length(loop: LoopSpec, times: LoopTimes) -> None:
 
 
 def check_registers(loop: LoopSpec, machine: Machine) -> None:
-    """What is live at once in every schedule fits the registers of a wave."""
-    live, limit = least_live(loop), registers_per_lane(machine, loop.waves)
+    """Check that the registers live in every schedule fit a wave."""
+    live, limit = find_least_live(loop), registers_per_lane(machine, loop.waves)
     if live.registers > limit:
         words = (
             f"in every schedule {live.registers} registers a lane are live at once; {loop.waves} waves leave {limit}"
         )
-        raise OrderError(too_many(loop, live, limit, words))
+        raise OrderError(report_too_many(loop, live, limit, words))
 
 
 def check_placement(loop: LoopSpec, placement: Placement, times: LoopTimes, machine: Machine) -> None:
-    """What is live at once in this schedule does, too."""
-    live, limit = most_live(loop, placement, times), registers_per_lane(machine, loop.waves)
+    """Check that the registers live in this schedule fit a wave."""
+    live, limit = find_most_live(loop, placement, times), registers_per_lane(machine, loop.waves)
     if live.registers > limit:
         words = f"{live.registers} registers a lane are live at once as placed; {loop.waves} waves leave {limit}"
-        raise OrderError(too_many(loop, live, limit, words))
+        raise OrderError(report_too_many(loop, live, limit, words))

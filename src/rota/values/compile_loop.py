@@ -27,23 +27,29 @@ from rota.sync.repair import Repair, renumber, synthesise
 from rota.targets.device import rates_of, timing_of
 from rota.targets.devices import DEFAULT
 from rota.values.buffer_depth import (
-    Patience,
-    allowances,
+    Deadline,
+    bound_interval,
     check_length,
     check_placement,
     check_registers,
-    depths_that_bear,
-    least_borne,
+    derive_allowances,
+    drop_turns,
+    find_shallowest,
     modulo_problem,
-    narrowed,
-    shallowest,
-    without_turns,
+    narrow_allowances,
+    select_depths,
 )
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.interval_certificate import Claim
 from rota.values.op_times import time_loop
-from rota.values.placement import by_bound, derive_sites, in_lockstep, landing_wished, staggered
-from rota.values.polish import faster_order, reordered
+from rota.values.placement import (
+    certify_by_bound,
+    derive_sites,
+    place_in_lockstep,
+    place_staggered,
+    wanted_landing_slack,
+)
+from rota.values.polish import find_faster_order, reorder
 from rota.values.unroll import Placement, UnrolledLoop, derive_loop_phases
 from rota.verify.machine_limits import find_impossible
 
@@ -54,31 +60,31 @@ from rota.verify.machine_limits import find_impossible
 # proved.
 
 
-class Before(NamedTuple):
-    """A schedule with its certificate, its placement, and the order of the kernel's entries, if it was polished."""
+class KeptPlacement(NamedTuple):
+    """A kept schedule: its certificate, its placement, and the kernel's order if it was polished."""
 
     found: ModuloSchedule
     placement: Placement
     order: tuple[int, ...] | None
 
 
-def placed_before(question: object, claim: Claim) -> Before | None:
-    """What was kept for a question, if it still holds."""
+def recall_placement(question: object, claim: Claim) -> KeptPlacement | None:
+    """The kept answer to a question, if it still holds."""
     answer = recall(question)
     try:
-        placement, order = _read(answer)
-        return Before(_checked(claim, placement), placement, order)
+        placement, order = _parse_kept(answer)
+        return KeptPlacement(_check_kept(claim, placement), placement, order)
     except (RotaError, TypeError, KeyError, ValueError, IndexError, AttributeError):
         return None  # it is searched for, as if nothing had been kept
 
 
-def keep_placement(question: object, claim: Claim, before: Before) -> None:
-    """Keep what was found, if its certificate can be had again without a search."""
+def keep_placement(question: object, claim: Claim, before: KeptPlacement) -> None:
+    """Keep an answer, if its certificate can be derived again without a search."""
     found, placement, order = before
     if not remembers():
         return
     try:
-        again = _checked(claim, placement).certificate
+        again = _check_kept(claim, placement).certificate
     except RotaError:
         return
     if (again.proof, again.lower, again.limits) == _said(found):
@@ -101,8 +107,8 @@ def _said(found: ModuloSchedule) -> tuple[object, ...]:
     return found.certificate.proof, found.certificate.lower, found.certificate.limits
 
 
-def _read(answer: object) -> tuple[Placement, tuple[int, ...] | None]:
-    """Numbers where numbers are due; anything else is an error."""
+def _parse_kept(answer: object) -> tuple[Placement, tuple[int, ...] | None]:
+    """Parse a kept answer; anything but numbers is an error."""
     if not isinstance(answer, dict):
         raise TypeError("nothing was kept")
     order = answer["order"]
@@ -124,15 +130,15 @@ def _number(value: object) -> int:
     return value
 
 
-def _checked(claim: Claim, placement: Placement) -> ModuloSchedule:
-    """The interval and starts with what bounds show; an error where they don't hold."""
+def _check_kept(claim: Claim, placement: Placement) -> ModuloSchedule:
+    """Check kept starts against the problem and its bounds."""
     loop, times, ii = claim.loop, claim.times, placement.interval
     barriers = placement.barriers
     behind = barriers[1] - barriers[0] if times.groups > 1 and barriers[1:] else 0
     problem = modulo_problem(loop, times, dict(placement.copies), behind)
     mii = derive_mii(problem)
-    found = by_bound(ii, placement.starts, mii, seconds=0.0)
-    check_starts(without_turns(problem) if placement.turns_left else problem, found)
+    found = certify_by_bound(ii, placement.starts, mii, seconds=0.0)
+    check_starts(drop_turns(problem) if placement.turns_left else problem, found)
     if barriers:
         choice = Choice(
             problem=problem,
@@ -153,12 +159,12 @@ def _checked(claim: Claim, placement: Placement) -> ModuloSchedule:
     return claim.certify(found, placement)
 
 
-def without_needless(written: CompiledLoop) -> CompiledLoop:
-    """The same loop if it needs all of them, as strong as they are; else not proved, what is left with new reasons."""
+def drop_needless(written: CompiledLoop) -> CompiledLoop:
+    """The loop without needless waits and barriers, unproved; the same loop if it needs all of them."""
     program = written.lowered
     needed = derive_needed(program)
     before = {phase: tuple(entry for entry in program.phase(phase) if entry.listed) for phase in Phase}
-    kept = {phase: tuple(_kept(before[phase], needed)) for phase in Phase}
+    kept = {phase: tuple(_select_needed(before[phase], needed)) for phase in Phase}
     if kept == before:
         return written
     said = {
@@ -182,8 +188,8 @@ def without_needless(written: CompiledLoop) -> CompiledLoop:
     )
 
 
-def _kept(entries: Iterable[Entry], needed: Mapping[int, Indispensable | None]) -> Iterator[Entry]:
-    """Entries where they stood, without what is needless, waits as weak as they may be."""
+def _select_needed(entries: Iterable[Entry], needed: Mapping[int, Indispensable | None]) -> Iterator[Entry]:
+    """The needed entries in their order, with waits as weak as possible."""
     for entry in entries:
         why, counter = needed.get(id(entry)), entry.effect.counter
         if why is not None and counter is not None and why.leaves != entry.effect.wait_value:
@@ -246,10 +252,10 @@ def compile_loop(
     if impossibilities:
         raise OrderError(*impossibilities)
     check_registers(loop, machine)
-    patience = Patience(asked=scheduler or ModuloScheduler(time_limit=_TIME_LIMIT))
+    deadline = Deadline(asked=scheduler or ModuloScheduler(time_limit=_TIME_LIMIT))
     times = time_loop(loop, timing_of(machine), groups=2 if stagger else 1)
     check_length(loop, times)
-    deep, few = allowances(loop, machine, times, most_copies)
+    deep, few = derive_allowances(loop, machine, times, most_copies)
     claim = Claim(loop=loop, machine=machine, times=times, deep=deep, few=few)
     question = (
         "loop",
@@ -263,13 +269,13 @@ def compile_loop(
         polish,
         most_copies,
         slack,
-        patience.asked,
+        deadline.asked,
     )
-    before = placed_before(question, claim)
+    before = recall_placement(question, claim)
     if before is None:
-        wished = landing_wished(times) if slack is None else slack
+        wished = wanted_landing_slack(times) if slack is None else slack
         landing = 0 if fewest_barriers else wished
-        found, placement = _placed(claim, patience, landing)
+        found, placement = _place(claim, deadline, landing)
     else:
         found, placement, _ = before
     check_placement(loop, placement, times, machine)
@@ -284,58 +290,60 @@ def compile_loop(
     done = None if sites is None else synthesise(bare.lowered, phases.times, placement.interval, sites)
     synchronised = repaired(bare) if done is None else apply_repairs(bare, done)
     if before is not None and before.order is not None:
-        again = _in_order(synchronised, before.order)
+        again = _apply_order(synchronised, before.order)
         if again is not None:
             return again
-    order = faster_order(synchronised) if polish and (before is None or before.order is not None) else None
-    better = None if order is None else _in_order(synchronised, order)
-    keep_placement(question, claim, Before(found, placement, None if better is None else order))
+    order = find_faster_order(synchronised) if polish and (before is None or before.order is not None) else None
+    better = None if order is None else _apply_order(synchronised, order)
+    keep_placement(question, claim, KeptPlacement(found, placement, None if better is None else order))
     if better is not None:
         return better
     return synchronised if synchronised.certificate is not None else repaired(synchronised)
 
 
-def _in_order(synchronised: CompiledLoop, order: tuple[int, ...]) -> CompiledLoop | None:
-    """The loop with its kernel in another order, if that is one, without waits that this can do without, and proved."""
+def _apply_order(synchronised: CompiledLoop, order: tuple[int, ...]) -> CompiledLoop | None:
+    """The loop with its kernel in another order, without waits that this order doesn't need, and proved."""
     if sorted(order) != list(range(len(synchronised.kernel))):
         return None
-    moved = reordered(synchronised, order)
-    lean = without_needless(moved)
+    moved = reorder(synchronised, order)
+    lean = drop_needless(moved)
     if lean is not moved and clocks_per_tile(lean) <= clocks_per_tile(moved):
         return certify(lean) or certify(moved)
     return certify(moved)
 
 
-def _placed(claim: Claim, patience: Patience, landing: int) -> tuple[ModuloSchedule, Placement]:
-    """At the least interval that any copies allow if there is room, else with ever fewer copies of the tiles.
+def _place(claim: Claim, deadline: Deadline, landing: int) -> tuple[ModuloSchedule, Placement]:
+    """Place the loop at the least interval that any copies allow, else with ever fewer copies of the tiles.
 
-    Where none of these leave room for barriers, at the least interval that is found for few copies.
+    Where none of these leave room for barriers, place it at the least interval found for few copies.
     """
     loop, machine, times, deep, few = claim.loop, claim.machine, claim.times, claim.deep, claim.few
     depths: tuple[dict[str, int], ...] = ()
     if times.groups > 1:
-        ii, depths = times.least_interval, depths_that_bear(times.least_interval, deep, times)
-        in_turn = staggered(
-            loop, times, ii, depths, patience=patience, landing=landing, simds=rates_of(machine).simds.value
+        ii, depths = times.least_interval, select_depths(times.least_interval, deep, times)
+        in_turn = place_staggered(
+            loop, times, ii, depths, deadline=deadline, landing=landing, simds=rates_of(machine).simds.value
         )
         return claim.certify(*in_turn), in_turn[1]
-    for allowed in chain((deep,), narrowed(deep, times), (few,)):
-        ii, tried = least_borne(claim.ties, allowed, times.least_interval), depths
-        depths = depths_that_bear(ii, allowed, times)
-        placed = None if depths == tried else in_lockstep(loop, times, ii, depths, patience=patience, landing=landing)
+    for allowed in chain((deep,), narrow_allowances(deep, times), (few,)):
+        ii, tried = bound_interval(claim.ties, allowed, times.least_interval), depths
+        depths = select_depths(ii, allowed, times)
+        placed = (
+            None if depths == tried else place_in_lockstep(loop, times, ii, depths, deadline=deadline, landing=landing)
+        )
         if placed is not None:
             return claim.certify(*placed), placed[1]
-    lower = claim.least_possible(patience)
-    copies, best = shallowest(few, times, depths, patience, lower)
+    lower = claim.least_possible(deadline)
+    copies, best = find_shallowest(few, times, depths, deadline, lower)
     bare = Placement(interval=best.ii, starts=best.starts, copies=tuple(sorted(copies.items())))
-    placed = in_lockstep(loop, times, best.ii, (copies,), patience=patience, landing=landing) or (best, bare)
+    placed = place_in_lockstep(loop, times, best.ii, (copies,), deadline=deadline, landing=landing) or (best, bare)
     return claim.certify(*placed, lower), placed[1]
 
 
-def unsynchronised(
+def unroll_bare(
     loop: LoopSpec, placement: Placement, remainder: int = 0, *, machine: Machine = DEFAULT, stagger: bool = False
 ) -> CompiledLoop:
-    """The phases of a loop whose ops start when `placement` says, without a single wait or barrier."""
+    """The phases of a loop whose ops start as `placement` says, without any wait or barrier."""
     return _bare(loop, placement, machine, derive_loop_phases(loop, placement, machine, remainder), stagger=stagger)
 
 

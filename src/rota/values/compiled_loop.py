@@ -25,7 +25,7 @@ from rota.program.lowered import (
 from rota.program.machine import Machine
 from rota.targets.device import rates_of, registers_per_lane, timing_of
 from rota.values.op_times import time_loop
-from rota.values.unroll import Placement, most_live
+from rota.values.unroll import Placement, find_most_live
 
 if TYPE_CHECKING:
     from rota.order.modulo.modulo_problem import ModuloSchedule
@@ -68,7 +68,7 @@ class CompiledLoop(CompiledSchedule):
 
     @property
     def _interval_is_of_this_loop(self) -> bool:
-        """Was the interval's certificate derived for this loop and machine, and is the loop placed in it?"""
+        """True if the interval's certificate was derived for this loop, machine and placement."""
         assert self.modulo is not None  # noqa: S101  # whoever asks has looked
         placed = self.modulo.ii == self.placement.interval and self.modulo.starts == self.placement.starts
         return placed and self.modulo.about == (self.loop, self.machine)
@@ -88,7 +88,7 @@ class CompiledLoop(CompiledSchedule):
         return (f"II {self.modulo.ii * rates_of(self.machine).clocks_per_slot.value:,} clk ({proved})",)
 
     def planned(self, op: Op) -> str:
-        """The issue slot, and how many periods after its iteration began."""
+        """The issue slot, and how many periods after the start of its iteration."""
         index = next((number for number, own in enumerate(self.loop.ops) if own.name == op.name), None)
         if index is None:
             return ""
@@ -107,7 +107,7 @@ class CompiledLoop(CompiledSchedule):
 
         With a matrix op of unknown length every copy counts instead.
         """
-        return _live_at_once(self.loop, self.placement, self.machine, 2 if self.staggered else 1)
+        return _count_live(self.loop, self.placement, self.machine, 2 if self.staggered else 1)
 
     @property
     def register_limit(self) -> int:
@@ -129,16 +129,16 @@ class CompiledLoop(CompiledSchedule):
 
     @property
     def speed(self) -> str | None:
-        """The predicted clocks, and what they have beyond the interval."""
+        """The predicted clocks, and by how much they exceed the interval."""
         if self.modulo is None:
             return None
 
-        return gap_in_words(self, self.modulo.ii * rates_of(self.machine).clocks_per_slot.value)
+        return describe_gap(self, self.modulo.ii * rates_of(self.machine).clocks_per_slot.value)
 
     @property
     def grain(self) -> str:
         """How fine the ops of the loop are."""
-        return grain_of(self.loop)
+        return describe_grain(self.loop)
 
     @property
     def added(self) -> int:
@@ -172,7 +172,6 @@ class CompiledLoop(CompiledSchedule):
         )
 
     def synchronised(self, done: Repaired) -> Self:
-        """The loop with waits and barriers added."""
         listed = {phase: tuple(entry for entry in done.phases[phase] if entry.listed) for phase in Phase}
         return replace(
             self,
@@ -185,16 +184,16 @@ class CompiledLoop(CompiledSchedule):
 
 
 @lru_cache(maxsize=4)
-def _live_at_once(loop: LoopSpec, placement: Placement, machine: Machine, groups: int) -> int:
-    """The same for every order of the entries."""
+def _count_live(loop: LoopSpec, placement: Placement, machine: Machine, groups: int) -> int:
+    """Computed once: it is the same for every order of the entries."""
     timing = timing_of(machine)
     matrix = (op for op in loop.ops if op.kind is OpKind.MMA)
     if any(op.instruction not in timing.rates.mfma_passes for op in matrix):
         return loop.registers(dict(placement.copies))
-    return most_live(loop, placement, time_loop(loop, timing, groups=groups)).registers
+    return find_most_live(loop, placement, time_loop(loop, timing, groups=groups)).registers
 
 
-def grain_of(loop: LoopSpec) -> str:
+def describe_grain(loop: LoopSpec) -> str:
     """How fine the ops of a loop are; a vector op takes a slot per instruction, an exponential four."""
     single = (op.instructions == 1 or (op.kind is OpKind.VALU and op.instructions <= _LONGEST_VALU) for op in loop.ops)
     return "by instruction" if all(single) else "in tiles"
@@ -209,8 +208,8 @@ _MOST_NAMED = 3
 _AT_WORK = (Cause.MMA_BUSY, Cause.VALU_BUSY)
 
 
-def gap_in_words(schedule: Lowerable, interval: int) -> str | None:
-    """The predicted clocks of a K-tile, and why they are more than `interval` clocks; None without a model."""
+def describe_gap(schedule: Lowerable, interval: int) -> str | None:
+    """The predicted clocks of a K-tile, and why they exceed `interval`; None without a model."""
     try:
         found = predict(schedule, band=False)
     except RotaError:
@@ -219,12 +218,12 @@ def gap_in_words(schedule: Lowerable, interval: int) -> str | None:
     said = f"predicted {found.cycles:,.0f} clk"
     if more < 0.5:
         return said
-    causes = [f"{cause} {clocks:,.0f}" for cause, clocks in _causes(found) if clocks >= 0.5]
+    causes = [f"{cause} {clocks:,.0f}" for cause, clocks in _describe_causes(found) if clocks >= 0.5]
     return f"{said} ({more:,.0f} more: {', '.join(causes[:_MOST_NAMED])})" if causes else f"{said} ({more:,.0f} more)"
 
 
-def _causes(found: Prediction) -> tuple[tuple[str, float], ...]:
-    """Why matrix units stood idle, where they are what binds; else what the waves stood for."""
+def _describe_causes(found: Prediction) -> tuple[tuple[str, float], ...]:
+    """Why matrix units were idle, where they are the bottleneck; else what the waves waited for."""
     if found.bound_by_mma:
         return found.idle_causes
     return tuple(each for each in found.causes if each[0] not in _AT_WORK)

@@ -17,8 +17,16 @@ from rota.program.loop_spec import LoopSpec
 from rota.program.machine import Machine
 from rota.solver.limits import Outcome
 from rota.targets.device import timing_of
-from rota.values.buffer_depth import Allowance, Patience, Ties, cheapest, least_borne, modulo_problem, ties_of
-from rota.values.op_times import LoopTimes, time_apart
+from rota.values.buffer_depth import (
+    Allowance,
+    Deadline,
+    Precedences,
+    bound_interval,
+    derive_precedences,
+    find_cheapest_copies,
+    modulo_problem,
+)
+from rota.values.op_times import LoopTimes, bound_times
 from rota.values.unroll import Placement
 
 _IN_STEP, _IN_TURN = "all waves in step", "two wave groups in turn"
@@ -30,15 +38,15 @@ _BEYOND = 1 << 16  # copies that no loop needs
 
 
 class _Bound(NamedTuple):
-    """How busy the busiest unit is, and what ties the ops together."""
+    """How busy the busiest unit is, and which precedences bind."""
 
     busy: int
-    ties: Ties
+    ties: Precedences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A loop on a machine, its times, and the copies that were tried: as many as are allowed, and few."""
+    """A loop on a machine, its times, and the most and fewest copies that were tried."""
 
     loop: LoopSpec
     machine: Machine
@@ -47,13 +55,15 @@ class Claim:
     few: Allowance
 
     @property
-    def ties(self) -> Ties:
-        """What ties the ops together, all waves alike."""
-        return ties_of(self.loop, self.times)
+    def ties(self) -> Precedences:
+        """The precedences, all waves alike."""
+        return derive_precedences(self.loop, self.times)
 
-    def least_possible(self, patience: Patience) -> int:
-        """No schedule with few copies has a smaller interval; a search refutes those that bounds don't."""
-        return patience.scheduler(_REFUTING).least_possible(modulo_problem(self.loop, self.times, _most(self.few)))
+    def least_possible(self, deadline: Deadline) -> int:
+        """A lower bound for schedules with few copies; a search refutes what bounds leave open."""
+        return deadline.scheduler(_REFUTING).least_possible(
+            modulo_problem(self.loop, self.times, _find_most_copies(self.few))
+        )
 
     def certify(self, found: ModuloSchedule, placement: Placement, refuted_below: int = 0) -> ModuloSchedule:
         """The schedule with what is proved about its interval, and within which limits.
@@ -77,7 +87,7 @@ class Claim:
 
 
 class _Proof:
-    """Bounds of the problems that a schedule with these `copies` is a solution of: `own` is the narrowest of them.
+    """Bounds of the problems that a schedule with these `copies` solves; `own` is the narrowest of them.
 
     That an interval is the least of a problem to which the schedule doesn't belong would say nothing about it.
     """
@@ -89,22 +99,22 @@ class _Proof:
         self.own = claim.few if within_few else deep
         lds, both = replace(deep, registers=None, most=None), (deep, claim.few) if within_few else (deep,)
         self.allowed = (lds, *(replace(each, registers=None) for each in both), *both)
-        apart = time_apart(claim.loop, timing_of(claim.machine), dict.fromkeys(deep.least, 0))
-        self.apart = _Bound(apart.least_interval, Ties.of(claim.loop, apart.precedences))
+        apart = bound_times(claim.loop, timing_of(claim.machine), dict.fromkeys(deep.least, 0))
+        self.apart = _Bound(apart.least_interval, Precedences.of(claim.loop, apart.precedences))
         self.planned = _Bound(times.least_interval, claim.ties)
         self.waves = _IN_STEP if times.groups == 1 else _IN_TURN
 
     def mii(self, allowed: Allowance) -> MII:
-        """The bounds of the problem in which each value has the most copies that it could have."""
+        """The bounds of the problem in which each value has the most copies it could have."""
         times = self.claim.times
-        mii = derive_mii(modulo_problem(self.claim.loop, times, _most(allowed)))
+        mii = derive_mii(modulo_problem(self.claim.loop, times, _find_most_copies(allowed)))
         unit, busy = max(times.busy, key=lambda pair: pair[1], default=(None, 0))
         if unit is not None and busy > (0 if mii.resource is None else mii.resource.ii):  # what lands takes LDS, too
             mii = replace(mii, resource=ResourceBound(ii=busy, resource=unit.value, busy=busy, capacity=1))
         return mii
 
     def limits(self) -> tuple[str, ...] | None:
-        """The fewest words under which a bound reaches the interval; None if none does."""
+        """The fewest limits under which a bound reaches the interval; None if none does."""
         for allowed in self.allowed:
             for bound, words in ((self.apart, ()), (self.planned, (self.waves,))):
                 if bound.busy >= self.ii:
@@ -114,23 +124,23 @@ class _Proof:
         return None
 
     def reached(self, bound: _Bound, allowed: Allowance) -> bool:
-        """Do no copies that are allowed bear less than the interval?"""
-        return bound.busy >= self.ii or cheapest(bound.ties, allowed, self.ii - 1) is Outcome.INFEASIBLE
+        """True if no allowed copies permit less than the interval."""
+        return bound.busy >= self.ii or find_cheapest_copies(bound.ties, allowed, self.ii - 1) is Outcome.INFEASIBLE
 
     def of_copies(self, bound: _Bound, allowed: Allowance) -> Iterator[str]:
-        """The limits on copies without which the bound doesn't reach the interval."""
+        """The limits on copies that the bound needs to reach the interval."""
         needed = dict(allowed.most or {})
         for name in tuple(needed):
             less = {other: most for other, most in needed.items() if other != name}
             if self.reached(bound, replace(allowed, most=less)):
                 needed = less
-        yield from _counted("at most", needed)
+        yield from _describe_copies("at most", needed)
         yield from self.of_older(allowed)
         if allowed.registers is not None:
             yield _OWN_REGISTERS
 
     def of_older(self, allowed: Allowance) -> Iterator[str]:
-        """What is read several iterations later has as many copies in every schedule that is looked at.
+        """The limit that a value read several iterations later has that many copies in every schedule.
 
         It could do with fewer if its reader ran ahead of its younger versions' writers, and leave others more room.
         """
@@ -139,29 +149,29 @@ class _Proof:
         first = {loop.registers_of(name)[0] for name in older}
         counted = (Home.LDS,) if allowed.registers is None else (Home.LDS, Home.REGISTERS)
         named = {name: count for name, count in allowed.least.items() if name in first}
-        yield from _counted("at least", {n: c for n, c in named.items() if loop.value(n).home in counted})
+        yield from _describe_copies("at least", {n: c for n, c in named.items() if loop.value(n).home in counted})
 
     @property
     def all_limits(self) -> tuple[str, ...]:
-        """Whatever limits the problem that is looked at."""
+        """Every limit of the problem."""
         few = self.own
-        within, freely = _most(few), _most(replace(few, registers=None))
+        within, freely = _find_most_copies(few), _find_most_copies(replace(few, registers=None))
         capped = {name: most for name, most in (few.most or {}).items() if freely[name] == most}
         own = () if within == freely else (_OWN_REGISTERS,)
-        return (*_counted("at most", capped), *self.of_older(few), *own, self.waves)
+        return (*_describe_copies("at most", capped), *self.of_older(few), *own, self.waves)
 
     def lower(self, known: int) -> int:
-        """No schedule within all limits has a smaller interval; `known` is about few copies alone."""
+        """A lower bound within all limits; `known` is about few copies alone."""
         few = self.own
         if few is not self.claim.few:
             known = 0
-        return min(max(known, self.mii(few).ii, least_borne(self.planned.ties, few, self.planned.busy)), self.ii)
+        return min(max(known, self.mii(few).ii, bound_interval(self.planned.ties, few, self.planned.busy)), self.ii)
 
 
-def _most(allowed: Allowance) -> dict[str, int]:
+def _find_most_copies(allowed: Allowance) -> dict[str, int]:
     """The copies that each value could have if the others had their fewest.
 
-    Whatever bounds the problem with these bounds those of all copies that are allowed.
+    A bound of the problem with these copies holds for all allowed copies.
     """
     least, loop = dict(allowed.least), allowed.loop
     if not allowed.holds(least):
@@ -177,8 +187,7 @@ def _most(allowed: Allowance) -> dict[str, int]:
     return found
 
 
-def _counted(words: str, copies: Mapping[str, int]) -> Iterator[str]:
-    """How many copies of which values, in words."""
+def _describe_copies(words: str, copies: Mapping[str, int]) -> Iterator[str]:
     for count in sorted(set(copies.values())):
         names = [name for name, each in copies.items() if each == count]
         if len(names) > _MOST_NAMED:

@@ -18,9 +18,9 @@ from rota.targets.device import Rates, Timing
 
 
 class OpTime(NamedTuple):
-    """An op holds `unit` for `occupancy` slots; its result is there `latency` slots after it started.
+    """An op holds `unit` for `occupancy` slots; its result is ready `latency` slots after it started.
 
-    `issue` turns of its wave go to it; 0 for the many instructions of a tile, which leave turns between them.
+    It takes `issue` turns of its wave; 0 for the many instructions of a tile, which leave turns between them.
     """
 
     unit: Unit
@@ -44,7 +44,7 @@ class Precedence(NamedTuple):
 
 
 class OwnTime(NamedTuple):
-    """What an op takes for one wave alone: of its unit, until its result is there, and of the registers it reads."""
+    """What an op takes for one wave alone: of its unit, until its result is ready, and of the registers it reads."""
 
     occupancy: int
     latency: int
@@ -53,9 +53,9 @@ class OwnTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopTimes:
-    """Timings per op, and how busy each unit is per iteration: with DMA writes into LDS, and turns of all instructions.
+    """Timings per op, and how busy each unit is per iteration, with DMA writes into LDS and all issue turns.
 
-    `groups` of waves run apart: a timing is that of one group's share, and the others follow with theirs.
+    `groups` of waves run apart: a timing is one group's share, and the others follow with theirs.
     """
 
     timings: tuple[OpTime, ...]
@@ -69,11 +69,11 @@ class LoopTimes:
 
     @property
     def turns(self) -> int:
-        """Turns of a wave that a schedule gives to single instructions."""
+        """Issue turns that a schedule gives to single instructions."""
         return sum(timing.issue for timing in self.timings)
 
     def latency(self, unit: Unit) -> int:
-        """How long the slowest op of a unit takes beyond the time for which it holds the unit."""
+        """How long the slowest op of a unit takes after it has released the unit."""
         return max((t.latency - t.occupancy for t in self.timings if t.unit is unit), default=0)
 
 
@@ -84,21 +84,21 @@ def time_loop(spec: LoopSpec, unit: Timing, groups: int = 1) -> LoopTimes:
     busy = {each: groups * sum(t.occupancy for t in timings if t.unit is each) for each in Unit}
     landed = sum(op.moved for op in spec.ops if op.kind is OpKind.DMA)
     busy[Unit.LDS] += unit.rates.slots(-(-landed // unit.rates.lds_write.value))
-    busy[Unit.ISSUE] = sum(_turns_of(op, unit) for op in spec.ops)
+    busy[Unit.ISSUE] = sum(_count_turns(op, unit) for op in spec.ops)
     loads = tuple((each, count) for each, count in busy.items() if count)
     return LoopTimes(timings=timings, busy=loads, groups=groups)
 
 
-def precedences(
+def find_precedences(
     spec: LoopSpec, times: LoopTimes, copies: Mapping[str, int], own: Sequence[OwnTime] | None = None
 ) -> Iterator[Precedence]:
-    """Flow from writers to readers; and from readers to the write that takes their copy for a later iteration.
+    """Flow from writers to readers, and from readers to the write that reuses their copy in a later iteration.
 
-    With its `own` times a wave waits for its own part of what is in registers, and not for those of the others.
+    With its `own` times a wave waits only for its own part of what is in registers.
     """
     own = own or tuple(OwnTime(t.occupancy, t.latency, t.occupancy) for t in times.timings)
     number = {op.name: index for index, op in enumerate(spec.ops)}
-    turns = {value.name: _turns(spec, value.name) for value in spec.values}
+    turns = {value.name: _find_register_turns(spec, value.name) for value in spec.values}
     for reader, op in enumerate(spec.ops):
         for read in op.reads:
             home = spec.value(read.value).home
@@ -132,18 +132,18 @@ def precedences(
                 yield Precedence(writer, taker, delay, later * copies.get(first, 1), why, first if later else "")
 
 
-def _turns(spec: LoopSpec, name: str) -> tuple[str, str, int]:
-    """Whose registers a value has, which value takes them next, and whether that is one of a later iteration."""
+def _find_register_turns(spec: LoopSpec, name: str) -> tuple[str, str, int]:
+    """Whose registers a value has, which value takes them next, and whether in a later iteration."""
     turns = spec.registers_of(name)
     place = turns.index(name) + 1
     return turns[0], turns[place % len(turns)], place // len(turns)
 
 
 def least_copies(spec: LoopSpec) -> dict[str, int]:
-    """Copies of tiles and registers without which no order exists.
+    """The fewest copies of tiles and registers that leave an order.
 
-    A version that is read d iterations later must outlive d - 1 younger ones; and one more if its reader needs the
-    value of its own iteration, too.  Values that share registers share their copies, counted for the first of them.
+    A version that is read d iterations later must outlive d - 1 younger ones; and one more if its reader also needs the
+    value of its own iteration. Values that share registers share their copies, counted for the first of them.
     """
     feeds: dict[str, set[str]] = {op.name: set() for op in spec.ops}
     for op in spec.ops:
@@ -154,9 +154,9 @@ def least_copies(spec: LoopSpec) -> dict[str, int]:
     for value in spec.values:
         if value.home in (Home.REGISTERS, Home.LDS) and not value.into:
             turns = spec.registers_of(value.name)
-            fed = _fed(spec, Read(value=value.name), feeds)
+            fed = _find_dependents(spec, Read(value=value.name), feeds)
             needed = [
-                read.distance + (op.name in (_fed(spec, read, feeds) if read.parts else fed))
+                read.distance + (op.name in (_find_dependents(spec, read, feeds) if read.parts else fed))
                 for op in spec.ops
                 for read in op.reads
                 if read.value in turns
@@ -165,12 +165,12 @@ def least_copies(spec: LoopSpec) -> dict[str, int]:
     return least
 
 
-def _fed(spec: LoopSpec, read: Read, feeds: Mapping[str, set[str]]) -> set[str]:
+def _find_dependents(spec: LoopSpec, read: Read, feeds: Mapping[str, set[str]]) -> set[str]:
     """Ops that depend on what is read, within one iteration."""
-    return {op for writer in spec.writers_of(read) for op in _reached(writer.name, feeds)}
+    return {op for writer in spec.writers_of(read) for op in _find_reached(writer.name, feeds)}
 
 
-def _reached(start: str, feeds: Mapping[str, set[str]]) -> set[str]:
+def _find_reached(start: str, feeds: Mapping[str, set[str]]) -> set[str]:
     """Ops that depend on `start` within one iteration."""
     found: set[str] = set()
     waiting = [start]
@@ -186,7 +186,7 @@ def _time(op: LoopOp, spec: LoopSpec, unit: Timing, groups: int, *, alone: bool)
     waves_per_simd = -(-spec.waves // (rates.simds.value * groups))
     if op.kind.unit is Unit.DMA:
         busy = _transfer(op, rates, rates.dma, groups)
-        return OpTime(Unit.DMA, busy, busy + rates.slots(rates.dma_latency.value), _turns_of(op, unit) * alone)
+        return OpTime(Unit.DMA, busy, busy + rates.slots(rates.dma_latency.value), _count_turns(op, unit) * alone)
     if op.kind.unit is Unit.LDS:
         busy = _transfer(op, rates, rates.lds_rate(op.kind), groups)
         return OpTime(Unit.LDS, busy, busy + rates.slots(rates.lds_latency.value), int(alone))
@@ -202,8 +202,8 @@ def valu_slots(op: LoopOp, rates: Rates) -> int:
     return rates.transcendental.value if op.kind is OpKind.TRANSCENDENTAL else 1
 
 
-def _turns_of(op: LoopOp, unit: Timing) -> int:
-    """Turns of its wave that go to an op's instructions, those that set up a DMA included."""
+def _count_turns(op: LoopOp, unit: Timing) -> int:
+    """Issue turns of an op's instructions, those that set up a DMA included."""
     return op.instructions * (1 + unit.dma_setup.fact.value * (op.kind is OpKind.DMA))
 
 
@@ -218,35 +218,35 @@ def _transfer(op: LoopOp, rates: Rates, rate: Fact, groups: int) -> int:
 # several ops may share a slot. What is bounded here holds for them, and in the cycle model, too.
 
 
-class Apart(NamedTuple):
-    """How many slots the busiest unit needs for an iteration, and the precedences that every execution keeps."""
+class WaveBounds(NamedTuple):
+    """Slots that the busiest unit needs for an iteration, and the precedences that every execution keeps."""
 
     least_interval: int
     precedences: tuple[Precedence, ...]
 
 
-def time_apart(spec: LoopSpec, unit: Timing, copies: Mapping[str, int]) -> Apart:
+def bound_times(spec: LoopSpec, unit: Timing, copies: Mapping[str, int]) -> WaveBounds:
     """The least that units and waves need for one iteration."""
     times = time_loop(spec, unit)
-    moved = [_moving(op, unit) for op in spec.ops]
+    moved = [_time_data_movement(op, unit) for op in spec.ops]
     timings = tuple(
         timing._replace(latency=(busy + latency) // unit.rates.clocks_per_slot.value)
         for timing, (busy, latency) in zip(times.timings, moved, strict=True)
     )
-    own = tuple(_own(op, unit, spec.waves) for op in spec.ops)
+    own = tuple(_time_one_wave(op, unit, spec.waves) for op in spec.ops)
     landed = sum(op.moved for op in spec.ops if op.kind is OpKind.DMA) // unit.rates.lds_write.value
     clocks = {each: sum(busy for t, (busy, _) in zip(timings, moved, strict=True) if t.unit is each) for each in Unit}
     clocks[Unit.LDS] += landed
     turns = [count for each, count in times.busy if each not in (Unit.LDS, Unit.DMA)]
     moving = [unit.rates.slots(clocks[each]) for each in (Unit.LDS, Unit.DMA)]
-    return Apart(
+    return WaveBounds(
         least_interval=max([1, *turns, *moving]),
-        precedences=tuple(precedences(spec, replace(times, timings=timings), copies, own)),
+        precedences=tuple(find_precedences(spec, replace(times, timings=timings), copies, own)),
     )
 
 
-def _moving(op: LoopOp, unit: Timing) -> tuple[int, int]:
-    """Clocks for which what an op moves, of all waves, holds its path or port, and the latency behind that."""
+def _time_data_movement(op: LoopOp, unit: Timing) -> tuple[int, int]:
+    """Clocks for which an op's data, of all waves, holds its path or port, and the latency after that."""
     rates = unit.rates
     if op.kind.unit is Unit.DMA:
         return op.moved // rates.dma.value, rates.dma_latency.value
@@ -255,8 +255,8 @@ def _moving(op: LoopOp, unit: Timing) -> tuple[int, int]:
     return 0, 0
 
 
-def _own(op: LoopOp, unit: Timing, waves: int) -> OwnTime:
-    """Of one wave; registers that are read are free once the last instruction is issued."""
+def _time_one_wave(op: LoopOp, unit: Timing, waves: int) -> OwnTime:
+    """Times of one wave; registers that are read are free once the last instruction is issued."""
     if op.kind is OpKind.MMA:
         passes = unit.rates.passes(op.instruction, op.bits)
         busy = op.instructions * passes
@@ -264,5 +264,5 @@ def _own(op: LoopOp, unit: Timing, waves: int) -> OwnTime:
     if op.kind.unit is Unit.VALU:
         each = valu_slots(op, unit.rates)
         return OwnTime(op.instructions * each, op.instructions * each, (op.instructions - 1) * each + 1)
-    busy, latency = _moving(op, unit)
+    busy, latency = _time_data_movement(op, unit)
     return OwnTime(0, (busy // waves + latency) // unit.rates.clocks_per_slot.value, op.instructions)

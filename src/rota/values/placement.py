@@ -41,7 +41,7 @@ from rota.program.loop_spec import LoopSpec
 from rota.program.machine import Machine
 from rota.solver.limits import Outcome
 from rota.sync.repair import Sites
-from rota.values.buffer_depth import Patience, modulo_problem, without_turns
+from rota.values.buffer_depth import Deadline, drop_turns, modulo_problem
 from rota.values.op_times import LoopTimes
 from rota.values.unroll import Placement
 
@@ -54,14 +54,14 @@ _ROOM_FOR_TURNS = 0.9  # of the interval: with more instructions, each one's tur
 
 
 def turns_are_scarce(times: LoopTimes, ii: int) -> bool:
-    """Does a wave issue something in nearly every slot?"""
+    """True if a wave issues something in nearly every slot."""
     return times.turns > _ROOM_FOR_TURNS * ii
 
 
-def spread(times: LoopTimes, ii: int) -> dict[int, int]:
-    """The ops of the busiest unit in the order in which the author declared them, spread evenly over the interval.
+def spread_evenly(times: LoopTimes, ii: int) -> dict[int, int]:
+    """The ops of the busiest unit in the author's order, spread evenly over the interval.
 
-    Of the many orders of what keeps a unit busy throughout one is as good as another, and the author's has a reason.
+    Among the many orders that keep a unit busy one is as good as another, and the author's has a reason.
     """
     busy = dict(times.busy)
     spine = max(_COMPUTE, key=lambda unit: busy.get(unit, 0))
@@ -73,8 +73,8 @@ def spread(times: LoopTimes, ii: int) -> dict[int, int]:
     return turns
 
 
-def interleaved(problem: ModuloProblem, times: LoopTimes, ii: int) -> dict[int, int] | None:
-    """Slots in which computations don't collide, wherever on the cycle the vector ops of an iteration begin."""
+def interleave_computes(problem: ModuloProblem, times: LoopTimes, ii: int) -> dict[int, int] | None:
+    """Slots in which computations don't collide, wherever on the cycle an iteration's vector ops begin."""
     kinds: dict[Unit, list[Issued]] = {unit: [] for unit in Unit}
     for op, (unit, occupancy, _, issue) in enumerate(times.timings):
         kinds[unit].append(Issued(op, issue, max(occupancy, issue) if unit in _COMPUTE else issue))
@@ -110,89 +110,91 @@ class _Candidate(NamedTuple):
     turns_left: bool = False
 
 
-def landing_wished(times: LoopTimes) -> int:
+def wanted_landing_slack(times: LoopTimes) -> int:
     """How many slots a load should have to spare."""
     return times.latency(Unit.DMA) * 3 // 4
 
 
-def in_lockstep(
+def place_in_lockstep(
     loop: LoopSpec,
     times: LoopTimes,
     ii: int,
     depths: Sequence[Mapping[str, int]],
     *,
-    patience: Patience,
+    deadline: Deadline,
     landing: int,
 ) -> tuple[ModuloSchedule, Placement] | None:
-    """All waves run alike, at this interval and one of these depths; None if no such placement was found.
+    """A placement in which all waves run alike, at this interval and one of these depths; None if none was found.
 
-    Registers in several copies unroll the loop, so they are left for when tiles alone don't do.
+    Copies of registers unroll the loop, so they are tried only where tiles alone don't suffice.
     """
-    seldom = list(_seldom(loop, times, ii, depths))
+    seldom = list(_with_rare_barriers(loop, times, ii, depths))
     if seldom:
-        placed = _placed(seldom, ii, times, patience, int(landing * _LESS))
+        placed = _finish(seldom, ii, times, deadline, int(landing * _LESS))
         if not isinstance(placed, Outcome):
             return placed
     fewest = min((loop.registers(each) for each in depths), default=0)
     lean = [each for each in depths if loop.registers(each) == fewest]
     rich = [each for each in depths if loop.registers(each) > fewest]
     for these in (lean, rich):
-        placed = _placed(_ways(loop, times, ii, these), ii, times, patience, landing)
+        placed = _finish(_list_ways(loop, times, ii, these), ii, times, deadline, landing)
         if not isinstance(placed, Outcome):
             return placed
     return None
 
 
-def _ways(loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]]) -> list[_Candidate]:
-    """Ways to go about it, better ones first: with a turn of its wave for every instruction, if there is room.
+def _list_ways(loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]]) -> list[_Candidate]:
+    """Ways to place the loop, better ones first: with an issue turn for every instruction, if there is room.
 
-    Else turns are left to the order, which brings them about a few slots late; and an order in tiles is free.
+    Otherwise the order decides the turns, a few slots late; and an order in tiles is free.
     """
     problems = [modulo_problem(loop, times, each) for each in depths]
     known = [(each, problem, derive_mii(problem)) for each, problem in zip(depths, problems, strict=True)]
-    even, issued, scarce = spread(times, ii), times.turns, turns_are_scarce(times, ii)
+    even, issued, scarce = spread_evenly(times, ii), times.turns, turns_are_scarce(times, ii)
     found = []
     if not scarce:
         found += [_Candidate(_choice(loop, problem, each, ii, pinned=even), bound) for each, problem, bound in known]
     for each, problem, bound in known:
-        pinned = (interleaved(problem, times, ii) if scarce else None) or even
+        pinned = (interleave_computes(problem, times, ii) if scarce else None) or even
         choice = _choice(loop, problem, each, ii, pinned=pinned if issued else {})
         if issued:
-            choice = replace(choice, problem=without_turns(problem))
+            choice = replace(choice, problem=drop_turns(problem))
         found.append(_Candidate(choice, bound, turns_left=issued > 0))
     return found
 
 
-def _seldom(loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]]) -> Iterator[_Candidate]:
-    """Where turns are scarce: barriers every other iteration, and a tile's reads waited for where barriers stand."""
+def _with_rare_barriers(
+    loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]]
+) -> Iterator[_Candidate]:
+    """Where turns are scarce: barriers every other iteration, and waits for a tile's reads at those barriers."""
     tiles = [value.name for value in loop.values if value.home is Home.LDS]
     deep = [each for each in depths if min((each[name] for name in tiles), default=0) >= _PAIRS]
-    for candidate in _ways(loop, times, ii, deep) if turns_are_scarce(times, ii) else ():
-        for reads in _gathered(candidate.choice):
+    for candidate in _list_ways(loop, times, ii, deep) if turns_are_scarce(times, ii) else ():
+        for reads in _gather_reads(candidate.choice):
             yield candidate._replace(choice=replace(candidate.choice, behind=ii, gathered=(reads,)))
 
 
-def _gathered(choice: Choice) -> Iterator[Handover]:
-    """Of each tile all reads, which are over at a barrier when the first of their users starts."""
+def _gather_reads(choice: Choice) -> Iterator[Handover]:
+    """All reads of each tile, complete at a barrier before the first of their users starts."""
     for readers in (handover.after for handover in choice.handovers if handover.lands):
         users = {user: distance for reader, user, distance in choice.deliveries if reader in readers}
         if len(set(users.values())) == 1:
             yield Handover("reads", readers, tuple(users), max(users.values()), lands=False)
 
 
-def staggered(
+def place_staggered(
     loop: LoopSpec,
     times: LoopTimes,
     ii: int,
     depths: Sequence[Mapping[str, int]],
     *,
-    patience: Patience,
+    deadline: Deadline,
     landing: int,
     simds: int,
 ) -> tuple[ModuloSchedule, Placement]:
-    """Two groups of waves, the second a barrier behind: each computes in the segments in which the other doesn't."""
+    """Two groups of waves, the second one barrier later: each computes while the other doesn't."""
     if loop.waves <= simds:
-        raise _no_turns(loop, f"with {loop.waves} waves no two share a matrix unit, of which there are {simds}")
+        raise _report_no_turns(loop, f"with {loop.waves} waves no two share a matrix unit, of which there are {simds}")
     segment, rest = divmod(ii, 2 * _CLUSTERS)
     mma = [op for op, timing in enumerate(times.timings) if timing.unit is Unit.MMA]
     share, odd = divmod(len(mma), _CLUSTERS)
@@ -204,23 +206,22 @@ def staggered(
             now += times.timings[op].occupancy
         odd = odd or now > (2 * cluster + 1) * segment
     if rest or odd or not mma:
-        raise _no_turns(loop, f"its {len(mma)} matrix ops don't make {_CLUSTERS} equal turns of {segment} slots")
+        raise _report_no_turns(loop, f"its {len(mma)} matrix ops don't make {_CLUSTERS} equal turns of {segment} slots")
     barriers = tuple(range(0, ii, segment))
     problems = [modulo_problem(loop, times, each, segment) for each in depths]
     candidates = [
         _Candidate(_choice(loop, problem, each, ii, pinned=pinned, barriers=barriers), derive_mii(problem))
         for each, problem in zip(depths, problems, strict=True)
     ]
-    placed = _placed(candidates, ii, times, patience, landing)
+    placed = _finish(candidates, ii, times, deadline, landing)
     if placed is Outcome.INFEASIBLE:
-        raise _no_turns(loop, f"loads and reads don't fit between turns of {segment} slots")
+        raise _report_no_turns(loop, f"loads and reads don't fit between turns of {segment} slots")
     if isinstance(placed, Outcome):
-        raise _no_turns(loop)
+        raise _report_no_turns(loop)
     return placed
 
 
-def _no_turns(loop: LoopSpec, why: str = "") -> OrderError:
-    """Without a reason why there can be none, none was found."""
+def _report_no_turns(loop: LoopSpec, why: str = "") -> OrderError:
     sought = "schedule for two staggered wave groups"
     refuted = f"{loop.name} has no {sought}: {why}"
     unknown = f"the search for a {sought} of {loop.name} ended with neither one nor a proof that there is none"
@@ -256,14 +257,14 @@ def _choice(
         stages=range(fewest, max(fewest, deepest + 2) + 1),
         pinned=pinned,
         staged=any(read.value in made for op in loop.ops for read in op.reads),
-        chains=tuple(_chains(loop)),
+        chains=tuple(_chain_loads_and_reads(loop)),
         barriers=tuple(barriers) or None,
         behind=barriers[1] - barriers[0] if barriers else 0,
     )
 
 
-def _chains(loop: LoopSpec) -> Iterator[tuple[int, ...]]:
-    """Loads that bring parts of one tile start in the order of declaration, reads of it in that of their first use."""
+def _chain_loads_and_reads(loop: LoopSpec) -> Iterator[tuple[int, ...]]:
+    """Loads of parts of one tile start in the order of declaration, its reads in the order of their first use."""
     first_use: dict[int, int] = {}
     for reader, user, _ in derive_deliveries(loop):
         first_use.setdefault(reader, user)
@@ -274,10 +275,10 @@ def _chains(loop: LoopSpec) -> Iterator[tuple[int, ...]]:
             yield tuple(sorted(readers, key=lambda reader: first_use.get(reader, reader)))
 
 
-def _placed(
-    candidates: Sequence[_Candidate], ii: int, times: LoopTimes, patience: Patience, landing: int
+def _finish(
+    candidates: Sequence[_Candidate], ii: int, times: LoopTimes, deadline: Deadline, landing: int
 ) -> tuple[ModuloSchedule, Placement] | Outcome:
-    """The candidate that was settled; the certificate is about its whole problem, turns included."""
+    """The candidate that was settled; the certificate covers its whole problem, turns included."""
     started = perf_counter()
     possible = [each for each in candidates if each.bound.ii <= ii]
     settled = settle(
@@ -285,12 +286,12 @@ def _placed(
         ii,
         landing=landing,
         reading=_READING * times.latency(Unit.LDS),
-        scheduler=patience.scheduler(),
+        scheduler=deadline.scheduler(),
     )
     if isinstance(settled, Outcome):
         return settled
     choice, bound, turns_left = possible[settled.choice]
-    found = by_bound(ii, settled.starts, bound, perf_counter() - started)
+    found = certify_by_bound(ii, settled.starts, bound, perf_counter() - started)
     check_starts(choice.problem, found)
     check_settled(choice, settled, ii)
     return found, Placement(
@@ -304,41 +305,43 @@ def _placed(
     )
 
 
-def by_bound(ii: int, starts: tuple[int, ...], bound: MII, seconds: float) -> ModuloSchedule:
-    """A schedule that a list or the solver found; its interval is the least if it is the bound."""
+def certify_by_bound(ii: int, starts: tuple[int, ...], bound: MII, seconds: float) -> ModuloSchedule:
+    """A schedule that a list or the solver found; its interval is the least if it equals the bound."""
     proof = ModuloProof.MEETS_BOUND if bound.ii == ii else ModuloProof.OPEN
     certificate = ModuloCertificate(proof=proof, mii=bound, lower=bound.ii, by=_SOUGHT_BY, seconds=seconds)
     return ModuloSchedule(ii=ii, starts=starts, certificate=certificate)
 
 
 class Window(NamedTuple):
-    """A wait from `opens` to `closes`, in slots of the schedule of one iteration, costs nothing."""
+    """From `opens` to `closes`, in slots of one iteration's schedule, a wait costs nothing."""
 
     opens: int
     closes: int
 
 
 def derive_sites(spec: LoopSpec, placement: Placement, times: LoopTimes, machine: Machine) -> Sites:
-    """Barriers as placed, and for each counter the fewest slots for waits; loads into LDS are waited for at barriers.
+    """Barriers as placed, and for each counter the fewest slots for waits; barriers wait for loads into LDS.
 
-    A group of waves runs a barrier behind the one before.
+    A group of waves runs one barrier after the previous group.
     """
     windows: dict[str, list[Window]] = {}
-    for reader, window in _until_use(_fillings(spec), placement, times):
+    for reader, window in _until_use(_find_fillings(spec), placement, times):
         windows.setdefault(machine.counter_of(spec.ops[reader].kind) or "", []).append(window)
     for reader, window in _until_freed(spec, placement, times):
         windows.setdefault(machine.counter_of(spec.ops[reader].kind) or "", []).append(window)
     windows.pop("", None)
     every = 1
     if turns_are_scarce(times, placement.interval):  # a wait where another stands takes no turn of its own
-        windows = {counter: [w for w in each if not _at_barrier(w, placement)] for counter, each in windows.items()}
-        every = 2 if _every_other(spec, placement, times) else 1
-    stabs = {counter: fewest_stabs(each, placement.interval) for counter, each in windows.items()}
+        windows = {
+            counter: [w for w in each if not _contains_barrier(w, placement)] for counter, each in windows.items()
+        }
+        every = 2 if _can_skip_barriers(spec, placement, times) else 1
+    stabs = {counter: stab_windows(each, placement.interval) for counter, each in windows.items()}
     return Sites(barriers=placement.barriers, waits=stabs, every=every)
 
 
-def _every_other(spec: LoopSpec, placement: Placement, times: LoopTimes) -> bool:
-    """Does a barrier in every other period do, with the slack that loads have?  The unrolled loop has whole pairs."""
+def _can_skip_barriers(spec: LoopSpec, placement: Placement, times: LoopTimes) -> bool:
+    """True if a barrier in every other period suffices, given the loads' slack; the unrolled loop has whole pairs."""
     if times.groups > 1 or placement.unroll % 2:
         return False
     starts, interval = placement.starts, placement.interval
@@ -346,25 +349,25 @@ def _every_other(spec: LoopSpec, placement: Placement, times: LoopTimes) -> bool
         slack = placement.landing_slack if handover.lands else 0
         opens = max(starts[op] + times.timings[op].latency for op in handover.before) + slack
         closes = min(starts[op] for op in handover.after) + (handover.distance - 1) * interval
-        if not _at_barrier(Window(opens, closes), placement):
+        if not _contains_barrier(Window(opens, closes), placement):
             return False
     return True
 
 
-def _at_barrier(window: Window, placement: Placement) -> bool:
-    """Does it contain a barrier?"""
+def _contains_barrier(window: Window, placement: Placement) -> bool:
+    """True if the window contains a barrier."""
     length = window.closes - window.opens
     return any((slot - window.opens) % placement.interval <= length for slot in placement.barriers)
 
 
-def fewest_stabs(windows: Sequence[Window], interval: int) -> tuple[int, ...]:
-    """Slots, modulo the interval, of which every window contains one: the best of the greedy tours from each start."""
+def stab_windows(windows: Sequence[Window], interval: int) -> tuple[int, ...]:
+    """Slots, modulo the interval, that stab every window: the best of the greedy tours from each start."""
     tours = [_tour(windows, first.closes % interval, interval) for first in windows]
     return min(tours, key=len, default=())
 
 
 def _tour(windows: Sequence[Window], start: int, interval: int) -> tuple[int, ...]:
-    """Stab at `start`; then always as late as the window that closes next allows, once around."""
+    """Stab at `start`, then always as late as the window that closes next allows, once around."""
     stabs = [start]
     by_close = sorted(windows, key=lambda w: (w.closes - start) % interval)
     for window in by_close:
@@ -373,7 +376,7 @@ def _tour(windows: Sequence[Window], start: int, interval: int) -> tuple[int, ..
     return tuple(sorted(stabs))
 
 
-def _fillings(spec: LoopSpec) -> Iterator[Delivery]:
+def _find_fillings(spec: LoopSpec) -> Iterator[Delivery]:
     """From each op that fills registers from a memory to each op that uses them."""
     filled = {
         name: index
@@ -404,13 +407,13 @@ def _until_freed(spec: LoopSpec, placement: Placement, times: LoopTimes) -> Iter
         if handover.lands:
             continue
         overwritten = min(starts[op] + handover.distance * interval for op in handover.after)
-        for pivot in _barriers_before(overwritten, placement, times.groups):
+        for pivot in _find_barrier_before(overwritten, placement, times.groups):
             for reader in handover.before:
                 yield reader, Window(starts[reader] + times.timings[reader].latency, pivot)
 
 
-def _barriers_before(moment: int, placement: Placement, number: int) -> Iterator[int]:
-    """The time of the `number`-th last barrier that stands at or ahead of a moment, if there are barriers."""
+def _find_barrier_before(moment: int, placement: Placement, number: int) -> Iterator[int]:
+    """The time of the `number`-th last barrier at or before a moment, if there are barriers."""
     interval = placement.interval
     past = sorted((moment - slot) % interval + turn * interval for slot in placement.barriers for turn in range(number))
     yield from (moment - ago for ago in past[number - 1 : number])

@@ -27,13 +27,13 @@ _FURTHEST = 3  # matrix instructions that one entry passes
 
 
 class EntryMoves:
-    """Moves that no entry makes past one that it must stay behind; matrix instructions are `fixed` in their order."""
+    """Moves that keep every entry after those it must follow; `fixed` matrix instructions keep their order."""
 
     def __init__(self, behind: Sequence[Collection[int]], fixed: Sequence[bool]) -> None:
         self.behind, self.fixed = behind, fixed
 
     def single(self, order: Sequence[int], entry: int) -> Iterator[list[int]]:
-        """The entry one to three matrix instructions earlier, or else later."""
+        """Move the entry one to three matrix instructions earlier, or else later."""
         place = order.index(entry)
         for step in (-1, 1):
             other, passed = place + step, 0
@@ -44,7 +44,7 @@ class EntryMoves:
                 other += step
 
     def shifted(self, order: Sequence[int], stretch: Sequence[int], step: int) -> list[int] | None:
-        """Each matrix instruction of a stretch, in order, one entry earlier (-1) or later (1); None if one can't.
+        """Move each matrix instruction of a stretch one entry earlier (-1) or later (1); None if one can't.
 
         So an entry moves from the gap at one end of the stretch to the gap at the other, although none moves far.
         """
@@ -54,13 +54,13 @@ class EntryMoves:
         return moved
 
     def carried(self, order: Sequence[int], place: int, other: int) -> list[int] | None:
-        """The entry at one place carried to another; None if it may not pass one in between."""
+        """Move the entry at one place to another; None if it may not pass one in between."""
         entry, step = order[place], 1 if other > place else -1
         passed = range(place + step, other + step, step)
         return _moved(order, place, other) if all(self._may_swap(order[each], entry, step) for each in passed) else None
 
     def _passed(self, order: Sequence[int], place: int, step: int) -> list[int] | None:
-        """The order with the nearest entry of the gap before or behind a matrix instruction on its other side."""
+        """The order with the nearest entry of a gap moved across the matrix instruction next to it."""
         other = place + step
         while 0 <= other < len(order) and not self.fixed[order[other]]:
             carried = self.carried(order, other, place)
@@ -70,7 +70,7 @@ class EntryMoves:
         return None
 
     def _may_swap(self, other: int, entry: int, step: int) -> bool:
-        """May an entry move past the other, which stands before it (-1) or behind it (1)?"""
+        """True if an entry may pass its neighbour before it (-1) or after it (1)."""
         first, second = (other, entry) if step < 0 else (entry, other)
         return first not in self.behind[second]
 
@@ -122,7 +122,7 @@ class OrderSearch:
         self.moves = EntryMoves(behind, fixed)
 
     def run(self, most: int) -> list[tuple[int, ...]]:
-        """At most so many orders of the whole kernel, of the fewest clocks that were found; if late, the best first."""
+        """The fastest orders of the whole kernel that were found, at most this many; the best under `late` first."""
         given = self._scored(list(range(self.length)))
         found = [given]
         for wave in (self.wave, self.late):
@@ -147,7 +147,7 @@ class OrderSearch:
                 yield self._scored(listed)
 
     def _listed(self, order: list[int], ahead: int, wave: OrderPace) -> list[int]:
-        """Of the next few entries always the first that stands least, none before what it must stay behind."""
+        """List scheduling: among the next few entries take the one that stalls least."""
         pace = wave.settled(*self._trips(order))
         left, listed = list(order), list[int]()
         while left:
@@ -165,7 +165,7 @@ class OrderSearch:
         return listed
 
     def _climbed(self, best: _Scored) -> _Scored:
-        """Moves, each to the first order that is faster."""
+        """Hill climbing: take the first faster order, again and again."""
         end = self.left - _STEPS // _CLIMB
         for _ in range(_SWEEPS):
             before = best.clocks
@@ -186,16 +186,16 @@ class OrderSearch:
         return best
 
     def _near_late(self, order: list[int]) -> list[int]:
-        """Entries around those that are late, in order."""
+        """Entries around the late ones, in order."""
         late = {each % self.length for each in self.wave.trip(*self._trips(order)).late}
         places = [place for place, entry in enumerate(order) if entry in late]
         near = {other for place in places for other in range(place - _AROUND, place + _AROUND + 1)}
         return [entry for place, entry in enumerate(order) if place in near and not self.fixed[entry]]
 
     def _evened(self, order: list[int]) -> Iterator[list[int]]:
-        """Orders with an entry moved from a gap before a matrix instruction that is full to one that has room.
+        """Orders that move an entry from a full gap before a matrix instruction to one that has room.
 
-        A gap is full if the unit is free before the instruction comes, and has room if it is still busy then.
+        A gap is full if the unit is idle before the instruction issues, and has room if the unit is still busy then.
         """
         matrix = [place for place, entry in enumerate(order) if self.fixed[entry]]
         margins = self.wave.trip(*self._trips(order)).margins  # the first period's come first
@@ -211,7 +211,7 @@ class OrderSearch:
                 yield from [] if shifted is None else [shifted]
 
     def _carried(self, order: list[int], matrix: Sequence[int], source: int, target: int) -> Iterator[list[int]]:
-        """Orders with an entry of one gap in another, those first that stand next to it."""
+        """Orders with an entry of one gap in another, near gaps first."""
         begin = matrix[source - 1] + 1 if source else 0
         gap = range(begin, matrix[source])
         tried = 0
@@ -243,7 +243,7 @@ class OrderSearch:
         return wave.clocks(whole, before)
 
     def _trips(self, order: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The whole kernel, and as much of its end as a wave takes to settle."""
+        """The whole kernel, and as much of its end as a wave needs to settle."""
         whole = self._whole(order)
         return whole, (whole * _SETTLES)[-_SETTLES * self.length :]
 
@@ -255,8 +255,8 @@ _ABOUT_THE_REPAIR = "W102"  # what a proof finds besides, that of the new order 
 _JUDGED = 2  # orders, by the cycle model
 
 
-def faster_order(written: CompiledLoop) -> tuple[int, ...] | None:
-    """An order of the kernel's entries in which the loop is faster, not proved; None if none was found."""
+def find_faster_order(written: CompiledLoop) -> tuple[int, ...] | None:
+    """An unproved order of the kernel's entries in which the loop is faster; None if none was found."""
     program = written.lowered
     try:
         device = device_of(program.machine)
@@ -267,7 +267,7 @@ def faster_order(written: CompiledLoop) -> tuple[int, ...] | None:
     if written.staggered or not in_lockstep(code) or not code.load.mma_clocks:
         return None
     late = encode(program, slow)
-    found = _found(written, (OrderPace(paced_loop(code, parameters)), OrderPace(paced_loop(late, slow))))
+    found = _search_orders(written, (OrderPace(paced_loop(code, parameters)), OrderPace(paced_loop(late, slow))))
     tried = [range(len(program.kernel)), *found]
     clocks = [clocks_of(in_order(code, order), parameters) for order in tried]
     fastest = [number for number, each in enumerate(clocks) if each == min(clocks)]
@@ -276,11 +276,11 @@ def faster_order(written: CompiledLoop) -> tuple[int, ...] | None:
     return found[fastest[0] - 1] if fastest[0] else None
 
 
-def _found(written: CompiledLoop, waves: tuple[OrderPace, OrderPace]) -> list[tuple[int, ...]]:
+def _search_orders(written: CompiledLoop, waves: tuple[OrderPace, OrderPace]) -> list[tuple[int, ...]]:
     """Orders by the quick model; the same in all periods of the unrolled kernel if these are alike."""
     kernel = written.lowered.kernel
     unroll = written.placement.unroll
-    periods = next(count for count in range(unroll, 0, -1) if unroll % count == 0 and _alike(kernel, count))
+    periods = next(count for count in range(unroll, 0, -1) if unroll % count == 0 and _periods_are_alike(kernel, count))
     length = len(kernel) // periods
     behind = [set[int]() for _ in range(length)]
     for later, those in enumerate(derive_must_follow(written.lowered)):
@@ -289,8 +289,8 @@ def _found(written: CompiledLoop, waves: tuple[OrderPace, OrderPace]) -> list[tu
     return OrderSearch(*waves, behind, fixed, periods).run(_JUDGED)
 
 
-def reordered(written: CompiledLoop, order: Sequence[int]) -> CompiledLoop:
-    """The loop with the entries of its kernel in another order; its repairs keep to their entries."""
+def reorder(written: CompiledLoop, order: Sequence[int]) -> CompiledLoop:
+    """The loop with its kernel's entries in another order; repairs follow their entries."""
     places = {number: place for place, number in enumerate(order)}
     moved = replace(
         written,
@@ -303,8 +303,8 @@ def reordered(written: CompiledLoop, order: Sequence[int]) -> CompiledLoop:
     return replace(moved, repairs=tuple(sorted(repairs, key=lambda each: (list(Phase).index(each.phase), each.slot))))
 
 
-def _alike(kernel: Sequence[Entry], periods: int) -> bool:
-    """Do all periods have the same entries, but for the copies and counts?"""
+def _periods_are_alike(kernel: Sequence[Entry], periods: int) -> bool:
+    """True if all periods have the same entries, except for copies and counts."""
     length = len(kernel) // periods
     said = [entry.effect.counter if entry.effect.kind is OpKind.WAIT else entry.op.name for entry in kernel]
     return len(kernel) == length * periods and said == said[:length] * periods

@@ -45,7 +45,7 @@ class Placement:
         check_ints(self, ("interval",), least=1)
 
     def stage(self, op: int) -> int:
-        """How many iterations begin between op's own and the period in which it runs."""
+        """How many iterations begin between the op's own and the period in which it runs."""
         return self.starts[op] // self.interval
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class Placement:
 
     @property
     def stages(self) -> int:
-        """Iterations under way at once."""
+        """Iterations in flight at once."""
         return max((start // self.interval for start in self.starts), default=0) + 1
 
     @property
@@ -100,7 +100,7 @@ def derive_loop_phases(spec: LoopSpec, placement: Placement, machine: Machine, r
 
 
 class _EntryMaker:
-    """Makes the entries of a phase, period by period, each period in the order of its slots."""
+    """Makes the entries of a phase, period by period, each in the order of its slots."""
 
     def __init__(self, spec: LoopSpec, placement: Placement, machine: Machine) -> None:
         self.spec = spec
@@ -113,7 +113,7 @@ class _EntryMaker:
         self.order = sorted(range(len(spec.ops)), key=lambda op: (placement.starts[op] % placement.interval, op))
 
     def phase(self, phase: Phase, periods: Sequence[range], offset: int) -> tuple[Entry, ...]:
-        """`periods` are the stages that run in each; iterations count from `offset` on."""
+        """`periods` are the stages that run in each; iterations count from `offset`."""
         return tuple(
             Entry(
                 op=self._op(op, offset + period - self.placement.stage(op)),
@@ -125,7 +125,6 @@ class _EntryMaker:
         )
 
     def times(self, periods: Sequence[range]) -> tuple[int, ...]:
-        """When the entries of these periods start."""
         interval = self.placement.interval
         return tuple(period * interval + self.placement.starts[op] % interval for period, op in self._running(periods))
 
@@ -168,7 +167,7 @@ class _EntryMaker:
         )
 
     def _places(self, value: str, iteration: int, writers: tuple[LoopOp, ...]) -> tuple[Place, ...]:
-        """Where what these ops make of a value lies: an LDS tile in as many parts as ops write it, each on its own."""
+        """Where an op puts its part of a value; an LDS tile has as many parts as ops write it."""
         home, first = self.home[value], self.first[value]
         slot = iteration % self.copies.get(first, 1)
         if home is Home.REGISTERS:
@@ -195,7 +194,7 @@ _THROUGHOUT = (Home.ACCUMULATOR, Home.INPUT)
 
 
 class Holder(NamedTuple):
-    """A value that has `registers` per lane, all its live copies together."""
+    """A value and the registers per lane of all its live copies."""
 
     value: str
     registers: int
@@ -209,7 +208,7 @@ class Live(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """A copy in use: by which value, whose registers it is in, and which of them."""
+    """A live copy: its value, whose registers it is in, and which of them."""
 
     value: str
     first: str
@@ -217,7 +216,7 @@ class _Held(NamedTuple):
 
 
 class _Life(NamedTuple):
-    """Of one version: whose registers it is in, and from when to when, in slots of the schedule of its iteration."""
+    """The live range of one version: whose registers, and from when to when, in slots of its iteration."""
 
     value: str
     first: str
@@ -225,24 +224,24 @@ class _Life(NamedTuple):
     ends: int
 
 
-def most_live(loop: LoopSpec, placement: Placement, times: LoopTimes) -> Live:
-    """Where the steady loop holds the most registers."""
-    copies, lives = dict(placement.copies), tuple(_lives(loop, placement, times))
+def find_most_live(loop: LoopSpec, placement: Placement, times: LoopTimes) -> Live:
+    """The moment at which the steady loop holds the most registers."""
+    copies, lives = dict(placement.copies), tuple(_find_live_ranges(loop, placement, times))
     # The most is live just when something begins, and one interval is like the next.
     moments = sorted({life.begins % placement.interval for life in lives})
-    each = [(), *(tuple(_holding(lives, copies, moment, placement)) for moment in moments)]
+    each = [(), *(tuple(_find_live_copies(lives, copies, moment, placement)) for moment in moments)]
     fullest = max(each, key=lambda holding: _held(loop, holding))
     return Live(_held(loop, fullest), _holders(loop, fullest))
 
 
-def least_live(loop: LoopSpec) -> Live:
-    """What is live at once in every schedule: all that stays, and what one op reads and makes."""
-    each = [(), *(_in_hand(loop, op) for op in loop.ops)]
+def find_least_live(loop: LoopSpec) -> Live:
+    """Registers live in every schedule: what stays, and what one op reads and makes."""
+    each = [(), *(_list_operands(loop, op) for op in loop.ops)]
     fullest = max(each, key=lambda holding: _held(loop, holding))
     return Live(_held(loop, fullest), _holders(loop, fullest))
 
 
-def too_many(loop: LoopSpec, live: Live, limit: int, message: str) -> Finding:
+def report_too_many(loop: LoopSpec, live: Live, limit: int, message: str) -> Finding:
     """L104 with the largest holders and where they are made."""
     made_by = {name: op for op in reversed(loop.ops) for name in op.writes}
     concerns = []
@@ -261,8 +260,8 @@ def too_many(loop: LoopSpec, live: Live, limit: int, message: str) -> Finding:
     )
 
 
-def _in_hand(loop: LoopSpec, op: LoopOp) -> tuple[_Held, ...]:
-    """What an op reads and makes; an older version of what it makes may have the registers into which it writes."""
+def _list_operands(loop: LoopSpec, op: LoopOp) -> tuple[_Held, ...]:
+    """What an op reads and makes; an older version of its result may share the registers it writes."""
     made = {loop.registers_of(name)[0] for name in op.writes}
     held: dict[tuple[str, int], str] = {}
     for name, distance in (*((read.value, read.distance) for read in op.reads), *((name, 0) for name in op.writes)):
@@ -272,8 +271,8 @@ def _in_hand(loop: LoopSpec, op: LoopOp) -> tuple[_Held, ...]:
     return tuple(_Held(name, first, version) for (first, version), name in held.items())
 
 
-def _lives(loop: LoopSpec, placement: Placement, times: LoopTimes) -> Iterator[_Life]:
-    """The life of each register value of iteration 0."""
+def _find_live_ranges(loop: LoopSpec, placement: Placement, times: LoopTimes) -> Iterator[_Life]:
+    """The live range of each register value of iteration 0."""
     begins: dict[str, int] = {}
     ends: dict[str, int] = {}
     for start, op, timing in zip(placement.starts, loop.ops, times.timings, strict=True):
@@ -288,8 +287,10 @@ def _lives(loop: LoopSpec, placement: Placement, times: LoopTimes) -> Iterator[_
             yield _Life(value.name, loop.registers_of(value.name)[0], begins[value.name], ends[value.name])
 
 
-def _holding(lives: Sequence[_Life], copies: Mapping[str, int], moment: int, placement: Placement) -> Iterator[_Held]:
-    """The copies in use at a moment, each once."""
+def _find_live_copies(
+    lives: Sequence[_Life], copies: Mapping[str, int], moment: int, placement: Placement
+) -> Iterator[_Held]:
+    """The copies live at a moment, each once."""
     interval = placement.interval
     taken: set[tuple[str, int]] = set()
     for value, first, begins, ends in lives:

@@ -34,7 +34,7 @@ from rota.emit.document.codec import (
 )
 from rota.errors import EmissionError, Finding
 from rota.order.acyclic.check_ordering import check_ordering
-from rota.order.acyclic.greedy import measured, scheduler_named
+from rota.order.acyclic.greedy import measure_order, scheduler_named
 from rota.order.acyclic.problem import DepEdge, LoopBody, Ordering, OrderProblem, Proof, SchedulingStrategy
 from rota.order.modulo.handover import Choice, derive_deliveries, derive_handovers
 from rota.order.modulo.modulo_check import check_starts
@@ -65,7 +65,7 @@ from rota.program.loop_spec import LoopSpec
 from rota.program.machine import Machine
 from rota.targets.architecture import architecture_of
 from rota.targets.device import timing_of
-from rota.values.buffer_depth import allowances, modulo_problem, without_turns
+from rota.values.buffer_depth import derive_allowances, drop_turns, modulo_problem
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.interval_certificate import Claim
 from rota.values.op_times import time_loop
@@ -89,7 +89,7 @@ def with_order_as_claimed(schedule: CompiledPipeline) -> CompiledPipeline:
 def _order(problem: OrderProblem, ordering: Ordering) -> Ordering:
     """The order was checked; of the bounds on its cost those remain that hold for any order of this body."""
     claimed = ordering.certificate
-    known = measured(problem, ordering.order, claimed.by).certificate
+    known = measure_order(problem, ordering.order, claimed.by).certificate
     if claimed.proof is Proof.OPTIMAL and (known.bound, known.vgpr_bound) == (ordering.makespan, ordering.vgpr_peak):
         return ordering
     proof = Proof.NONE if claimed.proof is Proof.NONE else Proof.FEASIBLE
@@ -329,10 +329,10 @@ def _modulo(schedule: CompiledLoop) -> ModuloSchedule | None:
         behind = placement.barriers[1] - placement.barriers[0] if groups > 1 and placement.barriers[1:] else 0
         problem = modulo_problem(loop, times, dict(placement.copies), behind)
     with derived_again("placement"):
-        check_starts(without_turns(problem) if placement.turns_left else problem, found)
+        check_starts(drop_turns(problem) if placement.turns_left else problem, found)
         _check_slack(loop, placement, problem, behind)
     with derived_again("loop"):
-        deep, few = allowances(loop, schedule.machine, times)
+        deep, few = derive_allowances(loop, schedule.machine, times)
         claim = Claim(loop=loop, machine=schedule.machine, times=times, deep=deep, few=few)
         shown = claim.certify(found, placement)
     if shown.certificate.optimal:  # by bounds alone

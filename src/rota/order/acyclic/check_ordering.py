@@ -23,11 +23,11 @@ from rota.program.kinds import OpRole
 
 
 def check_ordering(problem: OrderProblem, ordering: Ordering, *, budgets: bool = True) -> None:
-    """All ops once, dependencies and partitions kept, limits kept, and the cost as stated.
+    """Check that all ops appear once, that dependencies, partitions and limits hold, and that the cost is as stated.
 
     `max_globals` may be exceeded in one case only: the greedy order, at the lower bound, with the certificate's note
-    that redistribution moves the surplus loads.  With `budgets` off, `max_globals` and `max_vgpr` are not looked at:
-    for schedulers that know no budgets.
+    that redistribution moves the surplus loads. With `budgets` off, `max_globals` and `max_vgpr` are ignored, for
+    schedulers that know no budgets.
     """
     _check_kind(ordering)
     _check_permutation(problem, ordering.order)
@@ -52,7 +52,7 @@ def loads_between_computes(problem: OrderProblem, order: Iterable[int]) -> tuple
 
 
 def surplus_note(problem: OrderProblem, order: Iterable[int]) -> str | None:
-    """How far `order` exceeds `max_globals`, in the words a certificate uses; None where it keeps to it."""
+    """How far `order` exceeds `max_globals`, as a certificate says it; None where it doesn't."""
     if not problem.max_globals:
         return None
     surplus = [len(gap) - problem.max_globals for gap in loads_between_computes(problem, order)]
@@ -65,7 +65,7 @@ def surplus_note(problem: OrderProblem, order: Iterable[int]) -> str | None:
 
 
 def _check_kind(returned: object) -> None:
-    """A scheduler may be third-party code: what it returns may be of any type."""
+    """Check the type: a scheduler may be third-party code and return anything."""
     if not isinstance(returned, Ordering) or not isinstance(returned.certificate, OrderCertificate):
         kind = type(returned).__name__
         raise _broken("O101", "the scheduler returned no Ordering with an OrderCertificate", (), (("returned", kind),))
@@ -170,7 +170,7 @@ def _check_loads(problem: OrderProblem, ordering: Ordering) -> None:
 
 
 def _surplus_is_accounted_for(problem: OrderProblem, ordering: Ordering, note: str) -> bool:
-    """The greedy order at the lower bound, said to leave loads for redistribution."""
+    """True for the greedy order at the lower bound whose certificate leaves loads to redistribution."""
     return (
         note in ordering.certificate.notes
         and ordering.certificate.proof is Proof.OPTIMAL

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rota.check import bad_field, check_ints, check_seconds
 from rota.errors import Concern, Finding, GraphError, OrderError
 from rota.order.acyclic.check_ordering import check_ordering, loads_between_computes, surplus_note
-from rota.order.acyclic.greedy import greedy_order, measured
+from rota.order.acyclic.greedy import greedy_order, measure_order
 from rota.order.acyclic.problem import (
     LDS_PORT,
     SERIAL_UNITS,
@@ -58,7 +58,7 @@ class Goal(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one solve keeps to besides dependencies and partitions; None lifts a limit.
+    """What one solve obeys besides dependencies and partitions; None lifts a limit.
 
     Without a `horizon` times play no part: every order has some makespan.
     """
@@ -70,7 +70,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """What a solve found: an order where there is one, the goal's value there, and the bound proved for any order."""
+    """What a solve found: an order if there is one, the goal's value there, and the bound proved for any order."""
 
     outcome: Outcome
     order: tuple[int, ...] | None = None
@@ -80,7 +80,7 @@ class Solution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SerialGroup:
-    """Ops that a unit or the LDS port takes one after the other, and how long each keeps the next one waiting."""
+    """Ops that a unit or the LDS port takes one after the other, and how long each delays the next."""
 
     members: tuple[int, ...]
     spacing: tuple[int, ...]
@@ -90,7 +90,7 @@ class SerialGroup:
 class Facts:
     """What holds for every order of a problem.
 
-    `before[i]` is the bit mask of the ops that precede op i in every order that the search looks at: dependencies,
+    `before[i]` is the bit mask of the ops that precede op i in every order that the search considers: dependencies,
     earlier partitions, and of two interchangeable ops the one with the lower index.
     """
 
@@ -109,11 +109,11 @@ class Facts:
 
     @property
     def peak_varies(self) -> bool:
-        """If no op frees a register, every order ends with all of them live and has the same peak."""
+        """False if no op frees a register: then every order ends with all of them live and has the same peak."""
         return any(op.vgpr_kill for op in self.problem.body.ops)
 
     def known(self, first: int, second: int) -> bool | None:
-        """Does `first` precede `second` in every order (True), in none (False), or is it open (None)?"""
+        """True if `first` precedes `second` in every order, False if in none, None if it is open."""
         if self.before[second] >> first & 1:
             return True
         return False if self.before[first] >> second & 1 else None
@@ -129,9 +129,9 @@ class Facts:
         )
 
     def ordered(self, goal: Goal, limits: Limits) -> tuple[int, ...]:
-        """The ops whose mutual order the solver must decide, body order; all others go where dependencies let them.
+        """The ops whose mutual order the solver must decide, in body order; all others follow from dependencies.
 
-        Any cycle through an op that is left out shortens to one among the ops that are in, since `before` is closed.
+        Any cycle through a dropped op shortens to one among the kept ops, since `before` is closed.
         """
         loads_matter = goal is Goal.LOADS or limits.max_globals is not None
         registers_matter = goal is Goal.PEAK or limits.max_vgpr is not None
@@ -167,7 +167,7 @@ def gather_facts(problem: OrderProblem) -> Facts:
     ops = body.ops
     seed = greedy_order(problem)
     part = tuple(problem.partition_of(index) for index in range(len(ops)))
-    twins = _twins(body, part)
+    twins = _find_twins(body, part)
     port = [op for op in ops if op.resource in LDS_PORT]
     longest = sum(op.latency for op in ops) + penalty * len(port)
     most_registers = sum(op.vgpr_def for op in ops)
@@ -191,8 +191,8 @@ def gather_facts(problem: OrderProblem) -> Facts:
     )
 
 
-def _twins(body: LoopBody, part: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Neighbouring pairs of ops that can change places without any effect: alike, with the same dependencies."""
+def _find_twins(body: LoopBody, part: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Neighbouring pairs of ops that are interchangeable: alike, with the same dependencies."""
     after: list[set[int]] = [set() for _ in body.ops]
     for index, producers in enumerate(body.predecessors()):
         for producer in producers:
@@ -230,9 +230,9 @@ _KEEP_SEED = "scheduling=SchedulingStrategy.GREEDY takes the list order and know
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """No order keeps to `limits`: whether one keeps to each limit alone, and the least that each could be set to.
+    """No order obeys `limits`: whether one obeys each limit alone, and the least value each could have.
 
-    When each alone can be kept, the least of one is under the other; else it is on its own.
+    When each alone can be obeyed, the least of one is under the other; else it is on its own.
     """
 
     limits: Limits
@@ -242,21 +242,21 @@ class Refusal:
     least_loads: Solution | None = None
 
 
-def over_budget(facts: Facts) -> OrderError:
+def report_over_budget(facts: Facts) -> OrderError:
     """O201 without a search: no op frees a register, so every order has the same peak."""
     total, budget = facts.most_registers, facts.problem.max_vgpr
     return OrderError(
         Finding(
             code="O201",
             message=f"the ops define {total} registers and free none, but max_vgpr is {budget}",
-            concerns=_at_the_peak(facts, facts.seed),
+            concerns=_find_peak_op(facts, facts.seed),
             evidence=(("max_vgpr", budget), ("registers live at the end of any order", total)),
             fixes=(f"max_vgpr={total}", "declare vgpr_kill on the ops that use a register last"),
         )
     )
 
 
-def cannot_fit(facts: Facts, refusal: Refusal) -> OrderError:
+def report_no_order(facts: Facts, refusal: Refusal) -> OrderError:
     """O201, O202 or O203: the budget, the load limit, or both leave no order."""
     problem, limits = facts.problem, refusal.limits
     budget_fails = refusal.budget_alone is Outcome.INFEASIBLE
@@ -277,7 +277,7 @@ def cannot_fit(facts: Facts, refusal: Refusal) -> OrderError:
     if refusal.least_peak is not None:
         under = f" that keeps to {loads}" if together else ""
         evidence += [("max_vgpr", problem.max_vgpr), (f"least peak of any order{under}", _least(refusal.least_peak))]
-        concerns = _at_the_peak(facts, refusal.least_peak.order)
+        concerns = _find_peak_op(facts, refusal.least_peak.order)
         fixes += _set_to("max_vgpr", refusal.least_peak)
     if refusal.least_loads is not None:
         under = f" that fits {budget}" if together else ""
@@ -298,7 +298,7 @@ def cannot_fit(facts: Facts, refusal: Refusal) -> OrderError:
     )
 
 
-def unanswered(facts: Facts, seed: Evaluation, fullest_gap: int, time_limit: float) -> OrderError:
+def report_time_limit(facts: Facts, seed: Evaluation, fullest_gap: int, time_limit: float) -> OrderError:
     """O204: the time limit came before any order, and the greedy order breaks a limit."""
     problem = facts.problem
     evidence: list[tuple[str, str | int]] = [("time limit", f"{time_limit:g} s")]
@@ -316,7 +316,7 @@ def unanswered(facts: Facts, seed: Evaluation, fullest_gap: int, time_limit: flo
     )
 
 
-def _at_the_peak(facts: Facts, order: tuple[int, ...] | None) -> tuple[Concern, ...]:
+def _find_peak_op(facts: Facts, order: tuple[int, ...] | None) -> tuple[Concern, ...]:
     """The op at which an order needs most registers."""
     live, peak, worst = 0, -1, None
     for index in order or ():
@@ -366,7 +366,7 @@ class CpSatScheduler:
     def order(self, problem: OrderProblem) -> Ordering:
         """The best order, or an `OrderError` that says which limits leave none."""
         started = perf_counter()
-        seed = measured(problem, greedy_order(problem), "greedy")
+        seed = measure_order(problem, greedy_order(problem), "greedy")
         surplus = surplus_note(problem, seed.order)
         known = seed.certificate
         within_budget = seed.vgpr_peak <= problem.max_vgpr
@@ -377,7 +377,7 @@ class CpSatScheduler:
             return replace(seed, certificate=replace(known, proof=Proof.OPTIMAL, seconds=seconds, notes=notes))
         facts = gather_facts(problem)
         if not facts.peak_varies and not within_budget:
-            raise over_budget(facts)
+            raise report_over_budget(facts)
         answer = self._search(facts, seed_fits=surplus is None and within_budget, started=started)
         check_ordering(problem, answer)
         return answer
@@ -390,29 +390,29 @@ class CpSatScheduler:
         if makespan == bound and peak > peak_bound:
             keep = Limits(horizon=makespan, max_globals=limits.max_globals, max_vgpr=peak)
             found = self._solve(facts, Goal.PEAK, keep, deadline, hint=best)
-            best, peak_bound = _better(facts, best, found.order), max(peak_bound, found.bound)
+            best, peak_bound = _choose_better(facts, best, found.order), max(peak_bound, found.bound)
         return _certified(facts, best, Evaluation(bound, peak_bound), by="cpsat", started=started)
 
     def _shortest(
         self, facts: Facts, limits: Limits, deadline: float, *, seed_fits: bool
     ) -> tuple[tuple[int, ...], int]:
-        """An order of least makespan and the bound proved for any; the greedy order stays where it is as short."""
+        """An order of least makespan and the bound proved for any; keeps the greedy order if it is as short."""
         cost = _measure(facts, facts.seed)
         if seed_fits and cost.makespan == facts.makespan_bound:
             return facts.seed, facts.makespan_bound
         horizon = cost.makespan if seed_fits else facts.longest
         found = self._solve(facts, Goal.MAKESPAN, replace(limits, horizon=horizon), deadline, hint=facts.seed)
         if seed_fits:
-            return _better(facts, facts.seed, found.order), max(found.bound, facts.makespan_bound)
+            return _choose_better(facts, facts.seed, found.order), max(found.bound, facts.makespan_bound)
         if found.outcome is Outcome.INFEASIBLE:
             raise self._explain(facts, limits)
         if found.order is None:
             fullest_gap = max(map(len, loads_between_computes(facts.problem, facts.seed)))
-            raise unanswered(facts, cost, fullest_gap, self.time_limit)
+            raise report_time_limit(facts, cost, fullest_gap, self.time_limit)
         return found.order, max(found.bound, facts.makespan_bound)
 
     def _explain(self, facts: Facts, limits: Limits) -> OrderError:
-        """Which limit leaves no order: solve for each alone, then for the least that each could be."""
+        """Which limit leaves no order: solve for each alone, then for the least value each could have."""
         deadline = spent() + self.time_limit
         budget, loads = Limits(max_vgpr=limits.max_vgpr), Limits(max_globals=limits.max_globals)
         if limits.max_globals is None:
@@ -430,7 +430,7 @@ class CpSatScheduler:
         if together or loads_alone is Outcome.INFEASIBLE:
             least_loads = self._solve(facts, Goal.LOADS, budget if together else Limits(), deadline)
             refusal = replace(refusal, least_loads=least_loads)
-        return cannot_fit(facts, refusal)
+        return report_no_order(facts, refusal)
 
     def _solve(
         self, facts: Facts, goal: Goal, limits: Limits, deadline: float, hint: tuple[int, ...] | None = None
@@ -505,7 +505,7 @@ class _Model:
                 self.model.add_hint(literal, place[first] < place[second])
 
     def read(self, solver: cp_model.CpSolver) -> tuple[int, ...]:
-        """The order that the solution stands for, ops that the solver left open in body order."""
+        """The order of the solution, with ops that the solver left open in body order."""
         facts = self._facts
         if self._ordered:
             rank = {
@@ -576,7 +576,7 @@ class _Model:
         return makespan
 
     def _bound_registers(self, most: cp_model.IntVar | int) -> None:
-        """At each op that defines registers, what it meets and defines is at most `most`."""
+        """At each op that defines registers, what is live before it and what it defines is at most `most`."""
         net = {index: self._ops[index].vgpr_def - self._ops[index].vgpr_kill for index in self._ordered}
         for index in self._ordered:
             if not self._ops[index].vgpr_def:
@@ -588,7 +588,7 @@ class _Model:
             self.model.add(met <= most - earlier - self._ops[index].vgpr_def)
 
     def _bound_loads(self, most: cp_model.IntVar | int) -> None:
-        """Each load stands in the gap that its preceding computes number; a gap holds at most `most`."""
+        """A load's gap is numbered by the computes before it; a gap holds at most `most` loads."""
         facts, model = self._facts, self.model
         in_gap: list[list[cp_model.IntVar]] = [[] for _ in range(len(facts.computes) + 1)]
         for load in facts.loads:
@@ -609,7 +609,7 @@ def _measure(facts: Facts, order: tuple[int, ...]) -> Evaluation:
     return evaluate_order(facts.problem.body, order, facts.problem.lds_contention_penalty)
 
 
-def _better(facts: Facts, kept: tuple[int, ...], found: tuple[int, ...] | None) -> tuple[int, ...]:
+def _choose_better(facts: Facts, kept: tuple[int, ...], found: tuple[int, ...] | None) -> tuple[int, ...]:
     """The cheaper of two orders; `kept` on a tie, so that the author's ops move only for a gain."""
     return found if found is not None and _measure(facts, found) < _measure(facts, kept) else kept
 

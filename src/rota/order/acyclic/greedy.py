@@ -27,8 +27,7 @@ class IdentityScheduler:
     """The body's own order, untouched."""
 
     def order(self, problem: OrderProblem) -> Ordering:
-        """Body order."""
-        return measured(problem, tuple(range(len(problem.body.ops))), "identity")
+        return measure_order(problem, tuple(range(len(problem.body.ops))), "identity")
 
 
 class GreedyScheduler:
@@ -38,8 +37,7 @@ class GreedyScheduler:
     """
 
     def order(self, problem: OrderProblem) -> Ordering:
-        """The list order that a compiler without a model would take."""
-        return measured(problem, greedy_order(problem), "greedy")
+        return measure_order(problem, greedy_order(problem), "greedy")
 
 
 def greedy_order(problem: OrderProblem) -> tuple[int, ...]:
@@ -91,17 +89,17 @@ def check_partitions_forward(problem: OrderProblem) -> None:
             )
 
 
-def _kept(body: LoopBody, order: tuple[int, ...]) -> LoopBody:
-    """The body without edges within an iteration that the order breaks, as the body's own order may."""
+def _drop_broken_edges(body: LoopBody, order: tuple[int, ...]) -> LoopBody:
+    """The body without the edges that the order breaks, as the body's own order may."""
     place = {index: number for number, index in enumerate(order)}
     kept = [edge for edge in body.edges if edge.loop_distance or place[edge.producer_idx] < place[edge.consumer_idx]]
     return body if len(kept) == len(body.edges) else LoopBody(body.ops, kept)
 
 
-def measured(problem: OrderProblem, order: tuple[int, ...], by: str) -> Ordering:
-    """An order with its cost and its lower bounds, which are about orders that keep the same edges as this one."""
+def measure_order(problem: OrderProblem, order: tuple[int, ...], by: str) -> Ordering:
+    """An order with its cost and its lower bounds, which hold for orders that keep the same edges."""
     cost = evaluate_order(problem.body, order, problem.lds_contention_penalty)
-    problem = replace(problem, body=_kept(problem.body, order))
+    problem = replace(problem, body=_drop_broken_edges(problem.body, order))
     return Ordering(
         order=order,
         makespan=cost.makespan,

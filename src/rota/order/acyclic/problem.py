@@ -249,12 +249,11 @@ class OrderProblem(Pasted):
         check_ints(self, ("max_globals", "lds_contention_penalty", "max_vgpr"))
 
     def partition_of(self, index: int) -> int:
-        """Which even part of the body list an op stands in."""
         return ((index + 1) * self.partitions - 1) // len(self.body.ops)
 
 
 class SchedulingStrategy(NamedMember, enum.StrEnum):
-    """The orders that ship with rota. Each name is looked up in `order.acyclic.registry`, as third-party names are."""
+    """The orders that rota ships. Each is looked up by name, as third-party schedulers are."""
 
     IDENTITY = "IDENTITY"
     GREEDY = "GREEDY"
@@ -271,7 +270,7 @@ class Proof(NamedMember):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OrderCertificate(Pasted):
-    """How good an order is, in the model of `order.acyclic.evaluate`."""
+    """How good an order is, in the model of `evaluate_order`."""
 
     proof: Proof
     bound: int
@@ -297,7 +296,7 @@ class Ordering(Pasted):
 
 
 class Scheduler(Protocol):
-    """Anything that turns an `OrderProblem` into an `Ordering`; found by name in `order.acyclic.registry`."""
+    """Anything that turns an `OrderProblem` into an `Ordering`; found by name through `scheduler_named`."""
 
     def order(self, problem: OrderProblem) -> Ordering:
         """An order of all ops, or an `OrderError`."""

@@ -64,8 +64,8 @@ class Component:
 class Structure:
     """What holds at every II: components in topological order, and how ops outside of cycles are treated.
 
-    `packed` ops stand in no cycle but need the search, since they hold a resource for long or several at once.
-    `fillers` take what is left.
+    `packed` ops are in no cycle but need the search, since they hold a resource for long or several at once. `fillers`
+    take what is left.
     """
 
     problem: ModuloProblem
@@ -76,7 +76,7 @@ class Structure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """From when to when an op may start, relative to its component."""
+    """The earliest and latest start of an op, relative to its component."""
 
     earliest: int
     latest: int
@@ -102,7 +102,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """Holds that may meet: at most `places` at once, in any slot modulo II."""
+    """Holds that may collide: at most `places` at once, in any slot modulo II."""
 
     resource: str
     places: int
@@ -111,7 +111,7 @@ class Contest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """What a search at one II decides: starts within frames, gaps kept, contests won; alike ops in ascending order."""
+    """What a search at one II decides: starts within frames, gaps and contests obeyed; alike ops ascend."""
 
     ii: int
     frames: Mapping[int, Frame]
@@ -142,7 +142,7 @@ def derive_structure(problem: ModuloProblem) -> Structure:
 
 
 def is_filler(op: ModuloOp) -> bool:
-    """One use, of one slot: any place that is left will do."""
+    """True for one use of one slot: any remaining place will do."""
     return len(op.uses) == 1 and op.uses[0].occupancy == 1
 
 
@@ -154,8 +154,8 @@ def derive_core(structure: Structure, ii: int) -> Core:
     # Turning the whole table of slots changes nothing, so one op may be nailed down: in the largest component.
     pinned = max(cycles, key=lambda c: len(c.users), default=None)
     for component in cycles:
-        within = _gaps_within(component, ii)
-        frames |= _frames_within(within.least, 0 if component is pinned else ii - 1)
+        within = _find_gaps(component, ii)
+        frames |= _find_frames(within.least, 0 if component is pinned else ii - 1)
         gaps += [Gap(first=first, second=second, least=least) for first, second, least in within.direct]
     alike: dict[tuple[Use, ...], list[int]] = {}
     for op in structure.packed:
@@ -168,12 +168,12 @@ def derive_core(structure: Structure, ii: int) -> Core:
         ii=ii,
         frames=frames,
         gaps=tuple(gaps),
-        contests=_contests(structure.problem, frames, ii),
+        contests=_find_contests(structure.problem, frames, ii),
         alike=tuple(tuple(group) for group in alike.values() if len(group) > 1),
     )
 
 
-def _gaps_within(component: Component, ii: int) -> Gaps:
+def _find_gaps(component: Component, ii: int) -> Gaps:
     """The longest path between every two users of a component."""
     place = {op: number for number, op in enumerate(component.ops)}
     local = [Arc(place[a], place[b], delay, distance) for a, b, delay, distance in component.arcs]
@@ -183,8 +183,8 @@ def _gaps_within(component: Component, ii: int) -> Gaps:
     return longest_gaps(component.users, component.arcs, ii, dict(zip(component.ops, starts, strict=True)))
 
 
-def _frames_within(gaps: Mapping[int, Mapping[int, int]], room: int) -> dict[int, Frame]:
-    """Frames around the op that leaves the least freedom to the others, itself within 0..room."""
+def _find_frames(gaps: Mapping[int, Mapping[int, int]], room: int) -> dict[int, Frame]:
+    """Frames around the op that leaves the others the least freedom, itself within 0..room."""
     anchor = min(gaps, key=lambda op: (sum(-gaps[other][op] - least for other, least in gaps[op].items()), op))
     frames = {anchor: Frame(earliest=0, latest=room)}
     for op, least in gaps[anchor].items():
@@ -192,10 +192,10 @@ def _frames_within(gaps: Mapping[int, Mapping[int, int]], room: int) -> dict[int
     return frames
 
 
-def _contests(problem: ModuloProblem, members: Mapping[int, Frame], ii: int) -> tuple[Contest, ...]:
+def _find_contests(problem: ModuloProblem, members: Mapping[int, Frame], ii: int) -> tuple[Contest, ...]:
     """The resources that the members could overfill.
 
-    A use of q x II + r slots holds q places throughout and one more for r slots; places held throughout are taken off.
+    A use of q x II + r slots holds q places throughout and one more for r slots; places held throughout are subtracted.
     """
     contests: list[Contest] = []
     holds: dict[str, list[Hold]] = {resource.name: [] for resource in problem.resources}
@@ -213,11 +213,11 @@ def _contests(problem: ModuloProblem, members: Mapping[int, Frame], ii: int) -> 
 
 
 def derive_starts(structure: Structure, ii: int, core_starts: Mapping[int, int]) -> tuple[int, ...]:
-    """All ops' starts from those of the core: component after component, as early as its producers allow.
+    """All ops' starts from those of the core: component after component, as early as producers allow.
 
-    Only the slots of `core_starts` are kept.  Within a component the earliest starts on given slots are a longest path
-    once more, now rounded up to the slots.  Ops outside of cycles take the next place that is left, and of ops with
-    equal uses the first one ready takes the slot that comes next.
+    Only the slots of `core_starts` are kept. Within a component the earliest starts on given slots are again a longest
+    path, rounded up to the slots. Ops outside of cycles take the next free place; among ops with equal uses the first
+    one ready takes the next slot.
     """
     problem = structure.problem
     slots = {op: start % ii for op, start in core_starts.items()}
@@ -282,7 +282,7 @@ class _Pools:
         self._room = room
 
     def next_start(self, op: int, ready: int) -> int:
-        """The first start from `ready` on that is still to be had."""
+        """The first free start from `ready` on."""
         uses, ii = self._ops[op].uses, self._ii
         if not uses:
             return ready
@@ -304,7 +304,7 @@ _LARGEST_COUNT = 400_000  # terms of a counting model; beyond this it costs more
 
 
 class Encoding(enum.Enum):
-    """How a contest is put to the solver."""
+    """How a contest is given to the solver."""
 
     INTERVALS = "cumulative over slots"  # small; the better of the two at finding schedules
     COUNTS = "one literal per op and slot, summed per slot"  # a strong linear relaxation: the better at refuting
@@ -326,7 +326,7 @@ _REFUTE = Turn(Encoding.COUNTS, linear=2, probing=0, share=1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """How a search ended, and the starts of the core's ops where it found some.
+    """How a search ended, and the starts of the core's ops if it found some.
 
     `named` are the values of variables that constraints added under a name; `best` if no answer suits the aim better;
     `listed` if no solver was asked.
@@ -367,19 +367,19 @@ class ModuloModel:
         return self
 
     def name(self, name: str, low: int, high: int) -> cp_model.IntVar:
-        """A variable whose value the decision tells."""
+        """Name a variable whose value the decision reports."""
         self.named[name] = self.model.new_int_var(low, high, name)
         return self.named[name]
 
     def begin_with(self, known: Decision) -> None:
-        """Search from an answer of a model with the same variables and fewer constraints."""
+        """Start the search from an answer of a model with the same variables and fewer constraints."""
         for op, start in (known.starts or {}).items():
             self.model.add_hint(self.start[op], start)
         for name, value in known.named.items():
             self.model.add_hint(self.named[name], value)
 
     def assume(self, words: str) -> cp_model.IntVar:
-        """A literal that switches a constraint on; `smallest_conflict` speaks of it in these words."""
+        """A literal that switches a constraint on; `smallest_conflict` describes it in these words."""
         literal = self.model.new_bool_var(words)
         self._assumed[literal.index] = words
         self.model.add_assumption(literal)
@@ -408,7 +408,7 @@ class ModuloModel:
     def solve(
         self, seconds: float, turn: Turn, *, workers: int = 1, seed: int = 0, effort: float | None = None
     ) -> Decision:
-        """One search of so many seconds of `solver.effort`, or of less `effort` in the solver's own measure."""
+        """One search of so many seconds of work, or of less `effort` in the solver's own measure."""
         make_ready()
         from ortools.sat.python import cp_model
 
@@ -431,14 +431,14 @@ class ModuloModel:
         return Decision(outcome=Outcome.INFEASIBLE if status == cp_model.INFEASIBLE else Outcome.OPEN)
 
     def stop(self) -> None:
-        """End a search that is under way in another thread."""
+        """End a search that runs in another thread."""
         if self._solver is not None:
             self._solver.stop_search()
 
     def smallest_conflict(self, seconds: float, *, seed: int = 0) -> tuple[str, ...] | None:
-        """Assumed constraints that can't hold together, none of them dispensable as far as the time allowed to show.
+        """Assumed constraints that can't hold together, none dispensable as far as the limit allowed to show.
 
-        None if they can, or if the time came first.
+        None if they can hold together, or if the limit came first.
         """
         make_ready()
         from ortools.sat.python import cp_model
@@ -490,7 +490,7 @@ def keep_gaps(gaps: Sequence[Gap]) -> Callable[[ModuloModel], None]:
 
 
 def keep_order(alike: Sequence[Sequence[int]]) -> Callable[[ModuloModel], None]:
-    """Of interchangeable ops an earlier one has the earlier slot: every other solution is a renaming of such a one."""
+    """Order interchangeable ops by slot: every other solution is a renaming of such a one."""
 
     def constrain(on: ModuloModel) -> None:
         for group in alike:
@@ -503,8 +503,8 @@ def keep_order(alike: Sequence[Sequence[int]]) -> Callable[[ModuloModel], None]:
 def share(contest: Contest, encoding: Encoding) -> Callable[[ModuloModel], None]:
     """At most as many holds at once as there are places.
 
-    Three forms need no choice.  Holds of one slot on one place have different slots.  Equal holds that fill a single
-    place entirely stand on a grid, whose phase is the only freedom besides their order.  The rest is encoded as asked.
+    Three forms need no choice. Holds of one slot on one place have different slots. Equal holds that fill a single
+    place entirely lie on a grid, whose phase is the only freedom besides their order. The rest is encoded as asked.
     """
     lengths = {hold.length for hold in contest.holds}
 
@@ -548,7 +548,7 @@ def _on_a_grid(on: ModuloModel, contest: Contest, length: int) -> None:
 
 
 def _cumulative(on: ModuloModel, contest: Contest, lengths: set[int]) -> None:
-    """What wraps around the end of the loop meets the copies, one II later, of what stands at its beginning."""
+    """A hold that wraps around the loop's end collides with copies, one II later, of holds at its beginning."""
     copies = (0,) if lengths == {1} else (0, on.ii)
     intervals = [
         on.model.new_fixed_size_interval_var(on.position(hold.op, hold.offset) + shift, hold.length, contest.resource)
@@ -588,14 +588,14 @@ def decide(core: Core, seconds: float, *, workers: int = 1, seed: int = 0) -> De
 
 
 class _Search:
-    """Slices of search on one core until one of them decides or the time is over."""
+    """Slices of search on one core until one of them decides or the limit is reached."""
 
     def __init__(self, core: Core, deadline: float, seed: int) -> None:
         self._core, self._deadline, self._seed = core, deadline, seed
         self._models: dict[Encoding, ModuloModel] = {}
 
     def alternate(self, turns: Sequence[Turn], workers: int) -> Decision:
-        """One after the other."""
+        """Run the slices one after the other."""
         numbers = iter_count()
         while True:
             number = next(numbers)
@@ -605,7 +605,7 @@ class _Search:
                     return decision
 
     def race(self, turns: Sequence[Turn], workers: int) -> Decision:
-        """All at once, each with its share of the workers; the first to decide stops the others."""
+        """Run all at once, each with its share of the workers; the first to decide stops the others."""
         decided = Event()
 
         def run(turn: Turn, share: int) -> Decision:
@@ -631,7 +631,7 @@ class _Search:
         return next((d for d in decisions if d.outcome is not Outcome.OPEN), decisions[0])
 
     def _slice(self, turn: Turn, number: int, workers: int) -> Decision | None:
-        """One slice of growing effort; None if it decides nothing and time is left."""
+        """Run one slice of growing effort; None if it decides nothing and time is left."""
         if spent() < self._deadline and turn.encoding not in self._models:
             self._models[turn.encoding] = build_model(self._core, turn.encoding)
         left = self._deadline - spent()

@@ -16,7 +16,7 @@ from rota.program.loop_spec import LoopSpec, Read
 
 
 class Handover(NamedTuple):
-    """Every op of `before` is over, in all waves, when one of `after`, `distance` iterations later, starts.
+    """Every op of `before` completes, in all waves, before one of `after`, `distance` iterations later, starts.
 
     `lands` if data arrives; otherwise a buffer becomes free.
     """
@@ -29,7 +29,7 @@ class Handover(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """Registers that `reader` fills and `user`, `distance` iterations later, is the first kind of op to need."""
+    """Registers that `reader` fills and that `user`, `distance` iterations later, needs first."""
 
     reader: int
     user: int
@@ -37,7 +37,7 @@ class Delivery(NamedTuple):
 
 
 def derive_handovers(spec: LoopSpec, copies: Mapping[str, int]) -> Iterator[Handover]:
-    """Two for each LDS tile, its parts that are read together, and the distance at which they are."""
+    """Two for each LDS tile, for its parts that are read together, and for the distance of that read."""
     number = {op.name: index for index, op in enumerate(spec.ops)}
     for value in spec.values:
         if value.home is not Home.LDS:
@@ -70,7 +70,7 @@ def derive_deliveries(spec: LoopSpec) -> Iterator[Delivery]:
 
 
 class Meeting(NamedTuple):
-    """A handover, what it adds to the latency of those before, and how far behind the others the last waves are."""
+    """A handover, what it adds to the latency of the ops before it, and how far the last waves lag."""
 
     handover: Handover
     slack: int
@@ -99,7 +99,7 @@ class Choice:
     gathered: tuple[Handover, ...] = ()
 
     def turns(self) -> Iterator[tuple[int, int, int]]:
-        """Ops that start one after the other, and how many slots apart: what both hold is free again by then."""
+        """Ops that start one after the other, and how many slots apart: by then their shared unit is free again."""
         single = {resource.name for resource in self.problem.resources if resource.capacity == 1}
         for chain in self.chains:
             for first, second in pairwise(chain):
@@ -108,13 +108,13 @@ class Choice:
                 yield first, second, max((held.get(use, 1) for use in shared if use[0] in single), default=1)
 
     def apart(self, reading: int) -> Iterator[Arc]:
-        """What keeps ops apart besides precedences: their turns, and the slack of reads before their use."""
+        """What separates ops besides precedences: their turns, and the slack of reads before their use."""
         for reader, user, distance in self.deliveries:
             yield Arc(reader, user, self.problem.ops[reader].latency + reading, distance)
         yield from (Arc(first, second, slots, 0) for first, second, slots in self.turns())
 
     def meetings(self, landing: int, reading: int) -> tuple[Meeting, ...]:
-        """All handovers, if loads and reads may be so late."""
+        """All handovers, if loads and reads may be this late."""
         return (
             *(Meeting(each, landing if each.lands else reading, self.behind) for each in self.handovers),
             *(Meeting(each, reading, 0) for each in self.gathered),
@@ -128,7 +128,7 @@ class Choice:
 
 
 class Issued(NamedTuple):
-    """An op: the turns of its wave that go to it, and the slots until its unit takes the next."""
+    """An op: the issue turns it takes, and the slots until its unit accepts the next."""
 
     op: int
     turns: int
@@ -136,7 +136,7 @@ class Issued(NamedTuple):
 
 
 def weave(spine: Sequence[Issued], kinds: Sequence[Sequence[Issued]], ii: int) -> dict[int, int] | None:
-    """A slot for each op, all within one interval; None if what is spread so doesn't fit."""
+    """A slot for each op, all within one interval; None if that spread doesn't fit."""
     slots = dict(_evenly(spine, ii))
     due = dict(pair for kind in kinds for pair in _evenly(kind, ii))
     waiting = [list(reversed(kind)) for kind in kinds]
@@ -153,7 +153,7 @@ def weave(spine: Sequence[Issued], kinds: Sequence[Sequence[Issued]], ii: int) -
             op, turns, holds = waiting[first].pop()
             slots[op], free[first] = now, now + holds
             now += turns
-    return None if any(waiting) or any(_overlaps(kind, slots, ii) for kind in (spine, *kinds)) else slots
+    return None if any(waiting) or any(_holds_twice(kind, slots, ii) for kind in (spine, *kinds)) else slots
 
 
 def _evenly(kind: Sequence[Issued], ii: int) -> Iterator[tuple[int, int]]:
@@ -163,8 +163,8 @@ def _evenly(kind: Sequence[Issued], ii: int) -> Iterator[tuple[int, int]]:
         before += holds
 
 
-def _overlaps(kind: Sequence[Issued], slots: Mapping[int, int], ii: int) -> bool:
-    """Is the unit held twice, within the interval or around its end?"""
+def _holds_twice(kind: Sequence[Issued], slots: Mapping[int, int], ii: int) -> bool:
+    """True if the unit is held twice, within the interval or around its end."""
     if not kind:
         return False
     return slots[kind[-1].op] + kind[-1].holds > slots[kind[0].op] + ii or any(
@@ -173,7 +173,7 @@ def _overlaps(kind: Sequence[Issued], slots: Mapping[int, int], ii: int) -> bool
 
 
 def has_stages(slots: Mapping[int, int], arcs: Sequence[Arc], ii: int) -> bool:
-    """Can ops in these slots be put into stages that keep every arc between two of them?"""
+    """True if ops in these slots can get stages that keep every arc between two of them."""
     number = {op: place for place, op in enumerate(slots)}
     between = [
         Arc(number[p], number[c], -((slots[c] + distance * ii - slots[p] - delay) // ii), 0)

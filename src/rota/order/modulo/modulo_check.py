@@ -11,13 +11,13 @@ from rota.order.modulo.modulo_problem import ModuloCertificate, ModuloProblem, M
 
 
 def check_modulo_schedule(problem: ModuloProblem, schedule: ModuloSchedule) -> None:
-    """Every op has a start, every edge and capacity is kept, and the certificate doesn't contradict itself."""
+    """Check starts, edges and capacities, and that the certificate doesn't contradict itself."""
     check_starts(problem, schedule)
     _check_certificate(problem, schedule)
 
 
 def check_starts(problem: ModuloProblem, schedule: ModuloSchedule) -> None:
-    """Every op has a start, and every edge and capacity is kept."""
+    """Check that every op has a start, and that every edge and capacity holds."""
     _check_kind(problem, schedule)
     _check_edges(problem, schedule)
     _check_resources(problem, schedule)

@@ -38,17 +38,14 @@ class Cycle(NamedTuple):
 
     @property
     def ops(self) -> tuple[int, ...]:
-        """The ops in order, the first one once."""
         return tuple(arc.producer for arc in self.arcs)
 
     @property
     def delay(self) -> int:
-        """The sum of the delays."""
         return sum(arc.delay for arc in self.arcs)
 
     @property
     def distance(self) -> int:
-        """The sum of the distances."""
         return sum(arc.distance for arc in self.arcs)
 
 
@@ -92,10 +89,10 @@ def strong_components(count: int, arcs: Iterable[Arc]) -> tuple[tuple[int, ...],
 
 
 def longest_starts(count: int, arcs: Sequence[Arc], ii: int) -> list[int] | Cycle:
-    """The earliest starts from 0 on under all arcs, resources ignored; or a cycle that leaves none at this II.
+    """The earliest starts from 0 under all arcs, resources ignored; or a cycle that leaves none at this II.
 
-    Rounds of Bellman and Ford.  In a graph without a positive cycle the arcs that last raised each op form a forest,
-    so that a cycle among them is looked for after every round instead of waiting for as many rounds as there are ops.
+    Bellman-Ford. In a graph without a positive cycle the arcs that last raised each op form a forest, so the search
+    looks for a cycle among them after every round instead of running as many rounds as there are ops.
     """
     start = [0] * count
     raised_by: list[Arc | None] = [None] * count
@@ -125,9 +122,9 @@ class Gaps(NamedTuple):
 def longest_gaps(ops: Sequence[int], arcs: Sequence[Arc], ii: int, start: Mapping[int, int]) -> Gaps:
     """The longest paths between `ops`, and those among them that neither pass another one of `ops` nor need to.
 
-    `start` satisfies all arcs: measured from it every arc has a slack of at least 0, so that Dijkstra's method finds
-    the path of least slack, which is the longest one (Johnson 1977).  The other ops are passed by first, so that the
-    paths of any length are looked for among `ops` alone.
+    `start` satisfies all arcs: measured from it every arc has a slack of at least 0, so Dijkstra's method finds the
+    path of least slack, which is the longest one (Johnson 1977). Other ops are eliminated first, so that paths of any
+    length are searched among `ops` alone.
     """
     slack: dict[int, dict[int, int]] = {}
     for producer, consumer, delay, distance in arcs:
@@ -152,7 +149,7 @@ def longest_gaps(ops: Sequence[int], arcs: Sequence[Arc], ii: int, start: Mappin
 
 
 def _least_slack(source: int, slack: Mapping[int, Mapping[int, int]], ends: set[int]) -> dict[int, int]:
-    """The least slack from `source` to every op that it reaches, or to `ends` if there are any, which end the walk."""
+    """The least slack from `source` to every op it reaches, or to `ends` if given, which end the walk."""
     least = {source: 0}
     done: set[int] = set()
     queue = [(0, source)]
@@ -173,9 +170,9 @@ def _least_slack(source: int, slack: Mapping[int, Mapping[int, int]], ends: set[
 
 
 def _passes_another(first: int, second: int, closed: Mapping[int, Mapping[int, int]]) -> bool:
-    """Whether a third op, tied rigidly to neither end, lies on a path of the same length.
+    """True if a third op, tied rigidly to neither end, lies on a path of the same length.
 
-    Where three ops are tied rigidly each gap would excuse the next one, and none might stay.
+    Where three ops are tied rigidly each gap would excuse the next one, and none might remain.
     """
     spare = closed[first][second]
     for between, part in closed[first].items():
@@ -222,7 +219,7 @@ LONGEST = 1_000_000  # slots; far above any loop, and a table with a place for e
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A unit, port or issue slot of which `capacity` uses may be under way at once.
+    """A unit, port or issue slot that takes at most `capacity` uses at once.
 
     Uses are counted, not assigned to one of the places: what holds a place longer than one slot may continue in another
     place in the next iteration.
@@ -240,7 +237,7 @@ class Resource:
 class Use:
     """An op holds one place of `resource` for `occupancy` slots, from `offset` slots after its start.
 
-    The occupancy may exceed II: the op then holds several places at once, one for each iteration under way.
+    The occupancy may exceed II: the op then holds several places at once, one for each iteration in flight.
     """
 
     resource: str
@@ -255,7 +252,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuloOp:
-    """One op: its result is ready `latency` slots after its start; what it holds meanwhile stands in `uses`.
+    """One op: its result is ready `latency` slots after its start; `uses` are what it holds meanwhile.
 
     Issue slots are a resource like any other: an op that takes two turns to issue has a use of occupancy 2 on it.
     """
@@ -466,10 +463,10 @@ def resource_mii(problem: ModuloProblem) -> ResourceBound | None:
 
 
 def recurrence_mii(problem: ModuloProblem) -> RecurrenceBound | None:
-    """The least II at which no cycle asks for more slots than its iterations have; None where none ever does.
+    """The least II at which no cycle needs more slots than its iterations have; None if no cycle ever does.
 
-    Every cycle that is too long at some II gives the next II to try, its delay over its distance, so that the last
-    cycle found is the proof that no smaller II will do.  Construction has excluded cycles of distance 0.
+    Every cycle that is too long at some II gives the next II to try, its delay over its distance, so the last cycle
+    found proves that no smaller II will do. Construction has excluded cycles of distance 0.
     """
     critical: Cycle | None = None
     ii = 0
@@ -534,7 +531,7 @@ class ModuloCertificate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuloSchedule:
-    """Op i of iteration n starts at starts[i] + n x ii; the earliest op stands in stage 0.
+    """Op i of iteration n starts at starts[i] + n x ii; the earliest op is in stage 0.
 
     `about` is what the certificate was derived for; without it, as in a document, these are only the terms of a claim.
     """
@@ -546,17 +543,17 @@ class ModuloSchedule:
 
     @property
     def slots(self) -> tuple[int, ...]:
-        """Where in the loop each op stands: its start modulo II."""
+        """Each op's start modulo II."""
         return tuple(start % self.ii for start in self.starts)
 
     @property
     def stages(self) -> tuple[int, ...]:
-        """How many turns of the loop after its iteration began each op runs."""
+        """How many periods after the start of its iteration each op runs."""
         return tuple(start // self.ii for start in self.starts)
 
     @property
     def stage_count(self) -> int:
-        """How many iterations are under way at once."""
+        """How many iterations are in flight at once."""
         return max(self.stages, default=0) + 1
 
     def __str__(self) -> str:

@@ -58,7 +58,7 @@ _SECONDS_PER_PLACEMENT = 2e-5
 
 
 def iterative_starts(problem: ModuloProblem, ii: int, deadline: float | None = None) -> tuple[int, ...] | None:
-    """Starts at this II, which is not below the MII; None when the budget or the deadline comes first."""
+    """Starts at this II, which is at least the MII; None when the budget or the deadline ends first."""
     backwards = [Arc(b, a, delay, distance) for a, b, delay, distance in problem.arcs]
     heights = longest_starts(len(problem.ops), backwards, ii)
     if not isinstance(heights, list):
@@ -79,19 +79,18 @@ class _Table:
         shapes: dict[ModuloOp, tuple[tuple[str, int, int], ...]] = {}
         for op in problem.ops:
             if op not in shapes:
-                shapes[op] = _shape(op, ii)
+                shapes[op] = _derive_holds(op, ii)
         self._shapes = [shapes[op] for op in problem.ops]
         self._different = tuple(shapes.values())
-        self._grids = _grids(problem, ii)
+        self._grids = _find_grids(problem, ii)
         self._phases: dict[str, int] = {}  # of a resource's grid, once its first op is placed
         self._gridded = [next((use for use in op.uses if use.resource in self._grids), None) for op in problem.ops]
 
     def each_fits_alone(self) -> bool:
-        """No op overfills a resource by itself."""
+        """True if no op overfills a resource by itself."""
         return all(held <= self._capacities[name] for shape in self._different for name, _, held in shape)
 
     def fits(self, op: int, start: int) -> bool:
-        """There is room for all uses."""
         for name, place, held in self._shapes[op]:
             holders = self._holders.get((name, (start + place) % self._ii))
             if holders and len(holders) + held > self._capacities[name]:
@@ -99,21 +98,21 @@ class _Table:
         return True
 
     def first_fit(self, op: int, earliest: int) -> int | None:
-        """The first start of the next II at which there is room, on the grid if there is one."""
+        """The first start within the next II at which there is room, on the op's grid if it has one."""
         use = self._gridded[op]
         step = self._grids[use.resource] if use is not None and use.resource in self._phases else 1
         starts = range(self.aligned(op, earliest), earliest + self._ii, step)
         return next((start for start in starts if self.fits(op, start)), None)
 
     def aligned(self, op: int, earliest: int) -> int:
-        """The first start on the op's grid; any will do as long as there is none."""
+        """The first start on the op's grid; any start while there is no grid."""
         use = self._gridded[op]
         if use is None or use.resource not in self._phases:
             return earliest
         return earliest + (self._phases[use.resource] - earliest - use.offset) % self._grids[use.resource]
 
     def colliding(self, op: int, start: int) -> set[int]:
-        """All holders of the cells in which there is no room."""
+        """The holders of all cells without room."""
         out: set[int] = set()
         for name, place, held in self._shapes[op]:
             holders = self._holders.get((name, (start + place) % self._ii), ())
@@ -122,7 +121,6 @@ class _Table:
         return out
 
     def enter(self, op: int, start: int) -> None:
-        """Take the places."""
         use = self._gridded[op]
         if use is not None:
             self._phases.setdefault(use.resource, (start + use.offset) % self._grids[use.resource])
@@ -130,15 +128,14 @@ class _Table:
             self._holders.setdefault((name, (start + place) % self._ii), []).extend([op] * held)
 
     def leave(self, op: int, start: int) -> None:
-        """Give them back."""
         for name, place, held in self._shapes[op]:
             holders = self._holders[name, (start + place) % self._ii]
             for _ in range(held):
                 holders.remove(op)
 
 
-def _grids(problem: ModuloProblem, ii: int) -> dict[str, int]:
-    """The holds' length, for each resource of one place that equal holds of several slots fill entirely."""
+def _find_grids(problem: ModuloProblem, ii: int) -> dict[str, int]:
+    """The hold length, for each single-place resource that equal holds of several slots fill entirely."""
     lengths: dict[str, list[int]] = {resource.name: [] for resource in problem.resources if resource.capacity == 1}
     for op in problem.ops:
         for use in op.uses:
@@ -147,7 +144,7 @@ def _grids(problem: ModuloProblem, ii: int) -> dict[str, int]:
     return {name: held[0] for name, held in lengths.items() if sum(held) == ii and len(set(held)) == 1 and held[0] > 1}
 
 
-def _shape(op: ModuloOp, ii: int) -> tuple[tuple[str, int, int], ...]:
+def _derive_holds(op: ModuloOp, ii: int) -> tuple[tuple[str, int, int], ...]:
     """(resource, slots after the start, places held) for every slot modulo II in which the op holds anything."""
     held: Counter[tuple[str, int]] = Counter()
     for use in op.uses:
@@ -223,7 +220,7 @@ class _Search:
 _MOST_NAMED = 8  # a finding names so many edges; the rest is a number
 
 
-def below_bound(problem: ModuloProblem, ii: int, mii: MII) -> OrderError:
+def report_below_bound(problem: ModuloProblem, ii: int, mii: MII) -> OrderError:
     """O301 without a search: a resource or a cycle needs more."""
     concerns: list[Concern] = []
     evidence: list[tuple[str, str | int]] = [("II", ii), ("MII", mii.ii)]
@@ -238,7 +235,7 @@ def below_bound(problem: ModuloProblem, ii: int, mii: MII) -> OrderError:
     return _refused(problem, ii, concerns, evidence, (f"an initiation interval of at least {mii.ii}",))
 
 
-def cannot_pipeline(
+def report_refuted(
     problem: ModuloProblem, ii: int, resources: Sequence[str], carried: Sequence[Arc], *, minimal: bool
 ) -> OrderError:
     """O301: these limits and these loop-carried edges leave no schedule, together with the edges of one iteration.
@@ -266,8 +263,8 @@ def cannot_pipeline(
     return _refused(problem, ii, concerns, evidence, fixes)
 
 
-def never_fits(problem: ModuloProblem, ceiling: int) -> OrderError:
-    """O301 at every II: within one iteration the edges bring uses together that a resource can't take."""
+def report_never_fits(problem: ModuloProblem, ceiling: int) -> OrderError:
+    """O301 at every II: within one iteration the edges force uses together that a resource can't take."""
     return _refused(
         problem,
         None,
@@ -281,7 +278,7 @@ def never_fits(problem: ModuloProblem, ceiling: int) -> OrderError:
     )
 
 
-def unscheduled(problem: ModuloProblem, ii: int | None, time_limit: float) -> OrderError:
+def report_unscheduled(problem: ModuloProblem, ii: int | None, time_limit: float) -> OrderError:
     """O204: the time limit came before any schedule."""
     at = "" if ii is None else f" at II {ii}"
     return OrderError(
@@ -337,14 +334,14 @@ class _Deletion:
         problem = self._problem
         resources = self._resources_to_blame()
         inner = {arc for component in derive_structure(problem).components for arc in component.arcs}
-        limited = _keeping(problem, resources, inner)
+        limited = _restrict_problem(problem, resources, inner)
         carried = self._shrink(limited, [arc for arc in dict.fromkeys(limited.arcs) if arc.distance > 0])
         kept = {arc for arc in inner if arc.distance == 0} | set(carried)
         for name in tuple(resources):  # a resource may have been blamed for what the carried edges alone leave out
             fewer = [other for other in resources if other != name]
-            if self._refuted(_keeping(problem, fewer, kept)):
+            if self._refuted(_restrict_problem(problem, fewer, kept)):
                 resources = fewer
-        return cannot_pipeline(problem, self._ii, resources, carried, minimal=self._decided)
+        return report_refuted(problem, self._ii, resources, carried, minimal=self._decided)
 
     def _resources_to_blame(self) -> list[str]:
         core = derive_core(derive_structure(self._problem), self._ii)
@@ -360,14 +357,14 @@ class _Deletion:
         return named if conflict is None else [name for name in named if name in conflict]
 
     def _shrink(self, problem: ModuloProblem, items: list[Arc]) -> list[Arc]:
-        """Drop what isn't needed, in chunks that get smaller: most isn't."""
+        """Drop what isn't needed, in ever smaller chunks: most isn't."""
         names = [resource.name for resource in problem.resources]
         within = {arc for arc in problem.arcs if arc.distance == 0}
         size = len(items)
         while size:
             for first in range(0, len(items), size)[::-1]:
                 fewer = items[:first] + items[first + size :]
-                if self._refuted(_keeping(problem, names, within | set(fewer))):
+                if self._refuted(_restrict_problem(problem, names, within | set(fewer))):
                     items = fewer
             size //= 2
         return items
@@ -385,7 +382,7 @@ class _Deletion:
         return self._deadline - spent()
 
 
-def _keeping(problem: ModuloProblem, resources: Iterable[str], arcs: set[Arc]) -> ModuloProblem:
+def _restrict_problem(problem: ModuloProblem, resources: Iterable[str], arcs: set[Arc]) -> ModuloProblem:
     """The problem with these resources and arcs only."""
     names = set(resources)
     return ModuloProblem(
@@ -432,7 +429,7 @@ class ModuloScheduler:
         return self._climb(derive_structure(problem), mii, lower, started)
 
     def least_possible(self, problem: ModuloProblem, *, lower: int = 1) -> int:
-        """No schedule has a smaller II; the search begins at `lower`, and ends where it can't decide."""
+        """A lower bound on II; the search begins at `lower`, and ends where it can't decide."""
         ii = max(derive_mii(expect("the problem", problem, ModuloProblem)).ii, lower)
         if iterative_starts(problem, ii) is not None:
             return ii
@@ -452,7 +449,7 @@ class ModuloScheduler:
         if not is_int(ii) or not 1 <= ii <= LONGEST:
             raise bad_field(self, "ii", ii, f"an integer, from 1 to {LONGEST}")
         if ii < mii.ii:
-            raise below_bound(problem, ii, mii)
+            raise report_below_bound(problem, ii, mii)
         starts = iterative_starts(problem, ii)
         if starts is not None:
             return _certified(problem, mii, ii, starts, lower=mii.ii, by="ims", started=started)
@@ -460,7 +457,7 @@ class ModuloScheduler:
         if found is Outcome.INFEASIBLE:
             raise explain(problem, ii, self.time_limit, seed=self.seed)
         if isinstance(found, Outcome):
-            raise unscheduled(problem, ii, self.time_limit)
+            raise report_unscheduled(problem, ii, self.time_limit)
         return _certified(problem, mii, ii, found, lower=mii.ii, by="cpsat", started=started)
 
     def starts_at(self, problem: ModuloProblem, ii: int) -> tuple[int, ...] | Outcome:
@@ -468,7 +465,7 @@ class ModuloScheduler:
         return self._search(derive_structure(problem), ii, self.time_limit)
 
     def _climb(self, structure: Structure, mii: MII, lower: int, started: float) -> ModuloSchedule:
-        """From `lower` up; an II that is left open ends the refutations, and the search goes on for any schedule."""
+        """Try II from `lower` up; an undecided II ends the refutations, and the search goes on for any schedule."""
         problem, deadline = structure.problem, spent() + self.time_limit
         if _may_never_fit(problem):
             self._check_ever_fits(structure, deadline)
@@ -492,22 +489,22 @@ class ModuloScheduler:
         return found.outcome if found.starts is None else derive_starts(structure, ii, found.starts)
 
     def _check_ever_fits(self, structure: Structure, deadline: float) -> None:
-        ceiling = _ceiling(structure.problem)
+        ceiling = _find_ceiling(structure.problem)
         seconds = (deadline - spent()) / 4
         found = decide(derive_core(structure, ceiling), seconds, workers=self.workers, seed=self.seed)
         if found.outcome is Outcome.INFEASIBLE:
-            raise never_fits(structure.problem, ceiling)
+            raise report_never_fits(structure.problem, ceiling)
 
     def _fall_back(self, problem: ModuloProblem, mii: MII, lower: int, started: float) -> ModuloSchedule:
-        """No time is left: the heuristic at growing II, and one op after the other if even that fails."""
-        ceiling, step, deadline = _ceiling(problem), 0, spent() + _GRACE
+        """Out of time: the heuristic at growing II, and one op after the other if even that fails."""
+        ceiling, step, deadline = _find_ceiling(problem), 0, spent() + _GRACE
         while lower + step < ceiling and spent() < deadline:
             starts = iterative_starts(problem, lower + step, deadline)
             if starts is not None:
                 return _certified(problem, mii, lower + step, starts, lower=lower, by="ims", started=started)
             step = 2 * step + max(1, lower // _STRIDE)
         if _may_never_fit(problem):
-            raise unscheduled(problem, None, self.time_limit)
+            raise report_unscheduled(problem, None, self.time_limit)
         in_turn = strong_components(len(problem.ops), [arc for arc in problem.arcs if arc.distance == 0])
         rank = {component[0]: place for place, component in enumerate(in_turn)}
         serial = tuple(rank[op] * (ceiling // len(rank)) for op in range(len(rank)))
@@ -515,14 +512,14 @@ class ModuloScheduler:
 
 
 def _may_never_fit(problem: ModuloProblem) -> bool:
-    """Ops held close together within one iteration, or one op that meets itself, may overfill a resource at any II."""
+    """True if ops that edges hold close together, or one long op, may overfill a resource at any II."""
     together = strong_components(len(problem.ops), [arc for arc in problem.arcs if arc.distance == 0])
     return len(together) < len(problem.ops) or any(
         len({use.resource for use in op.uses}) < len(op.uses) for op in problem.ops
     )
 
 
-def _ceiling(problem: ModuloProblem) -> int:
+def _find_ceiling(problem: ModuloProblem) -> int:
     """An II at which there is a schedule if there is one at any.
 
     Let G be the longest delay or hold.  Take a schedule of any II and shorten every pause of more than G between two

@@ -48,8 +48,8 @@ _BARRIER = "barrier "
 Named = TypeVar("Named")
 
 
-def of_barriers(named: Mapping[str, Named]) -> tuple[Named, ...]:
-    """The solver's variables for the slots of barriers, picked out by name."""
+def find_barrier_variables(named: Mapping[str, Named]) -> tuple[Named, ...]:
+    """The solver's variables for the slots of barriers, found by name."""
     return tuple(what for name, what in named.items() if name.startswith(_BARRIER))
 
 
@@ -59,7 +59,7 @@ def name_barriers(slots: Sequence[int]) -> dict[str, int]:
 
 
 def place_barriers(count: int) -> Constraint:
-    """`count` barriers, each in a slot of its own; one stands ahead of the ops of its slot."""
+    """`count` barriers, each in its own slot, ahead of the ops of that slot."""
 
     def constrain(on: ModuloModel) -> None:
         barriers = [on.name(f"{_BARRIER}{number}", 0, on.ii - 1) for number in range(count)]
@@ -80,7 +80,7 @@ def fix_barriers(slots: Sequence[int]) -> Constraint:
 
 
 def demand_read_slack(deliveries: Sequence[Delivery], problem: ModuloProblem, least: int) -> Constraint:
-    """A variable, at least `least`, that no read's slack up to the first use of its registers falls below."""
+    """A variable, at least `least`, that bounds every read's slack before the first use of its registers."""
 
     def constrain(on: ModuloModel) -> None:
         slack = on.name(READ_SLACK, least, on.ii)
@@ -92,14 +92,14 @@ def demand_read_slack(deliveries: Sequence[Delivery], problem: ModuloProblem, le
 
 
 def hand_over(handovers: Sequence[Handover], problem: ModuloProblem, landing_slack: int, behind: int = 0) -> Constraint:
-    """A barrier in every handover: what lands has `landing_slack` slots to spare, what is read the read slack.
+    """A barrier in every handover: landing data has `landing_slack` slots to spare, reads have the read slack.
 
-    `behind` is how many slots later the last wave group passes the same barrier; what it hands over, or is handed,
-    needs a barrier more in between.
+    `behind` is how many slots later the last wave group passes the same barrier; what it hands over, or receives, needs
+    one more barrier in between.
     """
 
     def constrain(on: ModuloModel) -> None:
-        barriers = of_barriers(on.named)
+        barriers = find_barrier_variables(on.named)
         for handover in handovers:
             periods = on.latest // on.ii + 1 + handover.distance
             period = on.model.new_int_var(0, periods, f"period of {handover.value}")
@@ -118,7 +118,7 @@ def hand_over(handovers: Sequence[Handover], problem: ModuloProblem, landing_sla
 
 
 def pin_slots(slots: Mapping[int, int]) -> Constraint:
-    """Ops whose slot is given; their stages stay free."""
+    """Ops with a given slot; their stages stay free."""
 
     def constrain(on: ModuloModel) -> None:
         for op, slot in slots.items():
@@ -139,12 +139,12 @@ def keep_turns(chains: Sequence[Sequence[int]]) -> Constraint:
 
 
 def lengthen_slack(on: ModuloModel) -> None:
-    """Aim at the most read slack."""
+    """Maximise the read slack."""
     on.model.maximize(on.named[READ_SLACK])
 
 
 def shorten_lives(deliveries: Sequence[Delivery]) -> Constraint:
-    """Aim at the least sum of the times for which registers are held."""
+    """Minimise the sum of register live ranges."""
 
     def constrain(on: ModuloModel) -> None:
         ends: dict[int, list[tuple[int, int]]] = {}
@@ -173,13 +173,13 @@ Gaps = Mapping[int, Mapping[int, int]]
 """From one pivot to another, in intervals."""
 
 
-def out_of_reach(choice: Choice, ii: int, *, barriers: int, stages: int, landing: int, reading: int) -> bool:
-    """Is there no schedule of so many barriers and stages in which loads and reads may be so late?
+def is_out_of_reach(choice: Choice, ii: int, *, barriers: int, stages: int, landing: int, reading: int) -> bool:
+    """True if no schedule with this many barriers and stages tolerates loads and reads this late.
 
     False says nothing.
     """
     count = len(choice.problem.ops) + 1
-    arcs = [*choice.problem.arcs, *_within(choice, stages), *choice.apart(reading)]
+    arcs = [*choice.problem.arcs, *_bound_within(choice, stages), *choice.apart(reading)]
     met = choice.meetings(landing, reading)
     for pivot, meeting in enumerate(met, count):
         arcs += _around(pivot, meeting, choice)
@@ -188,12 +188,12 @@ def out_of_reach(choice: Choice, ii: int, *, barriers: int, stages: int, landing
         return True
     if barriers != 1:
         return False
-    between = _between_instances(range(count, count + len(met)), arcs, ii, start)
-    return between is None or _crowded(choice, ii, met, between)
+    between = _count_intervals(range(count, count + len(met)), arcs, ii, start)
+    return between is None or _is_crowded(choice, ii, met, between)
 
 
-def _within(choice: Choice, stages: int) -> Iterator[Arc]:
-    """From and to the start of the last stage, which stands behind the ops as one more."""
+def _bound_within(choice: Choice, stages: int) -> Iterator[Arc]:
+    """From and to the start of the last stage, which counts as one more op after the others."""
     last = len(choice.problem.ops)
     for op in range(last):
         slot = None if choice.staged else choice.pinned.get(op)
@@ -209,8 +209,8 @@ def _around(pivot: int, meeting: Meeting, choice: Choice) -> Iterator[Arc]:
         yield Arc(pivot, op, behind, handover.distance)
 
 
-def _between_instances(pivots: Sequence[int], arcs: Sequence[Arc], ii: int, start: Sequence[int]) -> Gaps | None:
-    """Whole intervals from one pivot to another, at least; None if they close a cycle that is too long."""
+def _count_intervals(pivots: Sequence[int], arcs: Sequence[Arc], ii: int, start: Sequence[int]) -> Gaps | None:
+    """The least number of whole intervals from one pivot to another; None if they close a cycle that is too long."""
     least = longest_gaps(pivots, arcs, ii, dict(enumerate(start))).least
     place = {pivot: number for number, pivot in enumerate(pivots)}
     whole = [Arc(place[one], place[two], -(-gap // ii), 0) for one, row in least.items() for two, gap in row.items()]
@@ -220,9 +220,11 @@ def _between_instances(pivots: Sequence[int], arcs: Sequence[Arc], ii: int, star
     return longest_gaps(range(len(place)), whole, 0, dict(enumerate(starts))).least
 
 
-def _crowded(choice: Choice, ii: int, met: Sequence[Meeting], between: Gaps) -> bool:
-    """Do units have too much to do from one instance of the only barrier to another?"""
-    windows = {op: window for op in range(len(choice.problem.ops)) if (window := _window(op, choice, ii, met, between))}
+def _is_crowded(choice: Choice, ii: int, met: Sequence[Meeting], between: Gaps) -> bool:
+    """True if units have too much to do from one instance of the only barrier to another."""
+    windows = {
+        op: window for op in range(len(choice.problem.ops)) if (window := _find_window(op, choice, ii, met, between))
+    }
     for resource in choice.problem.resources:
         holds = [
             (windows[op].shifted(use.offset, ii), use.occupancy)
@@ -240,18 +242,18 @@ def _crowded(choice: Choice, ii: int, met: Sequence[Meeting], between: Gaps) -> 
 
 
 class _Window(NamedTuple):
-    """The slots, counted from the barrier, in which an op may start: the first one, and how many follow."""
+    """The slots, counted from the barrier, in which an op may start: the first, and how many follow."""
 
     first: int
     length: int
 
     def shifted(self, offset: int, ii: int) -> _Window:
-        """The slots of a use that begins so much later."""
+        """The slots of a use that begins this much later."""
         return _Window((self.first + offset) % ii, self.length)
 
 
-def _window(op: int, choice: Choice, ii: int, met: Sequence[Meeting], between: Gaps) -> _Window | None:
-    """The shortest of those that leave out some of the interval."""
+def _find_window(op: int, choice: Choice, ii: int, met: Sequence[Meeting], between: Gaps) -> _Window | None:
+    """The shortest window that leaves out some of the interval."""
     found = []
     for first, (behind_it, _, behind) in enumerate(met):
         for second, (ahead_of_it, slack, _) in enumerate(met):
@@ -290,9 +292,9 @@ class Request:
         return min(_LEAST_EFFORT + _EFFORT_PER_OP * len(self.choice.problem.ops), _MOST_EFFORT)
 
     def at_once(self, reading: int = 0) -> Decision | None:
-        """What can be said without a solver: that there is no such schedule, or one that a list makes."""
+        """What can be said without a solver: that there is no such schedule, or one that a list finds."""
         wanted = {"stages": self.stages, "landing": self.slack, "reading": reading}
-        if out_of_reach(self.choice, self.ii, barriers=self.barriers, **wanted):
+        if is_out_of_reach(self.choice, self.ii, barriers=self.barriers, **wanted):
             return Decision(outcome=Outcome.INFEASIBLE)
         if not is_simple(self.choice, self.ii):
             return None
@@ -307,7 +309,7 @@ class Request:
         )
 
     def model(self, reading: int, contests: Iterable[Contest]) -> ModuloModel:
-        """What must hold if reads are to have so much slack and ops keep to these contests."""
+        """The constraints if reads have this much slack and ops obey these contests."""
         choice, ii = self.choice, self.ii
         problem, last = choice.problem, (self.stages - 1) * ii
         frames = {
@@ -329,8 +331,8 @@ class Request:
         )
 
 
-def no_harder(one: Request, other: Request) -> bool:
-    """Does whatever meets the other request meet this one, too?"""
+def is_no_harder(one: Request, other: Request) -> bool:
+    """True if whatever meets the other request meets this one, too."""
     first, second = one.choice, other.choice
     return (
         one.slack <= other.slack
@@ -344,12 +346,12 @@ def no_harder(one: Request, other: Request) -> bool:
     )
 
 
-def roomiest_of(asked: Sequence[Request]) -> Request:
-    """Of requests with as many barriers the one that is refuted only if the others are, or nearly so."""
+def select_roomiest(asked: Sequence[Request]) -> Request:
+    """Of requests with as many barriers, the one that is refuted only if the others are, or nearly so."""
     return max(asked, key=lambda each: (each.stages, sum(n for _, n in each.choice.copies), each.number))
 
 
-def barrier_counts(choice: Choice) -> range:
+def list_barrier_counts(choice: Choice) -> range:
     """How many barriers an iteration may have."""
     if not choice.handovers:
         return range(1)
@@ -358,20 +360,20 @@ def barrier_counts(choice: Choice) -> range:
     return range(1, 2 if choice.gathered else MOST_BARRIERS + 1)  # reads are gathered to save turns
 
 
-def rounds(choice: Choice) -> Iterator[tuple[Contest, ...]]:
-    """Contests to keep to, in one search after the other, each from what the one before has found.
+def list_rounds(choice: Choice) -> Iterator[tuple[Contest, ...]]:
+    """Contests to obey, in one search after the other, each from the answer of the previous one.
 
     A crowd without a single pinned op stays out of the first: once stages, reads and barriers have their places, room
     for the many is soon found around them, while finding all at once rarely succeeds.
     """
-    contests = tuple(contests_of(choice))
+    contests = tuple(find_contests(choice))
     crowd = max(contests, key=lambda contest: len(contest.holds), default=None)
     if crowd is not None and not any(hold.op in choice.pinned for hold in crowd.holds):
         yield tuple(contest for contest in contests if contest is not crowd)
     yield contests
 
 
-def contests_of(choice: Choice) -> Iterator[Contest]:
+def find_contests(choice: Choice) -> Iterator[Contest]:
     """Resources on which not everything is pinned, nor decided by another that the same ops hold alike.
 
     Uses longer than II don't occur at an II that the units allow.
@@ -399,7 +401,7 @@ _SEARCH = Turn(Encoding.INTERVALS, linear=1, probing=0, share=1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """Starts, the slots of the barriers, how late loads and reads may be, and which of the choices it is."""
+    """Starts, the slots of the barriers, how late loads and reads may be, and which choice it is."""
 
     choice: int
     starts: tuple[int, ...]
@@ -422,26 +424,26 @@ def settle(
     limit.
     """
     ladder = _Ladder(choices, ii, scheduler)
-    levels = tuple(_halves(landing, landing // 4))
+    levels = tuple(_list_halves(landing, landing // 4))
     staged = (_FEW_BARRIERS, MOST_BARRIERS) if landing and ladder.strict != ladder.hopeful else ()
     steps = [(slack, ladder.strict, most) for most in staged for slack in levels]
     ladder.look_for_lists(steps or [(slack, ladder.hopeful, MOST_BARRIERS) for slack in levels])
     for slack, among, most in steps:
         found = ladder.climb(slack, 0, _SHARES[0], among, most=most)
         if found is not None:
-            return _roomiest(found, levels, reading, ladder.search(0))
+            return _widen_slack(found, levels, reading, ladder.search(0))
     for slack in levels:
         for attempt, part in enumerate(_SHARES if slack == landing else _SHARES[:1]):
             found = ladder.climb(slack, attempt, part, ladder.hopeful)
             if found is not None:
-                return _roomiest(found, levels, reading, ladder.search(attempt))
+                return _widen_slack(found, levels, reading, ladder.search(attempt))
             ladder.ask_the_easiest()
             if not ladder.hopeful:
                 return ladder.ended
     found = ladder.fallback
     if found is None:
         return Outcome.OPEN
-    return _roomiest(found, levels, reading, ladder.search(0))
+    return _widen_slack(found, levels, reading, ladder.search(0))
 
 
 class _Found(NamedTuple):
@@ -452,7 +454,7 @@ class _Found(NamedTuple):
 
 
 class _Ladder:
-    """Requests one after the other, and what is known of them: refuted, still open, or given up with their choice."""
+    """Requests one after the other, and what is known of them: refuted, open, or given up with their choice."""
 
     def __init__(self, choices: Sequence[Choice], ii: int, scheduler: ModuloScheduler) -> None:
         self.choices, self.ii, self.scheduler = choices, ii, scheduler
@@ -472,10 +474,10 @@ class _Ladder:
         return _Search(scheduler=self.scheduler, deadline=self.deadline, attempt=attempt)
 
     def look_for_lists(self, steps: Iterable[tuple[int, Sequence[int], int]]) -> None:
-        """See whether any of these steps, each a slack, choices and the most barriers, will find something at once."""
+        """True if any of these steps (a slack, choices, the most barriers) finds something at once."""
         for slack, among, most in steps:
-            for asked in _by_barriers(self.choices, self.ii, slack, among):
-                decision = self._known(roomiest_of(asked)) if asked[0].barriers <= most else None
+            for asked in _group_by_barriers(self.choices, self.ii, slack, among):
+                decision = self._known(select_roomiest(asked)) if asked[0].barriers <= most else None
                 if decision is not None and decision.listed:
                     self._hurry = _AT_HAND
                     return
@@ -483,11 +485,11 @@ class _Ladder:
     def climb(
         self, slack: int, attempt: int, part: float, among: Sequence[int], *, most: int = MOST_BARRIERS
     ) -> _Found | None:
-        """The first request with so much slack that is found, in their order, of these choices."""
-        for asked in _by_barriers(self.choices, self.ii, slack, among):
-            if asked[0].barriers > max(most, min(barrier_counts(asked[0].choice))):
+        """The first request with this slack that is found, in their order, of these choices."""
+        for asked in _group_by_barriers(self.choices, self.ii, slack, among):
+            if asked[0].barriers > max(most, min(list_barrier_counts(asked[0].choice))):
                 continue
-            roomiest = roomiest_of(asked)
+            roomiest = select_roomiest(asked)
             known = self._solve(roomiest, attempt, part)
             if known.outcome is Outcome.OPEN and slack and (self._asked or among != self.hopeful):
                 # A horizon that is too long makes for a long search.
@@ -506,20 +508,20 @@ class _Ladder:
         return None
 
     def ask_the_easiest(self) -> None:
-        """Give up choices for which not even the easiest request is found; once."""
+        """Give up choices whose easiest request isn't found; once."""
         if self._asked:
             return
         self._asked = True
-        found = {number: self._solve(_easiest(self.choices, number, self.ii), 0, 1.0) for number in self.hopeful}
+        found = {number: self._solve(_make_easiest(self.choices, number, self.ii), 0, 1.0) for number in self.hopeful}
         self.hopeful = tuple(number for number, each in found.items() if each.outcome is Outcome.FEASIBLE)
         if all(each.outcome is Outcome.INFEASIBLE for each in found.values()):
             self.ended = Outcome.INFEASIBLE
         if self.hopeful:
             first = self.hopeful[0]
-            self.fallback = _Found(_easiest(self.choices, first, self.ii), found[first])
+            self.fallback = _Found(_make_easiest(self.choices, first, self.ii), found[first])
 
     def _solve(self, request: Request, attempt: int, part: float) -> Decision:
-        if any(no_harder(each, request) for each in self.refuted):
+        if any(is_no_harder(each, request) for each in self.refuted):
             return Decision(outcome=Outcome.INFEASIBLE)
         asked = (request.number, request.barriers, request.stages, request.slack, attempt, part)
         if asked in self.open:
@@ -532,35 +534,37 @@ class _Ladder:
         return found
 
     def _known(self, request: Request) -> Decision | None:
-        """What bounds and lists say about a request, which is looked at once."""
+        """What bounds and lists say about a request, computed once."""
         key = (request.number, request.barriers, request.stages, request.slack)
         if key not in self._at_once:
             self._at_once[key] = request.at_once()
         return self._at_once[key]
 
 
-def _easiest(choices: Sequence[Choice], number: int, ii: int) -> Request:
+def _make_easiest(choices: Sequence[Choice], number: int, ii: int) -> Request:
     """What any other request for a choice implies: the most barriers and stages, and no slack.
 
     If this is refuted, all of them are; if it isn't found, none will be.
     """
     choice = choices[number]
-    barriers, stages = max(barrier_counts(choice)), max(choice.stages)
+    barriers, stages = max(list_barrier_counts(choice)), max(choice.stages)
     return Request(number=number, choice=choice, ii=ii, barriers=barriers, stages=stages, slack=0)
 
 
-def _by_barriers(choices: Sequence[Choice], ii: int, slack: int, hopeful: Sequence[int]) -> Iterator[list[Request]]:
-    """Requests, those with as many barriers together, few barriers first."""
-    for barriers in sorted({count for number in hopeful for count in barrier_counts(choices[number])}):
+def _group_by_barriers(
+    choices: Sequence[Choice], ii: int, slack: int, hopeful: Sequence[int]
+) -> Iterator[list[Request]]:
+    """Requests grouped by their number of barriers, few first."""
+    for barriers in sorted({count for number in hopeful for count in list_barrier_counts(choices[number])}):
         yield [
             Request(number=number, choice=choices[number], ii=ii, barriers=barriers, stages=stages, slack=slack)
             for number in hopeful
-            if barriers in barrier_counts(choices[number])
+            if barriers in list_barrier_counts(choices[number])
             for stages in choices[number].stages
         ]
 
 
-def _halves(slack: int, least: int = 1) -> Iterator[int]:
+def _list_halves(slack: int, least: int = 1) -> Iterator[int]:
     """The slack, its half, and so on down to `least`; then none."""
     while slack >= max(least, 1):
         yield slack
@@ -570,19 +574,19 @@ def _halves(slack: int, least: int = 1) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Search:
-    """How to solve: whose seed and workers, until when, and how many attempts came before."""
+    """How to solve: the seed and workers, the deadline, and the number of earlier attempts."""
 
     scheduler: ModuloScheduler
     deadline: float
     attempt: int
 
     def solve(self, request: Request, part: float = 1.0, *, reading: int = 0, near: Decision | None = None) -> Decision:
-        """A schedule as requested, with so much read slack, if some part of the effort it is worth finds one.
+        """A schedule as requested, with this much read slack, if part of the effort it is worth finds one.
 
-        `near` is one that was asked for less.
+        `near` is an answer to a weaker request.
         """
         found = near or Decision(outcome=Outcome.OPEN)
-        for contests in rounds(request.choice):
+        for contests in list_rounds(request.choice):
             if self._over:
                 return Decision(outcome=Outcome.OPEN)
             model = request.model(reading, contests)
@@ -596,7 +600,7 @@ class _Search:
         """The schedule found, or one with no less read slack that is better by some aim."""
         if self._over:
             return found
-        model = request.model(found.named[READ_SLACK], contests_of(request.choice))
+        model = request.model(found.named[READ_SLACK], find_contests(request.choice))
         model.begin_with(found)
         better = self._run(model.apply(aim), _POLISH)
         return found if better.starts is None else better
@@ -610,12 +614,12 @@ class _Search:
         return model.solve(self.deadline - spent(), _SEARCH, workers=self.scheduler.workers, seed=seed, effort=effort)
 
 
-def _roomiest(found: _Found, levels: Sequence[int], reading: int, search: _Search) -> Settled:
-    """A schedule as found, or with more of the slack wished for; its least read slack as large as was found, too.
+def _widen_slack(found: _Found, levels: Sequence[int], reading: int, search: _Search) -> Settled:
+    """A schedule as found, or with more of the wanted slack; its least read slack is as large as was found.
 
     Then its registers' lives are short.
     """
-    request, best = _landing_later(found, levels, search)
+    request, best = _delay_landing(found, levels, search)
     part = _SHARES[0] * (_HURRIED if best.listed else 1)
     # Asked for outright, slack is found far faster than when it is the solver's aim.
     wanted = reading
@@ -631,8 +635,8 @@ def _roomiest(found: _Found, levels: Sequence[int], reading: int, search: _Searc
     return _settled(request, search.polish(request, best, shorten_lives(request.choice.deliveries)))
 
 
-def _landing_later(found: _Found, levels: Sequence[int], search: _Search) -> _Found:
-    """With more slack for loads, beginning with what was found without: that is often near."""
+def _delay_landing(found: _Found, levels: Sequence[int], search: _Search) -> _Found:
+    """Give loads more slack, starting with what was found without: that is often near."""
     for slack in levels:
         if slack > found.request.slack:
             request = replace(found.request, slack=slack)
@@ -650,7 +654,7 @@ def _settled(request: Request, found: Decision) -> Settled:
     return Settled(
         choice=request.number,
         starts=tuple(start - shift for start in ordered),
-        barriers=tuple(sorted(of_barriers(found.named))),
+        barriers=tuple(sorted(find_barrier_variables(found.named))),
         landing_slack=request.slack,
         read_slack=found.named[READ_SLACK],
     )
@@ -662,7 +666,7 @@ def _settled(request: Request, found: Decision) -> Settled:
 
 
 def check_settled(choice: Choice, settled: Settled, ii: int) -> None:
-    """Every handover has as many barriers in it as it needs, with the slack claimed; every read has its own."""
+    """Check that every handover has the barriers it needs, with the slack claimed, and every read its own."""
     for handover in choice.handovers:
         _check_handover(choice, settled, handover, ii, choice.behind)
     for handover in choice.gathered:

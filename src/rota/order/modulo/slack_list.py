@@ -24,7 +24,7 @@ _MEETINGS = 8  # ways for handovers to meet at them
 
 
 class Listed(NamedTuple):
-    """Starts of all ops, the slots of the barriers, and how far behind them any read stands."""
+    """Starts of all ops, the slots of the barriers, and the least distance of any read after them."""
 
     starts: tuple[int, ...]
     barriers: tuple[int, ...]
@@ -32,7 +32,7 @@ class Listed(NamedTuple):
 
 
 class _Tie(NamedTuple):
-    """The second op starts so many slots after the first; within an iteration."""
+    """The second op starts this many slots after the first, within an iteration."""
 
     first: int
     second: int
@@ -47,7 +47,7 @@ class _Windows:
     high: list[int]
 
     def narrowed(self, ties: Sequence[_Tie]) -> _Windows | None:
-        """With all ties kept; None if that leaves an op no start."""
+        """The windows with all ties applied; None if an op has no start left."""
         low, high = list(self.low), list(self.high)
         changed = True
         while changed:
@@ -64,7 +64,7 @@ class _Windows:
 
 
 def is_simple(choice: Choice, ii: int) -> bool:
-    """Are stages of computations settled, barriers not, and units held by one op at a time, at most an interval?
+    """True if stages of computations are settled, barriers aren't, and each unit is held by one op at a time.
 
     Where two groups of waves take turns at fixed barriers, no polish follows, and a list alone is slower.
     """
@@ -74,7 +74,7 @@ def is_simple(choice: Choice, ii: int) -> bool:
 
 
 class SlackList:
-    """One request for a loop that is simple, with everything about it that doesn't depend on where barriers stand."""
+    """One request for a simple loop, with everything that doesn't depend on where barriers are."""
 
     def __init__(self, choice: Choice, ii: int, *, stages: int, landing: int, reading: int) -> None:
         self.choice, self.ii = choice, ii
@@ -101,9 +101,9 @@ class SlackList:
                 self.near[op].append(tie)
 
     def search(self, barriers: int) -> Listed | None:
-        """Starts around so many barriers, in one of the first places that leave some.
+        """Starts around this many barriers, in one of the first places that leave some.
 
-        The one whose reads stand farthest behind their barriers: reads that crowd there hold up computations.
+        Among these, the one whose reads are farthest after their barriers: reads that crowd there delay computations.
         """
         if self.windows is None:
             return None
@@ -119,7 +119,7 @@ class SlackList:
                 yield Listed(starts, slots, room)
 
     def _ties(self, reading: int) -> Iterator[_Tie]:
-        """All but those that barriers keep anyway."""
+        """All ties except those that barriers enforce anyway."""
         kept = {
             (one, other, handover.distance): self.ops[one].latency + slack + behind
             for handover, slack, behind in self.meetings
@@ -143,7 +143,7 @@ class SlackList:
                 yield tuple(slots)
 
     def _between(self, barriers: Sequence[int]) -> Iterator[_Windows]:
-        """Windows that are left if each handover is met at some instance of a barrier, one after the other."""
+        """The windows left if each handover is met at some instance of a barrier, one after the other."""
         if self.windows is not None:
             yield from islice(self._met(self.meetings, self.windows, barriers), _MEETINGS)
 
@@ -166,7 +166,7 @@ class SlackList:
                 yield from self._met(others, narrowed, barriers)
 
     def _placed(self, windows: _Windows) -> tuple[int, ...] | None:
-        """Reads as late as can be, the last first; then the others as early as can be, the most urgent first."""
+        """Reads as late as possible, the last first; then the others as early as possible, the most urgent first."""
         room, starts = _Room(self.ii, self.uses, dict(self.taken)), dict(self.fixed)
         late = sorted((op for op in self.free if op in self.readers), key=lambda op: (-windows.high[op], -op))
         early = sorted((op for op in self.free if op not in self.readers), key=lambda op: (windows.high[op], op))
@@ -183,7 +183,7 @@ class SlackList:
         return tuple(starts[op] for op in range(len(self.ops)))
 
     def _window(self, op: int, windows: _Windows, starts: Mapping[int, int]) -> tuple[int, int]:
-        """What those that have their places leave of it."""
+        """What the placed ops leave of a window."""
         low, high = windows.low[op], windows.high[op]
         for first, second, least in self.near[op]:
             if second == op and first in starts:
@@ -202,11 +202,10 @@ class _Room:
     taken: dict[str, int]
 
     def has(self, op: int, start: int) -> bool:
-        """Is everything that an op holds free?"""
+        """True if everything that an op holds is free."""
         return not any(self.taken[unit] & self._bits(start + offset, held) for unit, offset, held in self.uses[op])
 
     def take(self, op: int, start: int) -> None:
-        """An op holds it from now on."""
         for unit, offset, held in self.uses[op]:
             self.taken[unit] |= self._bits(start + offset, held)
 
