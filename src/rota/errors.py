@@ -42,7 +42,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "D106": "stages and partitions don't fit together",
         "D107": "an op names a stage or a channel that the pipeline doesn't have",
         "D108": "a loop's value or op is declared twice, or a value has the wrong number of writers",
-        "D109": "a schedule doesn't say how many instructions its ops stand for",
+        "D109": "a schedule doesn't say how many instructions its ops represent",
         "D110": "a wait counts ops whose number of instructions isn't stated",
         "D111": "an op reads or writes a value in a place that its kind of op can't reach",
         "D113": "a loop has more ops, values or instructions than rota accepts",
@@ -84,7 +84,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "W102": "a repair was not shown to be the smallest before its search ended",
         "W103": "a program whose roles differ can't be repaired",
         "W104": "source was written with waits or barriers that the schedule as given lacks",
-        "R101": "two loads of one wave into one tile are under way at once",
+        "R101": "two loads of one wave into one tile are in flight at once",
         "R102": "a tile is read before every wave's part of it has landed",
         "R103": "a tile is overwritten before every wave has finished reading it",
         "R104": "an op uses registers whose load no planned wait covers",
@@ -98,7 +98,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "V107": "an op is executed twice, or never, for some iteration",
         "V108": "a certificate is about another schedule",
         "V109": "a compute belongs to no cell of the declared grid",
-        "V110": "an entry differs from the op that it stands for, or an operand holds the wrong block",
+        "V110": "an entry differs from the op that it represents, or an operand holds the wrong block",
         "V111": "the proof did not terminate within its limit",
         "V112": "after the loop the last version of a carried value is gone",
         "B101": "roles arrive and wait different numbers of times at a barrier",
@@ -106,7 +106,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "B103": "a role waits at a barrier for an arrival that comes too late",
         "B104": "an op reads registers that another role writes",
         "L101": "a wait's count is encoded as no wait at all",
-        "L102": "more memory ops are under way than their counter can hold",
+        "L102": "more memory ops are in flight than their counter can hold",
         "L103": "the tiles don't fit in LDS",
         "L104": "the registers don't fit in a lane's register file",
         "L105": "a workgroup has more waves than the machine runs together",
@@ -133,10 +133,10 @@ CODES: Mapping[str, str] = MappingProxyType(
         "T305": "a program that was lifted from machine code doesn't say what it computes",
         "I101": "a listing doesn't show the instructions asked for",
         "I102": "the interpreter doesn't know an instruction",
-        "I103": "an instruction uses a register that a memory op under way still holds",
+        "I103": "an instruction uses a register that a memory op in flight still holds",
         "I104": "an instruction follows another with fewer wait states than a rule asks for",
         "I105": "a memory access lies outside every buffer, or outside LDS",
-        "I106": "LDS is read or written while a write to it is under way",
+        "I106": "LDS is read or written while a write to it is in flight",
         "I107": "a launch doesn't match its kernel",
         "I108": "a wave doesn't end",
         "I109": "LDS accesses of two waves are not separated by a wait and a barrier",
@@ -163,7 +163,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I304": "two waves or workgroups write the same value to one place, in no order",
         "I401": "the proof of machine code comes to something that it doesn't know",
         "I402": "the budget of a proof of machine code is used up",
-        "I403": "a load to LDS is under way when its wave ends",
+        "I403": "a load to LDS is in flight when its wave ends",
         "M101": "a kernel is not a GEMM whose whole time could be predicted",
         "M102": "a device or a kernel doesn't multiply elements of a type",
         "M201": "a file of measured runs is malformed or truncated",
@@ -251,7 +251,7 @@ class Witness:
             ahead, behind = f"a wave of group {self.ahead}", f"one of group {self.behind}"
         return (
             f"at trip count {self.trip_count}, {ahead} runs ahead to every barrier, "
-            f"{behind} stays behind with its memory ops under way"
+            f"{behind} stays behind with its memory ops in flight"
         )
 
 

@@ -21,7 +21,7 @@ from rota.verify.prove import verify
 from rota.verify.report import Report
 
 SYNC = (OpKind.WAIT, OpKind.BARRIER)
-"""Kinds that stand between the others, whose order is the schedule's."""
+"""Kinds that are between the others, whose order is the schedule's."""
 
 
 class WaitVerdict(enum.Enum):
@@ -77,7 +77,7 @@ class _Sync(NamedTuple):
 
 
 class _Stretch(NamedTuple):
-    """A phase: its data events, and what synchronises before each of them and behind the last."""
+    """A phase: its data events, and what synchronises before each of them and after the last."""
 
     kinds: tuple[tuple[OpKind, int], ...]
     gaps: tuple[tuple[_Sync, ...], ...]
@@ -159,7 +159,7 @@ def _first_difference(
         concerns.append(planned[at].entry.concern("due here"))
     if at < len(coded):
         event = coded[at]
-        concerns.append(Concern(label=event.instruction.text, index=event.number, role="stands here in machine code"))
+        concerns.append(Concern(label=event.instruction.text, index=event.number, role="is here in machine code"))
     return Finding(
         code="I202",
         message=f"the machine code of the {phase.value.lower()} departs from the schedule after {at} instructions",
@@ -182,7 +182,7 @@ def _skippable(phase: Phase, event: MachineEvent) -> Finding:
 
 
 def _wait_text(stretch: _Stretch) -> str:
-    """How often each wait stands in a phase; full drains come first."""
+    """How often each wait is in a phase; full drains come first."""
     waits = Tally(wait for gap in stretch.gaps for sync in gap for wait in sync.waits)
     ordered = sorted(waits.items(), key=lambda item: (item[0][1], item[0][0]))
     return ", ".join(f"{times} x {counter}({count})" for (counter, count), times in ordered) or "none"
@@ -208,7 +208,7 @@ def _barrier_text(alone: Sequence[bool]) -> str:
 def _waits(
     phase: Phase, where: str, want: Sequence[_Sync], have: Sequence[_Sync], *, closing: bool
 ) -> Iterator[WaitMatch]:
-    """Stretches between barriers, one by one; what the machine code waits for behind the last entry is its own."""
+    """Stretches between barriers, one by one; what the machine code waits for after the last entry is its own."""
     plan, code = _between_barriers(want), _between_barriers(have)
     for index in range(max(len(plan), len(code))):
         planned = _strongest(plan[index]) if index < len(plan) else {}
@@ -277,7 +277,7 @@ def reprove(planned: Lowerable, expected: Expected, found: MachineLoop) -> Repor
 def found_program(planned: LoweredProgram, expected: Expected, found: MachineLoop) -> LoweredProgram:
     """The data ops as planned, since their order was kept, with the machine code's own synchronisation.
 
-    A wait between the instructions of one op counts as one behind the op that lets the rest of it be under way.
+    A wait between the instructions of one op counts as one after the op that lets the rest of it be in flight.
     """
     alone = {phase: _alone(expected[phase], found.phase(phase)) for phase in Phase}
     return planned.with_phases(
@@ -332,7 +332,7 @@ def _inside(event: MachineEvent, rest: Sequence[ExpectedEvent], phase: Phase) ->
         raise IsaError(
             Finding(
                 code="I205",
-                message=f"a barrier stands between the instructions of {op.op}",
+                message=f"a barrier is between the instructions of {op.op}",
                 concerns=(op.concern(),),
             )
         )

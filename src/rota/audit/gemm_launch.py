@@ -81,7 +81,7 @@ class TripRuns:
 class GemmProgram:
     """One kernel, decoded once and run as often as wanted; `element` is how matrix instructions spell A's and B's.
 
-    `dynamic_lds` is LDS that the launch asks for.  Behind the five parameters of a GEMM, `nulls` are pointers that a
+    `dynamic_lds` is LDS that the launch asks for.  After the five parameters of a GEMM, `nulls` are pointers that a
     compiler has for memory of its own, if it needs any.  `b_by_columns` is B as K x N.
     """
 
@@ -134,7 +134,7 @@ class GemmProgram:
         return Launched(got, due, bound, (*outcome.findings, *wrong))
 
     def run_trips(self, trips: int, seeds: int) -> TripRuns:
-        """Integers under every adversarial and so many drawn interleavings, in one workgroup.
+        """Integers under every adversarial and this many drawn interleavings, in one workgroup.
 
         Once numbers of full precision, in several: a workgroup that takes another's tile is wrong only among others.
         """
@@ -211,7 +211,7 @@ def _drawn(random: np.random.Generator, shape: tuple[int, int], numbers: Numbers
 
 
 def _rounding(terms: int) -> float:
-    """What sums of so many terms may lose, in any order, of the sum of their sizes.
+    """What sums of this many terms may lose, in any order, of the sum of their sizes.
 
     N. J. Higham, Accuracy and Stability of Numerical Algorithms, 3.1; products of two elements are exact in fp32.
     """

@@ -45,7 +45,7 @@ from rota.program.kinds import OpKind, Phase
 
 # Do attention's instructions work on what their entries name.
 #
-# Registers are the compiler's choice, but a value stands where it was made until it is read: they are followed
+# Registers are the compiler's choice, but a value is where it was made until it is read: they are followed
 # through the loop, with no trip and with two. DMAs and LDS reads must name the bytes of their tile.
 
 Pair = tuple[ExpectedEvent, MachineEvent]
@@ -355,7 +355,7 @@ def _due(mfma: Mfma, operand: Factor, binding: GemmBinding) -> Iterator[_Piece]:
 
 
 def _forget(held: dict[Register, _Held], sums: Sequence[_Held]) -> None:
-    """A sum stands in one place: where it was last written to."""
+    """A sum is in one place: where it was last written to."""
     for register in [register for register, each in held.items() if each in sums]:
         del held[register]
 

@@ -173,7 +173,7 @@ class MachineEvent:
 
     A wait has the counts it names, a DMA the constant part of its LDS address and the register that it is added to, a
     priority its level.  A branch may skip what is `conditional`.
-    `serves_scalars` is a wait at which scalar loads were under way: they need it.
+    `serves_scalars` is a wait at which scalar loads were in flight: they need it.
     """
 
     kind: OpKind
@@ -210,7 +210,7 @@ class MachineLoop:
 def read_machine_loop(
     instructions: Sequence[Instruction], valu: Collection[str] = (), kinds: Collection[OpKind] = ()
 ) -> MachineLoop:
-    """The only loop of the kernel; of a whole kernel, which marks where its schedule stands, the only one there.
+    """The only loop of the kernel; of a whole kernel, which marks where its schedule is, the only one there.
 
     `valu` are opcodes that count as events, where a schedule has vector ops; `kinds` are those of the schedule's ops,
     without which an access of global memory is none of its events.

@@ -34,7 +34,7 @@ from rota.targets import registry
 
 # A search that Ctrl-C ends early.
 #
-# The first Ctrl-C ends the searches that are under way, and the work goes on with the best that they found; the
+# The first Ctrl-C ends the searches that are in flight, and the work goes on with the best that they found; the
 # second ends the command.
 
 T = TypeVar("T")
@@ -219,7 +219,7 @@ def _parsable(kind: Any) -> bool:  # noqa: ANN401  # a type hint
 
 
 def _parsed(text: str, kind: Any) -> object:  # noqa: ANN401  # a type hint
-    """The value that a text stands for; a ValueError says what was expected."""
+    """The value that a text represents; a ValueError says what was expected."""
     if get_origin(kind) in (Union, UnionType):
         return _first_parsed(text, get_args(kind))
     if get_origin(kind) is tuple:
@@ -308,7 +308,7 @@ def with_option(command: Command) -> Command:
 
 
 def told_options(options: Sequence[str]) -> dict[str, str]:
-    """By name; a usage error if one isn't NAME=VALUE, or stands there twice."""
+    """By name; a usage error if one isn't NAME=VALUE, or is there twice."""
     found: dict[str, str] = {}
     for told in options:
         name, equals, value = told.partition("=")
@@ -359,7 +359,7 @@ def _registered(name: str) -> Kernel:
 
 
 def named_object(name: str) -> object:
-    """What file.py:Name or package.module:Name stands for."""
+    """What file.py:Name or package.module:Name represents."""
     place, colon, attribute = name.rpartition(":")
     if not colon:
         raise click.UsageError(f"{name!r} names no function: file.py:function, package.module:function")

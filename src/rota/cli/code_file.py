@@ -42,7 +42,7 @@ def names_machine_code(text: str) -> bool:
 
 
 def code_files(place: str) -> list[Path]:
-    """The files that a name, a folder or a pattern stands for: of folders all that hold code, or source of it."""
+    """The files that a name, a folder or a pattern represents: of folders all that hold code, or source of it."""
     if not Path(place).is_dir() and not has_magic(place):
         return [Path(place)]
     named = [Path(place)] if Path(place).is_dir() else [*map(Path, glob(place, recursive=True))]  # noqa: PTH207

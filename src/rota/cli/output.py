@@ -230,7 +230,7 @@ class Counted:
         self._done, self._whole = done, whole
 
     def proofs(self, done: int, whole: int) -> None:
-        """So many proofs, of at most so many, where that is known."""
+        """So many proofs, of at most this many, where that is known."""
         self._done, self._whole, self._what = done, whole, "proofs"
 
     def files(self, done: int, whole: int) -> None:

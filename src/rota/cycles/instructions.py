@@ -117,7 +117,7 @@ _SYNCHRONISING = {OpKind.WAIT: Work(1), OpKind.BARRIER: Work(1), OpKind.PRIORITY
 
 
 class WorkSource(Protocol):
-    """What says how many instructions the ops of a program stand for, where they don't say it themselves.
+    """What says how many instructions the ops of a program represent, where they don't say it themselves.
 
     `rota.pipeline.geometry.TileShape` does so for a body declared in tiles.
     """
@@ -137,7 +137,7 @@ def program_of(schedule: Lowerable, shape: WorkSource | None) -> LoweredProgram:
         raise DeclarationError(
             Finding(
                 code="D109",
-                message=f"{program.name} is declared in tiles: nothing says how many instructions an op stands for",
+                message=f"{program.name} is declared in tiles: nothing says how many instructions an op represents",
                 concerns=(silent[0].concern(),),
                 fixes=("pass shape=TileShape(geometry=..., waves=..., instruction=...)",),
             )
@@ -211,7 +211,7 @@ class ModelInstruction(NamedTuple):
 
 
 class IssuedEntry(NamedTuple):
-    """The entry behind an instruction."""
+    """The entry after an instruction."""
 
     phase: Phase
     slot: int
@@ -247,7 +247,7 @@ class Code:
     """Instructions per role, each wave's role, the entries that keys number, and what one trip asks of the units.
 
     `register_counters` number, for each register, the counter of what fills it, or `NOBODY`.  With `fused_waits`, waits
-    that stand side by side are one instruction.
+    that are adjacent are one instruction.
     """
 
     name: str

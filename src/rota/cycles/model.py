@@ -81,7 +81,7 @@ _UNCOUNTED = Counter(
 
 
 def tokens_of(counters: Iterable[Counter], first_cause: int) -> list[Tokens]:
-    """One wave's counters, and behind them one for ops that nothing counts; causes of waits are numbered like them."""
+    """One wave's counters, and after them one for ops that nothing counts; causes of waits are numbered like them."""
     return [Tokens(counter, first_cause + number) for number, counter in enumerate((*counters, _UNCOUNTED))]
 
 
@@ -96,7 +96,7 @@ class Waiting(NamedTuple):
 
 
 class ModelWave:
-    """One wave: where it stands, what it has under way.  The last of its `tokens` are of ops that nothing counts."""
+    """One wave: where it is, what it has in flight.  The last of its `tokens` are of ops that nothing counts."""
 
     __slots__ = (
         "code",
@@ -186,7 +186,7 @@ class Sleeper(NamedTuple):
 
 @dataclass(slots=True)
 class Gathering:
-    """One barrier under way: how often each wave has arrived and waited, and when each meeting was complete.
+    """One barrier in progress: how often each wave has arrived and waited, and when each meeting was complete.
 
     The n-th wait of a wave of `waiting` ends when all of `awaited`, those that still run, have arrived n times.
     """
@@ -352,7 +352,7 @@ class Steady(IntEnum):
 
 
 class ComputeUnit:
-    """Waves, what they have under way, when units are free, and the accounts."""
+    """Waves, what they have in flight, when units are free, and the accounts."""
 
     def __init__(self, code: Code, parameters: Parameters, trips: int, record: bool, until: Steady | None) -> None:
         self.code = code

@@ -25,7 +25,7 @@ MATRIX, VECTOR = 0, 1
 """Math units."""
 # A loop as one wave issues it.
 #
-# One wave stands for all: what they share, it holds as long as all of them together, and at a barrier it waits for
+# One wave represents all: what they share, it holds as long as all of them together, and at a barrier it waits for
 # the last SIMD's turn.
 
 _FORMS = {Unit.MMA: MATH, Unit.VALU: MATH, Unit.LDS: LDS, Unit.DMA: GLOBAL}
@@ -65,8 +65,8 @@ class IssueRun(NamedTuple):
 class PacedLoop:
     """The entries of a kernel as steps, and what a wave needs to know of its machine.
 
-    `edge` is the time that the loop's edge takes, `latency` that of a load.  Counters hold so many tokens, the last one
-    stands for none; `pending` are tokens that are taken when the loop begins.  No trip takes less than `least` clocks.
+    `edge` is the time that the loop's edge takes, `latency` that of a load.  The last of the counters
+    counts nothing; `pending` are tokens that are taken when the loop begins.  No trip takes less than `least` clocks.
     """
 
     turn: int
@@ -117,7 +117,7 @@ class _Reader:
         self.computed = [counter < 0 for counter in code.register_counters]
         self.waves, self.sharers = code.waves, -(-code.waves // parameters.simds)
         # A wave of the first SIMD leaves at its next turn after the last one's arrival and the barrier's own time; of
-        # waves that share a matrix unit each arrives an instruction's time behind the one before.
+        # waves that share a matrix unit each arrives an instruction's time after the one before.
         longest = max((each.held for each in code.instructions[0] if each.kind == CODE[OpKind.MMA]), default=0)
         late = parameters.simds - 1 + longest * (self.sharers - 1)
         self.barrier = -(-(parameters.barrier + late) // self.turn) * self.turn
@@ -178,7 +178,7 @@ class _Reader:
 
 
 class WavePace:
-    """The wave under way: the time, when units are free, registers ready and tokens given back."""
+    """The running wave: the time, when units are free, registers ready and tokens given back."""
 
     __slots__ = (
         "_arriving",
@@ -211,7 +211,7 @@ class WavePace:
         self.time += self._loop.edge
 
     def issue(self, entry: int) -> bool:
-        """The instructions of an entry, one after the other: is any of them late?"""
+        """Issue the instructions of an entry; True if any of them is late."""
         issue, late = self._issue, False
         for step in self._loop.entries[entry]:
             self.time += step[1]
@@ -219,7 +219,7 @@ class WavePace:
         return late
 
     def stall(self, entry: int) -> int:
-        """Clocks that the wave would stand before the first instruction of an entry if it came next."""
+        """Clocks that the wave would stall before the first instruction of an entry if that came next."""
         for step in self._loop.entries[entry][:1]:
             form, lead, held, _, needs, _, place = step.first if isinstance(step, IssueRun) else step
             time = until = self.time + lead
@@ -234,7 +234,7 @@ class WavePace:
         return 0
 
     def busy_yet(self, entry: int) -> int:
-        """Clocks until the matrix unit is free, when the wave comes to the first instruction of an entry."""
+        """Clocks until the matrix unit is free, when the wave reaches the first instruction of an entry."""
         return self._free[MATRIX] - self.time - sum(step.lead for step in self._loop.entries[entry][:1])
 
     def _given_back(self, place: int, token: int) -> int:
@@ -246,7 +246,7 @@ class WavePace:
         return under_way[token - len(tokens)]
 
     def _math(self, step: IssueStep) -> bool:
-        """Late is what the wave stood for, or a matrix instruction that the unit stood idle for."""
+        """True if the wave stalled, or the unit was idle before a matrix instruction."""
         _, _, held, after, needs, makes, place = step
         free, ready, turn, time = self._free, self._ready, self._loop.turn, self.time
         until = free[place] if free[place] > time else time  # noqa: FURB136  # in the innermost loop, a call counts
@@ -272,7 +272,7 @@ class WavePace:
         return late or every > (self._loop.turn if waves_turn else first.held)
 
     def _wait(self, step: IssueStep) -> bool:
-        """A wait directly behind another is a field of the same instruction, where there is such a one."""
+        """A wait directly after another is a field of the same instruction, where there is such a one."""
         _, _, held, _, _, _, place = step
         if self.time == self._waited and self._loop.fused_waits:
             self.time -= self._loop.turn
@@ -353,7 +353,7 @@ class NativePace:
         self._addresses = [each.buffer_info()[0] for each in self._arrays]
 
     def clocks(self, order: Sequence[int], ahead: Iterable[Sequence[int]]) -> int:
-        """Clocks of a trip, behind other trips."""
+        """Clocks of a trip, after other trips."""
         return self._trip(order, ahead, None, None)
 
     def trip(
@@ -392,7 +392,7 @@ def _fields(step: IssueStep | IssueRun, pool: list[int]) -> tuple[int, ...]:
 # A loop's pace at a glance.
 #
 # The cycle model (`model`) runs every wave; a search that tries thousands of orders asks for less, and one wave
-# stands for all. Loads in front of the loop have landed when it begins. This ranks orders; what a schedule takes,
+# represents all. Loads in front of the loop have landed when it begins. This ranks orders; what a schedule takes,
 # the model says. The compiled core gives the same clocks as `WavePace`, faster; without it `WavePace` does.
 
 _TRIPS = 2  # ahead of the one that is taken; by then loads of the first have landed

@@ -72,7 +72,7 @@ class Prediction:
     """Cycles per K-tile in the steady loop and what they consist of.
 
     `least_cycles` is what the `busiest` unit needs; `bound_by` is what limits the loop: that unit, if it is busy nearly
-    all the time, else what the idle unit or the waves stood for longest.  The ceilings are those of the whole device at
+    all the time, else what the idle unit or the waves waited for longest.  The ceilings are the whole device's at
     `clock` MHz, of its matrix units and of its memory path; `flops` and `moved` bytes are those of one workgroup's
     K-tile.  `lost` is where waves stalled; `idle` is why MMA units were idle: what held up the wave that used them
     next, or that it issued other instructions.  `hangs_on` lists the estimates that move the cycles by more than 1 %,
@@ -219,7 +219,7 @@ def clocks_of(code: Code, parameters: Parameters) -> float:
 
 
 class Ranked(NamedTuple):
-    """A schedule, its prediction, and its place from 1 on, which `shared_by` so many have."""
+    """A schedule, its prediction, and its place from 1 on, which `shared_by` this many have."""
 
     schedule: Lowerable
     prediction: Prediction

@@ -96,7 +96,7 @@ def _at(key: IssuedEntry, trip: int) -> At:
 
 
 def _merged(occupied: Iterable[Occupied]) -> Iterator[list[Occupied]]:
-    """Instructions of one entry that follow without a gap; loads under way at once count as such."""
+    """Instructions of one entry that follow without a gap; loads in flight at once count as such."""
     open_pieces: dict[tuple[int, Lane, int, int], list[Occupied]] = {}
     for each in sorted(occupied, key=lambda one: one.start):
         where = each.wave, each.lane, each.key, each.trip

@@ -189,7 +189,7 @@ class Crossed(NamedTuple):
 class MeasuredRun:
     """When each wave began its trips and ended the last (`edges`), and the clocks it lost in each, by entry and cause.
 
-    `causes` say what the numbers of causes stand for.  `idle` are the clocks for which a SIMD's matrix unit waited for
+    `causes` say what the numbers of causes represent.  `idle` are the clocks for which a SIMD's matrix unit waited for
     the wave that then used it, by what held that up.
 
     If `period` is not 0, the unit's state repeated after the last `period` trips; else it never did.

@@ -31,7 +31,7 @@ class Described(Protocol):
         ...
 
     def shape(self) -> TileShape | None:
-        """What the ops of a body declared in tiles stand for."""
+        """What the ops of a body declared in tiles represent."""
         ...
 
 
@@ -65,7 +65,7 @@ Emitter: TypeAlias = Callable[[Emission], str]
 class Addition:
     """A wait before the data instruction of that number in its phase, for all but `count` on its counter.
 
-    With `at_barrier` it stands before the first barrier that comes before that instruction.
+    With `at_barrier` it is before the first barrier that comes before that instruction.
     """
 
     phase: Phase
@@ -126,7 +126,7 @@ def _refusal(
 
 # Register waits made explicit.
 #
-# LLVM adds a wait of its own before a register is used while its load is under way. Planned waits take their place,
+# LLVM adds a wait of its own before a register is used while its load is in flight. Planned waits take their place,
 # so that the machine code holds no wait which the schedule doesn't.
 
 _Compiled = TypeVar("_Compiled", bound=CompiledSchedule)
@@ -173,5 +173,5 @@ def _merged(before: CompiledSchedule, after: CompiledSchedule) -> list[Repair]:
 
 
 def _twice(first: Repair, again: Repair) -> Repair:
-    """Two changes of one entry as one: from what stood there at first to what stands there now."""
+    """Two changes of one entry as one: from what stood there at first to what is there now."""
     return replace(again, before=first.before, count_before=first.count_before)

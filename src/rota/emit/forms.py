@@ -85,7 +85,7 @@ def emit_skeleton(compiled: CompiledSchedule) -> str:
 
 
 def check_calls(form: ProgramForm, entries: Sequence[Entry]) -> None:
-    """One call stands for one op: what reads or writes other places must be called by other numbers."""
+    """One call represents one op: what reads or writes other places must be called by other numbers."""
     known: dict[FunctionCall, Entry] = {}
     for entry in entries:
         call = form.call(entry, 0)

@@ -16,7 +16,7 @@ from rota.program.lowered import LoweredProgram
 from rota.program.machine import Machine
 from rota.targets.architecture import Architecture, WaitEncoding
 
-# Where a schedule stands in the machine code of a whole kernel.
+# Where a schedule is in the machine code of a whole kernel.
 #
 # A DMA sets m0 anew before it uses it, so that these have no effect.
 
@@ -63,7 +63,7 @@ def comment(text: str) -> str:
         raise EmissionError(
             Finding(
                 code="T201",
-                message=f"{text!r:.80} can't stand in a comment of C++ source: the compiler would read on behind it",
+                message=f"{text!r:.80} can't be in a comment of C++ source: the compiler would read on after it",
                 evidence=(("expected", "one line of printable characters, without a backslash"),),
                 fixes=("take line breaks and backslashes out of names, reasons and the machine's name",),
             )
@@ -178,7 +178,7 @@ def _check_role(program: LoweredProgram, entry: Entry) -> None:
         names = ", ".join(program.roles[role].name for role in entry.roles) or "no role"
         raise no_word(
             f"{entry.op} is executed by {names} alone; source is written for waves that all do the same, or for two "
-            "groups of equal size, one a barrier behind the other",
+            "groups of equal size, one a barrier after the other",
             concerns=(entry.concern(),),
             evidence=tuple(
                 (role.name, "waves not stated" if role.waves is None else f"{role.waves} waves")
@@ -192,11 +192,11 @@ def sync_words() -> Iterator[str]:
     yield "#define ROTA_FENCE __builtin_amdgcn_sched_barrier(0);"
     yield (
         "#define ROTA_WAIT_VM(n) "
-        "__builtin_amdgcn_s_waitcnt(((n) & 15) | 0xf70 | ((n) >> 4 << 14)); ROTA_FENCE  // at most n loads under way"
+        "__builtin_amdgcn_s_waitcnt(((n) & 15) | 0xf70 | ((n) >> 4 << 14)); ROTA_FENCE  // at most n loads in flight"
     )
     yield (
         "#define ROTA_WAIT_LGKM(n) "
-        "__builtin_amdgcn_s_waitcnt(0xc07f | ((n) << 8)); ROTA_FENCE  // at most n LDS reads under way"
+        "__builtin_amdgcn_s_waitcnt(0xc07f | ((n) << 8)); ROTA_FENCE  // at most n LDS reads in flight"
     )
     yield "#define ROTA_BARRIER __builtin_amdgcn_s_barrier(); ROTA_FENCE"
     yield "#define ROTA_PRIORITY(n) __builtin_amdgcn_s_setprio(n); ROTA_FENCE"
@@ -257,7 +257,7 @@ def sync_reasons(compiled: CompiledSchedule) -> Reasons:
 
 
 def sync_reason(program: LoweredProgram, entry: Entry, reasons: Reasons) -> str:
-    """Why an entry stands there, if it synchronises; slots of `reasons` are not those of staggering's own barriers."""
+    """Why an entry is there, if it synchronises; slots of `reasons` are not those of staggering's own barriers."""
     if is_alone(program, entry):
         late = entry.phase is Phase.PROLOGUE
         return "group 1 falls one barrier behind group 0" if late else "group 0 lets group 1 catch up"

@@ -232,7 +232,7 @@ class Together:
         return tuple(run for policy in self.policies for run in policy.runs())
 
     def paces(self, group: Workgroup) -> tuple[Pace, ...]:
-        """The paces of all policies, one behind the other."""
+        """The paces of all policies, one after the other."""
         import numpy as np
 
         apart = zip(*(policy.paces(group) for policy in self.policies), strict=True)
@@ -296,7 +296,7 @@ class BarrierStop(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A role leaves a barrier, behind the arrivals that it has waited for."""
+    """A role leaves a barrier, after the arrivals that it has waited for."""
 
     stop: BarrierStop
     arrivals: tuple[BarrierStop, ...]

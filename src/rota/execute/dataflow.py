@@ -117,7 +117,7 @@ def _tiles_written(group: Workgroup, clock: Clock) -> Ints:
 
 
 def _younger_own_writes(group: Workgroup, place: Place, reads: Ints, writes: Ints) -> NDArray[np.bool_] | None:
-    """[wave, read, slice, write]: LDS writes behind a read of the same wave, where the ds order keeps them."""
+    """[wave, read, slice, write]: LDS writes after a read of the same wave, where the ds order keeps them."""
     import numpy as np
 
     if not any(trace.memory[index].line is Line.DS for trace in group.traces for index in trace.writes.get(place, ())):
@@ -193,7 +193,7 @@ class _Numbers:
         self._of = {place: {op: number for number, op in enumerate(ops)} for place, ops in accesses.items()}
 
     def of(self, place: Place, op: int | None) -> int:
-        """Its number; -1, which stands for nothing, if the wave's role doesn't execute it."""
+        """Its number; -1, which represents nothing, if the wave's role doesn't execute it."""
         return -1 if op is None else self._of[place][op]
 
 
@@ -310,7 +310,7 @@ class Waves:
         return np.where(_over(found == UNWRITTEN, initial), initial, np.nan)
 
     def _used(self, moment: Moment, place: Place, due: Version) -> Floats:
-        """A register when the op issues: NaN while its load is under way, or if nothing was ever written.
+        """A register when the op issues: NaN while its load is in flight, or if nothing was ever written.
 
         What nothing has written holds the initial version that is the first to be read there.
         """
@@ -383,7 +383,7 @@ class Waves:
         return right
 
     def _store(self, moment: Moment, place: Place, content: Floats) -> None:
-        """`content` by [run, slice, ...] as what the write brings; the row behind all writes stays NaN.
+        """`content` by [run, slice, ...] as what the write brings; the row after all writes stays NaN.
 
         A store of another wave that a read found before program order got to it is NaN: a mixture with the wave's own
         older slice, it is wrong whatever it holds.

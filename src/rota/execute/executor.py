@@ -58,7 +58,7 @@ class Matrices(NamedTuple):
     `scales` are the numbers that further operands hold, by [operand, block, K-tile, slice]; `scaled` says which factor
     each of them multiplies.
 
-    A slice is a row of A, or a column of B; the waves that write the tiles share them out.  Behind the K-tiles follow a
+    A slice is a row of A, or a column of B; the waves that write the tiles share them out.  After the K-tiles follow a
     tile of zeros and, last, where GARBAGE points, a tile of NaN.
     """
 
@@ -226,7 +226,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What a program runs on: `waves_per_role` None stands for two of each of several roles, or four of a single one.
+    """What a program runs on: `waves_per_role` None represents two of each of several roles, or four of a single one.
 
     With `compiler_waits` a compute or a store waits for the loads into its registers, as a compiler that tracks
     registers makes it; the proof names this assumption.

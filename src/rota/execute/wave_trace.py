@@ -41,7 +41,7 @@ class Line(enum.Enum):
 class MemoryOp(NamedTuple):
     """One memory op of a wave, by ordinals of the trace's steps.
 
-    `cover` is the first step behind which it is complete, the trace's length if there is none.  `tile` is the K-tile
+    `cover` is the first step after which it is complete, the trace's length if there is none.  `tile` is the K-tile
     it fetches; `source` the memory op whose registers a store writes to LDS; `block` the part of the operand it moves.
     Where a program's values have versions these three say nothing: its data follow from what its ops compute.
     """
@@ -66,7 +66,7 @@ class Compute(NamedTuple):
 class Trace:
     """The program of one role, unrolled for one trip count; ops that order and move nothing are left out.
 
-    `positions` say where the entry of each step stands in the list of its phase.  `barriers` are the steps that arrive
+    `positions` say where the entry of each step is in the list of its phase.  `barriers` are the steps that arrive
     at a barrier, wait at one, or both; they end the trace's epochs.
     """
 
@@ -98,7 +98,7 @@ def trace_of(program: LoweredProgram, role: int, trip_count: int, *, compiler_wa
 
 
 class _Walk:
-    """Walks the entries in program order and keeps, per counter, what is still under way."""
+    """Walks the entries in program order and keeps, per counter, what is still in flight."""
 
     def __init__(self, program: LoweredProgram, trip_count: int, *, compiler_waits: bool) -> None:
         self._program = program
@@ -198,7 +198,7 @@ class _Walk:
         counter, count = entry.effect.counter, entry.effect.wait_value
         if counter is None or count >= self._machine.no_wait(counter):
             return
-        if count and not self._ordered[counter]:  # it leaves some of them under way, and any may be among these
+        if count and not self._ordered[counter]:  # it leaves some of them in flight, and any may be among these
             return
         pending = self._pending[counter]
         while pending and self._issued[counter] - pending[0][1] >= count:
@@ -208,7 +208,7 @@ class _Walk:
         self._barriers.append(ordinal)
 
     def _addressed(self, effect: Effect, ordinal: int) -> None:
-        """A memory op uses the registers of its addresses, and a compiler keeps its result behind older ones."""
+        """A memory op uses the registers of its addresses, and a compiler keeps its result after older ones."""
         for place in effect.reads:
             if place.space is not Space.LDS:
                 self._used(place, ordinal)

@@ -139,15 +139,15 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
     return replace(step, touches=touches, spacing=spacing_of(instruction, architecture))
 
 
-# Which waves come to an instruction.
+# Which waves reach an instruction.
 #
 # A wave starts with its lanes' numbers in v0, in a workgroup of one dimension; arguments and memory are not known.
 # What follows from known registers is computed, what a loop or a stretch that may be skipped writes is not known
-# behind it.
+# after it.
 
 # Not memory, not matrices, not clocks; without those that write a part of a register.
 _COMPUTED = re.compile(r"^(?:s_(?!load|store|buffer|scratch|atomic|mem|dcache)|v_(?!mfma|smfmac|writelane))")
-# Behind these, other registers are meant than those that are named, or nothing is done at all.
+# After these, other registers are meant than those that are named, or nothing is done at all.
 _INDIRECT = ("s_set_gpr_idx", "s_setvskip", "s_movrel")
 _EXEC = frozenset(named("exec").rows)
 
@@ -160,9 +160,9 @@ def waves_at(
     *,
     reached: range = range(0),
 ) -> dict[int, frozenset[int] | None]:
-    """For each instruction number the waves, of so many, that execute it; None where it depends on something else.
+    """For each instruction number the waves, of this many, that execute it; None where it depends on something else.
 
-    What is to be found holds if the stretch `reached` is: branches from before it to behind it aren't taken.
+    What is to be found holds if the stretch `reached` is: branches from before it to after it aren't taken.
     """
     indirect = any(each.opcode.startswith(_INDIRECT) for each in instructions)
     steps = [

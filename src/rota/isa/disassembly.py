@@ -42,9 +42,9 @@ _WORD = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeLine:
-    """One instruction: where it stands in the text, its text, its encoding, and the place that it jumps to.
+    """One instruction: where it is in the text, its text, its encoding, and the place that it jumps to.
 
-    `follows` is the place behind it; `label` is what a jump names in assembly.
+    `follows` is the place after it; `label` is what a jump names in assembly.
     """
 
     number: int
@@ -136,14 +136,14 @@ def _labelled(label: str, place: int, labels: Mapping[str, list[int]]) -> int | 
 # Addresses of code in registers.
 #
 # Compilers make the address of a function with s_getpc_b64 and a sum, and keep return addresses in lanes of a
-# vector register. That much is followed; whatever else an instruction names is not known behind it.
+# vector register. That much is followed; whatever else an instruction names is not known after it.
 
 Key = str | int | tuple[int, int]  # SCC, a scalar register, or a lane of a vector register
 Values = frozenset[int]
 State = dict[Key, Values]  # what is not in it is not known
 _Written = dict[Key, Values | None]
 
-_MOST_VALUES = 16  # of one register: from so many places a function may be called
+_MOST_VALUES = 16  # of one register: from this many places a function may be called
 _ANY_LANE = -1
 _SCC = "scc"
 _M32 = 0xFFFF_FFFF
@@ -168,7 +168,7 @@ def jump_targets(line: CodeLine, state: State) -> Values | None:
 
 
 def behind(line: CodeLine, state: State) -> State:
-    """What the registers may hold behind an instruction."""
+    """What the registers may hold after an instruction."""
     opcode, _, rest = line.text.partition(" ")
     if opcode.startswith(_RELATIVE):
         return {}
@@ -207,7 +207,7 @@ def _keys(operand: str) -> list[Key]:
 
 
 def _here(line: CodeLine, operands: list[str], _: State) -> _Written:
-    """The address behind the instruction: of s_getpc_b64, and where a call returns to."""
+    """The address after the instruction: of s_getpc_b64, and where a call returns to."""
     halves = (frozenset({line.follows & _M32}), frozenset({line.follows >> 32}))
     return dict(zip(_keys(operands[0]), halves, strict=True))
 
@@ -296,7 +296,7 @@ def _literal(operand: str) -> int | None:
 _MOST_VISITS = 16  # of a place, on average: what real code needs is 1 to 4
 _FREE_VISITS = 10_000
 ENDS = frozenset({"s_endpgm", "s_endpgm_saved"})
-"""Opcodes behind which a wave is over."""
+"""Opcodes after which a wave is over."""
 _INDIRECT = frozenset({"s_setpc_b64", "s_swappc_b64"})
 _NO_WAY_ON = ENDS | _INDIRECT | {"s_branch", "s_call_b64", "s_trap"}
 
@@ -305,7 +305,7 @@ _NO_WAY_ON = ENDS | _INDIRECT | {"s_branch", "s_call_b64", "s_trap"}
 class CodeFlow:
     """The places that can be come to, the jumps that are not understood, and where the code shows nothing.
 
-    `missing` are pairs of a place and where it leads: no instruction stands there.
+    `missing` are pairs of a place and where it leads: no instruction is there.
     """
 
     places: frozenset[int]
@@ -328,7 +328,7 @@ def derive_flow(listing: CodeListing, entry: int, functions: Iterable[int] = ())
 
 
 def falls_through(opcode: str) -> bool:
-    """Can the next thing be what stands behind it?  A call comes back there by a jump of its own."""
+    """Can the next thing be what is after it?  A call comes back there by a jump of its own."""
     return opcode not in _NO_WAY_ON
 
 
@@ -404,10 +404,10 @@ _ENCODING = re.compile(r"_(e32|e64|dpp|sdwa)$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction:
-    """One instruction: its opcode, its operands, the modifiers that follow them, and where it stands.
+    """One instruction: its opcode, its operands, the modifiers that follow them, and where it is.
 
     `line` is that of the listing, `address` the byte address in the code object, if the listing says it, `target` the
-    number of the instruction that a branch goes to.  `symbol` is the function that it stands in, `source` the line that
+    number of the instruction that a branch goes to.  `symbol` is the function that it is in, `source` the line that
     it was compiled from, `encoding` its words.
     """
 
@@ -433,7 +433,7 @@ class Instruction:
 
     @property
     def follows(self) -> int | None:
-        """The address behind it, if its own is known."""
+        """The address after it, if its own is known."""
         return None if self.address is None else self.address + 4 * len(self.encoding)
 
 
@@ -524,7 +524,7 @@ def instruction_of(
     symbol: str | None = None,
     source: SourceLine | None = None,
 ) -> Instruction:
-    """One line of a listing, with where it stands as far as that is known."""
+    """One line of a listing, with where it is as far as that is known."""
     opcode, _, rest = line.text.partition(" ")
     operands = [part.strip() for part in _OPERANDS.split(rest.strip())] if rest.strip() else []
     modifiers: tuple[str, ...] = ()
@@ -549,7 +549,7 @@ def instruction_of(
 
 # Code that has no way to an end.
 #
-# A wave that comes to one of them runs for ever, whatever its registers hold; nobody has to wait for that to show.
+# A wave that reaches one of them runs for ever, whatever its registers hold; nobody has to wait for that to show.
 
 
 def without_end(instructions: Sequence[Instruction]) -> frozenset[int]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Number formats of matrix operands.
 #
-# A lane's registers are one string of bits, the first register lowest; an element is the next so many bits.
+# A lane's registers are one string of bits, the first register lowest; an element is the next this many bits.
 # Elements come as float64, which holds every value of every format, lane by lane in columns.
 
 Registers = NDArray[np.uint32]

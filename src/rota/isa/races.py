@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 #
 # A wave's *epoch* is the number of barriers it has reached. An access has the epoch of its issue and, once a wait
 # of its wave has covered it, the epoch of that wait. Access `o` of one wave is *before* access `n` of another, in
-# every interleaving, iff the wait that covers `o` stands in an earlier epoch than the issue of `n`; an access that
+# every interleaving, iff the wait that covers `o` is in an earlier epoch than the issue of `n`; an access that
 # no wait has covered yet is before nothing. LDS instructions of one wave are ordered among themselves; its loads to
-# LDS (DMA) are ordered with nothing, so that a wait must stand between them and any other access of the wave to the
+# LDS (DMA) are ordered with nothing, so that a wait must be between them and any other access of the wave to the
 # same bytes.
 #
 # A byte knows the number of its last plain write `W` and whether that changed it, of each wave's last plain read
@@ -47,23 +47,23 @@ if TYPE_CHECKING:
 #
 # - another wave's, not before `n`: I109.  Both are plain writes of registers and the bytes are equal, or
 #   both are one instruction that loads the same words to the same bytes: I304 instead, a warning.  Of such loads, the
-#   later one looks out for the earlier ones as well: who comes to the bytes afterwards needs all of them behind it.
+#   later one looks out for the earlier ones as well: who reaches the bytes afterwards needs all of them after it.
 #   Atomics never look at atomics.
 # - the same wave's, `o` or `n` is a DMA, and no wait has covered `o`: I106.
 # - a byte is read while `I` is false: I301.
 #
-# An I109 says what it *rests on*: "no barrier" if both were issued in one epoch. Else a barrier stands between, but
+# An I109 says what it *rests on*: "no barrier" if both were issued in one epoch. Else a barrier is between, but
 # no wait before it: "policy" if `o` is an LDS read and `n` writes registers (a DMA is never excused: its way to LDS
 # is another one), "no wait before the barrier" in all other cases.
 #
 # It says whether it was *seen* as well. Wrong in the order that was executed: a read landed with bytes of which
-# another wave's write had a change under way between its issue and its landing (it brings poison), or two writes
+# another wave's write had a change in flight between its issue and its landing (it brings poison), or two writes
 # differ. All others are separated only by how long things take; of these it says whether the write changed any of
 # the bytes, so that another order brings another value. A DMA and an atomic count as changing what they write.
 #
 # One number per byte and wave suffices: a wave's reads are covered in their order (a flat read, which isn't, keeps
-# its place in `R[w]` until it is covered), and a write that is kept apart from an earlier one stands for it towards
-# all that follow. Of a byte that two waves race for, the first race is told, and an I106 may be hidden behind an
+# its place in `R[w]` until it is covered), and a write that is kept apart from an earlier one represents it towards
+# all that follow. Of a byte that two waves race for, the first race is told, and an I106 may be hidden after an
 # I109. A run visits one interleaving; this check finds the races of the others, as long as they don't change where
 # the waves go.
 
@@ -103,7 +103,7 @@ class AccessOrder:
         self._changed = np.zeros(size, np.bool_)  # by the last write
 
     def begin_read(self, index: Octets, wave: int, epoch: int, instruction: Instruction, *, flat: bool = False) -> int:
-        """A read needs the last write of its bytes behind it, and one to have been."""
+        """A read needs the last write of its bytes after it, and one to have been."""
         access = LdsAccess(wave, epoch, instruction, writes=False, reads=True)
         self._check(access, index, self._written[index], ~self._changed[index])
         self._check_atomics(access, index)
@@ -125,7 +125,7 @@ class AccessOrder:
         *,
         equal: NDArray[np.bool_] | None = None,
     ) -> int:
-        """A write needs all reads and the last write of its bytes behind it; `equal` bytes stay as they are."""
+        """A write needs all reads and the last write of its bytes after it; `equal` bytes stay as they are."""
         return self._begin_write(index, LdsAccess(wave, epoch, instruction, writes=True, reads=False), equal)
 
     def begin_load(self, index: Octets, wave: int, epoch: int, instruction: Instruction, source: bytes) -> int:
@@ -148,7 +148,7 @@ class AccessOrder:
         return number
 
     def begin_atomic(self, index: Octets, wave: int, epoch: int, instruction: Instruction) -> int:
-        """An atomic access needs all plain ones behind it, and goes with other atomics in any order."""
+        """An atomic access needs all plain ones after it, and goes with other atomics in any order."""
         access = LdsAccess(wave, epoch, instruction, writes=True, reads=True)
         self._check(access, index, self._read[index])
         self._check(access, index, self._written[index])
@@ -240,9 +240,9 @@ class AccessOrder:
         self._faults.add(
             "I109",
             access.instruction,
-            f"{access.instruction.opcode} {verb} LDS; no wait and barrier keep it behind another wave's {noun}",
+            f"{access.instruction.opcode} {verb} LDS; no wait and barrier keep it after another wave's {noun}",
             *ends,
-            ("missing", "a wait for it, and a barrier behind that" if close else "a wait for it before the barrier"),
+            ("missing", "a wait for it, and a barrier after that" if close else "a wait for it before the barrier"),
             ("rests on", _rests_on(access, other)),
             ("seen", seen),
             other=other.instruction,
@@ -255,7 +255,7 @@ class AccessOrder:
         self._faults.add(
             "I106",
             told.instruction,
-            f"{told.instruction.opcode} {what} is under way",
+            f"{told.instruction.opcode} {what} is in flight",
             ("wave", told.wave),
             ("bytes", span(octets)),
             other=against.instruction,
@@ -273,7 +273,7 @@ def _rests_on(access: LdsAccess, other: LdsAccess) -> str:
     if other.epoch == access.epoch:
         return "no barrier"
     if not other.writes and not access.dma:
-        return "policy: an LDS read is over before the barrier behind which its bytes are written"
+        return "policy: an LDS read is over before the barrier after which its bytes are written"
     return "no wait before the barrier"
 
 
@@ -307,7 +307,7 @@ def span(octets: Octets) -> str:
 # atomic loads and stores. A conflict is a fault if nothing orders it.
 #
 # *Within a workgroup* the rules are those of LDS (`memory_order`): another wave's access is before this one iff the
-# wait that covers it stands in an earlier epoch. A wave's own accesses are in order. I302.
+# wait that covers it is in an earlier epoch. A wave's own accesses are in order. I302.
 #
 # *Between waves and workgroups* a shared write and a later shared read, or an atomic that returns, of the same
 # address order what came before the one with what follows the other: accesses that a wait of the writing wave had
@@ -409,7 +409,7 @@ class GlobalOrder:
         return number
 
     def touch(self, number: int, place: Places, size: int, equal: NDArray[np.bool_] | None = None) -> None:
-        """The access uses so many bytes at each place; `equal` ones it leaves as they were."""
+        """The access uses this many bytes at each place; `equal` ones it leaves as they were."""
         if place.size:
             access = self._accesses[number]
             access.places.append((place, size, equal))
@@ -495,7 +495,7 @@ class GlobalOrder:
         return self._ordered(one, another, wanted) or self._ordered(another, one, wanted)
 
     def _ordered(self, first: _Access, second: _Access, wanted: Scope) -> bool:
-        """Does a shared write behind the first and a shared read before the second order them?"""
+        """Does a shared write after the first and a shared read before the second order them?"""
         for numbers in self._shared.values():
             shared = [each for each in (self._accesses[number] for number in numbers) if each.scope >= wanted]
             released = [
@@ -520,7 +520,7 @@ class GlobalOrder:
         elif across:
             code, message = "I303", f"{verb} memory; nothing orders it with another {{}}'s {noun}"
         else:
-            code, message = "I302", f"{verb} memory; no wait and barrier keep it behind another {{}}'s {noun}"
+            code, message = "I302", f"{verb} memory; no wait and barrier keep it after another {{}}'s {noun}"
         groups = (
             (("workgroup", _name(self._names[access.group])), ("other workgroup", _name(self._names[other.group])))
             if across
@@ -614,7 +614,7 @@ def _name(workgroup: tuple[int, int, int]) -> str:
 
 # Races with one cause.
 #
-# Where a wait or barrier is missing, every access before it races with every one behind it: many pairs of
+# Where a wait or barrier is missing, every access before it races with every one after it: many pairs of
 # instructions, one fault. Pairs are alike if they break the same rule between the same two stretches of code and,
 # where the compiler says so, come from the same two source lines. A stretch ends at a barrier, a branch and a place
 # that branches go to: within one, a wait serves all.

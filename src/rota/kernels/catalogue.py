@@ -113,7 +113,7 @@ def shipped_kernels() -> dict[str, Kernel]:
 
 
 def full_names() -> dict[str, str]:
-    """The short name behind each full one."""
+    """The short name after each full one."""
     return {
         full: name
         for name, kernel in shipped_kernels().items()

@@ -159,7 +159,7 @@ class GemmShape:
         return _by_instruction(self) if instructions else _by_quadrant(self)
 
     def _check_whole(self, parts: int) -> None:
-        """Do whole instructions make the tile, whose operands come in so many parts?"""
+        """Do whole instructions make the tile, whose operands come in this many parts?"""
         side, k = self.mma
         down, across = (parts * waves * side for waves in WAVE_GRIDS[self.waves])
         check_fit(self, {"depth": k, "rows": down, "columns": across})
@@ -317,7 +317,7 @@ def _turned(loop: Loop, shape: GemmShape, tile: str) -> list[list[str]]:
 
 
 def _scales(loop: Loop, shape: GemmShape, operand: str, reads: int) -> list[str]:
-    """An operand's scales in LDS, and so many reads of them, one for each row of matrix instructions."""
+    """An operand's scales in LDS, and this many reads of them, one for each row of matrix instructions."""
     extent, own = shape.extents(operand)
     loads = shape.geometry.scale_loads(extent, shape.waves)
     size = loads * REGISTER_BYTES * LANES * shape.waves

@@ -326,7 +326,7 @@ def _as_schedule(what: str, given: Any) -> CompiledSchedule:  # noqa: ANN401  # 
 _FOR_PREDICTIONS = frozenset(
     {"waves", "instruction", "BM", "BN", "BK", "MMA_M", "MMA_N", "MMA_K", "elem_bytes", "packed"}
 )
-"""What says how many instructions the ops of a body declared in tiles stand for."""
+"""What says how many instructions the ops of a body declared in tiles represent."""
 
 
 class ByStages(FrontEnd):
@@ -371,7 +371,7 @@ class ByStages(FrontEnd):
                     yield from _without_effect(name, known and known.value, changes[name])
 
     def settings(self, parameters: Mapping[str, Setting]) -> dict[str, Setting]:
-        """Knobs, target, and what the ops of a body declared in tiles stand for."""
+        """Knobs, target, and what the ops of a body declared in tiles represent."""
         made = self.schedule
         found = {"config": Setting(expect("schedule_config()", made.schedule_config(), ScheduleConfig), ScheduleConfig)}
         target = getattr(made, "target", None)
@@ -391,7 +391,7 @@ class ByStages(FrontEnd):
         }
 
     def shape(self) -> TileShape:
-        """What the ops stand for, as it is set."""
+        """What the ops represent, as it is set."""
         from rota.pipeline.geometry import TileShape
 
         settings = self.kernel.settings()
@@ -534,7 +534,7 @@ class Kernel:
     """What can be compiled; `changes` are settings that differ from what the author wrote.
 
     `machine` is for a loop whose author names none.  `geometry` and `waves` say what the ops of a body declared in
-    tiles stand for, for predictions alone.
+    tiles represent, for predictions alone.
     """
 
     name: str
@@ -550,12 +550,12 @@ class Kernel:
 
     @property
     def parameters(self) -> dict[str, Setting]:
-        """The settings from which the source makes everything, as they stand."""
+        """The settings from which the source makes everything, as they are."""
         found = parameters_of(self.source)
         return {name: setting._replace(value=self.changes.get(name, setting.value)) for name, setting in found.items()}
 
     def settings(self) -> dict[str, Setting]:
-        """Every setting by name, as it stands."""
+        """Every setting by name, as it is."""
         found = parameters_of(self.source)
         missing = [name for name, setting in found.items() if setting.value is inspect.Parameter.empty]
         if not any(name not in self.changes for name in missing):

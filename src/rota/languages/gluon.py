@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # What the compiler adds to a Gluon kernel.
 #
-# LLVM follows the LDS reads that it takes to be under way, and waits for one before its registers are used. It
+# LLVM follows the LDS reads that it takes to be in flight, and waits for one before its registers are used. It
 # doesn't see waits that are lines of assembly, but those that it adds itself, and the one that a barrier of Gluon's
 # takes for all reads before it. (LLVM, SIInsertWaitcnts: where ways meet, the newest read of each register counts.)
 
@@ -93,7 +93,7 @@ def additions(plan: GemmPlan) -> tuple[Addition, ...]:
 
 
 def _run(phase: Phase, steps: Sequence[_Step], state: _UnderWay, found: _Found) -> _UnderWay:
-    """What is under way behind the steps; a wait that was found for one way in stays for all of them."""
+    """What is in flight after the steps; a wait that was found for one way in stays for all of them."""
     state = _UnderWay(dict(state.newer))
     for step in steps:
         key = phase, step.number, step.drains
@@ -208,7 +208,7 @@ class _GluonKernel:
 
     def _announced(self) -> Iterator[str]:
         """What the compiler adds."""
-        yield "# The compiler adds, before registers whose reads it takes to be under way:"
+        yield "# The compiler adds, before registers whose reads it takes to be in flight:"
         added = additions(self.plan)
         for phase in Phase:
             counts = sorted(each.count for each in added if each.phase is phase)

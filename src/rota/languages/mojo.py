@@ -85,7 +85,7 @@ def table_rows(plan: GemmPlan) -> Mapping[Phase, tuple[TableRow, ...]]:
                 row = _of_values(plan, entry, phase)
             if walked(plan, row) != plan.binding.instructions(entry):
                 raise unfit(
-                    f"{entry.op} is no whole slice of A or B, which is what a row of a table stands for",
+                    f"{entry.op} is no whole slice of A or B, which is what a row of a table represents",
                     concerns=(entry.concern(),),
                 )
             rows.append(row)
@@ -214,7 +214,7 @@ def _data(plan: GemmPlan, row: TableRow, first: Instruction) -> TableRow:
 
 
 NO_OFFSET = -128
-"""What stands for no K offset in a table."""
+"""What represents no K offset in a table."""
 _OP = tuple(TableRow._fields[:13])
 
 

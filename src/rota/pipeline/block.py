@@ -52,7 +52,7 @@ class BlockPositions(NamedTuple):
 class MMABlockSpec:
     """An MMA, the fragments and loads issued before it, and the synchronisation around it.
 
-    `pre_ops` and `global_loads` hold any number of ops; `trailing_ops` are those that the author placed behind the
+    `pre_ops` and `global_loads` hold any number of ops; `trailing_ops` are those that the author placed after the
     body's last compute; `fused_mmas` follow the MMA without synchronisation (epilogue).
     """
 
@@ -184,7 +184,7 @@ class MMABlockSpec:
 def emit_minimal_barrier_block(
     block: MMABlockSpec, wrap_waits: bool, global_before_frag: bool = False
 ) -> tuple[OpDesc, ...]:
-    """The block without priorities and without anything behind its MMA, fragments and loads fenced from each other."""
+    """The block without priorities and without anything after its MMA, fragments and loads fenced from each other."""
     shaped = expect("the block", block, MMABlockSpec).but(wrap_waits_with_sched_barrier=wrap_waits)
     fence = (_FENCE_BETWEEN,) if block.pre_ops and block.global_loads else ()
     first, second = block.pre_ops, block.global_loads
@@ -321,7 +321,7 @@ class PipelineProgram:
         return self._explicit(index) or self.blocks[index].expand()
 
     def block_places(self) -> tuple[BlockPlace, ...]:
-        """Where each block starts and where its MMA stands in the expanded kernel."""
+        """Where each block starts and where its MMA is in the expanded kernel."""
         places: list[BlockPlace] = []
         start = 0
         for index, block in enumerate(self.blocks):

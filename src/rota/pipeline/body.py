@@ -124,7 +124,7 @@ def _count(owner: object, name: str, value: int) -> int:
 def mma_block_interleave_list(ops: Iterable[OpDesc], config: PipelineConfig) -> tuple[OpDesc, ...]:
     """Before each MMA: the fragments of a row or column it is the first to use, then loads while the block has room.
 
-    Loads and fragments for which no block had room stand in front of the last MMA.
+    Loads and fragments for which no block had room are in front of the last MMA.
     """
     waiting = list(check_elements("a body", ops, OpDesc))
     mmas = [op for op in waiting if op.role is OpRole.COMPUTE]
@@ -236,7 +236,7 @@ def simple_greedy_schedule(body: LoopBody, lds_contention_penalty: int = 0) -> O
 def optimize_within_barriers(ops: Sequence[OpDesc], edges: Sequence[DepEdge]) -> tuple[OpDesc, ...]:
     """Order the ops between two barriers optimally; the barriers stay, and no op crosses one.
 
-    A segment that is already as short and needs as few registers as any order of it is kept as it stands.
+    A segment that is already as short and needs as few registers as any order of it is kept as it is.
     """
     graph = LoopBody(ops, edges)
     given = tuple(ops)
@@ -286,7 +286,7 @@ def _check_barriers_kept(graph: LoopBody, cuts: Sequence[int]) -> None:
             raise OrderError(
                 Finding(
                     code="O103",
-                    message=f"{ops[consumer]} stands before a barrier and depends on {ops[producer]} behind it",
+                    message=f"{ops[consumer]} is before a barrier and depends on {ops[producer]} after it",
                     concerns=(
                         ops[producer].concern(producer, "must come first"),
                         ops[crossed].concern(crossed, "the barrier between them"),

@@ -84,7 +84,7 @@ def construct_blocks(
 
 
 def with_drains(blocks: Iterable[MMABlockSpec], mask: int) -> tuple[MMABlockSpec, ...]:
-    """Set each block's drain flag from its mask bit; a drain needs fragments and loads to stand between."""
+    """Set each block's drain flag from its mask bit; a drain needs fragments and loads to are between."""
     return tuple(
         block.but(drain_lgkm_before_loads=drains) if drains != block.drain_lgkm_before_loads else block
         for index, block in enumerate(blocks)
@@ -332,7 +332,7 @@ def _completion_coverage(program: PipelineProgram) -> Iterator[Finding]:
 
 
 def _lgkm_bounds(program: PipelineProgram, sched: ScheduleConfig) -> Iterator[Finding]:
-    """The wait may leave in flight what the loads behind the fragments cost on lgkmcnt, and nothing more."""
+    """The wait may leave in flight what the loads after the fragments cost on lgkmcnt, and nothing more."""
     for partition in range(program.config.num_partitions):
         block = program.partition_blocks(partition)[0]
         limit = sum(lgkm_cost(op, program.config, sched) for op in block.global_loads)
@@ -344,7 +344,7 @@ def _lgkm_bounds(program: PipelineProgram, sched: ScheduleConfig) -> Iterator[Fi
             severity=Severity.WARNING,
             message=(
                 f"{wait} in partition {partition}'s first block may leave fragments in flight: "
-                f"the loads behind them cost {limit} tokens"
+                f"the loads after them cost {limit} tokens"
             ),
             concerns=tuple(op.concern(role="may be in flight at the MMA") for op in block.pre_ops),
             evidence=(("wait", wait.wait_value), ("limit", limit)),

@@ -152,7 +152,7 @@ def _passed(body: Sequence[OpDesc], order: Sequence[int], after: Sequence[int], 
     for index in sorted(set(after) - stayed):
         was, now = ahead[index], behind[index]
         if now > was:
-            yield index, f"{verb} in front of {body[kept[now - 1]]} (#{kept[now - 1]}), issued behind it"
+            yield index, f"{verb} in front of {body[kept[now - 1]]} (#{kept[now - 1]}), issued after it"
         else:
             yield index, f"{verb} behind {body[kept[now]]} (#{kept[now]}), issued in front of it"
 
@@ -322,7 +322,7 @@ def _tile(op: OpDesc) -> tuple[int, ...]:
 
 # Waits that count ops of unstated size.
 #
-# A wait that leaves nothing under way needs no counts. One that leaves `n` tokens does: where an op's number of
+# A wait that leaves nothing in flight needs no counts. One that leaves `n` tokens does: where an op's number of
 # instructions isn't stated, those ops are unknown.
 
 
@@ -378,7 +378,7 @@ def _uncounted(
         severity=severity,
         message=(
             f"{wait.op} counts {words.units}, but nothing states how many instructions "
-            f"{' and '.join(str(op.name) for op in ops)} stand for"
+            f"{' and '.join(str(op.name) for op in ops)} represent"
         ),
         concerns=(
             *(op.concern(index(op), "not stated") for op in ops),

@@ -98,7 +98,7 @@ def _hooks(
         fix = "remove bootstrap_frags()"
         if config.depth >= 2:
             why = "the prologue drains every prefetch, and the loop reads its fragments itself"
-            fix = "partial_prologue_drain=True emits them, each behind its own wait"
+            fix = "partial_prologue_drain=True emits them, each after its own wait"
         yield Finding(
             code="P108",
             message=f"bootstrap_frags() gives {several(len(bootstrap), 'fragment')} that this mode never reads: {why}",
@@ -201,7 +201,7 @@ def _uncounted(name: str, config: PipelineConfig, sched: ScheduleConfig, built: 
 
 
 def _why_idle(name: str, sched: ScheduleConfig, built: _Subject) -> str:
-    """What stands in the way of a knob that changes nothing."""
+    """What is in the way of a knob that changes nothing."""
     reasons = (
         (name in _MANUAL_WAITS and sched.auto_waits, "auto_waits derives the waits"),
         (name == "auto_drain" and not sched.auto_waits, "it acts only together with auto_waits"),
@@ -362,7 +362,7 @@ class ScheduleCompiler(Pasted):
         expanded = program.expand_to_list()
         kernel = _transformed(schedule, expanded, body)
         bounds = partition_entry_bounds(program)
-        if len(kernel) != len(expanded):  # the author added or removed entries behind which no partition can be told
+        if len(kernel) != len(expanded):  # the author added or removed entries after which no partition can be told
             bounds = (0, len(kernel))
         return CompiledPipeline(
             name=type(schedule).__name__,
@@ -423,7 +423,7 @@ def _required(schedule: type[PipelineSchedule]) -> str:
 def _transformed(
     schedule: PipelineSchedule, kernel: tuple[ScheduleEntry, ...], body: Sequence[OpDesc]
 ) -> tuple[ScheduleEntry, ...]:
-    """The kernel as the author's hook gives it, renumbered: a wrong number would stand for another entry."""
+    """The kernel as the author's hook gives it, renumbered: a wrong number would represent another entry."""
     given = check_elements("transform_kernel()", schedule.transform_kernel(kernel, body), ScheduleEntry)
     for entry in given:
         if entry.phase is not Phase.KERNEL:

@@ -12,7 +12,7 @@ from rota.printing import Pasted
 from rota.program.kinds import OpRole
 
 LEAST_BLOCK_DEPTH = 2
-"""A body with fewer stages isn't cut into blocks: it is the kernel as it stands."""
+"""A body with fewer stages isn't cut into blocks: it is the kernel as it is."""
 _STAGE_OFFSETS = (KOffsetKind.K0, KOffsetKind.K1, KOffsetKind.K_NEXT)
 
 
@@ -148,7 +148,7 @@ class PipelineConfig(Pasted):
 
     @property
     def has_blocks(self) -> bool:
-        """Is the body cut into blocks?  A single buffer's is its kernel as it stands."""
+        """Is the body cut into blocks?  A single buffer's is its kernel as it is."""
         return self.depth >= LEAST_BLOCK_DEPTH
 
     def __post_init__(self) -> None:
@@ -352,7 +352,7 @@ class PipelineConfig(Pasted):
         return op.lgkm_cost or self.lgkm_per_channel(op.channel, fallback_a, fallback_b)
 
     def partition_of_index(self, index: int, length: int) -> int:
-        """Which partition the op at `index` of a body of `length` ops stands in: the list is cut evenly."""
+        """Which partition the op at `index` of a body of `length` ops is in: the list is cut evenly."""
         return ((index + 1) * self.num_partitions - 1) // length
 
     def check_stage(self, op: OpDesc, index: int | None = None) -> None:

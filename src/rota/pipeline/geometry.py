@@ -75,7 +75,7 @@ class KernelGeometry(Pasted):
         return self.BK // SCALED_BLOCK
 
     def scale_loads(self, rows: int, waves: int) -> int:
-        """Instructions with which each wave loads its share of the scales of so many rows, four bytes a lane."""
+        """Instructions with which each wave loads its share of the scales of this many rows, four bytes a lane."""
         return _whole(rows * self.scale_line, _SCALE_WIDTH * LANES * waves)
 
     def fragment_reads(self, waves: int, m_mmas: int = 2, n_mmas: int = 2) -> tuple[int, int]:
@@ -102,7 +102,7 @@ def _whole(size: int, width: int) -> int:
     return max(-(-size // width), 1)
 
 
-# What the ops of a body declared in tiles stand for.
+# What the ops of a body declared in tiles represent.
 #
 # Ops of one kind share the work of a K-tile evenly, so the workgroup's tile, its waves and its MFMA are enough.
 
@@ -151,7 +151,7 @@ def with_work(program: LoweredProgram, shape: TileShape) -> LoweredProgram:
 class _Sharing:
     """Each kind of op (role and operand) moves or computes one K-tile's worth per tile, in equal parts.
 
-    Where a role knows one operand only, it stands for both.
+    Where a role knows one operand only, it represents both.
     """
 
     def __init__(self, program: LoweredProgram, shape: TileShape) -> None:

@@ -301,7 +301,7 @@ def tile_sum(config: PipelineConfig, body: Sequence[OpDesc]) -> TileSum:
 
 
 class _EntryMaker:
-    """Gives each op its effect; an op that stands in several places is lowered once."""
+    """Gives each op its effect; an op that is in several places is lowered once."""
 
     def __init__(self, setting: EffectTerms) -> None:
         self.setting = setting

@@ -26,7 +26,7 @@ class KOffsetKind(NamedMember):
     NONE = None
 
     def signed_bk_multiple(self) -> int:
-        """The offset in K-tiles; an op without an offset stands at k itself."""
+        """The offset in K-tiles; an op without an offset is at k itself."""
         return self.value or 0
 
     @property

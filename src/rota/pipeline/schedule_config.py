@@ -52,7 +52,7 @@ class ScheduleConfig(Pasted):
         default=0b01010101,
         doc="""Bit i puts a fence for the compiler's scheduler at the end of block i; by default at every other block.
 
-        The fence stands after the barrier that follows the block's MMA, so blocks without that barrier have none: the
+        The fence is after the barrier that follows the block's MMA, so blocks without that barrier have none: the
         mask does nothing with `minimal_barriers`, nor where explicit blocks replace the template.
 
         >>> fenced = build_kernel_program(body, config, ScheduleConfig(sched_barrier_mask=0b0001))
@@ -67,7 +67,7 @@ class ScheduleConfig(Pasted):
 
         The first block's `wait_lgkm` leaves in flight what that block's loads cost on lgkmcnt, the last block's
         `wait_vm` what the partition's own loads cost on vmcnt.  Without it `wait_lgkm_first` and `wait_vm_last` are
-        taken as they stand.
+        taken as they are.
 
         >>> for auto in (True, False):
         ...     blocks = build_kernel_program(body, config, ScheduleConfig(auto_waits=auto)).blocks
@@ -142,7 +142,7 @@ class ScheduleConfig(Pasted):
         default=0,
         doc="""lgkmcnt tokens of one load of A, where the pipeline config states none.
 
-        `auto_waits` adds them up over a partition's first block: so much may stay in flight at its `wait_lgkm`.
+        `auto_waits` adds them up over a partition's first block: this much may stay in flight at its `wait_lgkm`.
         `PipelineConfig` has a field of the same name, which comes first.
 
         >>> print(build_kernel_program(body, config, ScheduleConfig(lgkm_per_load_a=8)).blocks[0].pre_sync)
@@ -394,7 +394,7 @@ class WaitStrategy(_Spreadable):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LoadStrategy(_Spreadable):
-    """How loads stand in a block, and what they cost on lgkmcnt."""
+    """How loads are in a block, and what they cost on lgkmcnt."""
 
     global_before_frag: bool = False
     lgkm_per_load_a: int = 0

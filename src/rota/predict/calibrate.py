@@ -208,7 +208,7 @@ PRIORS = (0.5, 0.2, 0.12)
 """How far whole, start and memory may be off, as logarithms: tenths, except the whole."""
 _STEPS, _STEP = 25, 1e-4
 _UNIT = 30.0
-"""A model that was fitted to thousands of runs isn't off by so much: then it is the unit."""
+"""A model that was fitted to thousands of runs isn't off by this much: then it is the unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

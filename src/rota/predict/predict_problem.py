@@ -174,7 +174,7 @@ def _element(instruction: str, bits: int) -> str:
 # (operand bytes of a K-tile / feed)^2) T_mem = operand bytes / hbm f = min(f_max, f_busy u^(-1/3)), u = matrix-busy
 # share of the device
 #
-# A root of squares stands for two things that overlap, but not perfectly. The clock falls with the matrix units'
+# A root of squares represents two things that overlap, but not perfectly. The clock falls with the matrix units'
 # work because power, which is capped, grows with u f^3.
 #
 # Only operators are used, so that every value may be a number, or an array with an element for each of many runs.

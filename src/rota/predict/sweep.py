@@ -120,7 +120,7 @@ class Chart:
 
 
 def _grounds() -> str:
-    """The page behind a picture that is opened by itself."""
+    """The page after a picture that is opened by itself."""
     return (
         f"svg{{background:{LIGHT.background}}}@media (prefers-color-scheme:dark){{svg{{background:{DARK.background}}}}}"
     )

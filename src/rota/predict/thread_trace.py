@@ -40,7 +40,7 @@ _KINDS = (
     (re.compile(r"s_waitcnt"), OpKind.WAIT),
 )
 _LOOSE = frozenset({OpKind.WAIT, OpKind.PRIORITY, OpKind.FENCE, OpKind.HINT, OpKind.NOTHING})
-"""Two waits may be one instruction, and hints may be none: they are matched by where they stand."""
+"""Two waits may be one instruction, and hints may be none: they are matched by where they are."""
 
 
 class TracedInstruction(NamedTuple):
@@ -217,7 +217,7 @@ def _matched(program: LoweredProgram, loop: Sequence[TracedInstruction]) -> list
 
 
 def _waits(own: Iterable[Entry]) -> dict[int, int]:
-    """The first wait behind each instruction that was matched, by that instruction's number."""
+    """The first wait after each instruction that was matched, by that instruction's number."""
     found: dict[int, int] = {}
     count = 0
     for entry in own:

@@ -66,7 +66,7 @@ class Value:
         if self.operand and self.home is not Home.LDS:
             raise bad_field(self, "operand", self.operand, f"nothing: {self.name} is no LDS tile")
         if not self.name.isidentifier():
-            raise bad_field(self, "name", self.name, "a name that could stand in source code")
+            raise bad_field(self, "name", self.name, "a name that source code can use")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class LoopOp:
         for each in check_elements(f"formats of {self.name}", self.formats, str):
             known(each, BITS, f"{self.name} names the element format {each!r}, which is not known")
         if not self.name.isidentifier():
-            raise bad_field(self, "name", self.name, "a name that could stand in source code", self.source)
+            raise bad_field(self, "name", self.name, "a name that source code can use", self.source)
 
     def __str__(self) -> str:
         return self.name

@@ -88,7 +88,7 @@ def listing(title: Listable | Sequence[ListedEntry]) -> str: ...
 def listing(title: str | Listable | Sequence[ListedEntry], entries: Sequence[ListedEntry] | None = None) -> str:
     """A compiled schedule, a program, or the entries of a phase as text; entries may have a title of their own.
 
-    Synchronisation is indented, so that the data ops stand out.
+    Synchronisation is indented, so that the data ops are out.
 
     >>> print(listing("the first entries", compile_schedule(Pipeline4Wave(KernelGeometry())).prologue[7:10]))
     the first entries: 3 entries, 1 waits, 1 barriers, 0 fences
@@ -384,7 +384,7 @@ class _Check:
             return _bad_entry(entry, phase.at(place), name, value, expected)
 
         if entry.phase is not phase:
-            raise refuse("phase", entry.phase, f"{phase}, where it stands")
+            raise refuse("phase", entry.phase, f"{phase}, where it is")
         if entry.roles is not None and not (entry.roles and self._are_roles(entry.roles)):
             raise refuse("roles", entry.roles, f"{self._role_numbers}; at least one, or None for all")
         self._effect(entry.effect, counters, refuse)

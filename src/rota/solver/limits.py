@@ -47,7 +47,7 @@ def library_missing(error: ImportError) -> DeclarationError:
 # Effort.
 #
 # A limit in seconds of a wall clock would end a search earlier on a busy machine than on an idle one, and so give
-# another answer. Here a second is so much of the solver's own measure of work as takes about a second on an idle
+# another answer. Here a second is this much of the solver's own measure of work as takes about a second on an idle
 # processor, with a little for every search on top; whatever else runs, the same search ends at the same place.
 
 _SECONDS_PER_UNIT = 4.0  # of the solver's measure; about what it takes on one processor of 2020

@@ -390,7 +390,7 @@ def _places(obligations: Sequence[Obligation]) -> Places:
         if obligation.crosses:
             barriers.add(here)
         for moment in range(obligation.earlier + 1, obligation.later + 1):
-            # The ends of phases stand in front of the gap that each moment opens with.
+            # The ends of phases are in front of the gap that each moment opens with.
             ends.update(timeline.gaps[moment][:-1])
             if obligation.crosses and timeline.steps[moment].effect.awaits is not None:
                 waits[obligation.counter].add(timeline.gaps[moment][-1])

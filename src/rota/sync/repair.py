@@ -229,7 +229,7 @@ class _PhaseWriter:
 # Synchronisation from scratch.
 #
 # Every obligation is met at the last site that can meet it, which is the cheapest in time and asks for the weakest
-# count; a site that stands in the timelines of several trip counts takes the strongest of what it is asked for.
+# count; a site that is in the timelines of several trip counts takes the strongest of what it is asked for.
 # Then whatever no obligation needs is left out, and every wait is weakened as far as the others allow: in the end
 # none can be left out or weakened alone. With other sites there might be fewer waits, or weaker ones.
 
@@ -237,7 +237,7 @@ class _PhaseWriter:
 class Sites(NamedTuple):
     """Slots of one iteration: for barriers, each with room for a wait on every counter, and for single waits.
 
-    Barriers appear in one of `every` so many periods, the kernel's first among them; the other periods have waits only.
+    Barriers appear in one of `every` periods, the kernel's first among them; the other periods have waits only.
     """
 
     barriers: tuple[int, ...]

@@ -33,16 +33,16 @@ SOURCES = MappingProxyType(
 class Hazards:
     """Wait states between an instruction and a later one that depends on it.
 
-    Behind the last pass of an MFMA: `result` until another instruction may use what it made (`short_result` for one of
+    After the last pass of an MFMA: `result` until another instruction may use what it made (`short_result` for one of
     two passes, `single_result` for products of float32), `overlap` until an MFMA may add to a range that overlaps its
     own without being the same (`short_overlap` from one of two passes to products of float32 and float64,
     `single_overlap` between products of float32), `unequal` until one of another number of passes may add to the same
     range (`different`: another one of as many passes), `overwrite` until another may write to what it adds to.
     `forwarded`: from an MFMA of two passes to one of two that adds to the same range; longer ones need none
-    (`single_forwarded`: from products of float32 to others).  `load_over`: so many more until a load may overwrite what
-    an MFMA makes or adds to than a VALU; `double_load_over` in all, what a large one of float64 makes.
+    (`single_forwarded`: from products of float32 to others).  `load_over`: how many more until a load may overwrite what an
+    MFMA makes or adds to than a VALU; `double_load_over` in all, what a large one of float64 makes.
 
-    From an MFMA of float64, small (4x4) or large (16x16), in all and not behind a pass: to a VALU or an MFMA that reads
+    From an MFMA of float64, small (4x4) or large (16x16), in all and not after a pass: to a VALU or an MFMA that reads
     the result as a factor (`double_small`, `double_large`), to one that overwrites it (`double_small`,
     `double_overwrite`), to memory instructions (`double_small_memory`, `double_large_memory`), to one that adds to it
     (`double_small_sum`, `double_large_sum`), and to a fused multiply-add of float64, whatever it reads (`double_fma`).
@@ -289,7 +289,7 @@ Phases = tuple[tuple[int, ...], ...]
 
 
 class Float8(enum.Enum):
-    """What the bits of fp8 and bf8 stand for."""
+    """What the bits of fp8 and bf8 represent."""
 
     OCP = "OCP"
     FNUZ = "FNUZ"  # one more in the bias, no infinities, no negative zero
@@ -351,7 +351,7 @@ class Architecture(Machine):
         check_elements("matrix_forms", self.matrix_forms, MatrixForm)
 
     def bank_rule(self, read_bytes: int) -> BankRule:
-        """How LDS serves reads of so many bytes a lane."""
+        """How LDS serves reads of this many bytes a lane."""
         for rule in self.bank_rules:
             if rule.read_bytes == read_bytes:
                 return rule

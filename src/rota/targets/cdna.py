@@ -65,7 +65,7 @@ def hazards(
 ) -> Hazards:  # fmt: skip
     """The wait states of gfx940 and later; those that are given differ between CDNA3 and CDNA4.
 
-    Where the manual asks for more than LLVM keeps, its number stands here.
+    Where the manual asks for more than LLVM keeps, its number is here.
     """
 
     def row(states: int, text: str) -> Fact:
@@ -90,7 +90,7 @@ def hazards(
         ),
         different=Fact(
             1, "wait states", Confidence.COMPILER_MODEL,
-            "LLVM pull 218363, open: another MFMA on the same C, 5 behind one of 4 passes; the manual: equal passes do",
+            "LLVM pull 218363, open: another MFMA on the same C, 5 after one of 4 passes; the manual: equal passes do",
         ),
         overwrite=product(-1, "XDL reads VGPR as C; VALU writes it"),
         forwarded=product(2, "XDL or SGEMM writes VGPR, 2 passes; the same kind reads C exactly same"),
@@ -104,7 +104,7 @@ def hazards(
         double_large_memory=product(18, f"{large}; VM, LDS and FLAT read it"),
         double_small_sum=product(4, f"{small}; S/DGEMM reads it as C"),
         double_large_sum=product(double_large_sum, f"{large}; S/DGEMM reads it as C, overlapped"),
-        double_fma=_llvm(2, "v_fma_f64 behind an MFMA of float64"),
+        double_fma=_llvm(2, "v_fma_f64 after an MFMA of float64"),
         operand=product(2, "VALU, no dot product, writes VGPR; V_MFMA or V_SMFMA reads it"),
         exec_matrix=product(4, "V_CMPX writes EXEC; V_MFMA"),
         scalar=row(5, "VALU writes SGPR; VMEM reads that SGPR"),
@@ -171,7 +171,7 @@ def timing(
         dma_latency=Estimate(rates.dma_latency, 300, 1400),
         dma_jitter=estimate(0, 0, 400, "clocks", "spread of DMA latencies; 0 is the even case"),
         dma_rate=Estimate(rates.dma, 48, 64),
-        dma_setup=estimate(2, 1, 3, "turns per DMA", "s_mov of m0 and the s_nop behind it, as emitted"),
+        dma_setup=estimate(2, 1, 3, "turns per DMA", "s_mov of m0 and the s_nop after it, as emitted"),
         barrier=estimate(8, 4, 40, "clocks", "from the last wave's arrival to the release"),
         loop_edge=estimate(4, 3, 12, "turns per trip", "count, compare and a taken branch"),
     )
@@ -224,7 +224,7 @@ class MfmaRegisters(NamedTuple):
 def registers_named(instruction: str, *bits: int) -> MfmaRegisters | None:
     """The fewest registers that one instruction takes: elements spread over the lanes, results of four bytes.
 
-    `f8f6f4` instructions take elements of so many `bits`, one number for both factors or one for each; without any the
+    `f8f6f4` instructions take elements of `bits`, one number for both factors or one for each; without any the
     narrowest count, which have four.
     """
     shape = shape_named(instruction)

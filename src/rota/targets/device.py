@@ -80,7 +80,7 @@ class Rates:
         return {each.instruction: each.passes for each in self.matrix}
 
     def passes(self, instruction: str, bits: int = 8) -> int:
-        """Slots that one matrix instruction holds its SIMD's MMA unit, where the wider factor has so many bits."""
+        """Slots that one matrix instruction holds its SIMD's MMA unit, where the wider factor has this many bits."""
         rates = {each.instruction: each for each in self.matrix}
         rate = known(instruction, rates, f"{self.name} has no matrix instruction {instruction!r} that rota knows")
         return (rate.narrow if rate.narrow is not None and bits <= _NARROW_BITS else rate.passes).value
@@ -100,7 +100,7 @@ class Rates:
         return -(-clocks // self.clocks_per_slot.value)
 
     def waves_per_simd(self, waves: int) -> int:
-        """The most waves, of so many, that share a SIMD."""
+        """The most waves, of this many, that share a SIMD."""
         return -(-waves // self.simds.value)
 
 
@@ -270,7 +270,7 @@ class Device(Architecture):
         return Architecture(**{**shared, "name": self.arch})
 
     def registers_per_lane(self, waves: int) -> int:
-        """What a lane has of its SIMD's registers, which so many waves of a workgroup share."""
+        """What a lane has of its SIMD's registers, which this many waves of a workgroup share."""
         return self.vgprs_per_lane.value // self.rates.waves_per_simd(waves)
 
 

@@ -63,7 +63,7 @@ def default() -> Device:
 
 
 def names() -> tuple[str, ...]:
-    """What a user may type for a device, in lower case: devices first, then architectures that stand for one."""
+    """What a user may type for a device, in lower case: devices first, then architectures that represent one."""
     return (*dict.fromkeys((*BUILT_IN, *_registered(), *STANDS_FOR)),)
 
 

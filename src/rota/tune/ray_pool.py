@@ -24,7 +24,7 @@ _AHEAD = 2  # batches per worker that wait or run: no worker is idle while the d
 
 
 class RayPool:
-    """A cluster at an address, or one that is started on this machine with so many workers."""
+    """A cluster at an address, or one that is started on this machine with this many workers."""
 
     def __init__(self, address: str | None = None, workers: int = 1, limits: PointLimits | None = None) -> None:
         self.address, self.limits, self._asked = address, limits or PointLimits(), workers

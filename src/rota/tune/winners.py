@@ -81,7 +81,7 @@ class _Kernels:
         each_has = [
             parameters_of(each.gemm.device, own, each.correction) for each, own in zip(candidates, facts, strict=True)
         ]
-        columns: Any = [_row(values) for values in zip(*each_has, strict=True)]  # arrays stand for numbers
+        columns: Any = [_row(values) for values in zip(*each_has, strict=True)]  # arrays represent numbers
         self.at = ModelParameters(*columns)
 
     def times(self, shapes: Sequence[ProblemShape]) -> Floats:

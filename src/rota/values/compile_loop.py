@@ -232,7 +232,7 @@ def compile_loop(
 
     Barriers are the fewest that are found to leave loads slack, or with `fewest_barriers` without regard to slack.
     With `polish`, entries of the kernel move where the cycle model finds that faster (`rota.values.polish`); without,
-    they stand in the order of their starts.  No tile in LDS gets more than `most_copies`, where that is said; `slack`
+    they are in the order of their starts.  No tile in LDS gets more than `most_copies`, where that is said; `slack`
     is how many slots late a load should be allowed to be, by default three quarters of its latency.
     `scheduler.time_limit` bounds all searches for the interval, for copies and for slack together; without a scheduler
     it is two minutes.

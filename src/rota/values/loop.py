@@ -250,7 +250,7 @@ class Loop:
         return self._op(name or f"{kind.word}_{to}", kind, work, reads=own, writes=(to,))
 
     def _bytes(self, registers: int) -> int:
-        """What so many registers of all lanes of the workgroup hold."""
+        """What this many registers of all lanes of the workgroup hold."""
         return registers * _REGISTER_BYTES * LANES * self.waves
 
     def _lds_read(self, kind: OpKind, name: str, registers: int, instructions: int, reads: tuple[Read, ...]) -> str:

@@ -96,7 +96,7 @@ def interleave_computes(problem: ModuloProblem, times: LoopTimes, ii: int) -> di
 # scarce, barriers and waits cost most, and loads get less slack if a barrier does every other iteration.
 
 _READING = 4  # times its latency is the slack wished for a read of LDS
-_PAIRS = 4  # copies of each tile, if barriers stand every other iteration: two are read while two are loaded
+_PAIRS = 4  # copies of each tile, if barriers are every other iteration: two are read while two are loaded
 _LESS = 2 / 3  # of the slack wished for a load is asked for then
 _SOUGHT_BY = "list, cpsat"  # one after the other
 _CLUSTERS = 2  # turns of a staggered wave group at the matrix unit per iteration; each takes two barriers
@@ -322,7 +322,7 @@ class Window(NamedTuple):
 def derive_sites(spec: LoopSpec, placement: Placement, times: LoopTimes, machine: Machine) -> Sites:
     """Barriers as placed, and for each counter the fewest slots for waits; barriers wait for loads into LDS.
 
-    A group of waves runs one barrier after the previous group.
+    A group of waves runs one barrier behind the previous group.
     """
     windows: dict[str, list[Window]] = {}
     for reader, window in _until_use(_find_fillings(spec), placement, times):

@@ -182,7 +182,7 @@ def check_counters(fullest: dict[str, tuple[int, Entry | None]], machine: Machin
             yield Finding(
                 code="L102",
                 severity=Severity.NOTE,
-                message=f"{pending} tokens are under way at once; {counter} holds {machine.no_wait(counter)}",
+                message=f"{pending} tokens are in flight at once; {counter} holds {machine.no_wait(counter)}",
                 concerns=(step.concern("stalls until an older op has completed"),),
                 evidence=(("tokens", pending), ("counter holds", machine.no_wait(counter))),
             )

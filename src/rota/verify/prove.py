@@ -42,7 +42,7 @@ _ORDERED = (
     "RAW: every wave's part of a tile lands before any wave reads it",
     "WAR: every wave has read a tile before any wave overwrites it",
     "WAW: a wave's loads into a tile land in order",
-    "registers: a load is complete before its registers are used, or written by what would not land behind it",
+    "registers: a load is complete before its registers are used, or written by what would not land after it",
 )
 _ENTERED_AGAIN = "re-entry: all of this holds when the loop is run again immediately after itself, any number of times"
 _INITIAL_TILES = "before every run the caller fills the tiles that the loop reads first, after full waits and a barrier"

@@ -167,7 +167,7 @@ def _aligned_gap(before: Sequence[Entry], after: Sequence[Entry]) -> Iterator[Ro
 
 
 def _with_moves(rows: Iterator[Row]) -> list[Row]:
-    """A data op that went from one place and came to another has moved; it is shown where it stands now."""
+    """A data op that went from one place and came to another has moved; it is shown where it is now."""
     every = list(rows)
     gone: defaultdict[_Done, list[int]] = defaultdict(list)
     for number, row in enumerate(every):

@@ -16,7 +16,7 @@ from rota.view.scene import PREDICTED, Bar, Buffer, Curve, Mark, Scene, Stripe, 
 
 # Colours.
 #
-# The hues are of Okabe and Ito's set (Color Universal Design, 2008). A unit's bars stand in a lane of their own,
+# The hues are of Okabe and Ito's set (Color Universal Design, 2008). A unit's bars are in a lane of their own,
 # and a stage's shade differs in lightness, so nothing depends on hue.
 
 Rgb = tuple[int, int, int]
@@ -380,7 +380,7 @@ class _Drawing:
             self.names.append(f'<rect class="panel" x="6" y="{top + 2:g}" width="3" height="{self.y - top - 10:g}"/>')
 
     def _lane(self, lane: Lane, bars: Sequence[Bar], band: Stripe) -> None:
-        """One row of bars, or as many thinner ones as bars overlap: loads are under way together."""
+        """One row of bars, or as many thinner ones as bars overlap: loads are in flight together."""
         tracks = pack([bar for bar in bars if clipped(bar.start, bar.end, self.scene)])
         rows = 1 + max((track for _, track in tracks), default=0)
         each = next(height for most, height in _TRACK_HEIGHTS if rows <= most)
@@ -439,7 +439,7 @@ class _Drawing:
     def _marks(self, marks: Sequence[Mark]) -> None:
         """Triangles with the wait's name, in the first of three rows that has room; the rest keep the triangle.
 
-        Triangles stand in the first row, so a name that would run into the next one goes below.
+        Triangles are in the first row, so a name that would run into the next one goes below.
         """
         inside = sorted((mark for mark in marks if self.scene.start <= mark.at <= self.scene.end), key=lambda m: m.at)
         ends = [float("-inf")] * _MARK_ROWS
@@ -557,10 +557,10 @@ class _Drawing:
             keys.append(
                 (
                     '<rect class="gauge" x="{x}" y="{y}" width="16" height="10"/>',
-                    "under way or live; small bar: of how many",
+                    "in flight or live; small bar: of how many",
                 )
             )
-        for shape, text in (*keys, ("", "point at anything: entry, source line, why it stands there")):
+        for shape, text in (*keys, ("", "point at anything: entry, source line, why it is there")):
             wide = 22 + width_of(text, 10.5)
             if x + wide > self.width - RIGHT and x > LEFT:
                 x, self.y = float(LEFT), self.y + 15

@@ -148,7 +148,7 @@ def _notes(stretch: Slice | Stall, reasons: Mapping[Key, Reason]) -> tuple[tuple
 
 
 def _blocks(reasons: Mapping[Key, Reason]) -> dict[Key, int]:
-    """The MMA block of each entry: how many computes of its phase stand before it."""
+    """The MMA block of each entry: how many computes of its phase are before it."""
     blocks = {}
     passed: defaultdict[Phase, int] = defaultdict(int)
     for key in sorted(reasons, key=lambda key: key.slot):

@@ -53,7 +53,7 @@ class Race(NamedTuple):
         told = "" if bars else f"   ({_BETWEEN})"
         return "\n".join(
             (
-                f"{self.first.wave:{lane}}{first}▒▒{bars.replace('│', '┼')}{under}  under way{told}",
+                f"{self.first.wave:{lane}}{first}▒▒{bars.replace('│', '┼')}{under}  in flight{told}",
                 f"{'':{lane}}{gap}{bars}",
                 f"{self.then.wave:{lane}}{gap}{bars}  {then}",
                 f"{'':{lane}}same bytes: {self.place}; missing: {self.missing}",
@@ -89,7 +89,7 @@ def _in_machine_code(finding: Finding, evidence: dict[str, str]) -> Race | None:
 
 
 def _in_schedule(finding: Finding, evidence: dict[str, str]) -> Race | None:
-    """Both ends say in which stretch between barriers, an epoch, they stand and what they do to which place."""
+    """Both ends say in which stretch between barriers, an epoch, they are and what they do to which place."""
     ends = [(concern, _EPOCH.search(concern.role)) for concern in finding.concerns[:2]]
     (one, first), (other, then) = ends
     if first is None or then is None:
@@ -117,8 +117,8 @@ def stretch_name(passed: int) -> str:
 
 # Pictures of races.
 #
-# Time goes to the right. A box is an access as it is issued, the hatched stretch behind it the time in which it may
-# be under way, for nothing waits for it; vertical lines are barriers, and what is dashed is missing.
+# Time goes to the right. A box is an access as it is issued, the hatched stretch after it the time in which it may
+# be in flight, for nothing waits for it; vertical lines are barriers, and what is dashed is missing.
 
 WIDTH = 740
 _LEFT, _RIGHT, _TOP, _LANE, _BOX = 84, 20, 74, 62, 26
@@ -214,7 +214,7 @@ def _box(access: WaveAccess, x: float, y: float, wide: float, lane: Lane) -> str
 
 def _under_way(start: float, end: float, y: float) -> str:
     box = f'<rect x="{start:g}" y="{y + 3}" width="{end - start:g}" height="{_BOX - 6}" fill="url(#rota-hatch)"/>'
-    return f'<g class="stall">{title(("may be under way: nothing waits for it",))}{box}</g>'
+    return f'<g class="stall">{title(("may be in flight: nothing waits for it",))}{box}</g>'
 
 
 def _clash(x: float, wide: float, first: float, then: float) -> str:
@@ -232,7 +232,7 @@ def _missing_wait(x: float, y: float) -> str:
 
 
 def _legend(y: int, right: float, *, barrier: bool) -> tuple[str, int]:
-    """In as many lines as it takes; and where the last one stands."""
+    """In as many lines as it takes; and where the last one is."""
     keys = [
         (
             f'<g class="bar {class_of(Lane.GLOBAL, 0)}"><rect x="{{x}}" y="{{y}}" width="16" height="10"/></g>',
@@ -244,7 +244,7 @@ def _legend(y: int, right: float, *, barrier: bool) -> tuple[str, int]:
         ),
         (
             '<g class="stall"><rect x="{x}" y="{y}" width="16" height="10" fill="url(#rota-hatch)"/></g>',
-            "may be under way",
+            "may be in flight",
         ),
         ('<rect class="clash" x="{x}" y="{y}" width="16" height="10"/>', "both at once"),
     ]

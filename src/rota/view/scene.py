@@ -62,14 +62,14 @@ def a_tile(word: str) -> str:
     return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
 
 
-# Why an entry stands where it stands.
+# Why an entry is where it is.
 #
 # Found by walking the loop, three trips deep, with the last writer and the last readers of every place: what a
 # reader of the listing would trace by hand.
 
 _TRIPS = 3
 _MOST_NAMED = 4
-_ALL = -1  # stands for a role where places are shared
+_ALL = -1  # represents a role where places are shared
 
 
 class Reason(NamedTuple):
@@ -387,7 +387,7 @@ class PredictedSpeed(Protocol):
 
     @property
     def bound_by(self) -> str:
-        """What limits it: a unit, or what the idle one stood for."""
+        """What limits it: a unit, or what the idle one waited for."""
         ...
 
     @property
@@ -408,7 +408,7 @@ def arrange(
     *,
     measured: Mapping[Key, str] | None = None,
 ) -> Scene:
-    """One steady trip, from its first issue to the next trip's; what was `measured` of an entry stands with it."""
+    """One steady trip, from its first issue to the next trip's; what was `measured` of an entry is with it."""
     start, end = timeline.window
     reasons = dict(reasons_of(schedule))
     for key, words in (measured or {}).items():
@@ -617,7 +617,7 @@ def _stalls(timeline: Timeline, wave: int, reasons: Mapping[Key, Reason]) -> Ite
 
 
 def _story(name: str, at: At, wave: int, reasons: Mapping[Key, Reason]) -> tuple[str, ...]:
-    """The entry, where it was declared, and why it stands there."""
+    """The entry, where it was declared, and why it is there."""
     head = f"{name} · {key_of(at)} · trip {at.trip} · wave {wave}"
     reason = reasons.get(key_of(at))
     if reason is None:

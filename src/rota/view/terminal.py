@@ -110,7 +110,7 @@ class _Grid:
         return cells
 
     def _flights(self, cells: list[str], bars: Sequence[Bar]) -> None:
-        """Loads under way: a line each from its issue on, the name at the issue."""
+        """Loads in flight: a line each from its issue on, the name at the issue."""
         inside = [bar for bar in bars if clipped(bar.start, bar.end, self.scene)]
         for bar in inside:
             for column in range(self.column(bar.start), self.column(bar.end - self.step / 2) + 1):
@@ -135,7 +135,7 @@ class _Grid:
 
 
 def _write(cells: list[str], at: int, text: str, blank: str) -> bool:
-    """Write a text if it fits, over nothing but blanks and not right behind another name; says whether it did."""
+    """Write a text if it fits, over nothing but blanks and not right after another name; says whether it did."""
     room = cells[max(at, 0) : at + len(text)]
     fits = len(room) == len(text) and all(cell in blank for cell in room) and (at <= 0 or not cells[at - 1].isalnum())
     if fits:

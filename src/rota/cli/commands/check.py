@@ -223,7 +223,7 @@ def proof_options(command: Command) -> Command:
         click.option(
             "--seconds",
             type=click.FloatRange(0.1, 86_400),
-            help="Of machine code: end a proof after so many CPU seconds, too; the verdict then names that limit.",
+            help="Of machine code: end a proof after this many CPU seconds, too; the verdict then names that limit.",
         ),
         click.option(
             "--assume",

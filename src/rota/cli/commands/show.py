@@ -307,7 +307,7 @@ def _sides(before: str, after: str | None, settings: tuple[str, ...]) -> tuple[K
 def trace(kernel: str, settings: tuple[str, ...], output: Path | None) -> None:
     """Write KERNEL's predicted run for Perfetto.
 
-    Every wave, prologue to epilogue; 1 ns stands for 1 clock.
+    Every wave, prologue to epilogue; 1 ns represents 1 clock.
     """
     from rota.view.perfetto_trace import perfetto_trace
 

@@ -166,7 +166,7 @@ def _data(library: TunedLibrary, written: list[str]) -> dict[str, Any]:
 
 
 def _status(folder: Path) -> None:
-    """Read beside a run that is under way, which nothing here disturbs."""
+    """Read beside a run in progress, which nothing here disturbs."""
     from rota.tune.tune_library import library_in, progress_line
 
     library = library_in(folder)

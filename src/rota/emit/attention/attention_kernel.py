@@ -236,7 +236,7 @@ def _due(made: Mapping[Place, _Made], place: Place, then: AttentionStatement, ar
 # states.
 
 _UNROLL = '_Pragma("unroll")'
-_ACROSS = (32, 16)  # lanes of one row are so many apart
+_ACROSS = (32, 16)  # lanes of one row are this many apart
 
 
 def rest_tile_lines(shape: ForwardShape, v_start: int) -> Iterator[str]:
@@ -501,7 +501,7 @@ class AttentionKernel:
         yield f"// Compile with -O2 or -O3 (clang++ -x hip --offload-arch={self.architecture.toolchain})."
         yield f"// LDS: {self.ops.lds_bytes} bytes."
         yield from contract(self.compiled)
-        yield "// Comments give the entry: its number in its phase, its op, and why a wait or barrier stands there."
+        yield "// Comments give the entry: its number in its phase, its op, and why a wait or barrier is there."
 
     @property
     def rows(self) -> int:

@@ -309,7 +309,7 @@ class AttentionOps:
         return self.start(tile) + copy * self.shape.tile_bytes + number[0] * self.shape.dma_rows * self.shape.row_bytes
 
     def fragment_bytes(self, entry: Entry) -> tuple[int, tuple[int, ...]]:
-        """Through which lane address a fragment is read, and how far behind it each of its reads begins."""
+        """Through which lane address a fragment is read, and how far after it each of its reads begins."""
         kind, (first, second) = _parsed(entry)
         row, start = self.shape.row_bytes, entry.effect.reads[0].copy * self.shape.tile_bytes
         if kind == "k":

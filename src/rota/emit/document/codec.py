@@ -69,7 +69,7 @@ def encoded(value: object) -> Json:
 
 
 def decoded(value: object, hint: Hint, path: str) -> Decoded:
-    """The value of a type that stands at a path of the document, or a T204 error that names the path."""
+    """The value of a type that is at a path of the document, or a T204 error that names the path."""
     return _read(_reader(hint), value, path)
 
 
@@ -86,7 +86,7 @@ def _read(reader: Reader, value: object, path: str) -> Decoded:
 
 
 def malformed(path: str, message: str, **both: object) -> EmissionError:
-    """The T204 error for a path; `both` are what stands there and what should."""
+    """The T204 error for a path; `both` are what is there and what should."""
     told = tuple((name, str(value)) for name, value in both.items())
     return EmissionError(Finding(code="T204", message=f"{path}: {message}", evidence=(("at", path), *told)))
 
@@ -413,7 +413,7 @@ class DerivedAgain(ABC, Generic[S]):
 
 _BARRIERS = {op.name: op for op in (BARRIER, ARRIVE, AWAIT)}
 _OF_THE_PROOF = ("R", "V", "B", "L")
-_TAKEN_OFF = "V108"  # says that there is no certificate, and so may stand where there is none
+_TAKEN_OFF = "V108"  # says that there is no certificate, and so may be where there is none
 
 
 def check_agreement(front_end: DerivedAgain[S], schedule: S, terms: Certificate | None, said: Container[str]) -> S:
@@ -446,12 +446,12 @@ def _check_places(schedule: S) -> None:
 
 
 def _own_repairs(front_end: DerivedAgain[S], schedule: S) -> tuple[Repair, ...]:
-    """What a repair put in stands where it says, and was a weaker wait, or nothing, before."""
+    """What a repair put in is where it says, and was a weaker wait, or nothing, before."""
     taken, own = set(), []
     for number, repair in enumerate(schedule.repairs):
         where, entries = f"repairs[{number}]", schedule.phase(repair.phase)
         if not 0 <= repair.slot < len(entries) or str(entries[repair.slot].op) != str(repair.op):
-            raise disagreement(where, f"no {repair.op} stands at {repair.phase.at(repair.slot)}")
+            raise disagreement(where, f"no {repair.op} is at {repair.phase.at(repair.slot)}")
         if (repair.phase, repair.slot) in taken:
             raise disagreement(where, "another repair has the same place")
         taken.add((repair.phase, repair.slot))
@@ -466,7 +466,7 @@ def _own_repair(front_end: DerivedAgain[S], schedule: S, repair: Repair, where: 
     due: Op | None = wait_op(*waits) if waits else _BARRIERS.get(str(entry.op))
     if due is None or entry.op.kind not in (OpKind.WAIT, OpKind.BARRIER):
         raise disagreement(f"{where}.op", "a repair adds waits and barriers only")
-    demand(f"{where}.op", repair.op, due, f"is not the {due} that stands there")
+    demand(f"{where}.op", repair.op, due, f"is not the {due} that is there")
     if repair.before is None:
         demand(f"{where}.count_before", repair.count_before, 0)
         return replace(repair, op=due)

@@ -205,7 +205,7 @@ def _kernel_deps(schedule: CompiledPipeline) -> tuple[DepEdge, ...]:
 
 
 def _before_repair(schedule: CompiledPipeline) -> tuple[list[int], list[ScheduleEntry]]:
-    """The kernel without its repairs, and where its entries stand today."""
+    """The kernel without its repairs, and where its entries are today."""
     repairs = {repair.slot: repair for repair in schedule.repairs if repair.phase is Phase.KERNEL}
     slots: list[int] = []
     written: list[ScheduleEntry] = []
@@ -420,7 +420,7 @@ def _check_copies(loop: LoopSpec, placement: Placement) -> None:
         if name not in own:
             raise disagreement(where, f"{name!r:.60} is no value of the loop that has copies of its own")
         if names.count(name) > 1 or count < 1:
-            raise disagreement(where, f"{count} copies of {name}, which stands there {names.count(name)} times")
+            raise disagreement(where, f"{count} copies of {name}, which is there {names.count(name)} times")
 
 
 def _check_sizes(schedule: CompiledLoop, loop: LoopSpec, placement: Placement, tiles: tuple[int, int]) -> None:
@@ -535,7 +535,7 @@ def from_json(text: str, machines: Iterable[Machine] | None = None) -> CompiledS
 
 
 def _document(text: str) -> _Document:
-    """The kind, and what stands under "schedule"; all of the document around it is checked here."""
+    """The kind, and what is under "schedule"; all of the document around it is checked here."""
     if len(text) > _LONGEST:
         raise malformed("the document", f"{len(text)} characters are more than a schedule takes", most=_LONGEST)
     try:
@@ -572,7 +572,7 @@ def _shown(value: object) -> str:
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Of a name that stands twice, one reader takes the first and another the last."""
+    """Of a name that is twice, one reader takes the first and another the last."""
     named: dict[str, Any] = {}
     for name, value in pairs:
         if name in named:

@@ -54,7 +54,7 @@ class Binding(Protocol):
         ...
 
     def instructions(self, entry: Entry) -> tuple[BoundInstruction, ...]:
-        """What an op stands for."""
+        """What an op represents."""
         ...
 
     def first_row(self, operand: Factor, part: int) -> int:
@@ -202,7 +202,7 @@ class _Replay:
         self.registers[("sum", *block, mfma.step), mfma.sum_copy] = k_tile
 
     def _add(self, entry: Entry, add: BlockAdd) -> None:
-        """A block's sum, whole, and the scales of its own K-tile; what is scaled is added behind it."""
+        """A block's sum, whole, and the scales of its own K-tile; what is scaled is added after it."""
         block, steps = (add.a_part, add.b_part), range(self.binding.tile.steps)
         tiles = {self.registers.get((("sum", *block, step), add.sum_copy)) for step in steps}
         operand, part, copy = list(zip(Factor, block, add.scale_copies, strict=True))[not add.adds]
@@ -380,7 +380,7 @@ class GemmBinding:
         return read.part if self.tile.by_columns(read.operand) else read.piece
 
     def read_offset(self, read: Piece) -> int:
-        """How far behind that address it lies, in the first buffer."""
+        """How far after that address it lies, in the first buffer."""
         if self.tile.by_columns(read.operand):
             return column_panels(self.tile).offset(read.piece)
         return self.first_row(read.operand, read.part) * self.tile.row_bytes
@@ -399,7 +399,7 @@ class GemmBinding:
         return Piece(Factor.B, 2 * pair.pair, pair.number)
 
     def instructions(self, entry: Entry) -> tuple[BoundInstruction, ...]:
-        """What an op stands for, in order; nothing for waits, barriers and fences."""
+        """What an op represents, in order; nothing for waits, barriers and fences."""
         if entry.op.is_framework:
             return ()
         found = tuple(self._makers[entry.op.kind](entry))
@@ -412,7 +412,7 @@ class GemmBinding:
 
     def _miscounted(self, entry: Entry, counted: int, due: int) -> EmissionError:
         geometry = self.tile.geometry
-        wrong = "its time is" if entry.op.kind.computes else "the waits behind it count"
+        wrong = "its time is" if entry.op.kind.computes else "the waits after it count"
         return miscounted(
             f"{entry.op} is declared as {counted} instructions of each wave, but takes {due} here: {wrong} wrong",
             concerns=[entry.concern()],

@@ -85,7 +85,7 @@ class GemmPlan:
             yield Written(entry, self.instructions(entry), what)
 
     def instructions(self, entry: Entry) -> tuple[Instruction, ...]:
-        """What an op stands for; none are of scales or of pairs of columns, which no plan has."""
+        """What an op represents; none are of scales or of pairs of columns, which no plan has."""
         found = self.binding.instructions(entry)
         return tuple(each for each in found if isinstance(each, Dma | LdsRead | Mfma))
 
@@ -131,7 +131,7 @@ class GemmPlan:
         )
         certificate = self.compiled.certificate
         yield f"The schedule is {str(certificate).splitlines()[0]}" if certificate else "The schedule is not proved."
-        yield "Comments give the entry: its number in its phase, its op, and why a wait or barrier stands there."
+        yield "Comments give the entry: its number in its phase, its op, and why a wait or barrier is there."
 
 
 def target(read: LdsRead) -> Register:

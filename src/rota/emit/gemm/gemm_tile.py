@@ -122,7 +122,7 @@ class BlockScales(enum.Enum):
         return f"{count} * {self.bytes}" if self.bytes > 1 else count
 
     def of_row(self, depth: str) -> str:
-        """How many so many elements of a row have, as source; those with scales in bytes are whole blocks."""
+        """How many this many elements of a row have, as source; those with scales in bytes are whole blocks."""
         if self is BlockScales.FLOAT:
             return f"({depth} + {self.block - 1}) / {self.block}"
         return f"{depth} / {self.block}"
@@ -465,7 +465,7 @@ class GemmTile:
         return self.tile_bytes(operand) // (self.dma_bytes * self.lanes * self.waves)
 
     def slice_rows(self, operand: Factor, slices: int) -> int:
-        """Rows of each slice, if so many slices are whole DMAs and whole parts of every wave."""
+        """Rows of each slice, if this many slices are whole DMAs and whole parts of every wave."""
         rows, left = divmod(self.rows(operand), slices)
         at_once = self.across(operand) * self.side * (2 if operand is Factor.B and self.pairs else 1)
         if self.by_columns(operand) and slices > 2:  # panels

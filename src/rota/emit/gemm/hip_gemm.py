@@ -304,10 +304,10 @@ class GemmKernel:
             f"({plain} without the exchange of chunks)."
         )
         yield from contract(self.compiled)
-        yield "// Comments give the entry: its number in its phase, its op, and why a wait or barrier stands there."
+        yield "// Comments give the entry: its number in its phase, its op, and why a wait or barrier is there."
 
     def _attributes(self) -> str:
-        """What stands before a kernel's name: its threads, and how many waves share a SIMD."""
+        """What is before a kernel's name: its threads, and how many waves share a SIMD."""
         threads, per_simd = self.tile.waves * self.tile.lanes, -(-self.tile.waves // self.tile.simds)
         return (
             f'extern "C" __attribute__((global, amdgpu_flat_work_group_size({threads}, {threads}), '

@@ -205,7 +205,7 @@ class ColumnPanels:
         return lane % self.tile.side // TEAM * TEAM + lane % self.side_by_side * self.reach
 
     def offset(self, piece: int) -> int:
-        """How far behind a part's lane address its pieces are read."""
+        """How far after a part's lane address its pieces are read."""
         return self.piece_k(piece) * self.row_bytes
 
     def number(self, k: int, column: int) -> int:

@@ -37,7 +37,7 @@ def stated_k_tiles(program: LoweredProgram) -> KTiles:
 
 
 def stated_k_tile(entry: Entry) -> int:
-    """The iteration that an entry stands for."""
+    """The iteration that an entry represents."""
     return entry.effect.instance.iteration
 
 
@@ -60,7 +60,7 @@ def followed_k_tiles(program: LoweredProgram) -> KTiles:
 
 
 def _followed(program: LoweredProgram, trips: int) -> Iterator[tuple[Phase, int, Entry, int]]:
-    """Each entry of so many trips with its K-tile; what nothing has fetched is taken for the trip's own."""
+    """Each entry of this many trips with its K-tile; what nothing has fetched is taken for the trip's own."""
     held: dict[Place, int] = {}
     fetched: dict[Place, int] = {}
     phases = [(Phase.PROLOGUE, 0), *((Phase.KERNEL, trip) for trip in range(1, trips + 1)), (Phase.EPILOGUE, trips + 1)]
@@ -138,7 +138,7 @@ class GemmOperands(Protocol):
         ...
 
     def fix(self, entry: Entry, due: int) -> str:
-        """How an op is declared as so many instructions."""
+        """How an op is declared as this many instructions."""
         ...
 
 
@@ -191,7 +191,7 @@ class LoopOperands:
         return place.copy
 
     def fix(self, entry: Entry, due: int) -> str:
-        """How an op is declared as so many instructions."""
+        """How an op is declared as this many instructions."""
         return f"instructions={due}"
 
     def _buffers(self) -> Iterator[tuple[Factor, Buffers]]:
@@ -303,7 +303,7 @@ class TileOperands:
         """A sum over K-tiles has no other sums."""
 
     def fix(self, entry: Entry, due: int) -> str:
-        """How an op is declared as so many instructions."""
+        """How an op is declared as this many instructions."""
         place = (*entry.effect.reads, *entry.effect.writes)[0]
         if self._scaled(place) is not None:
             return f"{_KNOBS[entry.op.kind]}={due} in {place.name}'s ChannelSpec, if the op has no cost of its own"
@@ -316,7 +316,7 @@ class TileOperands:
         return None if operand is None else (operand, self.buffers[operand].slices)
 
     def _operand(self, entry: Entry, place: Place) -> Factor:
-        """The operand, if there is one of that name and it has so many tiles."""
+        """The operand, if there is one of that name and it has this many tiles."""
         operand = Factor.__members__.get(place.name)
         rows, columns = self.grid
         stage, piece = (place.copy, place.part) if place.space is Space.LDS else (0, place.copy)
@@ -372,7 +372,7 @@ class LoopForm:
         return f"{self.program.name}_tail{remainder}" if remainder else self.program.name
 
     def call(self, entry: Entry, k_tile: int) -> FunctionCall:
-        """The function that stands for an op, for the copies of the values that it writes and reads.
+        """The function that represents an op, for the copies of the values that it writes and reads.
 
         What every iteration adds to, an accumulator or memory, has only one.
         """
@@ -427,7 +427,7 @@ class TileForm:
         return self.program.name
 
     def call(self, entry: Entry, k_tile: int) -> FunctionCall:
-        """The function that stands for an op; one without numbers in its name is not specialised."""
+        """The function that represents an op; one without numbers in its name is not specialised."""
         match = _NUMBERED.fullmatch(entry.op.name)
         if match is None:
             return FunctionCall(identifier(entry.op.name), (), (), k_tile)
@@ -466,7 +466,7 @@ class ProgramForm(Protocol):
         ...
 
     def call(self, entry: Entry, k_tile: int) -> FunctionCall:
-        """The function that stands for an op in a skeleton."""
+        """The function that represents an op in a skeleton."""
         ...
 
     def as_declared(self, entries: Sequence[Entry]) -> Sequence[Entry]:

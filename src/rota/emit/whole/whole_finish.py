@@ -18,7 +18,7 @@ from rota.emit.whole.whole_options import (
     step_lines,
 )
 
-_PAD = 4  # floats behind a row of sums in LDS, so that rows begin in different banks
+_PAD = 4  # floats after a row of sums in LDS, so that rows begin in different banks
 _LATE = frozenset(
     "C bias row_scale column_scale D partial c_stride d_stride c_batch d_batch alpha beta".split()  # noqa: SIM905  # brief
 )
@@ -135,7 +135,7 @@ def matrix_lines(asked: WholeGemm) -> Iterator[str]:
 
 
 def _rows_of_d(asked: WholeGemm, first: str, rows: str) -> Iterator[str]:
-    """Some rows of D as a buffer resource: what is stored behind the last one is dropped."""
+    """Some rows of D as a buffer resource: what is stored after the last one is dropped."""
     yield (
         f"const __amdgpu_buffer_rsrc_t out = __builtin_amdgcn_make_buffer_rsrc(d_matrix + {first} * d_stride, 0, "
         f"({rows} - 1) * d_row_bytes + N * {asked.output.bytes}, {RAW});"

@@ -70,7 +70,7 @@ def _lines(name: str, tile: GemmTile, asked: WholeGemm, tiles_outside: int) -> I
 
 
 def _at_least_n(tile: GemmTile, name: str) -> str:
-    """Behind the stride of A, which is at least K, that of B is 'the same'."""
+    """After the stride of A, which is at least K, that of B is 'the same'."""
     return ", but at least N" if name == "b_stride" and tile.by_columns(Factor.B) else ""
 
 
@@ -109,7 +109,7 @@ def _counts(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
 
 
 def _splits(name: str, tile: GemmTile, tiles_outside: int) -> Iterator[str]:
-    yield "// How many splits keep so many compute units busy: none where the tiles do, or where K is too short to be"
+    yield "// How many splits keep this many compute units busy: none where the tiles do, or where K is too short to be"
     yield "// shared by loops that are filled and drained once each."
     yield f"inline int {name}_splits_for(const {name}_problem& p, int compute_units) {{"
     yield f"  const long long tiles = {name}_tiles(p) * p.batches, k_tiles = p.K / {tile.geometry.BK};"

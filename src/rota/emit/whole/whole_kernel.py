@@ -366,7 +366,7 @@ def _rows_before(tile: GemmTile, operand: Factor, number: int) -> list[str]:
 
 
 def scales_before(tile: GemmTile, octets: str) -> str:
-    """How many of a row's scales come before so many bytes of it."""
+    """How many of a row's scales come before this many bytes of it."""
     each = tile.row_bytes // tile.geometry.scale_line
     return f"({octets} >> {each.bit_length() - 1})"
 
@@ -434,7 +434,7 @@ def emit_whole(
 
 
 def whole_name(planned: CompiledSchedule, asked: WholeGemm) -> str:
-    """What a kernel is called; the one that adds splits has `_reduce` behind it."""
+    """What a kernel is called; the one that adds splits has `_reduce` after it."""
     return "_".join([form_of(planned.lowered).symbol, *asked.words])
 
 
@@ -510,7 +510,7 @@ class WholeKernel(GemmKernel):
         reached = "dma_depth" if tile.by_columns(Factor.B) else "depth"
         yield f"const int whole_tiles = aligned ? {reached} / {geometry.BK} : 0;"
         yield f"const int end = {tile.element.in_bytes('depth')};  // bytes of K"
-        yield "int summed = 0;  // of which so many are in the sums"
+        yield "int summed = 0;  // of which this many are in the sums"
         yield f"if (whole_tiles >= {program.tiles_outside}) {{"
         yield f"  int trips = (whole_tiles - {program.tiles_outside}) / {program.tiles_per_trip};"
         yield f"  summed = ({program.tiles_outside} + {program.tiles_per_trip} * trips) * {tile.row_bytes};"
@@ -596,7 +596,7 @@ class WholeKernel(GemmKernel):
         yield f"// Compile with -O2 or -O3 (clang++ -x hip --offload-arch={tile.toolchain})."
         yield f"// LDS: {self.binding.lds_bytes} bytes."
         yield from contract(self.compiled)
-        yield "// Comments give the entry: its number in its phase, its op, and why a wait or barrier stands there."
+        yield "// Comments give the entry: its number in its phase, its op, and why a wait or barrier is there."
 
     def _head(self, name: str) -> Iterator[str]:
         tile, geometry = self.tile, self.tile.geometry

@@ -62,7 +62,7 @@ _SAID = {
 
 
 def parse_epilogue(words: Sequence[str]) -> Steps:
-    """The steps behind the words, if they can stand in that order."""
+    """The steps that the words name, if they can have that order."""
     known = {step.value: step for step in EpilogueStep}
     for word in words:
         if word not in known:
@@ -85,9 +85,9 @@ def check_epilogue(steps: Steps) -> None:
     for step in steps[: gates[0]] if gates else ():
         if step not in _BEFORE_A_GATE:
             raise _refused(
-                f"{step.value} stands before a gate: what is done to both products there is "
+                f"{step.value} is before a gate: what is done to both products there is "
                 f"{' and '.join(each.value for each in _BEFORE_A_GATE)} alone",
-                fixes=(f"put {step.value} behind the gate, or leave it to the caller",),
+                fixes=(f"put {step.value} after the gate, or leave it to the caller",),
             )
 
 
@@ -223,7 +223,7 @@ class WholeGemm:
     """The settings of a whole kernel.
 
     `xcds` are the dies among which the machine deals workgroups in turn: each gets a run of neighbouring tiles; 1
-    leaves the order alone.  `group` is how many rows of tiles are taken together, so that the tiles under way share
+    leaves the order alone.  `group` is how many rows of tiles are taken together, so that the tiles in flight share
     rows of A and of B in a die's L2.  `layout` is how B must lie, and `scales` are those of blocks: both are the loop's
     to say; None takes what it says.
     """

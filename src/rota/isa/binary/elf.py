@@ -29,7 +29,7 @@ _WORD = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Bytes that are loaded, and where; `size` is what they take in memory, zeros behind them included."""
+    """Bytes that are loaded, and where; `size` is what they take in memory, zeros after them included."""
 
     address: int
     contents: bytes
@@ -38,7 +38,7 @@ class Segment:
     writable: bool
 
     def holds(self, address: int, count: int = 1) -> bool:
-        """Does the file have so many bytes from that address on?"""
+        """Does the file have this many bytes from that address on?"""
         return self.address <= address and address + count <= self.address + len(self.contents)
 
 
@@ -81,7 +81,7 @@ class ElfFile:
         return None
 
     def code_at(self, address: int) -> bool:
-        """May an instruction stand there?"""
+        """May an instruction are there?"""
         return address % _WORD == 0 and any(
             segment.executable and segment.holds(address, _WORD) for segment in self.segments
         )
@@ -273,7 +273,7 @@ def optional(notes: object, key: str, kind: type[T]) -> T | None:
 
 
 def optional_numbers(notes: object, key: str, count: int) -> tuple[int, ...] | None:
-    """A list of so many numbers that may be left out."""
+    """A list of this many numbers that may be left out."""
     value = optional(notes, key, list)
     if value is None:
         return None
@@ -365,7 +365,7 @@ _MAGIC, _PACKED = b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"
 # Bundles of code objects.
 #
 # `hipcc --genco` and `clang -x hip --cuda-device-only` put code objects for several architectures, and an empty one
-# for the host, behind a header (Clang, "Clang Offload Bundler", section "Bundled Binary File Layout").
+# for the host, after a header (Clang, "Clang Offload Bundler", section "Bundled Binary File Layout").
 
 _MOST_ENTRIES = 1000
 _MOST_NAME = 1000
@@ -443,6 +443,6 @@ def build_image(file: ElfFile) -> bytes:
         if each.kind not in {_ABSOLUTE, _RELATIVE} or not 0 <= each.address <= size - 8:
             raise unreadable(f"it asks for relocation {each.kind} at {each.address:#x}, which isn't known")
         if each.symbol is None:
-            raise unreadable(f"the word at {each.address:#x} stands for a symbol of another code object")
+            raise unreadable(f"the word at {each.address:#x} represents a symbol of another code object")
         struct.pack_into("<Q", image, each.address, CODE_BASE + each.symbol + each.addend & 2**64 - 1)
     return bytes(image)

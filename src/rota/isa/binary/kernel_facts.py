@@ -30,7 +30,7 @@ class FloatMode:
     """How floats are computed when a kernel starts: as the MODE register has it (CDNA3 ISA, "Mode register").
 
     Rounding is 0 to the nearest even, 1 up, 2 down, 3 towards zero; denormals are 0 flushed in both operands and
-    results, 1 in results, 2 in operands, 3 kept.  "64" stands for the floats of 16 and 64 bits together.
+    results, 1 in results, 2 in operands, 3 kept.  "64" represents the floats of 16 and 64 bits together.
     """
 
     round_32: int = 0
@@ -43,7 +43,7 @@ class FloatMode:
 
     @property
     def bits(self) -> int:
-        """As they stand in MODE."""
+        """As they are in MODE."""
         return (
             self.round_32
             | self.round_64 << 2
@@ -84,7 +84,7 @@ class KernelFacts:
     `workgroup_ids` says which of x, y and z follow them; `workitem_ids` is 0, 1 or 2 for x, xy or xyz in v0.
     What the notes may leave out and did is None: unknown, not none.  `unnoted` are the keys that they leave out
     although a launch needs them; their numbers are then the descriptor's, or the most that hardware takes.  `entry` is
-    the address of the first instruction; with preloaded arguments, 256 bytes behind the one that the descriptor names.
+    the address of the first instruction; with preloaded arguments, 256 bytes after the one that the descriptor names.
     """
 
     name: str

@@ -186,7 +186,7 @@ def _swept(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, 
 
 
 def _inside(address: int, file: ElfFile) -> bool:
-    """Does it lie within a function, as an entry behind the loads of preloaded arguments does?"""
+    """Does it lie within a function, as an entry after the loads of preloaded arguments does?"""
     return any(each.function and each.address < address < each.address + each.size for each in file.symbols)
 
 

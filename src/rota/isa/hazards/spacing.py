@@ -104,7 +104,7 @@ class Spacing:
     and `sum_range` its first row and length; `held` the data of a wide store; `select` the rows of a lane select.  Of
     `reads`, `masks` are only read as a mask or carry, `exchanged` are the lanes that DPP moves, `kept` is what a target
     held, where lanes may keep it.  `zeros` are the registers whose zero flags are read, `ends` the scalar registers
-    that surely hold something else behind it.  `known` is what was found out about pairs with this one in front.
+    that surely hold something else after it.  `known` is what was found out about pairs with this one in front.
     """
 
     opcode: str
@@ -127,7 +127,7 @@ class Spacing:
     pipe: Pipe | None = None
     passes: int = 0
     large: bool = False  # of products of float64: 16x16
-    reach: int = 0  # wait states behind it within which something may come too early
+    reach: int = 0  # wait states after it within which something may come too early
     known: dict[Spacing, tuple[Need, ...]] = field(default_factory=dict, repr=False)
 
     @property
@@ -195,7 +195,7 @@ _NO_TARGET = re.compile(
 
 
 def _reach(first: Spacing, hazards: Hazards) -> int:
-    """A bound on the wait states that anything may have to keep behind it."""
+    """A bound on the wait states that anything may have to keep after it."""
     if first.kind is Kind.MATRIX:
         large = (hazards.double_large, hazards.double_large_memory)
         return max(first.passes + max(hazards.result.value, hazards.overlap.value, 2), *(fact.value for fact in large))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # Wait states between two instructions.
 #
 # The rules are those of AMD's manual and those that LLVM keeps for gfx940 and later; each says whose it is. Where
-# the two differ, the one that asks for more stands here.
+# the two differ, the one that asks for more is here.
 
 SHORT = 2
 """Passes of the shortest MFMAs, which have numbers of their own."""
@@ -75,7 +75,7 @@ class _Rules:
         self, rule: str, rows: Rows, why: str, passes: int = 0, *, more: int = 0, reads: bool = False,
         matrix: bool = False,
     ) -> Iterator[Need]:  # fmt: skip
-        """A rule by its name, where instructions share rows; some are counted behind the last of so many passes."""
+        """A rule by its name, where instructions share rows; some are counted after the last of this many passes."""
         fact: Fact | None = getattr(self._hazards, rule)
         if fact is not None and rows:
             states = passes + fact.value + more
@@ -131,7 +131,7 @@ class _Rules:
         else:
             yield from self._need("dpp_other", written & then.all_reads, "reads by DPP", reads=True)
 
-    # Behind a VALU instruction.
+    # After a VALU instruction.
 
     def _behind_vector(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         scalars = scalar_rows(first.writes)
@@ -196,7 +196,7 @@ class _Rules:
             if then.kind is Kind.MATRIX:
                 yield from self._need("exec_matrix", EXEC_ROWS, "multiplies behind")
 
-    # Behind an MFMA.
+    # After an MFMA.
 
     def _behind_matrix(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         if then.kind is Kind.MATRIX:
@@ -207,7 +207,7 @@ class _Rules:
             yield from self._result(first, first.writes & then.all_reads, memory=then.kind is not Kind.VECTOR)
             yield from self._overwritten(first, then)
         if first.pipe is Pipe.DOUBLE and Trait.DOUBLE_FMA in then.traits:
-            yield from self._always("double_fma", "multiplies float64 behind an MFMA of float64")
+            yield from self._always("double_fma", "multiplies float64 after an MFMA of float64")
         if Trait.PERMLANE in then.traits:
             yield from self._need("permlane", first.writes & then.reads, "exchanges lanes of", reads=True)
 
@@ -220,7 +220,7 @@ class _Rules:
 
     @staticmethod
     def _ends(first: Spacing) -> tuple[str, int]:
-        """The rule until the result of an MFMA is there, and the passes behind which it counts."""
+        """The rule until the result of an MFMA is there, and the passes after which it counts."""
         if first.pipe is Pipe.DOUBLE:
             return ("double_large" if first.large else "double_small"), 0
         if first.pipe is Pipe.SINGLE:
@@ -277,7 +277,7 @@ class _Rules:
 # known, and a call's return is not followed. The same table of pairs decides while a kernel runs
 # (`rota.isa.hazards.hazard`).
 #
-# An MFMA behind another one of its kind begins when that one's passes are over, so that these count as wait states
+# An MFMA after another one of its kind begins when that one's passes are over, so that these count as wait states
 # of what follows both.
 
 _LEAVES = re.compile(r"^s_(?:branch|endpgm|setpc|swappc|rfe)")  # what follows isn't what comes next
@@ -287,7 +287,7 @@ _SCALARS = {VCC: "vcc_lo", VCC + 1: "vcc_hi", M0: "m0", EXEC: "exec_lo", EXEC + 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Early:
-    """An instruction, by its number, that comes `short` wait states too early behind another."""
+    """An instruction, by its number, that comes `short` wait states too early after another."""
 
     first: int
     then: int
@@ -380,7 +380,7 @@ class SpacingWalk:
         return tuple(found.values())
 
     def _early(self, then: int, most: int, found: dict[tuple[int, int], Early]) -> int:
-        """Goes back from an instruction, on all ways; gives the number of places, each with what lies behind it.
+        """Goes back from an instruction, on all ways; gives the number of places, each with what lies after it.
 
         Where there are more than `most`, wait states alone count and not what was written again: no fewer
         instructions are too early then.

@@ -15,7 +15,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _LONGEST_TURN = 400
-_LAST = 1 << 16  # behind all waves that are not said to be
+_LAST = 1 << 16  # after all waves that are not said to be
 _SHARE_AT_ISSUE, _SHARE_BETWEEN = 0.25, 0.15
 
 
@@ -86,7 +86,7 @@ class Driver:
         return lambda: lands
 
     def between(self) -> bool:
-        """Whether a memory op that is under way lands now, before a turn."""
+        """Whether a memory op that is in flight lands now, before a turn."""
         return self._interleaving.landing is Landing.ANY and self._random.random() < _SHARE_BETWEEN
 
 

@@ -71,7 +71,7 @@ def service_at(address: int) -> str | None:
 def build_kernarg(
     facts: KernelFacts, values: Sequence[Value], address: Callable[[Pointer], int], sizes: Sizes
 ) -> bytes:
-    """The segment, as long as the kernel says; without notes about arguments, values one behind the other."""
+    """The segment, as long as the kernel says; without notes about arguments, values one after the other."""
     explicit = [argument for argument in facts.arguments if not argument.hidden]
     if not named_arguments(facts):
         return _unnamed(facts, values, address)
@@ -102,7 +102,7 @@ def named_arguments(facts: KernelFacts) -> bool:
 
 
 def dynamic_lds(facts: KernelFacts, values: Sequence[Value], sizes: Sizes) -> int:
-    """Bytes of LDS that a launch needs behind the fixed ones: what is asked for, and what pointers to LDS name."""
+    """Bytes of LDS that a launch needs after the fixed ones: what is asked for, and what pointers to LDS name."""
     end = sizes.fixed_lds
     explicit = (argument for argument in facts.arguments if not argument.hidden)
     for argument, value in zip(explicit, values, strict=False):
@@ -202,8 +202,8 @@ def _wrong(argument: Argument, number: int, why: str, *fixes: str) -> IsaError:
 # is that of the HSA runtime specification, "Kernel dispatch packet".
 
 PACKET_BYTES = 64
-_KERNEL_DISPATCH = 2 | 1 << 8 | 2 << 9 | 2 << 11  # its type, behind a barrier, fences of the system's scope
-_OLD_FIRMWARE = 256  # bytes: what loads the arguments where nothing preloads them stands before the entry
+_KERNEL_DISPATCH = 2 | 1 << 8 | 2 << 9 | 2 << 11  # its type, after a barrier, fences of the system's scope
+_OLD_FIRMWARE = 256  # bytes: what loads the arguments where nothing preloads them is before the entry
 _FIRST_WAVE = 1 << 31
 
 
@@ -286,7 +286,7 @@ def build_packet(facts: KernelFacts, sizes: Sizes, kernarg_at: int) -> bytes:
 
 
 def first_instruction(facts: KernelFacts, instructions: Sequence[Instruction]) -> int:
-    """Where waves enter: behind the loads for old firmware if arguments are preloaded, as current firmware does.
+    """Where waves enter: after the loads for old firmware if arguments are preloaded, as current firmware does.
 
     A listing without addresses is entered at its top, which is right as well: the loads repeat what was preloaded.
     """

@@ -83,7 +83,7 @@ class LoadedKernel:
 
         `grid` counts workgroups, `block` work-items.  An argument is an array or tensor (passed by address), None (the
         null pointer), a number or a NumPy scalar, or bytes (a struct by value); a pointer to LDS takes its size.
-        Workgroups and orders of long launches are shared by so many `processes`, by default one for each processor; the
+        Workgroups and orders of long launches are shared by `processes`, by default one for each processor; the
         result is the same with any number of them.
         """
         shape, items = _triple(grid, "grid"), _triple(block, "block")
@@ -274,7 +274,7 @@ def load_kernel(
     """
     code = read_object(source, arch)
     instructions = code.instructions(name)
-    # Only code that asks where it stands can find what is loaded with it.
+    # Only code that asks where it is can find what is loaded with it.
     image = code.image() if any(each.opcode == "s_getpc_b64" for each in instructions) else b""
     return LoadedKernel(program=load_program(code.kernel(name), instructions, image=image))
 

@@ -165,7 +165,7 @@ Ran = KernelOutcome | IsaError
 def outcomes(
     dispatch: Callable[..., KernelOutcome], orders: Sequence[Interleaving], count: int, processes: int, told: Tell
 ) -> Iterator[tuple[Interleaving, Ran]]:
-    """Each order with its outcome; none after one that didn't come to its end.
+    """Each order with its outcome; none after one that didn't reach its end.
 
     A launch has `count` workgroups; `told` hears how many have ended, all orders together.
     """
@@ -276,7 +276,7 @@ class OrderRuns:
             self._note(label, self._differences(self.first.buffers, outcome.buffers))
 
     def broke(self, label: str, error: IsaError) -> None:
-        """One more order, which didn't come to its end."""
+        """One more order, which didn't reach its end."""
         self.orders.append(label)
         self._note(label, error.findings)
 

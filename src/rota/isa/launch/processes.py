@@ -139,7 +139,7 @@ _until: ContextVar[tuple[float, float] | None] = ContextVar("until", default=Non
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Launches inside, all together, end after so many seconds by the clock, in an I108 if not by themselves."""
+    """Launches inside, all together, end after this many seconds by the clock, in an I108 if not by themselves."""
     token = _until.set((monotonic() + seconds, seconds))
     try:
         yield

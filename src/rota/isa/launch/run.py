@@ -92,7 +92,7 @@ def revisited(wave: Wave, pc: int) -> bool:
 
 
 def state_of(waves: Sequence[Wave], memory: Memory) -> bytes:
-    """A digest of all that waves can see and of where they stand: equal if nothing has changed."""
+    """A digest of all that waves can see and of where they are: equal if nothing has changed."""
     digest = hashlib.blake2b(digest_size=16)
     for wave in waves:
         digest.update(repr((wave.pc, wave.waiting, wave.ended, wave.scc, wave.mode, wave.s)).encode())
@@ -329,7 +329,7 @@ def run_dispatch(
     """Runs a launch whose values point into buffers.
 
     `most` are the instructions of one wave after which it is taken not to end; `ended` is told how many workgroups have
-    ended.  Long work of the native core is shared by so many `processes`.
+    ended.  Long work of the native core is shared by this many `processes`.
     """
     sizes = checked_sizes(program, values, grid, block, dynamic_lds)
     faults = Faults()
@@ -519,7 +519,7 @@ def _run_wave(
 def _repeats(wave: Wave, pc: int, instruction: Instruction, endless: frozenset[int]) -> bool:
     """A wave goes back to `pc`: was it there in this very state?"""
     if pc in endless:
-        raise _endless(wave, instruction, "came to a loop that no way leads out of")
+        raise _endless(wave, instruction, "reached a loop that no way leads out of")
     heed_time(wave.number, instruction)
     return revisited(wave, pc)
 

@@ -29,7 +29,7 @@ def _signed(value: int, bits: int) -> int:
 
 
 def integer(verb: str, bits: int) -> Combine:
-    """An integer atomic on so many bits."""
+    """An integer atomic on this many bits."""
     mask = (1 << bits) - 1
 
     def signed(pick: Callable[..., int]) -> Combine:

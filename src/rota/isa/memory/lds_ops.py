@@ -315,7 +315,7 @@ def offsets(instruction: Instruction) -> dict[str, int]:
 
 
 def _run(instruction: Instruction, size: int) -> NDArray[np.int64]:
-    """The places of an instruction that uses so many bytes behind one another."""
+    """The places of an instruction that uses this many bytes after one another."""
     return offsets(instruction).get("offset", 0) + np.arange(size)
 
 

@@ -29,10 +29,10 @@ _GAP = 1 << 16  # an access that leaves its buffer by less than this hits no oth
 
 
 class Memory:
-    """Buffers behind one another, with gaps, in one array of bytes; a *place* is a byte's number in it."""
+    """Buffers after one another, with gaps, in one array of bytes; a *place* is a byte's number in it."""
 
     def __init__(self, buffers: Sequence[NDArray[Any]], faults: Faults, skews: Sequence[int] = ()) -> None:
-        """A buffer starts `skews` bytes, where they are given, behind a multiple of 64 KiB."""
+        """A buffer starts `skews` bytes, where they are given, after a multiple of 64 KiB."""
         self.faults = faults
         self._starts: list[int] = []
         self._ends: list[int] = []
@@ -82,7 +82,7 @@ class Memory:
         return [int(word) for word in self._words[place >> 2 : (place >> 2) + count]]
 
     def scalar_place(self, address: int, count: int, instruction: Instruction) -> int | None:
-        """The place of so many words; None, and a fault, if they belong to no buffer."""
+        """The place of this many words; None, and a fault, if they belong to no buffer."""
         place = (address - BASE) & ~3
         if not self._inside(place, place + 4 * count):
             self._outside(instruction, address)
@@ -129,7 +129,7 @@ class Memory:
         near = bisect_right(self._starts, address - BASE) - 1
         behind = address - BASE - self._ends[near]
         where = (
-            f"{behind} bytes behind the end of buffer {near}" if behind >= 0 else f"too near the end of buffer {near}"
+            f"{behind} bytes after the end of buffer {near}" if behind >= 0 else f"too near the end of buffer {near}"
         )
         if near < 0:
             where = "before any buffer"
@@ -144,7 +144,7 @@ class Memory:
 
 # The local data share of a workgroup.
 #
-# A byte carries a mark while a write that changes it is under way. A read needs its bytes unmarked and unchanged
+# A byte carries a mark while a write that changes it is in flight. A read needs its bytes unmarked and unchanged
 # from its issue to its landing; where they are not, any value could have come back, so poison does. LDS
 # instructions of one wave are ordered among themselves, so a wave's own writes don't disturb its reads; loads from
 # memory are ordered with nothing. What would meet in another interleaving is for `order` to say, and every fault
@@ -172,7 +172,7 @@ class Lds:
         self.order = AccessOrder(room, waves, faults)
 
     def sample(self, index: Octets, wave: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-        """The bytes now, and which of them another write is under way to."""
+        """The bytes now, and which of them another write is in flight to."""
         marks = self._marks[index]
         return self.bytes[index], (marks != FREE) & (marks != wave + 1)
 
@@ -183,7 +183,7 @@ class Lds:
         return np.where(own, before, now), marked | ((now != before) & ~own)
 
     def begin(self, index: Octets, wave: int, *, dma: bool = False) -> int:
-        """Marks bytes that a write is under way to; gives the number of the write."""
+        """Marks bytes that a write is in flight to; gives the number of the write."""
         self._marks[index] = self._last[index] = BY_DMA if dma else wave + 1
         self._serial += 1
         self._serials[index] = self._serial
@@ -201,7 +201,7 @@ class Lds:
         return inside
 
     def leaves(self, address: int, instruction: Instruction) -> None:
-        """Remembers that an instruction uses an address behind the allocation."""
+        """Remembers that an instruction uses an address after the allocation."""
         self._faults.add(
             "I105",
             instruction,

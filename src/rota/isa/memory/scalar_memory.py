@@ -43,7 +43,7 @@ def decode_scalar_memory(instruction: Instruction) -> Step | None:
 
 
 def _address(instruction: Instruction, base: Operand, offset: Operand) -> Callable[[Wave], int]:
-    """The base, a scalar or literal offset, and another literal one behind a scalar; glc has no effect on values."""
+    """The base, a scalar or literal offset, and another literal one after a scalar; glc has no effect on values."""
     near = 0
     for modifier in instruction.modifiers:
         if modifier.startswith("offset:"):

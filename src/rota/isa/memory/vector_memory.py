@@ -108,7 +108,7 @@ _FLAGS = CACHE | {"offen", "idxen", "lds"}
 _ELEMENT = 4  # bytes that stay together in a swizzled buffer; gfx9 has no other size
 _NO_END = np.uint64(1 << 62)
 
-# Takes a wave, gives byte addresses, and the room behind each of them; None is as much as one likes.
+# Takes a wave, gives byte addresses, and the room after each of them; None is as much as one likes.
 Addresses = Callable[["Wave"], tuple["NDArray[np.uint64]", "NDArray[np.uint64] | None"]]
 
 
@@ -625,7 +625,7 @@ def _store(access: _Access, data: Operand, width: Width) -> Act:
 
 
 def _decode_atomic(instruction: Instruction, combine: Combine, size: int, compares: bool) -> Step:
-    """Data, and what is expected behind it; the old value returns if sc0 (glc) asks for it."""
+    """Data, and what is expected after it; the old value returns if sc0 (glc) asks for it."""
     modifiers = read_modifiers(instruction)
     returns = not modifiers.flags.isdisjoint({"sc0", "glc"})
     operands = [parse_operand(text, instruction) for text in instruction.operands]

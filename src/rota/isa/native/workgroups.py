@@ -66,7 +66,7 @@ def run_clean(
 ) -> int | None:
     """Instructions of all workgroups if all ended and none did anything wrong; None, and memory as it was, otherwise.
 
-    `ended` is told how many have ended.  What is left after a while is shared by so many `processes`.  ENDLESS, and
+    `ended` is told how many have ended.  What is left after a while is shared by this many `processes`.  ENDLESS, and
     memory as it was, if a wave executed `most` instructions.
     """
     packed = _records(program)

@@ -67,14 +67,14 @@ _PLAIN = {"f16": F16, "bf16": BF16, "fp6": FP6, "bf6": BF6, "fp4": FP4}
 
 
 def format_named(name: str, float8: Float8) -> MiniFloat:
-    """The format of that name; what 8 bits stand for is the architecture's choice."""
+    """The format of that name; what 8 bits represent is the architecture's choice."""
     return {**_PLAIN, **(_OCP if float8 is Float8.OCP else _FNUZ)}[name]
 
 
 def encode(values: Any, form: MiniFloat, noise: Any = None, noise_bits: int = 0) -> Any:  # noqa: ANN401
     """The codes of float64 values, as uint32: rounded to nearest even, or stochastically.
 
-    Stochastic rounding adds `noise`, so many bits below the last one kept, and truncates; what lies below those bits is
+    Stochastic rounding adds `noise`, bits below the last one kept, and truncates; what lies below those bits is
     cut off before.
     """
     exact = np.asarray(values, np.float64)
@@ -198,7 +198,7 @@ def _low4(a: Any) -> Any:  # noqa: ANN401
 
 
 class Placed:
-    """A conversion whose result is so many bits, put where op_sel says; the rest of the destination stays."""
+    """A conversion whose result is this many bits, put where op_sel says; the rest of the destination stays."""
 
     __slots__ = ("bits", "compute", "sources")
 

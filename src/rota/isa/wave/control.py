@@ -130,7 +130,7 @@ def _branch(condition: Callable[[Wave], bool], instruction: Instruction) -> Act:
 
 
 def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
-    """What reads or writes the program counter: it holds the address behind the instruction."""
+    """What reads or writes the program counter: it holds the address after the instruction."""
     operands = [parse_operand(text, instruction) for text in instruction.operands[:2]]
     gives = () if instruction.opcode == "s_setpc_b64" else operands[:1]
     takes = operands[-1:] if instruction.opcode in {"s_setpc_b64", "s_swappc_b64"} else ()
@@ -180,7 +180,7 @@ def _trap(instruction: Instruction, _: Architecture) -> Step:
 
 
 def wait_counts(instruction: Instruction, architecture: Architecture) -> tuple[int | None, int | None]:
-    """How many vector memory and LDS ops a wait leaves under way; None if it doesn't wait for them."""
+    """How many vector memory and LDS ops a wait leaves in flight; None if it doesn't wait for them."""
     written = instruction.text.partition(" ")[2].strip()
     if _COUNTED.fullmatch(written):
         counts = {name: int(count) for name, count in _COUNTS.findall(written)}

@@ -65,7 +65,7 @@ class Operand:
     count: int = 1
     literal: int = 0  # as bits; a float as those of its float32
     floating: float | None = None
-    written: bool = False  # the 32 bits stand in the code; otherwise the constant is one of the encoding's own
+    written: bool = False  # the 32 bits are in the code; otherwise the constant is one of the encoding's own
     negate: bool = False
     absolute: bool = False
 

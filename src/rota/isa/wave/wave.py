@@ -72,7 +72,7 @@ class Step:
     """One instruction, ready to run.
 
     `sources` and `results` are all rows that it reads and writes, SCC included, but not the EXEC that every vector
-    instruction obeys.  `touches` are those of them that may not belong to a memory op under way: both, except the
+    instruction obeys.  `touches` are those of them that may not belong to a memory op in flight: both, except the
     results of a load, which may belong to an earlier load that comes back before it (`Wave.launch` looks at those).
     `spacing` says which wait states it has to keep; decoding adds it.  Where a wave indexes registers, `indexed` gives
     the step with those it means.
@@ -243,7 +243,7 @@ class Faults:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Pending:
-    """A memory op under way: the registers that it holds, and what its landing does."""
+    """A memory op in flight: the registers that it holds, and what its landing does."""
 
     instruction: Instruction
     rows: tuple[int, ...]
@@ -340,7 +340,7 @@ class Wave:
             self._retire(self.ds, self.lgkm_most)
 
     def land(self, pending: Pending) -> None:
-        """Completes a memory op, behind those before it that write the same registers."""
+        """Completes a memory op, after those before it that write the same registers."""
         if pending.landed:
             return
         pending.landed = True
@@ -371,18 +371,18 @@ class Wave:
         )
 
     def land_all(self) -> None:
-        """Completes what is under way when the wave ends."""
+        """Completes what is in flight when the wave ends."""
         for pending in (*self.vm, *self.ds, *self.flat):
             self.land(pending)
 
     def wait_vm(self, most: int) -> None:
-        """At most `most` vector memory ops stay under way; loads and stores return in order, as LLVM assumes."""
+        """At most `most` vector memory ops stay in flight; loads and stores return in order, as LLVM assumes."""
         self._retire(self.vm, most)
         if most == 0:
             self._waited_for("vm")
 
     def wait_lgkm(self, most: int) -> None:
-        """At most `most` LDS ops stay under way, in order; scalar loads return in any order, so only 0 is a promise."""
+        """At most `most` LDS ops stay in flight, in order; scalar loads return in any order, so only 0 is a promise."""
         self._retire(self.ds, most)
         if most == 0:
             for pending in self.sm:
@@ -401,7 +401,7 @@ class Wave:
             pending.cover(self.epoch)
 
     def _waited_for(self, counter: str) -> None:
-        """A flat op counts twice and is over when none of either kind is under way."""
+        """A flat op counts twice and is over when none of either kind is in flight."""
         for pending, waited in tuple(self.flat.items()):
             waited.add(counter)
             if len(waited) == len(COUNTERS):

@@ -91,7 +91,7 @@ def _check_permutation(problem: OrderProblem, order: Sequence[int]) -> None:
         raise _broken(
             "O101",
             f"{len(wrong)} of {len(ops)} ops are not in the order exactly once",
-            tuple(ops[index].concern(index, f"stands there {times[index]} times") for index in wrong[:8]),
+            tuple(ops[index].concern(index, f"is there {times[index]} times") for index in wrong[:8]),
             (("entries in the order", len(order)), ("ops", len(ops))),
         )
 
@@ -106,8 +106,8 @@ def _check_dependencies(problem: OrderProblem, order: Sequence[int]) -> None:
                 "O102",
                 f"{ops[consumer]} comes before {ops[producer]}, which it depends on",
                 (
-                    ops[producer].concern(producer, f"must come first, stands at place {place[producer]}"),
-                    ops[consumer].concern(consumer, f"must come later, stands at place {place[consumer]}"),
+                    ops[producer].concern(producer, f"must come first, is at place {place[producer]}"),
+                    ops[consumer].concern(consumer, f"must come later, is at place {place[consumer]}"),
                 ),
                 (("edge", f"{edge.dep_kind.value} distance 0"),),
             )
@@ -163,7 +163,7 @@ def _check_loads(problem: OrderProblem, ordering: Ordering) -> None:
     fullest = max(gaps, key=len)
     raise _broken(
         "O102",
-        f"{len(fullest)} global loads stand between two computes; max_globals allows {problem.max_globals}",
+        f"{len(fullest)} global loads are between two computes; max_globals allows {problem.max_globals}",
         tuple(problem.body.ops[index].concern(index, "in the fullest gap") for index in fullest),
         (("loads in the fullest gap", len(fullest)), ("max_globals", problem.max_globals)),
     )

@@ -388,7 +388,7 @@ def peak_lower_bound(problem: OrderProblem) -> int:
 
     An op may free registers that came in from the iteration before, so the live count may fall below zero and an op's
     own registers alone are no floor.  Before an op stand its ancestors and the earlier partitions; of the ops that may
-    stand on either side, only those that free more than they define can lower what it meets.
+    are on either side, only those that free more than they define can lower what it meets.
     """
     ops = problem.body.ops
     if not ops:

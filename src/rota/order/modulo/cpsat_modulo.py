@@ -408,7 +408,7 @@ class ModuloModel:
     def solve(
         self, seconds: float, turn: Turn, *, workers: int = 1, seed: int = 0, effort: float | None = None
     ) -> Decision:
-        """One search of so many seconds of work, or of less `effort` in the solver's own measure."""
+        """One search of this many seconds of work, or of less `effort` in the solver's own measure."""
         make_ready()
         from ortools.sat.python import cp_model
 

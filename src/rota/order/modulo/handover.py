@@ -83,7 +83,7 @@ class Choice:
 
     `pinned` ops have the given slot, all in the last stage unless they are `staged` freely; the ops of a chain start in
     turn; `barriers` are slots, where they are not free, and groups of waves pass each of them `behind` slots apart, or
-    a barrier so much later does as well.  Reads that are `gathered` are over at a barrier before their first use.
+    a barrier this much later does as well.  Reads that are `gathered` are over at a barrier before their first use.
     """
 
     problem: ModuloProblem

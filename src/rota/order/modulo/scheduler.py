@@ -49,7 +49,7 @@ from rota.solver.limits import LARGEST_SEED, Outcome, spend, spent, stopped
 # allow; where there is none, it is placed by force and what it collides with is taken out again. A heuristic: that
 # it finds nothing says nothing.
 #
-# One addition: equal holds that fill a unit entirely leave no gap unless all of them stand on one grid, so they are
+# One addition: equal holds that fill a unit entirely leave no gap unless all of them are on one grid, so they are
 # placed on that of the first.
 
 PLACEMENTS_PER_OP = 6  # Rau found 2 to suffice for most loops; what fails here goes to the exact search
@@ -217,7 +217,7 @@ class _Search:
             heapq.heappush(self._queue, (-self._heights[op], op))
 
 
-_MOST_NAMED = 8  # a finding names so many edges; the rest is a number
+_MOST_NAMED = 8  # a finding names this many edges; the rest is a number
 
 
 def report_below_bound(problem: ModuloProblem, ii: int, mii: MII) -> OrderError:

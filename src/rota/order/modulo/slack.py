@@ -164,7 +164,7 @@ def shorten_lives(deliveries: Sequence[Delivery]) -> Constraint:
 # Slack that no schedule has.
 #
 # Without units what remains is a system of differences: precedences, the stages within which ops start, the slots
-# of pinned ones, and a pivot for each handover, which stands behind what is handed over and ahead of who takes it.
+# of pinned ones, and a pivot for each handover, which is after what is handed over and ahead of who takes it.
 # A cycle that is too long refutes all of it, in a thousandth of the time that a solver takes to say so. Where there
 # is but one barrier, all pivots are instances of it, so that the time from one to another is a multiple of the
 # interval; loads and reads that have to fit between two of them may be more than their unit does in that time.
@@ -693,7 +693,7 @@ def _broken(choice: Choice, first: int, second: int, what: str, claimed: int) ->
     return OrderError(
         Finding(
             code="O102",
-            message=f"no barrier or wait stands between {before.name} and {after.name} with the {what} claimed",
+            message=f"no barrier or wait is between {before.name} and {after.name} with the {what} claimed",
             concerns=(
                 Concern(label=before.name, index=first, role="must be over"),
                 Concern(label=after.name, index=second, role="starts"),
