@@ -2,7 +2,8 @@
 
 A heuristic, on purpose simple.  An assertion is on prose if it compares what a finding, an error or a command says with
 a literal that holds two words or more, one of them in lower case.  Names, numbers, options and settings are no words.
-Followed are local variables, columns of `parametrize` and variables of a loop; not followed are helpers in other places.
+Evidence is data: its names don't count, and a value counts from four words on (`x of iteration 1` is none).  Local
+variables, columns of `parametrize` and variables of a loop are followed; helpers in other places are not.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,15 +21,15 @@ SPOKEN = frozenset({"message", "fixes", "fix", "hint", "evidence", "output", "st
 _CALLS = frozenset({"str", "repr", "evidence"})
 _METHODS = frozenset({"startswith", "endswith", "index", "count", "find", "partition", "split"})
 _PATTERNS = frozenset({"search", "match", "fullmatch", "findall"})
-_WORD = re.compile(r"[A-Za-z][a-z]*(?:'[a-z]+)?|[A-Z]{2,}")
+_WORD = re.compile(r"[A-Za-z][a-z]*(?:'[a-z]+)?|[A-Z]{2,}s?")
 _REGEX = re.compile(r"\\.[*+]?|\.[*+]\??|\(\?[:!=<]+")
 
 
-def is_prose(text: str) -> bool:
-    """True if it has two words or more, one of them in lower case."""
+def is_prose(text: str, words_at_least: int = 2) -> bool:
+    """True if it has so many words, one of them in lower case."""
     parts = [part.strip(".,;:!?()[]'\"`|") for part in _REGEX.sub(" ", text).split()]
     words = [part for part in parts if len(part) > 1 and _WORD.fullmatch(part)]
-    return len(words) > 1 and any(word.islower() for word in words)
+    return len(words) >= words_at_least and any(word.islower() for word in words)
 
 
 def assertions_on_prose(source: str) -> list[int]:
@@ -47,7 +49,8 @@ class _Reader:
 
     function: ast.FunctionDef
     spoken: set[str] = field(default_factory=set)
-    prose: set[str] = field(default_factory=set)
+    literals: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
+    evidence: set[str] = field(default_factory=lambda: {"evidence"})
 
     def lines(self) -> Iterator[int]:
         self._read_columns()
@@ -57,7 +60,9 @@ class _Reader:
         for node in ast.walk(self.function):
             if isinstance(node, ast.Compare):
                 sides = [node.left, *node.comparators]
-                if any(map(self.speaks, sides)) and any(self.holds_prose(side) for side in sides):
+                spoken = [side for side in sides if self.speaks(side)]
+                words = 4 if spoken and all(map(self._is_evidence, spoken)) else 2
+                if spoken and any(self.holds_prose(side, words) for side in sides):
                     yield node.lineno
             elif isinstance(node, ast.Call) and self._compares(node):
                 yield node.lineno
@@ -68,12 +73,13 @@ class _Reader:
                 names = _names(decorator.args[0])
                 rows = decorator.args[1].elts if isinstance(decorator.args[1], ast.List | ast.Tuple) else []
                 for row in rows:
-                    values = row.args if isinstance(row, ast.Call) and ast.unparse(row.func) == "pytest.param" else [row]
+                    values = (
+                        row.args if isinstance(row, ast.Call) and ast.unparse(row.func) == "pytest.param" else [row]
+                    )
                     if len(names) > 1 and len(values) == 1:
                         values = list(getattr(values[0], "elts", []))
-                    self.prose.update(
-                        name for name, value in zip(names, values, strict=False) if self.holds_prose(value)
-                    )
+                    for name, value in zip(names, values, strict=False):
+                        self.literals[name].append(value)
 
     def _read_names(self, node: ast.AST) -> None:
         match node:
@@ -87,8 +93,10 @@ class _Reader:
         names = {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
         if self.speaks(value):
             self.spoken |= names
-        elif isinstance(value, ast.Constant | ast.Tuple | ast.List | ast.Dict) and self.holds_prose(value):
-            self.prose |= names
+            self.evidence |= names if self._is_evidence(value) else set()
+        elif isinstance(value, ast.Constant | ast.Tuple | ast.List | ast.Dict):
+            for name in names:
+                self.literals[name].append(value)
 
     def _compares(self, call: ast.Call) -> bool:
         if any(word.arg == "match" and self.holds_prose(word.value) for word in call.keywords):
@@ -114,21 +122,29 @@ class _Reader:
                     return True
         return False
 
-    def holds_prose(self, value: ast.expr) -> bool:
+    def holds_prose(self, value: ast.expr, words: int = 2) -> bool:
         """True if it is a literal with prose, or a group of such; names of evidence are none."""
         match value:
             case ast.Constant(value=str(text)):
-                return is_prose(text)
+                return is_prose(text, words)
             case ast.JoinedStr(values=parts):
                 text = "".join(str(part.value) if isinstance(part, ast.Constant) else "x1" for part in parts)
-                return is_prose(text)
-            case ast.Tuple(elts=[ast.Constant(value=str()), _] as pair):
-                return self.holds_prose(pair[1])
+                return is_prose(text, words)
+            case ast.Tuple(elts=[ast.Constant(value=str()), second]):
+                return self.holds_prose(second, words)
             case ast.Tuple(elts=each) | ast.List(elts=each) | ast.Set(elts=each) | ast.Dict(values=each):
-                return any(map(self.holds_prose, each))
+                return any(self.holds_prose(one, words) for one in each)
             case ast.Name(id=name):
-                return name in self.prose
+                return any(self.holds_prose(one, words) for one in self.literals.get(name, ()))
         return False
+
+    def _is_evidence(self, value: ast.expr) -> bool:
+        """True if it is made of a finding's evidence."""
+        return any(
+            (isinstance(node, ast.Attribute) and node.attr == "evidence")
+            or (isinstance(node, ast.Name) and node.id in self.evidence)
+            for node in ast.walk(value)
+        )
 
 
 def _names(argument: ast.expr) -> list[str]:
