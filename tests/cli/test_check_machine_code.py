@@ -11,6 +11,7 @@ from rota.cli.commands.check import Wishes
 from rota.prove.verdict import Budget
 from tests.cli.command import data, rota
 from tests.shared import shared
+from tests.wording.golden import worded
 
 RACES = "kernels/compiled/races"
 
@@ -27,13 +28,13 @@ def test_a_proved_kernel_ends_in_status_0(folder: Path) -> None:
     result = rota(f"check {folder}/raw_sync_ok.hsaco")
     assert result.exit_code == 0
     assert ": proved; " in result.stdout
-    assert "policy: an LDS read that no wait has covered is under way behind a barrier" in result.stdout
+    worded(result.stdout)
 
 
 def test_a_folder_ends_in_a_table_and_status_1(folder: Path) -> None:
     result = rota(f"check {folder}")
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[-1].startswith("1 of 2 kernels proved, 1 ")
+    worded(str(result.stdout.splitlines()[-1]))
     told = data(f"check {folder}", status=1)
     assert (told["ok"], told["proved"], len(told["kernels"])) == (False, False, 2)
     assert [each["code"] for each in told["new"]] == ["I109"]
@@ -64,12 +65,12 @@ def test_a_baseline_lets_known_findings_pass_and_no_others(folder: Path) -> None
     assert rota(f"check {folder}/raw_nosync.hsaco --write-baseline {known}").exit_code == 0
     again = rota(f"check {folder} --baseline {known}")
     assert again.exit_code == 0
-    assert "no finding that isn't known" in again.stdout
+    worded(again.stdout)
     assert json.loads(rota(f"check {folder} --baseline {known} --format sarif").stdout)["runs"][0]["results"] == []
     (folder / "waw.hsaco").write_bytes(shared(f"{RACES}/waw.gfx950.hsaco").read_bytes())
     later = rota(f"check {folder} --baseline {known}")
     assert later.exit_code == 1
-    assert "1 finding not in the baseline" in later.stdout
+    worded(later.stdout)
 
 
 def test_a_damaged_baseline_is_a_usage_error(folder: Path) -> None:
@@ -82,8 +83,8 @@ def test_a_policy_can_be_more_lenient(folder: Path) -> None:
     assert rota(f"check {folder}/war.hsaco").exit_code == 1
     result = rota(f"check {folder}/war.hsaco --lds-reads lenient --vmcnt any-order")
     assert result.exit_code == 0
-    assert "policy: an LDS read is over before its wave passes a barrier" in result.stdout
-    assert "only vmcnt(0) is a promise" in result.stdout
+    worded(result.stdout)
+    assert "vmcnt(0)" in result.stdout
 
 
 def test_inconclusive_passes_only_if_allowed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +100,7 @@ def test_a_file_that_is_no_code_object_fails_whatever_is_known(folder: Path) -> 
     assert rota(f"check {folder} --write-baseline {known}").exit_code == 1
     result = rota(f"check {folder} --baseline {known}")
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[-2].endswith(", 1 file not read")
+    worded(str(result.stdout.splitlines()[-2]))
 
 
 def test_options_of_machine_code_are_not_for_schedules() -> None:
@@ -135,4 +136,4 @@ def test_a_pattern_without_an_ending_is_of_machine_code(folder: Path) -> None:
     assert sorted(Path(each["file"]).name for each in told["kernels"]) == ["raw_nosync.hsaco", "raw_sync_ok.hsaco"]
     nothing = rota(f"check '{folder}/*.json'")
     assert nothing.exit_code == 2
-    assert "there is no code object" in nothing.output
+    worded(nothing.output)

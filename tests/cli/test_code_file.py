@@ -8,6 +8,7 @@ import click
 import pytest
 
 from rota.cli.code_file import named_code, read_code
+from tests.wording.golden import mentions, worded
 
 KERNEL = """
 .amdgcn_target "amdgcn-amd-amdhsa--gfx950"
@@ -27,19 +28,23 @@ k:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "names"),
     [
-        ("nowhere.s", None, "there is no file"),
-        ("k.hip", "int x;", "--device says"),
-        ("k.s", "s_endpgm", "--device says"),
+        ("nowhere.s", None, ("nowhere.s",)),
+        ("k.hip", "int x;", ("--device",)),
+        ("k.s", "s_endpgm", ("--device",)),
     ],
 )
-def test_source_that_is_not_there_or_for_no_device(name: str, text: str | None, said: str, tmp_path: Path) -> None:
+def test_source_that_is_not_there_or_for_no_device(
+    name: str, text: str | None, names: tuple[str, ...], tmp_path: Path
+) -> None:
     file = tmp_path / name
     if text is not None:
         file.write_text(text, encoding="utf-8")
-    with pytest.raises(click.UsageError, match=said):
+    with pytest.raises(click.UsageError) as caught:
         read_code(file)
+    worded(str(caught.value))
+    assert mentions(caught.value, *names)
 
 
 @pytest.mark.parametrize("device", [None, "mi355x"])
@@ -50,5 +55,6 @@ def test_assembly_says_its_device_or_is_told(device: str | None, tmp_path: Path)
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(click.UsageError, match="is a folder: name one file"):
+    with pytest.raises(click.UsageError) as caught:
         named_code(str(tmp_path))
+    worded(str(caught.value))

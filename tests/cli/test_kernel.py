@@ -8,6 +8,7 @@ from rota import GFX950, DeclarationError, DeclarativeSchedule, KernelGeometry, 
 from rota.kernels.gemm import GEMM_SHAPES, GemmShape
 from rota.kernels.kernel import Kernel
 from tests.cli.command import data, rota
+from tests.wording.golden import mentions, worded
 
 FILE = '''
 from dataclasses import replace
@@ -161,22 +162,25 @@ def test_an_author_may_write_any_of_these(place: str, name: str, words: str) -> 
 
 
 def test_a_type_checkers_imports_are_not_needed() -> None:
-    assert rota("check checked_only_for_test.py:Shape").output.startswith("ok  Shape  12 ops")
+    assert "12" in worded(rota("check checked_only_for_test.py:Shape").output)
     fine = rota("check checked_only_for_test.py:Shape --set instructions=true").output
-    assert fine.startswith("ok  Shape  56 ops by instruction")
+    worded(fine)
+    assert "56" in fine
     assert data("kernels checked_only_for_test.py:Shape")["depth"] == 64
 
 
 def test_a_kernel_without_any_setting_says_so() -> None:
     result = rota("kernels mine_for_test.py:undeclared")
     assert result.exit_code == 2
-    assert "has no field that --set could change" in result.output
+    worded(result.output)
+    assert "--set" in result.output
 
 
 def test_a_knob_that_a_schedule_sets_itself_is_not_dropped_in_silence() -> None:
     result = rota("check four_wave --set config.scheduling=greedy")
     assert result.exit_code == 1
-    assert "four_wave sets scheduling itself" in result.output
+    worded(result.output)
+    assert "four_wave" in result.output
 
 
 def test_knobs_of_a_class_without_parameters_can_be_set() -> None:
@@ -186,42 +190,41 @@ def test_knobs_of_a_class_without_parameters_can_be_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "status", "complaint"),
+    ("place", "status", "names"),
     [
         (
             "mine_for_test.py:smal",
             2,
-            "did you mean 'small'?\nknown: Broken, Mine, Needs, NoConfig, NoKnobs, NoLoop, Shapes, leaves",
+            ("small",),
         ),
-        ("empty_for_test.py:x", 2, "empty_for_test.py has no 'x'\nnothing in it could be a kernel\n"),
-        ("none_for_test.py:x", 2, "there is no file none_for_test.py"),
-        ("none_for_test:x", 2, "can't be loaded: ModuleNotFoundError"),
-        ("wrong_for_test.py:x", 2, "error in wrong_for_test.py:1: ZeroDivisionError"),
-        ("syntax_for_test.py:x", 2, "can't be loaded: SyntaxError: invalid syntax (syntax_for_test.py, line 1)"),
-        ("leaves_for_test.py:x", 2, "error in leaves_for_test.py:2: SystemExit: 5"),
-        ("mine_for_test.py:leaves", 2, "SystemExit: 7"),
-        (".x:y", 2, "can't be loaded: TypeError"),
-        ("mine_for_test.py:undeclared", 1, "give tiles a default"),
-        ("malformed_for_test.py:x", 1, "error[D102]: PipelineConfig.depth is 0"),
-        ("mine_for_test.py:number", 1, "error[D104]: number is int"),
-        ("mine_for_test.py:NoLoop", 1, "error[D104]: NoLoop is NoLoop; expected"),
-        ("mine_for_test.py:NoConfig", 1, "error[D104]: config() is str; expected PipelineConfig"),
-        ("mine_for_test.py:NoKnobs", 1, "error[D104]: schedule_config() is NoneType; expected ScheduleConfig"),
-        ("mine_for_test.py:Shapes", 1, "loop() of Shapes needs a value for its parameter depth"),
+        ("empty_for_test.py:x", 2, ("empty_for_test.py",)),
+        ("none_for_test.py:x", 2, ("none_for_test.py",)),
+        ("none_for_test:x", 2, ("none_for_test",)),
+        ("wrong_for_test.py:x", 2, ("wrong_for_test.py:1",)),
+        ("syntax_for_test.py:x", 2, ("syntax_for_test.py",)),
+        ("leaves_for_test.py:x", 2, ("leaves_for_test.py:2",)),
+        ("mine_for_test.py:leaves", 2, ("mine_for_test.py",)),
+        (".x:y", 2, (".x",)),
+        ("mine_for_test.py:undeclared", 1, ()),
+        ("malformed_for_test.py:x", 1, ("error[D102]", "PipelineConfig.depth")),
+        ("mine_for_test.py:number", 1, ("error[D104]",)),
+        ("mine_for_test.py:NoLoop", 1, ("error[D104]",)),
+        ("mine_for_test.py:NoConfig", 1, ("error[D104]",)),
+        ("mine_for_test.py:NoKnobs", 1, ("error[D104]", "schedule_config()")),
+        ("mine_for_test.py:Shapes", 1, ()),
         (
             "mine_for_test.py:PipelineSchedule",
             1,
-            "PipelineSchedule is an abstract class; a kernel is a class that has b",
+            ("build_body",),
         ),
-        ("mine_for_test.py:Needs", 1, "Needs needs a value for its parameter tiles"),
-        ("mine_for_test.py:Broken", 2, "KeyError: 'missing'"),
+        ("mine_for_test.py:Needs", 1, ()),
+        ("mine_for_test.py:Broken", 2, ("missing",)),
     ],
 )
-def test_what_is_no_kernel_is_refused_in_words(place: str, status: int, complaint: str) -> None:
+def test_what_is_no_kernel_is_refused_in_words(place: str, status: int, names: tuple[str, ...]) -> None:
     result = rota(f"check {place}")
     assert result.exit_code == status
-    assert complaint in result.output
-    assert "internal error" not in result.output
+    assert mentions(worded(result.output), *names)
 
 
 def test_an_error_in_the_authors_code_names_the_line(folder: Path) -> None:
@@ -232,8 +235,9 @@ def test_an_error_in_the_authors_code_names_the_line(folder: Path) -> None:
 def test_a_body_in_tiles_says_which_shape_it_was_predicted_for() -> None:
     result = rota("show mine_for_test.py:Mine --set geometry.BM=128")
     assert result.exit_code == 0
-    assert "predicted for 128x256x64, 4 waves" in result.stderr
-    assert "predicted for" not in rota("show four_wave").stderr
+    worded(result.stderr)
+    assert "128x256x64" in result.stderr
+    assert "256x256x64" not in rota("show four_wave").stderr
 
 
 def test_an_authors_value_is_not_touched() -> None:
@@ -251,8 +255,9 @@ def test_a_required_dataclass_without_defaults_needs_one() -> None:
     made.__annotations__["shape"] = GemmShape
     made.__annotations__["return"] = GemmShape
     kernel = Kernel(name="made", source=made)
-    with pytest.raises(DeclarationError, match="made needs a value for its parameter shape"):
+    with pytest.raises(DeclarationError) as caught:
         kernel.compile()
+    worded(caught.value)
     assert list(kernel.settings()) == ["shape"]
 
 

@@ -13,11 +13,13 @@ import pytest
 
 from rota import Finding, ProofError, __version__
 from rota.cli import main as command
+from rota.errors import CODES
 from tests.cli.command import data, rota
+from tests.wording.golden import worded
 
 
 def test_version() -> None:
-    assert rota("--version").output.strip() == f"rota, version {__version__}"
+    assert rota("--version").output.split()[-1] == __version__
 
 
 def test_help_lists_every_command_once_and_schedule_making_first() -> None:
@@ -53,14 +55,16 @@ def test_findings_end_in_status_1(failing: Callable[[BaseException], None]) -> N
     failing(ProofError(Finding(code="R102", message="too early")))
     result = rota("fail")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == "error[R102]: too early\n"
+    worded(result.stderr)
+    assert "error[R102]" in result.stderr
 
 
 def test_an_unexpected_error_ends_in_status_3_and_one_line(failing: Callable[[BaseException], None]) -> None:
     failing(RuntimeError("lost"))
     result = rota("fail")
     assert (result.exit_code, result.stdout) == (3, "")
-    assert result.stderr.startswith("internal error: RuntimeError: lost   (ROTA_DEBUG=1 shows the traceback")
+    worded(result.stderr)
+    assert "ROTA_DEBUG=1" in result.stderr
     assert result.stderr.count("\n") == 1
 
 
@@ -70,14 +74,14 @@ def test_a_library_fails_on_behalf_of_rota(monkeypatch: pytest.MonkeyPatch) -> N
     )  # called with a text and a dict, it fails deep inside
     result = rota("explain R102")
     assert result.exit_code == 3
-    assert result.stderr.startswith("internal error: TypeError: ")
+    worded(result.stderr)
 
 
 def test_the_traceback_is_there_when_asked_for(failing: Callable[[BaseException], None]) -> None:
     failing(RuntimeError("lost"))
     result = rota("fail", ROTA_DEBUG="1")
     assert result.exit_code == 3
-    assert "Traceback (most recent call last)" in result.stderr
+    assert "Traceback" in result.stderr
 
 
 def test_ctrl_c_ends_in_the_shells_status(failing: Callable[[BaseException], None]) -> None:
@@ -103,7 +107,7 @@ def test_a_full_disk_is_no_internal_error() -> None:
             [sys.executable, "-c", line], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert ended.returncode == 2
-    assert "stdout can't be written: No space left on device" in ended.stderr
+    worded(ended.stderr)
 
 
 @pytest.mark.parametrize(("environment", "styled"), [({}, True), ({"NO_COLOR": "1"}, False)])
@@ -116,10 +120,10 @@ def test_no_color_is_respected(environment: dict[str, str], styled: bool) -> Non
 
 
 def test_explain_says_what_a_code_means() -> None:
-    assert rota("explain g103").output.startswith("G103: ops depend on each other in a cycle")
+    assert rota("explain g103").output.startswith(f"G103: {CODES['G103']}\n")
     assert data("explain R102")["family"] == "races"
     assert rota("explain R10").exit_code == 2
-    assert "`rota explain` lists them" in rota("explain X999").output
+    worded(rota("explain X999").output)
 
 
 def test_explain_lists_every_code() -> None:
@@ -146,4 +150,5 @@ def test_targets_shows_one_machine_by_either_name() -> None:
     assert "MI300X" not in rota("targets MI355X").output
     refused = rota("targets mi35x")
     assert refused.exit_code == 2
-    assert "did you mean 'mi355x'?" in refused.output
+    worded(refused.output)
+    assert "mi355x" in refused.output

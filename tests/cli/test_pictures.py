@@ -9,6 +9,7 @@ import pytest
 from rota.cli.commands.look_up import rendered
 from rota.cli.output import text_columns
 from tests.cli.command import data, rota
+from tests.wording.golden import worded
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +21,7 @@ def test_the_timeline_is_plain_text_of_at_most_100_columns() -> None:
     result = rota("show ping_pong")
     assert result.exit_code == 0
     assert result.stdout.startswith("ping_pong · MI355X · ")
-    assert "predicted, not measured" in result.stdout
+    worded(result.stdout.splitlines()[2])
     assert max(map(len, result.stdout.splitlines())) <= 100
     assert "\x1b" not in result.stdout
 
@@ -36,7 +37,8 @@ def test_files_are_written_and_named() -> None:
 def test_a_file_that_cannot_be_written_is_a_usage_error() -> None:
     result = rota("show ping_pong --svg nowhere/picture.svg")
     assert result.exit_code == 2
-    assert "nowhere/picture.svg can't be written: No such file or directory" in result.output
+    worded(result.output)
+    assert "nowhere/picture.svg" in result.output
 
 
 def test_json_of_show_is_the_prediction() -> None:
@@ -49,12 +51,13 @@ def test_json_of_show_is_the_prediction() -> None:
 def test_the_listing_has_every_entry() -> None:
     text = rota("show single_buffer --listing")
     assert "single_buffer: kernel: " in text.stdout
-    assert text.stderr == "8 notes; `rota check --notes` prints them\n"
+    worded(text.stderr)
+    assert "--notes" in text.stderr
     given = data("show single_buffer --listing")
     for phase in ("prologue", "kernel", "epilogue"):
         assert f"{phase}: {len(given[phase])} entries" in text.stdout
     assert len(given["repairs"]) == 5
-    assert rota("show ping_pong --listing").stderr == "1 note; `rota check --notes` prints them\n"
+    assert "--notes" in worded(rota("show ping_pong --listing").stderr)
 
 
 def test_a_trace_is_named_after_its_kernel() -> None:
@@ -67,7 +70,7 @@ def test_a_trace_is_named_after_its_kernel() -> None:
 
 def test_a_kernel_does_not_differ_from_itself() -> None:
     assert data("diff ping_pong ping_pong")["same"] is True
-    assert "the entries are the same" in rota("diff ping_pong").stdout
+    worded(rota("diff ping_pong").stdout)
 
 
 def test_settings_are_what_the_second_schedule_differs_in() -> None:
@@ -88,7 +91,8 @@ def test_a_diff_as_a_page() -> None:
 def test_a_listing_is_no_picture(tmp_path: Path) -> None:
     result = rota(f"show four_wave --listing --svg {tmp_path / 'x.svg'}")
     assert result.exit_code == 2
-    assert "--listing prints text" in result.output
+    worded(result.output)
+    assert "--listing" in result.output
 
 
 def test_in_a_terminal_the_picture_is_as_wide_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,8 +129,8 @@ def test_a_listing_says_what_made_each_entry() -> None:
     kernel = data("show four_wave --listing --why")["kernel"]
     assert kernel[7]["origin"]["knobs"] == ["inter_block_lgkm_drain"]
     by_values = rota("show gemm_small --listing --why").stdout
-    assert "declared (gemm.py:" in by_values
-    assert "must be over before" in by_values
+    assert "(gemm.py:" in by_values
+    worded(next(line for line in by_values.splitlines() if "wait_vm(18)" in line))
 
 
 def test_why_goes_with_a_listing_of_a_schedule() -> None:

@@ -9,6 +9,7 @@ import pytest
 from rota.isa.binary.toolchain import find_toolchain
 from tests.cli.command import data, rota
 from tests.shared import shared
+from tests.wording.golden import worded
 
 RACES = "kernels/compiled/races"
 EARLY = """extern "C" __attribute__((global)) void k() {
@@ -22,8 +23,8 @@ def test_a_kernel_is_refuted_with_its_launch_and_order() -> None:
     assert result.exit_code == 1
     assert ": refuted; " in result.output
     assert "error[I109]" in result.output
-    assert "launch: workgroup (0, 0, 0) of (1, 1, 1); all else 0" in result.output
-    assert "replayed: order 'latest'" in result.output
+    worded(result.output)
+    assert "latest" in result.output
 
 
 def test_verdicts_are_told_apart_in_the_data() -> None:
@@ -42,8 +43,7 @@ def test_a_missing_wait_state_is_a_rule_broken_and_says_whose(tmp_path: Path) ->
     (tmp_path / "early.hsaco").write_bytes(code.hsaco)
     result = rota(f"check {tmp_path}/early.hsaco")
     assert result.exit_code == 1
-    assert ": rule broken; " in result.output
-    assert "source: AMD's manual" in result.output
+    worded(result.output)
     assert "refuted" not in result.output
     (kernel,) = data(f"check {tmp_path}/early.hsaco", 1)["kernels"]
     assert kernel["verdict"]["status"] == "rule broken"

@@ -12,6 +12,7 @@ from rota.kernels.catalogue import shipped_kernels
 from rota.kernels.gemm import GEMM_SHAPES, GemmShape
 from rota.kernels.kernel import Kernel
 from tests.cli.command import data, rota
+from tests.wording.golden import mentions, worded
 
 
 def setting(kernel: str, text: str, name: str) -> object:
@@ -49,34 +50,37 @@ def test_values_are_parsed_by_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "names"),
     [
-        ("auto_drain", "expected field=value"),
-        ("auto_drian=true", "did you mean 'auto_drain'?"),
-        ("auto_drain=maybe", "expected true or false, not 'maybe'"),
-        ("BM=large", "expected an integer, not 'large'"),
-        ("lgkm_per_load_a=3", "several fields of that name: geometry.lgkm_per_load_a, config.lgkm_per_load_a"),
-        ("target.machine=mi35x", "did you mean 'mi355x'?"),
-        ("loop_carried.role=computer", "did you mean 'compute'?"),
+        ("auto_drain", ("field=value",)),
+        ("auto_drian=true", ("auto_drain",)),
+        ("auto_drain=maybe", ("maybe",)),
+        ("BM=large", ("large",)),
+        ("lgkm_per_load_a=3", ("geometry.lgkm_per_load_a", "config.lgkm_per_load_a")),
+        ("target.machine=mi35x", ("mi355x",)),
+        ("loop_carried.role=computer", ("compute",)),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_a_usage_error(text: str, complaint: str) -> None:
+def test_a_setting_that_makes_no_sense_is_a_usage_error(text: str, names: tuple[str, ...]) -> None:
     result = rota(f"check four_wave --set {text}")
     assert result.exit_code == 2
-    assert complaint in result.output
+    worded(result.output)
+    assert mentions(result.output, *names)
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "names"),
     [
-        ("mma=16x²", "expected 2 integers"),
-        ("mma=16", "expected 2 integers, as 16x16"),
-        ("time_limit=soon", "expected a number, not 'soon'"),
+        ("mma=16x²", ("--set", "16x²")),
+        ("mma=16", ("16x16",)),
+        ("time_limit=soon", ("soon",)),
     ],
 )
-def test_the_same_for_a_loop_by_values(text: str, complaint: str) -> None:
-    with pytest.raises(click.UsageError, match=complaint):
+def test_the_same_for_a_loop_by_values(text: str, names: tuple[str, ...]) -> None:
+    with pytest.raises(click.UsageError) as caught:
         changed(shipped_kernels()["gemm_small"], text)
+    worded(str(caught.value))
+    assert mentions(caught.value, *names)
 
 
 def test_a_value_outside_its_range_is_a_finding() -> None:
@@ -115,8 +119,10 @@ def test_optional_fields_and_alternatives_of_a_functions_parameter(text: str, ex
 
 
 def test_what_fits_none_of_the_alternatives_is_refused() -> None:
-    with pytest.raises(click.UsageError, match=r"expected a Colour, not 'blue'.*expected an integer"):
+    with pytest.raises(click.UsageError) as caught:
         changed(Kernel(name="k", source=with_options), "colour=blue")
+    worded(str(caught.value))
+    assert mentions(caught.value, "blue")
 
 
 def test_settings_are_listed_as_they_would_be_typed() -> None:
@@ -164,7 +170,7 @@ def test_a_parameter_is_set_though_its_default_makes_nothing() -> None:
 def test_a_number_that_no_machine_has_is_a_usage_error(number: str) -> None:
     refused = rota(f"check single_buffer --set num_k_tiles={number}")
     assert refused.exit_code == 2
-    assert "expected an integer below 2**63, not" in refused.output
+    worded(refused.output)
     assert len(refused.output) < 500
 
 

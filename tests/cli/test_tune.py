@@ -11,6 +11,7 @@ import pytest
 from rota.cli.commands.tune import _Line
 from rota.tune.tune_library import Tally, library_in, progress_line, summary
 from tests.cli.command import rota
+from tests.wording.golden import worded
 
 SPACE = 'tile = ["64x64x64", "48x64x64"]\nwaves = 4\ngrain = "tiles"\neffort = 0.0\nsplit_k = [1, 4]\n'
 
@@ -22,8 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (found / "space.toml").write_text(SPACE)
     result = rota(f"tune {found}/shapes.csv --space {found}/space.toml -o {found}/lib --parquet {found}/parquet")
     assert result.exit_code == 0, result.output
-    assert "1 loops: 1 computed, 0 in the store; 1 proved" in result.output
-    assert "2 of 2 shapes have a kernel" in result.output
+    worded(result.output)
     return found
 
 
@@ -48,7 +48,7 @@ def test_a_second_run_and_the_status(folder: Path) -> None:
     assert [each["code"] for each in data["pruned"]] == ["D102"]
     status = rota(f"tune status {folder}/lib")
     assert status.exit_code == 0
-    assert "1 of 1 loops: 1 proved, 0 refused, 0 failed" in status.output
+    worded(status.output)
 
 
 def test_measured_times_come_back_in(folder: Path) -> None:
@@ -87,20 +87,20 @@ def test_shapes_that_nothing_serves_end_with_a_finding(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "option"),
     [
-        ("tune", "--space and -o"),
-        ("tune shapes.csv", "--space and -o"),
-        ("tune a b c --space s -o d", "--space and -o"),
+        ("tune", "--space"),
+        ("tune shapes.csv", "--space"),
+        ("tune a b c --space s -o d", "--space"),
         ("tune shapes.csv --space s.toml -o d --tokens x", "--tokens"),
         ("emit --from lib", "-o"),
-        ("emit four_wave --from lib -o d", "no KERNEL"),
+        ("emit four_wave --from lib -o d", "KERNEL"),
         ("emit", "KERNEL"),
     ],
 )
-def test_usage_errors(line: str, words: str) -> None:
+def test_usage_errors(line: str, option: str) -> None:
     result = rota(line)
-    assert (result.exit_code, words in result.output) == (2, True)
+    assert (result.exit_code, option in worded(result.output)) == (2, True)
 
 
 def test_a_folder_without_a_library(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from rota.program.entry import Entry, Work
 from rota.program.loop_spec import LoopOp, LoopSpec, Value
 from rota.targets.devices import GFX950
 from tests.findings.smallest import raised
+from tests.wording.golden import mentions
 
 if TYPE_CHECKING:
     from rota.program.lowered import Lowerable, LoweredProgram, TileSum
@@ -93,22 +94,22 @@ THIRD = replace(
 
 
 @pytest.mark.parametrize(
-    ("loop", "code", "said"),
+    ("loop", "code", "names"),
     [
         (
             _values(lambda value: replace(value, operand="A_scale") if value.name == "SB" else value),
             "T203",
-            "one LDS tile",
+            ("v_mfma_scale_f32_16x16x128_f8f6f4",),
         ),
-        (_changed("mma_c00", scales=("sb0",)), "T206", "is no part of A or B"),
-        (DOUBLE, "T203", "can't evenly share the 1 DMAs"),
-        (THIRD, "T203", "3 reads can't evenly share"),
-        (_values(lambda value: replace(value, size=3) if value.name == "sa0" else value), "T202", "3 registers"),
-        (_changed("load_SB", moved=512), "T202", "declared to move 512 bytes"),
+        (_changed("mma_c00", scales=("sb0",)), "T206", ("mma_c00", "sa0")),
+        (DOUBLE, "T203", ()),
+        (THIRD, "T203", ()),
+        (_values(lambda value: replace(value, size=3) if value.name == "sa0" else value), "T202", ("sa0",)),
+        (_changed("load_SB", moved=512), "T202", ("512",)),
     ],
 )
-def test_what_a_loop_says_of_its_scales_must_hold(loop: LoopSpec, code: str, said: str) -> None:
-    assert said in raised(code, lambda: GemmLoop(loop, _tile(MXFP4_SMALL))).message
+def test_what_a_loop_says_of_its_scales_must_hold(loop: LoopSpec, code: str, names: tuple[str, ...]) -> None:
+    assert mentions(raised(code, lambda: GemmLoop(loop, _tile(MXFP4_SMALL))).message, *names)
 
 
 def _scaled_by(*names: str) -> LoopSpec:
@@ -119,19 +120,19 @@ def _scaled_by(*names: str) -> LoopSpec:
 
 
 @pytest.mark.parametrize(
-    ("loop", "said"),
+    ("loop", "names"),
     [
-        (_scaled_by("sa1", "sb0"), "parts 0, 1 of A with the scales of 2, 3"),
-        (_scaled_by("sa0"), "parts 0, 1 of B with the scales of none"),
-        (_scaled_by("sa0", "b1"), "scaled by b1, which holds no scales"),
+        (_scaled_by("sa1", "sb0"), ("mma_c00",)),
+        (_scaled_by("sa0"), ("mma_c00",)),
+        (_scaled_by("sa0", "b1"), ("b1",)),
     ],
 )
-def test_a_product_has_the_scales_of_its_own_rows(loop: LoopSpec, said: str) -> None:
-    assert said in raised("T206", lambda: GemmLoop(loop, _tile(MXFP4_SMALL))).message
+def test_a_product_has_the_scales_of_its_own_rows(loop: LoopSpec, names: tuple[str, ...]) -> None:
+    assert mentions(raised("T206", lambda: GemmLoop(loop, _tile(MXFP4_SMALL))).message, *names)
 
 
 def test_a_loop_without_scales_has_no_tiles_of_them() -> None:
-    assert "takes no scales" in raised("T203", lambda: GemmLoop(LOOP, _tile(MXFP4_SMALL, BlockScales.NONE))).message
+    raised("T203", lambda: GemmLoop(LOOP, _tile(MXFP4_SMALL, BlockScales.NONE)))
 
 
 @pytest.mark.parametrize("geometry", [replace(MXFP4_SMALL.geometry, BK=1024), replace(FP4_SMALL.geometry, BK=64)])
@@ -144,13 +145,13 @@ def test_one_kernel_multiplies_in_one_way() -> None:
     ops = [SimpleNamespace(op=SimpleNamespace(work=Work(1, 0, each.instruction))) for each in (FP4_SMALL, MXFP4_SMALL)]
     program = SimpleNamespace(waves=4, machine=GFX950, roles=(0,), entries=ops)
     mixed = cast("Lowerable", SimpleNamespace(lowered=program))
-    assert "some don't" in raised("T203", lambda: gemm_tile(mixed, FP4_SMALL.geometry)).message
+    raised("T203", lambda: gemm_tile(mixed, FP4_SMALL.geometry))
 
 
 def test_loops_by_stages_have_no_sums_of_blocks() -> None:
     program, semantics = cast("LoweredProgram", None), cast("TileSum", SimpleNamespace(grid=(2, 2)))
     tile = _tile(replace(MXFP8_SMALL, depth=128), BlockScales.FLOAT)
-    assert "by values" in raised("T203", lambda: TileOperands(program, semantics, tile)).message
+    raised("T203", lambda: TileOperands(program, semantics, tile))
 
 
 class _Late(GemmBinding):
@@ -164,7 +165,7 @@ class _Late(GemmBinding):
 def test_scales_of_another_k_tile_make_no_product() -> None:
     planned = with_register_waits(loop_of("mxfp4_low"))
     tile = gemm_tile(planned, LOOPS["mxfp4_low"][0].geometry)
-    assert "one and the same K-tile" in raised("T206", lambda: _Late(planned, tile)).message
+    raised("T206", lambda: _Late(planned, tile))
     check_semantics(GemmBinding(planned, tile), planned.lowered)
 
 
@@ -179,11 +180,11 @@ def test_the_audit_sees_which_scales_are_taken(old: str, new: str) -> None:
 
 def test_what_has_no_scales_says_so() -> None:
     compiled, geometry = loop_of("mxfp4_low"), LOOPS["mxfp4_low"][0].geometry
-    assert "form hip" in raised("T203", lambda: emit_gemm(compiled, geometry)).message
-    assert "HIP alone" in raised("T203", lambda: gemm_plan(compiled, geometry)).message
-    assert "no project" in raised("T209", lambda: emit_project(compiled, geometry)).message
+    raised("T203", lambda: emit_gemm(compiled, geometry))
+    raised("T203", lambda: gemm_plan(compiled, geometry))
+    raised("T209", lambda: emit_project(compiled, geometry))
     other = parse_options({"scales": "none"})
-    assert "asked for: none" in raised("T209", lambda: emit_whole(compiled, geometry, other)).message
+    raised("T209", lambda: emit_whole(compiled, geometry, other))
     scaled = parse_options({"scales": "1x32"})
     assert (
         "1x32" in raised("T209", lambda: emit_whole(loop_of("fp4_low"), LOOPS["fp4_low"][0].geometry, scaled)).message
@@ -193,4 +194,4 @@ def test_what_has_no_scales_says_so() -> None:
 def test_halves_of_scales_are_whole_waves() -> None:
     check_halves(_tile(MXFP8_LARGE))
     odd = replace(MXFP8_SMALL, columns=64)  # a half has 32 rows, and a wave brings 64
-    assert "waves bring 64 rows each" in raised("T203", lambda: check_halves(_tile(odd))).message
+    assert "64" in raised("T203", lambda: check_halves(_tile(odd))).message

@@ -48,6 +48,7 @@ from rota.targets.architecture import architecture_of
 from rota.targets.devices import GFX942, GFX950
 from rota.values.compile_loop import compile_loop
 from tests.findings.smallest import raised
+from tests.wording.golden import mentions
 
 LOW = "block_fp8_low"
 LOOP = BLOCK_FP8_SMALL.loop(instructions=False)
@@ -131,28 +132,28 @@ TO_REGISTERS = replace(
 
 
 @pytest.mark.parametrize(
-    ("loop", "code", "said_"),
+    ("loop", "code", "names"),
     [
-        (_reading("add_c00", "p00", "sa1", "sb0"), "T206", "parts 0, 1 of A with the scales of 2, 3"),
-        (_reading("add_c00", "p00", "sa0"), "T206", "parts 0, 1 of B with the scales of none"),
-        (_reading("add_c00", "p00", "sa0", "sb0", "b1"), "T206", "scaled by b1, which holds no scales"),
-        (_reading("add_c00", "sa0", "sb0"), "T206", "adds no sum of a block"),
-        (_reading("add_c00", "p00", "p01", "sa0", "sb0"), "T206", "adds p00 and p01"),
-        (AGAIN, "T206", "add_c00 and again both add p00"),
-        (FORGOTTEN, "T206", "nothing adds p11 to C"),
-        (TO_REGISTERS, "T206", "a vector op the sum of a block"),
-        (_resized("c00", 12), "T202", "c00 is declared as 12 registers"),
-        (_resized("sa0", 2), "T202", "the scales of 2 parts take 8"),
-        (_resized("p00", 12), "T202", "p00 is declared as 12 registers"),
+        (_reading("add_c00", "p00", "sa1", "sb0"), "T206", ("add_c00",)),
+        (_reading("add_c00", "p00", "sa0"), "T206", ("add_c00",)),
+        (_reading("add_c00", "p00", "sa0", "sb0", "b1"), "T206", ("b1",)),
+        (_reading("add_c00", "sa0", "sb0"), "T206", ("add_c00",)),
+        (_reading("add_c00", "p00", "p01", "sa0", "sb0"), "T206", ("p00", "p01")),
+        (AGAIN, "T206", ("add_c00", "p00")),
+        (FORGOTTEN, "T206", ("p11",)),
+        (TO_REGISTERS, "T206", ("add_c00",)),
+        (_resized("c00", 12), "T202", ("c00", "12")),
+        (_resized("sa0", 2), "T202", ("sa0",)),
+        (_resized("p00", 12), "T202", ("p00", "12")),
     ],
 )
-def test_what_a_loop_says_of_its_sums_must_hold(loop: LoopSpec, code: str, said_: str) -> None:
-    assert said_ in raised(code, lambda: GemmLoop(loop, _tile())).message
+def test_what_a_loop_says_of_its_sums_must_hold(loop: LoopSpec, code: str, names: tuple[str, ...]) -> None:
+    assert mentions(raised(code, lambda: GemmLoop(loop, _tile())).message, *names)
 
 
 def test_vector_ops_belong_to_sums_of_blocks_alone() -> None:
-    assert "mma_p00 is no mma op" in raised("T206", lambda: GemmLoop(LOOP, _tile(scales=BlockScales.NONE))).message
-    assert "a sum of blocks takes one LDS tile" in raised("T203", lambda: GemmLoop(_without_tiles(), _tile())).message
+    assert "mma_p00" in raised("T206", lambda: GemmLoop(LOOP, _tile(scales=BlockScales.NONE))).message
+    raised("T203", lambda: GemmLoop(_without_tiles(), _tile()))
 
 
 def _without_tiles() -> LoopSpec:
@@ -185,7 +186,7 @@ def test_whole_sums_have_the_scales_of_their_own_k_tile(name: str, changed: type
     planned = with_register_waits(loop_of(name))
     tile = gemm_tile(planned, LOOPS[name][0].geometry)
     assert tile.scales is BlockScales.FLOAT
-    assert "scale a block's sum by the scales" in raised("T206", lambda: changed(planned, tile)).message
+    raised("T206", lambda: changed(planned, tile))
 
 
 def test_a_sum_is_read_once_it_is_there() -> None:
@@ -227,14 +228,14 @@ def test_tiles_that_have_no_such_blocks_are_refused(geometry: object, element: E
 
 def test_what_has_no_scales_says_so() -> None:
     compiled_, geometry = loop_of(LOW), LOOPS[LOW][0].geometry
-    assert "form hip" in raised("T203", lambda: emit_gemm(compiled_, geometry)).message
-    assert "HIP alone" in raised("T203", lambda: gemm_plan(compiled_, geometry)).message
-    assert "no project" in raised("T209", lambda: emit_project(compiled_, geometry)).message
+    raised("T203", lambda: emit_gemm(compiled_, geometry))
+    raised("T203", lambda: gemm_plan(compiled_, geometry))
+    raised("T209", lambda: emit_project(compiled_, geometry))
     asked = parse_options({"scales": "1x32"})
-    assert "1x128; asked for: 1x32" in raised("T209", lambda: emit_whole(compiled_, geometry, asked)).message
+    assert mentions(raised("T209", lambda: emit_whole(compiled_, geometry, asked)).message, "1x128", "1x32")
     assert "1x64" in raised("T209", lambda: parse_options({"scales": "1x64"})).message
     turns = WholeGemm(persistent=True)
-    assert "no persistent kernel" in raised("T209", lambda: emit_whole(compiled_, geometry, turns)).message
+    raised("T209", lambda: emit_whole(compiled_, geometry, turns))
 
 
 def test_the_launcher_refuses_scales_that_are_not_there(tmp_path: Path) -> None:

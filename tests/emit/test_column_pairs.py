@@ -42,6 +42,7 @@ from rota.values.compile_loop import unroll_bare
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.unroll import Placement
 from tests.findings.smallest import raised
+from tests.wording.golden import mentions
 
 SHAPE = replace(MI300X_GEMM_SHAPES[-1], rows=64, b_layout=BLayout.KN)
 SMALL = GemmTile(
@@ -139,28 +140,28 @@ def test_reads_wait_for_the_dmas_that_bring_their_rows(tile: GemmTile) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "names"),
     [
         (
             {
                 "element": Element.FP8_PAIR,
                 "geometry": KernelGeometry(BM=128, BN=128, BK=128, MMA_K=32, elem_bytes=1, is_fp8=True),
             },
-            "gfx942 has a read that transposes FP8_PAIR, or a register holds a pair of them",
+            ("gfx942", "FP8_PAIR"),
         ),
-        ({"geometry": KernelGeometry(BM=128, BN=64, MMA_M=32, MMA_N=32, MMA_K=8)}, "at least 64"),
-        ({"geometry": KernelGeometry(BN=96, MMA_K=16)}, "half of BN elements are a power of 2"),
+        ({"geometry": KernelGeometry(BM=128, BN=64, MMA_M=32, MMA_N=32, MMA_K=8)}, ("64",)),
+        ({"geometry": KernelGeometry(BN=96, MMA_K=16)}, ("BN",)),
     ],
 )
-def test_a_tile_that_can_t_be_read_so_is_refused(fields: dict[str, object], said: str) -> None:
+def test_a_tile_that_can_t_be_read_so_is_refused(fields: dict[str, object], names: tuple[str, ...]) -> None:
     finding = raised("T203", lambda: replace(SMALL, **fields))  # type: ignore[arg-type]
-    assert said in " ".join(str(value) for _, value in finding.evidence)
+    assert mentions(" ".join(str(value) for _, value in finding.evidence), *names)
 
 
 def test_a_slice_is_whole_pairs_of_every_wave() -> None:
     assert SMALL.slice_rows(Factor.B, 2) == 64
     narrow = replace(SMALL, geometry=KernelGeometry(BM=128, BN=64, BK=128, MMA_K=16))
-    assert "whole parts of 64" in raised("T203", lambda: narrow.slice_rows(Factor.B, 2)).message
+    assert "64" in raised("T203", lambda: narrow.slice_rows(Factor.B, 2)).message
 
 
 @pytest.mark.parametrize("instructions", [False, True])
@@ -171,7 +172,7 @@ def test_a_loop_in_pairs_is_written_in_hip_alone(instructions: bool) -> None:
     assert "ROTA_DMA(b_up_global" in source
     assert "ROTA_KEEP(c[0][1], 1)" in source
     assert "ROTA_STORE(c[0][1], 0, 1)" in emit_gemm(compiled, SHAPE.geometry)
-    assert "reads B as K x N" in raised("T203", lambda: gemm_plan(compiled, SHAPE.geometry)).message
+    raised("T203", lambda: gemm_plan(compiled, SHAPE.geometry))
 
 
 @pytest.mark.parametrize("instructions", [False, True])
@@ -202,35 +203,35 @@ def reading(*names: str) -> Callable[[LoopOp], LoopOp]:
 
 
 @pytest.mark.parametrize(
-    ("loop", "code", "said"),
+    ("loop", "code", "names"),
     [
-        (changed(OpKind.MMA, "c00", reading("a0", "b0_pairs")), "T206", "that no vector op has turned"),
-        (changed(OpKind.VALU, "b0", reading("a0")), "T206", "no vector op turns the pairs of columns"),
-        (changed(OpKind.VALU, "b0", reading("b0_pairs", "a0")), "T206", "turns b0_pairs, a0, and what it makes"),
-        (changed(OpKind.VALU, "b0", reading("b1_pairs")), "T206", "no vector op turns the pairs of columns"),
+        (changed(OpKind.MMA, "c00", reading("a0", "b0_pairs")), "T206", ("mma_c00", "b0_pairs")),
+        (changed(OpKind.VALU, "b0", reading("a0")), "T206", ("B0",)),
+        (changed(OpKind.VALU, "b0", reading("b0_pairs", "a0")), "T206", ("b0_pairs", "a0")),
+        (changed(OpKind.VALU, "b0", reading("b1_pairs")), "T206", ("B0",)),
         (
             changed(OpKind.VALU, "b1_0", reading(*(f"b_pair0_1_{each}" for each in range(4))), instructions=True),
             "T206",
-            "takes b_pair0_0_0, b_pair0_0_1, b_pair0_0_2, b_pair0_0_3",
+            ("b_pair0_0_0", "b_pair0_0_1", "b_pair0_0_2", "b_pair0_0_3"),
         ),
         (
             changed(OpKind.VALU, "b1_0", reading(*(f"b_pair0_0_{each}" for each in range(3))), instructions=True),
             "T206",
-            "make_b1_0 turns b_pair0_0_0, b_pair0_0_1, b_pair0_0_2",
+            ("make_b1_0", "b_pair0_0_0", "b_pair0_0_1", "b_pair0_0_2"),
         ),
-        (changed(OpKind.VALU, "b0", lambda op: replace(op, instructions=8)), "T202", "its time is wrong"),
-        (changed(OpKind.LDS_READ, "b0_pairs", lambda op: replace(op, instructions=8)), "T202", "takes 16 here"),
+        (changed(OpKind.VALU, "b0", lambda op: replace(op, instructions=8)), "T202", ("make_b0", "s0")),
+        (changed(OpKind.LDS_READ, "b0_pairs", lambda op: replace(op, instructions=8)), "T202", ("16",)),
     ],
 )
-def test_what_packs_something_else_is_refused(loop: LoopSpec, code: str, said: str) -> None:
-    assert said in raised(code, lambda: bound(loop)).message
+def test_what_packs_something_else_is_refused(loop: LoopSpec, code: str, names: tuple[str, ...]) -> None:
+    assert mentions(raised(code, lambda: bound(loop)).message, *names)
 
 
 def test_registers_that_pairs_take_are_declared() -> None:
     loop = SHAPE.loop(instructions=False)
     values = tuple(replace(each, size=8) if each.name == "b0_pairs" else each for each in loop.values)
     message = raised("T202", lambda: bound(replace(loop, values=values))).message
-    assert message == "b0_pairs is declared as 8 registers of each lane, but what read_b0_pairs brings takes 16"
+    assert mentions(message, "b0_pairs", "read_b0_pairs", "16")
 
 
 def test_wait_states_that_are_missing_behind_a_pack_are_found() -> None:
@@ -246,21 +247,19 @@ def test_wait_states_that_are_missing_behind_a_pack_are_found() -> None:
 def test_no_persistent_kernel_turns_pairs() -> None:
     compiled = one_by_one(SHAPE.loop(instructions=False))
     asked = parse_options({"persistent": "true"})
-    message = raised("T209", lambda: emit_whole(compiled, SHAPE.geometry, asked)).message
-    assert "in pairs of columns" in message
+    raised("T209", lambda: emit_whole(compiled, SHAPE.geometry, asked))
 
 
 def test_a_sum_over_k_tiles_has_no_vector_ops() -> None:
     program = one_by_one(SHAPE.loop(instructions=False)).lowered
-    finding = raised("T203", lambda: TileOperands(program, TileSum(products=(), grid=(2, 2)), SMALL))
-    assert "declared by values" in finding.message
+    raised("T203", lambda: TileOperands(program, TileSum(products=(), grid=(2, 2)), SMALL))
 
 
 def test_vector_ops_are_refused_where_reads_transpose() -> None:
     shape = replace(GEMM_SHAPES[2], b_layout=BLayout.KN, b_pairs=True)
     compiled = one_by_one(shape.loop(instructions=False), GFX950)
     finding = raised("T203", lambda: GemmBinding(compiled, gemm_tile(compiled, shape.geometry)))
-    assert "make_b0 is a valu op" in finding.message
+    assert "make_b0" in finding.message
 
 
 def test_a_matrix_instruction_waits_for_what_was_just_packed() -> None:

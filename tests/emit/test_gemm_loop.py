@@ -85,7 +85,7 @@ def test_b_as_k_x_n_is_written_in_hip_alone(instructions: bool) -> None:
     assert "// A: M x K, B: K x N, bf16, row-major" in source
     assert "ROTA_DMA(b_up_global" in source
     assert "// A: M x K, B: K x N, bf16, row-major" in emit_gemm(compiled, geometry)
-    assert "reads B as K x N" in raised("T203", lambda: gemm_plan(compiled, geometry)).message
+    raised("T203", lambda: gemm_plan(compiled, geometry))
 
 
 @pytest.mark.parametrize("other", ["a0", "b0"])
@@ -95,7 +95,7 @@ def test_all_reads_of_b_transpose_or_none_and_those_of_a_never(other: str) -> No
     ops = tuple(replace(op, kind=turned[op.kind]) if op.writes == (other,) else op for op in loop.ops)
     compiled = one_by_one(replace(loop, ops=ops))
     tile = gemm_tile(compiled, KernelGeometry(BM=64, BN=128))
-    assert "all plain" in raised("T203", lambda: GemmBinding(compiled, tile)).message
+    raised("T203", lambda: GemmBinding(compiled, tile))
 
 
 @pytest.mark.parametrize("loop", LOOPS)

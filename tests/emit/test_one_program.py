@@ -99,4 +99,4 @@ def test_two_kernels_for_the_same_k_are_refused() -> None:
 def test_a_tail_for_another_machine_is_refused() -> None:
     compiled, geometry = by_values(SMALL)
     tail = replace(by_values(SMALL, remainder=1)[0], machine=replace(GFX950, name="MI350X"))
-    assert "4 waves and an MI350X" in raised("T203", lambda: emit_gemm(compiled, geometry, tails=[tail])).message
+    assert "MI350X" in raised("T203", lambda: emit_gemm(compiled, geometry, tails=[tail])).message

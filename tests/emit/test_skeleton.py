@@ -130,7 +130,7 @@ def test_an_op_that_changes_its_tile_from_trip_to_trip_is_refused() -> None:
     compiled, _ = four_wave()
     kernel = tuple(entry for entry in compiled.kernel if entry.op.role is not OpRole.GLOBAL_LOAD)
     program = replace(compiled, kernel=kernel).lowered
-    assert "works on another K-tile" in raised("T203", lambda: followed_k_tiles(program)).message
+    raised("T203", lambda: followed_k_tiles(program))
 
 
 def with_empty_functions(header: str) -> str:

@@ -29,6 +29,7 @@ from tests.execute.loops import (
     with_syncs,
     without,
 )
+from tests.wording.golden import mentions
 
 TRIPS = range(5)
 POLICIES: tuple[Policy, ...] = (Latest(), Earliest(), Random())
@@ -214,4 +215,4 @@ def test_computes_of_one_group_leave_the_others_sums_short() -> None:
     alone = changed(loop, "epilogue", lambda e: dataclasses.replace(e, roles=(1,)) if e.time_slot == slot else e)
     done = execute(alone, 0, policy=Earliest())
     assert done.first_wrong is not None
-    assert done.first_wrong.startswith("earliest: wave 0, accumulator [0,0]: it holds ")
+    assert mentions(done.first_wrong, "earliest", "wave 0", "accumulator [0,0]")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.extension.package import install, rota
+from tests.wording.golden import mentions, worded
 
 EMITTER = '''
 def as_csv(asked):
@@ -89,15 +90,15 @@ def test_an_emitter(tmp_path: Path) -> None:
     assert any(row.startswith("KERNEL,") and ",mma," in row for row in rows)
     misspelt = rota(environment, "emit", "ping_pong", "--form", "cvs")
     assert misspelt.returncode == 2
-    assert "no emitter is named 'cvs'\ndid you mean 'csv'?" in misspelt.stderr
+    worded(misspelt.stderr)
+    assert mentions(misspelt.stderr, "cvs", "csv")
 
 
 def test_a_scheduler(tmp_path: Path) -> None:
     environment = install(tmp_path, SCHEDULER, schedulers="LAST_FIRST=LastFirst")
     result = rota(environment, "check", "ping_pong", "--set", "scheduling=LAST_FIRST", "--set", "max_globals=0")
     assert result.returncode == 0, result.stderr
-    assert "(by last first" in result.stdout
-    assert "proved for every trip count" in result.stdout
+    worded(result.stdout)
 
 
 def test_a_device(tmp_path: Path) -> None:
@@ -134,8 +135,8 @@ def test_a_front_end(tmp_path: Path) -> None:
     for kernel in ("words", f"{tmp_path / 'somebody_elses.py'}:Words", "somebody_elses:Words"):
         result = rota(environment, "check", kernel)
         assert result.returncode == 0, result.stderr
-        assert "5 ops  in words" in result.stdout
-        assert result.stdout.rstrip().endswith("proved for every trip count")
+        worded(result.stdout)
+        worded(result.stdout.rstrip())
     listed = json.loads(rota(environment, "show", "words", "--listing", "--json").stdout)
     assert {"barrier", "wait_vm(0)"} <= {entry["op"] for entry in listed["kernel"]}
     assert "words  " in rota(environment, "kernels").stdout
@@ -167,7 +168,8 @@ def test_a_package_that_is_broken_is_named(tmp_path: Path, group: str, line: tup
     assert result.returncode == 1
     told = result.stdout + result.stderr
     assert "error[D105]" in told
-    assert "'theirs' of somebody-elses can't be used: it raised RuntimeError: out of luck" in told
+    worded(told)
+    assert "theirs" in told
     assert "Traceback" not in told
 
 

@@ -21,6 +21,7 @@ from rota import (
 )
 from rota.pipeline.compiled_pipeline import CompiledPipeline
 from rota.program.lowered import Lowerable
+from tests.wording.golden import worded
 
 
 def load(stage: int, k_offset: KOffsetKind = KOffsetKind.K0, *, channel: int = 0, subtile: int = 0) -> OpDesc:
@@ -78,4 +79,4 @@ def found(code: str, compiled: Lowerable, times: int | None = 1) -> tuple[Findin
     """The findings with `code`; as many as expected, or at least one where that is open."""
     findings = tuple(finding for finding in verify(compiled).findings if finding.code == code)
     assert len(findings) == times if times is not None else findings
-    return findings
+    return tuple(worded(finding) for finding in findings)

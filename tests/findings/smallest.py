@@ -23,6 +23,7 @@ from rota import (
     compile_schedule,
     mi355x_target,
 )
+from tests.wording.golden import worded
 
 TAGS = DoubleBufferTag
 
@@ -77,11 +78,11 @@ def raised(code: str, call: Callable[[], Any]) -> Finding:
     (finding,) = caught.value.findings
     assert finding.code == code
     assert str(caught.value).startswith(f"error[{code}]: ")
-    return finding
+    return worded(finding)
 
 
 def reported(code: str, schedule: PipelineSchedule) -> list[Finding]:
     """The findings with `code` that a compilation attaches; at least one."""
     found = [finding for finding in compile_schedule(schedule, sync="as_written").findings if finding.code == code]
     assert found
-    return found
+    return [worded(finding) for finding in found]

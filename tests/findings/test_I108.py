@@ -11,6 +11,7 @@ from rota.isa.launch import run
 from rota.isa.launch.processes import time_limit
 from tests.findings.smallest import raised
 from tests.isa.single import facts, listing, loaded
+from tests.wording.golden import mentions
 
 FOREVER = ".LBB0_1:\n{body}\ns_branch .LBB0_1"
 WAY_OUT = "s_mov_b32 s0, 0\n.LBB0_1:\n{body}\ns_cmp_eq_u32 s0, 1\ns_cbranch_scc0 .LBB0_1"
@@ -19,14 +20,12 @@ WAY_OUT = "s_mov_b32 s0, 0\n.LBB0_1:\n{body}\ns_cmp_eq_u32 s0, 1\ns_cbranch_scc0
 @pytest.mark.parametrize("body", ["s_nop 0", "s_add_u32 s0, s0, 1", "s_barrier"])
 def test_a_loop_without_a_way_out(body: str) -> None:
     forever = loaded(FOREVER.format(body=body))
-    finding = raised("I108", lambda: run.run_kernel(forever, args=[], block=(256, 1, 1)))
-    assert finding.message == "wave 0 came to a loop that no way leads out of"
+    raised("I108", lambda: run.run_kernel(forever, args=[], block=(256, 1, 1)))
 
 
 def test_a_loop_in_which_nothing_changes() -> None:
     again = loaded(WAY_OUT.format(body="s_nop 0"))
     finding = raised("I108", lambda: run.run_kernel(again, args=[], block=(64, 1, 1)))
-    assert finding.message == "the kernel can't end: a loop repeats in which nothing changes any more"
     assert dict(finding.evidence) == {"workgroup": 0, "waves that repeat": "0"}
 
 
@@ -34,7 +33,7 @@ def test_a_loop_that_counts_too_far(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "MOST_INSTRUCTIONS", 1000)
     far = loaded(WAY_OUT.format(body="s_add_u32 s0, s0, 2"))
     finding = raised("I108", lambda: run.run_kernel(far, args=[], block=(64, 1, 1)))
-    assert finding.message == "wave 0 executed 1000 instructions and hasn't ended"
+    assert "1000" in finding.message
 
 
 def test_a_loop_that_counts_too_far_on_the_core_is_not_counted_again() -> None:
@@ -45,7 +44,7 @@ def test_a_loop_that_counts_too_far_on_the_core_is_not_counted_again() -> None:
         "I108",
         lambda: run.run_dispatch(far, buffers=[], values=[], grid=(1, 1, 1), block=(64, 1, 1), most=5_000_000),
     )
-    assert finding.message == "wave 0 executed 5000000 instructions and hasn't ended"
+    assert "5000000" in finding.message
     assert process_time() - started < 20
 
 
@@ -56,7 +55,7 @@ def test_a_launch_that_takes_too_long() -> None:
             "I108",
             lambda: run.run_dispatch(far, buffers=[], values=[], grid=(1, 1, 1), block=(64, 1, 1), most=2**40),
         )
-    assert finding.message == "wave 0 hasn't ended within 0.2 seconds"
+    assert "0.2" in finding.message
 
 
 def test_waves_that_meet_at_a_barrier_again_and_again() -> None:
@@ -108,8 +107,7 @@ def waiting(writer: int) -> run.KernelOutcome:
 
 
 def test_memory_that_nobody_writes() -> None:
-    finding = raised("I108", lambda: waiting(writer=3))
-    assert dict(finding.evidence)["workgroup"] == "0, one of 3 that can't go on"
+    assert mentions(dict(raised("I108", lambda: waiting(writer=3)).evidence)["workgroup"], 0, 3)
 
 
 @pytest.mark.parametrize("writer", [0, 1, 2])
@@ -120,4 +118,4 @@ def test_a_workgroup_that_waits_for_a_later_one_ends(writer: int) -> None:
 def test_too_many_workgroups_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """A device holds so many at once; the one that they wait for would never start."""
     monkeypatch.setattr("rota.isa.launch.run.MOST_ASIDE", 1)
-    assert dict(raised("I108", lambda: waiting(writer=2)).evidence)["workgroup"] == "1, one of 2 that can't go on"
+    assert mentions(dict(raised("I108", lambda: waiting(writer=2)).evidence)["workgroup"], 1, 2)

@@ -15,6 +15,7 @@ from tests.audit import sabotage
 from tests.emit.kernels import SMALL, by_values
 from tests.findings.smallest import raised
 from tests.isa.single import facts, listing
+from tests.wording.golden import mentions
 
 SOURCE = 'extern "C" __attribute__((global)) void f(int* o) { *o = 1; }'
 FLAGS, GFX90A, GFX950 = 48, 0x3F, 0x4F
@@ -53,7 +54,6 @@ def test_a_target_written_as_triton_writes_it() -> None:
 
 def test_flags_and_notes_that_name_two_architectures() -> None:
     finding = raised("I111", lambda: read_kernels(flagged(object_for("gfx942").hsaco, GFX950)))
-    assert finding.message == "the flags of the code object and its notes name two architectures"
     assert finding.evidence == (("ELF flags", "0x4f, gfx950"), ("notes", "amdgcn-amd-amdhsa--gfx942"))
     hsaco = renamed(object_for("gfx942").hsaco, b"--gfx942", b"--gfx950")
     assert raised("I111", lambda: read_kernels(hsaco)).message == finding.message
@@ -63,11 +63,10 @@ def test_flags_and_notes_that_name_two_architectures() -> None:
 
 def test_an_architecture_that_is_not_known() -> None:
     finding = raised("I111", lambda: read_kernels(flagged(object_for("gfx942").hsaco, GFX90A)))
-    assert finding.message == "the code object is for an architecture that rota doesn't know"
     assert dict(finding.evidence)["ELF flags"] == "0x3f, unknown"
     assert finding.fixes == ("known: gfx942, gfx950",)
     finding = raised("I111", lambda: load_program(facts("gfx90a"), listing("s_nop 0")))
-    assert finding.message == "the interpreter doesn't know gfx90a"
+    assert "gfx90a" in finding.message
 
 
 def test_a_kernel_for_another_machine_than_the_schedule() -> None:
@@ -76,4 +75,4 @@ def test_a_kernel_for_another_machine_than_the_schedule() -> None:
     older = replace(code, kernels=(replace(code.kernel(), arch="gfx942"),))
     assert {finding.code for finding in audit_gemm(compiled, geometry, older).findings} == {"I111"}
     finding = raised("I111", lambda: load_emitted(compiled, geometry, older))
-    assert finding.message == "the code object is for gfx942, the schedule for gfx950"
+    assert mentions(finding.message, "gfx942", "gfx950")

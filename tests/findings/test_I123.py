@@ -9,6 +9,7 @@ from rota.isa.launch.loaded_kernel import LoadedKernel, launch_described
 from rota.isa.launch.orders import LaunchResult
 from tests.findings.smallest import raised
 from tests.isa.single import facts, listing
+from tests.wording.golden import mentions, worded
 
 ONES = """s_load_dwordx2 s[4:5], s[0:1], 0x0
     v_lshlrev_b32_e32 v1, 2, v0
@@ -32,7 +33,9 @@ def test_an_output_that_is_not_as_expected() -> None:
     due[3] = 1.25
     (finding,) = launched(expected={0: due}).findings
     assert finding.code == "I123"
-    assert dict(finding.evidence) == {"elements": "1 of 64, the first at (3,)", "got": "1", "expected": "1.25"}
+    shown = dict(worded(finding).evidence)
+    assert mentions(shown["elements"], "1 of 64", "(3,)")
+    assert (shown["got"], shown["expected"]) == ("1", "1.25")
     assert not launched(expected={0: due}, rtol=0.19).ok
     assert launched(expected={0: due}, rtol=0.2).ok
     assert launched(expected={0: due}, atol=0.25).ok
@@ -42,8 +45,7 @@ def test_an_output_that_is_not_as_expected() -> None:
 
 @pytest.mark.parametrize("told", [None, [], {"args": []}, {"block": 64}, {"args": [], "block": 64, "gird": 1}])
 def test_descriptions_that_are_malformed(told: object) -> None:
-    finding = raised("I107", lambda: launch_described(kernel(), told, orders=1))
-    assert finding.message == "the description of a launch is malformed"
+    raised("I107", lambda: launch_described(kernel(), told, orders=1))
 
 
 def test_expectations_of_something_else() -> None:

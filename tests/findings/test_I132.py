@@ -20,7 +20,6 @@ def loaded(**mode: int) -> KernelProgram:
 @pytest.mark.parametrize("rounding", [1, 2, 3])
 def test_another_rounding_is_refused(field: str, rounding: int) -> None:
     finding = raised("I132", lambda: loaded(**{field: rounding}))
-    assert finding.message == "kernel k rounds in another way than the interpreter"
     assert ("up", "down", "towards zero")[rounding - 1] in {value for _, value in finding.evidence}
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.audit.tiny import codes, tiny_audit, tiny_phases
+from tests.wording.golden import worded
 
 
 @pytest.mark.parametrize("facts", [{"vgpr_spills": 1}, {"sgpr_spills": 2}, {"private_bytes": 16}])
@@ -19,5 +20,5 @@ def test_counts_that_the_notes_leave_out_are_not_taken_for_none(facts: dict[str,
     audit = tiny_audit(tiny_phases(), **facts)
     (finding,) = audit.findings
     assert finding.code == "I206"
-    assert finding.message.startswith("the notes don't say")
-    assert "spills unknown" in str(audit)
+    worded(finding)
+    worded(str(audit))

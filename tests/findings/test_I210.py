@@ -8,6 +8,7 @@ import pytest
 from rota.audit.audit import Audit
 from tests.audit import sabotage
 from tests.emit.kernels import FP8, Emitted, ping_pong, staggered
+from tests.wording.golden import worded
 
 pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
 
@@ -42,7 +43,7 @@ def test_the_schedules_own_groups(name: str) -> None:
 )
 def test_other_waves_in_the_group_are_found(name: str, chosen: str, second: str) -> None:
     first, last = (finding for finding in audited(name, chosen).findings if finding.code == "I210")
-    assert first.message == "the prologue's barrier of group 1 alone is executed by other waves than the schedule's"
+    worded(first)
     assert first.evidence == (("due", "waves 4, 5, 6, 7"), ("found", second))
     assert dict(last.evidence)["due"] == "waves 0, 1, 2, 3"
 
@@ -51,5 +52,5 @@ def test_a_group_that_an_argument_chooses_is_not_known() -> None:
     report = audited("ping-pong", "const int wave_group = (wave + N) / 4 & 1;")
     findings = [finding for finding in report.findings if finding.code == "I210"]
     assert [dict(finding.evidence)["found"] for finding in findings] == ["not known", "not known"]
-    assert findings[0].message.endswith("is executed by waves that can't be told from their number")
+    worded(findings[0])
     assert not report.clean

@@ -4,6 +4,7 @@ import pytest
 
 from rota.isa.launch.interleaving import LATEST, Interleaving, backwards, drawn
 from tests.isa.global_pairs import PLACE, found
+from tests.wording.golden import worded
 
 STORE, LOAD, ATOMIC = (f"{name} {PLACE}" for name in ("store", "load", "atomic"))
 WAIT, BARRIER = "s_waitcnt vmcnt(0)", "s_barrier"
@@ -64,9 +65,8 @@ def test_a_plain_access_races_with_an_atomic_one() -> None:
 
 def test_it_names_both_ends_and_the_bytes() -> None:
     (finding,) = found((STORE, WAIT), (LOAD, WAIT))
-    assert finding.message.startswith(
-        "global_load_dword reads memory; no wait and barrier keep it behind another wave's"
-    )
+    worded(finding)
+    assert "global_load_dword" in finding.message
     assert [concern.label.split()[0] for concern in finding.concerns] == ["global_load_dword", "global_store_dword"]
     assert dict(finding.evidence) == {
         "workgroup": "0, 0, 0", "wave": 1, "other wave": 0, "bytes": f"{PLACE} to {PLACE + 255} of buffer 0",

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from rota.prove.verdict import Budget, Status
 from tests.prove.written import judged
+from tests.wording.golden import worded
 
 LOOP = """
 s_load_dword s4, s[0:1], 0x0
@@ -18,10 +19,12 @@ def test_a_budget_of_states() -> None:
     verdict = judged(LOOP, budget=Budget(states=1))
     assert verdict.status is Status.INCONCLUSIVE
     (finding,) = verdict.findings
-    assert (finding.code, finding.message) == ("I402", "the budget of states is used up")
+    assert finding.code == "I402"
+    assert dict(worded(finding).evidence)["ended by"] == "states"
     assert dict(finding.evidence)["states"] == 2
 
 
 def test_a_budget_of_steps() -> None:
     (finding,) = judged(LOOP, budget=Budget(steps=3)).findings
-    assert (finding.code, finding.message) == ("I402", "the budget of steps is used up")
+    assert finding.code == "I402"
+    assert dict(worded(finding).evidence)["ended by"] == "steps"

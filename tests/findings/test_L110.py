@@ -27,7 +27,7 @@ def turned(arch: str) -> LoopSpec:
 
 def test_a_transposed_read_is_refused_where_there_is_none() -> None:
     finding = raised("L110", lambda: compile_loop(turned("gfx942"), GFX942))
-    assert finding.message.endswith("(LDS to registers, transposed); MI300X has no such instruction")
+    assert "MI300X" in finding.message
     assert finding.concerns[0].label == "read_a"
     assert compile_loop(turned("gfx950"), GFX950).certificate is not None
 

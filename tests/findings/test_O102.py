@@ -23,5 +23,4 @@ def test_a_third_partys_order_is_rechecked(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(EntryPoint, "load", lambda self: Backwards)
     monkeypatch.setattr(metadata, "entry_points", lambda group: [registered])
     finding = raised("O102", lambda: compile_schedule(Small(knobs=ScheduleConfig(scheduling="BACKWARDS"))))
-    assert "depends on" in finding.message
     assert len(finding.concerns) == 2

@@ -4,31 +4,23 @@ import pytest
 
 from rota import OpDesc
 from tests.findings.proofs import found, fragment, load, loop
+from tests.wording.golden import mentions
 
 
 @pytest.mark.parametrize(
-    ("between", "why"),
+    ("between", "names"),
     [
-        ([], "vmcnt holds 0 younger tokens, and no wait on it stands between the two"),
-        ([OpDesc.barrier()], "vmcnt holds 0 younger tokens, and no wait on it stands between the two"),
-        ([OpDesc.wait_vm(0)], "covered by a wait in epoch 0, with no barrier between that wait and the later op"),
-        (
-            [OpDesc.wait_vm(4), OpDesc.barrier()],
-            "wait_vm(4) at prologue[1] leaves it under way; by now vmcnt holds 0 younger tokens",
-        ),
-        (
-            [OpDesc.barrier(), OpDesc.wait_vm(0)],
-            "covered by a wait in epoch 1, with no barrier between that wait and the later op",
-        ),
-        (
-            [OpDesc.wait_vm(63), OpDesc.barrier()],
-            "vmcnt holds 0 younger tokens, and no wait on it stands between the two",
-        ),
+        ([], ("vmcnt", "0")),
+        ([OpDesc.barrier()], ("vmcnt", "0")),
+        ([OpDesc.wait_vm(0)], ("epoch 0",)),
+        ([OpDesc.wait_vm(4), OpDesc.barrier()], ("wait_vm(4)", "prologue[1]", "vmcnt", "0")),
+        ([OpDesc.barrier(), OpDesc.wait_vm(0)], ("epoch 1",)),
+        ([OpDesc.wait_vm(63), OpDesc.barrier()], ("vmcnt", "0")),
     ],
 )
-def test_a_read_before_every_wave_has_landed_its_part_is_a_race(between: list[OpDesc], why: str) -> None:
+def test_a_read_before_every_wave_has_landed_its_part_is_a_race(between: list[OpDesc], names: tuple[str, ...]) -> None:
     (finding,) = found("R102", loop(prologue=[load(0), *between, fragment(0)]))
-    assert dict(finding.evidence)["found"] == why
+    assert mentions(dict(finding.evidence)["found"], *names)
     assert finding.witness is not None
     assert finding.witness.kind == "RAW"
 
@@ -41,7 +33,7 @@ def test_younger_loads_may_stay_in_flight() -> None:
     ops = [load(0), load(1), OpDesc.wait_vm(4), OpDesc.barrier(), fragment(0)]
     found("R102", loop(prologue=ops), times=0)
     (finding,) = found("R102", loop(prologue=[*ops[:2], OpDesc.wait_vm(5), *ops[3:]]))
-    assert "leaves it under way; by now vmcnt holds 4 younger tokens" in str(finding)
+    assert mentions(dict(finding.evidence)["found"], "wait_vm(5)", "vmcnt", 4)
 
 
 def test_a_staggered_group_needs_one_barrier_more() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from rota import CompiledSchedule, Loop, Severity, compile_loop, verify
 from rota.execute.executor import execute
 from rota.program.kinds import OpKind
+from tests.wording.golden import worded
 
 
 def stale() -> CompiledSchedule:
@@ -27,7 +28,7 @@ def test_a_late_landing_on_a_newer_value_is_reported_and_computes_wrong() -> Non
     )
     careless = replace(compiled, kernel=kernel, certificate=None)
     finding = next(each for each in verify(careless).errors if each.code == "R105")
-    assert "may still land on top" in finding.message
+    worded(finding)
     assert [end.label.split()[0] for end in finding.concerns] == ["read_old", "make_new"]
     assert finding.witness is not None
     assert not execute(careless, 3).right

@@ -18,6 +18,7 @@ from rota.values.unroll import Placement
 from tests.emit.gemm_oracle import GEOMETRY, SHAPE
 from tests.emit.kernels import SHAPES, SMALL_MI300X
 from tests.findings.smallest import raised
+from tests.wording.golden import mentions
 
 
 def test_tokens_that_are_not_the_emitted_instructions_are_refused() -> None:
@@ -76,7 +77,7 @@ def test_bytes_that_the_dmas_do_not_move_are_refused() -> None:
     loop = SHAPE.loop(instructions=False)
     first, *others = loop.ops
     finding = declared_otherwise(replace(loop, ops=(replace(first, moved=first.moved // 2), *others)))
-    assert finding.message == "load_A0 is declared to move 2048 bytes, but its DMAs, 1 of each wave, move 4096"
+    assert mentions(finding.message, "load_A0", "2048", "4096")
     assert finding.fixes == (f"moved={first.moved}",)
 
 

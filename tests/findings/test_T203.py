@@ -20,6 +20,7 @@ from rota.values.loop import Loop
 from rota.values.unroll import Placement
 from tests.emit.kernels import SMALL, by_values, ping_pong
 from tests.findings.smallest import raised
+from tests.wording.golden import mentions
 
 GEOMETRY = KernelGeometry()
 SMALL_GEOMETRY = KernelGeometry(BM=64, BN=64)
@@ -72,14 +73,14 @@ def test_a_geometry_that_does_not_come_out_even_is_refused(geometry: KernelGeome
 
 def test_a_single_buffer_is_refused() -> None:
     finding = raised("T203", lambda: emit_gemm(compile_schedule(SingleBufferSchedule(2)), GEOMETRY))
-    assert finding.message.startswith("load_dram s0 t0 is a gload op: ")
-    assert finding.evidence == (("what it does", "global memory to registers"),)
+    assert mentions(finding.message, "load_dram", "s0", "t0")
+    assert [name for name, _ in finding.evidence] == ["what it does"]
 
 
 def test_a_schedule_for_another_geometry_is_refused() -> None:
     compiled, geometry = by_values(SMALL)
     finding = raised("T203", lambda: emit_gemm(compiled, replace(geometry, BM=256)))
-    assert finding.message == "the tile A0 has 8192 bytes, but a slice of A takes 16384 in this geometry"
+    assert mentions(finding.message, "A0", "8192", "16384")
 
 
 def test_buffers_of_another_size_are_refused() -> None:
@@ -92,7 +93,6 @@ def test_buffers_of_another_size_are_refused() -> None:
 def test_a_loop_that_is_no_gemm_is_refused_and_told_of_the_form_that_it_has() -> None:
     compiled = compile_loop(ATTENTION.loop(instructions=False))
     finding = raised("T203", lambda: emit_gemm(compiled, GEOMETRY))
-    assert "the full form writes GEMMs, C = A x B^T, alone" in finding.message
     assert "--form skeleton" in finding.fixes[-1]
     assert emit_skeleton(compiled)
 
@@ -100,20 +100,20 @@ def test_a_loop_that_is_no_gemm_is_refused_and_told_of_the_form_that_it_has() ->
 @pytest.mark.parametrize("name", ["K", "Bias", "Alpha", "a", "A0", "B_"])
 def test_a_tile_that_does_not_say_whose_it_is_is_no_operand(name: str) -> None:
     compiled = other_ops(lambda loop: loop.load(loop.tile(name, size=8192), instructions=2, moved=8192))
-    assert f"the LDS tile {name} is neither A's nor B's" in raised("T203", lambda: fits(compiled)).message
+    assert mentions(raised("T203", lambda: fits(compiled)).message, name)
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
+    ("more", "names"),
     [
-        (lambda loop: loop.input("q", registers=4), "q is an input"),
-        (lambda loop: loop.valu("m", ["a0"], registers=4), "make_m is a valu op"),
-        (lambda loop: loop.valu("m", ["a0"], registers=16, into="a0"), "m is written into the registers of a0"),
-        (lambda loop: [loop.load("A", name=f"load{n}", instructions=1, moved=4096) for n in (1, 2)], "3 loads can't"),
+        (lambda loop: loop.input("q", registers=4), ("q",)),
+        (lambda loop: loop.valu("m", ["a0"], registers=4), ("make_m", "valu")),
+        (lambda loop: loop.valu("m", ["a0"], registers=16, into="a0"), ("m", "a0")),
+        (lambda loop: [loop.load("A", name=f"load{n}", instructions=1, moved=4096) for n in (1, 2)], ("3",)),
     ],
 )
-def test_what_a_gemm_does_not_have_is_refused(more: Callable[[Loop], object], message: str) -> None:
-    assert message in raised("T203", lambda: fits(other_ops(more))).message
+def test_what_a_gemm_does_not_have_is_refused(more: Callable[[Loop], object], names: tuple[str, ...]) -> None:
+    assert mentions(raised("T203", lambda: fits(other_ops(more))).message, *names)
 
 
 def written_out(kind: OpKind) -> CompiledSchedule:
@@ -147,18 +147,20 @@ def computed(kind: OpKind) -> CompiledSchedule:
 
 
 @pytest.mark.parametrize(
-    ("compiled", "message"),
+    ("compiled", "names"),
     [
-        (written_out(OpKind.GLOBAL_STORE), "put is a gstore op"),
-        (written_out(OpKind.ATOMIC), "put is an atomic op"),
-        (read_otherwise(OpKind.LDS_READ_TRANSPOSED), "read_a0 is a transposed op"),
-        (computed(OpKind.TRANSCENDENTAL), "make_m is a transcendental op"),
-        (computed(OpKind.GLOBAL_LOAD), "make_m is a gload op"),
+        (written_out(OpKind.GLOBAL_STORE), ("put", "gstore")),
+        (written_out(OpKind.ATOMIC), ("put", "atomic")),
+        (read_otherwise(OpKind.LDS_READ_TRANSPOSED), ("read_a0", "transposed")),
+        (computed(OpKind.TRANSCENDENTAL), ("make_m", "transcendental")),
+        (computed(OpKind.GLOBAL_LOAD), ("make_m", "gload")),
     ],
 )
-def test_a_kind_of_op_without_an_instruction_is_refused_by_name(compiled: CompiledSchedule, message: str) -> None:
+def test_a_kind_of_op_without_an_instruction_is_refused_by_name(
+    compiled: CompiledSchedule, names: tuple[str, ...]
+) -> None:
     finding = raised("T203", lambda: fits(compiled))
-    assert finding.message.startswith(message)
+    assert mentions(finding.message, *names)
     assert "--form skeleton" in finding.fixes[-1]
 
 
@@ -179,7 +181,8 @@ def test_and_has_a_function_in_a_skeleton(compiled: CompiledSchedule, call: str)
 
 def test_a_kernel_for_other_waves_than_its_loop_is_refused() -> None:
     compiled = other_ops(lambda _: None)
-    assert "declared for 4 waves" in raised("T203", lambda: gemm_tile(compiled, SMALL_GEOMETRY, waves=8)).message
+    finding = raised("T203", lambda: gemm_tile(compiled, SMALL_GEOMETRY, waves=8))
+    assert finding.evidence == (("declared", 4), ("asked", "8"))
 
 
 def test_a_loop_without_one_of_the_operands_is_refused() -> None:
@@ -201,13 +204,12 @@ def test_a_tile_may_have_any_name_if_it_says_whose_it_is() -> None:
 
 
 def test_reads_that_do_not_share_a_tile_evenly_are_refused() -> None:
-    finding = raised("T203", lambda: fits(other_ops(lambda _: None, 3)))
-    assert finding.message == "3 reads can't evenly share the 4 LDS reads of each wave that A takes"
+    assert mentions(raised("T203", lambda: fits(other_ops(lambda _: None, 3))).message, 3, 4, "A")
 
 
 def test_slices_that_are_no_whole_dmas_are_refused() -> None:
     compiled, geometry = ping_pong()
-    assert "whole DMAs" in raised("T203", lambda: emit_gemm(compiled, replace(geometry, BM=64))).message
+    raised("T203", lambda: emit_gemm(compiled, replace(geometry, BM=64)))
 
 
 def test_slices_with_different_numbers_of_copies_are_refused() -> None:
@@ -216,7 +218,6 @@ def test_slices_with_different_numbers_of_copies_are_refused() -> None:
     copies = tuple((name, 1 if name == "A1" else count) for name, count in compiled.placement.copies)
     uneven = unroll_bare(compiled.loop, replace(compiled.placement, copies=copies))
     finding = raised("T203", lambda: GemmBinding(uneven, gemm_tile(uneven, geometry)))
-    assert "different numbers of copies" in finding.message
     assert finding.evidence == (("A0", dict(compiled.placement.copies)["A0"]), ("A1", 1))
 
 
@@ -228,7 +229,5 @@ def test_waves_and_elements_that_do_not_fit_are_refused(waves: int, element: Ele
 def test_a_loop_with_another_matrix_instruction_than_the_geometry_is_refused() -> None:
     compiled, geometry = by_values(SMALL)
     finding = raised("T203", lambda: emit_gemm(compiled, replace(geometry, MMA_M=32, MMA_N=32, MMA_K=16)))
-    assert finding.message == (
-        "the kernel multiplies with v_mfma_f32_16x16x32_bf16, but the geometry says 32x32x16 (MMA_M, MMA_N, MMA_K)"
-    )
+    assert mentions(finding.message, "v_mfma_f32_16x16x32_bf16", "32x32x16", "MMA_M", "MMA_N", "MMA_K")
     raised("T203", lambda: emit_gemm(compiled, geometry, element=Element.FP16))

@@ -11,6 +11,7 @@ from rota import ScheduleConfig, SchedulingStrategy, compile_schedule
 from rota.emit.document.exchange import from_json, to_json
 from tests.emit.kernels import SMALL_MI300X, by_values, four_wave, ping_pong
 from tests.findings.smallest import Small, raised
+from tests.wording.golden import mentions
 
 
 def document() -> dict[str, Any]:
@@ -88,15 +89,14 @@ def test_a_document_of_the_version_before_is_named() -> None:
     whole = document() | {"version": 1}
     del whole["kind"]  # which that version didn't have
     message = raised("T204", lambda: from_json(json.dumps(whole))).message
-    assert message.startswith("version: rota.schedule version 1 was written by an earlier rota")
-    assert "write the document again" in message
+    assert "rota.schedule" in message
 
 
 @pytest.mark.parametrize("kind", ["pipeline", "values"])
 def test_a_schedule_of_one_front_end_is_none_of_the_other(kind: str) -> None:
     compiled = {"pipeline": by_values(SMALL_MI300X), "values": four_wave()}[kind][0]
     whole = json.loads(to_json(compiled)) | {"kind": kind}
-    assert "has no such field" in raised("T204", lambda: from_json(json.dumps(whole))).message
+    raised("T204", lambda: from_json(json.dumps(whole)))
 
 
 def test_a_repair_that_strengthened_a_wait_says_a_weaker_one() -> None:
@@ -130,12 +130,14 @@ def without_its_first(phase: str, op: str) -> Callable[[dict[str, Any]], None]:
 
 @pytest.mark.parametrize("op", ["wait_vm", "wait_lgkm", "barrier"])
 def test_a_certificate_is_proved_again(op: str) -> None:
-    assert changed(without_its_first("kernel", op)).startswith("schedule.certificate: the proof fails, R10")
+    message = changed(without_its_first("kernel", op))
+    assert message.startswith("schedule.certificate: ")
+    assert "R10" in message
 
 
 def test_a_certificate_with_other_terms_is_refused() -> None:
     message = changed(lambda schedule: schedule["certificate"].update(explicit_trip_counts=99))
-    assert message == "schedule.certificate.explicit_trip_counts: the proof says something else"
+    assert message.startswith("schedule.certificate.explicit_trip_counts: ")
 
 
 def _set(*path: str | int, to: object) -> Callable[[dict[str, Any]], None]:
@@ -246,7 +248,7 @@ def test_a_group_falls_back_inside_the_prologue() -> None:
     whole: dict[str, Any] = json.loads(to_json(ping_pong()[0]))
     whole["schedule"]["warp_stagger_index"] = 1000
     message = raised("T204", lambda: from_json(json.dumps(whole))).message
-    assert message.startswith("schedule.warp_stagger_index: 1000 is no place in a prologue of")
+    assert mentions(message, "schedule.warp_stagger_index", "1000")
 
 
 def test_data_is_nothing_that_a_repair_adds() -> None:
@@ -255,15 +257,15 @@ def test_data_is_nothing_that_a_repair_adds() -> None:
     op = {"kind": "mma", "name": str(four_wave()[0].kernel[entry["time_slot"]].op)}
     repair = {"phase": "KERNEL", "slot": entry["time_slot"], "op": op, "before": None, "reason": ""}
     whole["schedule"]["repairs"] = [repair]
-    assert "waits and barriers only" in raised("T204", lambda: from_json(json.dumps(whole))).message
+    raised("T204", lambda: from_json(json.dumps(whole)))
 
 
 def test_a_prefetch_is_said_to_be_one() -> None:
     whole: dict[str, Any] = json.loads(to_json(ping_pong()[0]))
     load = next(entry for entry in whole["schedule"]["kernel"] if entry.get("is_prefetch"))
     del load["is_prefetch"]
-    at = f"schedule.kernel[{load['time_slot']}].is_prefetch: is False, but True"
-    assert raised("T204", lambda: from_json(json.dumps(whole))).message.startswith(at)
+    message = raised("T204", lambda: from_json(json.dumps(whole))).message
+    assert mentions(message, f"schedule.kernel[{load['time_slot']}].is_prefetch", False, True)
 
 
 def test_an_order_that_was_searched_for_is_not_called_the_authors() -> None:
@@ -290,18 +292,18 @@ def test_a_number_that_no_schedule_has_is_refused(number: str) -> None:
 
 def test_a_name_that_stands_twice_is_refused() -> None:
     text = json.dumps(document()).replace('"lds_bytes":', '"lds_bytes": 16, "lds_bytes":', 1)
-    assert "'lds_bytes' stands twice" in raised("T204", lambda: from_json(text)).message
+    assert "lds_bytes" in raised("T204", lambda: from_json(text)).message
 
 
 def test_a_text_that_nobody_can_print_is_refused() -> None:
-    assert changed(_set("name", to="\ud800")).startswith("schedule.name: no text")
+    assert changed(_set("name", to="\ud800")).startswith("schedule.name: ")
 
 
 def test_a_name_of_a_tag_stands_for_a_tag_only() -> None:
     whole: dict[str, Any] = json.loads(to_json(four_wave()[0]))
     whole["schedule"]["warp_stagger_index"] = "FrameworkTag.BARRIER"
     message = raised("T204", lambda: from_json(json.dumps(whole))).message
-    assert message.startswith("schedule.warp_stagger_index: expected int")
+    assert "schedule.warp_stagger_index" in message
 
 
 @pytest.mark.parametrize("deep", [500, 900, 100_000])

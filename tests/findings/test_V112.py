@@ -7,12 +7,13 @@ from rota.errors import Finding
 from rota.program.entry import Effect
 from tests.findings.test_V106 import make, spec, use
 from tests.programs.tiny import tiny
+from tests.wording.golden import worded
 
 
 def findings(*effects: Effect) -> tuple[Finding, ...]:
     """A loop that sums up the x of the iteration before; its last two iterations run behind it, in this order."""
     made = tiny(spec(distance=1), (use(-1, -2), make(-1)), epilogue=effects)
-    return verify(replace(made, tiles_outside=2)).errors
+    return tuple(worded(finding) for finding in verify(replace(made, tiles_outside=2)).errors)
 
 
 def test_the_last_version_is_there_for_whoever_comes_behind_the_loop() -> None:

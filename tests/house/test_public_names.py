@@ -77,7 +77,7 @@ def test_the_system_that_rota_comes_from_is_whole_in_one_place() -> None:
     general = {"Finding", "RotaError"}
     assert set(SEED_NAMES) - general <= set(rota.pipeline.__all__)
     assert all(getattr(rota.pipeline, name) is getattr(rota, name) for name in rota.pipeline.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'compile_loop'"):
+    with pytest.raises(AttributeError, match="compile_loop"):
         rota.pipeline.compile_loop  # noqa: B018
 
 
@@ -104,7 +104,7 @@ def test_all_is_complete_and_importable() -> None:
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'compile_lop'"):
+    with pytest.raises(AttributeError, match="compile_lop"):
         rota.compile_lop  # noqa: B018
 
 

@@ -27,6 +27,7 @@ from rota.isa.launch.run import run_dispatch, run_kernel
 from tests.findings.smallest import raised
 from tests.isa.single import DESCRIPTOR, facts, listing
 from tests.isa.sources import PREAMBLE, compiled
+from tests.wording.golden import worded
 
 ARCHS = pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
 GRID, BLOCK = (2, 3, 4), (5, 3, 7)
@@ -91,7 +92,7 @@ def test_a_service_that_there_is_not() -> None:
       y[0] = host[0]; }"""
     with pytest.raises(IsaError) as caught:
         load_kernel(compiled(source, "gfx950").hsaco).launch(np.zeros(4, np.uint32), block=64, orders=1)
-    assert "in hostcall buffer, a service of a runtime that rota doesn't have" in str(caught.value)
+    worded(caught.value)
 
 
 @ARCHS
@@ -163,8 +164,7 @@ def test_pointers_to_lds_and_kinds_that_are_refused() -> None:
     assert dynamic_lds(facts(arguments=tuple(shared)), [40, 8], sizes) == 100 + 12 + 40 + 8 + 8
     raised("I107", lambda: build_kernarg(facts(arguments=(shared[0],), kernarg_bytes=8), [None], lambda _: 0, sizes))
     image = Argument(name="i", offset=0, size=8, kind="image")
-    finding = raised("I107", lambda: build_kernarg(facts(arguments=(image,), kernarg_bytes=8), [1], lambda _: 0, sizes))
-    assert "of kind image" in str(finding)
+    raised("I107", lambda: build_kernarg(facts(arguments=(image,), kernarg_bytes=8), [1], lambda _: 0, sizes))
 
 
 def test_without_notes_arguments_lie_as_in_c() -> None:

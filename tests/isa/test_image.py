@@ -13,6 +13,7 @@ from rota.isa.launch.run import run_kernel
 from rota.isa.memory.memories import Memory
 from rota.isa.wave.wave import Faults
 from tests.findings.smallest import raised
+from tests.wording.golden import mentions
 
 SOURCE = """
 __attribute__((device)) int table[8] = {3, 1, 4, 1, 5, 9, 2, 6};
@@ -59,12 +60,12 @@ def test_pointers_are_filled_in() -> None:
 def test_what_cannot_be_loaded() -> None:
     file = read_elf(find_toolchain().compile(SOURCE.replace("POINTER", "n"), "gfx950").hsaco)
     asked = Relocation(address=8, kind=3, addend=0, symbol=None)
-    for wrong, why in (
-        (replace(asked, kind=7, symbol=0), "relocation 7"),
-        (replace(asked, address=2**40, symbol=0), "relocation 3 at 0x10000000000"),
-        (asked, "symbol of another code object"),
+    for wrong, names in (
+        (replace(asked, kind=7, symbol=0), ("7",)),
+        (replace(asked, address=2**40, symbol=0), ("3", "0x10000000000")),
+        (asked, ()),
     ):
         finding = raised("T103", lambda wrong=wrong: build_image(replace(file, relocations=(wrong,))))  # type: ignore[misc]
-        assert why in finding.message
+        assert mentions(finding.message, *names)
     huge = replace(file.segments[0], size=2**40)
-    assert "bytes of memory" in raised("T103", lambda: build_image(replace(file, segments=(huge,)))).message
+    raised("T103", lambda: build_image(replace(file, segments=(huge,))))

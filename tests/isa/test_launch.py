@@ -15,6 +15,7 @@ from rota.errors import Severity
 from rota.isa.launch.interleaving import EARLIEST, LATEST, backwards
 from tests.findings.smallest import raised
 from tests.isa.sources import compiled
+from tests.wording.golden import mentions, worded
 
 ARCHS = pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
 
@@ -34,7 +35,7 @@ def test_results_are_written_in_place() -> None:
     assert (result.findings, result.notes, result.ok) == ((), (), True)
     assert result.orders == ("latest", "earliest", "backwards")
     assert result.instructions > 0
-    assert str(result) == f"3 orders, {result.instructions} instructions, 0 findings"
+    assert mentions(worded(str(result)), result.instructions)
 
 
 def test_a_view_is_written_where_it_lies() -> None:
@@ -125,22 +126,20 @@ def test_numbers_are_packed_as_the_kernel_declares_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "why"),
+    "value",
     [
-        (1 << 32, "4 bytes by value"),
-        ("x", "4 bytes by value"),
-        (b"123", "4 bytes by value"),
-        (None, "4 bytes by value"),
+        1 << 32,
+        "x",
+        b"123",
+        None,
     ],
 )
-def test_a_value_that_does_not_fit(value: object, why: str) -> None:
-    finding = raised("I107", lambda: kernel("KERNEL(int* y, int n) { y[0] = n; }").launch(None, value, block=64))
-    assert why in str(finding)
+def test_a_value_that_does_not_fit(value: object) -> None:
+    raised("I107", lambda: kernel("KERNEL(int* y, int n) { y[0] = n; }").launch(None, value, block=64))
 
 
 def test_a_number_is_no_pointer() -> None:
-    finding = raised("I107", lambda: kernel(COPY).launch(1.5, None, block=64))
-    assert "a pointer" in str(finding)
+    raised("I107", lambda: kernel(COPY).launch(1.5, None, block=64))
 
 
 @pytest.mark.parametrize(
@@ -160,15 +159,14 @@ def test_sizes_that_no_launch_has(sizes: Any) -> None:
 def test_the_null_pointer_is_passed_and_not_to_be_used() -> None:
     with pytest.raises(IsaError) as caught:
         kernel(COPY).launch(None, np.zeros(8, np.int32), block=64)
-    assert "the null pointer, or near it" in str(caught.value)
+    worded(caught.value)
 
 
 def test_a_read_only_array_may_be_read() -> None:
     x, y = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
     x.flags.writeable = False
     kernel(COPY).launch(x, y, block=64, orders=1)
-    finding = raised("I107", lambda: kernel(COPY).launch(y, x, block=64, orders=1))
-    assert finding.message == "the kernel writes to an array that is read-only"
+    raised("I107", lambda: kernel(COPY).launch(y, x, block=64, orders=1))
     assert [*x] == [*range(8)]
 
 
@@ -221,12 +219,13 @@ def test_a_finding_names_the_argument_whose_end_it_is_near() -> None:
             kernel(COPY).launch(x, y, block=64, orders=1)
         (finding,) = caught.value.findings
         short = 0 if len(x) == 6 else 1
-        assert dict(finding.evidence)["where"] == f"0 bytes behind the end of argument {short} (arg{short})"
+        worded(finding)
+        assert mentions(dict(finding.evidence)["where"], short, short)
 
 
 def test_arrays_that_no_kernel_can_read() -> None:
     assert "object" in str(raised("I107", lambda: kernel(COPY).launch(np.array([None]), None, block=64)))
-    assert "a pointer" in str(raised("I107", lambda: kernel(COPY).launch([1, 2], None, block=64)))
+    raised("I107", lambda: kernel(COPY).launch([1, 2], None, block=64))
 
 
 def test_an_array_without_elements_is_the_null_pointer() -> None:
@@ -254,14 +253,14 @@ def test_tensors_that_differ_from_order_to_order() -> None:
     """A type that NumPy has no name for is compared by its bytes, a view by its elements."""
     source = "KERNEL(int* y) { if (ID == 0) y[2] = 1 + __builtin_amdgcn_workgroup_id_x(); }"
     tensor, whole = Tensor(np.zeros(4, np.int32)), np.zeros((4, 2), np.int32)
-    for out, elements in ((tensor, "1 of 16, the first at (8,)"), (whole[:, 0], "1 of 4, the first at (1,)")):
+    for out, elements in ((tensor, ("1 of 16", "(8,)")), (whole[:, 0], ("1 of 4", "(1,)"))):
         result = kernel(source).launch(out, grid=2, block=64, orders=[LATEST, backwards(1)], check=False)
         (finding,) = [each for each in result.findings if each.code == "I122"]
-        assert dict(finding.evidence)["elements"] == elements
+        assert mentions(dict(finding.evidence)["elements"], *elements)
 
 
 def test_a_file_that_is_not_there() -> None:
-    assert "can't be read" in raised("T103", lambda: load_kernel("nowhere.hsaco")).message
+    raised("T103", lambda: load_kernel("nowhere.hsaco"))
 
 
 def test_a_race_says_in_how_many_orders_it_did_harm() -> None:
@@ -270,7 +269,7 @@ def test_a_race_says_in_how_many_orders_it_did_harm() -> None:
     y = np.zeros(256, np.int32)
     result = kernel(source).launch(y, block=256, orders=[LATEST, EARLIEST], check=False)
     (race,) = [finding for finding in result.findings if finding.code == "I109"]
-    assert str(dict(race.evidence)["seen"]).startswith("in 1 of 2 orders: they met")
+    assert mentions(dict(worded(race).evidence)["seen"], "1 of 2")
     assert dict(race.evidence)["orders"] == "all"
     (race,) = kernel(source).launch(y, block=256, orders=[EARLIEST], check=False).findings
-    assert str(dict(race.evidence)["seen"]).startswith("in none of 1 order: separated only by how long things take")
+    worded(race)

@@ -9,6 +9,7 @@ from rota.isa.memory.vector_memory import PRIVATE_BASE, SHARED_BASE
 from rota.isa.races import GlobalOrder, MemoryUse
 from rota.isa.wave.wave import POISON, Faults, Private, Wave
 from tests.isa.single import codes, execute, fresh, loaded, written_lds
+from tests.wording.golden import worded
 
 LANE = np.arange(64, dtype=np.uint32)
 WORDS = np.random.default_rng(3).integers(0, 2**32, 1024, dtype=np.uint32)
@@ -135,7 +136,7 @@ def test_a_flat_read_of_lds_meets_a_write_under_way() -> None:
     execute("flat_load_dword v8, v[2:3]\ns_waitcnt vmcnt(0) lgkmcnt(0)", reader)
     assert (reader.v[8] == POISON).all()
     (finding,) = faults.findings()
-    assert str(dict(finding.evidence)["seen"]).startswith("in this order")
+    worded(finding)
 
 
 def test_a_read_meets_an_atomic_under_way() -> None:
@@ -145,7 +146,7 @@ def test_a_read_meets_an_atomic_under_way() -> None:
     assert (reader.v[8] == POISON).all()
     (finding,) = faults.findings()
     assert [concern.label.split()[0] for concern in finding.concerns] == ["ds_read_b32", "ds_add_u32"]
-    assert str(dict(finding.evidence)["seen"]).startswith("in this order")
+    worded(finding)
 
 
 def test_atomics_don_t_race_with_atomics_but_with_what_is_plain() -> None:

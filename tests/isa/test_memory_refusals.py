@@ -52,7 +52,7 @@ from tests.isa.single import codes, execute, fresh, loaded
     ],
 )
 def test_what_is_not_modelled_is_refused(text: str) -> None:
-    assert "doesn't know" in raised("I102", lambda: loaded(text)).message
+    raised("I102", lambda: loaded(text))
 
 
 @pytest.mark.parametrize(

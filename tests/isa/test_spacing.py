@@ -20,6 +20,7 @@ from rota.targets.cdna4 import CDNA4
 from tests.isa.single import execute, fresh, listing, loaded
 from tests.isa.sources import compiled
 from tests.shared import shared
+from tests.wording.golden import mentions, worded
 
 MFMA = "v_mfma_f32_16x16x16_f16 v[0:3], v[8:9], v[10:11], v[0:3]"
 LONG = "v_mfma_f32_32x32x8_f16 v[0:15], v[32:33], v[34:35], v[0:15]"  # 8 passes on gfx950
@@ -148,7 +149,8 @@ def test_paths_and_pairs(text: str, early: list[tuple[str, int]]) -> None:
 def test_a_finding_names_both_ends() -> None:
     (finding,) = check_spacing(read_listing(listing(f"{MFMA}\nv_mov_b32_e32 v4, v0"), "k"), CDNA3)
     assert finding.code == "I104"
-    assert finding.message == "v_mov_b32_e32 reads v0 7 wait states too early"
+    worded(finding)
+    assert mentions(finding.message, "v_mov_b32_e32", "v0", 7)
     assert [concern.label for concern in finding.concerns] == ["v_mov_b32_e32 v4, v0", MFMA]
     shown = dict(finding.evidence)
     assert (shown["rule"], shown["source"]) == ("result", "AMD's manual")

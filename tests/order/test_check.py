@@ -11,6 +11,7 @@ from rota.errors import Finding, OrderError
 from rota.order.acyclic.check_ordering import check_ordering, loads_between_computes, surplus_note
 from rota.order.acyclic.problem import OrderCertificate, Ordering, OrderProblem, Proof, evaluate_order
 from tests.order.bodies import body, op
+from tests.wording.golden import mentions, worded
 
 # Two halves of load, fragment, MMA; the fragment feeds the MMA.
 GRAPH = body(
@@ -32,7 +33,7 @@ def answer(problem: OrderProblem, order: tuple[int, ...], **changes: Any) -> Ord
 def refusal(problem: OrderProblem, ordering: object) -> Finding:
     with pytest.raises(OrderError) as caught:
         check_ordering(problem, cast("Ordering", ordering))
-    return caught.value.findings[0]
+    return worded(caught.value.findings[0])
 
 
 def test_an_honest_answer_passes() -> None:
@@ -54,23 +55,23 @@ def test_an_ordering_without_a_certificate_is_O101() -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "words"),
+    ("order", "names"),
     [
-        ((0, 1, 2, 3, 4), "1 of 6 ops"),
-        ((0, 1, 2, 3, 4, 4), "2 of 6 ops"),
-        ((0, 1, 2, 3, 4, 5, 5), "1 of 6 ops"),
-        ((), "6 of 6 ops"),
-        ((0, 1, 2, 3, 4, 6), "names op 6"),
-        ((-1, 1, 2, 3, 4, 5), "names op -1"),
-        ((0, 1, 2, 3, 4, "5"), "not a tuple of op indices"),
-        ((False, 1, 2, 3, 4, 5), "not a tuple of op indices"),
-        ([0, 1, 2, 3, 4, 5], "not a tuple of op indices"),
+        ((0, 1, 2, 3, 4), ("1", "6")),
+        ((0, 1, 2, 3, 4, 4), ("2", "6")),
+        ((0, 1, 2, 3, 4, 5, 5), ("1", "6")),
+        ((), ("6",)),
+        ((0, 1, 2, 3, 4, 6), ("op 6",)),
+        ((-1, 1, 2, 3, 4, 5), ("op -1",)),
+        ((0, 1, 2, 3, 4, "5"), ("tuple",)),
+        ((False, 1, 2, 3, 4, 5), ("tuple",)),
+        ([0, 1, 2, 3, 4, 5], ("tuple",)),
     ],
 )
-def test_something_else_than_a_permutation_is_O101(order: Any, words: str) -> None:
+def test_something_else_than_a_permutation_is_O101(order: Any, names: tuple[str, ...]) -> None:
     finding = refusal(PROBLEM, replace(answer(PROBLEM, HONEST), order=order))
     assert finding.code == "O101"
-    assert words in finding.message
+    assert mentions(finding.message, *names)
 
 
 def test_a_doubled_op_is_named_with_its_count() -> None:

@@ -14,6 +14,7 @@ from rota.order.acyclic.cpsat import CpSatScheduler
 from rota.order.acyclic.greedy import ENTRY_POINT_GROUP, GreedyScheduler, IdentityScheduler, scheduler_named
 from rota.order.acyclic.problem import Ordering, OrderProblem, SchedulingStrategy
 from tests.order.bodies import body, op
+from tests.wording.golden import mentions, worded
 
 HERE = "tests.order.test_registry"
 
@@ -51,7 +52,7 @@ def register(monkeypatch: pytest.MonkeyPatch, **values: str) -> list[str]:
 def refusal(name: str) -> Finding:
     with pytest.raises(DeclarationError) as caught:
         scheduler_named(name)
-    return caught.value.findings[0]
+    return worded(caught.value.findings[0])
 
 
 @pytest.mark.parametrize(
@@ -83,8 +84,8 @@ def test_a_misspelt_name_is_D105_with_a_guess(name: str, guess: str, monkeypatch
     register(monkeypatch, BACKWARDS=f"{HERE}:Backwards")
     finding = refusal(name)
     assert finding.code == "D105"
-    assert finding.fixes[0] == f"did you mean {guess!r}?"
-    assert finding.fixes[1] == "known: BACKWARDS, CSP, GREEDY, IDENTITY"
+    assert mentions(finding.fixes[0], guess)
+    assert mentions(finding.fixes[1], "BACKWARDS", "CSP", "GREEDY", "IDENTITY")
 
 
 @pytest.mark.parametrize("name", ["", "SIMULATED_ANNEALING", None, 3, []])
@@ -93,20 +94,20 @@ def test_an_unknown_name_is_D105(name: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "name"),
     [
-        (f"{HERE}:explode", "it raised RuntimeError: out of luck"),
-        (f"{HERE}:HERE", "it raised TypeError"),
-        (f"{HERE}:nothing", "it raised AttributeError"),
-        ("no_such_package_at_all:Scheduler", "it raised ModuleNotFoundError"),
-        ("builtins:dict", "it made dict, which has no method order(problem)"),
+        (f"{HERE}:explode", "RuntimeError"),
+        (f"{HERE}:HERE", "TypeError"),
+        (f"{HERE}:nothing", "AttributeError"),
+        ("no_such_package_at_all:Scheduler", "ModuleNotFoundError"),
+        ("builtins:dict", "dict"),
     ],
 )
 def test_a_third_partys_failure_is_D105_and_not_a_traceback(
-    value: str, words: str, monkeypatch: pytest.MonkeyPatch
+    value: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register(monkeypatch, THEIRS=value)
     finding = refusal("THEIRS")
     assert finding.code == "D105"
-    assert words in finding.message
+    assert mentions(finding.message, name)
     assert dict(finding.evidence)["entry point"] == value

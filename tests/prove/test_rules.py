@@ -7,6 +7,7 @@ import pytest
 from rota.prove.kernel_proof import Policies, ReadsAtBarrier, VmcntOrder
 from rota.prove.verdict import Budget, Status
 from tests.prove.written import codes, evidence, judged
+from tests.wording.golden import worded
 
 OWN = "v_lshlrev_b32_e32 v1, 2, v0"  # each work item its own word
 OTHERS = "v_xor_b32_e32 v2, 0x100, v1"  # the word of a work item of the other wave
@@ -40,7 +41,7 @@ def test_without_a_barrier_it_is_a_race_without_synchronisation() -> None:
 def test_a_wait_behind_the_barrier_orders_by_latency_alone() -> None:
     verdict = judged(kernel(WRITE, "s_barrier", READ, WAIT))
     shown = evidence(verdict, "I109")
-    assert shown["rule"] == "ordered only by latency"
+    worded(str(shown["rule"]))
     assert shown["missing wait"] == "lgkmcnt(0) before the barrier"
 
 
@@ -95,8 +96,7 @@ def test_a_register_is_used_behind_the_wait_that_covers_its_load(count: int, fou
     if found:
         shown = evidence(verdict, "I103")
         assert shown["rule"] == "off by one"
-        assert str(shown["missing wait"]).startswith("vmcnt(2) at line ")
-        assert str(shown["missing wait"]).endswith("must be at most 1")
+        assert "vmcnt(2)" in worded(str(shown["missing wait"]))
 
 
 def test_loads_that_return_in_any_order_need_a_wait_for_all() -> None:

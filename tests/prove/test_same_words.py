@@ -14,6 +14,7 @@ from rota.isa.disassembly import read_listing
 from rota.isa.launch.run import run_kernel
 from rota.prove.kernel_proof import prove
 from rota.prove.verdict import Status, Verdict
+from tests.wording.golden import worded
 
 OPENING = """
 s_load_dwordx2 s[4:5], s[0:1], 0x18
@@ -136,7 +137,7 @@ def test_what_is_not_followed_may_differ_by_wave(what: str) -> None:
 def test_it_is_told_as_a_note() -> None:
     (note,) = (finding for finding in _proved(SAME).findings if finding.code == "I304")
     assert note.severity is Severity.NOTE
-    assert note.message == "waves 0 and 1 load the same words to the same bytes of LDS, in no order"
+    worded(note)
     assert dict(note.evidence)["bytes of LDS"] == "256 of 0x0 to 0xff"
 
 

@@ -1,5 +1,6 @@
 """Waits and barriers that a program can do without: what was put in on top goes, what is needed stays."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -87,5 +88,7 @@ def test_repairs_are_renumbered_with_what_is_left(seed: int) -> None:
     for repair in lean.repairs:
         assert lean.phase(repair.phase)[repair.slot].op == repair.op
     places = {f"{entry.op} ({phase.at(entry.time_slot)})" for phase in Phase for entry in lean.phase(phase)}
-    named = [words for each in lean.repairs for words in each.reason.split(" must be over before ")]
-    assert set(named) <= places
+    for repair in lean.repairs:
+        ends = re.findall(r"\(\w+\[\d+\]\)", repair.reason)
+        assert len(ends) == 2
+        assert all(any(place.endswith(end) and place in repair.reason for place in places) for end in ends)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -176,10 +177,10 @@ def test_reasons_name_both_ends_by_their_new_numbers() -> None:
     for change in waits:
         assert compiled.kernel[change.slot].op == change.op
     reason = next(change.reason for change in waits if change.op.name.startswith("wait_vm"))
-    first = reason.split(" must be over ")[0]
-    slot = int(first.split("[")[-1].rstrip("])"))
-    phase = compiled.prologue if "(prologue" in first else compiled.kernel
-    assert first.startswith(str(phase[slot].op))
+    ends = re.findall(r"\((\w+)\[(\d+)\]\)", reason)
+    assert len(ends) == 2
+    for phase, slot in ends:
+        assert f"{compiled.phase(Phase(phase))[int(slot)].op} ({phase}[{slot}])" in reason
 
 
 def test_a_loop_without_a_site_for_an_obligation_is_left_to_repair() -> None:

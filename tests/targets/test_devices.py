@@ -22,6 +22,7 @@ from rota.targets import registry
 from rota.targets.device import Device, Estimate, rates_of, timing_of
 from rota.targets.registry import architecture_named, default, device_named, known_devices
 from tests.findings.smallest import raised
+from tests.wording.golden import mentions
 
 DEVICES = known_devices().devices
 SMALL = next(shape for shape in GEMM_SHAPES if shape.rows == 128 and shape.waves == 4)
@@ -139,7 +140,7 @@ def test_a_device_is_registered_under_its_own_name(name: str) -> None:
 def test_an_unknown_name_is_refused_with_the_nearest(name: Any) -> None:
     finding = raised("D105", lambda: device_named(name))
     if name == "mi356x":
-        assert finding.fixes[0] == "did you mean 'mi355x'?"
+        assert "mi355x" in finding.fixes[0]
     assert "'rota.targets'" in finding.fixes[-1]
 
 
@@ -224,27 +225,29 @@ def test_a_package_cant_replace_a_device(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(
-    ("value", "why"),
+    ("value", "names"),
     [
-        ("no_such_module_at_all:X", "it raised ModuleNotFoundError"),
-        (f"{__name__}:NO_SUCH_NAME", "it raised AttributeError"),
-        (f"{__name__}:NO_DEVICE", "it made Architecture, which is not a Device"),
-        (f"{__name__}:OTHER_ISA", "the device calls itself 'Own2'"),
+        ("no_such_module_at_all:X", ("ModuleNotFoundError",)),
+        (f"{__name__}:NO_SUCH_NAME", ("AttributeError",)),
+        (f"{__name__}:NO_DEVICE", ("Architecture", "Device")),
+        (f"{__name__}:OTHER_ISA", ("Own2",)),
     ],
 )
-def test_a_device_that_cant_be_loaded_is_a_finding(monkeypatch: pytest.MonkeyPatch, value: str, why: str) -> None:
+def test_a_device_that_cant_be_loaded_is_a_finding(
+    monkeypatch: pytest.MonkeyPatch, value: str, names: tuple[str, ...]
+) -> None:
     register(monkeypatch, ("own1", value))
-    assert why in raised("D105", lambda: device_named("own1")).message
+    assert mentions(raised("D105", lambda: device_named("own1")).message, *names)
     known = known_devices()
     assert known.devices == DEVICES
     assert [finding.code for finding in known.findings] == ["D105"]
     listed = CliRunner().invoke(main, ["targets"])
     assert listed.exit_code == 0
     assert "MI355X (gfx950)" in listed.output
-    assert why in listed.output
+    assert mentions(listed.output, *names)
     assert compile_loop(SMALL.loop(instructions=False)).machine is GFX950
     for command in (["targets", "own1"], ["check", "gemm_small", "--set", "machine=own1"]):
         done = CliRunner().invoke(main, command)
         assert done.exit_code != 0
-        assert why in done.output + done.stderr
+        assert mentions(done.output + done.stderr, *names)
         assert done.exception is None or isinstance(done.exception, SystemExit | DeclarationError)

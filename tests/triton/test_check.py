@@ -10,6 +10,7 @@ from triton.experimental.gluon import language as gl
 
 import rota.triton
 from rota.errors import DeclarationError
+from tests.wording.golden import worded
 
 
 @triton.jit
@@ -54,4 +55,4 @@ def test_a_signature_that_leaves_something_out_is_refused() -> None:
     with pytest.raises(DeclarationError) as caught:
         rota.triton.check(add, signature={"x": "*fp32", "z": "i32"})
     assert caught.value.findings[0].code == "D102"
-    assert "y, out, n, BLOCK" in str(caught.value)
+    worded(caught.value)

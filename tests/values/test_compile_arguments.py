@@ -11,6 +11,7 @@ from rota.cycles.predict import predict
 from rota.kernels.gemm import GEMM_SHAPES
 from rota.values.compile_loop import compile_loop
 from tests.findings.smallest import raised
+from tests.wording.golden import mentions, worded
 
 LOOP = GEMM_SHAPES[2].loop(instructions=False)
 
@@ -26,6 +27,6 @@ def test_no_more_copies_than_were_allowed_and_the_placement_says_what_it_has() -
     tiles = {value.name for value in LOOP.values if value.home.value == "LDS"}
     assert all(count <= 2 for name, count in compiled.placement.copies if name in tiles)
     placement = compiled.placement
-    assert f"{placement.stages} stages, unroll {placement.unroll}" in str(placement)
+    assert mentions(worded(str(placement)), placement.stages, placement.unroll)
     found = predict(compiled, band=False)
     assert f"{found.cycles:,.0f} cycles a K-tile" in found._repr_html_()

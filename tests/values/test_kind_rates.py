@@ -15,6 +15,7 @@ from rota.targets.device import Device, Estimate, device_of
 from rota.values.op_times import bound_times, time_loop
 from tests.findings.smallest import raised
 from tests.values.loops import MFMA, SCALED, gstore, k_slices, scaled, transcendental, transposed
+from tests.wording.golden import mentions
 
 DEVICE = device_of(GFX950)
 
@@ -89,7 +90,7 @@ def test_how_fast_transposed_reads_are_is_an_estimate_and_a_prediction_says_what
 
 def test_a_device_without_the_instruction_refuses_it_by_name() -> None:
     finding = raised("D105", lambda: compile_loop(product(SCALED, scales=True), GFX942))
-    assert finding.message == f"gfx942 has no matrix instruction {SCALED!r} that rota knows"
+    assert mentions(finding.message, "gfx942", SCALED)
 
 
 # What can't be
@@ -107,14 +108,14 @@ def product(instruction: str, *, scales: bool, formats: tuple[str, ...] = (), re
 
 def test_a_scaled_product_without_scales_is_refused() -> None:
     finding = raised("L109", lambda: compile_loop(product(SCALED, scales=False)))
-    assert finding.message == f"the scales of mma_c, none, have 0 registers; one {SCALED} takes 1"
+    assert mentions(finding.message, "mma_c", SCALED)
     assert compile_loop(product(SCALED, scales=True)).certificate is not None
 
 
 def test_scales_are_no_factors() -> None:
     """Of 8-bit elements each factor takes 8 registers; the scale's doesn't count."""
     finding = raised("L109", lambda: compile_loop(product(SCALED, scales=True, formats=("fp8",), registers=7)))
-    assert finding.message.startswith("the operands of mma_c, a and a, have 14 registers")
+    assert mentions(finding.message, "mma_c", "14")
     assert finding.evidence == (("registers", 14), ("of one instruction", 16))
 
 
@@ -126,8 +127,8 @@ def test_registers_follow_from_the_formats(formats: tuple[str, ...], least: int)
 
 
 def test_scales_and_formats_that_an_instruction_does_not_take_are_refused() -> None:
-    assert "takes no scales" in raised("D111", lambda: product(MFMA, scales=True)).message
-    assert "elements of fp4" in raised("D111", lambda: product(MFMA, scales=False, formats=("fp4",))).message
+    raised("D111", lambda: product(MFMA, scales=True))
+    assert "fp4" in raised("D111", lambda: product(MFMA, scales=False, formats=("fp4",))).message
     assert "3 formats" in raised("D111", lambda: product(SCALED, scales=True, formats=("fp4",) * 3)).message
     assert raised("D105", lambda: product(SCALED, scales=True, formats=("fp5",))).fixes
 
@@ -135,8 +136,7 @@ def test_scales_and_formats_that_an_instruction_does_not_take_are_refused() -> N
 def test_a_scale_that_is_not_read_is_none() -> None:
     spec = product(SCALED, scales=True)
     mma = replace(spec.ops[-1], inputs=())
-    finding = raised("D111", lambda: replace(spec, ops=(*spec.ops[:-1], mma)))
-    assert "is scaled by scale, which it doesn't read" in finding.message
+    raised("D111", lambda: replace(spec, ops=(*spec.ops[:-1], mma)))
 
 
 def test_parts_that_a_value_does_not_have_are_refused() -> None:
@@ -144,10 +144,10 @@ def test_parts_that_a_value_does_not_have_are_refused() -> None:
     read = spec.ops[2].reads[0]
     beyond = replace(spec.ops[2], reads=(replace(read, parts=(0, 2)),))
     finding = raised("D111", lambda: replace(spec, ops=(*spec.ops[:2], beyond, *spec.ops[3:])))
-    assert finding.message == "read_a0 reads part 2 of A, which is in 2 parts, one for each op that fills it"
+    assert "read_a0" in finding.message
     of_registers = replace(spec.ops[3], reads=(replace(spec.ops[3].reads[0], parts=(0,)),))
     finding = raised("D111", lambda: replace(spec, ops=(*spec.ops[:3], of_registers, *spec.ops[4:])))
-    assert finding.message == "mma0 reads part 0 of a0, which is no LDS tile, and in no parts"
+    assert mentions(finding.message, "mma0", "a0")
 
 
 @pytest.mark.parametrize("parts", [(1, 0), (0, 0), (-1,), (True,)])

@@ -85,14 +85,14 @@ def test_it_has_a_call_in_a_skeleton_for_every_op(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("gload", "gload_b is a gload op"),
-        ("gstore", "make_s is a valu op"),
-        ("addressed", "gload_page is a gload op"),
-        ("lds_store", "make_s is a valu op"),
-        ("transposed", "read_a is a transposed op"),
-        ("transcendental", "make_e is a transcendental op"),
-        ("k_slices", "read_a0 reads a slice of A"),
-        ("scaled", "the kernel multiplies with v_mfma_scale_f32_16x16x128_f8f6f4"),
+        ("gload", "gload_b"),
+        ("gstore", "make_s"),
+        ("addressed", "gload_page"),
+        ("lds_store", "make_s"),
+        ("transposed", "read_a"),
+        ("transcendental", "make_e"),
+        ("k_slices", "read_a0"),
+        ("scaled", "v_mfma_scale_f32_16x16x128_f8f6f4"),
     ],
 )
 def test_no_gemm_is_written_and_the_reason_named(kind: str, message: str) -> None:
@@ -105,7 +105,7 @@ def test_no_gemm_is_written_and_the_reason_named(kind: str, message: str) -> Non
     count = len(spec.ops)
     bare = unroll_bare(spec, Placement(interval=count, starts=tuple(range(count)), copies=()))
     finding = raised("T203", lambda: emit_gemm(bare, KernelGeometry(BM=64, BN=64)))
-    assert finding.message.startswith(message)
+    assert message in finding.message
 
 
 def _with_b(spec: LoopSpec) -> LoopSpec:

@@ -14,6 +14,7 @@ from rota.kernels.single_buffer import SingleBufferSchedule
 from rota.verify.report import in_order_assumption
 from tests.findings.test_L106 import gemm
 from tests.verify.test_operands import LOOPS
+from tests.wording.golden import worded
 
 IN_ORDER = in_order_assumption("vmcnt")
 SCHEDULES = {
@@ -30,7 +31,7 @@ def test_the_order_is_a_named_assumption_and_matters() -> None:
     doubted = replace(compiled, machine=compiled.machine.doubting("vmcnt"), certificate=None)
     report = verify(doubted)
     assert not report.clean
-    assert any("only a wait for 0 covers it" in str(finding) for finding in report.errors)
+    worded(report.errors[0])
     assert execute(compiled, 2).right
     assert not execute(doubted, 2).right
 

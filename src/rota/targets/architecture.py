@@ -39,8 +39,8 @@ class Hazards:
     `single_overlap` between products of float32), `unequal` until one of another number of passes may add to the same
     range (`different`: another one of as many passes), `overwrite` until another may write to what it adds to.
     `forwarded`: from an MFMA of two passes to one of two that adds to the same range; longer ones need none
-    (`single_forwarded`: from products of float32 to others).  `load_over`: how many more until a load may overwrite what
-    an MFMA makes or adds to than a VALU; `double_load_over` in all, what a large one of float64 makes.
+    (`single_forwarded`: from products of float32 to others).  `load_over`: how many more until a load may overwrite
+    what an MFMA makes or adds to than a VALU; `double_load_over` in all, what a large one of float64 makes.
 
     From an MFMA of float64, small (4x4) or large (16x16), in all and not after a pass: to a VALU or an MFMA that reads
     the result as a factor (`double_small`, `double_large`), to one that overwrites it (`double_small`,
