@@ -21,6 +21,24 @@ ERF = WholeGemm(output=Output.F32, epilogue=parse_epilogue(["gelu"]), group=1)
 _GROUPED = "__builtin_amdgcn_readfirstlane(group_first + turn_of_tile % of_group % height);"
 
 
+SHIPPED = {
+    ("small", "+ wave_column * 32 + lane_row;"): ("+ wave_column * 64 + lane_row;", "+ lane_row;"),
+    ("small_kn", "b_part1 = wave_column * 2 + 1"): ("b_part1 = wave_column * 4 + 1", "b_part1 = wave_column * 4 + 0"),
+    ("small_kn", "b_part2 = wave_column * 2 + 4"): ("b_part2 = wave_column * 4 + 2", "b_part2 = 0 * wave_column + 2"),
+    ("small_mi300x_kn", "b_part0 = wave_column * 2 + 0 + lane_row / 8"): (
+        "b_part0 = wave_column * 4 + 0 + lane_row / 8",
+        "b_part0 = wave_column * 4",
+    ),
+    ("small_mi300x_kn", "b_part2 = wave_column * 2 + 4"): (
+        "b_part2 = wave_column * 4 + 2",
+        "b_part2 = 0 * wave_column + 2",
+    ),
+    ("small_mi300x_kn", "ROTA_KEEP(c[1][2], 64)"): ("ROTA_KEEP(c[1][2], 32)", "ROTA_KEEP(c[1][2], 33)"),
+    ("block_fp8_low", "b_scale_lane, 256)"): ("b_scale_lane, 64)", "b_scale_lane, 0)"),
+}
+"""Edits of loops by instruction, by the loop and the text that is replaced in one by quadrants."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """An edit of the source, or of the assembly, of a kernel around a loop.
@@ -40,12 +58,13 @@ class Fault:
     loop: str = LOOP
     order: bool = False
 
-    def damage(self, text: str) -> str:
-        """The text with the fault."""
-        place = text.rfind(self.old) if self.last else text.find(self.old)
+    def damage(self, text: str, *, shipped: bool = False) -> str:
+        """The text with the fault; `shipped` is that of the loop by instruction, some of whose numbers are others."""
+        old, new = SHIPPED.get((self.loop, self.old), (self.old, self.new)) if shipped else (self.old, self.new)
+        place = text.rfind(old) if self.last else text.find(old)
         if place < 0:
-            raise LookupError(f"{self.name}: {self.old!r} isn't there")
-        return text[:place] + self.new + text[place + len(self.old) :]
+            raise LookupError(f"{self.name}: {old!r} isn't there")
+        return text[:place] + new + text[place + len(old) :]
 
 
 def faults(

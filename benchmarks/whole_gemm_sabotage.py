@@ -95,7 +95,8 @@ def _damaged(fault: Fault | None, asked: WholeGemm, loop: str) -> Built:
     toolchain, arch = find_toolchain(), shape_of(loop)[1].arch
     if fault.assembly:
         return loaded(loop, asked, toolchain.assemble(fault.damage(built(loop, asked).code.assembly), arch))
-    return loaded(loop, asked, toolchain.compile(fault.damage(source_of(loop, asked)), arch))
+    source = fault.damage(source_of(loop, asked), shipped=loop.endswith(FINE))
+    return loaded(loop, asked, toolchain.compile(source, arch))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
