@@ -18,9 +18,9 @@ from importlib import metadata
 from typing import NamedTuple, Protocol
 
 from rota.audit.audit import Audit
-from rota.audit.compare import found_program
+from rota.audit.compare import build_found_program
 from rota.audit.gemm_launch import GemmProgram
-from rota.audit.machine_loop import expected_gemm, read_machine_loop
+from rota.audit.machine_loop import expect_gemm, read_machine_loop
 from rota.cycles.predict import predict
 from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
 from rota.isa.binary.code_object import CodeObject
@@ -148,8 +148,8 @@ def _tried(name: str, kernel: str, emitted: Emitted, trips: int) -> bool:
 
 def _clocks(plan: GemmPlan, made: Made, shape: TileShape | None) -> str:
     """Of a K-tile as it came out, and as the schedule has it."""
-    expected = expected_gemm(plan.compiled, plan.binding)
-    found = found_program(plan.program, expected, read_machine_loop(made.code.instructions()))
+    expected = expect_gemm(plan.compiled, plan.binding)
+    found = build_found_program(plan.program, expected, read_machine_loop(made.code.instructions()))
     out, written = (predict(program, shape, band=False).cycles for program in (found, plan.program))
     return f"{out:.0f} ({written:.0f})"
 

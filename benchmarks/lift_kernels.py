@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.shared_folder import shared_folder
-from rota.cli.code_file import built
+from rota.cli.code_file import build_code
 from rota.cycles.predict import predict
 from rota.errors import RotaError
 from rota.kernels.catalogue import kernel_named
@@ -57,7 +57,7 @@ def _own(seconds: float) -> None:
     """Compares what rota emits with what it scheduled."""
     for name in ("gemm_small", "four_wave", "ping_pong"):
         kernel = kernel_named(name)
-        compiled, code = built(kernel, None)
+        compiled, code = build_code(kernel, None)
         shape, budget = kernel.shape(), Budget(seconds=seconds)
         facts = code.kernel()
         lifted = lift_kernel(facts, code.instructions(), device_of(compiled.machine), budget=budget).program

@@ -23,7 +23,7 @@ from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
 from rota.isa.launch.loaded_kernel import LoadedKernel
-from rota.tune.dispatch_table import EmittedKernel, emitted_kernels
+from rota.tune.dispatch_table import EmittedKernel, emit_kernels
 from rota.tune.point import whole_of
 from rota.tune.tune_library import library_in
 
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3000.0)
     asked = parser.parse_args()
     started, drawn = perf_counter(), random.Random(SEED)
-    kernels = [each for table in library_in(asked.folder).tables for each in emitted_kernels(table)]
+    kernels = [each for table in library_in(asked.folder).tables for each in emit_kernels(table)]
     chosen = {each.symbol for each in drawn.sample(kernels, min(asked.run, len(kernels)))}
     proved = exact = ran = right = 0
     for each in kernels:

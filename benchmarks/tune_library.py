@@ -22,7 +22,7 @@ from rota.tune.dispatch_table import table_files
 from rota.tune.local_pool import LocalPool
 from rota.tune.space import ProblemShape, TuneSpace, sift, space_of
 from rota.tune.tune_library import TunedLibrary, summary, tune_library
-from rota.tune.winners import predicted
+from rota.tune.winners import predict_times
 
 SHAPES = 10_000
 SEED = 19
@@ -102,7 +102,7 @@ def formula_rate(library: TunedLibrary, shapes: Sequence[ProblemShape]) -> None:
     """All shapes by all configurations, once more, in this process alone."""
     for table in library.tables:
         started = perf_counter()
-        found = predicted(table.ranking.candidates, shapes)
+        found = predict_times(table.ranking.candidates, shapes)
         took = perf_counter() - started
         print(
             f"formula on {table.device}: {found.size:,} points in {took:.2f} s, {60 * found.size / took:,.0f} a minute"

@@ -31,7 +31,7 @@ from benchmarks.attention_problems import (
     draw_numbers,
 )
 from rota.audit.audit import audit_attention
-from rota.audit.gemm_launch import packed
+from rota.audit.gemm_launch import pack
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.attention.attention_kernel import ATTENTION_PARAMETERS, attention_name, emit_attention
 from rota.emit.attention.attention_ops import ForwardShape
@@ -137,7 +137,7 @@ def _laid(values: Floats, strides: tuple[int, int, int]) -> NDArray[np.uint16]:
     start = -octets.ctypes.data % _ALIGNED
     flat: NDArray[np.uint16] = octets[start : start + (int(places.max()) + 1) * 2].view(np.uint16)
     flat[:] = _NAN
-    flat[places] = np.where(np.isnan(values), _NAN, packed(np.nan_to_num(values), "bf16"))
+    flat[places] = np.where(np.isnan(values), _NAN, pack(np.nan_to_num(values), "bf16"))
     return flat
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.whole_kernels import Built
-from rota.audit.gemm_launch import packed
+from rota.audit.gemm_launch import pack
 from rota.emit.whole.whole_options import PARAMETERS, Output
 from rota.isa.launch.kernarg import Pointer, Value
 from rota.isa.launch.run import run_dispatch
@@ -29,7 +29,7 @@ def wrong_far_row(built: Built, far: str) -> list[str]:
     element = built.tile.element.value
     size = built.tile.element.bytes if far != "D" else built.asked.output.bytes
     strides = {"A": _K, "B": _K, "D": n} | {far: _STRIDE // size}
-    held: dict[str, NDArray[np.generic]] = {"A": packed(a, element), "B": packed(b, element)}
+    held: dict[str, NDArray[np.generic]] = {"A": pack(a, element), "B": pack(b, element)}
     held["D"] = np.full((m, n), np.nan, np.float32)
     if far != "D":
         held[far] = held[far][-1:]

@@ -27,7 +27,7 @@ from benchmarks.whole_problems import (
     scaled_operands,
     wrong_elements,
 )
-from rota.audit.gemm_launch import packed
+from rota.audit.gemm_launch import pack
 from rota.emit.gemm.gemm_tile import BLayout
 from rota.emit.whole.whole_finish import PARTIAL_UNIT
 from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, EpilogueStep, Output, WholeGemm
@@ -116,19 +116,19 @@ def _arrays(built: Built, problem: Problem, given: Operands) -> dict[str, NDArra
         given_b, gap_b = (given.b.transpose(0, 2, 1), given.b_up.transpose(0, 2, 1)), gap_by_columns(problem)
     d = np.full((problem.batches, problem.m, problem.n), np.nan)
     found: dict[str, NDArray[Any]] = {
-        "A": _laid(given.a, gaps[0], skew[0], lambda each: packed(each, element), _NAN[element]),
-        "B": _laid(given_b[0], gap_b, skew[1], lambda each: packed(each, element), _NAN[element]),
+        "A": _laid(given.a, gaps[0], skew[0], lambda each: pack(each, element), _NAN[element]),
+        "B": _laid(given_b[0], gap_b, skew[1], lambda each: pack(each, element), _NAN[element]),
         "D": _laid(d, gaps[3], skew[2], lambda each: _packed_output(each, asked.output), _NAN[asked.output.value]),
     }
     if built.tile.has_scales:
         gap, shift = scale_gap(problem, built.tile.scales), 0 if problem.seed % 3 else problem.seed % 4
-        pack, nan = (_packed_scales, _NAN_SCALE) if built.tile.scaled else (_packed_floats, np.nan)
-        found["A_scale"] = _laid(given.a_scale, gap, shift, pack, nan)
-        found["B_scale"] = _laid(given.b_scale, gap, 0, pack, nan)
+        pack_scales, nan = (_packed_scales, _NAN_SCALE) if built.tile.scaled else (_packed_floats, np.nan)
+        found["A_scale"] = _laid(given.a_scale, gap, shift, pack_scales, nan)
+        found["B_scale"] = _laid(given.b_scale, gap, 0, pack_scales, nan)
         if asked.gate:
-            found["B_up_scale"] = _laid(given.b_up_scale, gap, shift, pack, nan)
+            found["B_up_scale"] = _laid(given.b_up_scale, gap, shift, pack_scales, nan)
     if asked.gate:
-        found["B_up"] = _laid(given_b[1], gap_b, skew[1], lambda each: packed(each, element), _NAN[element])
+        found["B_up"] = _laid(given_b[1], gap_b, skew[1], lambda each: pack(each, element), _NAN[element])
     if EpilogueStep.BETA in asked.epilogue:
         found["C"] = _laid(
             given.c, gaps[2], 0, lambda each: _packed_output(each, asked.output), _NAN[asked.output.value]
@@ -179,7 +179,7 @@ def _packed_floats(scales: Floats) -> NDArray[Any]:
 def _packed_output(values: Floats, output: Output) -> NDArray[Any]:
     if output is Output.F32:
         return values.astype(np.float32)
-    return packed(values, "f16" if output is Output.F16 else "bf16")
+    return pack(values, "f16" if output is Output.F16 else "bf16")
 
 
 def _wrong(asked: WholeGemm, problem: Problem, given: Operands, d: NDArray[Any]) -> Iterator[str]:

@@ -62,7 +62,7 @@ def check_seconds(owner: object, name: str, *, zero: bool) -> None:
         raise bad_field(owner, name, value, f"a number of seconds, {'at least' if zero else 'more than'} 0")
 
 
-def known(name: str, table: Mapping[str, T], message: str) -> T:
+def look_up(name: str, table: Mapping[str, T], message: str) -> T:
     """The table's value for a name, or a D105 error with the nearest name."""
     if name not in table:
         raise DeclarationError(Finding(code="D105", message=message, fixes=did_you_mean(name, table)))

@@ -31,7 +31,7 @@ def lines(text: str) -> str:
     return f'<pre style="margin:2px 0;white-space:pre-wrap">{escape(text)}</pre>' if text else ""
 
 
-def folded(summary: str, text: str) -> str:
+def fold(summary: str, text: str) -> str:
     """A text that a click unfolds."""
     return f"<details><summary>{escape(summary)}</summary>{lines(text)}</details>" if text else ""
 

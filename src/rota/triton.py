@@ -69,7 +69,7 @@ def use(device: str, *, orders: int = 3, seed: int = 0, check: bool = True, auto
     With `check`, findings are raised where the kernel is launched; `results` of the session has them in any case.  An
     autotuned kernel is run in the first configuration that fits the device, or with `autotune` in all of them.
     """
-    chosen = _installed(device)
+    chosen = _install(device)
     from triton.runtime import driver
 
     before = driver._active  # noqa: SLF001  # `active` would look for a GPU
@@ -79,7 +79,7 @@ def use(device: str, *, orders: int = 3, seed: int = 0, check: bool = True, auto
     return session
 
 
-def _installed(device: str | None) -> Device:
+def _install(device: str | None) -> Device:
     chosen = device_named(DEFAULT.arch if device is None else device)
     if find_spec("triton") is None:
         raise ToolchainError(
@@ -110,7 +110,7 @@ def compile_kernel(
     `signature` has the type of each parameter that isn't a constant, as Triton writes it: "*bf16", "i32"; ":16" behind
     it says that the pointer or number is a multiple of 16.  Options are those of a launch, as `num_warps`.
     """
-    chosen = _installed(device)
+    chosen = _install(device)
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rota import KernelGeometry
 from rota.audit import gemm_launch as launch
-from rota.audit.gemm_launch import GemmProgram, Numbers, packed
+from rota.audit.gemm_launch import GemmProgram, Numbers, pack
 from rota.isa.decoded import KernelProgram
 from rota.isa.launch.interleaving import Interleaving
 from rota.isa.launch.run import KernelOutcome
@@ -120,14 +120,14 @@ def test_the_first_finding_of_each_kind_is_kept(monkeypatch: pytest.MonkeyPatch)
 def test_eight_bit_floats_are_ocps() -> None:
     """OCP 8-bit Floating Point Specification, table 1: e4m3's largest, least normal and least subnormal number."""
     known = {0: 0x00, 1: 0x38, 2: 0x40, 3: 0x44, 4: 0x48, 448: 0x7E, 2.0**-6: 0x08, 2.0**-9: 0x01, 7 * 2.0**-9: 0x07}
-    assert packed(np.array(list(known), np.float64), "f8f6f4").tolist() == list(known.values())
-    assert packed(-np.array([1.0, 448.0]), "f8f6f4").tolist() == [0xB8, 0xFE]
+    assert pack(np.array(list(known), np.float64), "f8f6f4").tolist() == list(known.values())
+    assert pack(-np.array([1.0, 448.0]), "f8f6f4").tolist() == [0xB8, 0xFE]
 
 
 @pytest.mark.parametrize("element", ["bf16", "f16", "f8f6f4"])
 def test_numbers_of_full_precision_are_elements(element: str) -> None:
-    drawn = launch._drawn(np.random.default_rng(0), (50, 50), Numbers.FULL, element)
-    bits = packed(drawn, element)
+    drawn = launch._draw(np.random.default_rng(0), (50, 50), Numbers.FULL, element)
+    bits = pack(drawn, element)
     if element == "f8f6f4":
         code = bits.astype(np.int64)
         power, mantissa = code >> 3 & 15, code & 7

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.audit.audit import wrong_groups
-from rota.audit.machine_loop import expected_gemm, read_machine_loop
+from rota.audit.machine_loop import expect_gemm, read_machine_loop
 from rota.emit.emission import with_register_waits
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_tile import gemm_tile
@@ -20,7 +20,7 @@ def found(chosen: str) -> list[str]:
     """What the waves at both barriers of one group alone are, where they are wrong."""
     compiled, geometry = ping_pong()
     planned = with_register_waits(compiled)
-    expected = expected_gemm(planned, GemmBinding(planned, gemm_tile(planned, geometry)))
+    expected = expect_gemm(planned, GemmBinding(planned, gemm_tile(planned, geometry)))
     source = sabotage.source_of(compiled, geometry).replace(CHOSEN, chosen)
     loop = read_machine_loop(find_toolchain().compile(source, "gfx950").instructions())
     findings = wrong_groups(expected, loop, compiled.machine, 8, as_emitted=False)

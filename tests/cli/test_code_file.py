@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from rota.cli.code_file import named_code, read_code
+from rota.cli.code_file import find_code, read_code
 from tests.wording.golden import mentions, worded
 
 KERNEL = """
@@ -50,11 +50,11 @@ def test_source_that_is_not_there_or_for_no_device(
 @pytest.mark.parametrize("device", [None, "mi355x"])
 def test_assembly_says_its_device_or_is_told(device: str | None, tmp_path: Path) -> None:
     (tmp_path / "k.s").write_text(KERNEL, encoding="utf-8")
-    code, name = named_code(str(tmp_path / "k.s"), device=device)
+    code, name = find_code(str(tmp_path / "k.s"), device=device)
     assert (code.arch, name) == ("gfx950", None)
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(click.UsageError) as caught:
-        named_code(str(tmp_path))
+        find_code(str(tmp_path))
     worded(str(caught.value))

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 import click
 import pytest
 
-from rota.cli.commands.look_up import rendered
+from rota.cli.commands.look_up import render
 from rota.cli.output import text_columns
 from tests.cli.command import data, rota
 from tests.wording.golden import worded
@@ -105,7 +105,7 @@ def test_in_a_terminal_the_picture_is_as_wide_as_that(monkeypatch: pytest.Monkey
 
 
 def test_a_page_is_rendered_for_a_terminal_and_plain_elsewhere() -> None:
-    page = rendered("# A `head`\n\nSome `code`, **more**, [](x.md) and 2 * 3 * 4.\n\n```python\nx = 1\n```\n")
+    page = render("# A `head`\n\nSome `code`, **more**, [](x.md) and 2 * 3 * 4.\n\n```python\nx = 1\n```\n")
     assert "\x1b[" in page
     assert not {"**", "```", "[]", "# "} & {page[at : at + size] for at in range(len(page)) for size in (2, 3)}
     assert click.unstyle(page) == "A head\n\nSome code, more,  and 2 * 3 * 4.\n\n    x = 1"

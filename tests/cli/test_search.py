@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import pytest
 
-from rota.cli.arguments import searched
+from rota.cli.arguments import run_search
 from rota.solver.limits import stopped
 from rota.solver.memory import SETTING
 
@@ -29,7 +29,7 @@ def _ctrl_c_is_heard() -> Iterator[None]:
 
 
 def test_work_gives_its_result() -> None:
-    assert searched("adding", lambda: 2 + 3) == 5
+    assert run_search("adding", lambda: 2 + 3) == 5
 
 
 @pytest.mark.parametrize("kind", [ValueError, TimeoutError])
@@ -38,7 +38,7 @@ def test_an_error_of_the_work_is_raised(kind: type[Exception]) -> None:
         raise kind
 
     with pytest.raises(kind):
-        searched("failing", fail)
+        run_search("failing", fail)
 
 
 def _interrupt() -> None:
@@ -53,7 +53,7 @@ def test_the_first_ctrl_c_asks_searches_to_stop_and_waits_for_the_answer(capsys:
         return "the best so far"
 
     Timer(0.2, _interrupt).start()
-    assert searched("searching", work) == "the best so far"
+    assert run_search("searching", work) == "the best so far"
     assert "stopping with the best found so far" in capsys.readouterr().err
 
 
@@ -62,7 +62,7 @@ def test_the_second_ctrl_c_ends_it() -> None:
     for seconds in (0.2, 0.6):
         Timer(seconds, _interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        searched("searching", lambda: over.wait(30))
+        run_search("searching", lambda: over.wait(30))
     over.set()
 
 

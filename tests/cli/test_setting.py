@@ -7,7 +7,7 @@ import click
 import pytest
 
 from rota import GFX942, KernelGeometry, ScheduleConfig, SchedulingStrategy, TargetProfile
-from rota.cli.arguments import changed, leaves, with_settings
+from rota.cli.arguments import apply_settings, leaves, with_settings
 from rota.kernels.catalogue import shipped_kernels
 from rota.kernels.gemm import GEMM_SHAPES, GemmShape
 from rota.kernels.kernel import Kernel
@@ -16,7 +16,7 @@ from tests.wording.golden import mentions, worded
 
 
 def setting(kernel: str, text: str, name: str) -> object:
-    return changed(shipped_kernels()[kernel], text).settings()[name].value
+    return apply_settings(shipped_kernels()[kernel], text).settings()[name].value
 
 
 @pytest.mark.parametrize("path", ["config.auto_drain", "auto_drain", "waits.auto_drain"])
@@ -32,7 +32,7 @@ def test_the_schedule_follows_the_setting() -> None:
 
 
 def test_several_settings_add_up() -> None:
-    kernel = changed(changed(shipped_kernels()["four_wave"], "BM=128"), "geometry.BN = 0x80")
+    kernel = apply_settings(apply_settings(shipped_kernels()["four_wave"], "BM=128"), "geometry.BN = 0x80")
     assert kernel.settings()["geometry"].value == KernelGeometry(BM=128, BN=128)
     assert kernel.compile().lds_bytes == 2 * (128 + 128) * 64 * 2
 
@@ -78,7 +78,7 @@ def test_a_setting_that_makes_no_sense_is_a_usage_error(text: str, names: tuple[
 )
 def test_the_same_for_a_loop_by_values(text: str, names: tuple[str, ...]) -> None:
     with pytest.raises(click.UsageError) as caught:
-        changed(shipped_kernels()["gemm_small"], text)
+        apply_settings(shipped_kernels()["gemm_small"], text)
     worded(str(caught.value))
     assert mentions(caught.value, *names)
 
@@ -113,14 +113,14 @@ def with_options(options: Options) -> GemmShape:
     ],
 )
 def test_optional_fields_and_alternatives_of_a_functions_parameter(text: str, expected: Options) -> None:
-    kernel = changed(Kernel(name="k", source=with_options), text)
+    kernel = apply_settings(Kernel(name="k", source=with_options), text)
     assert kernel.settings()["options"].value == expected
     assert getattr(kernel.settings()["shape"].value, "name", "") == str(expected)
 
 
 def test_what_fits_none_of_the_alternatives_is_refused() -> None:
     with pytest.raises(click.UsageError) as caught:
-        changed(Kernel(name="k", source=with_options), "colour=blue")
+        apply_settings(Kernel(name="k", source=with_options), "colour=blue")
     worded(str(caught.value))
     assert mentions(caught.value, "blue")
 
@@ -133,7 +133,7 @@ def test_settings_are_listed_as_they_would_be_typed() -> None:
     assert data("kernels gemm_small --set mma=32x16")["shape.mma"] == "32x16"
     kernel = shipped_kernels()["gemm_small"]
     for name, value in data("kernels gemm_small").items():
-        again = changed(kernel, f"{name}={value}")
+        again = apply_settings(kernel, f"{name}={value}")
         assert {leaf.name: leaf.value for leaf in leaves(again)} == {leaf.name: leaf.value for leaf in leaves(kernel)}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from rota import GFX950
 from rota.cycles.instructions import encode, nominal
-from rota.cycles.pace import IssueRun, IssueStep, OrderPace, WavePace, paced_loop
+from rota.cycles.pace import IssueRun, IssueStep, OrderPace, WavePace, make_paced_loop
 from rota.cycles.predict import clocks_per_tile
 from rota.kernels.attention import ATTENTION, AttentionShape
 from rota.kernels.gemm import BF16, GEMM_SHAPES, GemmShape
@@ -27,7 +27,7 @@ def loop(*, waves: int) -> CompiledLoop:
 
 def wave_of(compiled: CompiledLoop) -> OrderPace:
     parameters = nominal(device_of(compiled.machine))
-    return OrderPace(paced_loop(encode(compiled, parameters), parameters))
+    return OrderPace(make_paced_loop(encode(compiled, parameters), parameters))
 
 
 @pytest.mark.parametrize("waves", [4, 8])

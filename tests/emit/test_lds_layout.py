@@ -8,7 +8,7 @@ from rota import GFX942, GFX950, KernelGeometry
 from rota.emit.gemm.gemm_tile import Element, GemmTile
 from rota.emit.gemm.lds_layout import LdsLayout, bank_conflicts, free_layout, plain_layout
 from rota.targets.architecture import BankRule
-from rota.targets.registry import known_architectures
+from rota.targets.registry import list_architectures
 
 CDNA4 = GemmTile(geometry=KernelGeometry(), waves=4, element=Element.BF16, machine=GFX950)
 CDNA3 = GemmTile(geometry=KernelGeometry(MMA_K=16), waves=4, element=Element.BF16, machine=GFX942)
@@ -45,7 +45,7 @@ def test_the_exchange_keeps_every_byte_of_its_row(tile: GemmTile) -> None:
         assert places == list(range(row * layout.row_bytes, (row + 1) * layout.row_bytes))
 
 
-@pytest.mark.parametrize("rule", [rule for each in known_architectures() for rule in each.bank_rules])
+@pytest.mark.parametrize("rule", [rule for each in list_architectures() for rule in each.bank_rules])
 def test_every_lane_is_served_once(rule: BankRule) -> None:
     assert sorted(lane for phase in rule.phases for lane in phase) == list(range(64))
     assert {len(phase) * rule.read_bytes // 4 for phase in rule.phases} == {rule.banks.value}

@@ -14,7 +14,7 @@ from benchmarks.whole_launcher import NARROW_CASES, SCALED_CASES, Case, compiled
 from benchmarks.whole_problems import fitted
 from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
-from rota.audit.gemm_launch import FP4_VALUES, packed
+from rota.audit.gemm_launch import FP4_VALUES, pack
 from rota.emit.gemm.gemm_loop import GemmLoop
 from rota.emit.gemm.gemm_plan import gemm_plan
 from rota.emit.gemm.gemm_tile import Element, GemmTile, gemm_tile
@@ -57,7 +57,7 @@ def test_two_values_are_a_byte_the_first_one_lowest() -> None:
     assert values[:8].tolist() == [*FP4_VALUES]
     codes = [2 * pair | (2 * pair + 1) << 4 for pair in range(8)]
     codes[4] &= 0xF0  # of minus zero the sign is gone
-    assert packed(values[None], "fp4").tolist() == [codes]
+    assert pack(values[None], "fp4").tolist() == [codes]
 
 
 def test_the_launcher_refuses_half_bytes(tmp_path: Path) -> None:

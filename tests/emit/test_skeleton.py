@@ -9,7 +9,7 @@ import pytest
 from rota import CompiledSchedule
 from rota.audit.audit import audit_skeleton
 from rota.emit.forms import emit_skeleton
-from rota.emit.gemm.program_form import followed_k_tiles
+from rota.emit.gemm.program_form import follow_k_tiles
 from rota.isa.binary.toolchain import find_toolchain
 from rota.kernels.attention import ATTENTION
 from rota.kernels.catalogue import shipped_kernels
@@ -130,7 +130,7 @@ def test_an_op_that_changes_its_tile_from_trip_to_trip_is_refused() -> None:
     compiled, _ = four_wave()
     kernel = tuple(entry for entry in compiled.kernel if entry.op.role is not OpRole.GLOBAL_LOAD)
     program = replace(compiled, kernel=kernel).lowered
-    raised("T203", lambda: followed_k_tiles(program))
+    raised("T203", lambda: follow_k_tiles(program))
 
 
 def with_empty_functions(header: str) -> str:

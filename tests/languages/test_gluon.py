@@ -11,7 +11,7 @@ import pytest
 
 import rota.triton
 from rota.audit.audit import audit_gemm
-from rota.audit.gemm_launch import packed
+from rota.audit.gemm_launch import pack
 from rota.emit.emission import Addition
 from rota.emit.gemm.gemm_binding import InterleavedBinding
 from rota.errors import EmissionError
@@ -99,6 +99,6 @@ def test_it_is_an_ordinary_gluon_function(tmp_path: Path) -> None:
     c = np.full((geometry.BM, 2 * geometry.BN), np.nan, np.float32)
     with rota.triton.use("gfx950", orders=1) as session:
         launch = getattr(module, plan.symbol)[1, 2]
-        launch(packed(a, "bf16"), packed(b, "bf16"), c, 2 * geometry.BN, depth, num_warps=plan.tile.waves)
+        launch(pack(a, "bf16"), pack(b, "bf16"), c, 2 * geometry.BN, depth, num_warps=plan.tile.waves)
     assert len(session.results) == 1
     assert (c == a @ b.T).all()

@@ -9,7 +9,7 @@ import pytest
 
 from rota.predict.predict_problem import Correction, GemmProblem, predict_problem
 from rota.tune.space import ProblemShape
-from rota.tune.winners import CHUNK, Candidate, predicted
+from rota.tune.winners import CHUNK, Candidate, predict_times
 from tests.predict.kernels import kernel
 
 CORRECTIONS = (None, Correction("lab", 3, 1.2, 0.9, 1.1))
@@ -30,7 +30,7 @@ def test_equal_to_predict_problem(device: str, element: str) -> None:
         for result in ("bf16", "fp32")
         for _ in range(40)
     ]
-    found = predicted(candidates, shapes)
+    found = predict_times(candidates, shapes)
     refused = 0
     for row, shape in enumerate(shapes):
         for column, each in enumerate(candidates):
@@ -48,6 +48,6 @@ def test_equal_to_predict_problem(device: str, element: str) -> None:
 def test_chunks_don_t_show() -> None:
     candidates = [Candidate(kernel(loop=500 + number), 1, 1) for number in range(300)]
     shapes = [ProblemShape(m, 4096, 4096) for m in range(1, 2 * CHUNK // 300)]
-    whole = predicted(candidates, shapes)
-    assert np.array_equal(whole[-5:], predicted(candidates, shapes[-5:]))
-    assert np.array_equal(whole[:, :1], predicted(candidates[:1], shapes))
+    whole = predict_times(candidates, shapes)
+    assert np.array_equal(whole[-5:], predict_times(candidates, shapes[-5:]))
+    assert np.array_equal(whole[:, :1], predict_times(candidates[:1], shapes))

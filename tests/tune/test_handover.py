@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.tune_emitted import audited, runs_right
-from rota.tune.dispatch_table import COLUMNS, dispatch_header, emitted_kernels, library_files, table_files
+from rota.tune.dispatch_table import COLUMNS, dispatch_header, emit_kernels, library_files, table_files
 from rota.tune.point import JobKind, LoopPoint, PointRow, PointStatus
 from rota.tune.space import ProblemShape, Pruned, Swizzle
 from rota.tune.store import Store
@@ -145,7 +145,7 @@ def test_a_winner_is_proved_compiled_and_audited_exact(tmp_path: Path) -> None:
     (table,) = library.tables
     assert {each.row.point.make for each in table.ranking.configurations} == set(makers("well"))  # only that may win
     assert table_files(library_in(tmp_path)) == table_files(library)
-    (emitted,) = emitted_kernels(table)
+    (emitted,) = emit_kernels(table)
     assert emitted.compiled.certificate is not None
     names = [name for name, _ in library_files(library)]
     assert names == [f"{emitted.symbol}.hip", f"{emitted.symbol}.h", "dispatch_mi355x_bf16.h"]
@@ -154,7 +154,7 @@ def test_a_winner_is_proved_compiled_and_audited_exact(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_winners_kernel_computes_the_product(tmp_path: Path) -> None:
     library = tune_library([SHAPES[0]], space(tile="64x64x64", split_k=1), tmp_path)
-    (emitted,) = emitted_kernels(library.tables[0])
+    (emitted,) = emit_kernels(library.tables[0])
     code, findings = audited(emitted)
     assert findings == ()
     assert runs_right(emitted, code, (50, 70, 200)) == []

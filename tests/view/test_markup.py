@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from rota import DepEdge, Finding, KernelGeometry, LoopBody, Pipeline4Wave, Severity, compile_schedule, verify
-from rota.markup import Link, arcs, boxes, card, folded, lines, shares
+from rota.markup import Link, arcs, boxes, card, fold, lines, shares
 from rota.prove.verdict import Statistics, Status, Verdict
 
 
@@ -33,14 +33,14 @@ def balanced(markup: str) -> bool:
 
 def test_texts_are_escaped() -> None:
     drawn = (boxes([("<b>", [("<b>", [("<b>", True)])])]), arcs(["<b>"], [Link(0, 0, "<b>", "<b>")]))
-    for markup in (card("<b>"), lines("<b>"), folded("<b>", "<b>"), shares([("<b>", 1.0)], "<b>"), *drawn):
+    for markup in (card("<b>"), lines("<b>"), fold("<b>", "<b>"), shares([("<b>", 1.0)], "<b>"), *drawn):
         assert "<b><b>" not in markup
         assert "&lt;b&gt;" in markup
         assert balanced(markup)
 
 
 def test_nothing_is_shown_of_nothing() -> None:
-    assert lines("") == folded("summary", "") == shares([], "clk") == shares([("none", 0.0)], "clk") == ""
+    assert lines("") == fold("summary", "") == shares([], "clk") == shares([("none", 0.0)], "clk") == ""
 
 
 def test_shares_add_up() -> None:

@@ -14,9 +14,9 @@ from rota.audit.machine_loop import (
     ExpectedEvent,
     MachineEvent,
     MachineLoop,
-    expected_counts,
-    expected_gemm,
-    expected_opcodes,
+    expect_counts,
+    expect_gemm,
+    expect_opcodes,
     read_machine_loop,
 )
 from rota.compiled.compiled_schedule import CompiledSchedule
@@ -126,11 +126,14 @@ def _wrong(
                 entry.concern(),
                 Concern(label=event.instruction.text, index=event.number, role="in machine code"),
             ),
-            evidence=(("due", _shown(planned)), ("found", "not known" if have is None else _shown(have))),
+            evidence=(
+                ("due", _show_instruction(planned)),
+                ("found", "not known" if have is None else _show_instruction(have)),
+            ),
         )
 
 
-def _shown(waves: frozenset[int]) -> str:
+def _show_instruction(waves: frozenset[int]) -> str:
     return "waves " + ", ".join(map(str, sorted(waves))) if waves else "no wave"
 
 
@@ -210,8 +213,9 @@ class Audit:
             f"{self.name} by {self.toolchain}: {'the schedule' if self.exact else 'see the findings'}",
             f"  {self.entries} entries are {self.instructions} instructions, {self.barriers} barriers",
             f"  waits: {waits}, {self.fused} fused",
-            f"  registers {facts.vgprs} ({_told(facts.agprs)} AGPRs), {facts.sgprs} SGPRs{predicted}",
-            f"  LDS {facts.lds_bytes} bytes, spills {_told(facts.spills)}, private memory {facts.private_bytes} bytes",
+            f"  registers {facts.vgprs} ({_show_count(facts.agprs)} AGPRs), {facts.sgprs} SGPRs{predicted}",
+            f"  LDS {facts.lds_bytes} bytes, spills {_show_count(facts.spills)}, "
+            f"private memory {facts.private_bytes} bytes",
         ]
         if self.certificate is not None:
             lines.append(f"  on its own waits and barriers {str(self.certificate).splitlines()[0]}")
@@ -240,7 +244,7 @@ def audit_gemm(
     planned = with_register_waits(compiled)
     tile = gemm_tile(planned, geometry, element=element, waves=waves)
     binding = bound(planned, tile)
-    expected = with_additions(expected_gemm(planned, binding), additions)
+    expected = with_additions(expect_gemm(planned, binding), additions)
     vector = (PACK,) if tile.pairs else SCALING_OPCODES if tile.block_sums else ()
     loop = read_machine_loop(code.instructions(kernel), vector)
     comparison = compare(expected, loop)
@@ -250,8 +254,8 @@ def audit_gemm(
     ]
     if vector:  # which the compiler doesn't look into
         wrong += check_spacing(loop.instructions, architecture_of(planned.machine))
-    prediction = _predicted(tile, binding, planned.machine, dynamic_lds)
-    return _audited(
+    prediction = _predict_clocks(tile, binding, planned.machine, dynamic_lds)
+    return _audit(
         planned,
         code.kernel(kernel),
         code.toolchain,
@@ -272,11 +276,11 @@ def audit_skeleton(
     """
     check_words(compiled.lowered)
     planned = with_register_waits(compiled)
-    expected = expected_counts(planned)
+    expected = expect_counts(planned)
     program = planned.lowered
     kinds = {entry.op.kind for entry in program.entries}
     loop = read_machine_loop(code.instructions(kernel), valu, kinds)
-    return _audited(
+    return _audit(
         planned,
         code.kernel(kernel),
         code.toolchain,
@@ -293,10 +297,10 @@ def audit_attention(compiled: CompiledSchedule, code: CodeObject, *, kernel: str
     planned = with_register_waits(compiled)
     program = planned.lowered
     ops = AttentionOps(attention_shape(planned), copies_of(program.entries))
-    expected = expected_opcodes(planned, lambda entry: ops.issued(entry, entry.phase).opcodes)
+    expected = expect_opcodes(planned, lambda entry: ops.issued(entry, entry.phase).opcodes)
     loop = read_machine_loop(code.instructions(kernel), VECTOR_OPCODES, {entry.op.kind for entry in program.entries})
     comparison = compare(expected, loop)
-    return _audited(
+    return _audit(
         planned,
         code.kernel(kernel),
         code.toolchain,
@@ -315,7 +319,7 @@ def audit_attention(compiled: CompiledSchedule, code: CodeObject, *, kernel: str
     )
 
 
-def _predicted(tile: GemmTile, binding: GemmBinding, machine: Machine, dynamic_lds: int) -> PredictedUse:
+def _predict_clocks(tile: GemmTile, binding: GemmBinding, machine: Machine, dynamic_lds: int) -> PredictedUse:
     return PredictedUse(
         registers=tile.accumulator_registers * (2 if tile.block_sums else 1) + tile.fragment_registers * binding.copies,
         limit=registers_per_lane(machine, tile.waves),
@@ -323,7 +327,7 @@ def _predicted(tile: GemmTile, binding: GemmBinding, machine: Machine, dynamic_l
     )
 
 
-def _audited(
+def _audit(
     planned: CompiledSchedule,
     facts: KernelFacts,
     toolchain: str,
@@ -371,7 +375,10 @@ def _resources(facts: KernelFacts, prediction: PredictedUse | None) -> list[Find
             Finding(
                 code="I206",
                 message=message,
-                evidence=(("spilled registers", _told(facts.spills)), ("private bytes", facts.private_bytes)),
+                evidence=(
+                    ("spilled registers", _show_count(facts.spills)),
+                    ("private bytes", facts.private_bytes),
+                ),
             )
         )
     if prediction is None:
@@ -391,5 +398,5 @@ def _resources(facts: KernelFacts, prediction: PredictedUse | None) -> list[Find
     return findings
 
 
-def _told(count: int | None) -> int | str:
+def _show_count(count: int | None) -> int | str:
     return "unknown" if count is None else count

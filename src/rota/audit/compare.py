@@ -93,7 +93,7 @@ def compare(expected: Expected, found: MachineLoop) -> Comparison:
         events = found.phase(phase)
         planned = [event for event in expected[phase] if event.kind not in SYNC]
         coded = [event for event in events if event.kind not in SYNC]
-        plan, code = _planned(expected[phase]), _coded(events, in_loop=phase is Phase.KERNEL)
+        plan, code = _list_planned(expected[phase]), _list_coded(events, in_loop=phase is Phase.KERNEL)
         difference = _first_difference(phase, plan, code, planned, coded)
         if difference is not None:
             findings.append(difference)
@@ -110,11 +110,11 @@ def compare(expected: Expected, found: MachineLoop) -> Comparison:
         pairs=tuple(pairs),
         waits=tuple(waits),
         fused=fused,
-        findings=(*findings, *(finding for match in waits for finding in _judged(match))),
+        findings=(*findings, *(finding for match in waits for finding in _judge_wait(match))),
     )
 
 
-def _planned(events: Sequence[ExpectedEvent]) -> _Stretch:
+def _list_planned(events: Sequence[ExpectedEvent]) -> _Stretch:
     kinds: list[tuple[OpKind, int]] = []
     gaps: list[list[_Sync]] = [[]]
     for event in events:
@@ -131,7 +131,7 @@ def _planned(events: Sequence[ExpectedEvent]) -> _Stretch:
     return _Stretch(tuple(kinds), tuple(map(tuple, gaps)))
 
 
-def _coded(events: Sequence[MachineEvent], *, in_loop: bool) -> _Stretch:
+def _list_coded(events: Sequence[MachineEvent], *, in_loop: bool) -> _Stretch:
     kinds: list[tuple[OpKind, int]] = []
     gaps: list[list[_Sync]] = [[]]
     for event in events:
@@ -253,7 +253,7 @@ def _count(syncs: Sequence[_Sync]) -> int:
     return sum(not each.is_barrier for each in syncs)
 
 
-def _judged(match: WaitMatch) -> Iterator[Finding]:
+def _judge_wait(match: WaitMatch) -> Iterator[Finding]:
     evidence: tuple[tuple[str, str | int], ...] = (
         ("planned", "no wait" if match.planned is None else match.planned),
         ("found", "no wait" if match.found is None else match.found),
@@ -271,10 +271,10 @@ def _judged(match: WaitMatch) -> Iterator[Finding]:
 
 def reprove(planned: Lowerable, expected: Expected, found: MachineLoop) -> Report:
     """The proof of what was found in machine code."""
-    return verify(found_program(planned.lowered, expected, found))
+    return verify(build_found_program(planned.lowered, expected, found))
 
 
-def found_program(planned: LoweredProgram, expected: Expected, found: MachineLoop) -> LoweredProgram:
+def build_found_program(planned: LoweredProgram, expected: Expected, found: MachineLoop) -> LoweredProgram:
     """The data ops as planned, since their order was kept, with the machine code's own synchronisation.
 
     A wait between the instructions of one op counts as one after the op that lets the rest of it be in flight.

@@ -110,12 +110,12 @@ class GemmProgram:
         """One run; the numbers in A and B depend on the trips alone."""
         depth, rows, columns = self.depth(trips), self.geometry.BM * grid[0], self.geometry.BN * grid[1]
         random = np.random.default_rng(trips)
-        a, b = (_drawn(random, (size, depth), numbers, self.element) for size in (rows, columns))
+        a, b = (_draw(random, (size, depth), numbers, self.element) for size in (rows, columns))
         outcome = run_kernel(
             self.program,
             args=[
-                packed(a, self.element),
-                packed(np.ascontiguousarray(b.T) if self.b_by_columns else b, self.element),
+                pack(a, self.element),
+                pack(np.ascontiguousarray(b.T) if self.b_by_columns else b, self.element),
                 np.full((rows, columns), np.nan, np.float32),
                 columns,
                 depth,
@@ -177,7 +177,7 @@ def load_gemm(
     )
 
 
-def packed(matrix: Floats, element: str) -> NDArray[np.generic]:
+def pack(matrix: Floats, element: str) -> NDArray[np.generic]:
     """Numbers that the element can hold, as it holds them: bf16, fp16, OCP's e4m3 (gfx950) or FNUZ's (gfx942).
 
     Fp4, OCP's e2m1, has two values a byte, the first one in the low bits.
@@ -199,7 +199,7 @@ def packed(matrix: Floats, element: str) -> NDArray[np.generic]:
     return (code.astype(np.uint8) | np.where(matrix < 0, 0x80, 0)).astype(np.uint8)
 
 
-def _drawn(random: np.random.Generator, shape: tuple[int, int], numbers: Numbers, element: str) -> Floats:
+def _draw(random: np.random.Generator, shape: tuple[int, int], numbers: Numbers, element: str) -> Floats:
     if numbers is Numbers.WHOLE:
         return random.integers(-_LARGEST, _LARGEST, shape, endpoint=True).astype(np.float64)
     if element == "fp4":

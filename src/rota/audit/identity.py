@@ -17,8 +17,8 @@ from rota.audit.machine_loop import (
     MachineEvent,
     MachineLoop,
     constant,
-    named_registers,
-    written_scalars,
+    find_written_scalars,
+    parse_registers,
     wrong_operand,
 )
 from rota.emit.attention.attention_ops import INSTRUCTION, READ, READ_TRANSPOSED, VECTOR_WORDS, AttentionOps
@@ -121,7 +121,7 @@ def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding, products: int) -> I
         if not isinstance(dma, Dma | ScaleDma):
             continue
         lds = _start(dma, binding)
-        if found.lds is not None and (have := _counted(found.lds - starts[found.lds_base, dma.operand])) != lds:
+        if found.lds is not None and (have := _count_from(found.lds - starts[found.lds_base, dma.operand])) != lds:
             yield wrong_operand(planned, found, "LDS byte", lds, have)
         if binding.states_addresses and found.instruction.operands[1] != usual[matrix(dma)]:
             yield wrong_operand(planned, found, "buffer resource", usual[matrix(dma)], found.instruction.operands[1])
@@ -134,7 +134,7 @@ def _starts(pairs: Sequence[Pair], binding: GemmBinding) -> dict[tuple[str, Fact
         dma = planned.bound
         if isinstance(dma, Dma | ScaleDma) and found.lds is not None:
             lds = _start(dma, binding)
-            distances[found.lds_base, dma.operand][_counted(found.lds - lds)] += 1
+            distances[found.lds_base, dma.operand][_count_from(found.lds - lds)] += 1
     return {key: 0 if binding.states_addresses else counts.most_common(1)[0][0] for key, counts in distances.items()}
 
 
@@ -145,7 +145,7 @@ def _start(dma: Dma | ScaleDma, binding: GemmBinding) -> int:
     return dma.lds + (binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
 
 
-def _counted(number: int) -> int:
+def _count_from(number: int) -> int:
     """As a register counts."""
     return number % 2**32
 
@@ -199,7 +199,7 @@ def _bases(instructions: Sequence[Instruction], wanted: set[int]) -> dict[int, t
             register = each.operands[2]
             base, constant = sums.get(register, ((register, defined[register]), 0))
             source = base, constant + int(each.operands[1], 0)
-        for register in named_registers(each.operands[0]):
+        for register in parse_registers(each.operands[0]):
             defined[register] += 1
             sums.pop(register, None)
             if source is not None:
@@ -239,7 +239,7 @@ def _follow(
 ) -> Iterator[Finding]:
     bound, operands = planned.bound, found.instruction.operands
     if isinstance(bound, LdsRead | ScaleRead | PairRead):
-        for index, register in enumerate(named_registers(operands[0])):
+        for index, register in enumerate(parse_registers(operands[0])):
             held[register] = _read(bound, index)
     elif isinstance(bound, PairPack):
         yield from _wrong_pairs(planned, bound, found, held)
@@ -257,33 +257,33 @@ def _follow_product(
     yield from _wrong_scales(planned, mfma, found, held)
     for operand, text in ((Factor.A, operands[1]), (Factor.B, operands[2])):
         due = list(_due(mfma, operand, binding))
-        have = [held.get(register) for register in named_registers(text)]
+        have = [held.get(register) for register in parse_registers(text)]
         if have != due:
-            shown = ", ".join(sorted({_shown(piece) for piece in have}))
-            yield wrong_operand(planned, found, f"{operand.name} in {text}", _shown(due[0]), shown)
-    block, indices = (mfma.a_part, mfma.b_part), range(len([*named_registers(operands[0])]))
+            shown = ", ".join(sorted({_show(piece) for piece in have}))
+            yield wrong_operand(planned, found, f"{operand.name} in {text}", _show(due[0]), shown)
+    block, indices = (mfma.a_part, mfma.b_part), range(len([*parse_registers(operands[0])]))
     if mfma.sum_copy is None:
-        yield from _added(planned, found, held, [(*block, index) for index in indices])
+        yield from _check_sum(planned, found, held, [(*block, index) for index in indices])
         return
     summed: list[_Held] = [("sum", *block, mfma.sum_copy, index) for index in indices]
-    before = [held.get(register) for register in named_registers(operands[3])]
+    before = [held.get(register) for register in parse_registers(operands[3])]
     if (before != summed) if mfma.step else (operands[3] != "0"):
-        yield wrong_operand(planned, found, "sum of a block", _shown(summed[0]) if mfma.step else "0", operands[3])
+        yield wrong_operand(planned, found, "sum of a block", _show(summed[0]) if mfma.step else "0", operands[3])
     _forget(held, summed)
-    held.update(zip(named_registers(operands[0]), summed, strict=True))
+    held.update(zip(parse_registers(operands[0]), summed, strict=True))
 
 
-def _added(
+def _check_sum(
     planned: ExpectedEvent, found: MachineEvent, held: dict[Register, _Held], sums: Sequence[_Held]
 ) -> Iterator[Finding]:
     """What an instruction adds to, its fourth operand, is where the sums stand; its result is, from then on."""
     operands = found.instruction.operands
-    have = [held.get(register) for register in named_registers(operands[3])]
+    have = [held.get(register) for register in parse_registers(operands[3])]
     if have != [*sums] and (any(have) or set(sums) & set(held.values())):
         usual = " ".join(register for register, each in held.items() if each in sums)
         yield wrong_operand(planned, found, "accumulator", usual or "a new one", f"{operands[0]} from {operands[3]}")
     _forget(held, sums)
-    held.update(zip(named_registers(operands[0]), sums, strict=True))
+    held.update(zip(parse_registers(operands[0]), sums, strict=True))
 
 
 def _follow_add(
@@ -293,7 +293,7 @@ def _follow_add(
     operands = found.instruction.operands
     if found.instruction.opcode != add.opcode:  # a finding of its own
         return
-    target = [*named_registers(operands[0])]
+    target = [*parse_registers(operands[0])]
     indices = range(add.half * len(target), (add.half + 1) * len(target))
     a_copy, b_copy = add.scale_copies
     block = add.a_part, add.b_part, add.sum_copy
@@ -302,12 +302,12 @@ def _follow_add(
         scales = [_scale(Factor.B, b_copy, add.b_part)]
     halves: list[_Held] = [("scaled" if add.adds else "sum", *block, index) for index in indices]
     for what, due, text in (("sum of a block", halves, operands[1]), ("scales", scales, operands[2])):
-        have = [held.get(register) for register in named_registers(text)][: len(due)]
+        have = [held.get(register) for register in parse_registers(text)][: len(due)]
         if have != due:
-            shown = ", ".join(sorted({_shown(each) for each in have}))
-            yield wrong_operand(planned, found, f"{what} in {text}", _shown(due[0]), shown)
+            shown = ", ".join(sorted({_show(each) for each in have}))
+            yield wrong_operand(planned, found, f"{what} in {text}", _show(due[0]), shown)
     if add.adds:
-        yield from _added(planned, found, held, [(add.a_part, add.b_part, index) for index in indices])
+        yield from _check_sum(planned, found, held, [(add.a_part, add.b_part, index) for index in indices])
         return
     held.update(zip(target, (("scaled", *block, index) for index in indices), strict=True))
 
@@ -327,10 +327,10 @@ def _wrong_pairs(
     high, low, halves = (held.get(register) for register in found.instruction.operands[1:])
     due = list(zip(pack.sources, pack.copies, strict=True))
     if [low, high] != due:
-        have = ", ".join(map(_shown, (low, high)))
-        yield wrong_operand(planned, found, "pair of columns", ", ".join(map(_shown, due)), have)
+        have = ", ".join(map(_show, (low, high)))
+        yield wrong_operand(planned, found, "pair of columns", ", ".join(map(_show, due)), have)
     if halves != (column := COLUMN_HALVES[pack.part % 2]):
-        yield wrong_operand(planned, found, "column of a pair", _shown(column), _shown(halves))
+        yield wrong_operand(planned, found, "column of a pair", _show(column), _show(halves))
 
 
 def _wrong_scales(
@@ -339,7 +339,7 @@ def _wrong_scales(
     for operand, copy, text in zip(Factor, mfma.scale_copies, found.instruction.operands[4:], strict=False):
         due = _scale(operand, copy, mfma.factor(operand)[0])
         if (have := held.get(text)) != due:
-            yield wrong_operand(planned, found, f"scales of {operand.name} in {text}", _shown(due), _shown(have))
+            yield wrong_operand(planned, found, f"scales of {operand.name} in {text}", _show(due), _show(have))
 
 
 def _scale(operand: Factor, copy: int, part: int, index: int = 0) -> _Piece:
@@ -361,7 +361,7 @@ def _forget(held: dict[Register, _Held], sums: Sequence[_Held]) -> None:
 
 
 def _copy(instruction: Instruction, held: dict[Register, _Held]) -> None:
-    targets, sources = named_registers(instruction.operands[0]), list(named_registers(instruction.operands[1]))
+    targets, sources = parse_registers(instruction.operands[0]), list(parse_registers(instruction.operands[1]))
     for target, source in zip(targets, sources or [""] * 2, strict=False):
         if source in held:
             held[target] = held[source]
@@ -371,13 +371,13 @@ def _copy(instruction: Instruction, held: dict[Register, _Held]) -> None:
 
 def _set(instruction: Instruction, held: dict[Register, _Held]) -> None:
     """A scalar register has a constant until it is written again."""
-    for register in written_scalars(instruction):
+    for register in find_written_scalars(instruction):
         held.pop(register, None)
         if instruction.opcode == "s_mov_b32" and (number := constant(instruction.operands[1])) is not None:
             held[register] = number
 
 
-def _shown(piece: _Held | None) -> str:
+def _show(piece: _Held | None) -> str:
     if piece is None:
         return "nothing that was read"
     if isinstance(piece, int):
@@ -468,13 +468,15 @@ def _wrong_attention_registers(pairs: Sequence[Pair]) -> Iterator[Finding]:
         for phase in (Phase.PROLOGUE, *phases):
             for group in entries[phase]:
                 number = group[0][1].number
-                for finding in _followed(group, held, queries):
+                for finding in _follow_attention(group, held, queries):
                     if number not in seen:
                         seen.add(number)
                         yield finding
 
 
-def _followed(group: Sequence[Pair], held: dict[Place, Registers], queries: dict[str, Registers]) -> Iterator[Finding]:
+def _follow_attention(
+    group: Sequence[Pair], held: dict[Place, Registers], queries: dict[str, Registers]
+) -> Iterator[Finding]:
     planned, found = group[0]
     effect = planned.entry.effect
     targets, sources = zip(*(_operands(event) for _, event in group), strict=True)
@@ -484,7 +486,7 @@ def _followed(group: Sequence[Pair], held: dict[Place, Registers], queries: dict
         if place.space is Space.REGISTER and place in held:
             known |= held[place]
             if not held[place] <= read:
-                yield wrong_operand(planned, found, str(place), _listed(held[place]), _listed(read))
+                yield wrong_operand(planned, found, str(place), _list_registers(held[place]), _list_registers(read))
     if planned.opcode == INSTRUCTION:
         yield from _products(planned, found, read - known, queries)
     for place in effect.writes:
@@ -503,14 +505,14 @@ def _products(
     name = planned.entry.op.name
     if name.startswith("mma_o"):
         if rest and all(place.name[0] != "o" for place in planned.entry.effect.reads):
-            yield wrong_operand(planned, found, "factor", "values of the loop", _listed(rest))
+            yield wrong_operand(planned, found, "factor", "values of the loop", _list_registers(rest))
         return
     row, _, step = name.removeprefix("mma_s").split("_")
     due = queries.setdefault(f"{row}_{step}", rest)
     if rest != due:
-        yield wrong_operand(planned, found, "part of Q", _listed(due), _listed(rest))
+        yield wrong_operand(planned, found, "part of Q", _list_registers(due), _list_registers(rest))
     elif any(rest & others for key, others in queries.items() if key != f"{row}_{step}"):
-        yield wrong_operand(planned, found, "part of Q", "one of its own", _listed(rest))
+        yield wrong_operand(planned, found, "part of Q", "one of its own", _list_registers(rest))
 
 
 def _operands(event: MachineEvent) -> tuple[Registers, Registers]:
@@ -528,8 +530,8 @@ def _by_entry(pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
 
 
 def _registers(operand: str) -> Registers:
-    return frozenset(named_registers(operand))
+    return frozenset(parse_registers(operand))
 
 
-def _listed(registers: Registers) -> str:
+def _list_registers(registers: Registers) -> str:
     return " ".join(sorted(registers, key=lambda each: (each[0], int(each[1:])))) or "nothing"

@@ -42,17 +42,17 @@ class ExpectedEvent:
 Expected = Mapping[Phase, tuple[ExpectedEvent, ...]]
 
 
-def expected_gemm(planned: Lowerable, binding: GemmBinding) -> Expected:
+def expect_gemm(planned: Lowerable, binding: GemmBinding) -> Expected:
     """The events of an emitted GEMM, every instruction with its coordinates."""
 
     def events(entry: Entry) -> Iterator[ExpectedEvent]:
         for bound in binding.instructions(entry):
             yield ExpectedEvent(kind=entry.op.kind, entry=entry, bound=bound)
 
-    return _expected(planned, events)
+    return _expect_events(planned, events)
 
 
-def expected_counts(planned: Lowerable) -> Expected:
+def expect_counts(planned: Lowerable) -> Expected:
     """The events of a skeleton whose functions issue what is declared: as many instructions as each op has."""
 
     def events(entry: Entry) -> Iterator[ExpectedEvent]:
@@ -67,20 +67,20 @@ def expected_counts(planned: Lowerable) -> Expected:
         for _ in range(entry.op.work.instructions):
             yield ExpectedEvent(kind=_LIKE.get(entry.op.kind, entry.op.kind), entry=entry)
 
-    return _expected(planned, events)
+    return _expect_events(planned, events)
 
 
-def expected_opcodes(planned: Lowerable, opcodes: Callable[[Entry], Sequence[str]]) -> Expected:
+def expect_opcodes(planned: Lowerable, opcodes: Callable[[Entry], Sequence[str]]) -> Expected:
     """The events of source whose instructions are known one by one."""
 
     def events(entry: Entry) -> Iterator[ExpectedEvent]:
         for opcode in opcodes(entry):
             yield ExpectedEvent(kind=_LIKE.get(entry.op.kind, entry.op.kind), entry=entry, opcode=opcode)
 
-    return _expected(planned, events)
+    return _expect_events(planned, events)
 
 
-def _expected(planned: Lowerable, data: Callable[[Entry], Iterator[ExpectedEvent]]) -> Expected:
+def _expect_events(planned: Lowerable, data: Callable[[Entry], Iterator[ExpectedEvent]]) -> Expected:
     program = planned.lowered
 
     def events(entry: Entry) -> Iterator[ExpectedEvent]:
@@ -110,7 +110,7 @@ class ScalarSums:
 
     def step(self, each: Instruction) -> None:
         """Take note of one instruction."""
-        written = written_scalars(each)
+        written = find_written_scalars(each)
         if not written:
             return
         found = self._sum(each) if len(written) == 1 else None
@@ -131,7 +131,7 @@ class ScalarSums:
         return None
 
 
-def written_scalars(each: Instruction) -> list[str]:
+def find_written_scalars(each: Instruction) -> list[str]:
     """The scalar registers that an instruction writes by name."""
     writes = each.operands and not each.opcode.startswith(_WRITES_NOTHING)
     return list(_registers(each.operands[0])) if writes else []
@@ -215,13 +215,13 @@ def read_machine_loop(
     `valu` are opcodes that count as events, where a schedule has vector ops; `kinds` are those of the schedule's ops,
     without which an access of global memory is none of its events.
     """
-    marked = _marked(instructions)
+    marked = _find_marks(instructions)
     back = [
         (instruction.target, number)
         for number, instruction in enumerate(instructions)
         if number in marked and instruction.target is not None and instruction.target <= number
     ]
-    loops = [(first, last) for first, last in back if last in reached(instructions, first)]
+    loops = [(first, last) for first, last in back if last in find_reached(instructions, first)]
     if len(loops) != 1:
         raise IsaError(
             Finding(
@@ -245,7 +245,7 @@ def read_machine_loop(
     )
 
 
-def _marked(instructions: Sequence[Instruction]) -> range:
+def _find_marks(instructions: Sequence[Instruction]) -> range:
     """The schedule's instructions: all, or those between its marks, which no branch may enter or leave."""
     first, last = (
         [number for number, each in enumerate(instructions) if _sets_mark(each, mark)]
@@ -282,7 +282,7 @@ def _sets_mark(instruction: Instruction, mark: int) -> bool:
     )
 
 
-def reached(instructions: Sequence[Instruction], first: int) -> set[int]:
+def find_reached(instructions: Sequence[Instruction], first: int) -> set[int]:
     """The numbers of all instructions that can come after that one: a branch back need not close a loop."""
     found: set[int] = set()
     waiting = [first]
@@ -364,7 +364,7 @@ def _kind(instruction: Instruction, valu: Collection[str], kinds: Collection[OpK
 _SPAN = re.compile(r"([va])(?:\[(\d+):(\d+)\]|(\d+))")
 
 
-def named_registers(operand: str) -> Iterator[str]:
+def parse_registers(operand: str) -> Iterator[str]:
     """The vector registers that an operand names, one after the other; none if it names no such."""
     match = _SPAN.fullmatch(operand)
     if match is not None:

@@ -42,7 +42,7 @@ T = TypeVar("T")
 _TICK = 0.1  # seconds, after which a wait looks around: one without an end would not let Ctrl-C through on Windows
 
 
-def searched(doing: str, work: Callable[[], T]) -> T:
+def run_search(doing: str, work: Callable[[], T]) -> T:
     """What `work` returns or raises."""
     stop = Stop()
     result: Future[T] = Future()
@@ -50,10 +50,10 @@ def searched(doing: str, work: Callable[[], T]) -> T:
     Thread(target=_run, args=(work, stop, result), daemon=True).start()
     with progress(doing):
         try:
-            return _awaited(result)
+            return _await_search(result)
         except KeyboardInterrupt:
             tell("\nstopping with the best found so far; Ctrl-C again gives it up")
-            return _awaited(result, stop)
+            return _await_search(result, stop)
 
 
 def _run(work: Callable[[], T], stop: Stop, result: Future[T]) -> None:
@@ -64,7 +64,7 @@ def _run(work: Callable[[], T], stop: Stop, result: Future[T]) -> None:
             result.set_exception(error)
 
 
-def _awaited(result: Future[T], stop: Stop | None = None) -> T:
+def _await_search(result: Future[T], stop: Stop | None = None) -> T:
     """A search may begin just when it is asked to stop, so it is asked until it has."""
     while True:
         if stop is not None:
@@ -112,11 +112,11 @@ def with_settings(kernel: Kernel, texts: Sequence[str]) -> Kernel:
     """
     own = [text for text in texts if _names_parameter(kernel, text)]
     for some in (own, [text for text in texts if text not in own]):
-        kernel = _with_all(kernel, [_asked(kernel, text) for text in some])
+        kernel = _with_all(kernel, [_parse_setting(kernel, text) for text in some])
     return kernel
 
 
-def changed(kernel: Kernel, text: str) -> Kernel:
+def apply_settings(kernel: Kernel, text: str) -> Kernel:
     """The kernel with `text`, as field=value, set."""
     return with_settings(kernel, [text])
 
@@ -139,13 +139,13 @@ class _Asked(NamedTuple):
     value: object
 
 
-def _asked(kernel: Kernel, text: str) -> _Asked:
+def _parse_setting(kernel: Kernel, text: str) -> _Asked:
     name, equals, value = text.partition("=")
     if not equals:
         raise click.UsageError(f"--set {text[:80]}: expected field=value")
     leaf = _leaf(kernel, name.strip())
     try:
-        return _Asked(leaf.path, _parsed(value.strip(), leaf.kind))
+        return _Asked(leaf.path, _parse_value(value.strip(), leaf.kind))
     except ValueError as error:
         raise click.UsageError(f"--set {text[:80]}: {error}") from error
 
@@ -218,7 +218,7 @@ def _parsable(kind: Any) -> bool:  # noqa: ANN401  # a type hint
     return isinstance(kind, type) and (kind in (bool, int, float, str, Machine) or issubclass(kind, enum.Enum))
 
 
-def _parsed(text: str, kind: Any) -> object:  # noqa: ANN401  # a type hint
+def _parse_value(text: str, kind: Any) -> object:  # noqa: ANN401  # a type hint
     """The value that a text represents; a ValueError says what was expected."""
     if get_origin(kind) in (Union, UnionType):
         return _first_parsed(text, get_args(kind))
@@ -258,7 +258,7 @@ def _first_parsed(text: str, kinds: tuple[Any, ...]) -> object:
     for kind in kinds:
         if _parsable(kind):
             try:
-                return _parsed(text, kind)
+                return _parse_value(text, kind)
             except ValueError as error:
                 errors.append(str(error))
     raise ValueError("; ".join(errors))
@@ -285,7 +285,7 @@ def _machine(text: str) -> Machine:
     return registry.device_named(text)
 
 
-def registered(registry: Registry[T], name: str) -> T:
+def find_registered(registry: Registry[T], name: str) -> T:
     """What has that name; one that an installed package registers and that can't be used ends in its finding."""
     if not registry.knows(name):
         raise click.UsageError("\n".join(registry.unknown(name)))
@@ -307,7 +307,7 @@ def with_option(command: Command) -> Command:
     )(command)
 
 
-def told_options(options: Sequence[str]) -> dict[str, str]:
+def parse_with(options: Sequence[str]) -> dict[str, str]:
     """By name; a usage error if one isn't NAME=VALUE, or is there twice."""
     found: dict[str, str] = {}
     for told in options:
@@ -340,17 +340,17 @@ def set_option(command: Command) -> Command:
 
 def find_kernel(name: str, settings: Sequence[str] = ()) -> Kernel:
     """The kernel of that name with its settings changed; a usage error if there is none."""
-    return with_settings(_written(name) if ":" in name else _registered(name), settings)
+    return with_settings(_is_written_there(name) if ":" in name else _find_kernel(name), settings)
 
 
-def compiled_kernel(kernel: Kernel) -> CompiledSchedule:
+def compile_kernel(kernel: Kernel) -> CompiledSchedule:
     """The kernel's schedule under the name by which it was asked for."""
     fine = kernel.settings().get("instructions")
     hint = " by instruction (--set instructions=false is quicker, and coarser)" if fine and fine.value is True else ""
-    return replace(searched(f"compiling {kernel.name}{hint}", kernel.compile), name=kernel.name)
+    return replace(run_search(f"compiling {kernel.name}{hint}", kernel.compile), name=kernel.name)
 
 
-def _registered(name: str) -> Kernel:
+def _find_kernel(name: str) -> Kernel:
     """A kernel that rota ships or an installed package registers."""
     if KERNELS.knows(name) or name in full_names():
         return kernel_named(name)
@@ -358,7 +358,7 @@ def _registered(name: str) -> Kernel:
     raise click.UsageError("\n".join((*KERNELS.unknown(name), own)))
 
 
-def named_object(name: str) -> object:
+def find_object(name: str) -> object:
     """What file.py:Name or package.module:Name represents."""
     place, colon, attribute = name.rpartition(":")
     if not colon:
@@ -370,7 +370,7 @@ def named_object(name: str) -> object:
     return getattr(module, attribute)
 
 
-def _written(name: str) -> Kernel:
+def _is_written_there(name: str) -> Kernel:
     place, _, attribute = name.rpartition(":")
     module = _module(place)
     if not hasattr(module, attribute):
@@ -385,7 +385,7 @@ def _module(place: str) -> ModuleType:
     if place.endswith(".py") and not Path(place).is_file():
         raise click.UsageError(f"there is no file {place}")
     try:
-        return _loaded(Path(place)) if place.endswith(".py") else _imported(place)
+        return _load_file(Path(place)) if place.endswith(".py") else _import_module(place)
     except RotaError:
         raise
     except Exception as error:
@@ -394,12 +394,12 @@ def _module(place: str) -> ModuleType:
         raise click.UsageError(f"{place} can't be loaded: {type(error).__name__}: {error}") from error
 
 
-def _imported(name: str) -> ModuleType:
+def _import_module(name: str) -> ModuleType:
     sys.path.insert(0, str(Path.cwd()))
     return importlib.import_module(name)
 
 
-def _loaded(path: Path) -> ModuleType:
+def _load_file(path: Path) -> ModuleType:
     folder = path.parent.resolve()
     _forget_neighbours(folder)
     sys.path.insert(0, str(folder))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
-from rota.cli.arguments import compiled_kernel
+from rota.cli.arguments import compile_kernel
 from rota.cli.commands.emit import source_of
 from rota.cli.output import progress
 from rota.compiled.compiled_schedule import CompiledSchedule
@@ -81,7 +81,7 @@ def _arch(file: Path, text: str, device: str | None) -> str:
     return named[1]
 
 
-def named_code(text: str, *, device: str | None = None, compiler: str | None = None) -> tuple[CodeObject, str | None]:
+def find_code(text: str, *, device: str | None = None, compiler: str | None = None) -> tuple[CodeObject, str | None]:
     """One file, and the kernel's name, if there is one."""
     place, name = split_name(text)
     if Path(place).is_dir():
@@ -144,12 +144,17 @@ class Built(NamedTuple):
     code: CodeObject
 
 
-def built(kernel: Kernel, compiler: str | None, form: str = "hip", options: Mapping[str, str] | None = None) -> Built:
+def build_code(
+    kernel: Kernel,
+    compiler: str | None,
+    form: str = "hip",
+    options: Mapping[str, str] | None = None,
+) -> Built:
     """The compiler is looked for first: without one there is no need to search for a schedule."""
     from rota.isa.binary.toolchain import find_toolchain
 
     toolchain = find_toolchain(compiler)
-    compiled = compiled_kernel(kernel)
+    compiled = compile_kernel(kernel)
     with progress(f"{toolchain.name} compiles {kernel.name}"):
         code = toolchain.compile(
             source_of(kernel, compiled, form, options), architecture_of(compiled.machine).toolchain

@@ -81,11 +81,11 @@ class Guarded(click.Group):
                 raise
             if os.environ.get(DEBUG):
                 traceback.print_exc()
-            tell(_unexpected(error))
+            tell(_describe_unexpected(error))
             ctx.exit(USAGE if authors_line(error) else INTERNAL)
 
 
-def _unexpected(error: BaseException) -> str:
+def _describe_unexpected(error: BaseException) -> str:
     what = f"{type(error).__name__}: {error}"
     line = authors_line(error)
     if line is not None:

@@ -35,7 +35,7 @@ _DATA = (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"))
 _PROPERTY = (*_DATA, (":", "%3A"), (",", "%2C"))
 
 
-def annotated(findings: Iterable[Finding], subjects: Iterable[str] = ()) -> Iterator[str]:
+def annotate(findings: Iterable[Finding], subjects: Iterable[str] = ()) -> Iterator[str]:
     """One command for a finding, at the first line that it concerns, and a notice at each other line.
 
     One that concerns no line names its subject instead, where there is any.
@@ -56,11 +56,11 @@ def annotated(findings: Iterable[Finding], subjects: Iterable[str] = ()) -> Iter
 
 
 def _command(command: str, properties: dict[str, str], message: str) -> str:
-    told = ",".join(f"{name}={_escaped(value, _PROPERTY)}" for name, value in properties.items())
-    return f"::{command} {told}::{_escaped(message, _DATA)}"
+    told = ",".join(f"{name}={_escape(value, _PROPERTY)}" for name, value in properties.items())
+    return f"::{command} {told}::{_escape(message, _DATA)}"
 
 
-def _escaped(text: str, table: Iterable[tuple[str, str]]) -> str:
+def _escape(text: str, table: Iterable[tuple[str, str]]) -> str:
     for plain, code in table:
         text = text.replace(plain, code)
     return text
@@ -116,7 +116,7 @@ def new_findings(
     return tuple(new)
 
 
-def written(found: Iterable[tuple[str, Finding]]) -> str:
+def write_text(found: Iterable[tuple[str, Finding]]) -> str:
     """A baseline's text: one line a finding, sorted, so that a difference can be reviewed."""
     known = sorted(identity(subject, each) for subject, each in found if each.severity is not Severity.NOTE)
     lines = ",\n".join(
@@ -353,12 +353,12 @@ def give(
     elif meta.get(SARIF, False) and told is not None:
         shown = json.dumps(as_sarif(told), indent=2, ensure_ascii=False)
     elif meta.get(GITHUB, False) and told is not None and isinstance(data, Mapping):
-        findings = annotated((finding for _, finding in told), [subject for subject, _ in told])
+        findings = annotate((finding for _, finding in told), [subject for subject, _ in told])
         shown = "\n".join([*([text] if data["ok"] or found is not None else []), *findings])
     elif rendered is not None and sys.stdout.isatty():
         shown = rendered()
     else:
-        shown = coloured(text)
+        shown = use_colour(text)
     try:
         click.echo(shown)
     except OSError as error:
@@ -382,10 +382,10 @@ def text_columns() -> int:
 
 def tell(text: str) -> None:
     """What is not data, on stderr."""
-    click.echo(coloured(text), err=True)
+    click.echo(use_colour(text), err=True)
 
 
-def coloured(text: str) -> str:
+def use_colour(text: str) -> str:
     """The first word of every finding in its colour; click drops it where no terminal or NO_COLOR says so."""
     return _HEAD.sub(lambda found: click.style(found[1], fg=_COLOURS[found[1]], bold=True), text)
 

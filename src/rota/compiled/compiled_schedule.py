@@ -9,7 +9,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, Self
 
 from rota.errors import Finding, several
-from rota.markup import card, folded, lines
+from rota.markup import card, fold, lines
 from rota.printing import WrappedTuple
 from rota.program.entry import Op, Origin
 from rota.program.kinds import Phase
@@ -177,13 +177,13 @@ class CompiledSchedule(ABC):
         An entry that a repair added has `+ added` at its end, a wait that it made stronger `~ was` and the old wait.
         Where every wait and barrier is rota's own, none is marked.
         """
-        listed = (self._listed(phase, why=why) for phase in Phase)
+        listed = (self._list_phase(phase, why=why) for phase in Phase)
         parts = ["\n".join([f"{self.name}: {head}", *entries]) for head, entries in listed]
         if self.repairs and not why:
             parts.append("\n".join([f"{self.name}: repairs", *(indent(str(each), "  ") for each in self.repairs)]))
         return "\n\n".join(parts)
 
-    def _listed(self, phase: Phase, *, why: bool = False) -> tuple[str, list[str]]:
+    def _list_phase(self, phase: Phase, *, why: bool = False) -> tuple[str, list[str]]:
         changed = [each for each in self.repairs if each.phase is phase and self.added]
         marks = {each.slot: f"~ was {each.before}" if each.before else "+ added" for each in changed}
         entries = self.phase(phase)
@@ -199,12 +199,12 @@ class CompiledSchedule(ABC):
         return card(
             repr(self).strip("<>"),
             lines("\n".join(filter(None, (self.quality, proof)))),
-            folded(
+            fold(
                 f"waits and barriers that were added: {len(self.repairs)}",
                 "\n".join(each.sentence for each in self.repairs),
             ),
-            folded(several(len(self.findings), "finding"), "\n\n".join(map(str, self.findings))),
-            *(folded(head, "\n".join(entries)) for head, entries in map(self._listed, Phase)),
-            folded("terms of the proof", terms),
+            fold(several(len(self.findings), "finding"), "\n\n".join(map(str, self.findings))),
+            *(fold(head, "\n".join(entries)) for head, entries in map(self._list_phase, Phase)),
+            fold("terms of the proof", terms),
             tone="ok" if self.certificate else "warning",
         )

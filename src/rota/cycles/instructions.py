@@ -326,7 +326,7 @@ class WrittenLoop(NamedTuple):
     behind: tuple[ModelInstruction, ...]
 
 
-def written_loop(code: Code, role: int) -> WrittenLoop:
+def write_loop(code: Code, role: int) -> WrittenLoop:
     """What a role issues, entry by entry where it goes round; entries of other roles have nothing."""
     written = code.instructions[role]
     kinds = [instruction.kind for instruction in written]
@@ -339,7 +339,7 @@ def written_loop(code: Code, role: int) -> WrittenLoop:
 
 def in_order(code: Code, order: Sequence[int]) -> Code:
     """The same program with the entries of its kernel in another order; keys still number them as they were."""
-    loops = [written_loop(code, role) for role in range(len(code.instructions))]
+    loops = [write_loop(code, role) for role in range(len(code.instructions))]
     kernels = [[instruction for entry in order for instruction in loop.entries[entry]] for loop in loops]
     written = tuple((*loop.ahead, *kernel, *loop.behind) for loop, kernel in zip(loops, kernels, strict=True))
     return replace(code, instructions=written)

@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from rota.cycles.instructions import CODE, SCALAR, Code, ModelInstruction, Parameters, written_loop
+from rota.cycles.instructions import CODE, SCALAR, Code, ModelInstruction, Parameters, write_loop
 from rota.native_library import load
 from rota.program.kinds import OpKind, Unit
 
@@ -81,9 +81,9 @@ class PacedLoop:
     least: int
 
 
-def paced_loop(code: Code, parameters: Parameters) -> PacedLoop:
+def make_paced_loop(code: Code, parameters: Parameters) -> PacedLoop:
     """The kernel of a program whose waves all run the same entries."""
-    written = written_loop(code, 0)
+    written = write_loop(code, 0)
     reader = _Reader(code, parameters)
     holds = (*(counter.holds.value for counter in code.counters), 1 << 62)
     pending = [0] * len(holds)

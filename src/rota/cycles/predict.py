@@ -25,7 +25,7 @@ from rota.cycles.instructions import (
 from rota.cycles.model import Steady, run
 from rota.cycles.timeline import Cause, MeasuredRun, wait_for
 from rota.cycles.timeline import Lost as Clocks
-from rota.markup import card, folded, shares
+from rota.markup import card, fold, shares
 from rota.program.kinds import OpKind, Phase, Unit
 from rota.program.lowered import Lowerable, LoweredProgram
 from rota.targets.device import device_of
@@ -150,7 +150,7 @@ class Prediction:
         """What a K-tile's clocks are: the matrix unit at work, then why it was idle."""
         head, _, books = str(self).partition("\n")
         parts = (("MMA at work", self.mma_clocks), *self.idle_causes)
-        return card(head, shares(parts, "clk"), folded("the model's books", books))
+        return card(head, shares(parts, "clk"), fold("the model's books", books))
 
 
 def predict(
@@ -166,7 +166,7 @@ def predict(
     timing, base = device.timing, parameters or nominal(device)
     code = encode(program, base)
     load = code.load
-    nominal_run = _settled(code, base, Steady.ACCOUNTS)
+    nominal_run = _find_steady_trips(code, base, Steady.ACCOUNTS)
     cycles = nominal_run.clocks_per_trip / code.tiles_per_trip
     others = [
         Sensitivity(name, value, _cycles(program, moved))
@@ -174,7 +174,7 @@ def predict(
     ]
     every = [cycles, *(each.cycles for each in others)]
     cycles_band = Band(min(every), max(every))
-    flops, moved = load.flops / code.tiles_per_trip, _moved(program) / code.tiles_per_trip
+    flops, moved = load.flops / code.tiles_per_trip, _count_moved_bytes(program) / code.tiles_per_trip
     device_clocks = timing.compute_units.value * timing.clock.value
     mma = load.mma_clocks / code.tiles_per_trip
     busiest, least = max(_bounds(code).items(), key=lambda pair: pair[1])
@@ -215,7 +215,7 @@ def clocks_per_tile(schedule: Lowerable, parameters: Parameters | None = None) -
 
 def clocks_of(code: Code, parameters: Parameters) -> float:
     """The same, of a program that is encoded already."""
-    return _settled(code, parameters, Steady.CLOCKS).clocks_per_trip / code.tiles_per_trip
+    return _find_steady_trips(code, parameters, Steady.CLOCKS).clocks_per_trip / code.tiles_per_trip
 
 
 class Ranked(NamedTuple):
@@ -264,7 +264,7 @@ def _over(amount: float, cycles: Band) -> Band:
     return Band(amount / cycles.high, amount / cycles.low)
 
 
-def _moved(program: LoweredProgram) -> int:
+def _count_moved_bytes(program: LoweredProgram) -> int:
     """Bytes that one trip of a workgroup moves between its units and global memory."""
     waves = waves_of(program)
     return sum(
@@ -310,7 +310,7 @@ def _cycles(program: LoweredProgram, parameters: Parameters) -> float:
     return clocks_of(encode(program, parameters), parameters)
 
 
-def _settled(code: Code, parameters: Parameters, until: Steady) -> MeasuredRun:
+def _find_steady_trips(code: Code, parameters: Parameters, until: Steady) -> MeasuredRun:
     """Short loops get more trips: a latency spans many of them."""
     trips = _PATIENCE // sum(len(code.instructions[role]) for role in code.roles)
     return run(code, parameters, trips=min(max(trips, _FEWEST_TRIPS), _MOST_TRIPS), until=until)

@@ -30,7 +30,7 @@ def record(
     code = encode(program, chosen)
     result = run(code, chosen, trips=trips, record=True)
     slices = sorted(
-        (_slice(code, parts) for parts in _merged(result.occupied)), key=lambda each: (each.start, each.wave, each.lane)
+        (_slice(code, parts) for parts in _merge(result.occupied)), key=lambda each: (each.start, each.wave, each.lane)
     )
     doings = _doings(code, result.occupied)
     sizes = _sizes(program.semantics)
@@ -95,7 +95,7 @@ def _at(key: IssuedEntry, trip: int) -> At:
     return At(key.phase, key.slot, trip)
 
 
-def _merged(occupied: Iterable[Occupied]) -> Iterator[list[Occupied]]:
+def _merge(occupied: Iterable[Occupied]) -> Iterator[list[Occupied]]:
     """Instructions of one entry that follow without a gap; loads in flight at once count as such."""
     open_pieces: dict[tuple[int, Lane, int, int], list[Occupied]] = {}
     for each in sorted(occupied, key=lambda one: one.start):

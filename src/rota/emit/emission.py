@@ -106,7 +106,13 @@ def no_gemm_op(op: object, kind: OpKind, *concerns: Concern) -> EmissionError:
     )
 
 
-def miscounted(message: str, *, concerns: Iterable[Concern], evidence: Evidence, fixes: Iterable[str]) -> EmissionError:
+def refuse_count(
+    message: str,
+    *,
+    concerns: Iterable[Concern],
+    evidence: Evidence,
+    fixes: Iterable[str],
+) -> EmissionError:
     """An op says of itself what its instructions don't do."""
     return _refusal("T202", message, concerns, evidence, tuple(fixes))
 
@@ -142,7 +148,7 @@ def with_register_waits(compiled: _Compiled) -> _Compiled:
     done = repaired(replace(compiled, compiler_tracks_registers=False, repairs=(), findings=found, certificate=None))
     if compiled.certificate is None and done.repairs:
         done = replace(done, findings=(*done.findings, _not_as_given(done.repairs)))
-    return replace(done, repairs=tuple(_merged(compiled, done)))
+    return replace(done, repairs=tuple(_merge_waits(compiled, done)))
 
 
 def _not_as_given(repairs: Sequence[Repair]) -> Finding:
@@ -157,7 +163,7 @@ def _not_as_given(repairs: Sequence[Repair]) -> Finding:
     )
 
 
-def _merged(before: CompiledSchedule, after: CompiledSchedule) -> list[Repair]:
+def _merge_waits(before: CompiledSchedule, after: CompiledSchedule) -> list[Repair]:
     new = {(repair.phase, repair.slot): repair for repair in after.repairs}
     merged = dict(new)
     for phase in Phase:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypedDict
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import Emission, Emitter, miscounted, with_register_waits
+from rota.emit.emission import Emission, Emitter, refuse_count, with_register_waits
 from rota.emit.gemm.gemm_words import macros
 from rota.emit.gemm.program_form import ProgramForm, form_of
 from rota.emit.text import (
@@ -91,7 +91,7 @@ def check_calls(form: ProgramForm, entries: Sequence[Entry]) -> None:
         call = form.call(entry, 0)
         first = known.setdefault(call, entry)
         if (first.effect.reads, first.effect.writes) != (entry.effect.reads, entry.effect.writes):
-            raise miscounted(
+            raise refuse_count(
                 f"{entry.op} works on other places than another entry of that name; both would be one call",
                 concerns=(first.concern(), entry.concern()),
                 evidence=(("call", call.text("k")), ("one works on", _places(first)), ("the other on", _places(entry))),

@@ -251,7 +251,7 @@ Reasons = dict[tuple[Phase, int], str]
 
 def sync_reasons(compiled: CompiledSchedule) -> Reasons:
     """By phase and slot: a repair's own reason, and for other waits what they complete."""
-    reasons = _completed(compiled.lowered)
+    reasons = _complete(compiled.lowered)
     reasons.update({(repair.phase, repair.slot): repair.reason for repair in compiled.repairs})
     return reasons
 
@@ -266,7 +266,7 @@ def sync_reason(program: LoweredProgram, entry: Entry, reasons: Reasons) -> str:
     return reasons.get((entry.phase, entry.time_slot), "")
 
 
-def _completed(program: LoweredProgram) -> Reasons:
+def _complete(program: LoweredProgram) -> Reasons:
     """Replay one wave; the second trip's waits are the ones that stand, for they see what the first leaves behind."""
     pending: defaultdict[str, deque[Entry]] = defaultdict(deque)
     reasons: Reasons = {}

@@ -479,15 +479,21 @@ def _one_by_one(group: Workgroup, local: Sequence[Floats], order: BarrierOrder) 
         np.zeros((*times.shape[:2], len(trace.barriers) + 1)) for trace, times in zip(group.traces, local, strict=True)
     ]
     for (role, number), arrivals in order.passages:
-        goes_on = _reached(group, local, starts, role, number)
+        goes_on = _find_reached(group, local, starts, role, number)
         for other, barrier in arrivals:
-            last = _reached(group, local, starts, other, barrier).max(axis=1)
+            last = _find_reached(group, local, starts, other, barrier).max(axis=1)
             goes_on = np.maximum(goes_on, last[:, np.newaxis])
         starts[role][:, :, number + 1] = goes_on
     return starts
 
 
-def _reached(group: Workgroup, local: Sequence[Floats], starts: Sequence[Floats], role: int, number: int) -> Floats:
+def _find_reached(
+    group: Workgroup,
+    local: Sequence[Floats],
+    starts: Sequence[Floats],
+    role: int,
+    number: int,
+) -> Floats:
     """When the waves of a role are at a barrier, by [run, wave]."""
     reached: Floats = starts[role][:, :, number] + local[role][:, :, group.traces[role].barriers[number]]
     return reached

@@ -49,7 +49,7 @@ def tiles_seen(group: Workgroup, clock: Clock) -> Ints:
     written = _tiles_written(group, clock)
     seen = np.full((runs, waves, columns, waves), GARBAGE, dtype=np.intp)
     for place in _places_read(group):
-        reads, found = _found(group, clock, place, written)
+        reads, found = _find(group, clock, place, written)
         np.put_along_axis(seen, reads[np.newaxis, :, :, np.newaxis], np.maximum(found, GARBAGE), axis=2)
     seen[:, :, -1] = GARBAGE  # where short rows were filled up
     return seen
@@ -69,7 +69,7 @@ def writes_seen(group: Workgroup, clock: Clock) -> dict[Place, Ints]:
         numbers = [dict(zip(trace.writes.get(place, ()), itertools.count(), strict=False)) for trace in group.traces]
         rows = [[number.get(index, GARBAGE) for index in range(columns)] for number in numbers]
         written = group.per_wave(rows, GARBAGE)
-        _, seen[place] = _found(group, clock, place, np.broadcast_to(written, (runs, *written.shape)))
+        _, seen[place] = _find(group, clock, place, np.broadcast_to(written, (runs, *written.shape)))
     return seen
 
 
@@ -77,7 +77,7 @@ def _places_read(group: Workgroup) -> set[Place]:
     return {place for trace in group.traces for place in trace.reads if place.space is Space.LDS}
 
 
-def _found(group: Workgroup, clock: Clock, place: Place, written: Ints) -> tuple[Ints, Ints]:
+def _find(group: Workgroup, clock: Clock, place: Place, written: Ints) -> tuple[Ints, Ints]:
     """The reads of a place by [wave, read], and what `written` says of the write that each found in each slice."""
     import numpy as np
 
@@ -253,7 +253,7 @@ class Waves:
             watch(moment, operands)
         addressed = None
         if moment.op.kind in ADDRESSED:
-            addressed = self._addressed(moment, operands)
+            addressed = self._find_addressed(moment, operands)
         if moment.op.kind in GLOBAL_LOADS:
             self._load(moment, addressed)
             return
@@ -283,7 +283,7 @@ class Waves:
             own = [next(places) for _ in parts]
             due = Version(read.value, moment.iteration - read.distance)
             if self.loop.spec.value(read.value).home is not Home.LDS:
-                yield FoundOperand(due, self._used(moment, own[0], due))
+                yield FoundOperand(due, self._read_register(moment, own[0], due))
             elif due.iteration < 0:
                 initial = self._initial(due)
                 pairs = zip(parts, own, strict=True)
@@ -309,7 +309,7 @@ class Waves:
         found = self.seen[place][:, slices, self._numbers(self.reads, moment, place)]
         return np.where(_over(found == UNWRITTEN, initial), initial, np.nan)
 
-    def _used(self, moment: Moment, place: Place, due: Version) -> Floats:
+    def _read_register(self, moment: Moment, place: Place, due: Version) -> Floats:
         """A register when the op issues: NaN while its load is in flight, or if nothing was ever written.
 
         What nothing has written holds the initial version that is the first to be read there.
@@ -371,7 +371,7 @@ class Waves:
             else:
                 self._set_register(moment, value, place, np.broadcast_to(content, (*self.shape, *content.shape[2:])))
 
-    def _addressed(self, moment: Moment, operands: Sequence[FoundOperand]) -> Bools:
+    def _find_addressed(self, moment: Moment, operands: Sequence[FoundOperand]) -> Bools:
         """In which runs and waves the registers that a load or a read takes its address from hold what is due."""
         import numpy as np
 

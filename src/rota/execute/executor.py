@@ -284,7 +284,7 @@ def execute(
     is what the program says, unless `compiler_waits` says otherwise.  `semantics` says what the ops of a loop by values
     compute, by default numbers that any wrong operand changes.
     """
-    lowered = _lowered(program)
+    lowered = _lower(program)
     tracked = lowered.compiler_tracks_registers if compiler_waits is None else compiler_waits
     setup = Setup(trip_count=trip_count, waves_per_role=waves_per_role, compiler_waits=tracked)
     chosen = _chosen(policy)
@@ -294,7 +294,7 @@ def execute(
     if order is not None and order.stuck:
         reasons = "; ".join(stuck.reason for stuck in order.stuck)
         return Execution(right=False, deadlock=True, first_wrong=f"deadlock: {reasons}")
-    return _judged(results_of(group, run_clock(group, chosen, order), lowered.total_tiles(trip_count)), chosen.runs())
+    return _judge(results_of(group, run_clock(group, chosen, order), lowered.total_tiles(trip_count)), chosen.runs())
 
 
 def replay(
@@ -305,7 +305,7 @@ def replay(
     return execute(program, witness.trip_count, policy=policy, compiler_waits=compiler_waits, semantics=semantics)
 
 
-def _lowered(program: Lowerable) -> LoweredProgram:
+def _lower(program: Lowerable) -> LoweredProgram:
     lowered = expect("the program", getattr(program, "lowered", program), LoweredProgram)
     for name in ("prologue", "kernel", "epilogue"):
         check_elements(name, getattr(lowered, name), Entry)
@@ -344,7 +344,7 @@ def _sums(asked: TileSum, group: Workgroup, clock: Clock, tiles: int) -> Accumul
     return Accumulators(group, clock, tiles_seen(group, clock), matrices)
 
 
-def _judged(results: Results, runs: Sequence[Run]) -> Execution:
+def _judge(results: Results, runs: Sequence[Run]) -> Execution:
     import numpy as np
 
     wrong = results.wrong()

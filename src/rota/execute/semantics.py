@@ -356,7 +356,7 @@ def _weights(_: Attention, s: Floats, m: Floats) -> Floats:
     return np.exp(s - m[..., np.newaxis])
 
 
-def _summed(_: Attention, p: Floats, alpha: Floats, before: Floats) -> Floats:
+def _sum_by_row(_: Attention, p: Floats, alpha: Floats, before: Floats) -> Floats:
     import numpy as np
 
     return np.asarray(alpha * before + p.sum(axis=3))
@@ -381,7 +381,7 @@ _TILE_FORMULAS: dict[str, Callable[..., Floats]] = {
     "make_m": _best,
     "make_alpha": _rescale,
     "make_p": _weights,
-    "make_l": _summed,
+    "make_l": _sum_by_row,
     "make_scaled": _scaled,
     "mma_o": _output,
 }

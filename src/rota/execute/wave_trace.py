@@ -162,34 +162,34 @@ class _Walk:
         )
 
     def _dma(self, entry: Entry, trip: int, ordinal: int) -> None:
-        self._addressed(entry.effect, ordinal)
-        self._start(entry.effect, ordinal, Line.ANY, tile=self._fetched(entry, trip))
+        self._use_addresses(entry.effect, ordinal)
+        self._start(entry.effect, ordinal, Line.ANY, tile=self._fetch(entry, trip))
 
     def _global_load(self, entry: Entry, trip: int, ordinal: int) -> None:
-        self._addressed(entry.effect, ordinal)
+        self._use_addresses(entry.effect, ordinal)
         line = Line.REGISTER if self._counts_in_order(entry.effect.counter) else Line.ANY
-        self._start(entry.effect, ordinal, line, tile=self._fetched(entry, trip))
+        self._start(entry.effect, ordinal, line, tile=self._fetch(entry, trip))
 
     def _global_store(self, entry: Entry, trip: int, ordinal: int) -> None:
         """It takes its registers when it issues, and then only keeps its counter busy."""
-        self._addressed(entry.effect, ordinal)
+        self._use_addresses(entry.effect, ordinal)
         self._start(entry.effect, ordinal, Line.ANY)
 
     def _lds_read(self, entry: Entry, trip: int, ordinal: int) -> None:
         """A part of a tile that loads fill is a block; of any other tile, the registers say which slice they hold."""
         tile = next((place for place in entry.effect.reads if place[:2] in self._loaded_tiles), None)
         block = next((register.copy for register in entry.effect.writes), 0) if tile is None else tile.part
-        self._addressed(entry.effect, ordinal)
+        self._use_addresses(entry.effect, ordinal)
         self._start(entry.effect, ordinal, Line.DS, block=block)
 
     def _lds_write(self, entry: Entry, trip: int, ordinal: int) -> None:
-        loads = [self._used(register, ordinal) for register in entry.effect.reads]
+        loads = [self._use(register, ordinal) for register in entry.effect.reads]
         self._start(entry.effect, ordinal, Line.DS, source=next(iter(loads), None))
 
     def _compute(self, entry: Entry, trip: int, ordinal: int) -> None:
-        loads = tuple(self._used(register, ordinal) for register in entry.effect.reads)
+        loads = tuple(self._use(register, ordinal) for register in entry.effect.reads)
         for place in entry.effect.writes:  # from here on it holds a result, which is there at once
-            self._used(place, ordinal)
+            self._use(place, ordinal)
             self._loaded_by.pop(place, None)
             if place.space is Space.ACCUMULATOR and loads:
                 self._computes.setdefault(place, []).append(Compute(ordinal, loads))
@@ -207,17 +207,17 @@ class _Walk:
     def _barrier(self, entry: Entry, trip: int, ordinal: int) -> None:
         self._barriers.append(ordinal)
 
-    def _addressed(self, effect: Effect, ordinal: int) -> None:
+    def _use_addresses(self, effect: Effect, ordinal: int) -> None:
         """A memory op uses the registers of its addresses, and a compiler keeps its result after older ones."""
         for place in effect.reads:
             if place.space is not Space.LDS:
-                self._used(place, ordinal)
+                self._use(place, ordinal)
         for place in effect.writes:
             older = self._loaded_by.get(place)
             if place.space is Space.REGISTER and older is not None:
                 same = self._memory[older].counter == effect.counter
                 if not (same and self._counts_in_order(effect.counter)):
-                    self._used(place, ordinal)
+                    self._use(place, ordinal)
 
     def _start(
         self,
@@ -243,7 +243,7 @@ class _Walk:
     def _counts_in_order(self, counter: str | None) -> bool:
         return counter is not None and self._ordered[counter]
 
-    def _fetched(self, entry: Entry, trip: int) -> int:
+    def _fetch(self, entry: Entry, trip: int) -> int:
         effect = entry.effect
         tile = self._program.k_of(entry.phase, trip) + (effect.fetches or 0)
         if effect.fetches is None:
@@ -251,7 +251,7 @@ class _Walk:
             self._fetches[effect.writes[0]] += 1
         return tile if 0 <= tile < self._tiles else GARBAGE
 
-    def _used(self, register: Place, ordinal: int) -> int | None:
+    def _use(self, register: Place, ordinal: int) -> int | None:
         """The memory op that loaded `register` last; under compiler waits its use waits for it and all before it."""
         load = self._loaded_by.get(register)
         if load is None or not self._compiler_waits or load in self._covers:

@@ -120,7 +120,7 @@ def rota_launch(request: pytest.FixtureRequest, rota_device: str) -> Callable[..
     def launch(
         kernel: str | Path | bytes | LoadedKernel, *args: Any, name: str | None = None, **how: Any
     ) -> LaunchResult:
-        loaded = _loaded(kernel, name, rota_device, folder, known)
+        loaded = _load(kernel, name, rota_device, folder, known)
         if loaded.facts.arch != rota_device:
             pytest.skip(f"the code object is for {loaded.facts.arch}, not for {rota_device}")
         return loaded.launch(*args, **({"orders": asked.orders, "seed": asked.seed} | how))
@@ -178,14 +178,14 @@ class _Asked:
     @classmethod
     def of(cls, item: Any, config: pytest.Config) -> _Asked:  # noqa: ANN401  # a test, or its definition
         marker = item.get_closest_marker(MARKER)
-        told = {} if marker is None else _checked(marker, item.nodeid)
+        told = {} if marker is None else _check(marker, item.nodeid)
         named = _devices_of(config)
         devices = named if config.getoption("rota_device") else told.get("devices", named)
         orders = config.getoption("rota_orders") or told.get("orders") or _orders_of(config) or _DEFAULT_ORDERS
         return cls(devices=devices or (_default(),), orders=orders, seed=told.get("seed", 0))
 
 
-def _checked(marker: pytest.Mark, test: str) -> dict[str, Any]:
+def _check(marker: pytest.Mark, test: str) -> dict[str, Any]:
     """A marker's arguments; what it can't mean ends the collection of its file."""
     told, problem = dict(marker.kwargs), ""
     if marker.args:
@@ -259,7 +259,7 @@ def _triton(device: str, orders: int, seed: int) -> TritonSession:
     return use(device, orders=orders, seed=seed)
 
 
-def _loaded(
+def _load(
     kernel: str | Path | bytes | LoadedKernel,
     name: str | None,
     device: str,

@@ -24,7 +24,7 @@ from rota.isa.wave.operand import SCALAR, named, unknown
 from rota.isa.wave.scalar import decode_scalar
 from rota.isa.wave.wave import COUNTERS, Faults, Step, Wave, aware
 from rota.targets.architecture import Architecture
-from rota.targets.registry import architecture_named, known_architectures
+from rota.targets.registry import architecture_named, list_architectures
 
 # Loads that come back in order with others on their counter, and keep nothing of what their registers held.
 _IN_ORDER = re.compile(r"(?:(?:buffer|global|scratch)_load|ds_read2?(?:st64)?)_(?!.*d16)")
@@ -52,7 +52,7 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, 
     """
     architecture = architecture_named(facts.arch)
     if architecture is None or not _runs(architecture):
-        names = sorted(each.arch for each in known_architectures() if _runs(each))
+        names = sorted(each.arch for each in list_architectures() if _runs(each))
         raise IsaError(
             Finding(
                 code="I111",
@@ -115,7 +115,7 @@ def decode(
 @cache
 def _extensions() -> frozenset[str]:
     """Instructions that not every machine has."""
-    return frozenset(name for each in known_architectures() for name in each.extensions)
+    return frozenset(name for each in list_architectures() for name in each.extensions)
 
 
 def _decode(instruction: Instruction, architecture: Architecture, places: Mapping[int, int]) -> Step:

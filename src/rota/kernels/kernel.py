@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from types import MappingProxyType, SimpleNamespace, UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, get_args, get_type_hints, runtime_checkable
 
-from rota.check import bad_field, expect, known
+from rota.check import bad_field, expect, look_up
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.compiled.proved import CompiledProgram, proved, repaired
 from rota.errors import Concern, DeclarationError, Finding, RotaError, Severity
@@ -34,7 +34,7 @@ from rota.program.lowered import LoweredProgram
 from rota.program.machine import Machine
 from rota.targets.device import rates_of
 from rota.targets.devices import DEFAULT
-from rota.targets.registry import known_devices
+from rota.targets.registry import list_devices
 
 if TYPE_CHECKING:
     from rota.pipeline.geometry import TileShape
@@ -88,7 +88,7 @@ def parameters_of(source: object) -> dict[str, Setting]:
     return found
 
 
-def called(source: Any, changes: Mapping[str, object], owner: str) -> Any:  # noqa: ANN401  # whatever it makes
+def call(source: Any, changes: Mapping[str, object], owner: str) -> Any:  # noqa: ANN401  # whatever it makes
     """What a class or function makes of the parameters that were changed or have no default."""
     if inspect.isabstract(source):
         missing = ", ".join(sorted(source.__abstractmethods__))
@@ -99,7 +99,7 @@ def called(source: Any, changes: Mapping[str, object], owner: str) -> Any:  # no
                 evidence=(("class", source.__name__), ("without", missing)),
             )
         )
-    given = dict(_given(source, changes, owner))
+    given = dict(_find_given(source, changes, owner))
     placed = []
     for name, parameter in inspect.signature(source).parameters.items():
         if parameter.kind is parameter.POSITIONAL_ONLY:
@@ -107,7 +107,7 @@ def called(source: Any, changes: Mapping[str, object], owner: str) -> Any:  # no
     return source(*placed, **given)
 
 
-def _given(source: object, changes: Mapping[str, object], owner: str) -> Mapping[str, object]:
+def _find_given(source: object, changes: Mapping[str, object], owner: str) -> Mapping[str, object]:
     given = {}
     required = inspect.signature(source).parameters if callable(source) else {}
     for name, setting in parameters_of(source).items():
@@ -185,7 +185,7 @@ def check_instructions(loop: LoopSpec, machine: Machine) -> None:
     if lacking is None:
         return
     used = {op.instruction for op in loop.ops if op.instruction}
-    has_all = next((other for other in known_devices().devices if used <= other.rates.mfma_passes.keys()), None)
+    has_all = next((other for other in list_devices().devices if used <= other.rates.mfma_passes.keys()), None)
     if has_all is None:
         return
     raise DeclarationError(
@@ -280,7 +280,7 @@ class ByItsAuthor(FrontEnd):
 
     def compiled(self, sync: str) -> CompiledSchedule:
         """What the author's method gives; what isn't proved yet is proved here."""
-        treated = known(sync, _SYNC, f"sync={sync!r} is not a way to treat synchronisation")
+        treated = look_up(sync, _SYNC, f"sync={sync!r} is not a way to treat synchronisation")
         name, settings = self.kernel.name, {name: each.value for name, each in self.kernel.settings().items()}
         machine = expect(
             f"the machine of {name}", settings.get("machine") or own_machine(self.made) or self.kernel.machine, Machine
@@ -511,7 +511,7 @@ class ByShape(ByValues):
     def loop(self) -> LoopSpec:
         """What the shape gives for the parameters that are set."""
         name = self.kernel.name
-        return expect(f"what {name} gives", called(self.made.loop, self.kernel.changes, f"loop() of {name}"), LoopSpec)
+        return expect(f"what {name} gives", call(self.made.loop, self.kernel.changes, f"loop() of {name}"), LoopSpec)
 
     def _declared(self) -> dict[str, Setting]:
         found = parameters_of(self.made.loop)
@@ -581,7 +581,7 @@ class Kernel:
 
     def written(self) -> FrontEnd:
         """What the source makes of the parameters that were changed or have no default, as its front end sees it."""
-        made = called(self.source, self.changes, self.name) if is_maker(self.source) else self.source
+        made = call(self.source, self.changes, self.name) if is_maker(self.source) else self.source
         front_end = front_end_of(made)
         if front_end is None:
             ways = ", ".join(each.accepted for each in FRONT_ENDS)

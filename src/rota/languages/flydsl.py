@@ -420,10 +420,10 @@ def read_dumped(folder: Path) -> CodeObject:
                 fixes=("set FLYDSL_DUMP_IR=1 and FLYDSL_DUMP_DIR to an empty folder, and compile one kernel",),
             )
         )
-    return read_object(_ESCAPED.sub(_unescaped, binaries[0][1].encode("latin1")))
+    return read_object(_ESCAPED.sub(_unescape, binaries[0][1].encode("latin1")))
 
 
-def _unescaped(match: re.Match[bytes]) -> bytes:
+def _unescape(match: re.Match[bytes]) -> bytes:
     return bytes([int(match[1], 16)]) if match[1] else match[2]
 
 

@@ -83,7 +83,7 @@ def table_rows(plan: GemmPlan) -> Mapping[Phase, tuple[TableRow, ...]]:
                 row = _of_stages(written.op, written.time_slot, phase, is_prefetch=written.is_prefetch)
             else:
                 row = _of_values(plan, entry, phase)
-            if walked(plan, row) != plan.binding.instructions(entry):
+            if walk(plan, row) != plan.binding.instructions(entry):
                 raise unfit(
                     f"{entry.op} is no whole slice of A or B, which is what a row of a table represents",
                     concerns=(entry.concern(),),
@@ -104,7 +104,7 @@ def extras(plan: GemmPlan, phase: Phase) -> tuple[Extra, ...]:
     return tuple(found)
 
 
-def walked(plan: GemmPlan, row: TableRow) -> tuple[Instruction, ...]:
+def walk(plan: GemmPlan, row: TableRow) -> tuple[Instruction, ...]:
     """What a walk makes of a row: the machine instructions of a load, a read or a compute."""
     if row.tag in LOADS:
         return tuple(_dmas(plan, LOADS[DoubleBufferTag(row.tag)], row))

@@ -22,7 +22,7 @@ from rota.pipeline.block import (
     patch_waits,
 )
 from rota.pipeline.config import LEAST_BLOCK_DEPTH, PipelineConfig
-from rota.pipeline.op import FrameworkTag, OpDesc, ScheduleEntry, numbered_ops, numbers_of
+from rota.pipeline.op import FrameworkTag, OpDesc, ScheduleEntry, number_ops, numbers_of
 from rota.pipeline.rules import derive_edges_from_ops
 from rota.pipeline.schedule_config import NO_FIRST_WAIT, ScheduleConfig
 from rota.program.kinds import OpRole, Phase, ResourceKind
@@ -79,7 +79,7 @@ def construct_blocks(
             barrier_before_pre_ops=sched.barrier_before_pre_ops,
             wrap_waits_with_sched_barrier=sched.wrap_waits_with_sched_barrier,
         )
-        blocks.append(_synchronised(plain, place=place, size=size, first_cross=first_cross, sched=sched))
+        blocks.append(_plan_sync(plain, place=place, size=size, first_cross=first_cross, sched=sched))
     return with_drains(blocks, sched.drain_lgkm_mask)
 
 
@@ -141,9 +141,7 @@ def _entry_wait(left: int, runs: Sequence[_Run], partition: int, config: Pipelin
     return OpDesc.wait_vm(left).made_by(rule, ops=numbers_of(fragments))
 
 
-def _synchronised(
-    block: MMABlockSpec, *, place: int, size: int, first_cross: bool, sched: ScheduleConfig
-) -> MMABlockSpec:
+def _plan_sync(block: MMABlockSpec, *, place: int, size: int, first_cross: bool, sched: ScheduleConfig) -> MMABlockSpec:
     """The waits and template flags of a block's class."""
     first = place == 0 and sched.wait_lgkm_first != NO_FIRST_WAIT
     top = place == 0
@@ -430,7 +428,7 @@ def build_kernel_program(
             )
         )
     check_described("the body", check_elements("a body", body, OpDesc))
-    ops = numbered_ops(body)
+    ops = number_ops(body)
     program = build_ordered_program(ops, config, sched, edges or derive_edges_from_ops(ops, config)).program
     if wrong := [each for each in verify_schedule(program, sched) if each.severity is Severity.ERROR]:
         raise ProgramError(*wrong)

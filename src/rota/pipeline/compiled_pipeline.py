@@ -47,7 +47,7 @@ def count_moved(findings: Iterable[Finding]) -> int:
     return sum(len(finding.concerns) for finding in findings if finding.code in MOVED)
 
 
-def moved_ops(
+def note_moved_ops(
     body: Sequence[OpDesc], ordering: Ordering, program: PipelineProgram, kernel: Sequence[ScheduleEntry]
 ) -> Iterator[Finding]:
     """Notes about the ops that blocks, `max_globals` and hooks move from their place in the order."""
@@ -67,26 +67,28 @@ def moved_ops(
     verb = "declared" if ordering.certificate.by == "identity" else f"put by {ordering.certificate.by}"
     moves = [
         _Move(index, passed, min(block_of[index], last), blocks.get(index, min(block_of[index], last)))
-        for index, passed in _passed(body, order, after, verb)
+        for index, passed in _find_moves(body, order, after, verb)
     ]
     capped = [move for move in moves if move.block != move.planned]
     rest = [move for move in moves if move.block == move.planned]
     if capped:
-        yield _capped(body, capped, program.config.block_sizing.max_globals, verb)
+        yield _cap(body, capped, program.config.block_sizing.max_globals, verb)
     if rest:
         yield _by_hand(body, rest) if by_hand else _by_template(body, rest, program)
 
 
-def moved_by_hand(body: Sequence[OpDesc], kernel: Sequence[ScheduleEntry]) -> Iterator[Finding]:
+def note_moved_by_hand(body: Sequence[OpDesc], kernel: Sequence[ScheduleEntry]) -> Iterator[Finding]:
     """The same for a single buffer, whose kernel is its body unless a hook changes it."""
     issued = [entry.op for entry in kernel if not entry.op.is_framework]
     order = [index for index, op in enumerate(body) if not op.is_framework]
     after = _indices(body, order, issued)
     if after != order:
-        yield _by_hand(body, [_Move(index, passed, 0, 0) for index, passed in _passed(body, order, after, "declared")])
+        yield _by_hand(
+            body, [_Move(index, passed, 0, 0) for index, passed in _find_moves(body, order, after, "declared")]
+        )
 
 
-def _capped(body: Sequence[OpDesc], moves: Sequence[_Move], limit: int, verb: str) -> Finding:
+def _cap(body: Sequence[OpDesc], moves: Sequence[_Move], limit: int, verb: str) -> Finding:
     return _note(
         "P114",
         f"max_globals={limit} moves {several(len(moves), 'load')} to other blocks",
@@ -136,7 +138,12 @@ def _indices(body: Sequence[OpDesc], order: Sequence[int], issued: Iterable[OpDe
     return [places[op].popleft() for op in issued if places[op]]
 
 
-def _passed(body: Sequence[OpDesc], order: Sequence[int], after: Sequence[int], verb: str) -> Iterator[tuple[int, str]]:
+def _find_moves(
+    body: Sequence[OpDesc],
+    order: Sequence[int],
+    after: Sequence[int],
+    verb: str,
+) -> Iterator[tuple[int, str]]:
     """The ops that have moved, in body order, each with what it stood in front of or behind.
 
     Loads are what rota moves, so as many of the other ops as possible count as those that stayed.
@@ -227,7 +234,7 @@ class CompiledPipeline(CompiledSchedule):
         before = f", before {moved} of {len(self.body)} ops moved" if moved else ""
         if self.ordering is None:
             return f"the body's order{before}"
-        return f"makespan {self.ordering.makespan:,} ({_known(self.ordering.certificate)}{before})"
+        return f"makespan {self.ordering.makespan:,} ({_describe_proof(self.ordering.certificate)}{before})"
 
     def _lower(self) -> LoweredProgram:
         return lower(self)
@@ -252,7 +259,7 @@ class CompiledPipeline(CompiledSchedule):
 
     def uncounted(self, *, noted: bool = False) -> Iterable[Finding]:
         """D110 for each counter on which some wait counts, and some op doesn't say how many tokens it has."""
-        return uncounted_ops(self, Severity.NOTE if noted else Severity.ERROR)
+        return find_uncounted(self, Severity.NOTE if noted else Severity.ERROR)
 
     def synchronised(self, done: Repaired) -> Self:
         """The schedule with waits and barriers added; kernel dependencies follow their entries."""
@@ -309,7 +316,7 @@ class CompiledPipeline(CompiledSchedule):
         return makes(entry.effect.wait_value)
 
 
-def _known(certificate: OrderCertificate) -> str:
+def _describe_proof(certificate: OrderCertificate) -> str:
     """What is known about an order, in words."""
     if certificate.proof is Proof.NONE:
         return "the body's order" if certificate.by == "identity" else f"by {certificate.by}"
@@ -338,7 +345,7 @@ _VM = _Words("loads", "vm_per_load", "dma_loads")
 _LGKM = _Words("LDS reads and writes", "lgkm_per_load", "fragment_reads")
 
 
-def uncounted_ops(compiled: CompiledPipeline, severity: Severity = Severity.ERROR) -> Iterator[Finding]:
+def find_uncounted(compiled: CompiledPipeline, severity: Severity = Severity.ERROR) -> Iterator[Finding]:
     """D110 for each counter on which some wait counts, and some op doesn't say how many tokens it has."""
     setting = EffectTerms(compiled.config, compiled.machine)
     for counter, words in ((setting.vm, _VM), (setting.lgkm, _LGKM)):
@@ -348,13 +355,13 @@ def uncounted_ops(compiled: CompiledPipeline, severity: Severity = Severity.ERRO
         ops = {
             (op.tag, op.channel): op
             for op in declared
-            if isinstance(op, OpDesc) and not _stated(op, compiled, vm=words is _VM)
+            if isinstance(op, OpDesc) and not _find_stated(op, compiled, vm=words is _VM)
         }
         if waits and ops:
-            yield _uncounted(compiled, words, waits[0], tuple(reversed(ops.values())), severity)
+            yield _report_uncounted(compiled, words, waits[0], tuple(reversed(ops.values())), severity)
 
 
-def _stated(op: OpDesc, compiled: CompiledPipeline, *, vm: bool) -> int:
+def _find_stated(op: OpDesc, compiled: CompiledPipeline, *, vm: bool) -> int:
     config, knobs = compiled.config, compiled.schedule_config
     if vm:
         return config.vm_tokens(op)
@@ -368,7 +375,7 @@ def _field(compiled: CompiledPipeline, words: _Words, channel: int) -> str:
     return f"{words.field}_{'a' if channel == CHANNEL_A else 'b'}"
 
 
-def _uncounted(
+def _report_uncounted(
     compiled: CompiledPipeline, words: _Words, wait: Entry, ops: tuple[OpDesc, ...], severity: Severity
 ) -> Finding:
     names = sorted({_field(compiled, words, op.channel) for op in ops})

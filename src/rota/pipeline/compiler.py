@@ -23,11 +23,11 @@ from rota.pipeline.build import (
     derive_program,
     verify_schedule,
 )
-from rota.pipeline.compiled_pipeline import CompiledPipeline, moved_by_hand, moved_ops
+from rota.pipeline.compiled_pipeline import CompiledPipeline, note_moved_by_hand, note_moved_ops
 from rota.pipeline.config import PipelineConfig
 from rota.pipeline.geometry import KernelGeometry
 from rota.pipeline.lower import EffectTerms
-from rota.pipeline.op import CHANNEL_A, CHANNEL_B, OpDesc, ScheduleEntry, numbered_ops
+from rota.pipeline.op import CHANNEL_A, CHANNEL_B, OpDesc, ScheduleEntry, number_ops
 from rota.pipeline.phases import (
     derive_epilogue_blocks,
     derive_epilogue_from_program,
@@ -67,7 +67,7 @@ class _Subject(NamedTuple):
     program: PipelineProgram
 
 
-def dropped_hooks(
+def find_dropped_hooks(
     schedule: PipelineSchedule,
     config: PipelineConfig,
     sched: ScheduleConfig,
@@ -84,7 +84,7 @@ def dropped_hooks(
     return (
         *_hooks(schedule, config, sched, bootstrap),
         *_knobs(config, sched, subject),
-        *_replaced(schedule, sched),
+        *_find_replaced(schedule, sched),
         *_shape(config),
         *_geometry(schedule, config),
     )
@@ -127,7 +127,7 @@ def _knobs(config: PipelineConfig, sched: ScheduleConfig, built: _Subject | None
             if name in _SEARCH_ONLY and not searching:
                 yield _idle(sched, name, f"{sched.scheduling} does not search")
         elif name in _LGKM:
-            if why := _uncounted(name, config, sched, built):
+            if why := _explain_uncounted(name, config, sched, built):
                 yield _idle(sched, name, why)
         elif _changes_nothing(name, config, sched, built):
             yield _idle(sched, name, _why_idle(name, sched, built))
@@ -190,7 +190,7 @@ def _without_template(block: MMABlockSpec) -> MMABlockSpec:
     )
 
 
-def _uncounted(name: str, config: PipelineConfig, sched: ScheduleConfig, built: _Subject) -> str:
+def _explain_uncounted(name: str, config: PipelineConfig, sched: ScheduleConfig, built: _Subject) -> str:
     """Why a schedule's count of lgkmcnt tokens is never read; nothing if it is."""
     if getattr(config, name):
         return f"the pipeline config states {getattr(config, name)}"
@@ -216,7 +216,7 @@ def _why_idle(name: str, sched: ScheduleConfig, built: _Subject) -> str:
     return next((why for holds, why in reasons if holds), f"the entries are the same with {name}={default}")
 
 
-def _replaced(schedule: PipelineSchedule, sched: ScheduleConfig) -> Iterator[Finding]:
+def _find_replaced(schedule: PipelineSchedule, sched: ScheduleConfig) -> Iterator[Finding]:
     """What a schedule sets itself, whatever config it was given."""
     asked = getattr(schedule, "asked", None)
     if not isinstance(asked, ScheduleConfig):
@@ -334,7 +334,7 @@ class ScheduleCompiler(Pasted):
                     code="D104",
                     message=f"the schedule is the class {name}; expected an instance of it",
                     evidence=(("got", f"class {name}"), ("expected", f"{name}(...)")),
-                    fixes=(f"make one: {name}({_required(schedule)})",),
+                    fixes=(f"make one: {name}({_list_required(schedule)})",),
                 )
             )
         expect("the schedule", schedule, PipelineSchedule)  # type: ignore[type-abstract]
@@ -343,7 +343,7 @@ class ScheduleCompiler(Pasted):
         body = check_elements("build_body()", schedule.build_body(), OpDesc)
         check_count("build_body()", "ops", len(body), MOST_OPS)
         check_described("build_body()", body)
-        body = numbered_ops(body)
+        body = number_ops(body)
         edges = check_elements("derive_edges()", schedule.derive_edges(body), DepEdge)
         bootstrap = check_elements("bootstrap_frags()", schedule.bootstrap_frags(), OpDesc)
         check_bootstrap(bootstrap)
@@ -356,11 +356,11 @@ class ScheduleCompiler(Pasted):
         explicit = schedule.build_explicit_blocks(body, program)
         listings = check_explicit_blocks(explicit, program)
         program = program.with_explicit_blocks(
-            tuple(_given_by("build_explicit_blocks", listing, body) for listing in listings)
+            tuple(_take_from_hook("build_explicit_blocks", listing, body) for listing in listings)
         )
         prologue = derive_prologue_from_program(program, config, sched, bootstrap)
         expanded = program.expand_to_list()
-        kernel = _transformed(schedule, expanded, body)
+        kernel = _transform(schedule, expanded, body)
         bounds = partition_entry_bounds(program)
         if len(kernel) != len(expanded):  # the author added or removed entries after which no partition can be told
             bounds = (0, len(kernel))
@@ -376,15 +376,15 @@ class ScheduleCompiler(Pasted):
             kernel_deps=derive_kernel_deps(kernel, bounds),
             warp_stagger_index=stagger_index(body, len(prologue), config),
             machine=expect("machine()", schedule.machine(), Machine),
-            lds_bytes=_stated_bytes(schedule),
+            lds_bytes=_check_bytes(schedule),
             program=program,
             ordering=ordering,
             findings=(
                 *check_nothing_lost(body, kernel),
                 *check_silent_ops(body, edges, kernel),
                 *verify_schedule(program, sched),
-                *moved_ops(body, ordering, program, kernel),
-                *dropped_hooks(schedule, config, sched, body, bootstrap, built=OrderedProgram(program, ordering)),
+                *note_moved_ops(body, ordering, program, kernel),
+                *find_dropped_hooks(schedule, config, sched, body, bootstrap, built=OrderedProgram(program, ordering)),
             ),
         )
 
@@ -392,7 +392,7 @@ class ScheduleCompiler(Pasted):
         schedule, config, sched, body, edges, bootstrap = given
         LoopBody(body, edges)  # refuses malformed graphs
         phases = derive_single_buffer_phases(body, config)
-        kernel = _transformed(schedule, phases.kernel, body)
+        kernel = _transform(schedule, phases.kernel, body)
         return CompiledPipeline(
             name=type(schedule).__name__,
             config=config,
@@ -405,22 +405,22 @@ class ScheduleCompiler(Pasted):
             kernel_deps=edges,
             warp_stagger_index=stagger_index(body, len(phases.prologue), config),
             machine=expect("machine()", schedule.machine(), Machine),
-            lds_bytes=_stated_bytes(schedule),
+            lds_bytes=_check_bytes(schedule),
             findings=(
                 *check_nothing_lost(body, kernel),
-                *moved_by_hand(body, kernel),
-                *dropped_hooks(schedule, config, sched, body, bootstrap, built=None),
+                *note_moved_by_hand(body, kernel),
+                *find_dropped_hooks(schedule, config, sched, body, bootstrap, built=None),
             ),
         )
 
 
-def _required(schedule: type[PipelineSchedule]) -> str:
+def _list_required(schedule: type[PipelineSchedule]) -> str:
     """The arguments that making a schedule needs, by name."""
     parameters = inspect.signature(schedule).parameters.values()
     return ", ".join(each.name for each in parameters if each.default is each.empty)
 
 
-def _transformed(
+def _transform(
     schedule: PipelineSchedule, kernel: tuple[ScheduleEntry, ...], body: Sequence[OpDesc]
 ) -> tuple[ScheduleEntry, ...]:
     """The kernel as the author's hook gives it, renumbered: a wrong number would represent another entry."""
@@ -429,14 +429,14 @@ def _transformed(
         if entry.phase is not Phase.KERNEL:
             wanted = "Phase.KERNEL in what transform_kernel() gives"
             raise bad_field(entry, "phase", entry.phase, wanted, entry.op.source)
-    ops = _given_by("transform_kernel", [entry.op for entry in given], body)
+    ops = _take_from_hook("transform_kernel", [entry.op for entry in given], body)
     return tuple(
         entry if entry.time_slot == slot and entry.op is op else replace(entry, time_slot=slot, op=op)
         for slot, (entry, op) in enumerate(zip(given, ops, strict=True))
     )
 
 
-def _given_by(hook: str, ops: Sequence[OpDesc], body: Sequence[OpDesc]) -> tuple[OpDesc, ...]:
+def _take_from_hook(hook: str, ops: Sequence[OpDesc], body: Sequence[OpDesc]) -> tuple[OpDesc, ...]:
     """What an author's hook returned; an op without an origin is one of the body's, or the hook's own."""
     if all(op.origin for op in ops):
         return tuple(ops)
@@ -446,7 +446,7 @@ def _given_by(hook: str, ops: Sequence[OpDesc], body: Sequence[OpDesc]) -> tuple
     )
 
 
-def _stated_bytes(schedule: PipelineSchedule) -> int | None:
+def _check_bytes(schedule: PipelineSchedule) -> int | None:
     stated = schedule.lds_bytes()
     if stated is not None and (not is_int(stated) or stated < 0):
         raise bad_field(schedule, "lds_bytes()", stated, "an integer, at least 0, or None")

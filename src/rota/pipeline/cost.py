@@ -78,11 +78,11 @@ def annotate_ops(ops: Iterable[OpDesc], model: TargetCostModel) -> tuple[OpDesc,
     """Stamp costs on logical ops; rota's own ops pass through unchanged."""
     table = dict(expect("the cost model", model, TargetCostModel).costs)
     return WrappedTuple(
-        op if op.is_framework else _annotated(op, table, model) for op in check_elements("a body", ops, OpDesc)
+        op if op.is_framework else _annotate(op, table, model) for op in check_elements("a body", ops, OpDesc)
     )
 
 
-def _annotated(op: OpDesc, table: Mapping[int, OpCost], model: TargetCostModel) -> OpDesc:
+def _annotate(op: OpDesc, table: Mapping[int, OpCost], model: TargetCostModel) -> OpDesc:
     cost = table.get(op.tag)
     if cost is None:
         error = _no_cost(str(op), op.tag, model)

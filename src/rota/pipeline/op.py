@@ -349,7 +349,7 @@ def numbers_of(ops: Iterable[OpDesc]) -> tuple[int, ...]:
     return tuple(number for op in ops for number in op.body_ops)
 
 
-def numbered_ops(ops: Iterable[OpDesc]) -> tuple[OpDesc, ...]:
+def number_ops(ops: Iterable[OpDesc]) -> tuple[OpDesc, ...]:
     """The ops of a body, each with its number as its origin."""
     return tuple(op.made_by("an op of the body", ops=(number,)) for number, op in enumerate(ops))
 
@@ -364,11 +364,11 @@ def _framework_op(tag: FrameworkTag, role: OpRole, wait_value: int, subtile: int
                 evidence=(("got", f"{bad!r} ({type(bad).__name__})"), ("expected", "an integer, at least 0")),
             )
         )
-    return _shared_framework_op(tag, role, wait_value, subtile)
+    return _make_framework_op(tag, role, wait_value, subtile)
 
 
 @cache
-def _shared_framework_op(tag: FrameworkTag, role: OpRole, wait_value: int, subtile: int) -> OpDesc:
+def _make_framework_op(tag: FrameworkTag, role: OpRole, wait_value: int, subtile: int) -> OpDesc:
     """Framework ops are few and equal: one shared value each."""
     return OpDesc(tag=tag, subtile=subtile, wait_value=wait_value, resource=ResourceKind.SCALAR, role=role)
 

@@ -77,7 +77,7 @@ def derive_epilogue_blocks(program: PipelineProgram, config: PipelineConfig) -> 
     landed = OpDesc.wait_vm(0).made_by("what the loop prefetched has landed", ops=numbers_of(prefetches))
     blocks: list[MMABlockSpec] = []
     for partition in range(expect("the pipeline config", config, PipelineConfig).num_partitions):
-        blocks += _fused(_stripped(program.partition_blocks(partition), landed))
+        blocks += _fuse(_strip_prefetches(program.partition_blocks(partition), landed))
     if blocks:
         blocks[-1] = blocks[-1].but(pre_sync=None)
     return tuple(blocks)
@@ -105,7 +105,7 @@ def _prefetches_by_stage(blocks: Sequence[MMABlockSpec], config: PipelineConfig)
     return stages
 
 
-def _stripped(part: Sequence[MMABlockSpec], landed: OpDesc) -> list[MMABlockSpec]:
+def _strip_prefetches(part: Sequence[MMABlockSpec], landed: OpDesc) -> list[MMABlockSpec]:
     """Blocks of one partition without prefetches; from the first that had one, vmcnt is drained."""
     drains = False
     stripped: list[MMABlockSpec] = []
@@ -116,7 +116,7 @@ def _stripped(part: Sequence[MMABlockSpec], landed: OpDesc) -> list[MMABlockSpec
                 global_loads=_without_prefetches(block.global_loads),
                 trailing_ops=_without_prefetches(block.trailing_ops),
                 entry_wait=None,
-                entry_wait_lgkm=_drained(block),
+                entry_wait_lgkm=_drain(block),
                 pre_sync=landed if drains else None,
                 trailing_sched_barrier=False,
                 drain_lgkm_before_loads=False,
@@ -128,7 +128,7 @@ def _stripped(part: Sequence[MMABlockSpec], landed: OpDesc) -> list[MMABlockSpec
     return stripped
 
 
-def _drained(block: MMABlockSpec) -> OpDesc:
+def _drain(block: MMABlockSpec) -> OpDesc:
     """Every block of the epilogue begins with all LDS reads over."""
     ops = (*block.pre_ops, *_without_prefetches(block.global_loads), block.mma, *block.trailing_ops)
     return OpDesc.wait_lgkm(0).made_by("every block of the epilogue waits for LDS reads", ops=numbers_of(ops))
@@ -138,7 +138,7 @@ def _without_prefetches(ops: Iterable[OpDesc]) -> tuple[OpDesc, ...]:
     return tuple(op for op in ops if not op.is_prefetch_load)
 
 
-def _fused(part: Sequence[MMABlockSpec]) -> list[MMABlockSpec]:
+def _fuse(part: Sequence[MMABlockSpec]) -> list[MMABlockSpec]:
     """Left to right in pairs: a block that only computes joins the one before it."""
     fused: list[MMABlockSpec] = []
     index = 0
@@ -225,7 +225,7 @@ def filter_spurious_cross_stage_flow(
     edges: Iterable[DepEdge], body: Sequence[OpDesc], config: PipelineConfig
 ) -> tuple[DepEdge, ...]:
     """Drop the FLOW edges that connect a rotating fragment with computes of its own partition."""
-    ops, part = _partitioned(body, config)
+    ops, part = _partition(body, config)
     return WrappedTuple(
         edge
         for edge in LoopBody(ops, tuple(edges)).edges
@@ -240,7 +240,7 @@ def filter_spurious_cross_stage_flow(
 
 def derive_cross_stage_rotation_edges(body: Sequence[OpDesc], config: PipelineConfig) -> tuple[DepEdge, ...]:
     """FLOW from each rotating fragment to the computes it feeds, ANTI from the computes whose registers it takes."""
-    ops, part = _partitioned(body, config)
+    ops, part = _partition(body, config)
     computes = [index for index, op in enumerate(ops) if op.role is OpRole.COMPUTE]
     edges: list[DepEdge] = []
     for index, op in enumerate(ops):
@@ -279,7 +279,7 @@ def partition_entry_bounds(program: PipelineProgram) -> tuple[int, ...]:
     return tuple(starts[:: program.blocks_per_partition])
 
 
-def _partitioned(body: Sequence[OpDesc], config: PipelineConfig) -> tuple[tuple[OpDesc, ...], list[int]]:
+def _partition(body: Sequence[OpDesc], config: PipelineConfig) -> tuple[tuple[OpDesc, ...], list[int]]:
     expect("the pipeline config", config, PipelineConfig)
     ops = check_elements("a body", body, OpDesc)
     return ops, [config.partition_of_index(index, len(ops)) for index in range(len(ops))]

@@ -282,10 +282,10 @@ def _gauss_newton(kernel: TiledGemm, runs: Sequence[MeasuredGemm], x: Sequence[f
         -sum(w * a * r for w, a, r in zip(weights, one, base, strict=True)) / NOISE**2 - x[row] / PRIORS[row] ** 2
         for row, one in enumerate(slopes)
     ]
-    return _solved(matrix, right)
+    return _solve(matrix, right)
 
 
-def _solved(matrix: list[list[float]], right: list[float]) -> list[float]:
+def _solve(matrix: list[list[float]], right: list[float]) -> list[float]:
     """Three equations; the priors keep them regular."""
     rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
     size = len(rows)

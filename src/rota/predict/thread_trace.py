@@ -122,7 +122,7 @@ def read_trace(path: Path) -> tuple[TracedInstruction, ...]:
 def _from_csv(text: str) -> Iterator[TracedInstruction]:
     for row in csv.DictReader(text.splitlines(), strict=True):
         address, instruction, *numbers = (row[name] for name in _COLUMNS)
-        yield _checked(TracedInstruction(int(address), instruction.strip(), *map(int, numbers)))
+        yield _check(TracedInstruction(int(address), instruction.strip(), *map(int, numbers)))
 
 
 def _from_json(text: str) -> Iterator[TracedInstruction]:
@@ -135,10 +135,10 @@ def _from_json(text: str) -> Iterator[TracedInstruction]:
         if len(row) != _FIELDS:
             raise ValueError(f"a row has {len(row)} fields, expected {_FIELDS}")
         instruction, _, _, _, _, address, hits, latency, _, idle = row
-        yield _checked(TracedInstruction(int(address), str(instruction).strip(), int(hits), int(latency), int(idle)))
+        yield _check(TracedInstruction(int(address), str(instruction).strip(), int(hits), int(latency), int(idle)))
 
 
-def _checked(each: TracedInstruction) -> TracedInstruction:
+def _check(each: TracedInstruction) -> TracedInstruction:
     if min(each.address, each.hits, each.latency, each.idle) < 0:
         raise ValueError(f"a negative number at {each.text!r:.60}")
     return each
@@ -150,7 +150,7 @@ def compare_trace(
     """Measured clocks of each entry of the loop beside the predicted ones; of several roles, the first one's."""
     program = program_of(schedule, shape)
     loop = _loop(trace)
-    slots = _matched(program, loop)
+    slots = _match(program, loop)
     measured: dict[int, float] = {}
     other = 0.0
     for each, slot in zip(loop, slots, strict=True):
@@ -158,7 +158,7 @@ def compare_trace(
             other += each.clocks
         else:
             measured[slot] = measured.get(slot, 0.0) + each.clocks
-    expected = _predicted(program)
+    expected = _predict_entry(program)
     labels = {entry.time_slot: str(entry.op) for entry in program.kernel if entry.executed_by(0)}
     entries = [
         ComparedEntry(slot, labels[slot], measured.get(slot, 0.0), expected.get(slot, 0.0))
@@ -180,7 +180,7 @@ def _loop(trace: Sequence[TracedInstruction]) -> list[TracedInstruction]:
     return max(runs, key=len)
 
 
-def _predicted(program: LoweredProgram) -> dict[int, float]:
+def _predict_entry(program: LoweredProgram) -> dict[int, float]:
     """Issue turns of an entry, and the clocks for which a wave stood there, in the mean."""
     turn = device_of(program.machine).rates.clocks_per_slot.value
     own = [entry for entry in program.kernel if entry.executed_by(0) and entry.listed]
@@ -191,7 +191,7 @@ def _predicted(program: LoweredProgram) -> dict[int, float]:
     return {slot: each for slot, each in clocks.items() if each}
 
 
-def _matched(program: LoweredProgram, loop: Sequence[TracedInstruction]) -> list[int | None]:
+def _match(program: LoweredProgram, loop: Sequence[TracedInstruction]) -> list[int | None]:
     """The entry that each instruction of the loop belongs to."""
     own = [entry for entry in program.kernel if entry.executed_by(0)]
     planned = [

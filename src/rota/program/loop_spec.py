@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from rota.check import bad_field, check_elements, check_ints, check_types, is_int, known
+from rota.check import bad_field, check_elements, check_ints, check_types, is_int, look_up
 from rota.errors import Concern, DeclarationError, Finding, SourceLine, did_you_mean
 from rota.program.kinds import BITS, WIDEST, Home, OpKind, takes_formats, takes_scales
 
@@ -121,7 +121,7 @@ class LoopOp:
         check_elements(f"inputs of {self.name}", self.inputs, str)
         check_elements(f"scales of {self.name}", self.scales, str)
         for each in check_elements(f"formats of {self.name}", self.formats, str):
-            known(each, BITS, f"{self.name} names the element format {each!r}, which is not known")
+            look_up(each, BITS, f"{self.name} names the element format {each!r}, which is not known")
         if not self.name.isidentifier():
             raise bad_field(self, "name", self.name, "a name that source code can use", self.source)
 
@@ -276,11 +276,11 @@ _LDS_READS = (OpKind.LDS_READ, OpKind.LDS_READ_TRANSPOSED)
 def check_homes(spec: LoopSpec) -> None:
     """Check that every op reads and writes where its kind can."""
     for op in spec.ops:
-        for finding in _misplaced(spec, op):
+        for finding in _report_misplaced(spec, op):
             raise DeclarationError(finding)
 
 
-def _misplaced(spec: LoopSpec, op: LoopOp) -> Iterator[Finding]:
+def _report_misplaced(spec: LoopSpec, op: LoopOp) -> Iterator[Finding]:
     home = {value.name: value.home for value in spec.values}
     for name in (read.value for read in op.reads):
         if home[name] not in op.kind.reads:

@@ -100,7 +100,7 @@ def repair(program: LoweredProgram) -> Repaired:
     for phase, writer in writers.items():
         writer.write(clamped[phase])
     return Repaired(
-        phases={phase: writer.finished() for phase, writer in writers.items()},
+        phases={phase: writer.number_entries() for phase, writer in writers.items()},
         origins={phase: tuple(written.origin for written in writer.entries) for phase, writer in writers.items()},
         repairs=tuple(
             replace(each, reason=_renumber_reason(each.reason, writers))
@@ -188,16 +188,16 @@ class _PhaseWriter:
                 reason=reason,
                 count_before=0 if before is None else before.effect.wait_value,
             )
-            for entry, (_, _, before, reason) in zip(self.finished(), self.entries, strict=True)
+            for entry, (_, _, before, reason) in zip(self.number_entries(), self.entries, strict=True)
             if reason
         ]
 
     def places(self) -> dict[int, int]:
         """From each entry's old slot to its new one."""
-        kept = [(each.origin, new) for each, new in zip(self.entries, self.finished(), strict=True)]
+        kept = [(each.origin, new) for each, new in zip(self.entries, self.number_entries(), strict=True)]
         return {self.before[old].time_slot: new.time_slot for old, new in kept if old is not None and new.listed}
 
-    def finished(self) -> tuple[Entry, ...]:
+    def number_entries(self) -> tuple[Entry, ...]:
         return number_entries([written.entry for written in self.entries])
 
     def _fill(self, gap: InsertionPoint) -> None:

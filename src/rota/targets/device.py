@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from types import NoneType
 from typing import NamedTuple
 
-from rota.check import check_elements, check_types, known
+from rota.check import check_elements, check_types, look_up
 from rota.errors import DeclarationError, Finding
 from rota.program.kinds import OpKind
 from rota.program.machine import Confidence, Fact, Machine
@@ -82,7 +82,7 @@ class Rates:
     def passes(self, instruction: str, bits: int = 8) -> int:
         """Slots that one matrix instruction holds its SIMD's MMA unit, where the wider factor has this many bits."""
         rates = {each.instruction: each for each in self.matrix}
-        rate = known(instruction, rates, f"{self.name} has no matrix instruction {instruction!r} that rota knows")
+        rate = look_up(instruction, rates, f"{self.name} has no matrix instruction {instruction!r} that rota knows")
         return (rate.narrow if rate.narrow is not None and bits <= _NARROW_BITS else rate.passes).value
 
     def lds_rate(self, kind: OpKind) -> Fact:
@@ -217,7 +217,7 @@ class ProblemFacts:
     def type_facts(self, element: str, device: str) -> TypeFacts:
         """The facts of a type."""
         each = {one.element: one for one in self.types}
-        return known(element, each, f"{device} has no facts about products of {element!r}")
+        return look_up(element, each, f"{device} has no facts about products of {element!r}")
 
 
 def with_types(facts: ProblemFacts, *more: TypeFacts) -> ProblemFacts:

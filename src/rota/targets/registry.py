@@ -64,7 +64,7 @@ def default() -> Device:
 
 def names() -> tuple[str, ...]:
     """What a user may type for a device, in lower case: devices first, then architectures that represent one."""
-    return (*dict.fromkeys((*BUILT_IN, *_registered(), *STANDS_FOR)),)
+    return (*dict.fromkeys((*BUILT_IN, *_list_registered(), *STANDS_FOR)),)
 
 
 def device_named(name: str) -> Device:
@@ -74,21 +74,21 @@ def device_named(name: str) -> Device:
     wanted = name.lower()
     wanted = STANDS_FOR.get(wanted, wanted)
     if wanted in BUILT_IN:
-        return _built_in(wanted)
-    registered = _registered()
+        return _load_built_in(wanted)
+    registered = _list_registered()
     if wanted in registered:
-        return _loaded(registered[wanted])
+        return _load(registered[wanted])
     raise _unknown(name)
 
 
-def known_devices() -> Known:
+def list_devices() -> Known:
     """Every device, rota's own first; what a package registers and can't be used is a finding."""
-    devices = [_built_in(name) for name in BUILT_IN]
+    devices = [_load_built_in(name) for name in BUILT_IN]
     findings: list[Finding] = []
-    for name, entry in _registered().items():
+    for name, entry in _list_registered().items():
         if name not in BUILT_IN:
             try:
-                devices.append(_loaded(entry))
+                devices.append(_load(entry))
             except DeclarationError as error:
                 findings.extend(error.findings)
     return Known(tuple(devices), tuple(findings))
@@ -98,7 +98,7 @@ def architecture_named(arch: str) -> Architecture | None:
     """What all devices of an architecture share, where there is only a code object."""
     if arch in ARCHITECTURES:
         return _architecture(arch)
-    return next((device.architecture for device in known_devices().devices if device.arch == arch), None)
+    return next((device.architecture for device in list_devices().devices if device.arch == arch), None)
 
 
 def architecture_with(elf_machine: int) -> Architecture | None:
@@ -106,18 +106,18 @@ def architecture_with(elf_machine: int) -> Architecture | None:
     for arch in ARCHITECTURES:
         if _architecture(arch).elf_machine.value == elf_machine:
             return _architecture(arch)
-    found = (device for device in known_devices().devices if device.elf_machine.value == elf_machine)
+    found = (device for device in list_devices().devices if device.elf_machine.value == elf_machine)
     return next((device.architecture for device in found), None)
 
 
-def known_architectures() -> tuple[Architecture, ...]:
+def list_architectures() -> tuple[Architecture, ...]:
     """Every architecture that rota or a registered device knows."""
     own = {arch: _architecture(arch) for arch in ARCHITECTURES}
-    others = {device.arch: device.architecture for device in known_devices().devices if device.arch not in own}
+    others = {device.arch: device.architecture for device in list_devices().devices if device.arch not in own}
     return (*own.values(), *others.values())
 
 
-def _built_in(name: str) -> Device:
+def _load_built_in(name: str) -> Device:
     return cast("Device", object_at(BUILT_IN[name]))
 
 
@@ -125,11 +125,11 @@ def _architecture(arch: str) -> Architecture:
     return cast("Architecture", object_at(ARCHITECTURES[arch]))
 
 
-def _registered() -> dict[str, EntryPoint]:
+def _list_registered() -> dict[str, EntryPoint]:
     return {entry.name.lower(): entry for entry in _DEVICES.registered()}
 
 
-def _loaded(entry: EntryPoint) -> Device:
+def _load(entry: EntryPoint) -> Device:
     """What the entry point names, if that is a device of the name under which it is registered."""
     found = _DEVICES.made_by(entry)
     if found.name.lower() != entry.name.lower():

@@ -216,7 +216,7 @@ class EmittedKernel(NamedTuple):
     launcher: str
 
 
-def emitted_kernels(table: DeviceTable) -> Iterator[EmittedKernel]:
+def emit_kernels(table: DeviceTable) -> Iterator[EmittedKernel]:
     """Each kernel that some shape was given."""
     known = {(each.row.key, each.swizzle): each for each in table.ranking.configurations}
     for key, swizzle in winners_used(table.choices.values()):
@@ -249,7 +249,7 @@ def library_files(library: TunedLibrary, tell: Callable[[str], None] = lambda _:
         if not table.choices:
             continue
         launchers = {}
-        for each in emitted_kernels(table):
+        for each in emit_kernels(table):
             tell(each.kernel)
             launchers[each.kernel] = each.symbol
             yield f"{each.symbol}.hip", each.source

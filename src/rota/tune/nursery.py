@@ -66,40 +66,42 @@ def nurse(job: Job, limits: PointLimits) -> PointRow:
     _load()
     if job.kind is JobKind.SOLVE and (own := job.point.key()) != job.key:
         message = f"the worker computes {own[:12]} where {job.key[:12]} was asked for"
-        return _failed(job, "S304", f"{message}: its rota, its solver or its facts differ", limits)
+        return _report_failure(job, "S304", f"{message}: its rota, its solver or its facts differ", limits)
     took = 0.0
     for attempt in range(1, ATTEMPTS + 1):
         started = perf_counter()
         ended, said, noise = _in_child(job, limits)
         took = perf_counter() - started
-        row = _judged(job, limits, ended=ended, said=said, noise=noise, took=took)
+        row = _judge(job, limits, ended=ended, said=said, noise=noise, took=took)
         if row is not None:
             return replace(row, attempts=attempt)
-    return _failed(
+    return _report_failure(
         job, "S301", f"its process was killed {ATTEMPTS} times by somebody else", limits, took=took, attempts=ATTEMPTS
     )
 
 
-def _judged(job: Job, limits: PointLimits, *, ended: int, said: str, noise: str, took: float) -> PointRow | None:
+def _judge(job: Job, limits: PointLimits, *, ended: int, said: str, noise: str, took: float) -> PointRow | None:
     """The row; None if the process was killed by somebody else, and is to be tried again."""
     if said.endswith("\n"):
         return row_of(said)
     if took >= limits.seconds:
-        return _failed(job, "S303", f"it was not done after {limits.seconds:g} s", limits, took=took)
+        return _report_failure(job, "S303", f"it was not done after {limits.seconds:g} s", limits, took=took)
     short = os.WIFEXITED(ended) and os.WEXITSTATUS(ended) == _MEMORY_STATUS
     if short or any(words in noise for words in _NO_MEMORY):
-        return _failed(job, "S302", f"it took more than {limits.megabytes:,} MiB", limits, took=took)
+        return _report_failure(job, "S302", f"it took more than {limits.megabytes:,} MiB", limits, took=took)
     last = "".join(noise.strip().splitlines()[-1:])[:_LONGEST]
     if os.WIFSIGNALED(ended):
         number = os.WTERMSIG(ended)
         if number == signal.SIGKILL:
             return None
-        return _failed(job, "S301", f"its process ended with {signal.Signals(number).name}. {last}", limits, took=took)
+        return _report_failure(
+            job, "S301", f"its process ended with {signal.Signals(number).name}. {last}", limits, took=took
+        )
     status = os.WEXITSTATUS(ended)
-    return _failed(job, "S301", f"its process ended with status {status}. {last}", limits, took=took)
+    return _report_failure(job, "S301", f"its process ended with status {status}. {last}", limits, took=took)
 
 
-def _failed(
+def _report_failure(
     job: Job, code: str, message: str, limits: PointLimits, *, took: float = 0.0, attempts: int = 1
 ) -> PointRow:
     return PointRow(
@@ -144,7 +146,7 @@ def _compute_and_exit(job: Job, limits: PointLimits, writer: int, noise: int) ->
         os.dup2(noise, 2)
         end_with_parent()
         os.environ[INSIDE] = job.key
-        _bound(limits.megabytes)
+        _limit(limits.megabytes)
         line = compute(job).line().encode()
         with os.fdopen(writer, "wb") as out:
             out.write(line)
@@ -160,7 +162,7 @@ def _compute_and_exit(job: Job, limits: PointLimits, writer: int, noise: int) ->
         os._exit(status)
 
 
-def _bound(megabytes: int) -> None:
+def _limit(megabytes: int) -> None:
     """Of address space; where the system has no such limit, none is set."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource

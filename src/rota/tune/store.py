@@ -49,7 +49,7 @@ class Store:
         self.folder, self.path = folder, folder / FILE
         self._lock: IO[str] | None = None
         if write:
-            self._lock = _locked(folder)
+            self._lock = _lock(folder)
         elif not self.path.is_file():
             raise TuneError(
                 Finding(
@@ -209,7 +209,7 @@ def unusable(path: Path, why: str, name: str = "") -> TuneError:
     )
 
 
-def _locked(folder: Path) -> IO[str]:
+def _lock(folder: Path) -> IO[str]:
     """The lock of the folder's writer, who is named in it; the system takes it back when its holder ends."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

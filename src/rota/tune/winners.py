@@ -56,7 +56,7 @@ class Candidate(NamedTuple):
     correction: Correction | None = None
 
 
-def predicted(candidates: Sequence[Candidate], shapes: Sequence[ProblemShape]) -> Floats:
+def predict_times(candidates: Sequence[Candidate], shapes: Sequence[ProblemShape]) -> Floats:
     """Microseconds by shape and candidate; infinite where K is too short to be split so."""
     found = np.empty((len(shapes), len(candidates)))
     rows = max(1, CHUNK // max(1, len(candidates)))
@@ -220,7 +220,7 @@ def choices(ranking: Ranking, shapes: Sequence[ProblemShape]) -> list[tuple[str,
     """By shape, what was chosen, as the store keeps it."""
     if not ranking.configurations or not shapes:
         return []
-    times = predicted(ranking.candidates, shapes)
+    times = predict_times(ranking.candidates, shapes)
     places: dict[tuple[int, int, int], list[int]] = {}
     for number, shape in enumerate(shapes):
         places.setdefault((shape.m, shape.n, shape.k), []).append(number)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rota.cycles.instructions import encode, in_order, nominal, unlucky
-from rota.cycles.pace import OrderPace, in_lockstep, paced_loop
+from rota.cycles.pace import OrderPace, in_lockstep, make_paced_loop
 from rota.cycles.predict import clocks_of
 from rota.errors import RotaError
 from rota.program.entry import Entry
@@ -40,30 +40,30 @@ class EntryMoves:
             while 0 <= other < len(order) and passed < _FURTHEST and self._may_swap(order[other], entry, step):
                 if self.fixed[order[other]]:
                     passed += 1
-                    yield _moved(order, place, other)
+                    yield _move(order, place, other)
                 other += step
 
-    def shifted(self, order: Sequence[int], stretch: Sequence[int], step: int) -> list[int] | None:
+    def shift(self, order: Sequence[int], stretch: Sequence[int], step: int) -> list[int] | None:
         """Move each matrix instruction of a stretch one entry earlier (-1) or later (1); None if one can't.
 
         So an entry moves from the gap at one end of the stretch to the gap at the other, although none moves far.
         """
         moved: list[int] | None = list(order)
         for entry in stretch if step < 0 else reversed(stretch):
-            moved = None if moved is None else self._passed(moved, moved.index(entry), step)
+            moved = None if moved is None else self._pass(moved, moved.index(entry), step)
         return moved
 
-    def carried(self, order: Sequence[int], place: int, other: int) -> list[int] | None:
+    def carry(self, order: Sequence[int], place: int, other: int) -> list[int] | None:
         """Move the entry at one place to another; None if it may not pass one in between."""
         entry, step = order[place], 1 if other > place else -1
         passed = range(place + step, other + step, step)
-        return _moved(order, place, other) if all(self._may_swap(order[each], entry, step) for each in passed) else None
+        return _move(order, place, other) if all(self._may_swap(order[each], entry, step) for each in passed) else None
 
-    def _passed(self, order: Sequence[int], place: int, step: int) -> list[int] | None:
+    def _pass(self, order: Sequence[int], place: int, step: int) -> list[int] | None:
         """The order with the nearest entry of a gap moved across the matrix instruction next to it."""
         other = place + step
         while 0 <= other < len(order) and not self.fixed[order[other]]:
-            carried = self.carried(order, other, place)
+            carried = self.carry(order, other, place)
             if carried is not None:
                 return carried
             other += step
@@ -75,7 +75,7 @@ class EntryMoves:
         return first not in self.behind[second]
 
 
-def _moved(order: Sequence[int], place: int, other: int) -> list[int]:
+def _move(order: Sequence[int], place: int, other: int) -> list[int]:
     moved = [*order[:place], *order[place + 1 :]]
     moved.insert(other, order[place])
     return moved
@@ -127,12 +127,12 @@ class OrderSearch:
         found = [given]
         for wave in (self.wave, self.late):
             lists = list(self._lists(given.order, wave))
-            found += [*lists, self._climbed(min(lists, key=lambda each: each.clocks))]
-        found.append(self._climbed(given))
+            found += [*lists, self._climb(min(lists, key=lambda each: each.clocks))]
+        found.append(self._climb(given))
         best = min(found, key=lambda each: each.clocks)
         shakes = _SHAKES
         while self.left > 0 and shakes and best.clocks > self.wave.loop.least:
-            found.append(self._climbed(self._shaken(best)))
+            found.append(self._climb(self._shaken(best)))
             shakes = _SHAKES if found[-1].clocks < best.clocks else shakes - 1
             best = min(found[-1], best, key=lambda each: each.clocks)
         orders = {tuple(each.order): None for each in found if each.clocks == best.clocks}
@@ -143,10 +143,10 @@ class OrderSearch:
         for ahead in _AHEAD:
             listed = order
             for _ in range(_LISTS):
-                listed = self._listed(listed, ahead, wave)
+                listed = self._list_orders(listed, ahead, wave)
                 yield self._scored(listed)
 
-    def _listed(self, order: list[int], ahead: int, wave: OrderPace) -> list[int]:
+    def _list_orders(self, order: list[int], ahead: int, wave: OrderPace) -> list[int]:
         """List scheduling: among the next few entries take the one that stalls least."""
         pace = wave.settled(*self._trips(order))
         left, listed = list(order), list[int]()
@@ -164,14 +164,14 @@ class OrderSearch:
             listed.append(entry)
         return listed
 
-    def _climbed(self, best: _Scored) -> _Scored:
+    def _climb(self, best: _Scored) -> _Scored:
         """Hill climbing: take the first faster order, again and again."""
         end = self.left - _STEPS // _CLIMB
         for _ in range(_SWEEPS):
             before = best.clocks
             for entry in self._near_late(best.order):
                 best = self._first_better(best, self.moves.single(best.order, entry), end)
-            best = self._first_better(best, self._evened(best.order), end)
+            best = self._first_better(best, self._even_gaps(best.order), end)
             if best.clocks in (before, self.wave.loop.least) or self.left <= max(end, 0):
                 break
         return best
@@ -192,7 +192,7 @@ class OrderSearch:
         near = {other for place in places for other in range(place - _AROUND, place + _AROUND + 1)}
         return [entry for place, entry in enumerate(order) if place in near and not self.fixed[entry]]
 
-    def _evened(self, order: list[int]) -> Iterator[list[int]]:
+    def _even_gaps(self, order: list[int]) -> Iterator[list[int]]:
         """Orders that move an entry from a full gap before a matrix instruction to one that has room.
 
         A gap is full if the unit is idle before the instruction issues, and has room if the unit is still busy then.
@@ -205,19 +205,19 @@ class OrderSearch:
         for wanted in room if scarce else full:
             for other in sorted(full if scarce else room, key=lambda each: abs(each - wanted))[:_FULL]:
                 source, target = (other, wanted) if scarce else (wanted, other)
-                yield from self._carried(order, matrix, source, target)
+                yield from self._carry_entries(order, matrix, source, target)
                 low, step = min(source, target), -1 if target > source else 1
-                shifted = self.moves.shifted(order, [order[matrix[n]] for n in range(low, max(source, target))], step)
+                shifted = self.moves.shift(order, [order[matrix[n]] for n in range(low, max(source, target))], step)
                 yield from [] if shifted is None else [shifted]
 
-    def _carried(self, order: list[int], matrix: Sequence[int], source: int, target: int) -> Iterator[list[int]]:
+    def _carry_entries(self, order: list[int], matrix: Sequence[int], source: int, target: int) -> Iterator[list[int]]:
         """Orders with an entry of one gap in another, near gaps first."""
         begin = matrix[source - 1] + 1 if source else 0
         gap = range(begin, matrix[source])
         tried = 0
         for place in reversed(gap) if target > source else gap:
             other = matrix[target] - 1 if target > source else matrix[target]
-            carried = self.moves.carried(order, place, other) if tried < _EMPTY else None
+            carried = self.moves.carry(order, place, other) if tried < _EMPTY else None
             if carried is not None:
                 tried += 1
                 yield carried
@@ -267,7 +267,9 @@ def find_faster_order(written: CompiledLoop) -> tuple[int, ...] | None:
     if written.staggered or not in_lockstep(code) or not code.load.mma_clocks:
         return None
     late = encode(program, slow)
-    found = _search_orders(written, (OrderPace(paced_loop(code, parameters)), OrderPace(paced_loop(late, slow))))
+    found = _search_orders(
+        written, (OrderPace(make_paced_loop(code, parameters)), OrderPace(make_paced_loop(late, slow)))
+    )
     tried = [range(len(program.kernel)), *found]
     clocks = [clocks_of(in_order(code, order), parameters) for order in tried]
     fastest = [number for number, each in enumerate(clocks) if each == min(clocks)]

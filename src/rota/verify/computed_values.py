@@ -150,11 +150,11 @@ class _Declared:
         if effect.counter != self.counter or effect.tokens != self.tokens:
             yield "counts", _tokens(self.tokens, self.counter), _tokens(effect.tokens, effect.counter)
         if not _same(self.wants, effect.wants, effect.reads, iteration):
-            yield "reads", _listed(self.wants), _held(effect.wants)
+            yield "reads", _list_places(self.wants), _describe_held(effect.wants)
         if not _same(self.makes, effect.makes, effect.writes[: len(effect.makes)], iteration):
-            yield "writes", _listed(self.makes), _held(effect.makes)
+            yield "writes", _list_places(self.makes), _describe_held(effect.makes)
         if effect.writes[len(effect.makes) :] != self.sums:
-            yield "adds to", _listed(self.sums), _listed(effect.writes[len(effect.makes) :])
+            yield "adds to", _list_places(self.sums), _list_places(effect.writes[len(effect.makes) :])
 
 
 def _same(due: Sequence[_Operand], found: Sequence[_HeldVersion], places: Sequence[Place], iteration: int) -> bool:
@@ -166,15 +166,15 @@ def _same(due: Sequence[_Operand], found: Sequence[_HeldVersion], places: Sequen
     return True
 
 
-def _held(found: Iterable[_HeldVersion]) -> str:
-    return _listed(f"{version} in {place}" for place, version in found)
+def _describe_held(found: Iterable[_HeldVersion]) -> str:
+    return _list_places(f"{version} in {place}" for place, version in found)
 
 
 def _tokens(number: int, counter: str | None) -> str:
     return f"{number} on {counter}" if counter else "nothing"
 
 
-def _listed(things: Iterable[object]) -> str:
+def _list_places(things: Iterable[object]) -> str:
     return ", ".join(map(str, things)) or "nothing"
 
 

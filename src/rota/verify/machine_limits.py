@@ -104,14 +104,14 @@ def check_roles(program: LoweredProgram) -> Iterator[Finding]:
             for name, side in ((entry.effect.arrives, "arriving"), (entry.effect.awaits, "waiting")):
                 taking_part = roles if name is None else getattr(part[name], side)
                 if not set(roles) <= set(taking_part):
-                    yield _misplaced(program, entry, roles, taking_part)
+                    yield _report_misplaced(program, entry, roles, taking_part)
         elif not (alike and entry.roles is None) and not entry.op.is_framework and entry.op.kind is not OpKind.NOTHING:
             roles, due = everyone if entry.roles is None else entry.roles, program.doing(entry.op.name)
             if roles != due:
-                yield _misplaced(program, entry, roles, due)
+                yield _report_misplaced(program, entry, roles, due)
 
 
-def _misplaced(program: LoweredProgram, entry: Entry, roles: tuple[int, ...], due: tuple[int, ...]) -> Finding:
+def _report_misplaced(program: LoweredProgram, entry: Entry, roles: tuple[int, ...], due: tuple[int, ...]) -> Finding:
     def named(numbers: tuple[int, ...]) -> str:
         return " and ".join(program.roles[n].name for n in numbers) or "no role"
 
@@ -225,7 +225,7 @@ def find_impossible(loop: LoopSpec, machine: Machine) -> Iterator[Finding]:
             evidence=(("waves", loop.waves), ("limit", most)),
         )
     values = {value.name: value for value in loop.values}
-    yield from _overfilled(loop, values)
+    yield from _find_overfilled(loop, values)
     for op in loop.ops:
         yield from _find_untracked(op, machine)
         if op.kind.asynchronous and op.moved:
@@ -246,7 +246,7 @@ def _find_untracked(op: LoopOp, machine: Machine) -> Iterator[Finding]:
         )
 
 
-def _overfilled(loop: LoopSpec, values: Mapping[str, Value]) -> Iterator[Finding]:
+def _find_overfilled(loop: LoopSpec, values: Mapping[str, Value]) -> Iterator[Finding]:
     writers: dict[str, list[LoopOp]] = {}
     for op in loop.ops:
         for name in op.writes if op.moved else ():

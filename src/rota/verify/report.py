@@ -11,7 +11,7 @@ from itertools import zip_longest
 from weakref import WeakValueDictionary
 
 from rota.errors import Finding, Severity, several
-from rota.markup import card, folded
+from rota.markup import card, fold
 from rota.program.lowered import LoweredProgram
 
 REGISTER_WAITS = "register waits inserted by the compiler"
@@ -103,7 +103,7 @@ class Report:
         if self.certificate is None:
             return card(several(len(self.errors), "error"), told, tone="error")
         head, _, terms = str(self.certificate).partition("\n")
-        return card(head, told, folded("what was proved, on which facts, under which assumptions", terms), tone="ok")
+        return card(head, told, fold("what was proved, on which facts, under which assumptions", terms), tone="ok")
 
 
 # Whether a certificate is about a program.

@@ -105,8 +105,8 @@ def diff(before: Lowerable, after: Lowerable, cycles: tuple[float, float] | None
         for phase in Phase
         for name, one, other in zip(
             ("entries", "waits", "barriers"),
-            _counts(_listed(before, phase)),
-            _counts(_listed(after, phase)),
+            _counts(_list_entries(before, phase)),
+            _counts(_list_entries(after, phase)),
             strict=True,
         )
     ]
@@ -118,12 +118,13 @@ def diff(before: Lowerable, after: Lowerable, cycles: tuple[float, float] | None
         after=after.lowered.name,
         figures=tuple(figures),
         phases=tuple(
-            (phase, tuple(_with_moves(_aligned(_listed(before, phase), _listed(after, phase))))) for phase in Phase
+            (phase, tuple(_with_moves(_align(_list_entries(before, phase), _list_entries(after, phase)))))
+            for phase in Phase
         ),
     )
 
 
-def _listed(schedule: Lowerable, phase: Phase) -> tuple[Entry, ...]:
+def _list_entries(schedule: Lowerable, phase: Phase) -> tuple[Entry, ...]:
     """What a schedule's own listing shows: no barriers that only its roles add."""
     return tuple(entry for entry in schedule.lowered.phase(phase) if entry.listed)
 
@@ -141,7 +142,7 @@ def _key(entry: Entry) -> _Done:
     return (entry.op.name.partition("(")[0] if entry.op.is_framework else str(entry.op)), entry.roles
 
 
-def _aligned(before: Sequence[Entry], after: Sequence[Entry]) -> Iterator[Row]:
+def _align(before: Sequence[Entry], after: Sequence[Entry]) -> Iterator[Row]:
     """Data ops first, as they are what a schedule orders; then the waits and hints between two that match."""
     data = [[n for n, entry in enumerate(entries) if not entry.op.is_framework] for entries in (before, after)]
     keys = [[_key(entries[n]) for n in numbers] for entries, numbers in zip((before, after), data, strict=True)]
@@ -149,13 +150,13 @@ def _aligned(before: Sequence[Entry], after: Sequence[Entry]) -> Iterator[Row]:
     for block in SequenceMatcher(None, keys[0], keys[1], autojunk=False).get_matching_blocks():
         for offset in range(block.size):
             one, other = data[0][block.a + offset], data[1][block.b + offset]
-            yield from _aligned_gap(before[start:one], after[start_after:other])
+            yield from _align_gap(before[start:one], after[start_after:other])
             yield Row(Change.SAME, before[one], after[other])
             start, start_after = one + 1, other + 1
-    yield from _aligned_gap(before[start:], after[start_after:])
+    yield from _align_gap(before[start:], after[start_after:])
 
 
-def _aligned_gap(before: Sequence[Entry], after: Sequence[Entry]) -> Iterator[Row]:
+def _align_gap(before: Sequence[Entry], after: Sequence[Entry]) -> Iterator[Row]:
     matcher = SequenceMatcher(None, [*map(_key, before)], [*map(_key, after)], autojunk=False)
     for tag, start, end, start_after, end_after in matcher.get_opcodes():
         if tag == "equal":

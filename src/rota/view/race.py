@@ -189,14 +189,14 @@ def race_page(findings: Sequence[tuple[str, Finding]]) -> str:
     races = sum(race is not None for _, _, race in shown)
     return render(
         "races.html",
-        headline=f"{_counted(len(shown), 'finding')}, {_counted(races, 'race')}",
+        headline=f"{_count(len(shown), 'finding')}, {_count(races, 'race')}",
         findings=[(subject, text, draw_race(race) if race else "") for subject, text, race in shown],
         light=LIGHT,
         dark=DARK,
     )
 
 
-def _counted(count: int, noun: str) -> str:
+def _count(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 

@@ -155,9 +155,9 @@ class _Walk:
         )
         lines = [f"added: {self._subject.added[ran.key]}"] if ran.key in self._subject.added else []
         if makers:
-            lines.append("uses what " + _named(makers, ran) + (" brings" if len(makers) == 1 else " bring"))
+            lines.append("uses what " + _name_places(makers, ran) + (" brings" if len(makers) == 1 else " bring"))
         if users:
-            lines.append("overwrites a buffer last read by " + _named(users[:1], ran))
+            lines.append("overwrites a buffer last read by " + _name_places(users[:1], ran))
         if effect.kind is OpKind.WAIT and effect.counter is not None:
             lines.append(self._waited(self._pending.get((role, effect.counter), []), effect, ran))
         lines += self._met(effect)
@@ -179,7 +179,7 @@ class _Walk:
         count = f"{len(pending)} of {effect.counter} are pending"
         if not over:
             return f"{count} here, so it holds nobody up"
-        return f"waits for {_named(_latest_first(over), ran)}: {count}, {effect.wait_value} may stay"
+        return f"waits for {_name_places(_latest_first(over), ran)}: {count}, {effect.wait_value} may stay"
 
     def _met(self, effect: Effect) -> list[str]:
         """Whom an entry meets, where that isn't everybody at the one barrier, with one instruction."""
@@ -222,7 +222,7 @@ def _latest_first(runs: Iterable[_Ran]) -> list[_Ran]:
     return [unique[order] for order in sorted(unique, reverse=True)]
 
 
-def _named(runs: list[_Ran], reader: _Ran) -> str:
+def _name_places(runs: list[_Ran], reader: _Ran) -> str:
     texts = []
     for ran in runs[:_MOST_NAMED]:
         back = reader.trip - ran.trip
@@ -419,7 +419,7 @@ def arrange(
     others = [timeline.roles.index(role) for role in dict.fromkeys(timeline.roles) if role not in shown]
     bands = [_band(timeline, wave, reasons) for wave in (*waves, *others)]
     if len(waves) > 1:
-        bands.insert(0, _shared_unit(timeline, waves))
+        bands.insert(0, _find_shared_unit(timeline, waves))
     trip = (end - start) / timeline.tiles_per_trip
     return Scene(
         title=timeline.name,
@@ -562,7 +562,7 @@ def _barrier_name(barrier: str) -> str:
     return "barrier" if barrier == WORKGROUP else f"barrier {barrier}"
 
 
-def _shared_unit(timeline: Timeline, waves: Sequence[int]) -> Stripe:
+def _find_shared_unit(timeline: Timeline, waves: Sequence[int]) -> Stripe:
     """The MMA unit itself: a shade per wave, neighbours of one wave joined, as its own band has the single ones."""
     joined: list[Bar] = []
     for piece in _of_waves(timeline.slices, waves, Lane.MMA):

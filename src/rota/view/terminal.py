@@ -27,7 +27,7 @@ _COUNTER = re.compile(r"(cnt)?\(|\)$")
 def text_timeline(scene: Scene, columns: int = COLUMNS) -> str:
     """Headline, axis and, for every band, its units and its waits."""
     grid = _Grid(scene, columns - _NAME)
-    lines = [*_wrapped(scene.headline, columns), grid.row("cycle", grid.axis())]
+    lines = [*_wrap(scene.headline, columns), grid.row("cycle", grid.axis())]
     for band in scene.bands:
         if len(scene.bands) > 1:
             lines.append(f"── {band.name} ".ljust(columns, "─")[:columns])
@@ -39,8 +39,8 @@ def text_timeline(scene: Scene, columns: int = COLUMNS) -> str:
             lines.append(grid.row("waits", grid.marks(band)))
     arrivals = " · ┆ arrival" if any(band.arrivals for band in scene.bands) else ""
     legend = f"a column is {grid.step:,.0f} clk · ░ stalled · │ barrier{arrivals} · ▲ a wait that held the wave up"
-    lines += [f"{'':{_NAME}}{part}" for part in _wrapped(legend, columns - _NAME)]
-    lines += [part for note in scene.notes for part in _wrapped(note, columns)]
+    lines += [f"{'':{_NAME}}{part}" for part in _wrap(legend, columns - _NAME)]
+    lines += [part for note in scene.notes for part in _wrap(note, columns)]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -143,7 +143,7 @@ def _write(cells: list[str], at: int, text: str, blank: str) -> bool:
     return fits
 
 
-def _wrapped(text: str, columns: int) -> list[str]:
+def _wrap(text: str, columns: int) -> list[str]:
     """Whole parts on lines of at most `columns`; a part longer than that is cut."""
     lines = [""]
     for part in text.split(" · "):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from rota.cli.arguments import compiled_kernel, find_kernel, kernel_argument, searched, set_option
+from rota.cli.arguments import compile_kernel, find_kernel, kernel_argument, run_search, set_option
 from rota.cli.code_file import (
     Block,
     block_option,
@@ -33,7 +33,7 @@ from rota.cli.output import (
     read_baseline,
     tell,
     write,
-    written,
+    write_text,
 )
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.errors import Finding, RotaError, Severity, ToolchainError, did_you_mean, several
@@ -298,7 +298,7 @@ def check_machine_code(  # noqa: C901
     found = [(f"{file}:{verdict.kernel}", each) for file, verdict in results for each in verdict.findings]
     found += [(str(file), each) for file, error in failed for each in error.findings]
     if wishes.write_baseline is not None:
-        write(wishes.write_baseline, written(found))
+        write(wishes.write_baseline, write_text(found))
         known = tuple(identity(*each) for each in found)
     new = new_findings(_that_count(found, wishes), known)
     compares = wishes.baseline is not None or wishes.write_baseline is not None
@@ -412,7 +412,7 @@ def check(
         _replay(chosen, code.upper())
         return
     try:
-        compiled = compiled_kernel(chosen)
+        compiled = compile_kernel(chosen)
     except RotaError as error:  # here findings are the answer, not a failure to give one
         give(str(error), {"ok": False, "findings": error.findings})
         click.get_current_context().exit(1)
@@ -435,7 +435,7 @@ def _replay(kernel: Kernel, code: str) -> None:
     from rota.execute.executor import replay
     from rota.verify.prove import verify
 
-    written = searched(f"compiling {kernel.name}", kernel.as_written)
+    written = run_search(f"compiling {kernel.name}", kernel.as_written)
     with progress(f"proving {kernel.name}"):
         findings = verify(written).findings
     finding = next((each for each in findings if each.code == code and each.witness is not None), None)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 import click
 
 from rota.check import expect
-from rota.cli.arguments import compiled_kernel, find_kernel, registered, set_option, told_options, with_option
+from rota.cli.arguments import compile_kernel, find_kernel, find_registered, parse_with, set_option, with_option
 from rota.cli.output import give, json_option, progress, write
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission
@@ -93,12 +93,12 @@ def emit(
         return
     if kernel is None:
         raise click.UsageError("what is to be written? A KERNEL, or --from the folder of a tuned library")
-    registered(EMITTERS, form)  # before anything is searched for
-    told = told_options(options)
+    find_registered(EMITTERS, form)  # before anything is searched for
+    told = parse_with(options)
     if form in _WITH_SETTINGS:
         parse_options(told)
     chosen = find_kernel(kernel, settings)
-    compiled = compiled_kernel(chosen)
+    compiled = compile_kernel(chosen)
     if project is not None:
         _write_project(chosen, compiled, form, told, project)
         return
@@ -128,7 +128,7 @@ def source_of(
     kernel: Kernel, compiled: CompiledSchedule, form: str = "hip", options: Mapping[str, str] | None = None
 ) -> str:
     """The kernel in that form, with the settings of the form."""
-    emitter = registered(EMITTERS, form)
+    emitter = find_registered(EMITTERS, form)
     asked = Emission(compiled=compiled, kernel=kernel, variant=tuple(_variant(kernel)), options=options or {})
     return expect(f"what emitter {form!r} gives", emitter(asked), str)
 

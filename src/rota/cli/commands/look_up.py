@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _INLINE = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|(?<!\*)\*([^*\s][^*]*)\*(?!\*)|\[([^\]]*)\]\([^)]*\)")
 
 
-def rendered(markdown: str) -> str:
+def render(markdown: str) -> str:
     """What a finding's page needs: headings, fenced code, inline code, emphasis and links."""
     return "\n".join(_lines(markdown.rstrip().splitlines()))
 
@@ -39,10 +39,10 @@ def _lines(lines: list[str]) -> Iterator[str]:
         elif line.startswith("#"):
             yield click.style(_INLINE.sub(_plain, line.lstrip("# ")), bold=True)
         else:
-            yield _INLINE.sub(_styled, line)
+            yield _INLINE.sub(_style, line)
 
 
-def _styled(found: re.Match[str]) -> str:
+def _style(found: re.Match[str]) -> str:
     code, strong, slanted, link = found.groups()
     if code is not None:
         return click.style(code, fg="cyan")
@@ -66,8 +66,8 @@ def kernels(kernel: str | None, settings: tuple[str, ...]) -> None:
     if not found:
         raise click.UsageError(f"{kernel} has no field that --set could change")
     wide = max(len(leaf.name) for leaf in found)
-    text = "\n".join(f"{leaf.name:{wide}}  {_shown(leaf.value)}" for leaf in found)
-    give(text, {leaf.name: _shown(leaf.value) for leaf in found})
+    text = "\n".join(f"{leaf.name:{wide}}  {_show_value(leaf.value)}" for leaf in found)
+    give(text, {leaf.name: _show_value(leaf.value) for leaf in found})
 
 
 def _list() -> None:
@@ -80,7 +80,7 @@ def _list() -> None:
     give("\n".join(f"{name:{wide}}  {machine:{across}}  {about}" for name, machine, about in rows), data)
 
 
-def _shown(value: object) -> object:
+def _show_value(value: object) -> object:
     """A value as it would be typed behind `--set`."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -105,7 +105,7 @@ def targets(machine: str | None) -> None:
     from rota.targets import registry
 
     if machine is None:
-        chosen, unusable = registry.known_devices()
+        chosen, unusable = registry.list_devices()
     elif machine.lower() in registry.names():
         chosen, unusable = (registry.device_named(machine),), ()
     else:
@@ -229,4 +229,4 @@ def explain(code: str | None) -> None:
         raise click.UsageError("; ".join([f"no finding has the code {code!r}", *guesses, "`rota explain` lists them"]))
     page = resources.files("rota").joinpath("findings", f"{known}.md").read_text("utf-8")
     data = {"code": known, "meaning": CODES[known], "family": _FAMILIES[known[0]], "page": page}
-    give(page.removeprefix("# ").rstrip(), data, rendered=lambda: rendered(page))
+    give(page.removeprefix("# ").rstrip(), data, rendered=lambda: render(page))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rota.cli.arguments import compiled_kernel, find_kernel, set_option
+from rota.cli.arguments import compile_kernel, find_kernel, set_option
 from rota.cli.output import give, json_option, progress, write
 from rota.errors import Finding, MeasureError
 
@@ -88,18 +88,18 @@ def predict(
 
 def gemm_named(name: str, settings: Sequence[str], device: str | None, element: str | None) -> TiledGemm:
     """The kernel, compiled; for another device where one is named."""
-    from rota.predict.predict_problem import tiled_gemm
+    from rota.predict.predict_problem import make_tiled_gemm
     from rota.targets.device import problem_facts_of
     from rota.targets.registry import device_named
 
     chosen = find_kernel(name, settings)
     if device is not None and device_named(device).name != chosen.machine.name:
         chosen = find_kernel(name, (*settings, f"machine={device}"))
-    compiled = compiled_kernel(chosen)
+    compiled = compile_kernel(chosen)
     problem_facts_of(compiled.machine)
     geometry = chosen.geometry()
     with progress(f"predicting {chosen.name}"):
-        found = tiled_gemm(compiled, (geometry.BM, geometry.BN, geometry.BK), chosen.shape())
+        found = make_tiled_gemm(compiled, (geometry.BM, geometry.BN, geometry.BK), chosen.shape())
     if element is not None and element != found.element:
         raise MeasureError(
             Finding(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rota.cli.arguments import find_kernel, kernel_argument, named_object, set_option, told_options, with_option
-from rota.cli.code_file import built, compiler_option
+from rota.cli.arguments import find_kernel, find_object, kernel_argument, parse_with, set_option, with_option
+from rota.cli.code_file import build_code, compiler_option
 from rota.cli.output import format_option, give, in_full, json_option, progress
 from rota.emit.forms import gemm_form, is_attention
 from rota.emit.whole.whole_options import parse_options
@@ -23,7 +23,7 @@ def run_launched(
     """Launches as the function says; was nothing wrong?"""
     from rota.isa.launch.loaded_kernel import launch_described
 
-    describe = named_object(launch)
+    describe = find_object(launch)
     if not callable(describe):
         raise click.UsageError(f"{launch} is not a function")
     path = Path(file)
@@ -117,7 +117,7 @@ def run(
     from rota.audit.gemm_launch import load_emitted
 
     chosen = find_kernel(kernel, settings)
-    compiled, code = built(chosen, compiler)
+    compiled, code = build_code(chosen, compiler)
     gemm = load_emitted(compiled, chosen.geometry(), code, **gemm_form(chosen.shape()))
     results = []
     for count in trips:
@@ -158,10 +158,10 @@ def audit(*, kernel: str, settings: tuple[str, ...], form: str, options: tuple[s
     """
     from rota.audit.audit import audit_attention, audit_gemm
 
-    told = told_options(options)
+    told = parse_with(options)
     products = parse_options(told).products if form == "kernel" else 1
     chosen = find_kernel(kernel, settings)
-    compiled, code = built(chosen, compiler, form, told)
+    compiled, code = build_code(chosen, compiler, form, told)
     name = code.kernels[0].name if form == "kernel" else None
     with progress(f"auditing {chosen.name}"):
         if form == "kernel" and is_attention(compiled):

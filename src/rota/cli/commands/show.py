@@ -10,16 +10,16 @@ import click
 
 from rota.check import expect
 from rota.cli.arguments import (
-    changed,
-    compiled_kernel,
+    apply_settings,
+    compile_kernel,
     find_kernel,
+    find_registered,
     has_field,
     kernel_argument,
-    registered,
     set_option,
     with_settings,
 )
-from rota.cli.code_file import Block, block_option, device_option, named_code, names_machine_code
+from rota.cli.code_file import Block, block_option, device_option, find_code, names_machine_code
 from rota.cli.output import give, json_option, progress, tell, text_columns, write
 from rota.errors import several
 from rota.kernels.kernel import Kernel
@@ -45,7 +45,7 @@ class Predicted(NamedTuple):
     prediction: Prediction
 
 
-def predicted(kernel: Kernel, *, band: bool = True) -> Predicted:
+def predict_kernel(kernel: Kernel, *, band: bool = True) -> Predicted:
     """Compile, run the cycle model; a body declared in tiles says what shape it was given.
 
     The band needs a run for both ends of every estimate.
@@ -53,7 +53,7 @@ def predicted(kernel: Kernel, *, band: bool = True) -> Predicted:
     from rota.cycles.predict import predict
     from rota.cycles.record import record
 
-    compiled = compiled_kernel(kernel)
+    compiled = compile_kernel(kernel)
     shape = kernel.shape()
     if shape is not None and kernel.waves is None:
         sides = f"{shape.geometry.BM}x{shape.geometry.BN}x{shape.geometry.BK}"
@@ -65,12 +65,12 @@ def predicted(kernel: Kernel, *, band: bool = True) -> Predicted:
         return Predicted(compiled, record(compiled, shape), predict(compiled, shape, band=band))
 
 
-def lifted_program(text: str, *, block: Block | None, device: str | None) -> LoweredProgram:
+def lift_program(text: str, *, block: Block | None, device: str | None) -> LoweredProgram:
     """The main loop of the kernel, what is assumed about it told."""
     from rota.lift.lifted_loop import lift_kernel
     from rota.targets.registry import device_named
 
-    code, name = named_code(text, device=device)
+    code, name = find_code(text, device=device)
     facts = code.kernel(name)
     chosen = device_named(device or facts.arch)
     with progress(f"lifting {facts.name}"):
@@ -79,12 +79,12 @@ def lifted_program(text: str, *, block: Block | None, device: str | None) -> Low
     return program
 
 
-def predicted_code(text: str, *, block: Block | None, device: str | None, band: bool = True) -> Predicted:
+def predict_code(text: str, *, block: Block | None, device: str | None, band: bool = True) -> Predicted:
     """The loop's program with its predicted run."""
     from rota.cycles.predict import predict
     from rota.cycles.record import record
 
-    program = lifted_program(text, block=block, device=device)
+    program = lift_program(text, block=block, device=device)
     with progress(f"predicting {program.name}"):
         return Predicted(program, record(program), predict(program, band=band))
 
@@ -134,17 +134,17 @@ def show(
     chosen = None if machine_code else find_kernel(kernel, settings)
     if listing:
         if chosen is None:
-            _list_program(lifted_program(kernel, block=block, device=device))
+            _list_program(lift_program(kernel, block=block, device=device))
         else:
-            _list(compiled_kernel(chosen), why=why)
+            _list(compile_kernel(chosen), why=why)
         return
-    view = registered(VIEWS, form or "text")
+    view = find_registered(VIEWS, form or "text")
     from rota.view.page import show as shown_as
 
-    found = predicted(chosen) if chosen is not None else predicted_code(kernel, block=block, device=device)
-    traced = None if att is None or chosen is None else _traced(att, chosen, found.schedule)
+    found = predict_kernel(chosen) if chosen is not None else predict_code(kernel, block=block, device=device)
+    traced = None if att is None or chosen is None else _read_trace(att, chosen, found.schedule)
     with progress(f"drawing {found.schedule.lowered.name}"):
-        shown = shown_as(*found, measured=_told(traced))
+        shown = shown_as(*found, measured=_tell_assumptions(traced))
         for path, render in ((html, shown.html), (svg, shown.svg)):
             if path is not None:
                 write(path, render())
@@ -171,13 +171,13 @@ def _check_options(*, listing: bool, why: bool, drawn: bool, traced: bool, form:
         raise click.UsageError("--why goes with --listing")
 
 
-def _traced(path: Path, kernel: Kernel, compiled: Lowerable) -> TraceComparison:
+def _read_trace(path: Path, kernel: Kernel, compiled: Lowerable) -> TraceComparison:
     from rota.predict.thread_trace import compare_trace, read_trace
 
     return compare_trace(compiled, read_trace(path), kernel.shape())
 
 
-def _told(traced: TraceComparison | None) -> dict[Key, str]:
+def _tell_assumptions(traced: TraceComparison | None) -> dict[Key, str]:
     """What a picture says of each entry."""
     from rota.view.scene import Key
 
@@ -246,7 +246,7 @@ def diff(
     from rota.view.diff import diff as compare
     from rota.view.page import diff_page
 
-    one, other = _predicted(before, after, settings, block, device)
+    one, other = _predict(before, after, settings, block, device)
     cycles = one.prediction.cycles, other.prediction.cycles
     with progress("comparing"):
         found = compare(one.schedule, other.schedule, cycles)
@@ -262,20 +262,20 @@ def diff(
     give(str(html) if html is not None else str(found), data)
 
 
-def _predicted(
+def _predict(
     before: str, after: str | None, settings: tuple[str, ...], block: Block | None, device: str | None
 ) -> tuple[Predicted, Predicted]:
     """Both sides; settings don't apply to machine code."""
     lifted = [each is not None and names_machine_code(each) for each in (before, after)]
     if not any(lifted):
-        one, other = (predicted(kernel, band=False) for kernel in _sides(before, after, settings))
+        one, other = (predict_kernel(kernel, band=False) for kernel in _sides(before, after, settings))
         return one, other
     if after is None or settings:
         raise click.UsageError("machine code has no settings: `rota diff old.co new.co`")
     one, other = (
-        predicted_code(each, block=block, device=device, band=False)
+        predict_code(each, block=block, device=device, band=False)
         if code
-        else predicted(find_kernel(each), band=False)
+        else predict_kernel(find_kernel(each), band=False)
         for each, code in zip((before, after), lifted, strict=True)
     )
     return one, other
@@ -288,7 +288,7 @@ def _sides(before: str, after: str | None, settings: tuple[str, ...]) -> tuple[K
     given = [tuple(text for text in settings if has_field(kernel, text)) for kernel in plain]
     for text in settings:
         if not any(text in some for some in given):
-            changed(plain[0], text)  # says what is wrong with it
+            apply_settings(plain[0], text)  # says what is wrong with it
     if after is None:
         given[0] = ()
     qualified = plain[0].name == plain[1].name and words[0] != words[1]
@@ -312,7 +312,7 @@ def trace(kernel: str, settings: tuple[str, ...], output: Path | None) -> None:
     from rota.view.perfetto_trace import perfetto_trace
 
     chosen = find_kernel(kernel, settings)
-    compiled, timeline, _ = predicted(chosen, band=False)
+    compiled, timeline, _ = predict_kernel(chosen, band=False)
     path = output or Path(f"{chosen.name}.perfetto-trace")
     with progress(f"writing {path}"):
         content = perfetto_trace(compiled, timeline)

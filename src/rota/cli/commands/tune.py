@@ -88,7 +88,7 @@ def tune(
     rows_of_a = TOKENS if tokens is None else _numbers(tokens)
     shapes = read_shapes(Path(what[0]), rows_of_a, parallel)
     searched = read_space(space)
-    runs = [] if measure is None else _measured(measure, searched)
+    runs = [] if measure is None else _read_measured(measure, searched)
     pool = _pool(workers, ray, PointLimits(seconds, megabytes))
     library = tune_library(shapes, searched, output, pool=pool, audit=audit, measured=runs, retry=retry, tell=_Line())
     _finish(library, parquet)
@@ -99,7 +99,7 @@ def _finish(library: TunedLibrary, parquet: str | None) -> None:
 
     if sys.stderr.isatty():
         click.echo(_CLEAR, nl=False, err=True)
-    written = _written(library)
+    written = _write_files(library)
     if parquet is not None:
         from rota.tune.parquet import write_parquet
 
@@ -112,7 +112,7 @@ def _finish(library: TunedLibrary, parquet: str | None) -> None:
         click.get_current_context().exit(1)
 
 
-def _written(library: TunedLibrary) -> list[str]:
+def _write_files(library: TunedLibrary) -> list[str]:
     from rota.tune.dispatch_table import table_files
     from rota.tune.tune_report import report_page
 
@@ -196,7 +196,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def _measured(path: Path, space: TuneSpace) -> list[KernelRun]:
+def _read_measured(path: Path, space: TuneSpace) -> list[KernelRun]:
     from rota.tune.space import sift
     from rota.tune.winners import kernel_name, read_measured
 

@@ -23,7 +23,7 @@ from rota.emit.attention.attention_ops import (
     Maker,
     copies_of,
     forward_shape,
-    named,
+    name_registers,
 )
 from rota.emit.emission import unfit, with_register_waits
 from rota.emit.gemm.gemm_words import asm_resource, builtin_resource, macros
@@ -202,14 +202,14 @@ def wait_states(
             for place, each in enumerate(phases[phase]):
                 if each is None:
                     continue
-                missing = max((_due(made, name, each, architecture) - now for name in _named(each)), default=0)
+                missing = max((_due(made, name, each, architecture) - now for name in _name_registers(each)), default=0)
                 due[phase, place] = max(due.get((phase, place), 0), missing, 0)
                 now += due[phase, place] + len(each.opcodes)
                 made.update({name: _Made(each.maker, now) for name in each.writes})
     return {where: states for where, states in due.items() if states}
 
 
-def _named(each: AttentionStatement) -> tuple[Place, ...]:
+def _name_registers(each: AttentionStatement) -> tuple[Place, ...]:
     return (*each.reads, *each.writes)
 
 
@@ -477,7 +477,7 @@ class AttentionKernel:
         yield from self._phase(Phase.EPILOGUE)
         yield f"  ROTA_MARK({LAST_MARK:#x})"
         yield '  asm volatile("s_nop 15\\n\\ts_nop 3"); ROTA_FENCE  // the last results are in their registers'
-        yield from (f"  {self._kept(name)} = {named(self._last(name))};" for name in carried)
+        yield from (f"  {self._kept(name)} = {name_registers(self._last(name))};" for name in carried)
         yield "}"
         yield ""
         yield from rest_tile_lines(shape, self.ops.start("V"))
@@ -646,11 +646,11 @@ class AttentionKernel:
             for copy in range(copies):
                 place = Place(Space.REGISTER, name, copy)
                 begun = f" = {first[place]}" if place in first else ""
-                yield f"{kind} {named(place)}{begun};"
+                yield f"{kind} {name_registers(place)}{begun};"
         yield "ROTA_WAIT_VM(0)  // Q has come"
         shape = self.shape
         yield " ".join(f'asm volatile("" : "+a"(q[{r}][{j}]));' for r in shape.row_blocks for j in shape.head_steps)
-        pins = " ".join(f'asm volatile("" : "+v"({named(place)}));' for place in first)
+        pins = " ".join(f'asm volatile("" : "+v"({name_registers(place)}));' for place in first)
         yield f'{pins} asm volatile("s_nop 1"); ROTA_FENCE'
 
     def _first(self, name: str) -> Place:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.check import bad_field, check_ints, check_types
-from rota.emit.gemm.program_form import stated_k_tile
+from rota.emit.gemm.program_form import find_stated_k_tile
 from rota.errors import DeclarationError
 from rota.program.entry import Entry, Place, Space
 from rota.program.kinds import Phase
@@ -285,32 +285,32 @@ class AttentionOps:
 
     def issued(self, entry: Entry, phase: Phase) -> AttentionStatement:
         """What an op of the loop is."""
-        kind, numbers = _parsed(entry)
+        kind, numbers = _parse_name(entry)
         effect = entry.effect
         if kind in ("K", "V"):
             return AttentionStatement(self._dma(kind, numbers[0], entry, phase), (DMA,), Maker.MEMORY, (), ())
         if kind in ("k", "v"):
             text, opcodes = self._fragment(kind, entry)
             return AttentionStatement(text, opcodes, Maker.MEMORY, (), effect.writes)
-        own = stated_k_tile(entry)
-        wants = {version.name: (named(place), version.iteration == own) for place, version in effect.wants}
+        own = find_stated_k_tile(entry)
+        wants = {version.name: (name_registers(place), version.iteration == own) for place, version in effect.wants}
         operands = _Operands(
             {name: place for name, (place, now) in wants.items() if now},
             {name: place for name, (place, now) in wants.items() if not now},
-            named(effect.makes[0][0]),
+            name_registers(effect.makes[0][0]),
         )
         text, opcodes, maker = self._makers[kind](numbers, operands)
         return AttentionStatement(text, opcodes, maker, effect.reads, effect.writes)
 
     def lds(self, entry: Entry) -> int:
         """Where in LDS a DMA's bytes begin, those of the first wave."""
-        tile, number = _parsed(entry)
+        tile, number = _parse_name(entry)
         copy = entry.effect.writes[0].copy
         return self.start(tile) + copy * self.shape.tile_bytes + number[0] * self.shape.dma_rows * self.shape.row_bytes
 
     def fragment_bytes(self, entry: Entry) -> tuple[int, tuple[int, ...]]:
         """Through which lane address a fragment is read, and how far after it each of its reads begins."""
-        kind, (first, second) = _parsed(entry)
+        kind, (first, second) = _parse_name(entry)
         row, start = self.shape.row_bytes, entry.effect.reads[0].copy * self.shape.tile_bytes
         if kind == "k":
             return second, (start + first * SIDE * row,)
@@ -318,14 +318,14 @@ class AttentionOps:
         return second, (start, start + SIDE * row)
 
     def _dma(self, tile: str, number: int, entry: Entry, phase: Phase) -> str:
-        name, ahead = tile.lower(), stated_k_tile(entry)
+        name, ahead = tile.lower(), find_stated_k_tile(entry)
         terms = [f"{name}_at"] if phase is not Phase.PROLOGUE else []
         terms += [f"{ahead} * {name}_tile"] if ahead else []
         terms += [f"{number} * {name}_dma"] if number else []
         return f"ROTA_DMA({name}_global, {self.lds(entry)}, {name}_fetch, {' + '.join(terms) or '0'})"
 
     def _fragment(self, kind: str, entry: Entry) -> tuple[str, tuple[str, ...]]:
-        target = named(entry.effect.writes[0])
+        target = name_registers(entry.effect.writes[0])
         lane, starts = self.fragment_bytes(entry)
         at = ", ".join(map(str, starts))
         if kind == "k":
@@ -405,13 +405,13 @@ class AttentionOps:
         return f"ROTA_OUTPUT({operands.made}, {factors})", (INSTRUCTION,), Maker.MATRIX
 
 
-def _parsed(entry: Entry) -> tuple[str, tuple[int, ...]]:
+def _parse_name(entry: Entry) -> tuple[str, tuple[int, ...]]:
     """An op's kind and numbers, by its name: the loop is a shape's, op by op."""
     kind, numbers = _NAME.findall(entry.op.name)[0]
     return kind, tuple(map(int, numbers.split("_")))
 
 
-def named(place: Place) -> str:
+def name_registers(place: Place) -> str:
     """The variable that a copy of a register value is."""
     return f"{place.name}_at{place.copy}"
 

@@ -52,7 +52,7 @@ _TAGS: dict[str, type[enum.IntEnum]] = {
 }
 
 
-def encoded(value: object) -> Json:
+def encode(value: object) -> Json:
     """A value as JSON knows it."""
     if isinstance(value, OpKind):
         return value.word
@@ -62,18 +62,20 @@ def encoded(value: object) -> Json:
             return f"{known.__name__}.{value.name}" if known is type(value) else value.value
         return value.name
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: encoded(getattr(value, each.name)) for each in _told(type(value)) if _differs(value, each)}
+        return {
+            each.name: encode(getattr(value, each.name)) for each in _fields_of(type(value)) if _differs(value, each)
+        }
     if isinstance(value, tuple):
-        return [encoded(each) for each in value]
+        return [encode(each) for each in value]
     return value
 
 
-def decoded(value: object, hint: Hint, path: str) -> Decoded:
+def decode(value: object, hint: Hint, path: str) -> Decoded:
     """The value of a type that is at a path of the document, or a T204 error that names the path."""
     return _read(_reader(hint), value, path)
 
 
-def decoded_record(value: object, kind: type, path: str, **ready: object) -> Decoded:
+def decode_record(value: object, kind: type, path: str, **ready: object) -> Decoded:
     """The same for a value some fields of which are known already, and so can't be given."""
     return _read(partial(_fields(kind, frozenset(ready)), ready=ready), value, path)
 
@@ -82,17 +84,17 @@ def _read(reader: Reader, value: object, path: str) -> Decoded:
     try:
         return reader(value)
     except _WrongError as wrong:
-        raise malformed(path + "".join(reversed(wrong.steps)), wrong.message, **wrong.both) from wrong
+        raise refuse_malformed(path + "".join(reversed(wrong.steps)), wrong.message, **wrong.both) from wrong
 
 
-def malformed(path: str, message: str, **both: object) -> EmissionError:
+def refuse_malformed(path: str, message: str, **both: object) -> EmissionError:
     """The T204 error for a path; `both` are what is there and what should."""
     told = tuple((name, str(value)) for name, value in both.items())
     return EmissionError(Finding(code="T204", message=f"{path}: {message}", evidence=(("at", path), *told)))
 
 
 @cache
-def _told(kind: type) -> tuple[Field[Any], ...]:
+def _fields_of(kind: type) -> tuple[Field[Any], ...]:
     hints = _hints(kind)
     return tuple(each for each in fields(kind) if each.compare or (each.init and hints[each.name] not in _NOT_TOLD))
 
@@ -162,7 +164,7 @@ def _tuple(hints: tuple[Hint, ...]) -> Reader:
 
     def read(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            raise _WrongError(f"expected a list, got {_shown(value)}")
+            raise _WrongError(f"expected a list, got {_show(value)}")
         _check_length(value, _MOST_ELEMENTS)
         if not any_length and len(value) != len(readers):
             raise _WrongError(f"expected {len(readers)} elements, got {len(value)}")
@@ -186,7 +188,7 @@ def _check_length(value: object, most: int) -> None:
 def _member(members: Mapping[str, enum.Enum]) -> Reader:
     def read(value: object) -> enum.Enum:
         if not isinstance(value, str) or value not in members:
-            raise _WrongError(f"expected one of {', '.join(members)}, got {_shown(value)}")
+            raise _WrongError(f"expected one of {', '.join(members)}, got {_show(value)}")
         return members[value]
 
     return read
@@ -195,14 +197,14 @@ def _member(members: Mapping[str, enum.Enum]) -> Reader:
 @cache
 def _fields(kind: type, known: frozenset[str]) -> Callable[..., Decoded]:
     """Reads a record, but for the fields that are known."""
-    hints, told = _hints(kind), [each for each in _told(kind) if each.name not in known]
+    hints, told = _hints(kind), [each for each in _fields_of(kind) if each.name not in known]
     readers = {each.name: _tag if (kind, each.name) == (OpDesc, "tag") else _reader(hints[each.name]) for each in told}
     readers |= {name: _mask for name in readers if name in _MASKS}
     needed = [each.name for each in told if each.default is MISSING]
 
     def read(value: object, ready: Mapping[str, object]) -> Decoded:
         if not isinstance(value, dict):
-            raise _WrongError(f"expected the fields of {kind.__name__}, got {_shown(value)}")
+            raise _WrongError(f"expected the fields of {kind.__name__}, got {_show(value)}")
         for name in value:
             if name not in readers:
                 raise _WrongError(f"{kind.__name__} has no such field", f".{name:.60}")
@@ -217,12 +219,12 @@ def _fields(kind: type, known: frozenset[str]) -> Callable[..., Decoded]:
         except _WrongError as wrong:
             wrong.steps.append(f".{name}")
             raise
-        return _made(kind, {**found, **ready})
+        return _make(kind, {**found, **ready})
 
     return read
 
 
-def _made(kind: type, found: dict[str, Any]) -> Decoded:
+def _make(kind: type, found: dict[str, Any]) -> Decoded:
     try:
         return kind(**found)
     except RotaError as error:
@@ -234,11 +236,11 @@ def _made(kind: type, found: dict[str, Any]) -> Decoded:
 def _plain(kind: Hint) -> Reader:
     def read(value: object) -> Decoded:
         if type(value) is not kind and not (kind is float and type(value) is int):
-            raise _WrongError(f"expected {getattr(kind, '__name__', kind)}, got {_shown(value)}")
+            raise _WrongError(f"expected {getattr(kind, '__name__', kind)}, got {_show(value)}")
         if isinstance(value, str):
             _check_text(value)
         elif isinstance(value, int | float) and not -LARGEST <= value <= LARGEST:
-            raise _WrongError(f"{_shown(value)} is more than any schedule has", most=LARGEST)
+            raise _WrongError(f"{_show(value)} is more than any schedule has", most=LARGEST)
         return value
 
     return read
@@ -258,7 +260,7 @@ def _tag(value: object) -> int:
         tags, _, name = value.partition(".")
         if tags in _TAGS and name in _TAGS[tags].__members__:
             return _TAGS[tags][name]
-        raise _WrongError(f"expected a number or the name of a tag, got {_shown(value)}")
+        raise _WrongError(f"expected a number or the name of a tag, got {_show(value)}")
     number: int = _reader(int)(value)
     return number
 
@@ -266,17 +268,17 @@ def _tag(value: object) -> int:
 def _mask(value: object) -> int:
     """A bit for each block."""
     if type(value) is not int or value.bit_length() > _LONGEST_MASK:
-        raise _WrongError(f"expected a mask of at most {_LONGEST_MASK} bits, got {_shown(value)}")
+        raise _WrongError(f"expected a mask of at most {_LONGEST_MASK} bits, got {_show(value)}")
     return value
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     return f"{reprlib.repr(value):.60} ({type(value).__name__})"
 
 
 def disagreement(field: str, message: str) -> EmissionError:
     """What is wrong with a field of the schedule."""
-    return malformed(f"schedule.{field}", message)
+    return refuse_malformed(f"schedule.{field}", message)
 
 
 def demand(field: str, said: object, found: object, message: str = "") -> None:
@@ -286,11 +288,11 @@ def demand(field: str, said: object, found: object, message: str = "") -> None:
     if not message and isinstance(said, int | str | None) and isinstance(found, int | str | None):
         message = f"is {said!r:.60}, but {found!r:.60} follows from the rest"
     both = {"in the document": reprlib.repr(said), "derived": reprlib.repr(found)}
-    raise malformed(f"schedule.{field}", message or "is not what follows from the rest", **both)
+    raise refuse_malformed(f"schedule.{field}", message or "is not what follows from the rest", **both)
 
 
 @contextmanager
-def derived_again(field: str) -> Iterator[None]:
+def derive_again(field: str) -> Iterator[None]:
     """What goes wrong while a part is derived again is wrong with what the document says there."""
     try:
         yield

@@ -22,15 +22,15 @@ from rota.emit.document.codec import (
     MachineSaid,
     Waits,
     check_agreement,
-    decoded,
-    decoded_record,
+    decode,
+    decode_record,
     demand,
-    derived_again,
+    derive_again,
     disagreement,
-    encoded,
+    encode,
     machine_meant,
     machine_said,
-    malformed,
+    refuse_malformed,
 )
 from rota.errors import EmissionError, Finding
 from rota.order.acyclic.check_ordering import check_ordering
@@ -81,7 +81,7 @@ def with_order_as_claimed(schedule: CompiledPipeline) -> CompiledPipeline:
     """The schedule with a certificate of its order that holds; what a search has shown is left open."""
     if schedule.ordering is None:
         return schedule
-    with derived_again("edges"):
+    with derive_again("edges"):
         problem = order_problem(schedule.body, schedule.config, schedule.schedule_config, schedule.edges)
     return replace(schedule, ordering=_order(problem, schedule.ordering))
 
@@ -141,7 +141,7 @@ class StagesAgain(DerivedAgain[CompiledPipeline]):
         """What an entry waits for, if it is a wait."""
         if entry.op.kind is not OpKind.WAIT:
             return None
-        with derived_again("config"):
+        with derive_again("config"):
             setting = EffectTerms(schedule.config, schedule.machine)
             return Waits(setting.vm if entry.op.tag == FrameworkTag.WAIT_VM else setting.lgkm, entry.op.wait_value)
 
@@ -156,7 +156,7 @@ class StagesAgain(DerivedAgain[CompiledPipeline]):
         else:
             _check_single_buffer(schedule)
         demand("kernel_deps", schedule.kernel_deps, _kernel_deps(schedule))
-        with derived_again("body"):
+        with derive_again("body"):
             _check_lds(schedule)
 
     def structure(self, schedule: CompiledPipeline) -> Iterator[Finding]:
@@ -221,9 +221,9 @@ def _before_repair(schedule: CompiledPipeline) -> tuple[list[int], list[Schedule
 def _check_single_buffer(schedule: CompiledPipeline) -> None:
     for name in ("program", "ordering"):
         demand(name, getattr(schedule, name), None, "a single buffer is not cut into blocks")
-    with derived_again("edges"):
+    with derive_again("edges"):
         LoopBody(schedule.body, schedule.edges)
-    with derived_again("body"):
+    with derive_again("body"):
         due = derive_single_buffer_phases(schedule.body, schedule.config)
     _check_data("prologue", schedule.prologue, due.prologue)
     _check_data("epilogue", schedule.epilogue, due.epilogue)
@@ -233,16 +233,16 @@ def _check_blocks(schedule: CompiledPipeline) -> None:
     config, sched = schedule.config, schedule.schedule_config
     if schedule.program is None or schedule.ordering is None:
         raise disagreement("program", "a schedule of several stages has one, and an ordering")
-    with derived_again("edges"):
+    with derive_again("edges"):
         problem = order_problem(schedule.body, config, sched, schedule.edges)
-    with derived_again("ordering"):
+    with derive_again("ordering"):
         _check_order(problem, schedule.ordering, sched)
-    with derived_again("body"):
+    with derive_again("body"):
         program = derive_program([schedule.body[index] for index in schedule.ordering.order], config, sched)
-    with derived_again("program.explicit_blocks"):
+    with derive_again("program.explicit_blocks"):
         program = program.with_explicit_blocks(check_explicit_blocks(schedule.program.explicit_blocks, program))
     demand("program", schedule.program, program, "is not what body, ordering and knobs give")
-    with derived_again("program"):
+    with derive_again("program"):
         prologue = derive_prologue_from_program(program, config, sched)
         epilogue = derive_epilogue_from_program(program, config)
     _check_prefetches(schedule, program)
@@ -324,14 +324,14 @@ def _modulo(schedule: CompiledLoop) -> ModuloSchedule | None:
     demand("modulo.ii", found.ii, placement.interval)
     demand("modulo.starts", found.starts, placement.starts)
     groups = 2 if schedule.staggered else 1
-    with derived_again("loop"):
+    with derive_again("loop"):
         times = time_loop(loop, timing_of(schedule.machine), groups=groups)
         behind = placement.barriers[1] - placement.barriers[0] if groups > 1 and placement.barriers[1:] else 0
         problem = modulo_problem(loop, times, dict(placement.copies), behind)
-    with derived_again("placement"):
+    with derive_again("placement"):
         check_starts(drop_turns(problem) if placement.turns_left else problem, found)
         _check_slack(loop, placement, problem, behind)
-    with derived_again("loop"):
+    with derive_again("loop"):
         deep, few = derive_allowances(loop, schedule.machine, times)
         claim = Claim(loop=loop, machine=schedule.machine, times=times, deep=deep, few=few)
         shown = claim.certify(found, placement)
@@ -382,13 +382,13 @@ class ValuesAgain(DerivedAgain[CompiledLoop]):
         loop, placement, tiles = schedule.loop, schedule.placement, schedule.trip_tiles
         _check_copies(loop, placement)
         _check_sizes(schedule, loop, placement, tiles)
-        with derived_again("loop"):
+        with derive_again("loop"):
             due = derive_loop_phases(loop, placement, schedule.machine, tiles[1] - placement.stages + 1)
         return replace(
             schedule,
-            prologue=tuple(_matched(Phase.PROLOGUE, schedule.prologue, due.prologue, schedule.machine)),
-            kernel=tuple(_matched(Phase.KERNEL, schedule.kernel, due.kernel, schedule.machine)),
-            epilogue=tuple(_matched(Phase.EPILOGUE, schedule.epilogue, due.epilogue, schedule.machine)),
+            prologue=tuple(_match_entries(Phase.PROLOGUE, schedule.prologue, due.prologue, schedule.machine)),
+            kernel=tuple(_match_entries(Phase.KERNEL, schedule.kernel, due.kernel, schedule.machine)),
+            epilogue=tuple(_match_entries(Phase.EPILOGUE, schedule.epilogue, due.epilogue, schedule.machine)),
         )
 
     def waits(self, schedule: CompiledLoop, entry: Entry) -> Waits | None:
@@ -445,7 +445,7 @@ def _check_sizes(schedule: CompiledLoop, loop: LoopSpec, placement: Placement, t
     )
 
 
-def _matched(phase: Phase, said: Sequence[Entry], due: Sequence[Entry], machine: Machine) -> Iterator[Entry]:
+def _match_entries(phase: Phase, said: Sequence[Entry], due: Sequence[Entry], machine: Machine) -> Iterator[Entry]:
     """The entries that are due, in the order that is said, with the waits and barriers between."""
     missing: dict[Entry, list[Entry]] = {}
     for entry in due:
@@ -512,7 +512,7 @@ def to_json(compiled: CompiledSchedule) -> str:
                 fixes=("declare the loop by stages (PipelineSchedule) or by values (Loop)",),
             )
         )
-    schedule = encoded(compiled) | {"machine": encoded(machine_said(compiled.machine))}
+    schedule = encode(compiled) | {"machine": encode(machine_said(compiled.machine))}
     return json.dumps(dict(zip(_KEYS, (FORMAT, VERSION, kind, schedule), strict=True)), indent=1)
 
 
@@ -525,11 +525,11 @@ def from_json(text: str, machines: Iterable[Machine] | None = None) -> CompiledS
     kind, given = _document(expect("the document", text, str))
     front_end, claimed = FRONT_ENDS[kind], given.pop("certificate", None)
     if "machine" not in given:
-        raise malformed("schedule.machine", f"{front_end.result.__name__} needs it")
-    machine = machine_meant(decoded(given.pop("machine"), MachineSaid, "schedule.machine"), machines)
+        raise refuse_malformed("schedule.machine", f"{front_end.result.__name__} needs it")
+    machine = machine_meant(decode(given.pop("machine"), MachineSaid, "schedule.machine"), machines)
     complete = {name: [] for name in front_end.optional} | given
-    schedule: CompiledSchedule = decoded_record(complete, front_end.result, "schedule", machine=machine)
-    terms: Certificate | None = decoded(claimed, Certificate | None, "schedule.certificate")
+    schedule: CompiledSchedule = decode_record(complete, front_end.result, "schedule", machine=machine)
+    terms: Certificate | None = decode(claimed, Certificate | None, "schedule.certificate")
     read: CompiledSchedule = check_agreement(front_end, schedule, terms, given)
     return read
 
@@ -537,37 +537,37 @@ def from_json(text: str, machines: Iterable[Machine] | None = None) -> CompiledS
 def _document(text: str) -> _Document:
     """The kind, and what is under "schedule"; all of the document around it is checked here."""
     if len(text) > _LONGEST:
-        raise malformed("the document", f"{len(text)} characters are more than a schedule takes", most=_LONGEST)
+        raise refuse_malformed("the document", f"{len(text)} characters are more than a schedule takes", most=_LONGEST)
     try:
         document = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise malformed("the document", f"not JSON: {error!s:.200}") from error
+        raise refuse_malformed("the document", f"not JSON: {error!s:.200}") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise malformed("format", f"expected {FORMAT!r}")
+        raise refuse_malformed("format", f"expected {FORMAT!r}")
     _check_version(document.get("version"))
     if set(document) != set(_KEYS):
-        raise malformed("the document", f"expected {', '.join(_KEYS[:-1])} and {_KEYS[-1]}, and nothing else")
+        raise refuse_malformed("the document", f"expected {', '.join(_KEYS[:-1])} and {_KEYS[-1]}, and nothing else")
     kind, schedule = document["kind"], document["schedule"]
     if not isinstance(kind, str) or kind not in FRONT_ENDS:
-        raise malformed("kind", f"expected one of {', '.join(FRONT_ENDS)}, got {_shown(kind)}")
+        raise refuse_malformed("kind", f"expected one of {', '.join(FRONT_ENDS)}, got {_show_certificate(kind)}")
     if not isinstance(schedule, dict):
         fields = FRONT_ENDS[kind].result.__name__
-        raise malformed("schedule", f"expected the fields of {fields}, got {_shown(schedule)}")
+        raise refuse_malformed("schedule", f"expected the fields of {fields}, got {_show_certificate(schedule)}")
     return _Document(kind, schedule)
 
 
 def _check_version(version: object) -> None:
     if type(version) is int and 0 < version < VERSION:
-        raise malformed(
+        raise refuse_malformed(
             "version",
             f"{FORMAT} version {version} was written by an earlier rota, whose schedules had other fields; this one "
             f"reads version {VERSION}: write the document again, with to_json or `rota emit KERNEL --form json`",
         )
     if type(version) is not int or version != VERSION:
-        raise malformed("version", f"expected {VERSION}, got {version!r:.60}")
+        raise refuse_malformed("version", f"expected {VERSION}, got {version!r:.60}")
 
 
-def _shown(value: object) -> str:
+def _show_certificate(value: object) -> str:
     return f"{reprlib.repr(value):.60} ({type(value).__name__})"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rota.emit.emission import miscounted, no_gemm_op, no_product, unfit
+from rota.emit.emission import no_gemm_op, no_product, refuse_count, unfit
 from rota.emit.gemm.gemm_loop import packs_of
 from rota.emit.gemm.gemm_tile import (
     HALVES,
@@ -413,7 +413,7 @@ class GemmBinding:
     def _miscounted(self, entry: Entry, counted: int, due: int) -> EmissionError:
         geometry = self.tile.geometry
         wrong = "its time is" if entry.op.kind.computes else "the waits after it count"
-        return miscounted(
+        return refuse_count(
             f"{entry.op} is declared as {counted} instructions of each wave, but takes {due} here: {wrong} wrong",
             concerns=[entry.concern()],
             evidence=(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from rota.emit.emission import miscounted, no_gemm_op, no_product, unfit
+from rota.emit.emission import no_gemm_op, no_product, refuse_count, unfit
 from rota.emit.gemm.gemm_tile import ColumnPair, Element, Factor, GemmTile, PairPack, Piece
 from rota.errors import Concern
 from rota.program.kinds import Home, OpKind, takes_formats
@@ -96,7 +96,7 @@ class ScaleLoop:
             for number, reader in enumerate(readers):
                 value, taken = self.loop.value(reader.writes[0]), share * self.tile.scale_registers(operand)
                 if value.size != taken:
-                    raise miscounted(
+                    raise refuse_count(
                         f"{value.name} is declared as {value.size} registers of each lane, but the scales of {share} "
                         f"parts take {taken}",
                         concerns=[Concern(label=reader.name, source=reader.source)],
@@ -110,7 +110,7 @@ class ScaleLoop:
         due, size = len(numbers) * self.tile.scale_dma_bytes, self.loop.value(op.writes[0]).size
         whole = self.tile.scale_bytes(operand)
         if (op.moved, size) != (due, whole):
-            raise miscounted(
+            raise refuse_count(
                 f"{op} is declared to move {op.moved} bytes into a tile of {size}, but its DMAs, {len(numbers)} of "
                 f"each wave, move {due} into {whole}",
                 concerns=[Concern(label=op.name, source=op.source)],
@@ -151,7 +151,7 @@ def check_block_sums(loop: LoopSpec, scales: ScaleLoop, sums: Mapping[str, SumPa
         scales.check_scaled(op, sums[own[0]], [read.value for read in op.reads if read.value not in own])
         held, summed = (loop.value(name).size for name in (op.writes[0], own[0]))
         if held != summed:
-            raise miscounted(
+            raise refuse_count(
                 f"{op.writes[0]} is declared as {held} registers of each lane, but {own[0]}, which {op} adds to it, "
                 f"has {summed}",
                 concerns=concerns,
@@ -204,11 +204,11 @@ class PairLoop:
         self.pieces: dict[str, Sequence[Piece]] = {}
         for number, name in enumerate(slices):
             tile.slice_rows(Factor.B, len(slices))
-            reads = dict(shared(_readers(loop, {name}), slice_pairs(tile, number, len(slices)), "LDS reads", name))
+            reads = dict(find_shared(_readers(loop, {name}), slice_pairs(tile, number, len(slices)), "LDS reads", name))
             packs = [op for op in _readers(loop, set(reads)) if op.kind is OpKind.VALU]
             if not packs:
                 raise no_product(f"no vector op turns the pairs of columns that are read of {name}")
-            made = dict(shared(packs, tile.slice_pieces(Factor.B, number, len(slices)), "pieces", name))
+            made = dict(find_shared(packs, tile.slice_pieces(Factor.B, number, len(slices)), "pieces", name))
             for op in packs:
                 _check_turned(op, {pair for piece in made[op.writes[0]] for pair in pairs_of(tile, piece)}, reads)
             self.reads |= reads
@@ -218,7 +218,7 @@ class PairLoop:
                 raise no_product(f"{op} turns nothing that is read of B", concerns=[_concern(op)])
 
 
-def shared(
+def find_shared(
     ops: Sequence[LoopOp], everything: Sequence[_Share], what: str, name: str
 ) -> Iterator[tuple[str, Sequence[_Share]]]:
     """What each op's register value holds, if they share it evenly, in their order."""
@@ -343,7 +343,7 @@ class GemmLoop:
                 if not readers:
                     raise no_product(f"nothing reads the tile {name}: a part of {operand.name} is never multiplied")
                 if operand is Factor.A or not self.tile.pairs:
-                    yield from shared(readers, pieces, "LDS reads", name)
+                    yield from find_shared(readers, pieces, "LDS reads", name)
 
     def _check_transposes(self, operand: Factor, readers: Sequence[LoopOp]) -> None:
         """All reads of B transpose, or none; those of A never do."""
@@ -485,7 +485,7 @@ class GemmLoop:
         _, dmas = self.loads(op)
         due = len(dmas) * self.tile.dma_rows * self.tile.row_bytes
         if op.moved != due:
-            raise miscounted(
+            raise refuse_count(
                 f"{op} is declared to move {op.moved} bytes, but its DMAs, {len(dmas)} of each wave, move {due}",
                 concerns=[Concern(label=op.name, source=op.source)],
                 evidence=(("declared", op.moved), ("moved", due)),
@@ -495,7 +495,7 @@ class GemmLoop:
     def _check_registers(self, name: str, due: int) -> None:
         if (size := self.loop.value(name).size) != due:
             writer = self.loop.writers(name)[0]
-            raise miscounted(
+            raise refuse_count(
                 f"{name} is declared as {size} registers of each lane, but what {writer} brings takes {due}",
                 concerns=[Concern(label=writer.name, source=writer.source)],
                 evidence=(("declared", size), ("taken", due)),

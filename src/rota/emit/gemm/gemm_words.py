@@ -24,7 +24,7 @@ from rota.emit.text import apart_words, sync_words
 from rota.targets.architecture import architecture_of
 
 
-def filled(read: LdsRead | ScaleRead | PairRead) -> str:
+def list_filled(read: LdsRead | ScaleRead | PairRead) -> str:
     """What a read of LDS fills."""
     if isinstance(read, LdsRead):
         return of_piece(read.operand, read.copy, read.part, read.piece)
@@ -33,7 +33,7 @@ def filled(read: LdsRead | ScaleRead | PairRead) -> str:
     return of_pair(read.pair, read.copy)
 
 
-def multiplied(mfma: Mfma) -> list[str]:
+def list_multiplied(mfma: Mfma) -> list[str]:
     """Factors and their scales."""
     return [*_of_factor(mfma, Factor.A), *_of_factor(mfma, Factor.B), *scaling(mfma)]
 
@@ -63,16 +63,16 @@ def read_for_nothing(instructions: Iterable[BoundInstruction]) -> list[str]:
     """Registers that are read once more than they are used; the compiler would drop the read."""
     unused: dict[str, None] = {}
     for each in instructions:
-        for register in _used(each):
+        for register in _list_used(each):
             unused.pop(register, None)
         if isinstance(each, LdsRead | ScaleRead | PairRead):
-            unused[filled(each)] = None
+            unused[list_filled(each)] = None
     return list(unused)
 
 
-def _used(instruction: BoundInstruction) -> Sequence[str]:
+def _list_used(instruction: BoundInstruction) -> Sequence[str]:
     if isinstance(instruction, Mfma):
-        return multiplied(instruction)
+        return list_multiplied(instruction)
     if isinstance(instruction, BlockAdd):
         return scaling(instruction)
     if isinstance(instruction, PairPack):
@@ -165,10 +165,10 @@ def read_text(binding: GemmBinding, read: LdsRead | ScaleRead | PairRead) -> str
         return pair_text(binding, read)
     operand = read.operand
     if isinstance(read, ScaleRead):
-        return f"ROTA_SCALE_READ({filled(read)}, {operand.value}_scale_lane, {read.lds})"
+        return f"ROTA_SCALE_READ({list_filled(read)}, {operand.value}_scale_lane, {read.lds})"
     word = "ROTA_READ_TRANSPOSED" if binding.tile.transposes(operand) else "ROTA_READ"
     lane = binding.lane(Piece(operand, read.part, read.piece))
-    return f"{word}({filled(read)}, {operand.value}_lane{lane}, {read.lds})"
+    return f"{word}({list_filled(read)}, {operand.value}_lane{lane}, {read.lds})"
 
 
 # Buffer resources in HIP.
@@ -254,9 +254,9 @@ def gemm_words(tile: GemmTile) -> Iterator[str]:
     if any(tile.step_pieces(operand) > 1 for operand in Factor):
         joined = ", ".join(map(str, range(_factor_registers(tile))))
         yield f"#define ROTA_JOIN(x, y) ((factor)__builtin_shufflevector(x, y, {joined}))"
-    named = {operand: _named(operand.value, tile.step_pieces(operand)) for operand in Factor}
+    named = {operand: _name(operand.value, tile.step_pieces(operand)) for operand in Factor}
     names = ", ".join(name for each in named.values() for name in each)
-    factors = ", ".join(f'"v"({_joined(each)})' for each in named.values())
+    factors = ", ".join(f'"v"({_join(each)})' for each in named.values())
     if tile.has_scales:
         yield from _scale_words(tile)
     if tile.block_sums:
@@ -353,12 +353,12 @@ def gemm_types(tile: GemmTile) -> Iterator[str]:
         yield "typedef float single __attribute__((ext_vector_type(1)));"
 
 
-def _named(name: str, count: int) -> list[str]:
+def _name(name: str, count: int) -> list[str]:
     """What the pieces of a factor are called in a macro."""
     return [name, f"{name}_next", f"{name}_third", f"{name}_fourth"][:count]
 
 
-def _joined(names: Sequence[str]) -> str:
+def _join(names: Sequence[str]) -> str:
     """One, two or four pieces as a factor; of four, each pair is as wide as a plain read first."""
     if len(names) > _TWO:
         return f"ROTA_JOIN(ROTA_PAIR({', '.join(names[:2])}), ROTA_PAIR({', '.join(names[2:])}))"

@@ -37,9 +37,9 @@ from rota.emit.gemm.gemm_words import (
     gemm_types,
     gemm_words,
     lane_column,
+    list_multiplied,
     macros,
     mfma_text,
-    multiplied,
     pair_text,
     read_for_nothing,
     read_text,
@@ -116,7 +116,7 @@ def column_fetches(tile: GemmTile) -> Iterator[str]:
     for pattern in range(panels.patterns):
         row = f"(b_line + {pattern * panels.dma_rows})" if pattern else "b_line"
         yield (
-            f"const int b_fetch{pattern} = b_line * b_row_bytes + (b_chunk ^ {_flipped(panels, row)}) * "
+            f"const int b_fetch{pattern} = b_line * b_row_bytes + (b_chunk ^ {_flip(panels, row)}) * "
             f"{panels.chunk_bytes} + thread % {each} * {tile.dma_bytes};"
         )
 
@@ -138,7 +138,7 @@ def column_places(binding: GemmBinding, start: int) -> Iterator[str]:
         yield f"  const int b_part{part} = wave_column * {binding.wave_rows(Factor.B) // TEAM} + {first}{within};"
         yield (
             f"  ROTA_LDS const char* const b_lane{part} = b_row + b_part{part} / {panels.chunks} * "
-            f"{panels.panel_bytes} + (b_part{part} % {panels.chunks} ^ {_flipped(panels, 'b_k')}) * "
+            f"{panels.panel_bytes} + (b_part{part} % {panels.chunks} ^ {_flip(panels, 'b_k')}) * "
             f"{panels.chunk_bytes};"
         )
 
@@ -152,7 +152,7 @@ def column_dma(tile: GemmTile, number: int, k_tile: int = 0, rows: str = "b_dma_
     return terms + ([str(panel * panels.row_bytes)] if panel else []), within % panels.patterns
 
 
-def taken_columns(binding: GemmBinding, name: str, numbers: range) -> Iterator[str]:
+def take_columns(binding: GemmBinding, name: str, numbers: range) -> Iterator[str]:
     """The lanes that a DMA would have fetched for fetch their bytes one element at a time, with zeros beyond."""
     tile = binding.tile
     panels, size = column_panels(tile), tile.element.bytes
@@ -162,7 +162,7 @@ def taken_columns(binding: GemmBinding, name: str, numbers: range) -> Iterator[s
     yield f"for (int number = 0; number < {len(numbers)}; ++number) {{"
     yield f"  const int k_row = number % {panels.dmas} * {panels.dma_rows} + b_line, from_row = at / {size} + k_row;"
     yield (
-        f"  const int column = number / {panels.dmas} * {panels.columns} + (b_chunk ^ {_flipped(panels, 'k_row')}) * "
+        f"  const int column = number / {panels.dmas} * {panels.columns} + (b_chunk ^ {_flip(panels, 'k_row')}) * "
         f"{TEAM} + thread % {each} * {tile.dma_bytes // size};"
     )
     fetch = element_fetch(
@@ -176,7 +176,7 @@ def taken_columns(binding: GemmBinding, name: str, numbers: range) -> Iterator[s
     yield "}"
 
 
-def _flipped(panels: ColumnPanels, k: str) -> str:
+def _flip(panels: ColumnPanels, k: str) -> str:
     """What the chunks of a row are exchanged by, in source."""
     terms = [
         f"({k} >> {bit} & 1) << {place}" if place else f"({k} >> {bit} & 1)"
@@ -458,7 +458,7 @@ class GemmKernel:
         total, summed = f"c[{a_part}][{b_part}]", f"sum[{copy}][{a_part}][{b_part}]"
         if isinstance(instruction, BlockAdd):
             return block_add_text(instruction, total, summed, scaling(instruction))
-        return mfma_text(self.tile, instruction.step, total if copy is None else summed, *multiplied(instruction))
+        return mfma_text(self.tile, instruction.step, total if copy is None else summed, *list_multiplied(instruction))
 
     def _scale_dma(self, dma: ScaleDma, phase: Phase) -> str:
         del dma, phase

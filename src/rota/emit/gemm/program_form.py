@@ -31,21 +31,21 @@ _TRIPS = (0, 1, 2)  # a trip takes what the one before left, and the first what 
 KTiles = Mapping[Phase, Sequence[int]]
 
 
-def stated_k_tiles(program: LoweredProgram) -> KTiles:
+def find_stated_k_tiles(program: LoweredProgram) -> KTiles:
     """By phase, for each of its entries, as it says itself; 0 for waits, barriers and fences."""
-    return {phase: [stated_k_tile(entry) for entry in program.phase(phase)] for phase in Phase}
+    return {phase: [find_stated_k_tile(entry) for entry in program.phase(phase)] for phase in Phase}
 
 
-def stated_k_tile(entry: Entry) -> int:
+def find_stated_k_tile(entry: Entry) -> int:
     """The iteration that an entry represents."""
     return entry.effect.instance.iteration
 
 
-def followed_k_tiles(program: LoweredProgram) -> KTiles:
+def follow_k_tiles(program: LoweredProgram) -> KTiles:
     """By phase, for each of its entries; 0 for waits, barriers and fences."""
     found: dict[tuple[Phase, int], int] = {}
     for trips in _TRIPS:
-        for phase, place, entry, tile in _followed(program, trips):
+        for phase, place, entry, tile in _follow(program, trips):
             if found.setdefault((phase, place), tile) != tile:
                 raise EmissionError(
                     Finding(
@@ -59,7 +59,7 @@ def followed_k_tiles(program: LoweredProgram) -> KTiles:
     return {phase: [found[phase, place] for place in range(len(program.phase(phase)))] for phase in Phase}
 
 
-def _followed(program: LoweredProgram, trips: int) -> Iterator[tuple[Phase, int, Entry, int]]:
+def _follow(program: LoweredProgram, trips: int) -> Iterator[tuple[Phase, int, Entry, int]]:
     """Each entry of this many trips with its K-tile; what nothing has fetched is taken for the trip's own."""
     held: dict[Place, int] = {}
     fetched: dict[Place, int] = {}
@@ -176,7 +176,7 @@ class LoopOperands:
 
     def k_tile(self, entry: Entry) -> int:
         """The K-tile that a load fetches, counted from the trip's k."""
-        return stated_k_tile(entry)
+        return find_stated_k_tile(entry)
 
     def pieces(self, entry: Entry, place: Place) -> Sequence[Piece]:
         """What a place in registers holds."""
@@ -367,7 +367,7 @@ class LoopForm:
         the remainder.
         """
         ops = (entry for entry in self.program.kernel if not entry.op.is_framework)
-        started = 1 + max(map(stated_k_tile, ops), default=-1)
+        started = 1 + max(map(find_stated_k_tile, ops), default=-1)
         remainder = self.program.tiles_outside - started
         return f"{self.program.name}_tail{remainder}" if remainder else self.program.name
 
@@ -379,7 +379,7 @@ class LoopForm:
         op = next(each for each in self.loop.ops if each.name == entry.op.name)
         made = {version.name: place.copy for place, version in entry.effect.makes}
         numbers = {f"to_{value}": made[value] for value in op.writes if value in made}
-        iteration = stated_k_tile(entry)
+        iteration = find_stated_k_tile(entry)
         wanted = {(version.name, version.iteration): place.copy for place, version in entry.effect.wants}
         for read in op.reads:
             before = f"_before{read.distance}" if read.distance else ""
@@ -399,7 +399,7 @@ class LoopForm:
 
     def k_tiles(self) -> KTiles:
         """For each entry of a phase, the K-tile that it works on."""
-        return stated_k_tiles(self.program)
+        return find_stated_k_tiles(self.program)
 
     def operands(self, tile: GemmTile) -> GemmOperands:
         """The program's operands, if it is a GEMM on that tile."""
@@ -445,7 +445,7 @@ class TileForm:
 
     def k_tiles(self) -> KTiles:
         """For each entry of a phase, the K-tile that it works on."""
-        return followed_k_tiles(self.program)
+        return follow_k_tiles(self.program)
 
     def operands(self, tile: GemmTile) -> GemmOperands:
         """The program's operands, if it is a GEMM on that tile."""

@@ -415,15 +415,15 @@ def _words(name: str, tile: GemmTile, asked: WholeGemm) -> dict[str, str]:
         "B_FACTOR": "" if by_columns else ".transpose(1, 2)",
         "NAME": name,
         "ARCH": tile.toolchain,
-        "PUT_INPUT": _indented(put),
-        "PUT_OUTPUT": _indented(_PUT[asked.output]),
-        "GET_OUTPUT": _indented(_GET[asked.output]),
+        "PUT_INPUT": _indent(put),
+        "PUT_OUTPUT": _indent(_PUT[asked.output]),
+        "GET_OUTPUT": _indent(_GET[asked.output]),
         "INPUT_BYTES": str(tile.element.bytes),
         "OUTPUT_BYTES": str(asked.output.bytes),
         "PRODUCTS": str(asked.products),
         "TOLERANCE": _NEAR[asked.output],
-        "REFERENCE": _indented(_reference(asked, _IN_CPP, "double other = product(given.b_up);", ";")),
-        "TORCH_REFERENCE": _indented(_reference(asked, _IN_TORCH, "", ""), 4),
+        "REFERENCE": _indent(_reference(asked, _IN_CPP, "double other = product(given.b_up);", ";")),
+        "TORCH_REFERENCE": _indent(_reference(asked, _IN_TORCH, "", ""), 4),
         "TORCH_INPUT": _scalar_type(given),
         "TORCH_OUTPUT": _scalar_type(out),
         "TORCH_PYTHON_INPUT": given,
@@ -455,5 +455,5 @@ def _reference(asked: WholeGemm, steps: Mapping[EpilogueStep, str], opening: str
             yield steps[step].format("other")
 
 
-def _indented(lines: Iterator[str] | tuple[str, ...], by: int = 2) -> str:
+def _indent(lines: Iterator[str] | tuple[str, ...], by: int = 2) -> str:
     return "\n".join(f"{' ' * by}{line}" for line in lines)

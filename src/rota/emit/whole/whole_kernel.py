@@ -52,7 +52,7 @@ from rota.emit.gemm.hip_gemm import (
     product_of,
     result_states,
     spoken_element,
-    taken_columns,
+    take_columns,
 )
 from rota.emit.gemm.lds_layout import LdsLayout
 from rota.emit.gemm.program_form import form_of
@@ -142,18 +142,18 @@ def rest_lines(
     yield "    } else {"
     for source in sources:
         columns = tile.by_columns(source.operand)
-        taken = taken_columns(binding, source.name, source.numbers) if columns else _taken(binding, layout, source)
+        taken = take_columns(binding, source.name, source.numbers) if columns else _take(binding, layout, source)
         yield from (f"      {line}" for line in taken)
     yield from (f"      {line}" for line in scales)
     yield "    }"
     yield "    ROTA_MEET"
-    yield from (f"    {line}" for line in _multiplied(binding))
+    yield from (f"    {line}" for line in _multiply(binding))
     yield "    ROTA_MEET"
     yield "  }"
     yield "}"
 
 
-def _taken(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[str]:
+def _take(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[str]:
     """The lanes that a DMA would have fetched for fetch their bytes one element at a time."""
     tile = binding.tile
     name = source.operand.value
@@ -180,7 +180,7 @@ def _taken(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[
     yield "}"
 
 
-def _multiplied(binding: GemmBinding) -> Iterator[str]:
+def _multiply(binding: GemmBinding) -> Iterator[str]:
     """EpilogueStep by step of K: all pieces of a step, then all its products."""
     tile = binding.tile
     for operand in Factor if tile.has_scales else ():
@@ -194,7 +194,7 @@ def _multiplied(binding: GemmBinding) -> Iterator[str]:
                 yield " ".join(_read(binding, Piece(operand, part, piece)) for piece in pieces)
         yield "ROTA_WAIT_LGKM(0)"
         spacing = PackSpacing(tile)
-        yield from _turned(binding, b, spacing) if tile.pairs else ()
+        yield from _turn(binding, b, spacing) if tile.pairs else ()
         for row in range(binding.parts(Factor.A)):
             for column in range(binding.parts(Factor.B)):
                 if states := spacing.before(Mfma(step, row, column, (0,) * len(a), (0,) * len(b))):
@@ -204,10 +204,10 @@ def _multiplied(binding: GemmBinding) -> Iterator[str]:
                 total = f"sum[0][{row}][{column}]" if tile.block_sums else f"c[{row}][{column}]"
                 yield mfma_text(tile, step, total, *factors, *scaled_by)
     if tile.block_sums:
-        yield from _added(binding)
+        yield from _add(binding)
 
 
-def _added(binding: GemmBinding) -> Iterator[str]:
+def _add(binding: GemmBinding) -> Iterator[str]:
     """The sums of a K-tile's blocks, scaled and added."""
     tile = binding.tile
     yield apart_text(result_states(architecture_of(tile.machine), tile.instruction))
@@ -228,7 +228,7 @@ def _read(binding: GemmBinding, read: Piece) -> str:
     return read_text(binding, LdsRead(read.operand, binding.read_offset(read), read.part, read.piece, 0))
 
 
-def _turned(binding: GemmBinding, pieces: Sequence[int], spacing: PackSpacing) -> Iterator[str]:
+def _turn(binding: GemmBinding, pieces: Sequence[int], spacing: PackSpacing) -> Iterator[str]:
     """Pairs of columns as the pieces of their parts."""
     for part in range(binding.parts(Factor.B)):
         for piece in pieces:
@@ -380,7 +380,7 @@ def plain_scale_dmas(binding: GemmBinding) -> Iterator[str]:
             yield scale_dma_text(binding, dma, [scales_before(tile, "at")])
 
 
-def taken_scales(binding: GemmBinding) -> Iterator[str]:
+def take_scales(binding: GemmBinding) -> Iterator[str]:
     """The same byte by byte, with zeros beyond K: what they scale there is 0, too.  Floats can always come by DMA."""
     tile = binding.tile
     if tile.block_sums:
@@ -538,7 +538,7 @@ class WholeKernel(GemmKernel):
         yield "}"
         yield ""
         dmas = (*self._plain_dmas(), *plain_scale_dmas(self.binding))
-        yield from rest_lines(self.binding, self.layout, self.sources, dmas, [*taken_scales(self.binding)])
+        yield from rest_lines(self.binding, self.layout, self.sources, dmas, [*take_scales(self.binding)])
         yield ""
         yield 'asm volatile("s_nop 15\\n\\ts_nop 3"); ROTA_FENCE  // the last results are in their registers'
         yield from self._pins()

@@ -66,7 +66,7 @@ def parse_epilogue(words: Sequence[str]) -> Steps:
     known = {step.value: step for step in EpilogueStep}
     for word in words:
         if word not in known:
-            raise _refused(f"an epilogue has no step {word!r}", evidence=(("steps", ", ".join(known)),))
+            raise _refuse(f"an epilogue has no step {word!r}", evidence=(("steps", ", ".join(known)),))
     steps = tuple(known[word] for word in words)
     check_epilogue(steps)
     return steps
@@ -76,15 +76,15 @@ def check_epilogue(steps: Steps) -> None:
     """Each step at most once, one gate, one bias, and before a gate only what both products share."""
     for step in steps:
         if steps.count(step) > 1:
-            raise _refused(f"the epilogue has the step {step.value} twice")
+            raise _refuse(f"the epilogue has the step {step.value} twice")
     if len([step for step in steps if step in _BIASES]) > 1:
-        raise _refused("the epilogue adds two biases; the kernel has one pointer for a bias")
+        raise _refuse("the epilogue adds two biases; the kernel has one pointer for a bias")
     gates = [number for number, step in enumerate(steps) if step.gates]
     if len(gates) > 1:
-        raise _refused("the epilogue has two gates; there are only two products")
+        raise _refuse("the epilogue has two gates; there are only two products")
     for step in steps[: gates[0]] if gates else ():
         if step not in _BEFORE_A_GATE:
-            raise _refused(
+            raise _refuse(
                 f"{step.value} is before a gate: what is done to both products there is "
                 f"{' and '.join(each.value for each in _BEFORE_A_GATE)} alone",
                 fixes=(f"put {step.value} after the gate, or leave it to the caller",),
@@ -101,7 +101,7 @@ def step_lines(step: EpilogueStep) -> Iterator[str]:
     yield f"// {_SAID[step]}"
     if step.gates:
         yield "ROTA_EACH {"
-        yield f"  values[e] = {_activated(_GATES[step])} * others[e];"
+        yield f"  values[e] = {_activate(_GATES[step])} * others[e];"
         yield "}"
         return
     if step is EpilogueStep.ROW_SCALE:
@@ -125,10 +125,10 @@ def _value(step: EpilogueStep) -> str:
         EpilogueStep.ROW_BIAS: "values[e] + row_addend",
         EpilogueStep.COLUMN_BIAS: "values[e] + (float)((const element*)bias)[ROTA_COLUMN(e)]",
     }
-    return plain[step] if step in plain else _activated(step)
+    return plain[step] if step in plain else _activate(step)
 
 
-def _activated(step: EpilogueStep) -> str:
+def _activate(step: EpilogueStep) -> str:
     return {
         EpilogueStep.RELU: "(values[e] < 0 ? 0 : values[e])",
         EpilogueStep.SILU: "ROTA_LOGISTIC(values[e], values[e])",
@@ -140,7 +140,7 @@ def _activated(step: EpilogueStep) -> str:
     }[step]
 
 
-def _refused(message: str, *, evidence: tuple[tuple[str, str], ...] = (), fixes: tuple[str, ...] = ()) -> EmissionError:
+def _refuse(message: str, *, evidence: tuple[tuple[str, str], ...] = (), fixes: tuple[str, ...] = ()) -> EmissionError:
     return EmissionError(Finding(code="T209", message=message, evidence=evidence, fixes=fixes))
 
 

@@ -28,7 +28,7 @@ from rota.isa.binary.elf import (
 )
 from rota.isa.binary.kernel_facts import MOST_WORK_ITEMS, Argument, Descriptor, FloatMode, KernelFacts
 from rota.isa.disassembly import Instruction, read_listing
-from rota.targets.registry import architecture_with, known_architectures
+from rota.targets.registry import architecture_with, list_architectures
 
 _DESCRIPTOR_BYTES = 64
 _MACH = 0xFF  # EF_AMDGPU_MACH
@@ -242,6 +242,6 @@ def _arch(flags: int, target: str | None) -> str:
             code="I111",
             message=message,
             evidence=(("ELF flags", f"{number:#x}, {arch or 'unknown'}"), ("notes", target or "no target")),
-            fixes=(f"known: {', '.join(sorted(each.arch for each in known_architectures()))}",),
+            fixes=(f"known: {', '.join(sorted(each.arch for each in list_architectures()))}",),
         )
     )

@@ -391,7 +391,7 @@ class CpSatScheduler:
             keep = Limits(horizon=makespan, max_globals=limits.max_globals, max_vgpr=peak)
             found = self._solve(facts, Goal.PEAK, keep, deadline, hint=best)
             best, peak_bound = _choose_better(facts, best, found.order), max(peak_bound, found.bound)
-        return _certified(facts, best, Evaluation(bound, peak_bound), by="cpsat", started=started)
+        return _certify(facts, best, Evaluation(bound, peak_bound), by="cpsat", started=started)
 
     def _shortest(
         self, facts: Facts, limits: Limits, deadline: float, *, seed_fits: bool
@@ -614,7 +614,7 @@ def _choose_better(facts: Facts, kept: tuple[int, ...], found: tuple[int, ...] |
     return found if found is not None and _measure(facts, found) < _measure(facts, kept) else kept
 
 
-def _certified(facts: Facts, order: tuple[int, ...], proved: Evaluation, *, by: str, started: float) -> Ordering:
+def _certify(facts: Facts, order: tuple[int, ...], proved: Evaluation, *, by: str, started: float) -> Ordering:
     cost = _measure(facts, order)
     return Ordering(
         order=order,

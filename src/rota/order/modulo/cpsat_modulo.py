@@ -245,10 +245,10 @@ def _ready(arcs: Sequence[Arc], starts: Mapping[int, int], ii: int) -> int:
 
 
 def _settle(component: Component, ii: int, ready: Mapping[int, int], slots: Mapping[int, int]) -> dict[int, int]:
-    def rounded(op: int, earliest: int) -> int:
+    def round_up(op: int, earliest: int) -> int:
         return earliest if op not in slots else earliest + (slots[op] - earliest) % ii
 
-    starts = {op: rounded(op, earliest) for op, earliest in ready.items()}
+    starts = {op: round_up(op, earliest) for op, earliest in ready.items()}
     changed, rounds = True, 0
     while changed:
         changed, rounds = False, rounds + 1
@@ -257,7 +257,7 @@ def _settle(component: Component, ii: int, ready: Mapping[int, int], slots: Mapp
         for producer, consumer, delay, distance in component.arcs:
             earliest = starts[producer] + delay - distance * ii
             if earliest > starts[consumer]:
-                starts[consumer], changed = rounded(consumer, earliest), True
+                starts[consumer], changed = round_up(consumer, earliest), True
     return starts
 
 

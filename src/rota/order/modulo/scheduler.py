@@ -232,7 +232,7 @@ def report_below_bound(problem: ModuloProblem, ii: int, mii: MII) -> OrderError:
     if mii.recurrence is not None and mii.recurrence.ii > ii:
         evidence.append(("recurrence", str(mii.recurrence)))
         concerns = [problem.ops[op].concern(op, "in the cycle") for op in mii.recurrence.cycle[:_MOST_NAMED]]
-    return _refused(problem, ii, concerns, evidence, (f"an initiation interval of at least {mii.ii}",))
+    return _refuse(problem, ii, concerns, evidence, (f"an initiation interval of at least {mii.ii}",))
 
 
 def report_refuted(
@@ -260,12 +260,12 @@ def report_refuted(
     touched = dict.fromkeys(op for arc in carried for op in (arc.producer, arc.consumer))
     concerns = [ops[op].concern(op, "at an end of a carried edge") for op in tuple(touched)[:_MOST_NAMED]]
     fixes = ("a larger initiation interval", *(f"one more place of {name}" for name in resources))
-    return _refused(problem, ii, concerns, evidence, fixes)
+    return _refuse(problem, ii, concerns, evidence, fixes)
 
 
 def report_never_fits(problem: ModuloProblem, ceiling: int) -> OrderError:
     """O301 at every II: within one iteration the edges force uses together that a resource can't take."""
-    return _refused(
+    return _refuse(
         problem,
         None,
         [],
@@ -291,7 +291,7 @@ def report_unscheduled(problem: ModuloProblem, ii: int | None, time_limit: float
     )
 
 
-def _refused(
+def _refuse(
     problem: ModuloProblem,
     ii: int | None,
     concerns: Sequence[Concern],
@@ -425,7 +425,7 @@ class ModuloScheduler:
         lower = max(mii.ii, lower)
         starts = iterative_starts(problem, lower)
         if starts is not None:
-            return _certified(problem, mii, lower, starts, lower=lower, by="ims", started=started)
+            return _certify(problem, mii, lower, starts, lower=lower, by="ims", started=started)
         return self._climb(derive_structure(problem), mii, lower, started)
 
     def least_possible(self, problem: ModuloProblem, *, lower: int = 1) -> int:
@@ -452,13 +452,13 @@ class ModuloScheduler:
             raise report_below_bound(problem, ii, mii)
         starts = iterative_starts(problem, ii)
         if starts is not None:
-            return _certified(problem, mii, ii, starts, lower=mii.ii, by="ims", started=started)
+            return _certify(problem, mii, ii, starts, lower=mii.ii, by="ims", started=started)
         found = self.starts_at(problem, ii)
         if found is Outcome.INFEASIBLE:
             raise explain(problem, ii, self.time_limit, seed=self.seed)
         if isinstance(found, Outcome):
             raise report_unscheduled(problem, ii, self.time_limit)
-        return _certified(problem, mii, ii, found, lower=mii.ii, by="cpsat", started=started)
+        return _certify(problem, mii, ii, found, lower=mii.ii, by="cpsat", started=started)
 
     def starts_at(self, problem: ModuloProblem, ii: int) -> tuple[int, ...] | Outcome:
         """Starts at exactly this II by search alone; or that there are none, or that the time came first."""
@@ -479,7 +479,7 @@ class ModuloScheduler:
                 found = iterative_starts(problem, ii, deadline)
                 starts, by = (found, "ims") if found is not None else (Outcome.OPEN, "")
             if not isinstance(starts, Outcome):
-                return _certified(problem, mii, ii, starts, lower=lower, by=by, started=started)
+                return _certify(problem, mii, ii, starts, lower=lower, by=by, started=started)
             ii += 1
             lower = lower if undecided else ii
         return self._fall_back(problem, mii, lower, started)
@@ -501,14 +501,14 @@ class ModuloScheduler:
         while lower + step < ceiling and spent() < deadline:
             starts = iterative_starts(problem, lower + step, deadline)
             if starts is not None:
-                return _certified(problem, mii, lower + step, starts, lower=lower, by="ims", started=started)
+                return _certify(problem, mii, lower + step, starts, lower=lower, by="ims", started=started)
             step = 2 * step + max(1, lower // _STRIDE)
         if _may_never_fit(problem):
             raise report_unscheduled(problem, None, self.time_limit)
         in_turn = strong_components(len(problem.ops), [arc for arc in problem.arcs if arc.distance == 0])
         rank = {component[0]: place for place, component in enumerate(in_turn)}
         serial = tuple(rank[op] * (ceiling // len(rank)) for op in range(len(rank)))
-        return _certified(problem, mii, ceiling, serial, lower=lower, by="one after the other", started=started)
+        return _certify(problem, mii, ceiling, serial, lower=lower, by="one after the other", started=started)
 
 
 def _may_never_fit(problem: ModuloProblem) -> bool:
@@ -531,7 +531,7 @@ def _find_ceiling(problem: ModuloProblem) -> int:
     return len(problem.ops) * max(1, longest, held)
 
 
-def _certified(
+def _certify(
     problem: ModuloProblem, mii: MII, ii: int, starts: tuple[int, ...], *, lower: int, by: str, started: float
 ) -> ModuloSchedule:
     proof = ModuloProof.REFUTED if ii == lower else ModuloProof.OPEN

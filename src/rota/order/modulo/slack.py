@@ -630,9 +630,9 @@ def _widen_slack(found: _Found, levels: Sequence[int], reading: int, search: _Se
             break
         wanted //= 2 if better.outcome is Outcome.INFEASIBLE or best.listed else 4
     if best.listed and _READ_SLACK * best.named[READ_SLACK] >= reading:
-        return _settled(request, best)
+        return _settle(request, best)
     best = search.polish(request, best, lengthen_slack)
-    return _settled(request, search.polish(request, best, shorten_lives(request.choice.deliveries)))
+    return _settle(request, search.polish(request, best, shorten_lives(request.choice.deliveries)))
 
 
 def _delay_landing(found: _Found, levels: Sequence[int], search: _Search) -> _Found:
@@ -647,7 +647,7 @@ def _delay_landing(found: _Found, levels: Sequence[int], search: _Search) -> _Fo
     return found
 
 
-def _settled(request: Request, found: Decision) -> Settled:
+def _settle(request: Request, found: Decision) -> Settled:
     starts, ii = found.starts or {}, request.ii
     ordered = tuple(starts[op] for op in range(len(request.choice.problem.ops)))
     shift = min(ordered, default=0) // ii * ii

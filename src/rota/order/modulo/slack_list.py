@@ -46,7 +46,7 @@ class _Windows:
     low: list[int]
     high: list[int]
 
-    def narrowed(self, ties: Sequence[_Tie]) -> _Windows | None:
+    def narrow(self, ties: Sequence[_Tie]) -> _Windows | None:
         """The windows with all ties applied; None if an op has no start left."""
         low, high = list(self.low), list(self.high)
         changed = True
@@ -93,7 +93,7 @@ class SlackList:
         self.ties = tuple(self._ties(reading))
         bounds = range(len(self.ops))
         given = _Windows([self.fixed.get(op, 0) for op in bounds], [self.fixed.get(op, last + ii - 1) for op in bounds])
-        self.windows = given.narrowed(self.ties) if apart else None
+        self.windows = given.narrow(self.ties) if apart else None
         self.inner = tuple(tie for tie in self.ties if not {tie.first, tie.second} & self.fixed.keys())
         self.near: dict[int, list[_Tie]] = {op: [] for op in self.free}
         for tie in self.ties:
@@ -113,7 +113,7 @@ class SlackList:
 
     def _lists(self, ways: Iterable[tuple[tuple[int, ...], _Windows]]) -> Iterator[Listed]:
         for slots, windows in ways:
-            starts = self._placed(windows)
+            starts = self._place(windows)
             if starts is not None:
                 room = min((starts[op] - windows.low[op] for op in self.readers), default=0)
                 yield Listed(starts, slots, room)
@@ -161,11 +161,11 @@ class SlackList:
                 left.high[op] = min(left.high[op], pivot - self.ops[op].latency - slack)
             for op in handover.after:
                 left.low[op] = max(left.low[op], pivot + behind - handover.distance * self.ii)
-            narrowed = left.narrowed(self.inner)
+            narrowed = left.narrow(self.inner)
             if narrowed is not None:
                 yield from self._met(others, narrowed, barriers)
 
-    def _placed(self, windows: _Windows) -> tuple[int, ...] | None:
+    def _place(self, windows: _Windows) -> tuple[int, ...] | None:
         """Reads as late as possible, the last first; then the others as early as possible, the most urgent first."""
         room, starts = _Room(self.ii, self.uses, dict(self.taken)), dict(self.fixed)
         late = sorted((op for op in self.free if op in self.readers), key=lambda op: (-windows.high[op], -op))
