@@ -214,8 +214,10 @@ class Audit:
             f"  {self.entries} entries are {self.instructions} instructions, {self.barriers} barriers",
             f"  waits: {waits}, {self.fused} fused",
             f"  registers {facts.vgprs} ({_show_count(facts.agprs)} AGPRs), {facts.sgprs} SGPRs{predicted}",
-            f"  LDS {facts.lds_bytes} bytes, spills {_show_count(facts.spills)}, "
-            f"private memory {facts.private_bytes} bytes",
+            (
+                f"  LDS {facts.lds_bytes} bytes, spills {_show_count(facts.spills)}, "
+                f"private memory {facts.private_bytes} bytes"
+            ),
         ]
         if self.certificate is not None:
             lines.append(f"  on its own waits and barriers {str(self.certificate).splitlines()[0]}")
