@@ -21,12 +21,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks.shared_folder import shared_folder
 from rota.cli.output import plain
 from rota.errors import RotaError, Severity
 from rota.prove.meter import Budget
 from rota.prove.proved_object import prove_object
 from rota.prove.verdict import Status, Verdict
+from tests.campaigns.shared_folder import shared_folder
 
 Row = dict[str, Any]
 """A kernel's verdict as JSON has it."""

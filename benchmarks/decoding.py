@@ -20,7 +20,6 @@ from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
 
-from benchmarks.shared_folder import shared_folder
 from rota.errors import IsaError, RotaError
 from rota.isa.binary.object_file import read_code_object
 from rota.isa.binary.toolchain import find_objdump
@@ -28,6 +27,7 @@ from rota.isa.code.disassembly import Instruction
 from rota.isa.decoded import decode
 from rota.isa.wave.skip import without_skipping
 from rota.targets.registry import architecture_named
+from tests.campaigns.shared_folder import shared_folder
 
 SHARED = shared_folder("kernels")
 SUFFIXES = (".hsaco", ".co")

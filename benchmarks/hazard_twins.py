@@ -10,7 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.hazard_rows import (
+from rota.prove.kernel_proof import Policies
+from rota.prove.verdict import Verdict
+from rota.targets.registry import architecture_named
+from rota.targets.wait_states import SOURCES
+from tests.campaigns.machine_code.hazard_rows import (
     ARCHITECTURES,
     COMPARE,
     COMPARE_EXEC,
@@ -32,10 +36,6 @@ from benchmarks.hazard_rows import (
     stores,
     vectors,
 )  # fmt: skip
-from rota.prove.kernel_proof import Policies
-from rota.prove.verdict import Verdict
-from rota.targets.registry import architecture_named
-from rota.targets.wait_states import SOURCES
 from tests.prove.written import judged
 
 WAIT_FOR_ALL = "s_waitcnt vmcnt(0) lgkmcnt(0)"

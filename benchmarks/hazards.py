@@ -22,8 +22,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from benchmarks import hazard_pairs
-from benchmarks.hazard_sources import sources
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.errors import RotaError
 from rota.isa.binary.toolchain import find_toolchain
@@ -38,6 +36,8 @@ from rota.prove.proved_object import read_object_to_prove
 from rota.targets.architecture import Architecture
 from rota.targets.registry import architecture_named
 from rota.targets.wait_states import SOURCES
+from tests.campaigns.machine_code import hazard_pairs
+from tests.campaigns.machine_code.hazard_sources import sources
 from tests.emit.kernels import SMALL, SMALL_MI300X, by_values, four_wave, ping_pong
 from tests.isa.sources import PREAMBLE
 from tests.shared import shared

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.shared_folder import shared_folder
 from benchmarks.value_oracle import of_corpus
 from rota.errors import Finding
 from rota.prove.kernel_proof import prove
 from rota.prove.meter import Budget
 from rota.prove.verdict import Status
+from tests.campaigns.shared_folder import shared_folder
 from tests.isa.corpus.cases import FOLDER, Case, cases, judged
 
 JUDGED = frozenset({"I103", "I104", "I105", "I106", "I109"})

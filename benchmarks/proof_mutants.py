@@ -26,13 +26,8 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from benchmarks.code_argument import code_argument
-from benchmarks.race_argument import Change
-from benchmarks.race_edits import Mutant, some_mutants
 from benchmarks.race_mutants import launched
-from benchmarks.shared_folder import shared_folder
 from benchmarks.value_oracle import of_corpus
-from benchmarks.value_record import recorded
 from rota.errors import RotaError
 from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.launch.interleaving import some_interleavings
@@ -40,6 +35,11 @@ from rota.prove.kernel_proof import prove
 from rota.prove.meter import Budget
 from rota.prove.proved_object import read_object_to_prove
 from rota.prove.verdict import Status
+from tests.campaigns.machine_code.code_argument import code_argument
+from tests.campaigns.machine_code.race_argument import Change
+from tests.campaigns.machine_code.race_edits import Mutant, some_mutants
+from tests.campaigns.machine_code.value_record import recorded
+from tests.campaigns.shared_folder import shared_folder
 from tests.isa.corpus.cases import Case, cases
 from tests.isa.corpus.problem import Problem
 

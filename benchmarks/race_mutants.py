@@ -25,15 +25,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.hazards import why_not_needed
-from benchmarks.race_argument import Change, argument
-from benchmarks.race_edits import KINDS, Mutant, facts_of, some_mutants
-from benchmarks.race_trace import matters, traced
 from rota import load_kernel
 from rota.errors import RotaError
 from rota.isa.decoded import KernelProgram
 from rota.isa.hazards.walk import check_spacing
 from rota.isa.launch.interleaving import Interleaving, some_interleavings
 from rota.isa.launch.loaded_kernel import LoadedKernel
+from tests.campaigns.machine_code.race_argument import Change, argument
+from tests.campaigns.machine_code.race_edits import KINDS, Mutant, facts_of, some_mutants
+from tests.campaigns.machine_code.race_trace import matters, traced
 from tests.isa.corpus.cases import FOLDER, Case
 from tests.isa.corpus.problem import Problem
 from tests.shared import shared

@@ -9,7 +9,6 @@ import time
 from typing import NamedTuple
 
 from benchmarks.mca import one_after_another
-from benchmarks.undisturbed import slowdown
 from rota import CompiledSchedule, KernelGeometry, compile_schedule
 from rota.cycles.instructions import encode
 from rota.cycles.model import run
@@ -19,6 +18,7 @@ from rota.kernels.ping_pong import DeclarativeSchedule
 from rota.kernels.target_profiles import mi355x_target
 from rota.pipeline.tile_shape import TileShape
 from rota.targets.device import device_of
+from tests.campaigns.undisturbed import slowdown
 
 
 class Speed(NamedTuple):

@@ -13,9 +13,6 @@ import random
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks.whole_kernels import Built
-from benchmarks.whole_problems import Problem
-from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
 from rota.emit.gemm.gemm_tile import gemm_tile
 from rota.errors import Finding
@@ -26,6 +23,9 @@ from rota.isa.launch.loaded_kernel import LoadedKernel
 from rota.tune.compute_point import whole_of
 from rota.tune.emitted_library import EmittedKernel, emitted_kernels
 from rota.tune.tune_library import library_in
+from tests.campaigns.whole.whole_kernels import Built
+from tests.campaigns.whole.whole_problems import Problem
+from tests.campaigns.whole.whole_run import run_problem
 
 SEED = 19
 

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks.measured_rows import DEVICES, measured_on
 from rota.tune.dispatch_table import table_files
 from rota.tune.formula import predicted
 from rota.tune.local_pool import LocalPool
@@ -25,6 +24,7 @@ from rota.tune.shapes import ProblemShape
 from rota.tune.space import TuneSpace, sift, space_of
 from rota.tune.tune_library import TunedLibrary, tune_library
 from rota.tune.tune_progress import summary
+from tests.campaigns.measured.measured_rows import DEVICES, measured_on
 
 SHAPES = 10_000
 SEED = 19

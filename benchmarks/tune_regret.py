@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.measured_rows import DEVICES, Floats, Rows, measured_on, read_rows, table
-from benchmarks.problem_fit import held_out
 from rota.predict.predict_problem import parameters_of
 from rota.predict.time_model import times_of
 from rota.targets.device import problem_facts_of
 from rota.targets.registry import device_named
+from tests.campaigns.measured.measured_rows import DEVICES, Floats, Rows, measured_on, read_rows, table
+from tests.campaigns.measured.problem_fit import held_out
 
 LARGE = (256, 256)
 SHIPPED, ALWAYS = "rota's ranking, as shipped", "always 256x256, where measured"

@@ -24,9 +24,6 @@ from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.drawn_kernels import Drawn, drawn
-from benchmarks.value_meaning import DifferError, Meaning, Where
-from benchmarks.value_record import Contents, Launch, WaveRecord, recorded, told
 from rota.isa.decoded import KernelProgram
 from rota.isa.load import load_kernel
 from rota.isa.wave.operand import SCALAR
@@ -40,6 +37,9 @@ from rota.prove.product_state import ProductState
 from rota.prove.squad import Half, Squad
 from rota.prove.symbol import M32, Linear, Symbol
 from rota.prove.verdict import Verdict
+from tests.campaigns.machine_code.drawn_kernels import Drawn, drawn
+from tests.campaigns.machine_code.value_meaning import DifferError, Meaning, Where
+from tests.campaigns.machine_code.value_record import Contents, Launch, WaveRecord, recorded, told
 from tests.isa.corpus.cases import Case, cases
 
 AMPLE = Budget(steps=10**9, seconds=10**6, states=10**9)

@@ -22,14 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.attention_problems import (
-    AttentionNumbers,
-    AttentionProblem,
-    Floats,
-    attention_due,
-    draw_attention,
-    draw_numbers,
-)
 from rota.audit.audit import audit_attention
 from rota.audit.gemm_launch import packed
 from rota.compiled.compiled_schedule import CompiledSchedule
@@ -45,6 +37,14 @@ from rota.kernels.attention_forward import HEAD_64, HEAD_128, SMALL_TILE
 from rota.order.modulo.scheduler import ModuloScheduler
 from rota.prove.proved_object import prove_object
 from rota.values.compile_loop import compile_loop
+from tests.campaigns.whole.attention_problems import (
+    AttentionNumbers,
+    AttentionProblem,
+    Floats,
+    attention_due,
+    draw_attention,
+    draw_numbers,
+)
 
 SHAPES: dict[str, ForwardShape] = {"head128": HEAD_128, "head64": HEAD_64, "small": SMALL_TILE}
 _NAN = 0x7FC0

@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from benchmarks.attention_problems import AttentionProblem
 from benchmarks.whole_attention import attention_of, run_attention, schedule_of
 from rota.audit.audit import audit_attention
 from rota.emit.attention.attention_kernel import emit_attention
 from rota.errors import RotaError
 from rota.isa.binary.toolchain import find_toolchain
+from tests.campaigns.whole.attention_problems import AttentionProblem
 
 NAME = "small"
 PROBLEMS: tuple[AttentionProblem, ...] = (

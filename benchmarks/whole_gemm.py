@@ -15,11 +15,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from benchmarks.whole_kernels import FINE, LOOPS, built
-from benchmarks.whole_problems import Problem, draw_problem
-from benchmarks.whole_run import run_problem
 from rota.emit.whole.epilogue_steps import parse_epilogue
 from rota.emit.whole.whole_options import Output, WholeGemm
+from tests.campaigns.whole.whole_kernels import FINE, LOOPS, built
+from tests.campaigns.whole.whole_problems import Problem, draw_problem
+from tests.campaigns.whole.whole_run import run_problem
 
 EPILOGUES: tuple[tuple[str, ...], ...] = (
     (),

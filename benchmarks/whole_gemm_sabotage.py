@@ -17,14 +17,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.pair_faults import PAIR_FAULTS
-from benchmarks.whole_block_faults import BLOCK_FAULTS
-from benchmarks.whole_far import wrong_far_row
-from benchmarks.whole_faults import BY_COLUMNS, FAULTS, LOOP, SUMS, Fault
-from benchmarks.whole_kernels import FINE, Built, built, loaded, loop_of, shape_of, source_of
-from benchmarks.whole_launcher import CASES, COLUMNS, cases_by_columns, compiled, missed, program
-from benchmarks.whole_problems import Problem
-from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
 from rota.emit.whole.epilogue_steps import parse_epilogue
 from rota.emit.whole.whole_host import emit_launcher
@@ -33,6 +25,14 @@ from rota.emit.whole.whole_options import Output, WholeGemm
 from rota.errors import RotaError
 from rota.isa.binary.toolchain import find_toolchain
 from rota.prove.proved_object import prove_object
+from tests.campaigns.whole.pair_faults import PAIR_FAULTS
+from tests.campaigns.whole.whole_block_faults import BLOCK_FAULTS
+from tests.campaigns.whole.whole_far import wrong_far_row
+from tests.campaigns.whole.whole_faults import BY_COLUMNS, FAULTS, LOOP, SUMS, Fault
+from tests.campaigns.whole.whole_kernels import FINE, Built, built, loaded, loop_of, shape_of, source_of
+from tests.campaigns.whole.whole_launcher import CASES, COLUMNS, cases_by_columns, compiled, missed, program
+from tests.campaigns.whole.whole_problems import Problem
+from tests.campaigns.whole.whole_run import run_problem
 
 LAUNCHED = WholeGemm(
     output=Output.BF16, epilogue=parse_epilogue(["alpha", "row_scale", "column_scale", "column_bias", "beta"])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.undisturbed import slowdown
+from tests.campaigns.undisturbed import slowdown
 from tests.cli.command import rota
 
 SECONDS = 10  # of processor time on an idle machine; each takes less than one, and took more than a minute

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.undisturbed import slowdown
 from rota.cli.summary import summarise
 from rota.errors import Finding, Severity
 from rota.kernels.by_values import LoopShape
 from rota.kernels.catalogue import shipped_kernels
 from rota.order.modulo.modulo_schedule import ModuloProof
 from rota.values.compiled_loop import CompiledLoop, grain_of
+from tests.campaigns.undisturbed import slowdown
 from tests.cli.command import data, rota
 
 MOST_SECONDS = 0.7

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import pytest
 
 from benchmarks import fuzz_json, malformed, race_mutants, tune_library
-from benchmarks.measured_rows import read_rows, table
 from benchmarks.races import after_repair, as_recorded, by_phase, prove_file
 from benchmarks.tune_regret import (
     LARGE,
@@ -27,6 +26,7 @@ from benchmarks.tune_regret import (
 from rota.targets.device import problem_facts_of
 from rota.targets.problem_facts import Fitted
 from rota.targets.registry import device_named
+from tests.campaigns.measured.measured_rows import read_rows, table
 from tests.conformance.corpus import cases
 from tests.conformance.replays import FILES
 from tests.docs.blocks import PAGES, ROOT

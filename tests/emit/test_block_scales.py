@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from benchmarks.whole_kernels import LOOPS, loop_of, source_of
 from rota.audit.audit import audit_gemm
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_factors import BlockScales, Element, Factor
@@ -33,6 +32,7 @@ from rota.pipeline.geometry import KernelGeometry
 from rota.program.entry import Entry, Work
 from rota.program.loop_spec import LoopOp, LoopSpec, Value
 from rota.targets.by_architecture import GFX950
+from tests.campaigns.whole.whole_kernels import LOOPS, loop_of, source_of
 from tests.findings.smallest import raised
 
 if TYPE_CHECKING:

@@ -9,12 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.whole_block_faults import BLOCK_FAULTS
-from benchmarks.whole_faults import GATED, Fault
 from benchmarks.whole_gemm_sabotage import DEEP, PROBLEMS, found_by
-from benchmarks.whole_kernels import LOOPS, built, loop_of
-from benchmarks.whole_launcher import FLOAT_CASES, Case, compiled, program, said
-from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
 from rota.emit.gemm.block_spacing import Bound, block_wait_states, result_states
 from rota.emit.gemm.gemm_binding import GemmBinding
@@ -40,6 +35,11 @@ from rota.prove.proved_object import prove_object
 from rota.targets.architecture import architecture_of
 from rota.targets.by_architecture import GFX942, GFX950
 from rota.values.compile_loop import compile_loop
+from tests.campaigns.whole.whole_block_faults import BLOCK_FAULTS
+from tests.campaigns.whole.whole_faults import GATED, Fault
+from tests.campaigns.whole.whole_kernels import LOOPS, built, loop_of
+from tests.campaigns.whole.whole_launcher import FLOAT_CASES, Case, compiled, program, said
+from tests.campaigns.whole.whole_run import run_problem
 from tests.findings.smallest import raised
 
 LOW = "block_fp8_low"

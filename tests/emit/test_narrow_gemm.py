@@ -7,12 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.whole_faults import GATED
 from benchmarks.whole_gemm_sabotage import DEEP, PROBLEMS
-from benchmarks.whole_kernels import LOOPS, built, loop_of, source_of
-from benchmarks.whole_launcher import NARROW_CASES, SCALED_CASES, Case, compiled, program, said
-from benchmarks.whole_problems import fitted
-from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
 from rota.audit.gemm_launch import FP4_VALUES, packed
 from rota.emit.gemm.gemm_factors import Element
@@ -29,6 +24,11 @@ from rota.isa.mfma.formats import small_float_table
 from rota.kernels.narrow_gemm import FP4_LARGE, FP4_SMALL
 from rota.program.loop_spec import LoopSpec
 from rota.targets.by_architecture import GFX942, GFX950
+from tests.campaigns.whole.whole_faults import GATED
+from tests.campaigns.whole.whole_kernels import LOOPS, built, loop_of, source_of
+from tests.campaigns.whole.whole_launcher import NARROW_CASES, SCALED_CASES, Case, compiled, program, said
+from tests.campaigns.whole.whole_problems import fitted
+from tests.campaigns.whole.whole_run import run_problem
 from tests.emit.test_one_program import TOOLCHAINS
 from tests.emit.test_one_program import said as warnings_of
 from tests.findings.smallest import raised

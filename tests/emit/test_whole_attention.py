@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.attention_launcher import attention_launcher_missed
-from benchmarks.attention_problems import AttentionProblem, attention_due, draw_numbers
 from benchmarks.whole_attention import built_attention, drawn_attention, run_attention, schedule_of
 from benchmarks.whole_attention_sabotage import ATTENTION_FAULTS, PROBLEMS, AttentionFault, attention_found_by
 from rota.audit.audit import audit_attention
@@ -31,6 +29,8 @@ from rota.program.phase import Phase
 from rota.prove.proved_object import prove_object
 from rota.targets.by_architecture import GFX950
 from rota.values.compile_loop import compile_loop
+from tests.campaigns.whole.attention_launcher import attention_launcher_missed
+from tests.campaigns.whole.attention_problems import AttentionProblem, attention_due, draw_numbers
 from tests.emit.test_one_program import TOOLCHAINS, said
 from tests.findings.smallest import raised
 

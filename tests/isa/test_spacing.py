@@ -8,8 +8,6 @@ from time import process_time
 
 import pytest
 
-from benchmarks import hazard_pairs
-from benchmarks.hazard_sources import sources
 from benchmarks.hazards import _in_assembly, _objects, judged, pairs_agree
 from rota.isa.code.disassembly import read_listing
 from rota.isa.hazards.spacing import Kind, Trait
@@ -18,6 +16,8 @@ from rota.isa.hazards.walk import SpacingWalk, check_spacing
 from rota.targets.architecture import Architecture
 from rota.targets.cdna3 import CDNA3
 from rota.targets.cdna4 import CDNA4
+from tests.campaigns.machine_code import hazard_pairs
+from tests.campaigns.machine_code.hazard_sources import sources
 from tests.isa.single import execute, fresh, listing, loaded
 from tests.isa.sources import compiled
 from tests.shared import shared

@@ -8,15 +8,15 @@ from functools import cache
 import numpy as np
 import pytest
 
-from benchmarks.measured_rows import Rows, best_rates, read_rows, table
-from benchmarks.problem_fit import Fit, fit_rows, folds, held_out
-from benchmarks.problem_judging import TUNED, coverage, errors, interval, large
 from rota.predict.gemm_problem import GemmProblem
 from rota.predict.predict_problem import predict_problem
 from rota.predict.tiled_gemm import TiledGemm
 from rota.predict.time_model import times_of
 from rota.targets.device import problem_facts_of
 from rota.targets.registry import device_named, known_devices
+from tests.campaigns.measured.measured_rows import Rows, best_rates, read_rows, table
+from tests.campaigns.measured.problem_fit import Fit, fit_rows, folds, held_out
+from tests.campaigns.measured.problem_judging import TUNED, coverage, errors, interval, large
 from tests.shared import shared
 
 FACTS = problem_facts_of(device_named("mi355x"))

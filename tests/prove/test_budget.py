@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks.shared_folder import shared_folder
 from rota.prove import meter
 from rota.prove.feasibility import Feasibility
 from rota.prove.meter import Budget, Meter
 from rota.prove.proved_object import prove_object
 from rota.prove.verdict import Status, Verdict
+from tests.campaigns.shared_folder import shared_folder
 from tests.cli.command import rota
 from tests.prove.written import codes, evidence, judged
 from tests.shared import shared

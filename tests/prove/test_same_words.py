@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.drawn_kernels import facts
 from rota.errors import Severity
 from rota.isa.code.disassembly import read_listing
 from rota.isa.decoded import load_program
 from rota.isa.launch.run import run_kernel
 from rota.prove.kernel_proof import prove
 from rota.prove.verdict import Status, Verdict
+from tests.campaigns.machine_code.drawn_kernels import facts
 
 OPENING = """
 s_load_dwordx2 s[4:5], s[0:1], 0x18

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TypeVar
 
-from benchmarks.race_trace import Op, WaveTrace
 from rota.isa.wave.step import Step
+from tests.campaigns.machine_code.race_trace import Op, WaveTrace
 
 T = TypeVar("T")
 NEVER = 1 << 30

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from rota.emit.whole.whole_options import PARAMETERS
 from rota.isa.binary.toolchain import Toolchain
 
-STAND_IN = Path(__file__).parent.parent / "tests" / "emit" / "hip_stand_in"
+STAND_IN = Path(__file__).parents[2] / "emit" / "hip_stand_in"
 _CHECK = re.compile(r"^  if \((!\(.*\)|.*overlap\(.*\))\) return \"(.*)\";$", re.MULTILINE)
 
 

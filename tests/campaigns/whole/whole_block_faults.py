@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.whole_faults import GATED, SUMS, Fault, faults
+from tests.campaigns.whole.whole_faults import GATED, SUMS, Fault, faults
 
 BLOCK_FAULTS: tuple[Fault, ...] = (
     *faults(

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.whole_launcher import Case, compiled, said
 from rota.emit.attention.attention_kernel import ATTENTION_PARAMETERS
 from rota.isa.binary.toolchain import find_toolchain
+from tests.campaigns.whole.whole_launcher import Case, compiled, said
 
 _CHECK = re.compile(r"^  if \((!\(.*\))\) return \"(.*)\";$", re.MULTILINE)
 

@@ -13,9 +13,9 @@ from random import Random
 
 import numpy as np
 
-from benchmarks.value_record import Launch
 from rota.isa.binary.kernel_facts import Argument, Descriptor, KernelFacts
 from rota.isa.decoded import KernelProgram, load_program
+from tests.campaigns.machine_code.value_record import Launch
 
 LDS_BYTES = 4096
 ARGUMENTS = 6

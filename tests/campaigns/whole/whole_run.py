@@ -12,8 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.whole_kernels import Built
-from benchmarks.whole_problems import (
+from rota.audit.gemm_launch import packed
+from rota.emit.gemm.gemm_factors import BLayout
+from rota.emit.whole.epilogue_steps import EpilogueStep
+from rota.emit.whole.whole_finish import PARTIAL_UNIT
+from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, Output, WholeGemm
+from rota.errors import Finding, IsaError
+from rota.isa.launch.interleaving import some_interleavings
+from rota.pipeline.geometry import SCALED_BLOCK
+from tests.campaigns.whole.whole_kernels import Built
+from tests.campaigns.whole.whole_problems import (
     LEAST_SIGNIFICANT,
     Floats,
     Operands,
@@ -27,14 +35,6 @@ from benchmarks.whole_problems import (
     scaled_operands,
     wrong_elements,
 )
-from rota.audit.gemm_launch import packed
-from rota.emit.gemm.gemm_factors import BLayout
-from rota.emit.whole.epilogue_steps import EpilogueStep
-from rota.emit.whole.whole_finish import PARTIAL_UNIT
-from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, Output, WholeGemm
-from rota.errors import Finding, IsaError
-from rota.isa.launch.interleaving import some_interleavings
-from rota.pipeline.geometry import SCALED_BLOCK
 
 _ALIGNED = 256  # bytes, as allocators of GPU memory align
 _UNTOUCHED = 0xA5
@@ -81,13 +81,13 @@ def _workgroups(asked: WholeGemm, tiles: int) -> int:
     return max(1, tiles // 2) if asked.persistent else tiles
 
 
-def _reduce(built: Built, problem: Problem, values: list[Any], orders: Any) -> Any:  # noqa: ANN401  # a launch's
+def _reduce(built: Built, problem: Problem, values: list[Any], orders: Any) -> Any:  # a launch's
     units = problem.m * -(-problem.n // built.asked.output.width)
     grid = (-(-units // REDUCTION_THREADS), 1, problem.batches)
     return built.reduce.launch(*values, grid=grid, block=REDUCTION_THREADS, orders=orders, check=False, processes=1)
 
 
-def _said(result: Any) -> Iterator[str]:  # noqa: ANN401  # of a launch
+def _said(result: Any) -> Iterator[str]:  # of a launch
     findings: tuple[Finding, ...] = result.findings
     yield from (f"{each.code} {each.message}" for each in findings)
 

@@ -13,4 +13,4 @@ SETTING = "ROTA_SHARED"
 
 def shared_folder(name: str) -> Path:
     """A file or folder, which need not exist."""
-    return Path(os.environ.get(SETTING) or Path(__file__).parents[2] / "shared") / name
+    return Path(os.environ.get(SETTING) or Path(__file__).parents[3] / "shared") / name

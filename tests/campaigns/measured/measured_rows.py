@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.shared_folder import shared_folder
 from rota.predict.time_model import KernelWork, work_of_problem
+from tests.campaigns.shared_folder import shared_folder
 
 Floats = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ The first place of a text is the loop's where the loop has it, the last one the 
 
 from __future__ import annotations
 
-from benchmarks.whole_faults import Fault, faults
+from tests.campaigns.whole.whole_faults import Fault, faults
 
 IN_PAIRS = "small_mi300x_kn"
 _LOOP_PACK = "ROTA_PACK(b[0][1][2][0], b_pairs[0][0][8], b_pairs[0][0][9], ROTA_ODD)"

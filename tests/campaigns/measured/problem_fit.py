@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.measured_rows import Floats, Measured, Rows
 from rota.predict.time_model import ModelParameters, TimeParts, times_of
+from tests.campaigns.measured.measured_rows import Floats, Measured, Rows
 
 SHARED = {"start": 3.5, "feed": 28.0, "store": 3.5, "split_start": 1.5, "split_traffic": 2.0}
 """Parameters that all rows of a device have in common, and where the fit begins."""
@@ -97,7 +97,7 @@ def _parameters(x: Floats, where: _Where) -> ModelParameters:
     busy = own[: where.elements]
     share, factor = own[where.elements :].reshape(2, where.families)
 
-    def each(of: Floats, at: NDArray[np.int64]) -> Any:  # noqa: ANN401  # arrays stand for numbers
+    def each(of: Floats, at: NDArray[np.int64]) -> Any:  # arrays stand for numbers
         return np.where(at >= 0, of[at], np.median(of))
 
     return ModelParameters(

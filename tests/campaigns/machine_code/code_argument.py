@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from benchmarks.race_argument import Change
 from rota.isa.code.disassembly import Instruction
 from rota.isa.wave.step import Step
+from tests.campaigns.machine_code.race_argument import Change
 
 SLACK = "nothing more is ever outstanding there than the weaker wait lets through"
 LATER = "a later wait covers it before anything uses it"

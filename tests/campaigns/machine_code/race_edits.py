@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from benchmarks.race_argument import Change, Facts, rotated
 from rota.isa.code.disassembly import Instruction
 from rota.isa.decoded import KernelProgram, decode, load_program
 from rota.isa.wave.operand import SCC_BIT
 from rota.isa.wave.step import Step
+from tests.campaigns.machine_code.race_argument import Change, Facts, rotated
 
 KINDS = ("wait +1", "wait gone", "barrier gone", "barrier moved", "LDS offset", "DMA destination", "s_nop")
 MOST_OF_A_KIND = {"wait +1": 6, "wait gone": 4, "barrier gone": 4, "barrier moved": 5, "LDS offset": 2,

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.plain_integers import PLAIN
 from rota.prove.lane_mask import Mask
 from rota.prove.squad import Half
 from rota.prove.symbol import GROUP, LANE, M32, Linear, Parts, Symbol, Value
+from tests.campaigns.machine_code.plain_integers import PLAIN
 
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -58,7 +58,7 @@ def unknown() -> Known:
     return Known(np.zeros(LANES, np.int64), NONE.copy())
 
 
-def _full(numbers: Any) -> Known:  # noqa: ANN401
+def _full(numbers: Any) -> Known:
     return Known(np.broadcast_to(np.asarray(numbers, np.int64), (LANES,)), ALL)
 
 
@@ -321,11 +321,11 @@ class Meaning:
 
 _MADE: dict[str, Callable[[Meaning, Args, Where], Known | None]] = {
     "half": lambda one, args, at: one.value(Half(args[0], args[1]), at),
-    "any": Meaning._any,  # noqa: SLF001  # its own
-    "/": Meaning._share,  # noqa: SLF001
-    "pair": Meaning._pair,  # noqa: SLF001
-    "first": Meaning._first,  # noqa: SLF001
-    "lane": Meaning._one_lane,  # noqa: SLF001
+    "any": Meaning._any,  # its own
+    "/": Meaning._share,
+    "pair": Meaning._pair,
+    "first": Meaning._first,
+    "lane": Meaning._one_lane,
 }
 
 

@@ -14,7 +14,6 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.race_trace import bits
 from rota.isa.code.disassembly import Instruction
 from rota.isa.decoded import KernelProgram
 from rota.isa.launch import run as launching
@@ -24,6 +23,7 @@ from rota.isa.races.memory_order import AccessOrder
 from rota.isa.wave.operand import EXEC, SCALAR, SCC
 from rota.isa.wave.step import Step
 from rota.isa.wave.wave import Wave
+from tests.campaigns.machine_code.race_trace import bits
 
 Triple = tuple[int, int, int]
 Contents = int | NDArray[np.uint32]

@@ -83,7 +83,7 @@ class Recorder:
     def launch(self, original: Callable[..., None]) -> Callable[..., None]:
         """`Wave.launch`."""
 
-        def recorded(wave: Wave, counter: str, pending: Any) -> None:  # noqa: ANN401
+        def recorded(wave: Wave, counter: str, pending: Any) -> None:
             assert self._now is not None
             self._op.counter, self._op.rows = counter, frozenset(pending.rows)
             self._now.ops[len(self._now.pcs) - 1] = self._op

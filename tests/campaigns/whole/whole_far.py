@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.whole_kernels import Built
 from rota.audit.gemm_launch import packed
 from rota.emit.whole.whole_options import PARAMETERS, Output
 from rota.isa.launch.kernarg import Pointer, Value
 from rota.isa.launch.run import run_dispatch
+from tests.campaigns.whole.whole_kernels import Built
 
 _STRIDE = (1 << 23) + 16  # bytes: 128 rows take just over 1 GiB, 256 more than an int counts
 _K = 40

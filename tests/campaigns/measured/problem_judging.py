@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.measured_rows import Floats, Rows
-from benchmarks.problem_fit import Fit, fit_rows, held_out
 from rota.predict.time_model import KernelWork, times_of
+from tests.campaigns.measured.measured_rows import Floats, Rows
+from tests.campaigns.measured.problem_fit import Fit, fit_rows, held_out
 
 TUNED = (
     "bf16|-|asm|plain",
