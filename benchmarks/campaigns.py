@@ -42,6 +42,11 @@ class Campaign:
     command: str  # after `python -m`; `{seed}` stands for this run's seed
     cases: str
     wrong: str
+    setting: str = ""  # of the environment, NAME=VALUE
+
+    def line(self, seed: object) -> str:
+        """What to type for it."""
+        return f"{self.setting} python -m {self.command}".strip().format(seed=seed)
 
 
 def _benchmark(name: str, options: str, cases: str, wrong: str, *, title: str = "") -> Campaign:
@@ -49,8 +54,9 @@ def _benchmark(name: str, options: str, cases: str, wrong: str, *, title: str = 
     return Campaign(name=title or name, command=command, cases=cases, wrong=wrong)
 
 
-def _tests(name: str, options: str) -> Campaign:
-    return Campaign(name=name, command=f"pytest -q -p no:cacheprovider {options}", cases=_PASSED, wrong=_FAILED)
+def _tests(name: str, options: str, setting: str = "") -> Campaign:
+    command = f"pytest -q -p no:cacheprovider {options}"
+    return Campaign(name=name, command=command, cases=_PASSED, wrong=_FAILED, setting=setting)
 
 
 CAMPAIGNS = (
@@ -76,7 +82,7 @@ CAMPAIGNS = (
     ),
     _benchmark("repairs", "--programs 2000 --first {seed}", r"([\d,]+) repairs compared", r"([\d,]+) wrong"),
     _benchmark("optimality", "--count 500 --first {seed}", r"^ +(\d+) (?!beaten)", r"^ +(\d+) beaten"),
-    _benchmark("fuzz_json", "50000 {seed}", r"^\S+ +([\d,]+)(?: +[\d,]+){4} +[\d.]+ +[\d.]+ s", r" s +([\d,]+)$"),
+    _benchmark("fuzz_json", "50000 {seed}", r"^\w.{27} *([\d,]+)(?: +[\d,]+){4} +[\d.]+ +[\d.]+ s ", r" s +([\d,]+)$"),
     # Machine code: what is executed, what is proved, and wait states.
     _benchmark("instructions", "--count 12 --kernels 2000 --seed {seed}", r"alone: (\d+) cases", r"^Wrong: (\d+)"),
     _benchmark("matrix", "--seed {seed}", r"opcodes, (\d+) cases", r"cases, (\d+) wrong"),
@@ -127,6 +133,7 @@ CAMPAIGNS = (
         r"rows lost (\d+), too many (\d+), changed (\d+)|identical: False()",
     ),
     _tests("conformance", "tests/conformance"),
+    _tests("triton_without_core", "tests/triton", setting="ROTA_NATIVE=0"),
     _tests("slow", "-m slow"),
 )
 
@@ -165,15 +172,16 @@ def count(pattern: str, output: str) -> int:
 
 def run(campaign: Campaign, seed: int, logs: Path) -> Result:
     """Run its command to its end, whatever that is, and keep what it prints."""
-    command = campaign.command.format(seed=seed)
+    command = [sys.executable, "-m", *shlex.split(campaign.command.format(seed=seed))]
+    environment = os.environ | dict([campaign.setting.split("=", 1)] if campaign.setting else [])
     log = logs / f"{campaign.name}.txt"
     started = time.monotonic()
     with log.open("w") as file:
-        done = subprocess.run([sys.executable, "-m", *shlex.split(command)], stdout=file, stderr=file, check=False)
+        done = subprocess.run(command, env=environment, stdout=file, stderr=file, check=False)
     output = log.read_text(errors="replace")
     result = Result(
         campaign=campaign,
-        command=f"python -m {command}",
+        command=campaign.line(seed),
         status=done.returncode,
         cases=count(campaign.cases, output),
         wrong=count(campaign.wrong, output),
@@ -197,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     chosen = [each for each in CAMPAIGNS if not options.only or each.name in options.only]
     if options.list:
-        print(table([("campaign", "command"), *((each.name, f"`python -m {each.command}`") for each in chosen)]))
+        print(table([("campaign", "command"), *((each.name, f"`{each.line('N')}`") for each in chosen)]))
         return 0
     seed = secrets.randbelow(_SEEDS) if options.seed is None else options.seed
     logs = options.logs or Path(tempfile.mkdtemp(prefix="rota-campaigns-"))
