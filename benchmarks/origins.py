@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from benchmarks.races import table
 from rota import DeclarativeSchedule, KernelGeometry, Pipeline4Wave, PipelineSchedule, SingleBufferSchedule
+from tests.campaigns.schedules.races import table
 from tests.pipeline.origins import LEFT, NAMELESS, REFUSED, REMOVED, draw, judge
 
 VERDICTS = (REMOVED, REFUSED, LEFT, NAMELESS)

@@ -12,14 +12,14 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from benchmarks.whole_attention import SHAPES, built_attention
-from benchmarks.whole_gemm import VARIANTS
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.whole.whole_options import WholeGemm
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
 from rota.prove.meter import Budget
 from rota.prove.proved_object import prove_object
+from tests.campaigns.whole.whole_attention import SHAPES, built_attention
+from tests.campaigns.whole.whole_gemm import VARIANTS
 from tests.campaigns.whole.whole_kernels import built
 from tests.emit.kernels import ZOO, Emitted
 

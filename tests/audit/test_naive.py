@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from benchmarks.naive import versions
 from rota.audit.compare import WaitVerdict
+from tests.campaigns.pages.naive import versions
 from tests.emit.kernels import SMALL, by_values
 
 

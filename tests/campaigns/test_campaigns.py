@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import campaigns
-from benchmarks.campaigns import CAMPAIGNS, Campaign, count, main
+from tests.campaigns import all_campaigns as campaigns
+from tests.campaigns.all_campaigns import CAMPAIGNS, Campaign, count, main
+from tests.campaigns.command_source import source_of
 
 ROOT = Path(__file__).parents[2]
 SAID = {
@@ -33,8 +34,8 @@ SAID = {
     ),
     "malformed": (
         (
-            "500 damaged code objects from 9 files: 3 T103; slowest 1.00 s, most memory 9 MiB, 0 defects, 3 ms a case\n"
-            "1,000 damaged code objects from 9 files: 6 T103; slowest 1.00 s, most memory 9 MiB, 2 defects, 3 ms a case\n"
+            "500 damaged code objects from 9 files: 3 T103; slowest 1 s, most memory 9 MiB, 0 defects, 3 ms a case\n"
+            "1,000 damaged code objects from 9 files: 6 T103; slowest 1 s, most memory 9 MiB, 2 defects, 3 ms a case\n"
             "990 header, 10 code\n\n"
             "40 kernels with changed instructions, executed from 9 files: 6 right; slowest 1 s, most memory 9 MiB, "
             "1 defects, 3 ms a case\n40 code\n"
@@ -94,7 +95,7 @@ SAID = {
 def test_a_campaign_is_a_command_with_such_options(campaign: Campaign) -> None:
     module, *rest = campaign.command.split()
     for option in re.findall(r"--[\w-]+", " ".join(rest)) if module != "pytest" else ():
-        assert f'"{option}"' in (ROOT / f"{module.replace('.', '/')}.py").read_text("utf-8")
+        assert f'"{option}"' in source_of(ROOT, module)
     for path in (each for each in rest if each.startswith("tests/")):
         assert (ROOT / path).exists()
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.mca import one_after_another
 from rota import GFX950
 from rota.cycles.compute_unit import Steady
 from rota.cycles.instructions import CODE, ModelInstruction, encode
@@ -21,6 +20,7 @@ from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram
 from rota.program.machine import Confidence, Counter, Fact
 from rota.program.phase import Phase
+from tests.campaigns.schedules.mca import one_after_another
 from tests.cycles.programs import DMA, MFMA, PARAMETERS, READ, VALU, program
 from tests.cycles.test_cycles import lost
 from tests.cycles.timed_loops import SMALL

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.whole_gemm_sabotage import DEEP, PROBLEMS, found_by
 from rota.audit.audit import audit_gemm
 from rota.emit.gemm.block_spacing import Bound, block_wait_states, result_states
 from rota.emit.gemm.gemm_binding import GemmBinding
@@ -37,6 +36,7 @@ from rota.targets.by_architecture import GFX942, GFX950
 from rota.values.compile_loop import compile_loop
 from tests.campaigns.whole.whole_block_faults import BLOCK_FAULTS
 from tests.campaigns.whole.whole_faults import GATED, Fault
+from tests.campaigns.whole.whole_gemm_sabotage import DEEP, PROBLEMS, found_by
 from tests.campaigns.whole.whole_kernels import LOOPS, built, loop_of
 from tests.campaigns.whole.whole_launcher import FLOAT_CASES, Case, compiled, program, said
 from tests.campaigns.whole.whole_run import run_problem

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.whole_gemm_sabotage import DEEP, PROBLEMS
 from rota.audit.audit import audit_gemm
 from rota.audit.gemm_launch import FP4_VALUES, packed
 from rota.emit.gemm.gemm_factors import Element
@@ -25,6 +24,7 @@ from rota.kernels.narrow_gemm import FP4_LARGE, FP4_SMALL
 from rota.program.loop_spec import LoopSpec
 from rota.targets.by_architecture import GFX942, GFX950
 from tests.campaigns.whole.whole_faults import GATED
+from tests.campaigns.whole.whole_gemm_sabotage import DEEP, PROBLEMS
 from tests.campaigns.whole.whole_kernels import LOOPS, built, loop_of, source_of
 from tests.campaigns.whole.whole_launcher import NARROW_CASES, SCALED_CASES, Case, compiled, program, said
 from tests.campaigns.whole.whole_problems import fitted

@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.whole_attention import built_attention, drawn_attention, run_attention, schedule_of
-from benchmarks.whole_attention_sabotage import ATTENTION_FAULTS, PROBLEMS, AttentionFault, attention_found_by
 from rota.audit.audit import audit_attention
 from rota.emit.attention.attention_host import emit_attention_launcher
 from rota.emit.attention.attention_kernel import attention_name, emit_attention
@@ -31,6 +29,13 @@ from rota.targets.by_architecture import GFX950
 from rota.values.compile_loop import compile_loop
 from tests.campaigns.whole.attention_launcher import attention_launcher_missed
 from tests.campaigns.whole.attention_problems import AttentionProblem, attention_due, draw_numbers
+from tests.campaigns.whole.whole_attention import built_attention, drawn_attention, run_attention, schedule_of
+from tests.campaigns.whole.whole_attention_sabotage import (
+    ATTENTION_FAULTS,
+    PROBLEMS,
+    AttentionFault,
+    attention_found_by,
+)
 from tests.emit.test_one_program import TOOLCHAINS, said
 from tests.findings.smallest import raised
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import whole_gemm_sabotage
-from benchmarks.whole_gemm import VARIANTS, drawn
 from rota.audit.audit import audit_gemm
 from rota.audit.machine_loop import MachineLoop, read_machine_loop
 from rota.emit.gemm.gemm_tile import gemm_tile
@@ -22,8 +20,10 @@ from rota.emit.whole.whole_options import Output, WholeGemm, parse_options
 from rota.emit.whole.whole_project import emit_project
 from rota.isa.binary.toolchain import find_toolchain
 from rota.prove.proved_object import prove_object
+from tests.campaigns.whole import whole_gemm_sabotage
 from tests.campaigns.whole.pair_faults import PAIR_FAULTS
 from tests.campaigns.whole.whole_faults import FAULTS, LINEAR
+from tests.campaigns.whole.whole_gemm import VARIANTS, drawn
 from tests.campaigns.whole.whole_kernels import FINE, LOOPS, Built, built, loop_of, shape_of, source_of
 from tests.campaigns.whole.whole_launcher import STAND_IN, compiled, program
 from tests.campaigns.whole.whole_problems import Problem

@@ -8,14 +8,14 @@ from dataclasses import fields
 
 import pytest
 
-from benchmarks.hazard_twins import page, proved, twins
 from rota.errors import Finding, IsaError
 from rota.isa.code.disassembly import read_listing
 from rota.isa.hazards.walk import check_spacing
 from rota.prove.verdict import Status
 from rota.targets.registry import architecture_named
 from rota.targets.wait_states import SOURCES, Hazards
-from tests.campaigns.machine_code.hazard_rows import ARCHITECTURES, Twin
+from tests.campaigns.hazards.hazard_rows import ARCHITECTURES, Twin
+from tests.campaigns.hazards.hazard_twins import page, proved, twins
 from tests.docs.blocks import ROOT
 from tests.isa.single import execute, fresh, listing
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from benchmarks.instructions import executed_opcodes, without_oracle
+from tests.campaigns.machine_code.instructions import executed_opcodes, without_oracle
 from tests.isa.every_opcode import every_instruction
 from tests.isa.plain.c_campaign import judged_functions
 from tests.isa.plain.families import ARCHITECTURES, FAMILIES, Family
@@ -34,7 +34,7 @@ def test_every_opcode_that_is_executed_has_an_oracle(arch: str) -> None:
 
 def test_an_opcode_without_an_oracle_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     others = [family for family in FAMILIES if family.name != "memory"]
-    monkeypatch.setattr("benchmarks.instructions.FAMILIES", others)
+    monkeypatch.setattr("tests.campaigns.machine_code.instructions.FAMILIES", others)
     executed = executed_opcodes("gfx950")
     assert "ds_read_b64_tr_b4" in without_oracle(executed)
     assert "v_add_u32" not in without_oracle(executed)

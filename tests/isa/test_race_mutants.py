@@ -6,11 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.race_mutants import BAD, DOUBTFUL, FLAGGED, HARMLESS, MISSED, UNEXPLAINED, _verdict, judged, launched
 from rota import load_kernel
 from rota.isa.launch.interleaving import LATEST, some_interleavings
 from tests.campaigns.machine_code.race_argument import APART, ENDS, LATER, SLACK, Change, argument
 from tests.campaigns.machine_code.race_edits import facts_of
+from tests.campaigns.machine_code.race_mutants import (
+    BAD,
+    DOUBTFUL,
+    FLAGGED,
+    HARMLESS,
+    MISSED,
+    UNEXPLAINED,
+    _verdict,
+    judged,
+    launched,
+)
 from tests.campaigns.machine_code.race_trace import Op, WaveTrace, matters, traced
 from tests.isa.corpus.cases import FOLDER, Case
 from tests.isa.single import loaded

@@ -8,7 +8,6 @@ from time import process_time
 
 import pytest
 
-from benchmarks.hazards import _in_assembly, _objects, judged, pairs_agree
 from rota.isa.code.disassembly import read_listing
 from rota.isa.hazards.spacing import Kind, Trait
 from rota.isa.hazards.spacing_reader import spacing_of
@@ -16,8 +15,9 @@ from rota.isa.hazards.walk import SpacingWalk, check_spacing
 from rota.targets.architecture import Architecture
 from rota.targets.cdna3 import CDNA3
 from rota.targets.cdna4 import CDNA4
-from tests.campaigns.machine_code import hazard_pairs
-from tests.campaigns.machine_code.hazard_sources import sources
+from tests.campaigns.hazards import hazard_pairs
+from tests.campaigns.hazards.hazard_sources import sources
+from tests.campaigns.hazards.hazards import _in_assembly, _objects, judged, pairs_agree
 from tests.isa.single import execute, fresh, listing, loaded
 from tests.isa.sources import compiled
 from tests.shared import shared

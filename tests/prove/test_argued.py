@@ -10,13 +10,13 @@ from itertools import pairwise
 
 import pytest
 
-from benchmarks import proof_mutants
-from benchmarks.proof_agreement import compare
-from benchmarks.proof_mutants import JUDGED, Subject, compiled_subject, own_subject, status_of
 from rota.prove.kernel_proof import prove
 from rota.prove.product_state import ProductState
 from rota.prove.squad import LdsUse, Squad
 from rota.prove.verdict import Status
+from tests.campaigns.machine_code import proof_mutants
+from tests.campaigns.machine_code.proof_agreement import compare
+from tests.campaigns.machine_code.proof_mutants import JUDGED, Subject, compiled_subject, own_subject, status_of
 from tests.campaigns.machine_code.race_edits import EDITS
 from tests.isa.corpus.cases import FOLDER, Case
 from tests.shared import shared

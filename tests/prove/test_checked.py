@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks import proof_mutants
-from benchmarks.proof_agreement import compare
-from benchmarks.proof_mutants import (
+from rota.prove.meter import Budget
+from rota.prove.verdict import Status, Verdict
+from tests.campaigns.machine_code import proof_mutants
+from tests.campaigns.machine_code.proof_agreement import compare
+from tests.campaigns.machine_code.proof_mutants import (
     FLAGGED,
     JUDGED,
     MISSED,
@@ -20,8 +22,6 @@ from benchmarks.proof_mutants import (
     mutants_of,
     status_of,
 )
-from rota.prove.meter import Budget
-from rota.prove.verdict import Status, Verdict
 from tests.isa.corpus.cases import FOLDER, Case
 from tests.prove.written import codes, judged
 from tests.shared import shared

@@ -8,7 +8,6 @@ from random import Random
 import numpy as np
 import pytest
 
-from benchmarks.value_oracle import compared, of_corpus, of_seed
 from rota.isa.decoded import KernelProgram, decode, load_program
 from rota.prove import arithmetic, scalar_values
 from rota.prove.kernel_proof import prove
@@ -17,6 +16,7 @@ from rota.prove.operation_reader import read_operation
 from rota.targets.registry import architecture_named
 from tests.campaigns.machine_code.drawn_kernels import drawn, facts
 from tests.campaigns.machine_code.value_meaning import DifferError
+from tests.campaigns.machine_code.value_oracle import compared, of_corpus, of_seed
 from tests.campaigns.machine_code.value_record import Launch
 from tests.isa.corpus.cases import FOLDER, Case
 from tests.isa.every_opcode import every_instruction, executes

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.deterministic import busy, digests
-from benchmarks.zoo import rows
+from tests.campaigns.schedules.deterministic import busy, digests
+from tests.campaigns.schedules.zoo import rows
 
 
 def test_a_busy_machine_and_another_hash_seed_change_nothing() -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.screens import OFFLINE, SIZES, in_both_sizes, photograph, rendered
 from rota.cycles.timeline import Lane
 from rota.view.arrange import busy_share
 from rota.view.draw import LEFT, RIGHT, WIDTH
 from rota.view.palette import DARK, LIGHT, Theme, fill
 from rota.view.show import show
+from tests.campaigns.pages.screens import OFFLINE, SIZES, in_both_sizes, photograph, rendered
 from tests.view.kernels import four_wave
 from tests.view.png import Pixel, read_png
 

@@ -1,6 +1,6 @@
 """Pictures of the shipped kernels: takes a folder, leaves SVG, HTML, traces and screenshots (light and dark) in it.
 
-    python -m benchmarks.screens FOLDER [--only ping_pong] [--page site/index.html] [--chromium chromium]
+    python -m tests.campaigns.pages.screens FOLDER [--only ping_pong] [--page site/index.html] [--chromium chromium]
 
 With --page it photographs those pages instead, 600 and 1,600 pixels wide.  Nothing in them is measured on a GPU.
 """

@@ -1,4 +1,4 @@
-"""Every campaign at its full count: `python -m benchmarks.campaigns [--seed N] [--only NAME] [--list] [--jobs N]`.
+"""Every campaign at its full count: `.ci/campaigns [--seed N] [--only NAME] [--list] [--jobs N] [--logs FOLDER]`.
 
 The gate runs a fixed share of each campaign, always the same one.  This command runs them whole, with a seed that is
 drawn for this run and printed first, so that `--seed N` repeats it.  A campaign that fails doesn't stop the others.
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.races import table
+from tests.campaigns.schedules.races import table
 
 _SEEDS = 1_000_000_000
 _ALL = r"^\| all +\| +(\d+) \|"
