@@ -152,6 +152,7 @@ assert "numpy" not in sys.modules
 """
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_a_check_without_a_solver_takes_at_most_0_7_seconds_start_up_included() -> None:
     command = [sys.executable, "-c", CHECK]
     times = []

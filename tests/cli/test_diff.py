@@ -8,6 +8,8 @@ import pytest
 
 from tests.cli.command import data, rota
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 FILE = """
 from dataclasses import replace
 

@@ -10,6 +10,8 @@ from rota.cli.output import text_columns
 from rota.cli.terminal_markdown import rendered
 from tests.cli.command import data, rota
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from rota.cli.emit import source_of
 from tests.cli.command import data, rota
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.usefixtures("_toolchain")
 def test_a_line_for_each_trip_count() -> None:
     result = rota("run gemm_small --trips 1,0,1 --seeds 1")
@@ -16,6 +17,7 @@ def test_a_line_for_each_trip_count() -> None:
     assert all("11 runs, C is right in all of them" in line for line in lines)
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.usefixtures("_toolchain")
 def test_wrong_machine_code_ends_in_status_1(monkeypatch: pytest.MonkeyPatch) -> None:
     def without_a_wait(*arguments: object) -> str:

@@ -7,6 +7,8 @@ import pytest
 from rota.isa.binary.toolchain import find_toolchain
 from tests.cli.command import data, rota
 
+pytestmark = pytest.mark.thorough  # compiles, or starts commands
+
 SOURCE = """#include "factor.h"
 extern "C" __attribute__((global)) void twice(const float* x, float* y) {
   int i = __builtin_amdgcn_workitem_id_x(); y[i] = FACTOR * x[i];

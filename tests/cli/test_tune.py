@@ -28,6 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_the_files_are_there(folder: Path) -> None:
     for name in ("dispatch.csv", "aiter_tuned_gemm.csv", "report.html", "library.sqlite"):
         assert (folder / "lib" / name).stat().st_size > 0
@@ -68,6 +69,7 @@ def test_measured_times_come_back_in(folder: Path) -> None:
     assert "M201" in rota(f"{line} --measure {folder}/nothing.csv").output
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_kernels_are_written_from_a_library(folder: Path) -> None:
     result = rota(f"emit --from {folder}/lib -o {folder}/kernels")
     assert result.exit_code == 0, result.output

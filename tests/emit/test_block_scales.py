@@ -173,6 +173,7 @@ def test_scales_of_another_k_tile_make_no_product() -> None:
     check_semantics(GemmBinding(planned, tile), planned.lowered)
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize(("old", "new"), [("%0, %3, %4", "%0, %4, %3"), ("op_sel:[1,1,0]", "op_sel:[1,0,0]")])
 def test_the_audit_sees_which_scales_are_taken(old: str, new: str) -> None:
     source, geometry = source_of("mxfp4_low", WholeGemm()), LOOPS["mxfp4_low"][0].geometry

@@ -51,6 +51,7 @@ def _tile(shape: GemmShape = BLOCK_FP8_SMALL, scales: BlockScales = BlockScales.
     return GemmTile(geometry=shape.geometry, waves=shape.waves, element=Element.FP8, machine=GFX950, scales=scales)
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize(("name", "asked"), [(LOW, WholeGemm()), (LOW, GATED), ("block_fp8_mi300x", HALF)])
 def test_the_loop_is_the_schedule_and_problems_are_computed(name: str, asked: WholeGemm) -> None:
     """One step of K and four: a share of `python -m benchmarks.whole_gemm`, and of `benchmarks.prove_own`."""
@@ -65,6 +66,7 @@ def test_the_loop_is_the_schedule_and_problems_are_computed(name: str, asked: Wh
     assert {str(each): wrong for each in (deep, rest, split) if (wrong := run_problem(made, each))} == {}
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_single_instructions_keep_their_distance() -> None:
     """Some sums are scaled as soon as they may be; without the wait states the audit says so."""
     shape, machine = BLOCK_FP8_SMALL, GFX950
@@ -78,6 +80,7 @@ def test_single_instructions_keep_their_distance() -> None:
     assert [{finding.code for finding in audit.findings} for audit in audits] == [set(), {"I104"}]
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("fault", BLOCK_FAULTS[10::12], ids=lambda fault: fault.name)
 def test_faults_are_found(fault: Fault) -> None:
     """A few of `python -m benchmarks.whole_gemm_sabotage`."""

@@ -223,6 +223,7 @@ def test_registers_that_pairs_take_are_declared() -> None:
     assert message == "b0_pairs is declared as 8 registers of each lane, but what read_b0_pairs brings takes 16"
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_wait_states_that_are_missing_behind_a_pack_are_found() -> None:
     compiled, toolchain = packed_last(), find_toolchain()
     source = emit_gemm(compiled, SHAPE.geometry)

@@ -39,6 +39,7 @@ TURNS = WholeGemm(output=Output.F16, persistent=True)
 ASKED = WholeGemm(output=Output.BF16, epilogue=parse_epilogue(["alpha", "column_bias"]))
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize(("name", "asked"), [(LOW, ASKED), ("mxfp4_low", GATED), ("mxfp8_deep", TURNS)])
 def test_the_loop_is_the_schedule_and_problems_are_computed(name: str, asked: WholeGemm, tmp_path: Path) -> None:
     """Scales of one register, two steps of K: a share of `python -m benchmarks.whole_gemm`."""

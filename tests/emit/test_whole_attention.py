@@ -39,6 +39,8 @@ from tests.campaigns.whole.whole_attention_sabotage import (
 from tests.emit.test_one_program import TOOLCHAINS, said
 from tests.findings.smallest import raised
 
+pytestmark = pytest.mark.thorough  # compiles, or starts commands
+
 SHARE = ("small", "head128")
 
 

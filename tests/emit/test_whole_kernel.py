@@ -33,6 +33,8 @@ from tests.emit.test_gemm_loop import one_by_one
 from tests.emit.test_one_program import TOOLCHAINS, said
 from tests.findings.smallest import raised
 
+pytestmark = pytest.mark.thorough  # compiles, or starts commands
+
 SHARE = [("small", LINEAR), *(VARIANTS[number] for number in (6, 13))]
 """Kernels of CI: tiles of 4 and 8 waves, both machines, in quadrants and by instruction as they ship."""
 TURNED = [fault for fault in FAULTS if fault.name == "lanes read the next columns"]

@@ -43,6 +43,8 @@ from tests.execute.declared_loops import (
 from tests.execute.loops import FULL, SLOTS, Witnessed, with_syncs
 from tests.execute.random_loops import placements, specs
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 TRIPS = (0, 1, 2, 3, 5)
 
 

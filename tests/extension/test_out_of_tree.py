@@ -9,6 +9,8 @@ import pytest
 
 from tests.extension.package import install, rota
 
+pytestmark = pytest.mark.thorough  # compiles, or starts commands
+
 EMITTER = '''
 def as_csv(asked):
     """Every entry of the program, a row each."""

@@ -12,6 +12,8 @@ from rota.emit.document.exchange import from_json, to_json
 from tests.emit.kernels import SMALL_MI300X, by_values, four_wave, ping_pong
 from tests.findings.smallest import Small, raised
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 
 def document() -> dict[str, Any]:
     read: dict[str, Any] = json.loads(to_json(by_values(SMALL_MI300X)[0]))

@@ -11,6 +11,8 @@ import pytest
 from rota.errors import ToolchainError
 from rota.isa.binary.toolchain import find_toolchain
 
+pytestmark = pytest.mark.thorough  # compiles, or starts commands
+
 pytest.importorskip("numpy")  # now: what a run in this process imports is forgotten after it
 pytest_plugins = ["pytester"]
 

@@ -20,6 +20,8 @@ from tests.findings.smallest import raised
 from tests.isa.single import DESCRIPTOR, facts, listing
 from tests.isa.sources import PREAMBLE, compiled
 
+pytestmark = pytest.mark.thorough  # compiles, or starts commands
+
 ARCHS = pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
 GRID, BLOCK = (2, 3, 4), (5, 3, 7)
 

@@ -16,6 +16,8 @@ from tests.isa.plain.scalar import run_scalar
 from tests.isa.plain.special import run_vector
 from tests.isa.shown_elsewhere import ELSEWHERE
 
+pytestmark = pytest.mark.thorough  # compiles, or starts commands
+
 FEWEST = 1000  # opcodes that are judged alone
 ALONE = ("memory", "matrix")  # families with a test for each opcode: test_memory_oracles, test_matrix_forms
 MASKS, SOME = "row_mask:0xf bank_mask:0xf", "row_mask:0xa bank_mask:0x6"

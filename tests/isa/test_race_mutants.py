@@ -27,6 +27,7 @@ from tests.isa.single import loaded
 from tests.shared import shared
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("name", ["h_scan.gfx950", "h_stencil.gfx942", "t_cumsum.gfx950"])
 def test_a_share_is_flagged_or_harmless_for_a_reason(name: str) -> None:
     found = judged(name, orders=3, most=2)

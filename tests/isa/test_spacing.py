@@ -22,6 +22,8 @@ from tests.isa.single import execute, fresh, listing, loaded
 from tests.isa.sources import compiled
 from tests.shared import shared
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 MFMA = "v_mfma_f32_16x16x16_f16 v[0:3], v[8:9], v[10:11], v[0:3]"
 LONG = "v_mfma_f32_32x32x8_f16 v[0:15], v[32:33], v[34:35], v[0:15]"  # 8 passes on gfx950
 OTHER = "v_mfma_f32_32x32x8_f16 v[16:31], v[32:33], v[34:35], v[16:31]"

@@ -23,6 +23,8 @@ from rota.program.phase import Phase
 from tests.emit.kernels import SMALL, by_values, ping_pong
 from tests.languages import source_edits
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 
 @cache
 def small() -> GluonCode:

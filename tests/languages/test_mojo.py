@@ -24,6 +24,7 @@ def staggered() -> LanguageCode:
     return compile_mojo(*ping_pong())
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_mojo_lowers_as_it_did_when_this_was_written() -> None:
     """A version that adds or moves anything fails here."""
     audit = staggered().audit()
@@ -37,6 +38,7 @@ def test_c_is_right() -> None:
         assert program.launch(1, order).right
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_mojo_reads_the_table_that_was_written() -> None:
     compiled, geometry = four_wave()
     assert tables_by_mojo(compiled, geometry) == table_rows(gemm_plan(compiled, geometry))

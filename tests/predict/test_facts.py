@@ -19,6 +19,8 @@ from tests.campaigns.measured.problem_fit import Fit, fit_rows, folds, held_out
 from tests.campaigns.measured.problem_judging import TUNED, coverage, errors, interval, large
 from tests.shared import shared
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 FACTS = problem_facts_of(device_named("mi355x"))
 
 

@@ -87,6 +87,7 @@ def test_without_its_address_the_edge_is_anywhere() -> None:
     assert "I109" in found
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_a_barrier_of_a_ping_pong_can_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each phase's barriers the one before loads to LDS that stand with no reads only keeps waves in step.
 

@@ -27,6 +27,7 @@ SEEDS = range(8)
 KERNELS = ("h_dynlds.gfx942", "h_reduction.gfx950", "h_warpreduce.gfx942", "t_sort.gfx950", "g_mxfp4.gfx950")
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("naming", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_drawn_kernel(seed: int, naming: bool) -> None:
@@ -35,6 +36,7 @@ def test_a_drawn_kernel(seed: int, naming: bool) -> None:
     assert compared(made.program, made.launch, naming=naming).instructions > 40
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_compiled_kernel(name: str) -> None:
     program, launch = of_corpus(Case(path=shared(f"{FOLDER}/{name}.hsaco"), name=name))

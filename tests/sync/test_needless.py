@@ -16,6 +16,8 @@ from rota.values.compiled_loop import CompiledLoop
 from rota.values.lean_loop import without_needless
 from tests.sync.drawn import drawn_loop
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 SHAPE = GemmShape(name="small", instruction=BF16, mma=(16, 32), rows=64, columns=64, waves=4)
 
 

@@ -19,6 +19,8 @@ from rota.values.op_times import time_loop
 from tests.findings.smallest import raised
 from tests.values.loops import MFMA, SCALED, gstore, k_slices, scaled, transcendental, transposed
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 DEVICE = device_of(GFX950)
 
 

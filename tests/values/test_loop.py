@@ -19,6 +19,8 @@ from rota.values.loop import Loop
 from rota.values.patience import Patience
 from tests.findings.smallest import raised
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 SHIPPED = [(shape, GFX950) for shape in GEMM_SHAPES] + [(shape, GFX942) for shape in MI300X_GEMM_SHAPES]
 
 

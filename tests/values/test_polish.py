@@ -30,6 +30,7 @@ def compiled(*, polish: bool) -> CompiledLoop:
     return compile_loop(SHAPE.loop(), GFX950, polish=polish)
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_it_is_faster_and_proved() -> None:
     plain, better = compiled(polish=False), compiled(polish=True)
     assert clocks_per_tile(better) < clocks_per_tile(plain)
@@ -97,6 +98,7 @@ def test_again_gives_the_same() -> None:
     assert faster_order(plain) == faster_order(plain) is not None
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_an_order_that_is_not_proved_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = compiled(polish=False)
     backwards = tuple(reversed(range(len(plain.kernel))))

@@ -20,6 +20,8 @@ from rota.verify.report import ENTERED_ONCE
 from tests.findings.test_L106 import gemm
 from tests.verify.test_operands import LOOPS, MFMA
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 SCHEDULES = {
     "four_wave": Pipeline4Wave(KernelGeometry()),
     "single_buffer": SingleBufferSchedule(2),

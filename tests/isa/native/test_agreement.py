@@ -23,6 +23,7 @@ def test_the_core_was_built() -> None:
     assert len(opcodes()) > 500
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_single_instructions(family: object) -> None:
     tally, random = Tally(), Random(7)
@@ -35,6 +36,7 @@ def test_single_instructions(family: object) -> None:
     assert sum((tally.ran + tally.by_numpy).values()) >= len(chosen)
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_memory_instructions() -> None:
     tally = Tally()
     with watching(tally):

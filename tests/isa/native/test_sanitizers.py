@@ -27,6 +27,7 @@ def fuzz(environment: dict[str, str], *arguments: int) -> subprocess.CompletedPr
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_nothing_leaves_its_memory(environment: dict[str, str]) -> None:
     done = fuzz(environment, PROGRAMS, SEED)
     assert not REPORT.search(done.stderr), done.stderr[-4000:]
