@@ -49,7 +49,11 @@ def _recalled(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What isn't marked as long is `quick`, for `.ci/quick`."""
+    """What isn't marked as long is `quick`, for `.ci/quick`.  Limits of time are tested last.
+
+    The gate's other checks run beside the first tests; limits are meant for a machine that does nothing else.
+    """
+    items.sort(key=lambda item: isinstance(item, pytest.Function) and hasattr(item.module, "slowdown"))
     for item in items:
         if is_quick({marker.name for marker in item.iter_markers()}):
             item.add_marker("quick")
