@@ -13,6 +13,8 @@ from rota.tune.tune_library import Tally, library_in
 from rota.tune.tune_progress import progress_line, summary
 from tests.cli.command import rota
 
+pytestmark = pytest.mark.thorough  # searches, in processes of its own
+
 SPACE = 'tile = ["64x64x64", "48x64x64"]\nwaves = 4\ngrain = "tiles"\neffort = 0.0\nsplit_k = [1, 4]\n'
 
 
@@ -28,7 +30,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-@pytest.mark.thorough  # compiles, or starts commands
 def test_the_files_are_there(folder: Path) -> None:
     for name in ("dispatch.csv", "aiter_tuned_gemm.csv", "report.html", "library.sqlite"):
         assert (folder / "lib" / name).stat().st_size > 0
@@ -69,7 +70,6 @@ def test_measured_times_come_back_in(folder: Path) -> None:
     assert "M201" in rota(f"{line} --measure {folder}/nothing.csv").output
 
 
-@pytest.mark.thorough  # compiles, or starts commands
 def test_kernels_are_written_from_a_library(folder: Path) -> None:
     result = rota(f"emit --from {folder}/lib -o {folder}/kernels")
     assert result.exit_code == 0, result.output

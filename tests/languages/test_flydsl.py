@@ -14,13 +14,14 @@ from rota.languages.language_code import LanguageCode
 from tests.emit.kernels import SMALL, by_values
 from tests.languages import source_edits
 
+pytestmark = pytest.mark.thorough  # compiles kernels
+
 
 @cache
 def small() -> LanguageCode:
     return compile_flydsl(*by_values(SMALL))
 
 
-@pytest.mark.thorough  # compiles, or starts commands
 def test_flydsl_lowers_as_it_did_when_this_was_written() -> None:
     """A version that adds or moves anything fails here."""
     audit = small().audit()
@@ -35,13 +36,11 @@ def test_c_is_right(trips: int) -> None:
         assert program.launch(trips, order).right
 
 
-@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("name", ["two loads exchanged"])
 def test_a_change_of_the_source_is_noticed(name: str) -> None:
     assert source_edits.noticed(by_values(SMALL), compile_flydsl, source_edits.edits("flydsl")[name])
 
 
-@pytest.mark.thorough  # compiles, or starts commands
 def test_a_kernel_that_flydsl_refuses_says_so() -> None:
     with pytest.raises(ToolchainError) as caught:
         compile_flydsl(*by_values(SMALL), edit=lambda source: source.replace("fx.Int64(row + down)", "fx.Nothing(row)"))

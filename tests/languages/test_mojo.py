@@ -18,13 +18,14 @@ from rota.pipeline.op import OpDesc
 from rota.program.phase import Phase
 from tests.emit.kernels import SMALL, Emitted, by_values, four_wave, ping_pong
 
+pytestmark = pytest.mark.thorough  # compiles kernels
+
 
 @cache
 def staggered() -> LanguageCode:
     return compile_mojo(*ping_pong())
 
 
-@pytest.mark.thorough  # compiles, or starts commands
 def test_mojo_lowers_as_it_did_when_this_was_written() -> None:
     """A version that adds or moves anything fails here."""
     audit = staggered().audit()
@@ -38,7 +39,6 @@ def test_c_is_right() -> None:
         assert program.launch(1, order).right
 
 
-@pytest.mark.thorough  # compiles, or starts commands
 def test_mojo_reads_the_table_that_was_written() -> None:
     compiled, geometry = four_wave()
     assert tables_by_mojo(compiled, geometry) == table_rows(gemm_plan(compiled, geometry))

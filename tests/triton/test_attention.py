@@ -5,6 +5,8 @@ import torch
 import triton
 import triton.language as tl
 
+pytestmark = pytest.mark.thorough  # compiles kernels
+
 DEVICE = triton.runtime.driver.active.get_active_torch_device()
 
 
@@ -51,7 +53,6 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, *
     return out
 
 
-@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
 def test_attention(causal: bool) -> None:
     """P is rounded to fp16 before it is multiplied, and so is the result."""

@@ -26,13 +26,14 @@ from rota.tune.tune_library import TunedLibrary, library_in, tune_library
 from rota.tune.winners import KernelRun, gemm_of
 from tests.tune.spaces import SHAPES, makers, space
 
+pytestmark = pytest.mark.thorough  # searches, in processes of its own
+
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> TunedLibrary:
     return tune_library(SHAPES, space(), tmp_path_factory.mktemp("tune") / "lib")
 
 
-@pytest.mark.thorough  # compiles, or starts commands
 def test_every_shape_gets_a_proved_kernel(library: TunedLibrary) -> None:
     (table,) = library.tables
     assert set(table.choices) == set(SHAPES)
@@ -108,7 +109,6 @@ def test_the_table_says_what_predict_problem_says(library: TunedLibrary) -> None
         assert choice["us"] == pytest.approx(predict_problem(kernel, problem).us, rel=1e-12)
 
 
-@pytest.mark.thorough  # compiles, or starts commands
 def test_bad_points_cost_one_row_each(tmp_path: Path) -> None:
     bad = space(tile="64x64x64", make=makers("well", "crashing", "greedy", "unproved"), split_k=1)
     library = tune_library(SHAPES, bad, tmp_path, pool=LocalPool(2, PointLimits(600.0, 2048)))
@@ -129,7 +129,6 @@ def test_bad_points_cost_one_row_each(tmp_path: Path) -> None:
     assert len(table.choices) == len(SHAPES)  # the rest is unaffected
 
 
-@pytest.mark.thorough  # compiles, or starts commands
 def test_a_killed_worker_is_replaced_and_its_point_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROTA_TEST_FLAG", str(tmp_path / "flag"))
     one = space(tile="64x64x64", make=makers("fatal_to_workers"), split_k=1)
@@ -138,7 +137,6 @@ def test_a_killed_worker_is_replaced_and_its_point_computed(tmp_path: Path, monk
     assert [row.status for row in library.rows] == [PointStatus.PROVED]
 
 
-@pytest.mark.thorough  # compiles, or starts commands
 def test_a_point_over_which_all_workers_die_is_given_up(tmp_path: Path) -> None:
     one = space(tile="64x64x64", make=makers("never_ending_workers"), split_k=1)
     library = tune_library(SHAPES, one, tmp_path / "lib", pool=LocalPool(1))

@@ -22,6 +22,8 @@ from rota.values.compile_loop import compile_loop
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.polish import faster_order, reordered
 
+pytestmark = pytest.mark.thorough  # searches
+
 SHAPE = GemmShape(name="crowded", instruction=BF16, mma=(16, 32), rows=128, columns=96, waves=4)
 
 
@@ -30,7 +32,6 @@ def compiled(*, polish: bool) -> CompiledLoop:
     return compile_loop(SHAPE.loop(), GFX950, polish=polish)
 
 
-@pytest.mark.thorough  # runs for seconds
 def test_it_is_faster_and_proved() -> None:
     plain, better = compiled(polish=False), compiled(polish=True)
     assert clocks_per_tile(better) < clocks_per_tile(plain)
@@ -98,7 +99,6 @@ def test_again_gives_the_same() -> None:
     assert faster_order(plain) == faster_order(plain) is not None
 
 
-@pytest.mark.thorough  # runs for seconds
 def test_an_order_that_is_not_proved_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = compiled(polish=False)
     backwards = tuple(reversed(range(len(plain.kernel))))

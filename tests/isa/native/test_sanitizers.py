@@ -12,6 +12,8 @@ import pytest
 from rota.isa.native import library
 from tests.sanitized import sanitised
 
+pytestmark = pytest.mark.thorough  # builds the core
+
 SOURCES = Path(library.__file__).parent
 REPORT = re.compile(r"ERROR: AddressSanitizer|runtime error:")
 PROGRAMS, SEED = 400, 20
@@ -27,7 +29,6 @@ def fuzz(environment: dict[str, str], *arguments: int) -> subprocess.CompletedPr
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.thorough  # compiles, or starts commands
 def test_nothing_leaves_its_memory(environment: dict[str, str]) -> None:
     done = fuzz(environment, PROGRAMS, SEED)
     assert not REPORT.search(done.stderr), done.stderr[-4000:]
