@@ -17,6 +17,8 @@ from rota.tune.point import LoopPoint
 from rota.tune.point_row import Job, JobKind, PointStatus, row_of
 from rota.tune.ray_pool import BatchLostError, RayPool, compute_batch
 
+pytestmark = pytest.mark.thorough  # searches, in processes of its own
+
 POINT = LoopPoint(device="MI355X", tile=(64, 64, 64), waves=4, instructions=False, effort=0.0)
 JOB = Job(POINT.key(), JobKind.SOLVE, POINT)
 
