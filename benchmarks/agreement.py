@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from benchmarks.races import table
+from tests.campaigns.schedules.races import table
 from tests.isa import matrix_checks, memory_oracles
 from tests.isa.native.both import Tally, watching
 from tests.isa.plain.families import ARCHITECTURES, FAMILIES

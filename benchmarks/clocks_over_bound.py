@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from math import exp, fsum, log
 from typing import NamedTuple
 
-from benchmarks.zoo import Row, right
 from rota import GFX942, GFX950
 from rota.cycles.predict import clocks_per_tile, predict
 from rota.emit.gemm.hip_gemm import emit_gemm
@@ -27,6 +26,7 @@ from rota.program.machine import Machine
 from rota.targets.device import rates_of
 from rota.values.compile_loop import compile_loop
 from rota.values.compiled_loop import CompiledLoop
+from tests.campaigns.schedules.zoo import Row, right
 
 FP8 = "v_mfma_f32_16x16x128_f8f6f4"
 CDNA3 = "v_mfma_f32_16x16x16_bf16"

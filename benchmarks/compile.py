@@ -10,7 +10,6 @@ from __future__ import annotations
 import statistics
 import time
 
-from benchmarks.undisturbed import slowdown
 from rota import (
     DeclarativeSchedule,
     KernelGeometry,
@@ -19,6 +18,7 @@ from rota import (
     SingleBufferSchedule,
     compile_schedule,
 )
+from tests.campaigns.undisturbed import slowdown
 
 ROUNDS, CALLS = 7, 40
 

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.shared_folder import shared_folder
+from tests.campaigns.shared_folder import shared_folder
 from tests.isa.corpus.cases import FOLDER, Verdict, cases, judged
 
 

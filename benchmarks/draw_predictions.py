@@ -10,10 +10,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks.measured_rows import read_rows
-from benchmarks.problem_fit import held_out
-from benchmarks.problem_judging import errors
 from rota.predict.sweep import Chart, logarithmic, powers
+from tests.campaigns.measured.measured_rows import read_rows
+from tests.campaigns.measured.problem_fit import held_out
+from tests.campaigns.measured.problem_judging import errors
 
 HUES = {"bf16": "#0072b2", "fp8": "#d55e00", "fp4": "#009e73", "int8": "#cc79a7"}
 SIZE, LEFT, TOP, BOTTOM = 560, 74, 96, 50

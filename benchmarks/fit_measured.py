@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 import rota.targets
-from benchmarks.measured_rows import DEVICES, Floats, Rows, best_rates, read_rows
-from benchmarks.problem_fit import Fit, fit_rows
-from benchmarks.problem_judging import TUNED, Interval, apart, as_product, interval, large, left_out
+from tests.campaigns.measured.measured_rows import DEVICES, Floats, Rows, best_rates, read_rows
+from tests.campaigns.measured.problem_fit import Fit, fit_rows
+from tests.campaigns.measured.problem_judging import TUNED, Interval, apart, as_product, interval, large, left_out
 
 BEGIN, END = "# fitted by `python -m benchmarks.fit_measured --write`", "# end of what was fitted"
 RESAMPLED, STEPS = 12, 12

@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.shared_folder import shared_folder
 from rota.cli.code_file import build_code
 from rota.cycles.predict import predict
 from rota.errors import RotaError
@@ -25,6 +24,7 @@ from rota.prove.kernel_proof import read_object_to_prove
 from rota.prove.verdict import Budget
 from rota.targets.device import device_of
 from rota.targets.registry import device_named
+from tests.campaigns.shared_folder import shared_folder
 
 
 def _row(lifted: LiftedLoop) -> str:

@@ -17,10 +17,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from time import perf_counter
 
-from benchmarks.races import table
 from rota import RotaError, SchedulingStrategy, compile_schedule
 from rota.execute.clock import Latest, Random
 from rota.execute.executor import execute
+from tests.campaigns.schedules.races import table
 from tests.oracle.draw_stages import draw_rotating
 from tests.oracle.judge import FRONT_ENDS, Tally, Verdict, judge_many
 

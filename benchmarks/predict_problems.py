@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.measured_rows import Floats, Rows, read_rows
-from benchmarks.problem_fit import held_out
-from benchmarks.problem_judging import coverage, errors, interval, left_out, middle_error, regret
 from rota import GFX950, compile_loop
 from rota.cycles.predict import predict
 from rota.kernels.gemm import GEMM_SHAPES
+from tests.campaigns.measured.measured_rows import Floats, Rows, read_rows
+from tests.campaigns.measured.problem_fit import held_out
+from tests.campaigns.measured.problem_judging import coverage, errors, interval, left_out, middle_error, regret
 
 MEDIAN, MEAN, P90 = 0.075, 0.115, 0.25
 FAMILIES, COVERED, BIAS, REGRET, OWN = 0.11, (0.72, 0.85), (0.82, 1.22), 0.035, 0.10

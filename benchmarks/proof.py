@@ -8,7 +8,6 @@ from __future__ import annotations
 import statistics
 import time
 
-from benchmarks.undisturbed import slowdown
 from rota import (
     CompiledSchedule,
     DeclarativeSchedule,
@@ -27,6 +26,7 @@ from rota import (
     mi355x_target,
     verify,
 )
+from tests.campaigns.undisturbed import slowdown
 
 GRIDS = ((2, 2), (4, 4), (8, 4), (8, 8), (16, 8), (16, 14))
 

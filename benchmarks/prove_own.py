@@ -12,15 +12,15 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from benchmarks.whole_attention import SHAPES, built_attention
-from benchmarks.whole_gemm import VARIANTS
-from benchmarks.whole_kernels import built
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.whole.whole_options import WholeGemm
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
 from rota.prove.kernel_proof import prove_object
 from rota.prove.verdict import Budget
+from tests.campaigns.whole.whole_attention import SHAPES, built_attention
+from tests.campaigns.whole.whole_gemm import VARIANTS
+from tests.campaigns.whole.whole_kernels import built
 from tests.emit.kernels import ZOO, Emitted
 
 _SECONDS = 60.0

@@ -17,8 +17,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from time import perf_counter, process_time
 
-from benchmarks.races import table
 from rota.program.kinds import Phase
+from tests.campaigns.schedules.races import table
 from tests.oracle.role_judge import (
     ALARM,
     BARE,

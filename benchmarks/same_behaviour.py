@@ -28,7 +28,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.shared_folder import shared_folder
+from tests.campaigns.shared_folder import shared_folder
 
 FORMS = ("hip", "kernel", "launcher", "gluon", "flydsl", "mojo", "skeleton")
 WHOLE = (

@@ -18,10 +18,10 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.shared_folder import shared_folder
 from rota.cli.output import plain
 from rota.errors import RotaError
 from rota.prove.kernel_proof import prove_object
+from tests.campaigns.shared_folder import shared_folder
 
 Row = tuple[str, Any]
 

@@ -18,7 +18,6 @@ from statistics import geometric_mean
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.shared_folder import shared_folder
 from rota import load_kernel
 from rota.audit.gemm_launch import load_emitted
 from rota.emit.gemm.hip_gemm import emit_gemm
@@ -27,6 +26,7 @@ from rota.isa.launch import run as engine
 from rota.isa.launch.interleaving import LATEST, some_interleavings
 from rota.isa.launch.run import run_workgroups
 from rota.isa.native.workgroups import run_clean
+from tests.campaigns.shared_folder import shared_folder
 from tests.emit.kernels import ZOO
 from tests.isa.corpus.cases import FOLDER, cases
 

@@ -3,8 +3,8 @@
     python -m benchmarks.startup [--runs 9]
 
 Processor time of the whole process, divided by how much slower this machine is just now than undisturbed
-(`benchmarks.undisturbed`).  Cold: rota's cache of what searches found is empty; warm: it is not.  Bytecode is there in
-both, as after a user's first run.
+(`tests.campaigns.undisturbed`).  Cold: rota's cache of what searches found is empty; warm: it is not.  Bytecode is
+there in both, as after a user's first run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from benchmarks.undisturbed import slowdown
+from tests.campaigns.undisturbed import slowdown
 
 _ROTA = "from rota.cli.main import main; main()"
 COMMANDS: dict[str, tuple[str, ...]] = {

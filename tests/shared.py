@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.shared_folder import SETTING, shared_folder
+from tests.campaigns.shared_folder import SETTING, shared_folder
 
 
 def shared(name: str) -> Path:

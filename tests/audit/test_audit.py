@@ -19,6 +19,7 @@ KERNELS: dict[str, Callable[[], Emitted]] = {
 }
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("name", KERNELS)
 def test_machine_code_is_the_schedule(name: str) -> None:
     compiled, geometry = KERNELS[name]()
@@ -30,6 +31,7 @@ def test_machine_code_is_the_schedule(name: str) -> None:
     worded(str(report).splitlines()[-1])
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_a_tail_kernel_is_audited_by_its_name() -> None:
     compiled, geometry = by_values(SMALL_MI300X)
     tail, _ = by_values(SMALL_MI300X, remainder=1)
@@ -80,6 +82,7 @@ FAULTS: dict[str, tuple[Callable[[str], str], set[str]]] = {
 }
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("fault", FAULTS)
 def test_sabotage_is_caught(fault: str) -> None:
     change, codes = FAULTS[fault]

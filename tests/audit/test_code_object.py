@@ -21,6 +21,8 @@ from tests.findings.smallest import raised
 from tests.shared import shared
 from tests.wording.golden import mentions
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 SECTION_TABLE, SEGMENT_SIZE, SECTION_SIZE, SECTIONS = 40, 54, 58, 60  # where the ELF header has them
 BYTES = (0x00, 0x01, 0x7F, 0x80, 0xDB, 0xDD, 0xDF, 0xFF)  # edges of fields, and MessagePack's longest lengths
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.emission import HEAD, main
 from rota.isa.binary.toolchain import found_toolchains
+from tests.campaigns.pages.emission import HEAD, main
 from tests.docs.blocks import ROOT
 from tests.emit.kernels import ZOO
 

@@ -17,6 +17,7 @@ def exchanged() -> GemmProgram:
     return load_emitted(compiled, geometry, find_toolchain().compile(source, "gfx942"))
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_workgroups_whose_ids_are_exchanged_are_wrong(exchanged: GemmProgram) -> None:
     assert not exchanged.launch(0, grid=SEVERAL, numbers=Numbers.FULL).right
     done = exchanged.run_trips(0, 0)

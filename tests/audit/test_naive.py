@@ -1,10 +1,13 @@
 from __future__ import annotations
 
-from benchmarks.naive import versions
+import pytest
+
 from rota.audit.compare import WaitVerdict
+from tests.campaigns.pages.naive import versions
 from tests.emit.kernels import SMALL, by_values
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_what_the_usual_way_of_writing_costs() -> None:
     """The reason for the idiom: fences drain every prefetch, and without any the compiler reorders."""
     found = versions(by_values(SMALL))

@@ -27,11 +27,13 @@ def found(chosen: str) -> list[str]:
     return [str(dict(finding.evidence)["found"]) for finding in findings]
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("chosen", [CHOSEN, "const int wave_group = wave & 1;", "const int wave_group = wave == 3;"])
 def test_two_groups_that_leave_no_wave_out(chosen: str) -> None:
     assert found(chosen) == []
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize(
     ("chosen", "waves"),
     [

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.undisturbed import slowdown
+from tests.campaigns.undisturbed import slowdown
 from tests.cli.command import rota
 
 SECONDS = 10  # of processor time on an idle machine; each takes less than one, and took more than a minute
@@ -54,6 +54,7 @@ def _file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.usefixtures("_file")
 @pytest.mark.parametrize(
     "line",
@@ -107,6 +108,7 @@ main()
 """
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize(
     ("line", "module", "function"),
     [

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.undisturbed import slowdown
 from rota import KernelGeometry, Pipeline4Wave, compile_schedule
 from rota.cli.commands.check import summarise
 from rota.errors import Finding, Severity
@@ -16,6 +15,7 @@ from rota.kernels.catalogue import shipped_kernels
 from rota.kernels.kernel import LoopShape
 from rota.order.modulo.modulo_problem import ModuloProof
 from rota.values.compiled_loop import CompiledLoop, describe_grain
+from tests.campaigns.undisturbed import slowdown
 from tests.cli.command import data, rota
 from tests.wording.golden import mentions, worded
 
@@ -159,6 +159,7 @@ assert "numpy" not in sys.modules
 """
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_a_check_without_a_solver_takes_at_most_0_7_seconds_start_up_included() -> None:
     command = [sys.executable, "-c", CHECK]
     times = []

@@ -9,6 +9,8 @@ import pytest
 from tests.cli.command import data, rota
 from tests.wording.golden import mentions, worded
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 FILE = """
 from dataclasses import replace
 

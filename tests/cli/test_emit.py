@@ -11,6 +11,8 @@ from rota.emit.document.exchange import from_json
 from rota.kernels.catalogue import shipped_kernels
 from tests.cli.command import data, rota
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 
 def test_a_document_holds_the_schedule() -> None:
     result = rota("emit ping_pong --form json")

@@ -38,6 +38,7 @@ def test_a_command_has_help_with_an_example_that_names_it(name: str) -> None:
     assert "--json" in result.output
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("line", list(dict.fromkeys([*IN_HELP, *IN_PAGES])))
 def test_an_example_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -49,6 +50,7 @@ def test_an_example_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert (tmp_path / file).stat().st_size > 0
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("name", COMMANDS)
 def test_json_is_all_that_stands_on_stdout(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

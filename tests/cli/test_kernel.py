@@ -136,6 +136,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("place", ["mine_for_test.py", "mine_for_test"])
 @pytest.mark.parametrize(
     ("name", "words"),
@@ -161,6 +162,7 @@ def test_an_author_may_write_any_of_these(place: str, name: str, words: str) -> 
     assert result.output.startswith(f"ok  {name.split(maxsplit=1)[0]}  {words}")
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_a_type_checkers_imports_are_not_needed() -> None:
     assert "12" in worded(rota("check checked_only_for_test.py:Shape").output)
     fine = rota("check checked_only_for_test.py:Shape --set instructions=true").output
@@ -189,6 +191,7 @@ def test_knobs_of_a_class_without_parameters_can_be_set() -> None:
     assert before["barriers"] < after["barriers"]
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize(
     ("place", "status", "names"),
     [

@@ -11,6 +11,8 @@ from rota.cli.output import text_columns
 from tests.cli.command import data, rota
 from tests.wording.golden import worded
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from tests.cli.command import data, rota
 from tests.wording.golden import mentions, worded
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.usefixtures("_toolchain")
 def test_a_line_for_each_trip_count() -> None:
     result = rota("run gemm_small --trips 1,0,1 --seeds 1")
@@ -17,6 +18,7 @@ def test_a_line_for_each_trip_count() -> None:
     assert all(mentions(worded(line), "11 runs") for line in lines)
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.usefixtures("_toolchain")
 def test_wrong_machine_code_ends_in_status_1(monkeypatch: pytest.MonkeyPatch) -> None:
     def without_a_wait(*arguments: object) -> str:

@@ -8,6 +8,8 @@ from rota.isa.binary.toolchain import find_toolchain
 from tests.cli.command import data, rota
 from tests.wording.golden import mentions, worded
 
+pytestmark = pytest.mark.thorough  # compiles, or starts commands
+
 SOURCE = """#include "factor.h"
 extern "C" __attribute__((global)) void twice(const float* x, float* y) {
   int i = __builtin_amdgcn_workitem_id_x(); y[i] = FACTOR * x[i];

@@ -83,6 +83,7 @@ main()
 """
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_ctrl_c_ends_a_real_search_with_a_proved_schedule() -> None:
     words = ["check", "attention", "--json"]
     ended = subprocess.run(

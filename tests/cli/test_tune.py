@@ -13,6 +13,8 @@ from rota.tune.tune_library import Tally, library_in, progress_line, summary
 from tests.cli.command import rota
 from tests.wording.golden import worded
 
+pytestmark = pytest.mark.thorough  # searches, in processes of its own
+
 SPACE = 'tile = ["64x64x64", "48x64x64"]\nwaves = 4\ngrain = "tiles"\neffort = 0.0\nsplit_k = [1, 4]\n'
 
 

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypedDict
 
-from benchmarks.races import table
+from tests.campaigns.schedules.races import table
 from tests.conformance.as_recorded import BY_THEIR_NATURE, FIELDS, GROUPS, compare_as_recorded
 from tests.conformance.compare import Comparison, compare_case
 from tests.conformance.compare_generic import (

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.mca import one_after_another
 from rota import GFX950
 from rota.cycles.instructions import CODE, ModelInstruction, encode, nominal
 from rota.cycles.model import Steady, run
@@ -17,6 +16,7 @@ from rota.program.entry import Effect, Entry, Op, Place, Space, Work, wait_effec
 from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import LoweredProgram
 from rota.program.machine import Confidence, Counter, Fact
+from tests.campaigns.schedules.mca import one_after_another
 from tests.cycles.programs import DMA, MFMA, PARAMETERS, READ, VALU, program
 from tests.cycles.test_cycles import lost
 from tests.cycles.timed_loops import SMALL

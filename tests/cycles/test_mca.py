@@ -6,10 +6,10 @@ import shutil
 
 import pytest
 
-from benchmarks.mca import AGREEMENT, MCA, assembly, compare, llvm_latencies, one_after_another, one_wave
 from rota import GFX950
 from rota.cycles.instructions import encode
 from rota.kernels.gemm import BF16, GemmShape
+from tests.campaigns.schedules.mca import AGREEMENT, MCA, assembly, compare, llvm_latencies, one_after_another, one_wave
 
 pytestmark = pytest.mark.skipif(shutil.which(MCA) is None, reason=f"{MCA} is not installed")
 

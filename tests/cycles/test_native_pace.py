@@ -57,6 +57,7 @@ class InPython(OrderPace):
         return None
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @settings(max_examples=400, deadline=None)
 @given(loop=LOOPS, data=st.data())
 def test_both_take_as_long_with_the_same_entries_late(loop: PacedLoop, data: st.DataObject) -> None:
@@ -99,6 +100,7 @@ def test_what_is_not_built_leaves_it_to_python(monkeypatch: pytest.MonkeyPatch) 
     assert OrderPace(small()).clocks((0, 1)) == InPython(small()).clocks((0, 1))
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_nothing_leaves_its_memory(tmp_path: Path) -> None:
     """The drawn loops once more, with a core that has AddressSanitizer and UndefinedBehaviorSanitizer built in."""
     environment = sanitised(tmp_path / "librota_pace.so", [Path(pace.__file__).parent / "native" / "pace.c"])

@@ -27,6 +27,8 @@ from rota.values.loop import Loop
 from tests.cycles.timed_loops import NAMES, only_mfmas, timed
 from tests.wording.golden import mentions, worded
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 # Dense, TFLOP/s and TOP/s.  MI355X: the headline 2.5 and 5 PFLOP/s, because the 2516.6 and 5033.2 also quoted follow
 # from the pass counts that the model uses.  MI300X: documented, but those digits too follow from clock and rate.  So
 # this shows that the model keeps the units full and that shapes, passes, clock and units fit together, not more.  No

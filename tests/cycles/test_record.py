@@ -19,6 +19,8 @@ from rota.targets.device import device_of
 from rota.values.compiled_loop import CompiledLoop
 from tests.cycles.timed_loops import NAMES, timed
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 
 @pytest.fixture(params=NAMES)
 def case(request: pytest.FixtureRequest) -> tuple[CompiledSchedule, TileShape | None, Timeline]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.simulation import measure
-from benchmarks.undisturbed import slowdown
+from tests.campaigns.schedules.simulation import measure
+from tests.campaigns.undisturbed import slowdown
 
 pytestmark = pytest.mark.no_cover  # tracing is what would be measured
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-from benchmarks.mca import one_after_another
 from rota import GFX950, CompiledSchedule, KernelGeometry, Machine, compile_schedule
 from rota.kernels.attention import ATTENTION
 from rota.kernels.four_wave import Pipeline4Wave
@@ -17,6 +16,7 @@ from rota.targets.device import rates_of
 from rota.values.compile_loop import unroll_bare
 from rota.values.loop import Loop
 from rota.values.unroll import Placement
+from tests.campaigns.schedules.mca import one_after_another
 
 SMALL = GemmShape(name="small", instruction=BF16, mma=(16, 32), rows=64, columns=64, waves=4)
 NAMES = ("ping_pong", "four_wave", "single_buffer", "small", "small_by_instruction", "attention")

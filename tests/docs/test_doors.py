@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.doors import EXTRAS, FIRST_SCREEN, LANDING, Door, doors, is_late, type_door
+from tests.campaigns.pages.doors import EXTRAS, FIRST_SCREEN, LANDING, Door, doors, is_late, type_door
 from tests.docs.blocks import ROOT, blocks_of
 
 pytestmark = pytest.mark.no_cover  # what pages run counts as covered where it is tested by itself

@@ -10,10 +10,15 @@ from typing import NamedTuple
 
 import pytest
 
-from benchmarks import fuzz_json, malformed, race_mutants, tune_library
-from benchmarks.measured_rows import read_rows, table
-from benchmarks.races import after_repair, as_recorded, by_phase, prove_file
-from benchmarks.tune_regret import (
+from rota.targets.device import Fitted, problem_facts_of
+from rota.targets.registry import device_named
+from tests.campaigns.command_source import source_of
+from tests.campaigns.machine_code import malformed, race_mutants
+from tests.campaigns.measured.measured_rows import read_rows, table
+from tests.campaigns.schedules import fuzz_json
+from tests.campaigns.schedules.races import after_repair, as_recorded, by_phase, prove_file
+from tests.campaigns.tuning import tune_library
+from tests.campaigns.tuning.tune_regret import (
     LARGE,
     by_any,
     by_earlier,
@@ -24,8 +29,6 @@ from benchmarks.tune_regret import (
     several,
     shipped,
 )
-from rota.targets.device import Fitted, problem_facts_of
-from rota.targets.registry import device_named
 from tests.conformance.corpus import cases
 from tests.conformance.replays import FILES
 from tests.docs.blocks import PAGES, ROOT
@@ -91,7 +94,8 @@ def trouble(table: Figures) -> str | None:
         source = ROOT / Path(*found["module"].split(".")).with_suffix(".py")
         if not source.is_file():
             return f"no {found['module']}"
-        unknown = [each for each in re.findall(r"--[\w-]+", found["options"]) if f'"{each}"' not in source.read_text()]
+        options, text = re.findall(r"--[\w-]+", found["options"]), source_of(ROOT, found["module"])
+        unknown = [each for each in options if f'"{each}"' not in text]
         if unknown:
             return f"{found['module']} has no {unknown[0]}"
     elif not (made.startswith("rota ") or (ROOT / made).is_file()):

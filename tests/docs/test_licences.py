@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import licences
+from tests.campaigns.pages import licences
 
 pytestmark = pytest.mark.no_cover  # what pages run counts as covered where it is tested by itself
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.screens import OFFLINE
+from tests.campaigns.pages.screens import OFFLINE
 from tests.docs.blocks import ROOT
 from tests.view.png import Pixel, read_png
 

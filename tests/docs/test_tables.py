@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import naive, reference_tables
-from benchmarks.predict import Row, line, rows
 from rota import GFX942, GFX950, Machine
 from rota.cycles.predict import predict
 from rota.isa.binary.toolchain import found_toolchains
 from rota.targets.device import timing_of
+from tests.campaigns.pages import naive, reference_tables
+from tests.campaigns.pages.predict import Row, line, rows
 from tests.cycles.test_predict import INSTRUCTIONS, PUBLISHED
 from tests.cycles.timed_loops import only_mfmas
 from tests.docs.blocks import ROOT

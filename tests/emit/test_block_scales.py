@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from benchmarks.whole_kernels import LOOPS, loop_of, source_of
 from rota.audit.audit import audit_gemm
 from rota.emit.emission import with_register_waits
 from rota.emit.gemm.gemm_binding import GemmBinding, check_semantics
@@ -28,6 +27,7 @@ from rota.pipeline.geometry import KernelGeometry
 from rota.program.entry import Entry, Work
 from rota.program.loop_spec import LoopOp, LoopSpec, Value
 from rota.targets.devices import GFX950
+from tests.campaigns.whole.whole_kernels import LOOPS, loop_of, source_of
 from tests.findings.smallest import raised
 from tests.wording.golden import mentions
 
@@ -169,6 +169,7 @@ def test_scales_of_another_k_tile_make_no_product() -> None:
     check_semantics(GemmBinding(planned, tile), planned.lowered)
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize(("old", "new"), [("%0, %3, %4", "%0, %4, %3"), ("op_sel:[1,1,0]", "op_sel:[1,0,0]")])
 def test_the_audit_sees_which_scales_are_taken(old: str, new: str) -> None:
     source, geometry = source_of("mxfp4_low", WholeGemm()), LOOPS["mxfp4_low"][0].geometry

@@ -9,12 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.whole_block_faults import BLOCK_FAULTS
-from benchmarks.whole_faults import GATED, Fault
-from benchmarks.whole_gemm_sabotage import DEEP, PROBLEMS, found_by
-from benchmarks.whole_kernels import LOOPS, built, loop_of
-from benchmarks.whole_launcher import FLOAT_CASES, Case, compiled, program, said
-from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
 from rota.emit.emission import with_register_waits
 from rota.emit.gemm.gemm_binding import GemmBinding
@@ -47,6 +41,12 @@ from rota.prove.kernel_proof import prove_object
 from rota.targets.architecture import architecture_of
 from rota.targets.devices import GFX942, GFX950
 from rota.values.compile_loop import compile_loop
+from tests.campaigns.whole.whole_block_faults import BLOCK_FAULTS
+from tests.campaigns.whole.whole_faults import GATED, Fault
+from tests.campaigns.whole.whole_gemm_sabotage import DEEP, PROBLEMS, found_by
+from tests.campaigns.whole.whole_kernels import LOOPS, built, loop_of
+from tests.campaigns.whole.whole_launcher import FLOAT_CASES, Case, compiled, program, said
+from tests.campaigns.whole.whole_run import run_problem
 from tests.findings.smallest import raised
 from tests.wording.golden import mentions
 
@@ -59,6 +59,7 @@ def _tile(shape: GemmShape = BLOCK_FP8_SMALL, scales: BlockScales = BlockScales.
     return GemmTile(geometry=shape.geometry, waves=shape.waves, element=Element.FP8, machine=GFX950, scales=scales)
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize(("name", "asked"), [(LOW, WholeGemm()), (LOW, GATED), ("block_fp8_mi300x", HALF)])
 def test_the_loop_is_the_schedule_and_problems_are_computed(name: str, asked: WholeGemm) -> None:
     """One step of K and four: a share of `python -m benchmarks.whole_gemm`, and of `benchmarks.prove_own`."""
@@ -73,6 +74,7 @@ def test_the_loop_is_the_schedule_and_problems_are_computed(name: str, asked: Wh
     assert {str(each): wrong for each in (deep, rest, split) if (wrong := run_problem(made, each))} == {}
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_single_instructions_keep_their_distance() -> None:
     """Some sums are scaled as soon as they may be; without the wait states the audit says so."""
     shape, machine = BLOCK_FP8_SMALL, GFX950
@@ -86,6 +88,7 @@ def test_single_instructions_keep_their_distance() -> None:
     assert [{finding.code for finding in audit.findings} for audit in audits] == [set(), {"I104"}]
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("fault", BLOCK_FAULTS[10::12], ids=lambda fault: fault.name)
 def test_faults_are_found(fault: Fault) -> None:
     """A few of `python -m benchmarks.whole_gemm_sabotage`."""

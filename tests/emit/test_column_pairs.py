@@ -234,6 +234,7 @@ def test_registers_that_pairs_take_are_declared() -> None:
     assert mentions(message, "b0_pairs", "read_b0_pairs", "16")
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_wait_states_that_are_missing_behind_a_pack_are_found() -> None:
     compiled, toolchain = packed_last(), find_toolchain()
     source = emit_gemm(compiled, SHAPE.geometry)

@@ -146,6 +146,7 @@ OTHER = st.one_of(
 )
 
 
+@pytest.mark.thorough  # runs for seconds
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_a_changed_document_is_refused_or_still_a_schedule(data: st.DataObject) -> None:

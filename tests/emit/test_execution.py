@@ -19,6 +19,7 @@ def small() -> GemmProgram:
     return load_emitted(compiled, geometry, code)
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("trips", [0, 1, 2, 5])
 def test_c_is_right(trips: int) -> None:
     result = small().run_trips(trips, seeds=11)

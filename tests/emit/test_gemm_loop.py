@@ -51,6 +51,7 @@ def test_a_gemm_is_one(loop: LoopSpec) -> None:
     assert is_written(loop)
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_written_is_a_gemm_and_every_gemm_is_written(loop: LoopSpec, seed: int) -> None:

@@ -20,6 +20,7 @@ def loaded(emitted: Emitted) -> GemmProgram:
     return load_emitted(compiled, geometry, code)
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("name", [SMALL_MI300X, "gemm_fp16_128x128x64_4wave_mi300x"])
 def test_the_machine_code_multiplies(name: str) -> None:
     gemm = loaded(by_values(name))
@@ -31,6 +32,7 @@ def test_every_workgroup_has_its_own_tile() -> None:
     assert loaded(by_values(SMALL_MI300X)).launch(0, LATEST, grid=(2, 3)).right
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_a_tail_reaches_the_numbers_of_tiles_between_trips() -> None:
     compiled, geometry = by_values(SMALL_MI300X)
     tail, _ = by_values(SMALL_MI300X, remainder=1)
@@ -80,6 +82,7 @@ def test_elements_can_be_chosen_where_the_schedule_names_none() -> None:
     assert "v_mfma_f32_16x16x32_bf16" in emit_gemm(compiled, geometry)
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("wrong", [("tile_column * 128", "0"), ("(u64)tile_row * 128", "(u64)0")])
 def test_a_workgroup_that_takes_the_tile_of_another_is_found(wrong: tuple[str, str]) -> None:
     compiled, geometry = by_values(SMALL_MI300X)

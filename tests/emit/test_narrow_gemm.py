@@ -7,12 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.whole_faults import GATED
-from benchmarks.whole_gemm_sabotage import DEEP, PROBLEMS
-from benchmarks.whole_kernels import LOOPS, built, loop_of, source_of
-from benchmarks.whole_launcher import NARROW_CASES, SCALED_CASES, Case, compiled, program, said
-from benchmarks.whole_problems import fitted
-from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
 from rota.audit.gemm_launch import FP4_VALUES, pack
 from rota.emit.gemm.gemm_loop import GemmLoop
@@ -26,6 +20,12 @@ from rota.isa.matrix import small_float_table
 from rota.kernels.gemm import FP4_LARGE, FP4_SMALL
 from rota.program.loop_spec import LoopSpec
 from rota.targets.devices import GFX942, GFX950
+from tests.campaigns.whole.whole_faults import GATED
+from tests.campaigns.whole.whole_gemm_sabotage import DEEP, PROBLEMS
+from tests.campaigns.whole.whole_kernels import LOOPS, built, loop_of, source_of
+from tests.campaigns.whole.whole_launcher import NARROW_CASES, SCALED_CASES, Case, compiled, program, said
+from tests.campaigns.whole.whole_problems import fitted
+from tests.campaigns.whole.whole_run import run_problem
 from tests.emit.test_one_program import TOOLCHAINS
 from tests.emit.test_one_program import said as warnings_of
 from tests.findings.smallest import raised
@@ -36,6 +36,7 @@ TURNS = WholeGemm(output=Output.F16, persistent=True)
 ASKED = WholeGemm(output=Output.BF16, epilogue=parse_epilogue(["alpha", "column_bias"]))
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize(("name", "asked"), [(LOW, ASKED), ("mxfp4_low", GATED), ("mxfp8_deep", TURNS)])
 def test_the_loop_is_the_schedule_and_problems_are_computed(name: str, asked: WholeGemm, tmp_path: Path) -> None:
     """Scales of one register, two steps of K: a share of `python -m benchmarks.whole_gemm`."""

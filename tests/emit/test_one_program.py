@@ -42,6 +42,7 @@ def said(toolchain: Toolchain, source: str, arch: str, folder: Path) -> str:
     return done.stderr
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("toolchain", TOOLCHAINS)
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_kernel_compiles_without_warnings(name: str, toolchain: str, tmp_path: Path) -> None:
@@ -49,6 +50,7 @@ def test_a_kernel_compiles_without_warnings(name: str, toolchain: str, tmp_path:
     assert said(TOOLCHAINS[toolchain], emit_gemm(compiled, geometry), compiled.machine.arch, tmp_path) == ""
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("toolchain", TOOLCHAINS)
 def test_a_clobber_of_m0_is_what_was_warned_of(toolchain: str, tmp_path: Path) -> None:
     """The check above can fail."""
@@ -67,6 +69,7 @@ def test_a_skeleton_compiles_without_warnings(toolchain: str, tmp_path: Path) ->
     assert said(TOOLCHAINS[toolchain], source, "gfx950", tmp_path) == ""
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("toolchain", TOOLCHAINS)
 def test_remainders_and_other_kernels_are_one_file(toolchain: str, tmp_path: Path) -> None:
     parts = [by_values(SMALL), by_values(SMALL, remainder=1), by_values(FP8), by_values("gemm_bf16_32x32_mma")]
@@ -74,6 +77,7 @@ def test_remainders_and_other_kernels_are_one_file(toolchain: str, tmp_path: Pat
     assert said(TOOLCHAINS[toolchain], source, "gfx950", tmp_path) == ""
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_each_of_them_computes_its_own() -> None:
     whole, rest = by_values(SMALL_MI300X), by_values(SMALL_MI300X, remainder=1)
     code = find_toolchain().compile("\n".join(emit_gemm(*each) for each in (whole, rest)), "gfx942")

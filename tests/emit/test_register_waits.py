@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -19,17 +20,24 @@ from tests.emit.kernels import SMALL, by_values, four_wave, ping_pong
 pytestmark = pytest.mark.no_cover  # long executions in the interpreter, which its own tests cover
 
 
+@cache
 def left_to_the_compiler() -> CompiledLoop:
     """A loop whose repair relied on the compiler's own waits before registers are used."""
     compiled = tiny_loop()
     return repaired(replace(unroll_bare(compiled.loop, compiled.placement), compiler_tracks_registers=True))
 
 
+@cache
+def planned_without_it() -> CompiledLoop:
+    """The same with waits of its own; planning them takes seconds."""
+    return with_register_waits(left_to_the_compiler())
+
+
 def test_no_help_of_a_compiler_is_assumed() -> None:
     compiled = left_to_the_compiler()
     assert compiled.certificate is not None
     assert REGISTER_WAITS in compiled.certificate.assumptions
-    planned = with_register_waits(compiled)
+    planned = planned_without_it()
     assert planned.certificate is not None
     assert REGISTER_WAITS not in planned.certificate.assumptions
     assert with_register_waits(planned) is planned
@@ -37,7 +45,7 @@ def test_no_help_of_a_compiler_is_assumed() -> None:
 
 def test_every_change_stands_where_its_repair_says_with_the_reason_it_had() -> None:
     compiled = left_to_the_compiler()
-    planned = with_register_waits(compiled)
+    planned = planned_without_it()
     assert len(planned.repairs) > len(compiled.repairs)
     entries = {
         (entry.phase, entry.time_slot): entry.op for entry in (*planned.prologue, *planned.kernel, *planned.epilogue)

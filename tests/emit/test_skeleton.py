@@ -23,6 +23,8 @@ from tests.emit.kernels import SMALL, by_values, four_wave, ping_pong
 from tests.emit.stubs import VALU, kernel_around
 from tests.findings.smallest import raised
 
+pytestmark = pytest.mark.thorough  # compiles, or starts commands
+
 
 @pytest.mark.parametrize("name", ["attention", "gemm"])
 def test_the_order_survives_the_compiler(name: str) -> None:

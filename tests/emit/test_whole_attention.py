@@ -9,10 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.attention_launcher import attention_launcher_missed
-from benchmarks.attention_problems import AttentionProblem, attention_due, draw_numbers
-from benchmarks.whole_attention import built_attention, drawn_attention, run_attention, schedule_of
-from benchmarks.whole_attention_sabotage import ATTENTION_FAULTS, PROBLEMS, AttentionFault, attention_found_by
 from rota.audit.audit import audit_attention
 from rota.emit.attention.attention_kernel import attention_name, emit_attention, emit_attention_launcher, wait_states
 from rota.emit.attention.attention_ops import AttentionStatement, ForwardShape, Maker, forward_shape
@@ -27,8 +23,19 @@ from rota.program.kinds import Phase
 from rota.prove.kernel_proof import prove_object
 from rota.targets.devices import GFX950
 from rota.values.compile_loop import compile_loop
+from tests.campaigns.whole.attention_launcher import attention_launcher_missed
+from tests.campaigns.whole.attention_problems import AttentionProblem, attention_due, draw_numbers
+from tests.campaigns.whole.whole_attention import built_attention, drawn_attention, run_attention, schedule_of
+from tests.campaigns.whole.whole_attention_sabotage import (
+    ATTENTION_FAULTS,
+    PROBLEMS,
+    AttentionFault,
+    attention_found_by,
+)
 from tests.emit.test_one_program import TOOLCHAINS, said
 from tests.findings.smallest import raised
+
+pytestmark = pytest.mark.thorough  # compiles, or starts commands
 
 SHARE = ("small", "head128")
 

@@ -9,14 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import whole_gemm_sabotage
-from benchmarks.pair_faults import PAIR_FAULTS
-from benchmarks.whole_faults import FAULTS, LINEAR
-from benchmarks.whole_gemm import VARIANTS, drawn
-from benchmarks.whole_kernels import FINE, LOOPS, Built, built, loop_of, shape_of, source_of
-from benchmarks.whole_launcher import STAND_IN, compiled, program
-from benchmarks.whole_problems import Problem
-from benchmarks.whole_run import run_problem
 from rota.audit.audit import audit_gemm
 from rota.audit.machine_loop import MachineLoop, read_machine_loop
 from rota.emit.gemm.gemm_tile import gemm_tile
@@ -27,10 +19,20 @@ from rota.emit.whole.whole_kernel import emit_whole, whole_name
 from rota.emit.whole.whole_options import Output, WholeGemm, parse_options
 from rota.isa.binary.toolchain import find_toolchain
 from rota.prove.kernel_proof import prove_object
+from tests.campaigns.whole import whole_gemm_sabotage
+from tests.campaigns.whole.pair_faults import PAIR_FAULTS
+from tests.campaigns.whole.whole_faults import FAULTS, LINEAR
+from tests.campaigns.whole.whole_gemm import VARIANTS, drawn
+from tests.campaigns.whole.whole_kernels import FINE, LOOPS, Built, built, loop_of, shape_of, source_of
+from tests.campaigns.whole.whole_launcher import STAND_IN, compiled, program
+from tests.campaigns.whole.whole_problems import Problem
+from tests.campaigns.whole.whole_run import run_problem
 from tests.emit.kernels import Emitted, four_wave, ping_pong
 from tests.emit.test_gemm_loop import one_by_one
 from tests.emit.test_one_program import TOOLCHAINS, said
 from tests.findings.smallest import raised
+
+pytestmark = pytest.mark.thorough  # compiles, or starts commands
 
 SHARE = [("small", LINEAR), *(VARIANTS[number] for number in (6, 13))]
 """Kernels of CI: tiles of 4 and 8 waves, both machines, in quadrants and by instruction as they ship."""
@@ -101,10 +103,10 @@ def test_its_project_says_how_b_lies(tmp_path: Path) -> None:
 
 
 def _share() -> list[Problem]:
-    """A tenth of the campaign, `python -m benchmarks.whole_gemm`, without the fifth that takes longest."""
+    """A twentieth of the campaign, `python -m benchmarks.whole_gemm`, without the fifth that takes longest."""
     drawn_ = [problem for _, _, _, problem in drawn(400, seed=1)]
     quick = sorted(drawn_, key=lambda each: each.m * each.n * each.k * each.batches * each.orders)
-    return quick[:320:8]
+    return quick[:320:16]
 
 
 def _is_that_of_the_loop_alone(loop: str, made: Built) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from benchmarks.whole_kernels import Built
 from rota import CompiledSchedule, KernelGeometry
 from rota.emit.gemm.gemm_tile import gemm_tile
 from rota.emit.whole.whole_kernel import emit_whole, whole_name
@@ -10,6 +9,7 @@ from rota.emit.whole.whole_options import WholeGemm
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
 from rota.isa.launch.loaded_kernel import LoadedKernel
+from tests.campaigns.whole.whole_kernels import Built
 
 
 def build_whole(compiled: CompiledSchedule, geometry: KernelGeometry, asked: WholeGemm) -> Built:

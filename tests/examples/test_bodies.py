@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.whole_problems import Problem
-from benchmarks.whole_run import run_problem
 from rota import (
     CompiledPipeline,
     KOffsetKind,
@@ -36,6 +34,8 @@ from rota.emit.whole.whole_options import WholeGemm
 from rota.execute.executor import execute
 from rota.isa.binary.toolchain import find_toolchain, found_toolchains
 from rota.pipeline.geometry import TileShape
+from tests.campaigns.whole.whole_problems import Problem
+from tests.campaigns.whole.whole_run import run_problem
 from tests.examples.machine_code import build_whole
 from tests.findings.smallest import raised
 

@@ -48,6 +48,7 @@ def one_after_another(spec: LoopSpec) -> CompiledLoop:
     return repaired(unroll_bare(spec, Placement(interval=len(spec.ops), starts=starts, copies=copies)))
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_an_instruction_left_out_shows() -> None:
     spec = SMALL.loop(instructions=True)
     semantics = AttentionInstructions(spec=spec)

@@ -42,6 +42,8 @@ from tests.execute.loops import FULL, SLOTS, Witnessed, with_syncs
 from tests.execute.random_loops import placements, specs
 from tests.wording.golden import worded
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 TRIPS = (0, 1, 2, 3, 5)
 
 

@@ -92,6 +92,7 @@ def test_a_gemm_with_its_operands_swapped_is_wrong() -> None:
     assert not execute(replace(compiled.lowered, semantics=spec), 1, policy=Latest()).right
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("name", ATTENTION_PLACEMENTS)
 @pytest.mark.parametrize("remainder", [0, 1])
 def test_pipelined_attention_is_softmax_attention(name: str, remainder: int) -> None:

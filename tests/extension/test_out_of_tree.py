@@ -10,6 +10,8 @@ import pytest
 from tests.extension.package import install, rota
 from tests.wording.golden import mentions, worded
 
+pytestmark = pytest.mark.thorough  # compiles, or starts commands
+
 EMITTER = '''
 def as_csv(asked):
     """Every entry of the program, a row each."""

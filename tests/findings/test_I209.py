@@ -47,6 +47,7 @@ EDITS: dict[str, tuple[dict[str, int], set[str]]] = {
 }
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("edit", EDITS)
 def test_a_descriptor_that_does_not_fit_is_found(edit: str) -> None:
     fields, codes = EDITS[edit]

@@ -85,6 +85,7 @@ BESIDE: tuple[dict[str, Any], ...] = (
 )
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("schedule", [Plain, Template, Rotating])
 @pytest.mark.parametrize("beside", BESIDE, ids=str)
 @pytest.mark.parametrize("knob", OTHERS)

@@ -27,6 +27,7 @@ def test_an_elf_file_for_another_machine_or_without_kernels() -> None:
     raised("T103", lambda: read_kernels(bytes(header)))
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("seed", range(300))
 def test_damaged_bytes_end_in_a_finding_or_are_read(seed: int) -> None:
     """Never in a traceback: up to three bytes are changed, half of the times in the notes."""

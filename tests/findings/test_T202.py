@@ -29,6 +29,7 @@ def test_tokens_that_are_not_the_emitted_instructions_are_refused() -> None:
     assert finding.fixes[0].startswith("vm_per_load_b=2 ")
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_matrix_instructions_that_are_not_the_emitted_ones_are_refused() -> None:
     shape = SHAPES[SMALL_MI300X]
     spec = shape.loop(instructions=False)

@@ -13,6 +13,8 @@ from tests.emit.kernels import SMALL_MI300X, by_values, four_wave, ping_pong
 from tests.findings.smallest import Small, raised
 from tests.wording.golden import mentions
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 
 def document() -> dict[str, Any]:
     read: dict[str, Any] = json.loads(to_json(by_values(SMALL_MI300X)[0]))

@@ -29,6 +29,7 @@ def test_what_was_added_is_named() -> None:
     assert "barrier" in {end.label for end in finding.concerns}
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("emit", [emit_skeleton, lambda compiled: emit_gemm(compiled, GEOMETRY)])
 def test_the_source_says_that_it_is_not_the_schedule_as_given(emit: Callable[[CompiledSchedule], str]) -> None:
     def head(source: str) -> list[str]:

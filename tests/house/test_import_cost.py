@@ -21,7 +21,7 @@ start = time.process_time_ns()
 import rota
 took = time.process_time_ns() - start
 packages = sorted({name.partition(".")[0] for name in sys.modules})
-from benchmarks.undisturbed import slowdown
+from tests.campaigns.undisturbed import slowdown
 print(int(took / slowdown()))
 assert rota.__file__, "rota is a bare folder without __init__.py"
 print(*packages)

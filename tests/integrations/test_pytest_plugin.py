@@ -12,6 +12,8 @@ from rota.errors import ToolchainError
 from rota.isa.binary.toolchain import find_toolchain
 from tests.wording.golden import mentions, worded
 
+pytestmark = pytest.mark.thorough  # compiles, or starts commands
+
 pytest.importorskip("numpy")  # now: what a run in this process imports is forgotten after it
 pytest_plugins = ["pytester"]
 

@@ -135,6 +135,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
 @pytest.mark.parametrize("name", CASES)
 def test_a_compiled_kernel_gives_what_numpy_gives(name: str, arch: str) -> None:

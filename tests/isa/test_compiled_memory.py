@@ -116,6 +116,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
 @pytest.mark.parametrize("name", CASES)
 def test_memory_as_compilers_use_it(name: str, arch: str) -> None:

@@ -9,11 +9,11 @@ from random import Random
 
 import pytest
 
-from benchmarks.decoding import code_objects, found_in, main, tally
-from benchmarks.malformed import launched_from
 from rota.isa.binary.code_object import read_kernels
 from rota.isa.binary.toolchain import find_objdump, read_code_object
 from rota.isa.disassembly import told_otherwise
+from tests.campaigns.machine_code.decoding import code_objects, found_in, main, tally
+from tests.campaigns.machine_code.malformed import launched_from
 from tests.isa.malformed import campaign
 from tests.shared import shared
 

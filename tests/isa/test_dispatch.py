@@ -29,6 +29,8 @@ from tests.isa.single import DESCRIPTOR, facts, listing
 from tests.isa.sources import PREAMBLE, compiled
 from tests.wording.golden import worded
 
+pytestmark = pytest.mark.thorough  # compiles, or starts commands
+
 ARCHS = pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
 GRID, BLOCK = (2, 3, 4), (5, 3, 7)
 

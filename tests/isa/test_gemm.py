@@ -63,6 +63,7 @@ class Problem:
         return bool((np.abs(outcome.buffers[2] - self.wanted) <= self.bound).all())
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize(("arch", "opcode"), KERNELS)
 def test_the_product_is_right_under_every_interleaving(arch: str, opcode: str) -> None:
     kernel, problem = program(gemm_source(arch, opcode), arch), Problem(arch, opcode, 5)
@@ -98,6 +99,7 @@ def without(instructions: tuple[Instruction, ...], number: int) -> tuple[Instruc
     return (*instructions[:number], idle, *instructions[number + 1 :])
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize(("arch", "opcode"), [KERNELS[0], KERNELS[5]])
 def test_every_wait_and_barrier_is_needed_and_its_loss_is_caught(arch: str, opcode: str) -> None:
     code = compiled(gemm_source(arch, opcode), arch)
@@ -126,6 +128,7 @@ WRONG_WAYS = {
 }
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("way", WRONG_WAYS)
 def test_known_ways_to_get_it_wrong_are_caught(way: str) -> None:
     """Mistakes from public bug reports; those against the machine's order are found as such, the others by value."""

@@ -8,14 +8,14 @@ from dataclasses import fields
 
 import pytest
 
-from benchmarks.hazard_rows import ARCHITECTURES, Twin
-from benchmarks.hazard_twins import page, proved, twins
 from rota.errors import Finding, IsaError
 from rota.isa.disassembly import read_listing
 from rota.isa.hazards.wait_states import check_spacing
 from rota.prove.verdict import Status
 from rota.targets.architecture import SOURCES, Hazards
 from rota.targets.registry import architecture_named
+from tests.campaigns.hazards.hazard_rows import ARCHITECTURES, Twin
+from tests.campaigns.hazards.hazard_twins import page, proved, twins
 from tests.docs.blocks import ROOT
 from tests.isa.single import execute, fresh, listing
 
@@ -50,6 +50,7 @@ def by_run(text: str, arch: str) -> list[Finding]:
     return [each for each in execute(text, wave, arch).faults.findings() if each.code == "I104"]
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize(
     ("arch", "twin"), [pytest.param(*case.values[:2], id=case.id) for case in CASES if case.values[2]]
 )
@@ -65,6 +66,7 @@ def test_one_state_fewer_breaks_a_rule(arch: str, twin: Twin) -> None:
         assert twin.rule in {dict(each.evidence)["rule"] for each in by_run(text, arch)}
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize(("arch", "twin", "states"), CASES)
 def test_as_many_as_are_due_keep_it(arch: str, twin: Twin, states: int) -> None:
     text = twin.text(arch)
@@ -95,6 +97,7 @@ def test_the_assembler_knows_them(place: int, arch: str) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_the_page_is_what_they_say() -> None:
     kept = (ROOT / "docs" / "wait_states.md").read_text("utf-8")
     assert kept == page(), "python -m benchmarks.hazard_twins > docs/wait_states.md"

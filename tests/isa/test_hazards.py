@@ -39,6 +39,7 @@ def ran(shape: Shape, instructions: tuple[Instruction, ...]) -> KernelOutcome:
     return run_kernel(load_program(facts, instructions), args=[zeros, zeros, out], block=(64, 1, 1))
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape.arch} {shape.builtin} {shape.kind}")
 def test_the_compilers_wait_states_are_enough_and_one_less_is_a_fault(shape: Shape) -> None:
     instructions = compiled(mfma_kernel(shape), shape.arch).instructions()
@@ -125,6 +126,7 @@ CHAINS = {
 }
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("name", CHAINS)
 def test_every_wait_state_that_the_compiler_inserts_is_needed(name: str) -> None:
     arch, source = CHAINS[name]

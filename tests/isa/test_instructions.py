@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from benchmarks.instructions import executed_opcodes, without_oracle
+from tests.campaigns.machine_code.instructions import executed_opcodes, without_oracle
 from tests.isa.every_opcode import every_instruction
 from tests.isa.plain.c_campaign import judged_functions
 from tests.isa.plain.families import ARCHITECTURES, FAMILIES, Family
@@ -15,6 +15,8 @@ from tests.isa.plain.judge import assembled, fresh_state, judged
 from tests.isa.plain.scalar import run_scalar
 from tests.isa.plain.special import run_vector
 from tests.isa.shown_elsewhere import ELSEWHERE
+
+pytestmark = pytest.mark.thorough  # compiles, or starts commands
 
 FEWEST = 1000  # opcodes that are judged alone
 ALONE = ("memory", "matrix")  # families with a test for each opcode: test_memory_oracles, test_matrix_forms
@@ -34,7 +36,7 @@ def test_every_opcode_that_is_executed_has_an_oracle(arch: str) -> None:
 
 def test_an_opcode_without_an_oracle_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     others = [family for family in FAMILIES if family.name != "memory"]
-    monkeypatch.setattr("benchmarks.instructions.FAMILIES", others)
+    monkeypatch.setattr("tests.campaigns.machine_code.instructions.FAMILIES", others)
     executed = executed_opcodes("gfx950")
     assert "ds_read_b64_tr_b4" in without_oracle(executed)
     assert "v_add_u32" not in without_oracle(executed)

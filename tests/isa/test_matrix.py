@@ -92,6 +92,7 @@ def from_lanes(registers: np.ndarray, size: int) -> np.ndarray:
     return out
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape.arch} {shape.builtin} {shape.kind}")
 def test_an_mfma_multiplies_matrices(shape: Shape) -> None:
     total = "int" if shape.kind == "i8" else "float"

@@ -9,6 +9,7 @@ import pytest
 from tests.isa.memory_oracles import CHECKS
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("opcode", sorted(CHECKS))
 def test_an_instruction_gives_what_plain_python_gives(opcode: str) -> None:
     CHECKS[opcode](crc32(opcode.encode()) % 100)

@@ -49,6 +49,7 @@ def found(program: KernelProgram, order: Interleaving, waves: int = 2) -> set[st
     return {finding.code for finding in outcome.findings} - {"I301"}  # nobody writes first here
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -74,6 +75,7 @@ def test_a_race_is_found_in_every_order(first: tuple[str, ...], second: tuple[st
         assert "I109" in found(two_waves("\n".join(one), "\n".join(two)), order)
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("accesses", [(READ, WRITE), (WRITE, READ), (READ, WAIT, WRITE, READ), (DMA, LANDED, READ)])
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.label)
 def test_a_wave_alone_with_its_words_races_with_nobody(accesses: tuple[str, ...], order: Interleaving) -> None:

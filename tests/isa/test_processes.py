@@ -60,6 +60,7 @@ def run(
     return result, y.tolist(), told
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.usefixtures("_eager")
 @pytest.mark.parametrize("orders", [1, 2, 6])
 @pytest.mark.parametrize("shared", [0, 1], ids=["apart", "two to a place"])

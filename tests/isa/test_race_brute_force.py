@@ -15,6 +15,7 @@ ORDERS = (LATEST, EARLIEST, backwards(2), drawn(0), drawn(1))
 DRAWN = 40  # of each kind; a campaign draws more
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("seed", range(DRAWN))
 def test_races_in_lds(seed: int) -> None:
     chooser = random.Random(seed)
@@ -30,6 +31,7 @@ def test_races_in_lds(seed: int) -> None:
         assert alone == due or (races(one, other) and not alone), (one.lines, other.lines, order.label)
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("seed", range(DRAWN))
 def test_races_in_memory(seed: int) -> None:
     chooser = random.Random(seed)

@@ -6,17 +6,28 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.race_argument import APART, ENDS, LATER, SLACK, Change, argument
-from benchmarks.race_edits import facts_of
-from benchmarks.race_mutants import BAD, DOUBTFUL, FLAGGED, HARMLESS, MISSED, UNEXPLAINED, _verdict, judged, launched
-from benchmarks.race_trace import Op, WaveTrace, matters, traced
 from rota import load_kernel
 from rota.isa.launch.interleaving import LATEST, some_interleavings
+from tests.campaigns.machine_code.race_argument import APART, ENDS, LATER, SLACK, Change, argument
+from tests.campaigns.machine_code.race_edits import facts_of
+from tests.campaigns.machine_code.race_mutants import (
+    BAD,
+    DOUBTFUL,
+    FLAGGED,
+    HARMLESS,
+    MISSED,
+    UNEXPLAINED,
+    _verdict,
+    judged,
+    launched,
+)
+from tests.campaigns.machine_code.race_trace import Op, WaveTrace, matters, traced
 from tests.isa.corpus.cases import FOLDER, Case
 from tests.isa.single import loaded
 from tests.shared import shared
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("name", ["h_scan.gfx950", "h_stencil.gfx942", "t_cumsum.gfx950"])
 def test_a_share_is_flagged_or_harmless_for_a_reason(name: str) -> None:
     found = judged(name, orders=3, most=2)

@@ -14,6 +14,8 @@ from rota.isa.launch.run import run_kernel
 from rota.isa.races import SEEN_NO_CHANGE, SEEN_NOT, SEEN_VALUE, SEEN_WRITES
 from tests.shared import shared
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 ORDERS = interleavings(4, 4)
 # What is found in every order; I301 comes along in some orders where a read runs ahead of the write it races with.
 WRONG = {

@@ -8,19 +8,21 @@ from time import process_time
 
 import pytest
 
-from benchmarks import hazard_pairs
-from benchmarks.hazard_sources import sources
-from benchmarks.hazards import _in_assembly, _objects, judged, pairs_agree
 from rota.isa.disassembly import read_listing
 from rota.isa.hazards.spacing import Kind, Trait, spacing_of
 from rota.isa.hazards.wait_states import SpacingWalk, check_spacing
 from rota.targets.architecture import Architecture
 from rota.targets.cdna3 import CDNA3
 from rota.targets.cdna4 import CDNA4
+from tests.campaigns.hazards import hazard_pairs
+from tests.campaigns.hazards.hazard_sources import sources
+from tests.campaigns.hazards.hazards import _in_assembly, _objects, judged, pairs_agree
 from tests.isa.single import execute, fresh, listing, loaded
 from tests.isa.sources import compiled
 from tests.shared import shared
 from tests.wording.golden import mentions, worded
+
+pytestmark = pytest.mark.thorough  # runs for seconds
 
 MFMA = "v_mfma_f32_16x16x16_f16 v[0:3], v[8:9], v[10:11], v[0:3]"
 LONG = "v_mfma_f32_32x32x8_f16 v[0:15], v[32:33], v[34:35], v[0:15]"  # 8 passes on gfx950

@@ -14,6 +14,8 @@ from rota.languages.language_code import LanguageCode
 from tests.emit.kernels import SMALL, by_values
 from tests.languages import source_edits
 
+pytestmark = pytest.mark.thorough  # compiles kernels
+
 
 @cache
 def small() -> LanguageCode:

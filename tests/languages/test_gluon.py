@@ -22,6 +22,8 @@ from tests.emit.kernels import SMALL, by_values, ping_pong
 from tests.languages import source_edits
 from tests.wording.golden import worded
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 
 @cache
 def small() -> GluonCode:

@@ -17,6 +17,8 @@ from rota.pipeline.op import OpDesc
 from rota.program.kinds import Phase
 from tests.emit.kernels import SMALL, Emitted, by_values, four_wave, ping_pong
 
+pytestmark = pytest.mark.thorough  # compiles kernels
+
 
 @cache
 def staggered() -> LanguageCode:

@@ -23,6 +23,8 @@ from rota.verify.prove import verify
 from rota.view.page import show
 from tests.lift.small_table import BARRIER, Document, small, tf32, wait
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 DEVICE = device_named("mi355x")
 
 

@@ -7,12 +7,12 @@ import json
 
 import pytest
 
-from benchmarks.hand_made import READINGS, Needed, judged, needed, titles
 from rota.errors import Severity
 from rota.lift.hipblaslt import Reading, lower_table
 from rota.lift.schedule_table import ScheduleTable, read_table
 from rota.targets.registry import device_named
 from rota.verify.prove import verify
+from tests.campaigns.schedules.hand_made import READINGS, Needed, judged, needed, titles
 from tests.lift.small_table import BARRIER, small, wait
 from tests.shared import shared
 

@@ -9,7 +9,6 @@ from functools import cache
 
 import pytest
 
-from benchmarks import mutants as command
 from rota import Finding, KernelGeometry, Phase, Pipeline4Wave, SingleBufferSchedule, compile_schedule, verify
 from rota.errors import Witness
 from rota.kernels.gemm import GEMM_SHAPES
@@ -17,6 +16,7 @@ from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram
 from rota.values.compile_loop import compile_loop
 from rota.verify.report import Report
+from tests.campaigns.schedules import mutants as command
 from tests.mutation import campaign
 from tests.mutation.campaign import Judgement, Outcome, Subject, judge, sampled, subjects
 from tests.mutation.mutants import Kind, Mutant, mutants_of

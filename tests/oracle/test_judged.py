@@ -9,6 +9,7 @@ from tests.oracle.judge import Tally, judge_many
 UNTRACED = pytest.mark.no_cover  # hundreds of programs; those by roles, which are small, cover the same lines
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize(
     ("front_end", "programs"),
     [

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from rota.program.kinds import Phase
 from rota.program.lowered import TileSum
 from tests.oracle.by_stages import Stages
 from tests.oracle.draw_stages import draw_compiled
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_what_is_lowered_does_what_the_op_says() -> None:
     seen = set()
     for seed in range(60):
@@ -26,6 +29,7 @@ def test_what_is_lowered_does_what_the_op_says() -> None:
     assert len(seen) >= 7
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_what_is_declared_is_the_grid_or_every_slice_of_k() -> None:
     for seed in range(60):
         compiled = draw_compiled(Random(seed))

@@ -303,6 +303,7 @@ def test_some_interleaving_of_a_wrong_loop_goes_wrong(name: str) -> None:
     assert explored(compiled, found[0])
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_the_walk_says_what_exploring_every_interleaving_says() -> None:
     """Where ops run once each: then every order that a race allows and values don't gives some op a wrong version."""
     compared = 0

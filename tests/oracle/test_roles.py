@@ -39,6 +39,8 @@ from tests.oracle.role_machine import judge
 from tests.oracle.role_steps import Draft, draft_of
 from tests.programs.producer_consumer import MFMA, producer_consumer
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 UNTRACED = pytest.mark.no_cover  # hundreds of programs
 SPEC = LoopSpec(
     name="two",

@@ -19,6 +19,8 @@ from tests.order.bodies import body, op, problems
 from tests.order.exhaustive import best_cost
 from tests.wording.golden import mentions, worded
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 # The greedy order ends at 50; starting with the long chain's MMA ends at 40.
 IMPROVABLE = body([op("mma", 10), op("mma", 10), op("valu", 10), op("frag", 30)], (1, 3), (0, 2))
 # All orders take 9; the greedy order holds both fragments at once.

@@ -169,6 +169,7 @@ def test_malformed_requests_are_findings(make: Any) -> None:
         make()
 
 
+@pytest.mark.thorough  # runs for seconds
 @settings(max_examples=200, deadline=None)
 @given(small=small_problems())
 def test_the_least_interval_is_the_oracles(small: ModuloProblem) -> None:

@@ -203,6 +203,7 @@ def solved(request: Request, reading: int) -> Outcome:
     return search.solve(request, _EFFORT, reading=reading).outcome
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_what_a_crowded_unit_refutes_the_solver_refutes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawn pairs of tiles at one barrier; those that precedences alone refute are not counted."""
     crowded = 0

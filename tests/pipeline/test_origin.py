@@ -30,6 +30,7 @@ SHIPPED = {
 }
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize(("name", "refused"), [*zip(SHIPPED, (1, 1, 13, 1, 1), strict=True)])
 def test_every_entry_of_a_schedule_names_what_made_it(name: str, refused: int) -> None:
     judged = list(judge(SHIPPED[name]))

@@ -8,13 +8,15 @@ from functools import cache
 import numpy as np
 import pytest
 
-from benchmarks.measured_rows import Rows, best_rates, read_rows, table
-from benchmarks.problem_fit import Fit, fit_rows, folds, held_out
-from benchmarks.problem_judging import TUNED, coverage, errors, interval, large
 from rota.predict.predict_problem import GemmProblem, TiledGemm, predict_problem, times_of
 from rota.targets.device import problem_facts_of
 from rota.targets.registry import device_named, list_devices
+from tests.campaigns.measured.measured_rows import Rows, best_rates, read_rows, table
+from tests.campaigns.measured.problem_fit import Fit, fit_rows, folds, held_out
+from tests.campaigns.measured.problem_judging import TUNED, coverage, errors, interval, large
 from tests.shared import shared
+
+pytestmark = pytest.mark.thorough  # runs for seconds
 
 FACTS = problem_facts_of(device_named("mi355x"))
 

@@ -10,14 +10,14 @@ from itertools import pairwise
 
 import pytest
 
-from benchmarks import proof_mutants
-from benchmarks.proof_agreement import compare
-from benchmarks.proof_mutants import JUDGED, Subject, compiled_subject, own_subject, status_of
-from benchmarks.race_edits import EDITS
 from rota.prove.kernel_proof import prove
 from rota.prove.state import LdsUse, Squad
 from rota.prove.verdict import Status
 from rota.prove.widening import ProductState
+from tests.campaigns.machine_code import proof_mutants
+from tests.campaigns.machine_code.proof_agreement import compare
+from tests.campaigns.machine_code.proof_mutants import JUDGED, Subject, compiled_subject, own_subject, status_of
+from tests.campaigns.machine_code.race_edits import EDITS
 from tests.isa.corpus.cases import FOLDER, Case
 from tests.shared import shared
 
@@ -87,6 +87,7 @@ def test_without_its_address_the_edge_is_anywhere() -> None:
     assert "I109" in found
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_a_barrier_of_a_ping_pong_can_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each phase's barriers the one before loads to LDS that stand with no reads only keeps waves in step.
 

@@ -31,6 +31,7 @@ def test_most_of_the_arithmetic_is_known() -> None:
     assert len(KNOWN) > 25
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("op", KNOWN)
 def test_an_operation_is_the_same(op: str) -> None:
     make = BitVectors()

@@ -134,6 +134,7 @@ NOT_KNOWN = [  # what the proof doesn't know ends it, and is never taken for not
 ]
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("index", ["", FROM_DATA], ids=["known", "from data"])
 @pytest.mark.parametrize("op", DS, ids=[each.text for each in DS])
 def test_the_bytes_of_an_lds_op(op: Op, index: str) -> None:

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks.shared_folder import shared_folder
 from rota.prove import verdict as verdicts
 from rota.prove.kernel_proof import prove_object
 from rota.prove.verdict import Budget, Meter, Status, Verdict
 from rota.prove.witness import Feasibility
+from tests.campaigns.shared_folder import shared_folder
 from tests.cli.command import rota
 from tests.prove.written import codes, evidence, judged
 from tests.shared import shared

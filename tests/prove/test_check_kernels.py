@@ -7,10 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import check_kernels
-from benchmarks.check_kernels import EARLY, NOTES, OTHERS, PROVED, UNREAD, WAITS, kind_of, main, row_of, summary
 from rota.errors import Finding, IsaError, Severity
 from rota.prove.verdict import Statistics, Verdict, status_of
+from tests.campaigns.machine_code import check_kernels
+from tests.campaigns.machine_code.check_kernels import (
+    EARLY,
+    NOTES,
+    OTHERS,
+    PROVED,
+    UNREAD,
+    WAITS,
+    kind_of,
+    main,
+    row_of,
+    summary,
+)
 
 _WAIT = Finding(code="I104", message="v_fma_f32 uses v30 1 wait state too early", severity=Severity.WARNING)
 _RACE = Finding(code="I109", message="a race", severity=Severity.WARNING)

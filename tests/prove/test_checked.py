@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks import proof_mutants
-from benchmarks.proof_agreement import compare
-from benchmarks.proof_mutants import (
+from rota.prove.verdict import Budget, Status, Verdict
+from tests.campaigns.machine_code import proof_mutants
+from tests.campaigns.machine_code.proof_agreement import compare
+from tests.campaigns.machine_code.proof_mutants import (
     FLAGGED,
     JUDGED,
     MISSED,
@@ -20,7 +21,6 @@ from benchmarks.proof_mutants import (
     mutants_of,
     status_of,
 )
-from rota.prove.verdict import Budget, Status, Verdict
 from tests.isa.corpus.cases import FOLDER, Case
 from tests.prove.written import codes, judged
 from tests.shared import shared
@@ -36,6 +36,7 @@ def case(name: str) -> Case:
 # Mutants: a share of `python -m benchmarks.proof_mutants`.
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("name", MUTATED)
 def test_every_mutant_is_flagged_or_redundant(name: str) -> None:
     subject = compiled_subject(case(name))
@@ -71,12 +72,14 @@ def test_outputs_that_are_wrong_by_global_memory_are_what_the_interpreter_finds_
 # Agreement: a share of `python -m benchmarks.proof_agreement`.
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("name", AGREE)
 def test_proof_and_execution_agree_that_it_is_right(name: str) -> None:
     both = compare(case(name), orders=2, seconds=20)
     assert (both.agree, both.outcome) == (True, "both right")
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_proof_and_execution_agree_that_it_is_wrong() -> None:
     both = compare(case("g_mm_wrongwait.gfx950"), orders=2, seconds=20)
     assert (both.agree, both.outcome) == (True, "both wrong")
@@ -134,6 +137,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("what", HOSTILE)
 def test_hostile_input_ends_within_its_budget(what: str) -> None:
     started = time.process_time()

@@ -10,6 +10,8 @@ from tests.isa.corpus.cases import FOLDER, cases, judged
 from tests.shared import shared
 from tests.wording.golden import worded
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 COMPILED = "kernels/compiled"
 # The proof judges LDS, registers and barriers; of these two kinds it says that it doesn't.
 NOT_JUDGED = ("global_raw_barrier_nowait", "global_raw_nosync", "global_ww_workgroups", "oob_global", "uninit_lds")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
+import pytest
+
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
@@ -24,6 +26,7 @@ def test_waves_that_take_turns_are_proved() -> None:
     assert verdict.statistics.concrete_sites == verdict.statistics.sites > 0
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_waves_that_take_turns_need_their_waits() -> None:
     """The same kernel with waits in its loop for one load less is no longer right."""
     assembly = staggered().assembly

@@ -73,6 +73,7 @@ def test_a_read_under_way_at_a_barrier_is_a_matter_of_policy() -> None:
 LOADS = "global_load_dword v4, v1, s[4:5]\nglobal_load_dword v5, v1, s[4:5]"
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_the_search_for_pairs_that_race_keeps_to_the_budget() -> None:
     """Reads of unknown words under way at a barrier, and writes behind it: pairs that are no races by the policy."""
     many = "\n".join(f"ds_write_b32 v1, v0 offset:{4096 * (at % 8)}\n{WAIT}" for at in range(1000))

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.drawn_kernels import facts
 from rota.errors import Severity
 from rota.isa.decoded import load_program
 from rota.isa.disassembly import read_listing
 from rota.isa.launch.run import run_kernel
 from rota.prove.kernel_proof import prove
 from rota.prove.verdict import Status, Verdict
+from tests.campaigns.machine_code.drawn_kernels import facts
 from tests.wording.golden import worded
 
 OPENING = """

@@ -112,12 +112,14 @@ def judged(source: str) -> Verdict:
     return verdict
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("name", TWINS)
 def test_the_right_one_is_proved(name: str) -> None:
     verdict = judged(TWINS[name][0])
     assert verdict.proved, verdict.findings
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("name", TWINS)
 def test_the_wrong_one_is_not(name: str) -> None:
     source, right, wrong = TWINS[name]

@@ -8,15 +8,15 @@ from random import Random
 import numpy as np
 import pytest
 
-from benchmarks.drawn_kernels import drawn, facts
-from benchmarks.value_meaning import DifferError
-from benchmarks.value_oracle import compared, of_corpus, of_seed
-from benchmarks.value_record import Launch
 from rota.isa.decoded import KernelProgram, decode, load_program
 from rota.prove import symbol, transfer
 from rota.prove.kernel_proof import prove
 from rota.prove.operation import UnknownOperationError, read_operation
 from rota.targets.registry import architecture_named
+from tests.campaigns.machine_code.drawn_kernels import drawn, facts
+from tests.campaigns.machine_code.value_meaning import DifferError
+from tests.campaigns.machine_code.value_oracle import compared, of_corpus, of_seed
+from tests.campaigns.machine_code.value_record import Launch
 from tests.isa.corpus.cases import FOLDER, Case
 from tests.isa.every_opcode import every_instruction, executes
 from tests.shared import shared
@@ -26,6 +26,7 @@ SEEDS = range(8)
 KERNELS = ("h_dynlds.gfx942", "h_reduction.gfx950", "h_warpreduce.gfx942", "t_sort.gfx950", "g_mxfp4.gfx950")
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("naming", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_drawn_kernel(seed: int, naming: bool) -> None:
@@ -34,6 +35,7 @@ def test_a_drawn_kernel(seed: int, naming: bool) -> None:
     assert compared(made.program, made.launch, naming=naming).instructions > 40
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_compiled_kernel(name: str) -> None:
     program, launch = of_corpus(Case(path=shared(f"{FOLDER}/{name}.hsaco"), name=name))

@@ -15,6 +15,8 @@ from rota.values.compile_loop import compile_loop, drop_needless
 from rota.values.compiled_loop import CompiledLoop
 from tests.sync.drawn import drawn_loop
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 SHAPE = GemmShape(name="small", instruction=BF16, mma=(16, 32), rows=64, columns=64, waves=4)
 
 

@@ -108,6 +108,7 @@ def test_where_turns_are_scarce_a_barrier_stands_every_other_iteration(remainder
     assert compiled.certificate is not None
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("seed", range(6))
 def test_every_wait_and_barrier_of_a_drawn_loop_is_needed(seed: int) -> None:
     compiled = compile_loop(drawn_loop(seed), GFX942, remainder=seed % 2)
@@ -131,6 +132,7 @@ def test_every_repair_of_a_shipped_schedule_is_needed(schedule: PipelineSchedule
         assert refused(variant), str(change)
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_a_loop_staged_in_registers_waits_for_each_load_at_its_own_store() -> None:
     """One wait at the barrier would have to drain them all, and be slower for it."""
     compiled = compile_loop(drawn_loop(1, staged=True), GFX942)

@@ -198,6 +198,7 @@ def register(monkeypatch: pytest.MonkeyPatch, *entries: tuple[str, str]) -> None
     monkeypatch.setattr(metadata, "entry_points", lambda *, group: made if group == registry.ENTRY_POINT_GROUP else ())
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_a_registered_device_is_as_good_as_rotas_own(monkeypatch: pytest.MonkeyPatch) -> None:
     register(monkeypatch, ("own1", f"{__name__}:OWN"))
     assert device_named("OWN1") is OWN

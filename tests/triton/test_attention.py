@@ -5,6 +5,8 @@ import torch
 import triton
 import triton.language as tl
 
+pytestmark = pytest.mark.thorough  # compiles kernels
+
 DEVICE = triton.runtime.driver.active.get_active_torch_device()
 
 

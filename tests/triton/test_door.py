@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.docs.blocks import ROOT, blocks_of, commands_of, matches
 
 PAGE = (ROOT / "docs" / "i_write_triton.md").read_text("utf-8")
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_the_race_is_found_as_shown(tmp_path: Path) -> None:
     blocks = blocks_of(PAGE)
     (written,) = [block for block in blocks if block.file == "test_shift.py"]

@@ -36,6 +36,7 @@ def run(pytester: pytest.Pytester, text: str, *arguments: str) -> pytest.RunResu
     return pytester.runpytest_subprocess("-s", "-p", "no:cacheprovider", *PLUGIN, *arguments)
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_a_marked_test_runs_for_each_device(pytester: pytest.Pytester) -> None:
     mark = '@pytest.mark.rota(devices=("gfx942", "mi355x"), orders=2)'
     text = TEST.replace("MARK", mark).replace("DEVICE = triton.runtime.driver.active.get_active_torch_device()", "")
@@ -44,12 +45,14 @@ def test_a_marked_test_runs_for_each_device(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*ran for gfx942", "*ran for gfx950"])
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_the_option_alone_is_enough(pytester: pytest.Pytester) -> None:
     result = run(pytester, TEST.replace("MARK", ""), "--rota-device", "gfx942", "--rota-orders", "2")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["rota: gfx942, 2 orders", "*ran for gfx942"])
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_an_access_out_of_bounds_fails_at_the_kernels_line(pytester: pytest.Pytester) -> None:
     text = TEST.replace("MARK", "@pytest.mark.rota").replace("SIZE=90", "SIZE=80")
     result = run(pytester, text, "--rota-device", "gfx950")

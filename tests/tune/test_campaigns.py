@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.measured_rows import read_rows
-from benchmarks.tune_cluster import Rates, simulate
-from benchmarks.tune_kills import killed_while_writing
-from benchmarks.tune_library import SPACE, real_shapes
-from benchmarks.tune_regret import LARGE, by_any, by_ranking, by_tile, regret_of, several
 from rota.tune.space import sift
+from tests.campaigns.measured.measured_rows import read_rows
+from tests.campaigns.tuning.tune_cluster import Rates, simulate
+from tests.campaigns.tuning.tune_kills import killed_while_writing
+from tests.campaigns.tuning.tune_library import SPACE, real_shapes
+from tests.campaigns.tuning.tune_regret import LARGE, by_any, by_ranking, by_tile, regret_of, several
 from tests.shared import shared
 
 

@@ -26,6 +26,8 @@ from rota.tune.winners import KernelRun, gemm_of
 from tests.tune.spaces import SHAPES, makers, space
 from tests.wording.golden import worded
 
+pytestmark = pytest.mark.thorough  # searches, in processes of its own
+
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> TunedLibrary:

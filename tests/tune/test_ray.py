@@ -18,6 +18,8 @@ from tests.findings.smallest import raised
 from tests.tune.on_ray import SPACE
 from tests.tune.spaces import SHAPES, space
 
+pytestmark = pytest.mark.thorough  # searches, in processes of its own
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -15,6 +15,8 @@ from rota.tune.nursery import _load
 from rota.tune.point import Job, JobKind, LoopPoint, PointStatus, compute, row_of
 from rota.tune.ray_pool import BatchLostError, RayPool, compute_batch
 
+pytestmark = pytest.mark.thorough  # searches, in processes of its own
+
 POINT = LoopPoint(device="MI355X", tile=(64, 64, 64), waves=4, instructions=False, effort=0.0)
 JOB = Job(POINT.key(), JobKind.SOLVE, POINT)
 

@@ -22,6 +22,7 @@ def test_what_is_no_count_is_refused(given: dict[str, Any]) -> None:
     assert name in raised("D102", lambda: compile_loop(LOOP, GFX950, **given)).message
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_no_more_copies_than_were_allowed_and_the_placement_says_what_it_has() -> None:
     compiled = compile_loop(LOOP, GFX950, most_copies=2, slack=0)
     tiles = {value.name for value in LOOP.values if value.home.value == "LDS"}

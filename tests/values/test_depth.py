@@ -150,6 +150,7 @@ def deep_in_registers() -> LoopSpec:
     return LoopSpec(name="older", waves=8, values=values, ops=ops)
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_no_setting_that_restricts_wins() -> None:
     """Where the deepest copies leave no room for barriers, those that `most_copies` would allow are tried too."""
     loop = deep_in_registers()

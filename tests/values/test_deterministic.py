@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from benchmarks.deterministic import busy, digests
-from benchmarks.zoo import rows
+import pytest
+
+from tests.campaigns.schedules.deterministic import busy, digests
+from tests.campaigns.schedules.zoo import rows
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_a_busy_machine_and_another_hash_seed_change_nothing() -> None:
     small = next(number for number, row in enumerate(rows()) if "128x128" in row.loop.name and row.grain == "tile")
     with busy():

@@ -17,6 +17,8 @@ from tests.findings.smallest import raised
 from tests.values.loops import MFMA, SCALED, gstore, k_slices, scaled, transcendental, transposed
 from tests.wording.golden import mentions
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 DEVICE = device_of(GFX950)
 
 

@@ -42,6 +42,8 @@ from tests.values.loops import (
     transposed,
 )
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 POLICIES: tuple[Policy, ...] = (Latest(), Earliest(), Random())
 TRIPS = range(4)
 every_kind = pytest.mark.parametrize("kind", LOOPS)

@@ -20,6 +20,8 @@ from rota.values.loop import Loop
 from tests.findings.smallest import raised
 from tests.wording.golden import mentions, worded
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 SHIPPED = [(shape, GFX950) for shape in GEMM_SHAPES] + [(shape, GFX942) for shape in MI300X_GEMM_SHAPES]
 
 

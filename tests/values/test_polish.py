@@ -21,6 +21,8 @@ from rota.values.compile_loop import compile_loop
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.polish import find_faster_order, reorder
 
+pytestmark = pytest.mark.thorough  # searches
+
 SHAPE = GemmShape(name="crowded", instruction=BF16, mma=(16, 32), rows=128, columns=96, waves=4)
 
 

@@ -84,6 +84,7 @@ def without(compiled: CompiledSchedule, counter: str) -> CompiledSchedule:
     return compiled
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("name", LOOPS)
 def test_what_is_proved_is_right_and_what_is_wrong_is_refused(name: str) -> None:
     spec = LOOPS[name]

@@ -21,6 +21,8 @@ from tests.findings.test_L106 import gemm
 from tests.verify.test_operands import LOOPS, MFMA
 from tests.wording.golden import worded
 
+pytestmark = pytest.mark.thorough  # runs for seconds
+
 SCHEDULES = {
     "four_wave": Pipeline4Wave(KernelGeometry()),
     "single_buffer": SingleBufferSchedule(2),

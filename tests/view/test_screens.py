@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.screens import OFFLINE, SIZES, in_both_sizes, photograph, rendered
 from rota.cycles.timeline import Lane
 from rota.view.draw import DARK, LEFT, LIGHT, RIGHT, WIDTH, Theme, fill
 from rota.view.page import show
 from rota.view.scene import busy_share
+from tests.campaigns.pages.screens import OFFLINE, SIZES, in_both_sizes, photograph, rendered
 from tests.view.kernels import four_wave
 from tests.view.png import Pixel, read_png
 
@@ -25,6 +25,7 @@ def rgb(colour: str) -> Pixel:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 def test_the_picture_shows_what_the_timeline_says(theme: Theme, tmp_path: Path) -> None:
     compiled, timeline = four_wave()
@@ -50,6 +51,7 @@ def test_the_picture_shows_what_the_timeline_says(theme: Theme, tmp_path: Path) 
     assert not any(pixel in bars[Lane.MMA] for pixel in line[:LEFT])
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_a_page_is_photographed_in_both_sizes_and_colours(tmp_path: Path) -> None:
     page, folder = tmp_path / "page.html", tmp_path / "pictures"
     page.write_text('<meta name="color-scheme" content="light dark"><p>text', "utf-8")
@@ -64,6 +66,7 @@ def test_a_page_is_photographed_in_both_sizes_and_colours(tmp_path: Path) -> Non
         assert (max(rows[-1][-1]) < 64) is path.stem.endswith("dark")
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_rendering_a_shipped_kernel_leaves_text_picture_page_and_trace(tmp_path: Path) -> None:
     paths = list(rendered("four_wave", tmp_path))
     assert [path.suffix for path in paths] == [".txt", ".svg", ".html", ".perfetto-trace"]
@@ -73,6 +76,7 @@ def test_rendering_a_shipped_kernel_leaves_text_picture_page_and_trace(tmp_path:
     assert b"predicted, not measured, 1 ns = 1 clock" in trace
 
 
+@pytest.mark.thorough  # compiles, or starts commands
 def test_stretching_time_shows_more_names(tmp_path: Path) -> None:
     compiled, timeline = four_wave()
     page = show(compiled, timeline).html()

@@ -22,6 +22,7 @@ def test_the_core_was_built() -> None:
     assert len(opcodes()) > 500
 
 
+@pytest.mark.thorough  # runs for seconds
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_single_instructions(family: object) -> None:
     tally, random = Tally(), Random(7)
@@ -34,6 +35,7 @@ def test_single_instructions(family: object) -> None:
     assert sum((tally.ran + tally.by_numpy).values()) >= len(chosen)
 
 
+@pytest.mark.thorough  # runs for seconds
 def test_memory_instructions() -> None:
     tally = Tally()
     with watching(tally):

@@ -12,7 +12,10 @@ import pytest
 from rota.isa.native import records
 from tests.sanitized import sanitised
 
+pytestmark = pytest.mark.thorough  # builds the core
+
 SOURCES = Path(records.__file__).parent
+
 REPORT = re.compile(r"ERROR: AddressSanitizer|runtime error:")
 PROGRAMS, SEED = 400, 20
 

@@ -14,6 +14,11 @@ from tests.isa.single import loaded
 from tests.shared import shared
 
 FOLDER = Path(__file__).parents[3]
+TRITON = (
+    "tests/triton/test_matmul.py::test_matmul[relu-dtype1]",
+    "tests/triton/test_matmul.py::test_matmul_of_a_transposed_matrix",
+    "tests/triton/test_softmax.py",
+)
 
 
 def test_no_program_is_packed_for_a_core_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,14 +29,14 @@ def test_no_program_is_packed_for_a_core_that_is_not_there(monkeypatch: pytest.M
 
 
 @pytest.mark.no_cover  # another process, of which no coverage is asked
-@pytest.mark.parametrize("what", ["tests/triton/test_matmul.py", "tests/triton/test_softmax.py"])
-def test_triton_runs_without_it(what: str) -> None:
-    """The whole of it: ROTA_NATIVE=0 python -m pytest tests/triton, and python -m benchmarks.same_verdicts."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", what]
+def test_triton_runs_without_it() -> None:
+    """A share, in one process; `.ci/campaigns` runs all of tests/triton so, and benchmarks.same_verdicts."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TRITON]
     done = subprocess.run(
         command, cwd=FOLDER, env={**os.environ, "ROTA_NATIVE": "0"}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout[-2000:]
+    assert "4 passed" in done.stdout
 
 
 @pytest.mark.no_cover  # another process, of which no coverage is asked
