@@ -58,7 +58,7 @@ class Launched(NamedTuple):
 
     @property
     def right(self) -> bool:
-        """Is C right, and was nothing done on the way that could have made it wrong?"""
+        """True if C is right, and nothing on the way could have made it wrong."""
         return not self.findings
 
 

@@ -139,7 +139,7 @@ def _starts(pairs: Sequence[Pair], binding: GemmBinding) -> dict[tuple[str, Fact
 
 
 def _start(dma: Dma | ScaleDma, binding: GemmBinding) -> int:
-    """Its LDS byte: B's buffers lie behind A's, and scales behind both."""
+    """Its LDS byte: B's buffers lie after A's, and scales after both."""
     if isinstance(dma, ScaleDma):
         return dma.lds + binding.scale_start(dma.operand)
     return dma.lds + (binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
@@ -276,7 +276,7 @@ def _follow_product(
 def _check_sum(
     planned: ExpectedEvent, found: MachineEvent, held: dict[Register, _Held], sums: Sequence[_Held]
 ) -> Iterator[Finding]:
-    """What an instruction adds to, its fourth operand, is where the sums stand; its result is, from then on."""
+    """What an instruction adds to, its fourth operand, must be where the sums are; its result is, from then on."""
     operands = found.instruction.operands
     have = [held.get(register) for register in parse_registers(operands[3])]
     if have != [*sums] and (any(have) or set(sums) & set(held.values())):

@@ -101,7 +101,7 @@ class Leaf(NamedTuple):
         return ".".join(self.path)
 
     def answers_to(self, name: str) -> bool:
-        """Is `name` this field's path, or the end of it?"""
+        """True if `name` is this field's path, or the end of it."""
         return any(path == name or path.endswith(f".{name}") for path in (self.name, *self.also))
 
 
@@ -122,7 +122,7 @@ def apply_settings(kernel: Kernel, text: str) -> Kernel:
 
 
 def has_field(kernel: Kernel, text: str) -> bool:
-    """Does field=value name a field of this kernel?"""
+    """True if field=value names a field of this kernel."""
     return any(leaf.answers_to(_name(text)) for leaf in leaves(kernel))
 
 
@@ -434,7 +434,7 @@ def authors_line(error: BaseException) -> str | None:
 
 
 def _may_be_meant(module: ModuleType, value: object) -> bool:
-    """Is it a kernel's value, or a class or function that was written there rather than imported?"""
+    """True for a kernel's value, or a class or function that was written there rather than imported."""
     if not isinstance(value, type) and front_end_of(value) is not None:
         return True
     return (inspect.isroutine(value) or inspect.isclass(value)) and value.__module__ == module.__name__

@@ -36,7 +36,7 @@ def split_name(text: str) -> tuple[str, str | None]:
 
 
 def names_machine_code(text: str) -> bool:
-    """Is it a code object, a source, a folder, or a pattern of these, with or without a kernel's name?"""
+    """True for a code object, a source, a folder, or a pattern of these, with or without a kernel's name."""
     place = split_name(text)[0]
     return Path(place).suffix in OBJECTS | SOURCES or Path(place).is_dir() or (has_magic(place) and ".py:" not in place)
 

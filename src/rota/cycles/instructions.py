@@ -54,7 +54,6 @@ class Parameters:
     seed: int = 1
 
     def but(self, **changes: Any) -> Parameters:
-        """These parameters with some changed."""
         return replace(self, **changes)
 
 
@@ -117,7 +116,7 @@ _SYNCHRONISING = {OpKind.WAIT: Work(1), OpKind.BARRIER: Work(1), OpKind.PRIORITY
 
 
 class WorkSource(Protocol):
-    """What says how many instructions the ops of a program represent, where they don't say it themselves.
+    """Says how many instructions the ops of a program are, where they don't say it themselves.
 
     `rota.pipeline.geometry.TileShape` does so for a body declared in tiles.
     """
@@ -211,7 +210,7 @@ class ModelInstruction(NamedTuple):
 
 
 class IssuedEntry(NamedTuple):
-    """The entry after an instruction."""
+    """The entry that an instruction belongs to."""
 
     phase: Phase
     slot: int
@@ -219,7 +218,7 @@ class IssuedEntry(NamedTuple):
 
 
 class MeetingPoint(NamedTuple):
-    """A barrier and the waves, by number, that have to arrive there, and those that ever wait there."""
+    """A barrier, the waves that must arrive there, and the waves that ever wait there."""
 
     name: str
     arriving: tuple[int, ...]
@@ -265,7 +264,6 @@ class Code:
 
     @property
     def waves(self) -> int:
-        """Waves of the workgroup."""
         return len(self.roles)
 
 
@@ -447,7 +445,6 @@ class _Encoder:
         raise DeclarationError(Finding(code="D105", message=message, fixes=did_you_mean(name, numbers)))
 
     def key(self, key: IssuedEntry, entry: Entry | None) -> int:
-        """A new number for an entry."""
         self.keys.append(key)
         self.entries.append(entry)
         return len(self.keys) - 1

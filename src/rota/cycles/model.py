@@ -81,7 +81,7 @@ _UNCOUNTED = Counter(
 
 
 def tokens_of(counters: Iterable[Counter], first_cause: int) -> list[Tokens]:
-    """One wave's counters, and after them one for ops that nothing counts; causes of waits are numbered like them."""
+    """One wave's counters, then one for ops that nothing counts; causes of waits are numbered like them."""
     return [Tokens(counter, first_cause + number) for number, counter in enumerate((*counters, _UNCOUNTED))]
 
 
@@ -96,7 +96,7 @@ class Waiting(NamedTuple):
 
 
 class ModelWave:
-    """One wave: where it is, what it has in flight.  The last of its `tokens` are of ops that nothing counts."""
+    """One wave: its position and what it has in flight. The last of its `tokens` are of ops that nothing counts."""
 
     __slots__ = (
         "code",
@@ -138,7 +138,7 @@ class ModelWave:
         self.held_up: list[tuple[int, int, int, int]] = []
 
     def blame(self, key: int, cause: int, start: int, end: int) -> None:
-        """The matrix unit stood idle: for as long as this wave was held up since its last MFMA, that was why.
+        """Blame this wave's stalls since its last MFMA for the time the matrix unit was idle.
 
         The rest, in which it issued other instructions, goes to the MFMA that came late.
         """
@@ -201,17 +201,16 @@ class Gathering:
 
     @classmethod
     def at(cls, point: MeetingPoint, waves: int) -> Gathering:
-        """Nobody has arrived yet."""
         return cls(point.name, set(point.arriving), point.waiting, [0] * waves, [0] * waves)
 
     def arrive(self, wave: int, time: int) -> None:
-        """One more arrival; perhaps the last of a meeting."""
+        """Count one more arrival, perhaps the last of a meeting."""
         self.arrivals[wave] += 1
         if self.arrivals[wave] == len(self.complete) + 1:
             self._close(time)
 
     def leave(self, wave: int, time: int) -> None:
-        """A wave that has ended is not waited for."""
+        """Stop waiting for a wave that has ended."""
         self.awaited.discard(wave)
         self._close(time)
 
@@ -233,7 +232,7 @@ class Gathering:
 
 
 def deadlock(code: Code, gatherings: Iterable[Gathering]) -> Finding:
-    """Nothing is left to happen, and some waves sleep at barriers."""
+    """Report waves that sleep at barriers when nothing is left to happen."""
     asleep = [(gathering, each) for gathering in gatherings for each in gathering.sleepers]
     entries = {each.key: code.entries[each.key] for _, each in asleep}
     return Finding(

@@ -205,7 +205,7 @@ class WavePace:
         self._issue = (self._math, self._memory, self._memory, self._wait, self._turns, self._run)
 
     def trip(self, order: Sequence[int]) -> None:
-        """Once through the loop."""
+        """Run once through the loop."""
         for entry in order:
             self.issue(entry)
         self.time += self._loop.edge
@@ -272,7 +272,7 @@ class WavePace:
         return late or every > (self._loop.turn if waves_turn else first.held)
 
     def _wait(self, step: IssueStep) -> bool:
-        """A wait directly after another is a field of the same instruction, where there is such a one."""
+        """A wait directly after another is a field of the same instruction, where the machine has that."""
         _, _, held, _, _, _, place = step
         if self.time == self._waited and self._loop.fused_waits:
             self.time -= self._loop.turn
@@ -305,7 +305,7 @@ class WavePace:
         return late
 
     def _come_down(self, place: int, oldest: int) -> bool:
-        """Stand until a token is given back; true if that takes time."""
+        """Wait until a token is given back; True if that takes time."""
         tokens, arriving = self._done[place], self._arriving
         while arriving and (arriving[0][0] <= self.time or oldest >= len(tokens)):
             arrival, busy, whose = arriving.pop(0)
@@ -454,5 +454,5 @@ def _settling(order: Sequence[int], ahead: Sequence[int] | None) -> list[Sequenc
 
 
 def in_lockstep(code: Code) -> bool:
-    """Do all waves run the same entries?"""
+    """True if all waves run the same entries."""
     return len(set(code.roles)) == 1

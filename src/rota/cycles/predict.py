@@ -109,7 +109,7 @@ class Prediction:
 
     @property
     def bound_by_mma(self) -> bool:
-        """Does no unit need longer for a K-tile than the matrix units?"""
+        """True if no unit needs longer for a K-tile than the matrix units."""
         return self.busiest == _MMA_UNIT
 
     @property
@@ -219,7 +219,7 @@ def clocks_of(code: Code, parameters: Parameters) -> float:
 
 
 class Ranked(NamedTuple):
-    """A schedule, its prediction, and its place from 1 on, which `shared_by` this many have."""
+    """A schedule, its prediction, and its place from 1 on, which `shared_by` counts."""
 
     schedule: Lowerable
     prediction: Prediction
@@ -275,9 +275,9 @@ def _count_moved_bytes(program: LoweredProgram) -> int:
 
 
 def _standing(idle: Sequence[Lost], lost: Sequence[Lost], cycles: float) -> str:
-    """What is longest in the books of a loop in which no unit is busy all the time.
+    """The longest item in the accounts of a loop in which no unit is busy all the time.
 
-    They are those of its idle MMA units; without any, or if these never stood, those of its waves.
+    The accounts are those of its idle MMA units; without any, or if these were never idle, those of its waves.
     """
     books = _by_cause(idle) or [each for each in _by_cause(lost) if each[0] not in _AT_WORK]
     if not books:

@@ -155,7 +155,7 @@ def _levels(code: Code, occupied: Iterable[Occupied]) -> Iterator[Level]:
 
 
 class _Sizes(NamedTuple):
-    """Registers per lane of values by name, where they are stated; are the parts of an LDS tile one buffer?"""
+    """Registers per lane of values by name, where stated, and whether the parts of an LDS tile are one buffer."""
 
     registers: Mapping[str, int]
     whole_tiles: bool

@@ -61,7 +61,7 @@ class Slice(NamedTuple):
 
 
 class Stall(NamedTuple):
-    """A wave stood at an entry; `label` names what it stood at, as `wait_vm(4)`."""
+    """A wave stalled at an entry; `label` names where, as `wait_vm(4)`."""
 
     wave: int
     start: int
@@ -208,7 +208,7 @@ class MeasuredRun:
 
     @property
     def apart(self) -> bool:
-        """Was a wave through before another was in its last trip?  Nothing ties them, and one starves."""
+        """True if a wave finished before another began its last trip: nothing ties them, and one starves."""
         return not self.period and min(edges[-1] for edges in self.edges) < max(edges[-2] for edges in self.edges)
 
     @property

@@ -296,7 +296,7 @@ class BarrierStop(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A role leaves a barrier, after the arrivals that it has waited for."""
+    """A role leaves a barrier, after the arrivals that it waited for."""
 
     stop: BarrierStop
     arrivals: tuple[BarrierStop, ...]
@@ -329,7 +329,7 @@ def barrier_order(group: Workgroup) -> BarrierOrder | None:
 
 
 def _meets_everywhere(group: Workgroup) -> bool:
-    """Is every barrier the same one, a single instruction by which all roles meet?"""
+    """True if every barrier is the same one, a single instruction by which all roles meet."""
     everyone = set(range(len(group.traces)))
     effects = {id(e): e for t in group.traces for e in (t.steps[ordinal][0].effect for ordinal in t.barriers)}.values()
     names = {name for effect in effects for name in (effect.arrives, effect.awaits)}

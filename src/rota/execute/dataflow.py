@@ -175,7 +175,7 @@ class _Register(NamedTuple):
 
 
 class FoundOperand(NamedTuple):
-    """What an op found by [run, wave, ...] where a version was due, or these parts of it."""
+    """What an op found by [run, wave, ...] where it wanted a version, or these parts of it."""
 
     due: Version
     found: Floats
@@ -193,7 +193,7 @@ class _Numbers:
         self._of = {place: {op: number for number, op in enumerate(ops)} for place, ops in accesses.items()}
 
     def of(self, place: Place, op: int | None) -> int:
-        """Its number; -1, which represents nothing, if the wave's role doesn't execute it."""
+        """Its number; -1 if the wave's role doesn't execute it."""
         return -1 if op is None else self._of[place][op]
 
 
@@ -219,7 +219,7 @@ class Waves:
         self.writes = [_Numbers(trace.writes) for trace in group.traces]
 
     def execute_all(self, watch: Watch | None = None) -> None:
-        """Everything, in program order; `watch` is told the operands of each op."""
+        """Execute everything in program order; `watch` gets the operands of each op."""
         moments = list(moments_of(self.loop, self.group))
         # What a DMA brings is known beforehand: it may land, and be read, before program order gets to it.
         for moment in moments:
@@ -372,7 +372,7 @@ class Waves:
                 self._set_register(moment, value, place, np.broadcast_to(content, (*self.shape, *content.shape[2:])))
 
     def _find_addressed(self, moment: Moment, operands: Sequence[FoundOperand]) -> Bools:
-        """In which runs and waves the registers that a load or a read takes its address from hold what is due."""
+        """In which runs and waves the address registers of a load or a read hold the right values."""
         import numpy as np
 
         right = np.ones(self.shape, dtype=np.bool_)
@@ -523,7 +523,7 @@ class Dataflow:
         return all(self.group.doing(op.name) == self._makers(name) for op in self.loop.spec.writers(name))
 
     def run(self, watch: Watch | None = None) -> dict[str, Floats]:
-        """The results; `watch` is told the operands of each op, in program order."""
+        """The results; `watch` gets the operands of each op, in program order."""
         waves = Waves(self.loop, self.group, self.clock, self.plain, self.total)
         waves.execute_all(watch)
         return {name: waves.result(name, like) for name, like in self.expected.items()}
@@ -547,7 +547,7 @@ class Dataflow:
         return wrong
 
     def reason(self, number: int, run: int, wave: int) -> str:
-        """Why a result is wrong: the first op that found something other than was due; else the numbers."""
+        """Why a result is wrong: the first op that found another value than it wanted; else the numbers."""
         import numpy as np
 
         name = self.names[number]

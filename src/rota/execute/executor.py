@@ -261,7 +261,7 @@ class Results(Protocol):
         ...
 
     def wrong(self) -> NDArray[np.bool_]:
-        """Which results differ from what is right, by [result, run, wave]."""
+        """Which results are wrong, by [result, run, wave]."""
         ...
 
     def reason(self, number: int, run: int, wave: int) -> str:

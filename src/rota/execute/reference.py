@@ -191,7 +191,7 @@ _LAST = (Home.ACCUMULATOR, Home.MEMORY)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A loop by values as it was declared and scheduled; every entry represents an op of `spec`."""
+    """A loop by values as it was declared and scheduled; every entry is an op of `spec`."""
 
     spec: LoopSpec
     semantics: Semantics

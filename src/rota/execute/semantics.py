@@ -93,7 +93,7 @@ class Mixing:
         return [mix(f"{op.name} {number}", operands) for number in range(len(op.writes))]
 
     def expected(self, total: int, waves: int) -> Mapping[str, Floats]:
-        """No formula: what is right is worked out one iteration after the other."""
+        """No formula: the right values come from running one iteration after the other."""
         return {}
 
 
@@ -417,7 +417,7 @@ _NAME = re.compile(r"(?:read|mma|make)_([a-z]+)(\d+(?:_\d+)*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionInstructions:
-    """The ops of `rota.kernels.attention`, told apart by their names."""
+    """The ops of `rota.kernels.attention`, recognised by their names."""
 
     spec: LoopSpec
     names: Mapping[str, tuple[str, tuple[int, ...]]] = field(init=False, repr=False, compare=False)

@@ -105,7 +105,7 @@ class GemmShape:
         return (self.rows, self.columns)[number], self.wave_tile[number]
 
     def in_pairs(self, operand: str) -> bool:
-        """Is an operand read in pairs of columns, which vector ops turn?"""
+        """True if an operand is read in pairs of columns, which vector ops transpose."""
         return operand == "B" and self.b_layout is BLayout.KN and self.b_pairs
 
     def read_by(self, loop: Loop, operand: str) -> tuple[Callable[..., str], int]:
@@ -134,12 +134,12 @@ class GemmShape:
 
     @property
     def scaled(self) -> bool:
-        """Does the matrix instruction take the scales of blocks?"""
+        """True if the matrix instruction takes the scales of blocks."""
         return takes_scales(self.instruction)
 
     @property
     def has_scales(self) -> bool:
-        """Of blocks, whoever multiplies with them?"""
+        """True if blocks have scales, whichever instruction multiplies by them."""
         return self.scaled or self.block_scales
 
     @property
@@ -159,7 +159,7 @@ class GemmShape:
         return _by_instruction(self) if instructions else _by_quadrant(self)
 
     def _check_whole(self, parts: int) -> None:
-        """Do whole instructions make the tile, whose operands come in this many parts?"""
+        """Check that whole instructions make the tile, whose operands come in this many parts."""
         side, k = self.mma
         down, across = (parts * waves * side for waves in WAVE_GRIDS[self.waves])
         check_fit(self, {"depth": k, "rows": down, "columns": across})

@@ -60,12 +60,12 @@ OBLIGATIONS = {
 
 
 def same_kind(parameter: Setting | None, setting: Setting) -> bool:
-    """Does a parameter of the author's say already what a setting of that name would?"""
+    """True if one of the author's parameters already says what a setting of that name would."""
     return parameter is not None and isinstance(parameter.value, setting.kind)
 
 
 def is_maker(source: object) -> bool:
-    """Is it a class or function, which makes a kernel rather than being one?"""
+    """True for a class or function, which makes a kernel rather than being one."""
     return inspect.isclass(source) or inspect.isroutine(source)
 
 
@@ -130,7 +130,7 @@ def _find_given(source: object, changes: Mapping[str, object], owner: str) -> Ma
 
 
 def hints_of(owner: Any) -> dict[str, Any]:  # noqa: ANN401  # a class or something that can be called
-    """Declared types by name, but those that can't be resolved: a type checker's imports are not made at run time."""
+    """Declared types by name, except those that can't be resolved: imports for type checkers don't run."""
     found: dict[str, Any] = {}
     for layer in reversed(owner.__mro__) if inspect.isclass(owner) else (inspect.unwrap(owner),):
         names = _names_around(layer)
@@ -174,7 +174,7 @@ def own_machine(value: object) -> Machine | None:
 
 
 def has_machine_field(value: object) -> bool:
-    """Is its machine one of a dataclass's fields, which can be set like the others?"""
+    """True if its machine is a dataclass field, which can be set like the others."""
     return is_dataclass(value) and any(field.name == "machine" for field in fields(value))
 
 
@@ -215,7 +215,7 @@ class FrontEnd(ABC):
     @classmethod
     @abstractmethod
     def accepts(cls, made: object) -> bool:
-        """Was this written for this front end?"""
+        """True if this was written for this front end."""
 
     @abstractmethod
     def settings(self, parameters: Mapping[str, Setting]) -> dict[str, Setting]:
@@ -223,7 +223,7 @@ class FrontEnd(ABC):
 
     @abstractmethod
     def compiled(self, sync: str) -> CompiledSchedule:
-        """The schedule: `sync` says what is done about waits and barriers that are missing."""
+        """The schedule; `sync` says what to do about missing waits and barriers."""
 
     def geometry(self) -> KernelGeometry:
         """The workgroup's tile and the matrix instruction, for a GEMM to be emitted: the setting of that name."""
@@ -268,11 +268,10 @@ class ByItsAuthor(FrontEnd):
 
     @classmethod
     def accepts(cls, made: object) -> bool:
-        """Has it the method?"""
         return callable(getattr(made, "compile_for", None))
 
     def settings(self, parameters: Mapping[str, Setting]) -> dict[str, Setting]:
-        """The machine, and what is done about waits that are missing."""
+        """The machine, and what to do about missing waits."""
         found = {"sync": Setting("repair", str), **OBLIGATIONS}
         if not has_machine_field(self.made):
             found["machine"] = Setting(own_machine(self.made) or self.kernel.machine, Machine)
@@ -346,7 +345,6 @@ class ByStages(FrontEnd):
 
     @classmethod
     def accepts(cls, made: object) -> bool:
-        """Is it a schedule?"""
         return isinstance(made, PipelineSchedule)
 
     def compiled(self, sync: str) -> CompiledSchedule:
@@ -371,7 +369,7 @@ class ByStages(FrontEnd):
                     yield from _without_effect(name, known and known.value, changes[name])
 
     def settings(self, parameters: Mapping[str, Setting]) -> dict[str, Setting]:
-        """Knobs, target, and what the ops of a body declared in tiles represent."""
+        """Knobs, target, and what the ops of a body declared in tiles are in instructions."""
         made = self.schedule
         found = {"config": Setting(expect("schedule_config()", made.schedule_config(), ScheduleConfig), ScheduleConfig)}
         target = getattr(made, "target", None)
@@ -391,7 +389,7 @@ class ByStages(FrontEnd):
         }
 
     def shape(self) -> TileShape:
-        """What the ops represent, as it is set."""
+        """What the ops are in instructions, as set."""
         from rota.pipeline.geometry import TileShape
 
         settings = self.kernel.settings()
@@ -456,7 +454,6 @@ class ByValues(FrontEnd):
 
     @classmethod
     def accepts(cls, made: object) -> bool:
-        """Is it a loop?"""
         return isinstance(made, LoopSpec)
 
     def loop(self) -> LoopSpec:
@@ -505,7 +502,6 @@ class ByShape(ByValues):
 
     @classmethod
     def accepts(cls, made: object) -> bool:
-        """Has it a method that gives a loop?"""
         return callable(getattr(made, "loop", None))
 
     def loop(self) -> LoopSpec:
@@ -550,12 +546,12 @@ class Kernel:
 
     @property
     def parameters(self) -> dict[str, Setting]:
-        """The settings from which the source makes everything, as they are."""
+        """The current settings from which the source makes everything."""
         found = parameters_of(self.source)
         return {name: setting._replace(value=self.changes.get(name, setting.value)) for name, setting in found.items()}
 
     def settings(self) -> dict[str, Setting]:
-        """Every setting by name, as it is."""
+        """Every setting by name, with its current value."""
         found = parameters_of(self.source)
         missing = [name for name, setting in found.items() if setting.value is inspect.Parameter.empty]
         if not any(name not in self.changes for name in missing):

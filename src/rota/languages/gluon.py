@@ -266,7 +266,7 @@ class _GluonKernel:
 
     @property
     def _rows_in_scalars(self) -> bool:
-        """Are there too few vector registers for the rows of each DMA?"""
+        """True if there are too few vector registers for the rows of each DMA."""
         tile, free_for_addresses = self.tile, 64
         held = tile.accumulator_registers + tile.fragment_registers
         return not tile.accumulates_in_agprs and held + free_for_addresses > registers_per_lane(

@@ -84,7 +84,7 @@ def construct_blocks(
 
 
 def with_drains(blocks: Iterable[MMABlockSpec], mask: int) -> tuple[MMABlockSpec, ...]:
-    """Set each block's drain flag from its mask bit; a drain needs fragments and loads to are between."""
+    """Set each block's drain flag from its mask bit; a drain needs fragments and loads around it."""
     return tuple(
         block.but(drain_lgkm_before_loads=drains) if drains != block.drain_lgkm_before_loads else block
         for index, block in enumerate(blocks)

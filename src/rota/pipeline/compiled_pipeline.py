@@ -144,9 +144,9 @@ def _find_moves(
     after: Sequence[int],
     verb: str,
 ) -> Iterator[tuple[int, str]]:
-    """The ops that have moved, in body order, each with what it stood in front of or behind.
+    """The ops that have moved, in body order, each with its old neighbours.
 
-    Loads are what rota moves, so as many of the other ops as possible count as those that stayed.
+    Loads are what rota moves, so as many of the other ops as possible count as unmoved.
     """
     rank = {index: place for place, index in enumerate(order)}
     loads = {index for index in after if body[index].role is OpRole.GLOBAL_LOAD}
@@ -208,7 +208,6 @@ class CompiledPipeline(CompiledSchedule):
 
     @property
     def op_count(self) -> int:
-        """Ops of the body."""
         return len(self.body)
 
     @property
@@ -229,7 +228,7 @@ class CompiledPipeline(CompiledSchedule):
 
     @property
     def quality(self) -> str:
-        """How good the order of one iteration is; what is known holds for it as it was before blocks moved ops."""
+        """How good the order of one iteration is, as it was before blocks moved ops."""
         moved = count_moved(self.findings)
         before = f", before {moved} of {len(self.body)} ops moved" if moved else ""
         if self.ordering is None:

@@ -152,7 +152,7 @@ def _has_barrier(program: PipelineProgram) -> bool:
 def _changes_nothing(name: str, config: PipelineConfig, sched: ScheduleConfig, built: _Subject) -> bool:
     """True if the schedule is the same with the knob at its default.
 
-    Blocks decide everything but how the prologue ends.  Where the author lists every block, what a listing might have
+    Blocks decide everything but how the prologue ends. Where the author lists every block, what a listing might have
     read of a block counts as an effect.
     """
     if name in _ALWAYS_ACTS:
@@ -201,7 +201,7 @@ def _explain_uncounted(name: str, config: PipelineConfig, sched: ScheduleConfig,
 
 
 def _why_idle(name: str, sched: ScheduleConfig, built: _Subject) -> str:
-    """What is in the way of a knob that changes nothing."""
+    """Why a knob changes nothing."""
     reasons = (
         (name in _MANUAL_WAITS and sched.auto_waits, "auto_waits derives the waits"),
         (name == "auto_drain" and not sched.auto_waits, "it acts only together with auto_waits"),
@@ -423,7 +423,7 @@ def _list_required(schedule: type[PipelineSchedule]) -> str:
 def _transform(
     schedule: PipelineSchedule, kernel: tuple[ScheduleEntry, ...], body: Sequence[OpDesc]
 ) -> tuple[ScheduleEntry, ...]:
-    """The kernel as the author's hook gives it, renumbered: a wrong number would represent another entry."""
+    """The kernel as the author's hook gives it, renumbered: a wrong number would name another entry."""
     given = check_elements("transform_kernel()", schedule.transform_kernel(kernel, body), ScheduleEntry)
     for entry in given:
         if entry.phase is not Phase.KERNEL:

@@ -38,7 +38,7 @@ class LoopCarriedSpec(Pasted):
         return cls()
 
     def carries(self, op: OpDesc) -> bool:
-        """Is `op` the carried op, or a compute that consumes it?"""
+        """True if `op` is the carried op, or a compute that consumes it."""
         if self.role is OpRole.NONE:
             return False
         return op.subtile == self.subtile and op.role in (self.role, OpRole.COMPUTE)
@@ -148,7 +148,7 @@ class PipelineConfig(Pasted):
 
     @property
     def has_blocks(self) -> bool:
-        """Is the body cut into blocks?  A single buffer's is its kernel as it is."""
+        """True if the body is cut into blocks; a single buffer's body is its kernel."""
         return self.depth >= LEAST_BLOCK_DEPTH
 
     def __post_init__(self) -> None:

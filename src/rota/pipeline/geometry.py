@@ -204,12 +204,12 @@ def _count_declared(program: LoweredProgram, entry: Entry) -> OpDesc:
 
 
 def _alone(role: OpRole, kinds: Collection[tuple[OpRole, int]]) -> bool:
-    """Has the role one operand only?"""
+    """True if the role has one operand only."""
     return sum(other is role for other, _ in kinds) == 1
 
 
 def _check_fit(shape: TileShape, kinds: Collection[tuple[OpRole, int]], *, even: bool) -> None:
-    """Do whole instructions follow from the shape?"""
+    """Check that the shape gives whole instructions."""
     geometry, name = shape.geometry, shape.instruction
     rows, columns = shape.wave_tile
     down, across = WAVE_GRIDS[shape.waves]

@@ -228,12 +228,12 @@ class StagedSchedule(Protocol):
 
     @property
     def compiler_tracks_registers(self) -> bool:
-        """Does the compiler wait for register loads by itself?"""
+        """True if the compiler waits for register loads by itself."""
         ...
 
     @property
     def reentrant(self) -> bool:
-        """May the loop be run again immediately after itself?"""
+        """True if the loop may run again immediately after itself."""
         ...
 
     @property

@@ -181,7 +181,7 @@ def _loop(trace: Sequence[TracedInstruction]) -> list[TracedInstruction]:
 
 
 def _predict_entry(program: LoweredProgram) -> dict[int, float]:
-    """Issue turns of an entry, and the clocks for which a wave stood there, in the mean."""
+    """Issue turns of an entry, and the clocks for which a wave stalled there, on average."""
     turn = device_of(program.machine).rates.clocks_per_slot.value
     own = [entry for entry in program.kernel if entry.executed_by(0) and entry.listed]
     clocks = {entry.time_slot: float(turn * work_of(entry).instructions) for entry in own}

@@ -134,7 +134,7 @@ ANY = "f8f6f4"
 
 
 class Pipe(enum.Enum):
-    """Which of three kinds of matrix instruction, told apart where wait states are due."""
+    """Which of three kinds of matrix instruction, as far as wait states tell them apart."""
 
     XDL = "products of up to 16 bits and of xf32"
     SINGLE = "products of float32"
@@ -168,12 +168,12 @@ class MatrixForm:
 
     @property
     def broadcasts(self) -> bool:
-        """Do cbsz and abid give one block of A to several?"""
+        """True if cbsz and abid give one block of A to several."""
         return self.blocks > 1 and self.pipe is not Pipe.DOUBLE and not self.sparse
 
     @property
     def permutes(self) -> bool:
-        """Does blgp permute the lanes of B?"""
+        """True if blgp permutes the lanes of B."""
         return self.broadcasts or self.pipe is Pipe.SINGLE
 
 
@@ -289,7 +289,7 @@ Phases = tuple[tuple[int, ...], ...]
 
 
 class Float8(enum.Enum):
-    """What the bits of fp8 and bf8 represent."""
+    """What the bits of fp8 and bf8 mean."""
 
     OCP = "OCP"
     FNUZ = "FNUZ"  # one more in the bias, no infinities, no negative zero
@@ -376,7 +376,7 @@ def lacks(machine: Machine, fact: str, *evidence: tuple[str, str | int]) -> Decl
 
 
 def has_one_wait(machine: Machine) -> bool:
-    """Does one instruction wait for all counters, each in a field of its own?  A compiler makes one of several then."""
+    """True if one instruction waits for all counters, each in its own field; compilers then fuse waits."""
     return isinstance(machine, Architecture) and machine.wait_encoding is not None
 
 

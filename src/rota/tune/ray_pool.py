@@ -89,7 +89,7 @@ class RayPool:
 
 
 def _answers(address: str | None) -> None:
-    """Does anybody listen at host:port?  Ray itself would try for minutes."""
+    """True if anybody listens at host:port; Ray itself would try for minutes."""
     host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
     if colon and port.isdecimal():
         socket.create_connection((host, int(port)), timeout=_PATIENCE).close()

@@ -270,7 +270,7 @@ def shape_key(shape: ProblemShape) -> str:
 
 
 def fits(ranking: Ranking, shape: ProblemShape) -> bool:
-    """Is the shape of the type that the kernels multiply?"""
+    """True if the shape has the type that the kernels multiply."""
     return shape.element in ("", ranking.element)
 
 

@@ -168,7 +168,7 @@ def _align_gap(before: Sequence[Entry], after: Sequence[Entry]) -> Iterator[Row]
 
 
 def _with_moves(rows: Iterator[Row]) -> list[Row]:
-    """A data op that went from one place and came to another has moved; it is shown where it is now."""
+    """A data op that disappeared in one place and appeared in another has moved; it is shown where it is now."""
     every = list(rows)
     gone: defaultdict[_Done, list[int]] = defaultdict(list)
     for number, row in enumerate(every):

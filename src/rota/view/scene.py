@@ -182,7 +182,7 @@ class _Walk:
         return f"waits for {_name_places(_latest_first(over), ran)}: {count}, {effect.wait_value} may stay"
 
     def _met(self, effect: Effect) -> list[str]:
-        """Whom an entry meets, where that isn't everybody at the one barrier, with one instruction."""
+        """Whom an entry meets, unless that is everybody at the one barrier, with one instruction."""
         program = self._subject.program
         if effect.kind is not OpKind.BARRIER or effect.arrives == effect.awaits == WORKGROUP:
             return []
@@ -514,7 +514,7 @@ def _books(prediction: PredictedSpeed | None, tile: str) -> tuple[str, ...]:
 
 
 def _notes(timeline: Timeline) -> tuple[str, ...]:
-    """What the first wave that multiplies stands still for, the longest first."""
+    """What the first wave that multiplies waits for, the longest first."""
     start, end = timeline.window
     wave = _multiplying(timeline)
     lost: defaultdict[str, int] = defaultdict(int)

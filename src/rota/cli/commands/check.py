@@ -169,7 +169,7 @@ class Wishes:
 
     @property
     def usual(self) -> bool:
-        """Is nothing asked for that only machine code has?"""
+        """True if nothing is asked for that only machine code has."""
         return self == Wishes()
 
     def policies(self) -> Policies:
@@ -329,7 +329,7 @@ def _that_count(found: Sequence[Found], wishes: Wishes) -> list[Found]:
 
 
 def _may_pass(verdict: Verdict, wishes: Wishes, *, known: bool) -> bool:
-    """Is it proved, or allowed not to be; where findings are compared with known ones, has it any that could be?"""
+    """True if it is proved or may be unproved; compared with known findings, it must have some to compare."""
     return verdict.proved or verdict.status.value in wishes.allow or (known and bool(verdict.findings))
 
 

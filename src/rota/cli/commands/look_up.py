@@ -81,7 +81,7 @@ def _list() -> None:
 
 
 def _show_value(value: object) -> object:
-    """A value as it would be typed behind `--set`."""
+    """A value as a user would type it after `--set`."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, enum.Enum):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def run_launched(
     file: str, launch: str, *, name: str | None, device: str | None, compiler: str | None, orders: int
 ) -> bool:
-    """Launches as the function says; was nothing wrong?"""
+    """Launch as the function says; True if nothing was wrong."""
     from rota.isa.launch.loaded_kernel import launch_described
 
     describe = find_object(launch)

@@ -66,7 +66,7 @@ def predict_kernel(kernel: Kernel, *, band: bool = True) -> Predicted:
 
 
 def lift_program(text: str, *, block: Block | None, device: str | None) -> LoweredProgram:
-    """The main loop of the kernel, what is assumed about it told."""
+    """The main loop of the kernel, with what is assumed about it."""
     from rota.lift.lifted_loop import lift_kernel
     from rota.targets.registry import device_named
 
