@@ -152,7 +152,7 @@ def with_register_waits(compiled: _Compiled) -> _Compiled:
 
 
 def _not_as_given(repairs: Sequence[Repair]) -> Finding:
-    """What is written differs from what was handed in, which nobody proved: whoever reads the source has to know."""
+    """The source differs from the schedule that was given, which nobody proved: its reader must know."""
     return Finding(
         code="W104",
         severity=Severity.WARNING,
@@ -179,5 +179,5 @@ def _merge_waits(before: CompiledSchedule, after: CompiledSchedule) -> list[Repa
 
 
 def _twice(first: Repair, again: Repair) -> Repair:
-    """Two changes of one entry as one: from what stood there at first to what is there now."""
+    """Two changes of one entry as one: from the first state to the last."""
     return replace(again, before=first.before, count_before=first.count_before)

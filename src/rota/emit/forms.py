@@ -143,7 +143,7 @@ def hip(asked: Emission) -> str:
 
 
 def is_attention(compiled: CompiledSchedule) -> bool:
-    """Is it a loop of attention forward, which has a whole kernel of its own?"""
+    """True for a loop of attention forward, which has a whole kernel of its own."""
     from rota.emit.attention.attention_kernel import shape_of
 
     return shape_of(compiled) is not None

@@ -58,7 +58,7 @@ def _plain(name: str) -> str:
 
 
 def comment(text: str) -> str:
-    """`text` behind two slashes, if all of it stays there: no line ends, and none is joined to the next."""
+    """`text` after two slashes, if all of it stays there: no line ends, and none is joined to the next."""
     if not text.isprintable() or "\\" in text:
         raise EmissionError(
             Finding(
@@ -72,7 +72,7 @@ def comment(text: str) -> str:
 
 
 class FunctionCall(NamedTuple):
-    """A function, the numbers it is specialised for, what they are called, and which K-tile it is told."""
+    """A function, the numbers it is specialised for, their names, and its K-tile."""
 
     name: str
     numbers: tuple[int, ...]
@@ -142,12 +142,12 @@ def _fields(machine: Machine) -> Mapping[str, _Field]:
 
 
 def is_alone(program: LoweredProgram, entry: Entry) -> bool:
-    """Is there a role that doesn't execute it?"""
+    """True if some role doesn't execute it."""
     return not all(entry.executed_by(role) for role in range(len(program.roles)))
 
 
 def _check_kind(entry: Entry) -> None:
-    """What was proved is the effect; what is written is the op."""
+    """The effect was proved, but the op is written: they must agree."""
     if entry.op.kind is not entry.effect.kind:
         raise no_word(
             f"{entry.op} is written as one kind of op and does another",
@@ -267,7 +267,7 @@ def sync_reason(program: LoweredProgram, entry: Entry, reasons: Reasons) -> str:
 
 
 def _complete(program: LoweredProgram) -> Reasons:
-    """Replay one wave; the second trip's waits are the ones that stand, for they see what the first leaves behind."""
+    """Replay one wave; the second trip's waits count, since they see what the first trip leaves."""
     pending: defaultdict[str, deque[Entry]] = defaultdict(deque)
     reasons: Reasons = {}
     for phase in (Phase.PROLOGUE, Phase.KERNEL, Phase.KERNEL, Phase.EPILOGUE):

@@ -193,7 +193,7 @@ class _Made(NamedTuple):
 def wait_states(
     phases: Mapping[Phase, Sequence[AttentionStatement | None]], architecture: Architecture
 ) -> dict[tuple[Phase, int], int]:
-    """By phase and entry, where any are due; the most that any way there asks for."""
+    """Wait states before each entry, by phase; the most that any path there requires."""
     due: dict[tuple[Phase, int], int] = {}
     for path in PATHS:
         made: dict[Place, _Made] = {}
@@ -240,7 +240,7 @@ _ACROSS = (32, 16)  # lanes of one row are this many apart
 
 
 def rest_tile_lines(shape: ForwardShape, v_start: int) -> Iterator[str]:
-    """Tiles of which some rows don't see some keys, one at a time: loaded, awaited, masked and summed up."""
+    """Tiles of which some rows don't see some keys, one at a time: loaded, awaited, masked and summed."""
     yield "// What whole trips leave: tiles at the end of the keys or across the diagonal, loaded, awaited and masked."
     yield "ROTA_WAIT_VM(0) ROTA_WAIT_LGKM(0) ROTA_MEET"
     yield "#pragma clang loop unroll(disable)"

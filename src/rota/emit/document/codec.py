@@ -76,7 +76,7 @@ def decode(value: object, hint: Hint, path: str) -> Decoded:
 
 
 def decode_record(value: object, kind: type, path: str, **ready: object) -> Decoded:
-    """The same for a value some fields of which are known already, and so can't be given."""
+    """The same for a value whose known fields can't be given."""
     return _read(partial(_fields(kind, frozenset(ready)), ready=ready), value, path)
 
 
@@ -88,7 +88,7 @@ def _read(reader: Reader, value: object, path: str) -> Decoded:
 
 
 def refuse_malformed(path: str, message: str, **both: object) -> EmissionError:
-    """The T204 error for a path; `both` are what is there and what should."""
+    """The T204 error for a path; `both` are what is there and what should be."""
     told = tuple((name, str(value)) for name, value in both.items())
     return EmissionError(Finding(code="T204", message=f"{path}: {message}", evidence=(("at", path), *told)))
 
@@ -403,7 +403,7 @@ class DerivedAgain(ABC, Generic[S]):
 
     @abstractmethod
     def as_claimed(self, schedule: S) -> S:
-        """Of what is said about its quality, what can be shown again; the rest is left open."""
+        """The claims about its quality that can be shown again; the rest is left open."""
 
 
 # Do the parts of a schedule agree.
@@ -462,7 +462,7 @@ def _own_repairs(front_end: DerivedAgain[S], schedule: S) -> tuple[Repair, ...]:
 
 
 def _own_repair(front_end: DerivedAgain[S], schedule: S, repair: Repair, where: str) -> Repair:
-    """A repair in rota's own words: all that it says follows from the entry but what stood there before."""
+    """A repair in rota's own words: everything in it follows from the entry, except what was there before."""
     entry = schedule.phase(repair.phase)[repair.slot]
     waits = front_end.waits(schedule, entry)
     due: Op | None = wait_op(*waits) if waits else _BARRIERS.get(str(entry.op))

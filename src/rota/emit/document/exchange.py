@@ -166,7 +166,7 @@ class StagesAgain(DerivedAgain[CompiledPipeline]):
             yield from verify_schedule(schedule.program, schedule.schedule_config)
 
     def as_claimed(self, schedule: CompiledPipeline) -> CompiledPipeline:
-        """Of what is said about the order, what a bound shows again."""
+        """The claims about the order that a bound shows again."""
         return with_order_as_claimed(schedule)
 
 
@@ -408,7 +408,7 @@ class ValuesAgain(DerivedAgain[CompiledLoop]):
             raise disagreement("stagger_index", f"{schedule.stagger_index} is no place in a prologue of {last} entries")
 
     def as_claimed(self, schedule: CompiledLoop) -> CompiledLoop:
-        """Of what is said about the interval, what a bound shows again."""
+        """The claims about the interval that a bound shows again."""
         return with_interval_as_claimed(schedule)
 
 
@@ -446,7 +446,7 @@ def _check_sizes(schedule: CompiledLoop, loop: LoopSpec, placement: Placement, t
 
 
 def _match_entries(phase: Phase, said: Sequence[Entry], due: Sequence[Entry], machine: Machine) -> Iterator[Entry]:
-    """The entries that are due, in the order that is said, with the waits and barriers between."""
+    """The entries that should be there, in the given order, with the waits and barriers between them."""
     missing: dict[Entry, list[Entry]] = {}
     for entry in due:
         missing.setdefault(replace(entry, time_slot=0), []).append(entry)
@@ -535,7 +535,7 @@ def from_json(text: str, machines: Iterable[Machine] | None = None) -> CompiledS
 
 
 def _document(text: str) -> _Document:
-    """The kind, and what is under "schedule"; all of the document around it is checked here."""
+    """The kind, and the content of "schedule"; everything around it is checked here."""
     if len(text) > _LONGEST:
         raise refuse_malformed("the document", f"{len(text)} characters are more than a schedule takes", most=_LONGEST)
     try:

@@ -115,7 +115,7 @@ class _Replay:
         return _Replay(self.binding, dict(self.lds), dict(self.registers), sums)
 
     def state(self, k: int) -> State:
-        """All of it, counted from k; what every block has summed is told from nothing any more."""
+        """All of it, counted from k; complete sums no longer differ from nothing."""
         whole = min((self._whole(block) for block in self._blocks()), default=0)
         return (
             frozenset((place, tile - k) for place, tile in self.lds.items() if tile >= whole),
@@ -347,7 +347,7 @@ class GemmBinding:
         return self.buffers[operand].stages * self.tile.tile_bytes(operand)
 
     def scale_start(self, operand: Factor) -> int:
-        """Where an operand's scales begin in LDS: behind both operands, A's first."""
+        """Where an operand's scales begin in LDS: after both operands, A's first."""
         first = sum(self.buffer_bytes(each) for each in Factor)
         before = self.scale_stages[Factor.A] * self.tile.scale_bytes(Factor.A) if operand is Factor.B else 0
         return first + before

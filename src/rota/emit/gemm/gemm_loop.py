@@ -63,7 +63,7 @@ class ScaleLoop:
     def check_scaled(
         self, op: LoopOp, parts: Mapping[Factor, Sequence[int]], scales: Sequence[str] | None = None
     ) -> None:
-        """Does a product, or what adds its sums by `scales`, read those of all its parts, and no others?"""
+        """Check that a product, or what adds its sums by `scales`, reads the scales of all its parts and no others."""
         due = parts if self.tile.scaled or scales is not None else dict.fromkeys(Factor, ())
         held: dict[Factor, list[int]] = {operand: [] for operand in Factor}
         for name in op.scales if scales is None else scales:

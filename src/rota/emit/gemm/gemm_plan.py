@@ -109,7 +109,7 @@ class GemmPlan:
         return tuple(found)
 
     def lds(self, dma: Dma) -> int:
-        """Where a DMA's bytes begin: B's buffers lie behind A's."""
+        """Where a DMA's bytes begin: B's buffers lie after A's."""
         return dma.lds + (self.binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
 
     def contract(self, name: str) -> Iterator[str]:

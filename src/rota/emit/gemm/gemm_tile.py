@@ -254,31 +254,31 @@ class GemmTile:
             )
 
     def by_columns(self, operand: Factor) -> bool:
-        """Does an operand lie in memory, and in LDS, with K along its columns?"""
+        """True if an operand has K along its columns, in memory and in LDS."""
         return operand is Factor.B and self.b_layout is BLayout.KN
 
     @property
     def has_scales(self) -> bool:
-        """Have blocks along K scales?"""
+        """True if blocks along K have scales."""
         return self.scales is not BlockScales.NONE
 
     @property
     def scaled(self) -> bool:
-        """Does the matrix instruction take them?"""
+        """True if the matrix instruction takes the scales."""
         return self.scales is BlockScales.MX
 
     @property
     def block_sums(self) -> bool:
-        """Are the products of a block summed by themselves, and the sums scaled?"""
+        """True if the products of a block are summed separately, and the sums scaled."""
         return self.scales is BlockScales.FLOAT
 
     @property
     def pairs(self) -> bool:
-        """Is B read in pairs of columns, which vector instructions turn?"""
+        """True if B is read in pairs of columns, which vector instructions transpose."""
         return self.by_columns(Factor.B) and not architecture_of(self.machine).transposed_reads
 
     def transposes(self, operand: Factor) -> bool:
-        """Do the reads of an operand transpose?"""
+        """True if the reads of an operand transpose."""
         return self.by_columns(operand) and not self.pairs
 
     @property
@@ -435,7 +435,7 @@ class GemmTile:
 
     @property
     def accumulates_in_agprs(self) -> bool:
-        """Does C leave too little of the 256 registers that all instructions can name?"""
+        """True if C leaves too few of the 256 registers that all instructions can name."""
         addressable, addresses = 256, 40
         needed = self.accumulator_registers + self.fragment_registers + addresses
         return self.waves <= self.simds and needed > addressable and not self.block_sums

@@ -63,7 +63,7 @@ Bound = Sequence[Sequence[BoundInstruction]]
 
 
 def block_wait_states(phases: Mapping[Phase, Bound], tile: GemmTile) -> dict[tuple[Phase, int, int], int]:
-    """By phase, entry and instruction of it, where any are due; the most that any way there asks for."""
+    """Wait states by phase, entry and instruction; the most that any path there requires."""
     due: dict[tuple[Phase, int, int], int] = {}
     after = result_states(architecture_of(tile.machine), tile.instruction)
     for path in PATHS:

@@ -462,7 +462,7 @@ class ProgramForm(Protocol):
 
     @property
     def in_stages(self) -> bool:
-        """Do its author's entries have stages and K offsets, as the reference's do?"""
+        """True if its author's entries have stages and K offsets, as the reference's do."""
         ...
 
     def call(self, entry: Entry, k_tile: int) -> FunctionCall:

@@ -37,7 +37,7 @@ def block_rows(tile: GemmTile) -> int:
 
 
 def check_room(tile: GemmTile, lds_bytes: int) -> None:
-    """Do they fit into what the loop has?"""
+    """Check that they fit into the loop's LDS."""
     needed = block_rows(tile) * pitch(tile) * 4
     if needed > lds_bytes:
         raise unfit(

@@ -264,7 +264,7 @@ def row_name(operand: Factor) -> str:
 
 
 def check_halves(tile: GemmTile) -> None:
-    """Where half of a tile is another B's: is what each wave brings of its scales one B's?"""
+    """Where half of a tile is another B's: check that the scales each wave brings belong to one B."""
     half, each = tile.rows(Factor.B) // 2, _wave_rows(tile)
     if tile.has_scales and (half % each or tile.scale_loads(Factor.B) > 1):
         raise unfit(
@@ -460,12 +460,12 @@ class WholeKernel(GemmKernel):
 
     @property
     def _ends_late(self) -> bool:
-        """Is what only the end needs read there?  Scalar registers would be short for it before."""
+        """True if what only the end needs is read there; before, scalar registers would be short."""
         return self.asked.persistent or self.tile.has_scales
 
     @property
     def _recounts(self) -> bool:
-        """Are the places of B's DMAs counted anew in every trip?  Scalar registers would be short for all of them."""
+        """True if the places of B's DMAs are computed anew in every trip; scalar registers would be short for all."""
         return self.tile.by_columns(Factor.B) and (self.tile.pairs or self.asked.persistent)
 
     def _sources(self) -> Iterator[Source]:

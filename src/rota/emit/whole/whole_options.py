@@ -35,7 +35,7 @@ class EpilogueStep(enum.Enum):
 
     @property
     def gates(self) -> bool:
-        """Does it make one column of two, those of a second B?"""
+        """True if it makes one column of two, those of a second B."""
         return self in _GATES
 
 
@@ -321,7 +321,7 @@ def check_layout(asked: WholeGemm, tile: GemmTile) -> None:
 
 
 def check_scales(asked: WholeGemm, tile: GemmTile) -> None:
-    """Has the loop the scales that are asked for?"""
+    """Check that the loop has the requested scales."""
     has = tile.scales
     if asked.scales not in (None, has):
         raise _unknown(
