@@ -27,7 +27,6 @@ def card(head: str, *parts: str, tone: str = "") -> str:
 
 
 def lines(text: str) -> str:
-    """A text, line by line."""
     return f'<pre style="margin:2px 0;white-space:pre-wrap">{escape(text)}</pre>' if text else ""
 
 

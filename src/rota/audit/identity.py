@@ -146,7 +146,6 @@ def _start(dma: Dma | ScaleDma, binding: GemmBinding) -> int:
 
 
 def _count_from(number: int) -> int:
-    """As a register counts."""
     return number % 2**32
 
 

@@ -138,7 +138,6 @@ def find_written_scalars(each: Instruction) -> list[str]:
 
 
 def constant(operand: str) -> int | None:
-    """A literal."""
     try:
         return int(operand, 0)
     except ValueError:
@@ -203,7 +202,6 @@ class MachineLoop:
     marked: range = range(0)
 
     def phase(self, phase: Phase) -> tuple[MachineEvent, ...]:
-        """The events of one phase."""
         return {Phase.PROLOGUE: self.prologue, Phase.KERNEL: self.kernel, Phase.EPILOGUE: self.epilogue}[phase]
 
 

@@ -296,7 +296,6 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 
 def with_option(command: Command) -> Command:
-    """Adds `--with`."""
     return click.option(
         "--with",
         "options",
@@ -323,12 +322,10 @@ _FOLDERS: set[Path] = set()
 
 
 def kernel_argument(command: Command) -> Command:
-    """Adds KERNEL."""
     return click.argument("kernel")(command)
 
 
 def set_option(command: Command) -> Command:
-    """Adds `--set`."""
     return click.option(
         "--set",
         "settings",

@@ -95,7 +95,6 @@ _AXES = 3
 
 
 def compiler_option(command: Command) -> Command:
-    """Adds `--compiler`."""
     return click.option(
         "--compiler", metavar="NAME", help="A clang++ by path or name, or ziglang; by default the first found."
     )(command)
@@ -121,7 +120,6 @@ class BlockType(click.ParamType):  # type: ignore[type-arg]  # generic in newer 
 
 
 def block_option(command: Command) -> Command:
-    """Adds `--block`."""
     return click.option(
         "--block",
         type=BlockType(),
@@ -131,7 +129,6 @@ def block_option(command: Command) -> Command:
 
 
 def device_option(command: Command) -> Command:
-    """Adds `--device`."""
     return click.option(
         "--device", metavar="DEVICE", help="What source is compiled for, or machine code is predicted for."
     )(command)

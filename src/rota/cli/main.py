@@ -47,7 +47,6 @@ class Guarded(click.Group):
         return [*COMMANDS, *sorted(set(super().list_commands(ctx)) - set(COMMANDS))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, with its module."""
         if cmd_name in COMMANDS and cmd_name not in self.commands:
             module = importlib.import_module(f"rota.cli.commands.{_MODULES.get(cmd_name, cmd_name)}")
             self.add_command(getattr(module, cmd_name))

@@ -291,8 +291,6 @@ _HEAD = re.compile(r"^(ok|error|warning|note)(?=  |\[)", re.MULTILINE)
 
 
 def json_option(command: Command) -> Command:
-    """Adds `--json`."""
-
     def remember(context: click.Context, _: click.Parameter, value: bool) -> None:
         context.meta[JSON] = value or context.meta.get(JSON, False)  # which --format may have said
 

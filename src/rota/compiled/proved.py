@@ -122,7 +122,6 @@ def _identity(finding: Finding) -> tuple[object, ...]:
 
 
 def without_repair(better: CompiledSchedule, repair: Repair) -> LoweredProgram:
-    """The repaired program without one of its repairs."""
     program = better.lowered
     entries = list(program.phase(repair.phase))
     place = next(n for n, entry in enumerate(entries) if entry.listed and entry.time_slot == repair.slot)
@@ -254,7 +253,6 @@ class CompiledProgram(CompiledSchedule):
 
     @property
     def op_count(self) -> int:
-        """Ops of one trip."""
         return sum(not entry.op.is_framework for entry in self.kernel)
 
     @property

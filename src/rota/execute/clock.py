@@ -75,9 +75,7 @@ class ShownRace(Protocol):
     """
 
     @property
-    def trip_count(self) -> int:
-        """Trips of the loop."""
-        ...
+    def trip_count(self) -> int: ...
 
     @property
     def ahead(self) -> int:
@@ -95,7 +93,6 @@ class Latest:
     """All waves in step; everything lands when its wait demands it."""
 
     def runs(self) -> tuple[Run, ...]:
-        """One run."""
         return (Run("latest"),)
 
     def paces(self, group: Workgroup) -> tuple[Pace, ...]:
@@ -108,7 +105,6 @@ class Earliest:
     """All waves in step; everything lands when it is issued."""
 
     def runs(self) -> tuple[Run, ...]:
-        """One run."""
         return (Run("earliest"),)
 
     def paces(self, group: Workgroup) -> tuple[Pace, ...]:
@@ -228,7 +224,6 @@ class Together:
             raise bad_field(self, "policies", self.policies, "at least one policy")
 
     def runs(self) -> tuple[Run, ...]:
-        """All runs, policy by policy."""
         return tuple(run for policy in self.policies for run in policy.runs())
 
     def paces(self, group: Workgroup) -> tuple[Pace, ...]:

@@ -445,7 +445,6 @@ class Waves:
             self.last[name] = place
 
     def _active(self, moment: Moment) -> Bools:
-        """Which waves execute it, by [1, wave]."""
         import numpy as np
 
         return self._per_wave([ordinal is not None for ordinal in moment.ordinals]).astype(np.bool_)[np.newaxis]
@@ -512,7 +511,6 @@ class Dataflow:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The results."""
         return tuple(self.expected)
 
     def _makers(self, name: str) -> list[int]:

@@ -133,7 +133,6 @@ class Accumulators(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The accumulators."""
         return tuple(map(str, self.matrices.product))
 
     def wrong(self) -> NDArray[np.bool_]:
@@ -256,9 +255,7 @@ class Results(Protocol):
     """What the waves of a program end up with."""
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """What is compared."""
-        ...
+    def names(self) -> tuple[str, ...]: ...
 
     def wrong(self) -> NDArray[np.bool_]:
         """Which results are wrong, by [result, run, wave]."""

@@ -303,11 +303,9 @@ class Workgroup:
         return len(self.traces) * self.waves
 
     def trace_of(self, wave: int) -> Trace:
-        """What one wave executes."""
         return self.traces[wave // self.waves]
 
     def waves_of(self, role: int) -> slice:
-        """The waves of one role."""
         return slice(role * self.waves, (role + 1) * self.waves)
 
     def doing(self, op: str) -> list[int]:

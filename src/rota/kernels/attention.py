@@ -69,7 +69,6 @@ class _Writer:
         return self.loop.build()
 
     def move(self, tile: str) -> None:
-        """DMAs of one tile."""
         shape = self.shape
         size = shape.keys * shape.head * shape.element_bytes
         each = shape.dma_bytes * LANES * shape.waves

@@ -348,7 +348,6 @@ class ByStages(FrontEnd):
         return isinstance(made, PipelineSchedule)
 
     def compiled(self, sync: str) -> CompiledSchedule:
-        """The schedule, compiled."""
         changes = self.kernel.changes
         asked: dict[str, Any] = {name: changes[name] for name in OBLIGATIONS if name in changes}
         found = ScheduleCompiler(sync=sync, **asked).compile(self.schedule)
@@ -457,7 +456,6 @@ class ByValues(FrontEnd):
         return isinstance(made, LoopSpec)
 
     def loop(self) -> LoopSpec:
-        """The loop."""
         return expect(f"the loop of {self.kernel.name}", self.made, LoopSpec)
 
     def settings(self, parameters: Mapping[str, Setting]) -> dict[str, Setting]:

@@ -386,7 +386,6 @@ class GluonCode:
 
     @property
     def code(self) -> CodeObject:
-        """The code object."""
         return self.made.code
 
     def audit(self) -> Audit:

@@ -114,7 +114,6 @@ def walk(plan: GemmPlan, row: TableRow) -> tuple[Instruction, ...]:
 
 
 def dmas_of_slice(plan: GemmPlan, operand: Factor) -> int:
-    """DMAs that bring a slice."""
     return plan.tile.slice_rows(operand, plan.binding.buffers[operand].slices) // plan.tile.dma_rows
 
 

@@ -168,7 +168,6 @@ class _Sharing:
         self.device = device_of(program.machine)
 
     def entry(self, entry: Entry) -> Entry:
-        """The entry with its work."""
         if entry.op.work is not None:
             return entry
         work = self.work(_count_declared(self.program, entry), entry.effect.tokens)

@@ -162,7 +162,6 @@ def _filled(op: OpDesc, config: PipelineConfig) -> tuple[Place, ...]:
 
 
 def _fragment_place(channel: int, subtile: int, config: PipelineConfig) -> Place:
-    """The registers of one fragment."""
     return Place(Space.REGISTER, config.operand_name(channel), subtile)
 
 
@@ -182,14 +181,10 @@ class StagedSchedule(Protocol):
     """What lowering needs of a schedule by stages."""
 
     @property
-    def name(self) -> str:
-        """What it is called."""
-        ...
+    def name(self) -> str: ...
 
     @property
-    def machine(self) -> Machine:
-        """What it is for."""
-        ...
+    def machine(self) -> Machine: ...
 
     @property
     def config(self) -> PipelineConfig:

@@ -184,7 +184,6 @@ SINGLE_BUFFER_RULES: tuple[EdgeRule, ...] = WrappedTuple(_SINGLE_BUFFER)
 
 
 def evaluate_rules(rules: Sequence[EdgeRule], body: Sequence[OpDesc], config: PipelineConfig) -> Iterator[DepEdge]:
-    """Edges of all rules, rule by rule."""
     by_role: dict[OpRole, list[tuple[int, OpDesc]]] = {}
     for index, op in enumerate(body):
         by_role.setdefault(op.role, []).append((index, op))

@@ -251,7 +251,6 @@ def root_of_squares(a: float, b: float) -> float:
 
 
 def times_of(work: KernelWork, at: ModelParameters) -> TimeParts:
-    """The model."""
     own = work.loop / at.share
     clocks = root_of_squares(own, work.feed_bytes / at.feed)
     busy = work.fill * work.mma / clocks
@@ -409,7 +408,6 @@ def predict_problem(kernel: TiledGemm, problem: GemmProblem, correction: Correct
 
 
 def work_of(kernel: TiledGemm, problem: GemmProblem) -> KernelWork:
-    """What a kernel does for a problem."""
     return work_of_problem(
         sides=(problem.m, problem.n, problem.k),
         tile=kernel.tile,

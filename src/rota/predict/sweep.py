@@ -90,7 +90,6 @@ class Chart:
         )
 
     def line(self, points: Sequence[tuple[float, float]], style: str = "line", extra: str = "") -> None:
-        """A line through points."""
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         self.parts.append(f'<polyline points="{path}" fill="none" class="{style}"{extra}/>')
 
@@ -263,7 +262,6 @@ class Sweep:
 
     @property
     def title(self) -> str:
-        """Whose sweep it is."""
         first, last = self.rows[0][0], self.rows[-1][-1]
         sides = f"M {first.problem.m} to {last.problem.m}"
         sides += f", N {last.problem.n}" + (f" to {first.problem.n}" if last.problem.n != first.problem.n else "")

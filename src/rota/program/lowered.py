@@ -250,7 +250,6 @@ class LoweredProgram:
         return (*self.prologue, *self.kernel, *self.epilogue)
 
     def executed_by(self, role: int, phase: Phase) -> tuple[Entry, ...]:
-        """What one role executes in a phase."""
         return tuple(entry for entry in self.phase(phase) if entry.executed_by(role))
 
     def doing(self, op: str) -> tuple[int, ...]:

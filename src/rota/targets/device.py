@@ -26,7 +26,6 @@ class Estimate(NamedTuple):
 
 
 def estimate(value: int, low: int, high: int, unit: str, source: str) -> Estimate:
-    """An estimate from scratch."""
     return Estimate(Fact(value, unit, Confidence.ESTIMATE, source), low, high)
 
 
@@ -215,7 +214,6 @@ class ProblemFacts:
         return tuple(each.element for each in self.types)
 
     def type_facts(self, element: str, device: str) -> TypeFacts:
-        """The facts of a type."""
         each = {one.element: one for one in self.types}
         return look_up(element, each, f"{device} has no facts about products of {element!r}")
 
@@ -284,7 +282,6 @@ def device(
     memory_rate: Fact,
     problems: ProblemFacts | None = None,
 ) -> Device:
-    """A device of an architecture."""
     shared = {each.name: getattr(architecture, each.name) for each in fields(Architecture)}
     own = {"timing": timing, "dies": dies, "memory": memory, "memory_rate": memory_rate, "problems": problems}
     return Device(**{**shared, "name": name, **own})
@@ -298,12 +295,10 @@ def device_of(machine: Machine) -> Device:
 
 
 def rates_of(machine: Machine) -> Rates:
-    """The rates that a machine states."""
     return device_of(machine).rates
 
 
 def timing_of(machine: Machine) -> Timing:
-    """The timing that a machine states."""
     return device_of(machine).timing
 
 

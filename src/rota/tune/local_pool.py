@@ -41,11 +41,9 @@ class Nursery:
 
     @property
     def rows(self) -> IO[str]:
-        """Where its rows come from."""
         return cast("IO[str]", self.process.stdout)
 
     def give(self, job: Job) -> None:
-        """One more job."""
         self.jobs.append(job)
         into = cast("IO[str]", self.process.stdin)
         with contextlib.suppress(BrokenPipeError):  # it is dead, which its rows will show

@@ -120,7 +120,6 @@ class LoopPoint:
 
     @property
     def target(self) -> Device:
-        """The device."""
         return device_named(self.device)
 
     def shape(self) -> ShapeOfLoop:
@@ -150,7 +149,6 @@ class LoopPoint:
         return self.shape().loop(instructions=self.instructions)
 
     def key(self) -> str:
-        """The digest."""
         said = [FORMAT, _facts(self.device), canonical(self.loop()), asdict(self), *versions()]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
@@ -160,7 +158,6 @@ class LoopPoint:
 
 
 def point_of(data: Mapping[str, Any]) -> LoopPoint:
-    """A point from JSON."""
     own = {each.name for each in fields(LoopPoint)}
     values = {name: value for name, value in data.items() if name in own}
     return LoopPoint(**{**values, "tile": tuple(values["tile"])})
@@ -254,7 +251,6 @@ class Job(NamedTuple):
 
 
 def job_of(line: str) -> Job:
-    """A job from its line."""
     said = json.loads(line)
     return Job(said["key"], JobKind(said["kind"]), point_of(said["point"]), said["answer"])
 
@@ -301,7 +297,6 @@ class PointRow:
 
 
 def row_of(line: str) -> PointRow:
-    """A row from its line."""
     said = json.loads(line)
     return PointRow(
         **{

@@ -278,7 +278,6 @@ def _check(point: LoopPoint) -> None:
 
 
 def read_space(path: Path) -> TuneSpace:
-    """A space from a file."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -310,7 +309,6 @@ def space_of(data: Mapping[str, Any], name: str = "the space") -> TuneSpace:
 
 
 def _values(name: str, word: str, value: object) -> list[object]:
-    """The values of a dimension."""
     values = value if isinstance(value, list) else [value]
     if not values:
         raise _refuse_space(name, f"{word} is an empty list: nothing would be searched")
@@ -321,7 +319,6 @@ def _values(name: str, word: str, value: object) -> list[object]:
 
 
 def _value(name: str, word: str, value: object) -> object:
-    """One value of a dimension."""
     if word == "tile":
         return tuple(_numbers(name, word, value, 3))
     if word == "swizzle":

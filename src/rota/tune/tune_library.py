@@ -44,7 +44,6 @@ class Tally:
     started: float = field(default_factory=perf_counter)
 
     def count(self, row: PointRow, *, hit: bool) -> None:
-        """One more row."""
         self.hits += hit
         self.done += not hit
         self.proved += row.status is PointStatus.PROVED

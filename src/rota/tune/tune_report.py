@@ -72,7 +72,6 @@ class Section(NamedTuple):
 
 
 def report_page(library: TunedLibrary) -> str:
-    """The page."""
     tally = library.tally
     refusals = Counter(row.code for row in library.rows if row.code)
     pruned = Counter(each.code for each in library.pruned)

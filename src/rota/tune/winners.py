@@ -155,7 +155,6 @@ class Ranking(NamedTuple):
 
 
 def kernel_name(loop: str, swizzle: Swizzle) -> str:
-    """Of an emitted kernel."""
     return f"{loop}_xcds{swizzle.xcds}_group{swizzle.group}"
 
 
@@ -265,7 +264,6 @@ def choices(ranking: Ranking, shapes: Sequence[ProblemShape]) -> list[tuple[str,
 
 
 def shape_key(shape: ProblemShape) -> str:
-    """A shape as a word."""
     return f"{shape.m}x{shape.n}x{shape.k}:{shape.result}"
 
 

@@ -153,7 +153,6 @@ class _Proof:
 
     @property
     def all_limits(self) -> tuple[str, ...]:
-        """Every limit of the problem."""
         few = self.own
         within, freely = _find_most_copies(few), _find_most_copies(replace(few, registers=None))
         capped = {name: most for name, most in (few.most or {}).items() if freely[name] == most}

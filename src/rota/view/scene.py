@@ -58,7 +58,6 @@ def tile_word(schedule: Lowerable) -> str:
 
 
 def a_tile(word: str) -> str:
-    """The word with its article."""
     return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
 
 

@@ -53,12 +53,10 @@ class _Grid:
         self.step = max(scene.end - scene.start, 1) / width
 
     def column(self, time: float) -> int:
-        """The column in which a time lies."""
         return min(max(int((time - self.scene.start) / self.step), 0), self.width - 1)
 
     @staticmethod
     def row(name: str, cells: Sequence[str]) -> str:
-        """A named line."""
         return f"{name:{_NAME}}{''.join(cells)}"
 
     def axis(self) -> list[str]:

@@ -173,7 +173,6 @@ class Wishes:
         return self == Wishes()
 
     def policies(self) -> Policies:
-        """For the proof."""
         from rota.prove.kernel_proof import Policies, ReadsAtBarrier, VmcntOrder
 
         return Policies(

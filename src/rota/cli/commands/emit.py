@@ -127,7 +127,6 @@ def _write_project(
 def source_of(
     kernel: Kernel, compiled: CompiledSchedule, form: str = "hip", options: Mapping[str, str] | None = None
 ) -> str:
-    """The kernel in that form, with the settings of the form."""
     emitter = find_registered(EMITTERS, form)
     asked = Emission(compiled=compiled, kernel=kernel, variant=tuple(_variant(kernel)), options=options or {})
     return expect(f"what emitter {form!r} gives", emitter(asked), str)

@@ -389,7 +389,6 @@ ATTENTION_PARAMETERS: tuple[Parameter, ...] = (
 
 
 def emit_attention(compiled: CompiledSchedule) -> str:
-    """The kernel."""
     check_words(compiled.lowered)
     planned = with_register_waits(compiled)
     kernel = AttentionKernel(planned)
@@ -702,7 +701,6 @@ _STARTS = {"heads": "1", "kv_heads": "1", "causal": "0", "shift": "0", "scale": 
 
 
 def emit_attention_launcher(compiled: CompiledSchedule) -> str:
-    """The header."""
     planned = with_register_waits(compiled)
     kernel = AttentionKernel(planned)  # what can't be written has no launcher either
     return "\n".join([*_lines(identifier(attention_name(planned)), kernel), ""])

@@ -142,7 +142,6 @@ class ForwardShape:
         keys: dict[tuple[int, int], str],
         values: dict[tuple[int, int], str],
     ) -> None:
-        """One block of rows."""
         scores: list[str] = []
         for c in self.key_blocks:
             block = ""

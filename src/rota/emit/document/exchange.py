@@ -138,7 +138,6 @@ class StagesAgain(DerivedAgain[CompiledPipeline]):
         return schedule
 
     def waits(self, schedule: CompiledPipeline, entry: ScheduleEntry) -> Waits | None:
-        """What an entry waits for, if it is a wait."""
         if entry.op.kind is not OpKind.WAIT:
             return None
         with derive_again("config"):
@@ -392,7 +391,6 @@ class ValuesAgain(DerivedAgain[CompiledLoop]):
         )
 
     def waits(self, schedule: CompiledLoop, entry: Entry) -> Waits | None:
-        """What an entry waits for, if it is a wait."""
         effect = entry.effect
         waits = effect.kind is OpKind.WAIT and effect.counter is not None
         return Waits(effect.counter or "", effect.wait_value) if waits else None

@@ -333,7 +333,6 @@ class GemmBinding:
 
     @property
     def lds_bytes(self) -> int:
-        """LDS of all buffers."""
         scales = sum(stages * self.tile.scale_bytes(operand) for operand, stages in self.scale_stages.items())
         return sum(self.buffer_bytes(operand) for operand in Factor) + scales
 
@@ -343,7 +342,6 @@ class GemmBinding:
         return self._operands.copies
 
     def buffer_bytes(self, operand: Factor) -> int:
-        """LDS of one operand."""
         return self.buffers[operand].stages * self.tile.tile_bytes(operand)
 
     def scale_start(self, operand: Factor) -> int:
@@ -353,7 +351,6 @@ class GemmBinding:
         return first + before
 
     def parts(self, operand: Factor) -> int:
-        """Parts of one wave."""
         return self.tile.parts(operand)
 
     def first_row(self, operand: Factor, part: int) -> int:

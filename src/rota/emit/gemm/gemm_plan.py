@@ -58,7 +58,6 @@ class GemmPlan:
 
     @property
     def program(self) -> LoweredProgram:
-        """What is written."""
         return self.compiled.lowered
 
     @property
@@ -77,7 +76,6 @@ class GemmPlan:
         return max(1, self.layout.period // self.tile.dma_rows)
 
     def written(self, phase: Phase) -> Iterator[Written]:
-        """The entries of a phase."""
         for entry in self.program.phase(phase):
             what = f"{entry.phase.at(entry.time_slot)} {entry.op}"
             if entry.op.is_framework and (why := sync_reason(self.program, entry, self.reasons)):

@@ -104,12 +104,10 @@ class BlockScales(enum.Enum):
 
     @property
     def bytes(self) -> int:
-        """Size of one."""
         return 4 if self is BlockScales.FLOAT else 1
 
     @property
     def spoken(self) -> str:
-        """What one is."""
         return "fp32" if self is BlockScales.FLOAT else "E8M0 bytes"
 
     @property
@@ -283,7 +281,6 @@ class GemmTile:
 
     @property
     def instruction(self) -> str:
-        """The matrix instruction."""
         return _instruction(self.geometry, self.element, scaled=self.scaled)
 
     def modifiers(self, step: int) -> tuple[str, ...]:
@@ -306,7 +303,6 @@ class GemmTile:
 
     @property
     def lanes(self) -> int:
-        """Lanes of a wave."""
         return device_of(self.machine).lanes.value
 
     @property

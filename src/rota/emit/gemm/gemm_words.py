@@ -25,7 +25,6 @@ from rota.targets.architecture import architecture_of
 
 
 def list_filled(read: LdsRead | ScaleRead | PairRead) -> str:
-    """What a read of LDS fills."""
     if isinstance(read, LdsRead):
         return of_piece(read.operand, read.copy, read.part, read.piece)
     if isinstance(read, ScaleRead):
@@ -45,12 +44,10 @@ def scaling(each: Mfma | BlockAdd) -> list[str]:
 
 
 def of_piece(operand: Factor, copy: int, part: int, piece: int) -> str:
-    """A piece of a part of A or B."""
     return f"{operand.value}[{copy}][{part}][{piece}]"
 
 
 def of_scale(operand: Factor, copy: int, part: int) -> str:
-    """The scales of a part of A or B."""
     return f"{operand.value}_scale[{copy}][{part}]"
 
 
@@ -100,7 +97,6 @@ _NAMES = ("ROTA_EVEN", "ROTA_ODD")
 
 
 def pair_words() -> Iterator[str]:
-    """Macros."""
     yield from apart_words()
     yield "#define ROTA_READ_PAIR(target, lane, lds) target = *(ROTA_LDS const u32*)((lane) + (lds)); ROTA_FENCE"
     for name, bytes_ in zip(_NAMES, COLUMN_HALVES, strict=True):

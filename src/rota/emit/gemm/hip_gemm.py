@@ -226,7 +226,6 @@ def emit_gemm(
 
 
 def product_of(tile: GemmTile) -> str:
-    """What is multiplied."""
     return "A x B" if tile.b_layout is BLayout.KN else "A x B^T"
 
 

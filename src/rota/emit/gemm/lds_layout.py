@@ -106,7 +106,6 @@ class ColumnPanels:
 
     @property
     def columns(self) -> int:
-        """Of one panel."""
         return self.tile.geometry.BN // PANELS
 
     @property
@@ -136,7 +135,6 @@ class ColumnPanels:
 
     @property
     def chunks(self) -> int:
-        """Of a row."""
         return self.row_bytes // self.chunk_bytes
 
     @property

@@ -32,7 +32,6 @@ def emit_launcher(
     element: Element | None = None,
     waves: int | None = None,
 ) -> str:
-    """The header."""
     asked = asked or WholeGemm()
     planned = with_register_waits(compiled)
     tile = gemm_tile(planned, geometry, element=element, waves=waves)

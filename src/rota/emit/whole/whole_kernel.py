@@ -500,7 +500,6 @@ class WholeKernel(GemmKernel):
         yield "}"
 
     def _tile(self) -> Iterator[str]:
-        """One tile of D."""
         geometry, program, tile = self.tile.geometry, self.program, self.tile
         yield from order_lines(self.asked)
         yield from self._resources()

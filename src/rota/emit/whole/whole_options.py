@@ -92,7 +92,6 @@ def check_epilogue(steps: Steps) -> None:
 
 
 def spoken(steps: Steps) -> str:
-    """The steps in words."""
     return "; ".join(_SAID[step] for step in steps) or "the sum itself"
 
 
@@ -158,7 +157,6 @@ class Output(enum.Enum):
 
     @property
     def bytes(self) -> int:
-        """Size of one."""
         return 4 if self is Output.F32 else 2
 
     @property
