@@ -5,7 +5,7 @@ import pytest
 from rota import DeclarativeSchedule, Phase, ProgramError, compile_schedule
 from rota.program.entry import ARRIVE, AWAIT, BARRIER, MEETS, WORKGROUP, Effect, Entry, Op
 from rota.program.kinds import OpKind
-from rota.program.lowered import Barrier, Role, merge_roles
+from rota.program.lowered import Barrier, Role, merged
 from tests.findings.proofs import found
 from tests.programs.edits import with_entry
 
@@ -31,9 +31,7 @@ def test_a_role_that_waits_for_itself_is_reported() -> None:
 def test_roles_that_wait_for_each_other_have_no_order() -> None:
     barriers = (Barrier("a", (0,), (1,)), Barrier("b", (1,), (0,)))
     with pytest.raises(ProgramError) as caught:
-        merge_roles(
-            ROLES, barriers, {Phase.KERNEL: ([at("b"), at("a", arrives=True)], [at("a"), at("b", arrives=True)])}
-        )
+        merged(ROLES, barriers, {Phase.KERNEL: ([at("b"), at("a", arrives=True)], [at("a"), at("b", arrives=True)])})
     (finding,) = caught.value.findings
     assert (finding.code, finding.evidence) == ("B103", (("first", "b"), ("second", "a")))
 
@@ -41,7 +39,7 @@ def test_roles_that_wait_for_each_other_have_no_order() -> None:
 def test_an_order_keeps_that_of_each_role_and_arrivals_first() -> None:
     barriers = (Barrier("a", (0,), (1,)), Barrier("b", (1,), (0,)))
     lists = ([at("a", arrives=True), at("b")], [at("a"), at("b", arrives=True)])
-    order = merge_roles(ROLES, barriers, {Phase.KERNEL: lists})[Phase.KERNEL]
+    order = merged(ROLES, barriers, {Phase.KERNEL: lists})[Phase.KERNEL]
     assert [(entry.roles, entry.effect.arrives, entry.effect.awaits, entry.time_slot) for entry in order] == [
         ((0,), "a", None, 0),
         ((1,), None, "a", 1),
@@ -53,5 +51,5 @@ def test_an_order_keeps_that_of_each_role_and_arrivals_first() -> None:
 def test_where_all_meet_they_meet_at_once() -> None:
     barrier = Entry(op=BARRIER, effect=MEETS, time_slot=0, phase=Phase.KERNEL)
     everyone = (Barrier(WORKGROUP, (0, 1), (0, 1)),)
-    order = merge_roles(ROLES, everyone, {Phase.KERNEL: ([barrier], [barrier])})[Phase.KERNEL]
+    order = merged(ROLES, everyone, {Phase.KERNEL: ([barrier], [barrier])})[Phase.KERNEL]
     assert [entry.roles for entry in order] == [(0, 1)]

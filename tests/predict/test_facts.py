@@ -10,7 +10,7 @@ import pytest
 
 from rota.predict.predict_problem import GemmProblem, TiledGemm, predict_problem, times_of
 from rota.targets.device import problem_facts_of
-from rota.targets.registry import device_named, list_devices
+from rota.targets.registry import device_named, known_devices
 from tests.campaigns.measured.measured_rows import Rows, best_rates, read_rows, table
 from tests.campaigns.measured.problem_fit import Fit, fit_rows, folds, held_out
 from tests.campaigns.measured.problem_judging import TUNED, coverage, errors, interval, large
@@ -52,7 +52,7 @@ def test_the_table_gives_the_facts_of_the_device() -> None:
 
 
 def test_every_fact_lies_in_its_band() -> None:
-    for device in list_devices().devices:
+    for device in known_devices().devices:
         facts = problem_facts_of(device)
         numbers = [facts.start, facts.share, facts.feed, facts.hbm, facts.store, facts.split_start, facts.split_traffic]
         for each in (*numbers, *(one.f_busy for one in facts.types)):

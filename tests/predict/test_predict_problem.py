@@ -15,9 +15,9 @@ from rota.predict.predict_problem import (
     GemmProblem,
     KernelWork,
     ModelParameters,
-    make_tiled_gemm,
     predict_problem,
     problem_named,
+    tiled_gemm,
     times_of,
 )
 from tests.cycles.timed_loops import timed
@@ -130,7 +130,7 @@ def test_the_published_rate_of_mi300x_lies_in_the_band_of_what_is_not_calibrated
 
 def test_a_kernel_gives_its_tile_type_and_clocks() -> None:
     compiled = compile_schedule(Pipeline4Wave(KernelGeometry()))
-    found = make_tiled_gemm(compiled, (256, 256, 64), TileShape(geometry=KernelGeometry(), waves=4, instruction=BF16))
+    found = tiled_gemm(compiled, (256, 256, 64), TileShape(geometry=KernelGeometry(), waves=4, instruction=BF16))
     assert (found.element, found.tile, found.matrix_clocks) == ("bf16", (256, 256, 64), 2048)
     assert found.loop_clocks > 2048
 
@@ -143,7 +143,7 @@ def test_a_tiled_gemm_is_checked(wrong: dict[str, object]) -> None:
 
 def test_attention_is_refused_because_nothing_was_measured() -> None:
     with pytest.raises(MeasureError, match="M101") as raised:
-        make_tiled_gemm(timed("attention")[0], (256, 256, 64))
+        tiled_gemm(timed("attention")[0], (256, 256, 64))
     assert ("measured runs of other kernels, attention among them", "none") in raised.value.findings[0].evidence
 
 

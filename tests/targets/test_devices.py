@@ -20,11 +20,11 @@ from rota.program.kinds import OpKind
 from rota.program.machine import Confidence, Fact
 from rota.targets import registry
 from rota.targets.device import Device, Estimate, rates_of, timing_of
-from rota.targets.registry import architecture_named, default, device_named, list_devices
+from rota.targets.registry import architecture_named, default, device_named, known_devices
 from tests.findings.smallest import raised
 from tests.wording.golden import mentions
 
-DEVICES = list_devices().devices
+DEVICES = known_devices().devices
 SMALL = next(shape for shape in GEMM_SHAPES if shape.rows == 128 and shape.waves == 4)
 
 
@@ -222,7 +222,7 @@ def test_the_architecture_of_a_registered_device_is_known_too(monkeypatch: pytes
 def test_a_package_cant_replace_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     register(monkeypatch, ("mi355x", f"{__name__}:OWN"))
     assert device_named("mi355x") is GFX950
-    assert len(list_devices().devices) == len(DEVICES)
+    assert len(known_devices().devices) == len(DEVICES)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_a_device_that_cant_be_loaded_is_a_finding(
 ) -> None:
     register(monkeypatch, ("own1", value))
     assert mentions(raised("D105", lambda: device_named("own1")).message, *names)
-    known = list_devices()
+    known = known_devices()
     assert known.devices == DEVICES
     assert [finding.code for finding in known.findings] == ["D105"]
     listed = CliRunner().invoke(main, ["targets"])

@@ -34,7 +34,7 @@ from rota.program.lowered import LoweredProgram
 from rota.program.machine import Machine
 from rota.targets.device import rates_of
 from rota.targets.devices import DEFAULT
-from rota.targets.registry import list_devices
+from rota.targets.registry import known_devices
 
 if TYPE_CHECKING:
     from rota.pipeline.geometry import TileShape
@@ -185,7 +185,7 @@ def check_instructions(loop: LoopSpec, machine: Machine) -> None:
     if lacking is None:
         return
     used = {op.instruction for op in loop.ops if op.instruction}
-    has_all = next((other for other in list_devices().devices if used <= other.rates.mfma_passes.keys()), None)
+    has_all = next((other for other in known_devices().devices if used <= other.rates.mfma_passes.keys()), None)
     if has_all is None:
         return
     raise DeclarationError(

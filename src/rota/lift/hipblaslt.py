@@ -36,7 +36,7 @@ from rota.program.entry import (
 )
 from rota.program.kinds import OpKind, Phase
 from rota.program.loop_spec import LoopOp
-from rota.program.lowered import Barrier, LoweredProgram, Role, merge_roles
+from rota.program.lowered import Barrier, LoweredProgram, Role, merged
 from rota.program.machine import Machine
 
 _AHEAD = 2  # tiles between what is loaded and what is computed
@@ -87,9 +87,7 @@ def lower_table(table: ScheduleTable, machine: Machine, reading: Reading | None 
         own = [frozenset(op.name for op in loop.ops(path)) for path in paths]
         roles = tuple(Role(f"path {path}", waves // table.code_paths, own[path]) for path in paths)
     barriers = (Barrier(WORKGROUP, tuple(paths), tuple(paths)),)
-    phases = merge_roles(
-        roles, barriers, {phase: [tuple(maker.phase(phase, path)) for path in paths] for phase in Phase}
-    )
+    phases = merged(roles, barriers, {phase: [tuple(maker.phase(phase, path)) for path in paths] for phase in Phase})
     return LoweredProgram(
         name=table.title,
         machine=maker.machine,

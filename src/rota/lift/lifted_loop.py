@@ -48,7 +48,7 @@ from rota.program.entry import (
     wait_op,
 )
 from rota.program.kinds import WIDEST, OpKind, Phase, takes_formats
-from rota.program.lowered import Barrier, LoweredProgram, Role, Unstated, merge_roles
+from rota.program.lowered import Barrier, LoweredProgram, Role, Unstated, merged
 from rota.program.machine import LANES, Machine
 from rota.prove.kernel_proof import Triple, prove
 from rota.prove.operation import SCC_BIT, VECTORS, Operation, OperationKind, UnknownOperationError, read_operation
@@ -387,7 +387,7 @@ class _Lift:
         else:
             try:
                 own = [lists[group.loop] for group in self.groups]
-                kernel = merge_roles(roles, barriers, {Phase.KERNEL: own})[Phase.KERNEL]
+                kernel = merged(roles, barriers, {Phase.KERNEL: own})[Phase.KERNEL]
             except ProgramError as error:
                 why = "its waves run loops that don't meet at the same barriers"
                 raise not_lifted(self.facts.name, why, self.loops[0].chain[0]) from error

@@ -116,7 +116,7 @@ class _Tile:
         check_ints(self, ("m", "n", "k"), least=1)
 
 
-def make_tiled_gemm(schedule: Lowerable, tile: tuple[int, int, int], shape: WorkSource | None = None) -> TiledGemm:
+def tiled_gemm(schedule: Lowerable, tile: tuple[int, int, int], shape: WorkSource | None = None) -> TiledGemm:
     """The kernel of a compiled loop; its products have to be those of the tile."""
     program = program_of(schedule, shape)
     loop = predict(program, band=False)

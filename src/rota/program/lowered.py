@@ -489,7 +489,7 @@ class Lowerable(Protocol):
 # Each role's own order is kept, and a wait at a barrier comes after the arrivals that it is for.
 
 
-def merge_roles(
+def merged(
     roles: Sequence[Role], barriers: Sequence[Barrier], lists: Mapping[Phase, Sequence[Sequence[Entry]]]
 ) -> dict[Phase, tuple[Entry, ...]]:
     """Merge the lists of all roles into one list per phase.

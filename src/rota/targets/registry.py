@@ -81,7 +81,7 @@ def device_named(name: str) -> Device:
     raise _unknown(name)
 
 
-def list_devices() -> Known:
+def known_devices() -> Known:
     """Every device, rota's own first; what a package registers and can't be used is a finding."""
     devices = [_load_built_in(name) for name in BUILT_IN]
     findings: list[Finding] = []
@@ -98,7 +98,7 @@ def architecture_named(arch: str) -> Architecture | None:
     """What all devices of an architecture share, where there is only a code object."""
     if arch in ARCHITECTURES:
         return _architecture(arch)
-    return next((device.architecture for device in list_devices().devices if device.arch == arch), None)
+    return next((device.architecture for device in known_devices().devices if device.arch == arch), None)
 
 
 def architecture_with(elf_machine: int) -> Architecture | None:
@@ -106,14 +106,14 @@ def architecture_with(elf_machine: int) -> Architecture | None:
     for arch in ARCHITECTURES:
         if _architecture(arch).elf_machine.value == elf_machine:
             return _architecture(arch)
-    found = (device for device in list_devices().devices if device.elf_machine.value == elf_machine)
+    found = (device for device in known_devices().devices if device.elf_machine.value == elf_machine)
     return next((device.architecture for device in found), None)
 
 
 def list_architectures() -> tuple[Architecture, ...]:
     """Every architecture that rota or a registered device knows."""
     own = {arch: _architecture(arch) for arch in ARCHITECTURES}
-    others = {device.arch: device.architecture for device in list_devices().devices if device.arch not in own}
+    others = {device.arch: device.architecture for device in known_devices().devices if device.arch not in own}
     return (*own.values(), *others.values())
 
 

@@ -341,12 +341,12 @@ def compute(job: Job) -> PointRow:
 
 def _solve(point: LoopPoint) -> tuple[dict[str, Any], str]:
     from rota.emit.whole.whole_kernel import emit_whole
-    from rota.predict.predict_problem import make_tiled_gemm
+    from rota.predict.predict_problem import tiled_gemm
 
     with tempfile.TemporaryDirectory() as folder, kept_in(Path(folder)):
         compiled = schedule_of(point)
         answer = {file.stem: json.loads(file.read_text()) for file in Path(folder).glob("*.json")}
-    gemm = make_tiled_gemm(compiled, point.tile)
+    gemm = tiled_gemm(compiled, point.tile)
     certificate, found = compiled.certificate, compiled.modulo
     if not (certificate and found):
         raise AssertionError(f"{point.name} was given back without a proof")

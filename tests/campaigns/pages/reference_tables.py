@@ -13,7 +13,7 @@ import click
 
 from rota.cli.main import main
 from rota.errors import CODES
-from rota.targets.registry import list_devices
+from rota.targets.registry import known_devices
 from tests.campaigns.machine_code.instructions import executed_opcodes
 
 ARCHITECTURES = ("gfx942", "gfx950")
@@ -55,7 +55,7 @@ def _commands() -> Iterator[str]:
 
 
 def _devices() -> Iterator[str]:
-    devices, _ = list_devices()
+    devices, _ = known_devices()
     yield "## Devices\n"
     yield "`rota targets mi355x` prints every fact of a device, with confidence and source.\n"
     yield "| device | architecture | compute units | LDS of a workgroup | registers of a lane | counters |"

@@ -105,7 +105,7 @@ def targets(machine: str | None) -> None:
     from rota.targets import registry
 
     if machine is None:
-        chosen, unusable = registry.list_devices()
+        chosen, unusable = registry.known_devices()
     elif machine.lower() in registry.names():
         chosen, unusable = (registry.device_named(machine),), ()
     else:

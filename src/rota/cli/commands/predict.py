@@ -88,7 +88,7 @@ def predict(
 
 def gemm_named(name: str, settings: Sequence[str], device: str | None, element: str | None) -> TiledGemm:
     """The kernel, compiled; for another device where one is named."""
-    from rota.predict.predict_problem import make_tiled_gemm
+    from rota.predict.predict_problem import tiled_gemm
     from rota.targets.device import problem_facts_of
     from rota.targets.registry import device_named
 
@@ -99,7 +99,7 @@ def gemm_named(name: str, settings: Sequence[str], device: str | None, element: 
     problem_facts_of(compiled.machine)
     geometry = chosen.geometry()
     with progress(f"predicting {chosen.name}"):
-        found = make_tiled_gemm(compiled, (geometry.BM, geometry.BN, geometry.BK), chosen.shape())
+        found = tiled_gemm(compiled, (geometry.BM, geometry.BN, geometry.BK), chosen.shape())
     if element is not None and element != found.element:
         raise MeasureError(
             Finding(
